@@ -1,0 +1,63 @@
+/** Every way a request or an input can fail, as named in the answer's `code`. Statuses are decided in routes/error-handler.ts. */
+export type ErrorCode =
+  | 'invalid_request'
+  | 'no_file'
+  | 'unknown_destination'
+  | 'ambiguous_destination'
+  | 'unauthorized'
+  | 'destination_forbidden'
+  | 'source_forbidden'
+  | 'not_found'
+  | 'unknown_finalization'
+  | 'method_not_allowed'
+  | 'request_timeout'
+  | 'too_large'
+  | 'source_failed'
+  | 'idempotency_key_reused'
+  | 'rate_limited'
+  | 'internal_error'
+  | 'delivery_failed'
+  | 'delivery_timeout'
+  | 'overloaded'
+  | 'shutting_down'
+  | 'store_unavailable'
+  | 'insufficient_storage'
+
+export interface UploadErrorOptions {
+  /** What was caught; goes to the log, never to a client. */
+  cause?: unknown
+  /** Seconds after which a repetition makes sense; becomes `Retry-After`. */
+  retryAfterS?: number
+  /** Whether delivering the same object again may help. Default false. */
+  retryable?: boolean
+}
+
+/** An expected failure. `message` may be shown to the client as it is. */
+export class UploadError extends Error {
+  readonly code: ErrorCode
+  readonly retryAfterS: number | undefined
+  readonly retryable: boolean
+
+  constructor(code: ErrorCode, message: string, options: UploadErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'UploadError'
+    this.code = code
+    this.retryAfterS = options.retryAfterS
+    this.retryable = options.retryable ?? false
+  }
+}
+
+/** The `code` of a Node system error (`ENOENT`, `ECONNRESET`), looked for along the chain of causes. */
+export function systemCode(error: unknown): string | undefined {
+  for (let e = error, depth = 0; e instanceof Error && depth < 5; e = e.cause, depth++) {
+    const code: unknown = 'code' in e ? e.code : undefined
+    if (typeof code === 'string' && /^E(?!RR_)[A-Z0-9_]+$/.test(code)) return code
+  }
+  return undefined
+}
+
+/** True for the errors a full disk, a quota or a read-only file system gives. */
+export function isStorageFull(error: unknown): boolean {
+  const code = systemCode(error)
+  return code === 'ENOSPC' || code === 'EDQUOT' || code === 'EROFS'
+}

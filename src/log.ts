@@ -1,0 +1,46 @@
+import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino'
+import type { Mask } from './mask.ts'
+
+export type { Logger } from 'pino'
+
+export interface LogOptions {
+  /** Least important level that is written. */
+  level: string
+  /** Applied to every line before it leaves the process. */
+  mask: Mask
+  /** Default: standard output, as JSON or, on a terminal, as text. */
+  stream?: DestinationStream
+}
+
+/** The log: a JSON object a line, with every secret masked by its value. */
+export async function createLog({ level, mask, stream }: LogOptions): Promise<Logger> {
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: label => ({ level: label }) },
+      hooks: { streamWrite: line => mask(hideCredentials(line)) },
+    },
+    stream ?? (await standardOutput()),
+  )
+}
+
+/** Takes user names, passwords and queries, where signatures and tokens stand, out of the addresses in a text. */
+function hideCredentials(text: string): string {
+  return text.replace(/https?:\/\/[^\s"'\\]*/gi, address =>
+    address.replace(/\/\/[^/?#]*@/, '//').replace(/\?.*/, '?[hidden]'),
+  )
+}
+
+/** What is kept for later while it can't be written, bytes; the rest is dropped. */
+const KEPT_BYTES = 1024 * 1024
+
+/** A reader that goes away (`upload-server | head`) ends nothing, and neither does a full disk. */
+async function standardOutput(): Promise<DestinationStream> {
+  if (!process.stdout.isTTY) {
+    return destination({ fd: 1, sync: true, maxLength: KEPT_BYTES }).on('error', () => {})
+  }
+  const { default: pretty } = await import('pino-pretty')
+  return pretty({ destination: 1, sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' })
+}

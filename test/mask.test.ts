@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest'
+import { createMask } from '../src/mask.ts'
+
+/** Everything in it is special somewhere: in patterns, JSON, addresses, forms. */
+const AWKWARD = 'p"a\\s/s w+o&r=d%?$1.*(ü)\n'
+
+describe('a secret is masked', () => {
+  it.each<[string, string, (secret: string) => string]>([
+    ['as it is', 's3cr3t-k3y', secret => secret],
+    ['as it is, with every special character', AWKWARD, secret => secret],
+    ['inside JSON', AWKWARD, secret => JSON.stringify({ a: secret })],
+    ['percent-encoded', AWKWARD, secret => `/upload?key=${encodeURIComponent(secret)}&x=1`],
+    ['in a form', AWKWARD, secret => `${new URLSearchParams({ key: secret })}`],
+    ['in a query as URL writes it', 'a b+c/d=', secret => `${new URLSearchParams([['key', secret]])}`],
+    ['more than once', 's3cr3t-k3y', secret => `${secret} and ${secret}${secret}`],
+    ['behind an apostrophe', "it's-secret", secret => `'${secret}'`],
+    ['with half a surrogate pair', 'half \ud83d pair', secret => `key ${secret}`],
+  ])('%s', (_, secret, write) => {
+    const text = `before ${write(secret)} after`
+    const masked = createMask([secret])(text)
+    expect(masked).toMatch(/^before .*\[secret\].* after$/s)
+    expect(masked).not.toContain(secret)
+    expect(masked).not.toContain(encodeURIComponent(secret.toWellFormed()))
+  })
+
+  it.each(['', 'u', 'us', 'user', 'user:', 'Bearer ', 'ä'])('in base64 behind %j', before => {
+    const secret = 'a-long-upload-key'
+    const encoded = Buffer.from(before + secret).toString('base64')
+    const masked = createMask([secret])(`Authorization: Basic ${encoded}`)
+    expect(masked).toContain('[secret]')
+    const rest = masked.replace(/^.*Basic |\[secret\]/g, '')
+    expect(rest.length).toBeLessThan(before.length * 2 + 10)
+  })
+
+  it('whole when another secret is a part of it', () => {
+    for (const secrets of [
+      ['token', 'token-and-more'],
+      ['token-and-more', 'token'],
+    ])
+      expect(createMask(secrets)('x token-and-more y token z')).toBe('x [secret] y [secret] z')
+  })
+
+  it('without what it is replaced by being read as a pattern', () => {
+    expect(createMask(['$&$1'])('a $&$1 b')).toBe('a [secret] b')
+  })
+})
+
+describe('nothing else is changed', () => {
+  it.each([
+    ['no secret is known', [], 'text'],
+    ['the secret is not in it', ['s3cr3t-k3y'], 's3cr3t k3y'],
+    ['it differs in case', ['secret-key'], 'SECRET-KEY'],
+    ['the secret would turn up in innocent words', ['a', 'id', 'log', ''], 'a log with an id'],
+    ['a dot in the secret is a dot', ['a.b.c.d'], 'aXbXcXd'],
+  ])('when %s', (_, secrets, text) => {
+    expect(createMask(secrets)(text)).toBe(text)
+  })
+})
+
+it('a long text with many secrets takes no time worth mentioning', () => {
+  const secrets = Array.from({ length: 200 }, (_, index) => `secret-number-${index}-${'x'.repeat(40)}`)
+  const mask = createMask(secrets)
+  const begun = performance.now()
+  const masked = mask(`${'secret-number-'.repeat(20_000)}${secrets[7]}`)
+  expect(masked.endsWith('[secret]')).toBe(true)
+  expect(performance.now() - begun).toBeLessThan(1000)
+})
