@@ -1,0 +1,68 @@
+import { loadProvider } from '../uploader/registry.ts'
+import { isRecord, type Json } from './picgo/json.ts'
+import { translatePicGo } from './picgo.ts'
+
+/** How a key ends that a provider makes of PicGo's `path`. */
+const NAME = '{filename}-{sha256-8}{extname}'
+
+/** A PicGo or PicList file as a configuration of ours, with a sentence for each thing that is lost. */
+export async function importPicGo(old: Json): Promise<{ config: Json; notes: string[] }> {
+  const { config, notes } = translatePicGo(old)
+  const urlRewrite = readRewriteRules(old, notes)
+  const providers: Json = {}
+  for (const [type, saved] of Object.entries(isRecord(config['providers']) ? config['providers'] : {})) {
+    const provider = await loadProvider(type)
+    if (!isRecord(saved)) continue
+    const read: Json = {}
+    for (const [name, options] of Object.entries(saved)) {
+      if (!isRecord(options)) continue
+      const { keyTemplate: _, ...rest } = options
+      const translated = provider?.fromPicGo?.(rest) ?? { options: rest, notes: [] }
+      for (const note of translated.notes) notes.push(`providers.${type}.${name}: ${note}`)
+      const rewritten = urlRewrite.length > 0 ? { ...translated.options, urlRewrite } : translated.options
+      read[name] = withName(
+        rewritten,
+        options['keyTemplate'] ?? (provider?.fromPicGo && config['keyTemplate']),
+      )
+    }
+    providers[type] = read
+  }
+  return { config: Object.keys(providers).length > 0 ? { ...config, providers } : config, notes }
+}
+
+/** The folder of a destination in front of the name that renaming gives. */
+function withName(options: Json, renaming: unknown): Json {
+  const { keyTemplate } = options
+  if (typeof renaming !== 'string') return options
+  if (typeof keyTemplate !== 'string') return { ...options, keyTemplate: renaming }
+  if (!keyTemplate.endsWith(NAME)) return options
+  return { ...options, keyTemplate: keyTemplate.slice(0, -NAME.length) + renaming }
+}
+
+/** PicGo's rules for links, which are for all destinations. Of several that match it takes the first one only. */
+function readRewriteRules(old: Json, notes: string[]): Json[] {
+  const settings = isRecord(old['settings']) ? old['settings'] : {}
+  const { rules } = isRecord(settings['urlRewrite']) ? settings['urlRewrite'] : {}
+  const usable = (Array.isArray(rules) ? rules : []).flatMap((rule): Json[] => {
+    if (!isRecord(rule) || rule['enable'] === false) return []
+    const { match, replace, global, ignoreCase } = rule
+    if (typeof match !== 'string' || !isPattern(match) || typeof replace !== 'string') {
+      notes.push(`"settings.urlRewrite.rules" has a rule that was left out: ${JSON.stringify(match)}.`)
+      return []
+    }
+    const flags = (global === true ? 'g' : '') + (ignoreCase === true ? 'i' : '')
+    return [{ from: match, to: replace, ...(flags && { flags }) }]
+  })
+  if (usable.length > 1)
+    notes.push('"settings.urlRewrite.rules": all that match are applied, one after the other.')
+  return usable
+}
+
+function isPattern(text: string): boolean {
+  try {
+    new RegExp(text)
+    return text !== ''
+  } catch {
+    return false
+  }
+}

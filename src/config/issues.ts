@@ -1,0 +1,92 @@
+import { z } from 'zod'
+import { memberOf, unwrap } from '../uploader/options.ts'
+import type { Report } from './interpolate.ts'
+
+/**
+ * Reports what zod found wrong, one sentence an option, with what would be allowed.
+ *
+ * @param error of a parse with `reportInput`: without it a wrong type looks like a missing option
+ */
+export function reportIssues(error: z.ZodError, schema: z.ZodType, report: Report): void {
+  for (const issue of error.issues) {
+    const path = z.core.toDotPath(issue.path)
+    if (issue.code !== 'unrecognized_keys') {
+      report(path, describeIssue(issue))
+      continue
+    }
+    const known = membersAt(schema, issue.path)
+    for (const key of issue.keys) report(path ? `${path}.${key}` : key, `is no option${suggest(key, known)}`)
+  }
+}
+
+/** What JSON calls the kind of a value, with its article. */
+export function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'a list'
+  return withArticle(typeof value)
+}
+
+/** `; did you mean "port"?` for the nearest name, or a list of all when none is near. */
+export function suggest(given: string, known: readonly string[]): string {
+  const distances = known.map(name => distance(name.toLowerCase(), given.toLowerCase()))
+  const least = Math.min(...distances)
+  if (least <= 2) return `; did you mean "${known[distances.indexOf(least)]}"?`
+  return known.length > 0 ? `; there are ${known.join(', ')}` : ''
+}
+
+const TYPES: Record<string, string> = { record: 'object', array: 'list', int: 'whole number' }
+
+function describeIssue(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'invalid_type': {
+      const wanted = withArticle(TYPES[issue.expected] ?? issue.expected)
+      if (issue.input === undefined) return `is missing; it needs ${wanted}`
+      return issue.expected === 'int' ? `must be ${wanted}` : `must be ${wanted}, not ${kindOf(issue.input)}`
+    }
+    case 'invalid_value':
+      return `must be one of ${issue.values.map(value => JSON.stringify(value)).join(', ')}`
+    case 'invalid_key':
+      return `is no name: it ${issue.issues[0]?.message ?? 'must be a string'}`
+    case 'too_small':
+      if (issue.origin === 'number') return `must be ${issue.minimum} or more`
+      return issue.minimum === 1 ? 'must not be empty' : toClause(issue.message)
+    case 'too_big':
+      return issue.origin === 'number' ? `must be ${issue.maximum} or less` : toClause(issue.message)
+    default:
+      return toClause(issue.message)
+  }
+}
+
+/** zod's own messages are sentences of their own. */
+function toClause(message: string): string {
+  return message.replace(/^(?:Invalid|Too) /, start => start.toLowerCase())
+}
+
+function membersAt(schema: z.ZodType, path: PropertyKey[]): string[] {
+  let at: z.ZodType | undefined = schema
+  for (const segment of path) {
+    if (!at) return []
+    const inner = unwrap(at)
+    at = inner instanceof z.ZodArray ? (inner.element as z.ZodType) : memberOf(inner, String(segment))
+  }
+  const inner = at && unwrap(at)
+  return inner instanceof z.ZodObject ? Object.keys(inner.shape) : []
+}
+
+function withArticle(noun: string): string {
+  return `${/^[aeio]/.test(noun) ? 'an' : 'a'} ${noun}`
+}
+
+/** Levenshtein distance. */
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, change))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}

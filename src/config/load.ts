@@ -1,0 +1,111 @@
+import { join } from 'node:path'
+import { idOf } from '../uploader/destinations.ts'
+import { collectMarked, type Mark, mapMarked } from '../uploader/options.ts'
+import type { Report } from './interpolate.ts'
+import { reportIssues } from './issues.ts'
+import { resolveLocalPath, userDataDirectory } from './paths.ts'
+import { isRecord, type Json } from './picgo/json.ts'
+import {
+  checkCopies,
+  checkReferences,
+  type DestinationConfig,
+  listNamed,
+  readDestinations,
+} from './providers.ts'
+import { ConfigError, type LoadOptions, readRaw } from './raw.ts'
+import { configSchema, type Settings } from './schema.ts'
+
+export { ConfigError, type Flags, type LoadOptions } from './raw.ts'
+
+export interface LoadedConfig {
+  readonly settings: Settings
+  readonly destinations: readonly DestinationConfig[]
+  /** The file that was read; undefined: there is none. */
+  readonly file: string | undefined
+  /** For what the program keeps: the embedded destination, the store, temporary files. */
+  readonly dataDirectory: string
+  /** Files and directories of the server itself that nobody may upload. */
+  readonly ownPaths: readonly string[]
+  readonly secrets: readonly string[]
+  /** Sentences for the operator. */
+  readonly notes: readonly string[]
+}
+
+/**
+ * Finds, reads and checks the configuration. Precedence: flag, environment, `.env`, file, default.
+ *
+ * @throws ConfigError that names every mistake at once
+ */
+export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
+  const problems: string[] = []
+  const report: Report = (path, message) => {
+    const line = path ? `${path}: ${message}` : message
+    if (!problems.includes(line)) problems.push(line)
+  }
+
+  const raw = await readRaw(options, report)
+  const resolvePath = (path: string) => resolveLocalPath(path, raw.base)
+  const dataDirectory = userDataDirectory({ ...options, env: raw.env })
+  const notes = [...raw.notes]
+  const value = namesProviders(raw.value) ? raw.value : withEmbeddedDefault(raw.value, dataDirectory, notes)
+
+  const parsed = configSchema.safeParse(value, { reportInput: true })
+  if (!parsed.success) reportIssues(parsed.error, configSchema, report)
+  const destinations = await readDestinations(value['providers'], resolvePath, report)
+  checkReferences(value, listNamed(value['providers']), report)
+  if (problems.length === 0) checkCopies(destinations, report)
+  if (!parsed.success || problems.length > 0) throw new ConfigError(raw.file, problems)
+  const settings = mapMarked(configSchema, parsed.data, (text, is) =>
+    is === 'secret' ? text : resolvePath(text),
+  ) as Settings
+
+  return {
+    settings,
+    destinations,
+    file: raw.file,
+    dataDirectory,
+    ownPaths: [
+      ...raw.files,
+      ...destinations.flatMap(one => one.files),
+      settings.store.path ?? join(dataDirectory, 'store.db'),
+    ],
+    secrets: [
+      ...new Set([
+        ...collectMarked(configSchema, settings, 'secret'),
+        ...destinations.flatMap(one => one.secrets),
+      ]),
+    ],
+    notes,
+  }
+}
+
+function namesProviders({ providers }: Json): boolean {
+  return providers !== undefined && !(isRecord(providers) && Object.keys(providers).length === 0)
+}
+
+function withEmbeddedDefault(value: Json, dataDirectory: string, notes: string[]): Json {
+  const directory = join(dataDirectory, 'files')
+  notes.push(`No destination is configured: files go to ${directory} and are served under /files/.`)
+  return { ...value, providers: { local: { Default: { directory, serve: true } } } }
+}
+
+/**
+ * The whole configuration with its defaults, as plain JSON. Secrets are masked in their places, whatever they are, and
+ * by `mask` where they stand inside other values.
+ */
+export function showConfig(
+  { settings, destinations }: LoadedConfig,
+  mask: (text: string) => string,
+): unknown {
+  const hide = (text: string, is: Mark) => (is === 'secret' ? '[secret]' : text)
+  const providers: Record<string, Json> = {}
+  for (const { type, name, provider, options, common } of destinations) {
+    const shown = mapMarked(provider.config, options, hide) as Json
+    providers[type] = { ...providers[type], [name]: { ...common, ...shown } }
+  }
+  const defaultId = settings.default ?? (destinations[0] && idOf(destinations[0]))
+  const shown = mapMarked(configSchema, { ...settings, default: defaultId }, hide) as Json
+  return JSON.parse(JSON.stringify({ ...shown, providers }), (_, value: unknown) =>
+    typeof value === 'string' ? mask(value) : value,
+  )
+}

@@ -1,0 +1,38 @@
+import { homedir } from 'node:os'
+import { isAbsolute, join, resolve } from 'node:path'
+
+/** What of the machine decides where files lie. */
+export interface Place {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly platform: NodeJS.Platform
+  /** Working directory. */
+  readonly cwd: string
+}
+
+const NAME = 'upload-server'
+
+/** The user's configuration file: `$XDG_CONFIG_HOME/upload-server/config.json` and its counterparts. */
+export function userConfigFile({ env, platform }: Place): string {
+  if (platform === 'win32')
+    return join(env['APPDATA'] ?? join(homedir(), 'AppData', 'Roaming'), NAME, 'config.json')
+  if (platform === 'darwin') return join(homedir(), 'Library', 'Application Support', NAME, 'config.json')
+  return join(xdg(env['XDG_CONFIG_HOME'], '.config'), NAME, 'config.json')
+}
+
+/** Where stored files and the history lie when nothing else is said. */
+export function userDataDirectory({ env, platform }: Place): string {
+  if (platform === 'win32') return join(env['LOCALAPPDATA'] ?? join(homedir(), 'AppData', 'Local'), NAME)
+  if (platform === 'darwin') return join(homedir(), 'Library', 'Application Support', NAME)
+  return join(xdg(env['XDG_DATA_HOME'], '.local/share'), NAME)
+}
+
+/** The XDG base directory specification has relative values ignored. */
+function xdg(value: string | undefined, fallback: string): string {
+  return value && isAbsolute(value) ? value : join(homedir(), fallback)
+}
+
+/** A path as it stands in a configuration: `~/` is the home directory, relative ones start at `base`. */
+export function resolveLocalPath(path: string, base: string): string {
+  if (path === '~' || path.startsWith('~/') || path.startsWith('~\\')) return join(homedir(), path.slice(1))
+  return resolve(base, path)
+}

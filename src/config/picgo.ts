@@ -1,0 +1,48 @@
+import { translateDestinations } from './picgo/destinations.ts'
+import { compact, escapeVariables, isRecord, type Json, type Note, section } from './picgo/json.ts'
+import { noteLeftOut } from './picgo/left-out.ts'
+import { translateNaming } from './picgo/naming.ts'
+import { translateLogLevel, translateServer } from './picgo/settings.ts'
+
+export interface Translation {
+  /** Our configuration, as it would stand in a file of ours: plain JSON, not validated. */
+  config: Record<string, unknown>
+  /** One sentence for each thing that could not be carried over, naming its path in the old file. Holds no secrets. */
+  notes: string[]
+}
+
+/** Sections of our own format that no file of PicGo or PicList has. */
+const OUR_SECTIONS = ['providers', 'default', 'server', 'auth', 'sources', 'limits', 'keyTemplate']
+
+/** Whether a parsed file is one of PicGo or PicList (`data.json` or `config.json`). Never true for one of ours. */
+export function isPicGoConfig(value: unknown): boolean {
+  if (!isRecord(value) || OUR_SECTIONS.some(name => Object.hasOwn(value, name))) return false
+  if (Object.hasOwn(value, 'picBed') || Object.hasOwn(value, 'picgoPlugins')) return true
+  const stores = isRecord(value.uploader) ? Object.values(value.uploader) : []
+  return stores.some(store => isRecord(store) && Array.isArray(store.configList))
+}
+
+/** Translates a file that `isPicGoConfig` has recognised. Whatever it holds, nothing is thrown. */
+export function translatePicGo(value: Record<string, unknown>): Translation {
+  const notes: string[] = []
+  const note: Note = (path, what) => notes.push(`"${path}" ${what}.`)
+  const read = (name: string): Json => section(value, name, name, note)
+  const [picBed, uploader, settings, buildIn] = [
+    read('picBed'),
+    read('uploader'),
+    read('settings'),
+    read('buildIn'),
+  ]
+  const { keyTemplate, own } = translateNaming(settings, buildIn, note)
+  const destinations = translateDestinations(picBed, uploader, own, note)
+  const server = translateServer(settings, note)
+  const level = translateLogLevel(settings, note)
+  noteLeftOut(value, picBed, settings, buildIn, note)
+  const config = compact({
+    server: Object.keys(server).length > 0 ? server : undefined,
+    ...destinations,
+    keyTemplate,
+    log: level === undefined ? undefined : { level },
+  })
+  return { config: escapeVariables(config) as Json, notes }
+}

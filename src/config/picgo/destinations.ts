@@ -1,0 +1,149 @@
+import { canonicalType } from '../../uploader/registry.ts'
+import { isRecord, type Json, member, type Note, text } from './json.ts'
+import { translateLocal } from './local.ts'
+import { readSaved, type Saved } from './saved.ts'
+
+/** Uploaders of PicGo and PicList, and of S3 plugins, whose options a provider of ours takes. */
+const UPLOADERS = new Set([
+  ...['aliyun', 'tcyun', 'qiniu', 'upyun', 'github', 'gitee', 'imgur', 'smms', 'local', 'piclist'],
+  ...['webdavplist', 'sftpplist', 'lskyplist', 'aws-s3', 'aws-s3-plist', 'web-uploader', 'advancedplist'],
+])
+
+const WITHOUT_PROVIDER = new Map([
+  ['telegraphplist', 'Telegraph takes no uploads any more'],
+  ['picgo-cloud', 'PicGo Cloud takes uploads from PicGo only'],
+])
+
+/** Members of `picBed` that are no uploaders. */
+const NO_UPLOADERS = new Set([
+  ...['uploader', 'current', 'transformer', 'proxy', 'list'],
+  ...['secondUploader', 'secondUploaderId', 'secondUploaderConfig'],
+])
+
+/** Configurations of one provider by name; undefined for a name that is only reserved. */
+type Names = Map<string, Json | undefined>
+
+/**
+ * All saved configurations by provider and name. `default` names the current uploader even when nothing of it could be
+ * carried over: files must not go to another destination than the one that was chosen.
+ */
+export function translateDestinations(
+  picBed: Json,
+  uploader: Json,
+  templates: Map<string, string>,
+  note: Note,
+): { providers: Record<string, Json>; default: string | undefined } {
+  const current = readCurrent(picBed, note)
+  const found = new Map<string, Names>()
+  let chosen: string | undefined
+  for (const type of listTypes(picBed, uploader, current)) {
+    const { saved, active } = readSaved(type, picBed, uploader, note)
+    const provider = canonicalType(type)
+    const names: Names = found.get(provider) ?? new Map()
+    found.set(provider, names)
+    if (!UPLOADERS.has(type)) noteUnsupported(type, saved, note)
+    const carried = UPLOADERS.has(type) ? saved : []
+    const activeName = addAll(type, carried, active, { names, templates, note })
+    if (type === current) chosen = `${provider}/${activeName ?? reserve(active?.name ?? 'Default', names)}`
+    else if (saved.length > 1 && activeName !== undefined && activeName !== 'Default')
+      note(`uploader.${type}.defaultId`, `was left out: a request for "${type}" has to name "${activeName}"`)
+  }
+  const providers = collect(found)
+  noteDefault(providers, current, chosen, note)
+  return { providers, default: chosen }
+}
+
+/** PicGo looks at `uploader` first and keeps `current` for old versions. */
+function readCurrent(picBed: Json, note: Note): string | undefined {
+  for (const name of ['uploader', 'current']) {
+    const value = member(picBed, name)
+    if (text(value) !== undefined) return text(value)
+    if (value !== undefined && value !== '') note(`picBed.${name}`, 'was left out: it is no text')
+  }
+  return undefined
+}
+
+/** The current one comes first, so that its configurations keep their names where two types share a provider. */
+function listTypes(picBed: Json, uploader: Json, current: string | undefined): Set<string> {
+  const fromPicBed = Object.keys(picBed).filter(
+    type => !NO_UPLOADERS.has(type) && (isRecord(picBed[type]) || UPLOADERS.has(type)),
+  )
+  return new Set([...(current === undefined ? [] : [current]), ...Object.keys(uploader), ...fromPicBed])
+}
+
+function noteUnsupported(type: string, saved: Saved[], note: Note): void {
+  const path = saved[0]?.path.replace(/\.configList\[.*$/, '')
+  if (path === undefined) return
+  note(path, `was left out: ${WITHOUT_PROVIDER.get(type) ?? `there is no provider for "${type}"`}`)
+}
+
+interface Target {
+  names: Names
+  templates: Map<string, string>
+  note: Note
+}
+
+/** Adds the configurations under unique names and answers the name of the active one, if it is among them. */
+function addAll(
+  type: string,
+  saved: Saved[],
+  active: Saved | undefined,
+  { names, templates, note }: Target,
+): string | undefined {
+  let activeName: string | undefined
+  for (const one of saved) {
+    const options = translateOptions(type, one, note)
+    if (options === undefined) continue
+    const name = reserve(one.name, names)
+    if (name !== one.name) note(one.path, `is called "${name}" here, since "${one.name}" is taken`)
+    const keyTemplate = one.id === undefined ? undefined : templates.get(one.id)
+    names.set(name, keyTemplate === undefined ? options : { ...options, keyTemplate })
+    if (one === active) activeName = name
+  }
+  return activeName
+}
+
+function translateOptions(type: string, { options, path }: Saved, note: Note): Json | undefined {
+  const isFilled = Object.values(options).some(
+    value => text(value) !== undefined || (typeof value !== 'string' && Boolean(value)),
+  )
+  if (isFilled) return type === 'local' ? translateLocal(options, path, note) : options
+  note(path, 'was left out: none of its options is filled in')
+  return undefined
+}
+
+/** Takes the name, or the first of `-2`, `-3`… that is free. */
+function reserve(name: string, names: Names): string {
+  let free = name
+  for (let number = 2; names.has(free); number++) free = `${name}-${number}`
+  names.set(free, undefined)
+  return free
+}
+
+function collect(found: Map<string, Names>): Record<string, Json> {
+  const providers: [string, Json][] = []
+  for (const [provider, names] of found) {
+    const filled = [...names].filter(([, options]) => options !== undefined)
+    if (filled.length > 0) providers.push([provider, Object.fromEntries(filled)])
+  }
+  return Object.fromEntries(providers)
+}
+
+function noteDefault(
+  providers: Record<string, Json>,
+  current: string | undefined,
+  chosen: string | undefined,
+  note: Note,
+): void {
+  const names = Object.entries(providers).flatMap(([provider, configurations]) =>
+    Object.keys(configurations).map(name => `${provider}/${name}`),
+  )
+  if (names.length === 0) note('picBed', 'holds no destination that can be used here')
+  if (current !== undefined && !names.includes(chosen ?? ''))
+    note('picBed.uploader', `names "${current}", which cannot be used here: choose another uploader`)
+  if (current === undefined && names.length > 1)
+    note(
+      'picBed.uploader',
+      'is missing: set "default" to one of the destinations, or choose an uploader there',
+    )
+}

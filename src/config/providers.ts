@@ -1,0 +1,183 @@
+import { z } from 'zod'
+import { UploadError } from '../errors.ts'
+import { chooseDestination, idOf, type Named, splitId } from '../uploader/destinations.ts'
+import { collectMarked, mapMarked } from '../uploader/options.ts'
+import type { Provider } from '../uploader/provider.ts'
+import { canonicalType, loadProvider, PROVIDER_TYPES } from '../uploader/registry.ts'
+import type { Report } from './interpolate.ts'
+import { reportIssues, suggest } from './issues.ts'
+import { isRecord } from './picgo/json.ts'
+import { configSchema, destinationSchema } from './schema.ts'
+
+/** One saved configuration, checked. */
+export interface DestinationConfig {
+  readonly type: string
+  readonly name: string
+  readonly provider: Provider
+  /** The provider's own options. */
+  readonly options: Record<string, unknown>
+  /** Options that every destination has. */
+  readonly common: z.output<typeof destinationSchema>
+  readonly secrets: readonly string[]
+  /** Files of the server itself that its options name. */
+  readonly files: readonly string[]
+}
+
+/** The schema of a whole file, with the options of the given providers (default: all of them). */
+export async function wholeSchema(types: readonly string[] = PROVIDER_TYPES): Promise<z.ZodObject> {
+  const members: Record<string, z.ZodType> = {}
+  for (const type of new Set(types)) {
+    const provider = await loadProvider(type)
+    if (provider) members[type] = z.record(z.string().min(1), optionsOf(provider)).optional()
+  }
+  return configSchema.extend({
+    providers: z
+      .strictObject(members)
+      .default({})
+      .describe('Saved configurations: providers.<type>.<configName>.'),
+  })
+}
+
+function optionsOf(provider: Provider): z.ZodObject {
+  return z.strictObject({ ...destinationSchema.shape, ...provider.config.shape })
+}
+
+/** The saved configurations that `providers` names, whatever is wrong with them. */
+export function listNamed(providers: unknown): Named[] {
+  return entriesOf(providers).flatMap(([id, configurations]) =>
+    entriesOf(configurations).map(([name]) => ({ type: canonicalType(id), name })),
+  )
+}
+
+function entriesOf(value: unknown): [string, unknown][] {
+  return isRecord(value) ? Object.entries(value) : []
+}
+
+/** Checks every saved configuration against the options of its provider. */
+export async function readDestinations(
+  providers: unknown,
+  resolvePath: (path: string) => string,
+  report: Report,
+): Promise<DestinationConfig[]> {
+  const read: DestinationConfig[] = []
+  for (const [id, configurations] of entriesOf(providers)) {
+    const provider = await loadProvider(id)
+    if (!provider) {
+      report(`providers.${id}`, `is no provider of this version${suggest(id, PROVIDER_TYPES)}`)
+      continue
+    }
+    for (const [name, raw] of entriesOf(configurations)) {
+      const path = `providers.${id}.${name}`
+      if (read.some(one => one.type === provider.type && one.name === name)) {
+        report(path, `stands in the file twice, as ${provider.type} and under an alias`)
+      }
+      const one = readDestination(provider, name, raw, resolvePath, (inner, message) =>
+        report(inner ? `${path}.${inner}` : path, message),
+      )
+      if (one) read.push(one)
+    }
+  }
+  return read
+}
+
+function readDestination(
+  provider: Provider,
+  name: string,
+  raw: unknown,
+  resolvePath: (path: string) => string,
+  report: Report,
+): DestinationConfig | undefined {
+  const schema = optionsOf(provider)
+  const parsed = schema.safeParse(raw, { reportInput: true })
+  if (!parsed.success) {
+    reportIssues(parsed.error, schema, report)
+    return undefined
+  }
+  const all = mapMarked(schema, parsed.data, (text, is) =>
+    is === 'secret' ? text : resolvePath(text),
+  ) as Record<string, unknown>
+  const common = Object.keys(destinationSchema.shape)
+  const options = Object.fromEntries(Object.entries(all).filter(([key]) => !common.includes(key)))
+  const problem = provider.validate?.(options)
+  if (problem) report('', problem)
+  return {
+    type: provider.type,
+    name,
+    provider,
+    options,
+    common: Object.fromEntries(
+      Object.entries(all).filter(([key]) => common.includes(key)),
+    ) as DestinationConfig['common'],
+    secrets: collectMarked(schema, all, 'secret'),
+    files: collectMarked(schema, all, 'file'),
+  }
+}
+
+/**
+ * `default` and the destinations of the keys must name what there is. Looks at the configuration as it was read, so
+ * that these mistakes are found beside others.
+ */
+export function checkReferences(config: unknown, all: readonly Named[], report: Report): void {
+  const { default: wanted, auth, providers } = isRecord(config) ? config : {}
+  const known = all.map(one => `"${idOf(one)}"`).join(', ')
+  if (all.length > 0) checkDefault(wanted, all, report)
+  else if (isRecord(providers) && Object.values(providers).every(isRecord))
+    report('providers', 'holds no configuration: it needs providers.TYPE.NAME')
+
+  const keys = isRecord(auth) && Array.isArray(auth['keys']) ? auth['keys'] : []
+  const earlier = new Set<unknown>()
+  for (const [index, key] of keys.entries()) {
+    if (!isRecord(key)) continue
+    const { name, destinations } = key
+    for (const id of Array.isArray(destinations) ? destinations : []) {
+      if (typeof id !== 'string' || isThere(id, all)) continue
+      report(`auth.keys[${index}].destinations`, `"${id}" is no destination here. Known are ${known}`)
+    }
+    if (earlier.has(name)) report(`auth.keys[${index}].name`, `"${name}" is the name of an earlier key`)
+    if (typeof name === 'string') earlier.add(name)
+  }
+}
+
+/** Fallbacks and mirrors must name other destinations. */
+export function checkCopies(destinations: readonly DestinationConfig[], report: Report): void {
+  const known = destinations.map(one => `"${idOf(one)}"`).join(', ')
+  for (const one of destinations) {
+    const { fallback, mirrors = [] } = one.common
+    const named: [string, string][] = mirrors.map((mirror, index) => [
+      `mirrors[${index}]`,
+      mirror.destination,
+    ])
+    if (fallback !== undefined) named.push(['fallback', fallback])
+    for (const [option, id] of named) {
+      const path = `providers.${one.type}.${one.name}.${option}`
+      const other = splitId(id)
+      if (other.type === one.type && other.name === one.name) report(path, 'is the destination itself')
+      else if (!isThere(id, destinations)) report(path, `"${id}" is no destination here. Known are ${known}`)
+    }
+  }
+}
+
+function checkDefault(wanted: unknown, all: readonly Named[], report: Report): void {
+  if (wanted === undefined && all.length > 1) {
+    const known = all.map(one => `"${idOf(one)}"`).join(', ')
+    report('default', `is needed, since there are several destinations: ${known}`)
+  }
+  if (typeof wanted !== 'string') return
+  try {
+    chooseDestination(all, wanted)
+  } catch (error) {
+    if (!(error instanceof UploadError)) throw error
+    report('default', `"${wanted}" can't be used. ${error.message}`)
+  }
+}
+
+function isThere(id: string, all: readonly Named[]): boolean {
+  const { type, name } = splitId(id)
+  return all.some(one => one.type === type && (name === undefined || one.name === name))
+}
+
+/** Provider ids a configuration speaks of, whatever else is wrong with it. */
+export function mentionedTypes(raw: unknown): string[] {
+  const providers = typeof raw === 'object' && raw !== null && 'providers' in raw ? raw.providers : undefined
+  return typeof providers === 'object' && providers !== null ? Object.keys(providers).map(canonicalType) : []
+}

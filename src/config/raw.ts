@@ -1,0 +1,119 @@
+import { dirname } from 'node:path'
+import { idOf } from '../uploader/destinations.ts'
+import { canonicalType, PROVIDER_TYPES } from '../uploader/registry.ts'
+import { applyEnvironment, type Environment, withDotenv } from './environment.ts'
+import { findConfigFile, parseJson } from './file.ts'
+import { importPicGo } from './import.ts'
+import { interpolate, type Report } from './interpolate.ts'
+import { kindOf } from './issues.ts'
+import type { Place } from './paths.ts'
+import { isRecord, type Json } from './picgo/json.ts'
+import { isPicGoConfig } from './picgo.ts'
+import { listNamed, mentionedTypes, wholeSchema } from './providers.ts'
+
+/** Everything wrong with a configuration, a line for each mistake. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[]
+
+  constructor(file: string | undefined, problems: readonly string[]) {
+    super([`${file ?? 'The configuration'} can't be used:`, ...problems.map(line => `  ${line}`)].join('\n'))
+    this.name = 'ConfigError'
+    this.problems = problems
+  }
+}
+
+/** Settings given on the command line, by section; they win over the environment and the file. */
+export type Flags = Record<string, Record<string, unknown>>
+
+export interface LoadOptions extends Place {
+  /** `--config`. */
+  file?: string | undefined
+  flags?: Flags
+}
+
+/** A configuration before it is checked. */
+export interface RawConfig {
+  value: Json
+  file: string | undefined
+  /** Directory that relative paths start at. */
+  base: string
+  env: Environment
+  /** Every file that was read. */
+  files: string[]
+  notes: string[]
+}
+
+/**
+ * Lays file, variables, environment and flags over each other.
+ *
+ * @throws ConfigError when there is nothing to look for further mistakes in
+ */
+export async function readRaw(options: LoadOptions, report: Report): Promise<RawConfig> {
+  const nearby = await withDotenv(options.env, [options.cwd])
+  let found: ReturnType<typeof findConfigFile>
+  try {
+    found = findConfigFile(options.file, nearby.env, options)
+  } catch (error) {
+    throw new ConfigError(undefined, [(error as Error).message])
+  }
+  const base = found ? dirname(found.path) : options.cwd
+  const { env, files } = await withDotenv(options.env, [options.cwd, base])
+
+  let value: unknown = {}
+  const notes: string[] = []
+  if (found) {
+    value = await parseJson(found.text, report).catch((error: Error) => {
+      throw new ConfigError(found.path, [error.message])
+    })
+    if (!isRecord(value)) throw new ConfigError(found.path, [`must hold an object, not ${kindOf(value)}`])
+    if (isPicGoConfig(value)) value = await fromPicGo(value, notes, report)
+  }
+  const filled = interpolate(value, env, base, report)
+  const named = Object.keys(env).flatMap(
+    name => /^UPLOAD_SERVER__PROVIDERS__(.+?)(?:__|$)/i.exec(name)?.[1]?.toLowerCase() ?? [],
+  )
+  const schema = await wholeSchema([...mentionedTypes(filled.value), ...named.map(canonicalType)])
+  value = applyEnvironment(filled.value, env, schema, report, note => notes.push(note))
+  return {
+    value: applyFlags(value as Json, options.flags ?? {}),
+    file: found?.path,
+    base,
+    env,
+    files: [...(found ? [found.path] : []), ...files, ...filled.files],
+    notes,
+  }
+}
+
+/**
+ * A PicGo or PicList file as if it were ours, without the providers that this version does not have. That the uploader
+ * in use is among them is a mistake: files must not go anywhere else.
+ */
+async function fromPicGo(old: Json, notes: string[], report: Report): Promise<Json> {
+  const { config, notes: translated } = await importPicGo(old)
+  notes.push(...translated)
+  const isBuilt = (type: string) => PROVIDER_TYPES.includes(canonicalType(type))
+  const notBuilt = (type: string) =>
+    `the provider "${type}" is not built yet in this version, which has ${PROVIDER_TYPES.join(', ')}`
+
+  const all = Object.entries(isRecord(config['providers']) ? config['providers'] : {})
+  for (const [type] of all) if (!isBuilt(type)) notes.push(`Left out: ${notBuilt(type)}.`)
+  const providers = Object.fromEntries(all.filter(([type]) => isBuilt(type)))
+  const usable = listNamed(providers).map(idOf)
+
+  const current = config['default']
+  if (typeof current !== 'string' || usable.includes(current)) return { ...config, providers }
+  const type = current.replace(/\/.*/s, '')
+  if (!isBuilt(type)) report('picBed.uploader', `${notBuilt(type)}. It is the one your file uses`)
+  else for (const note of translated) report('', note)
+  return { ...config, providers, default: usable[0] }
+}
+
+function applyFlags(value: Json, flags: Flags): Json {
+  const result = { ...value }
+  for (const [section, members] of Object.entries(flags)) {
+    const given = Object.entries(members).filter(([, member]) => member !== undefined)
+    const before = result[section] ?? {}
+    if (given.length > 0 && isRecord(before)) result[section] = { ...before, ...Object.fromEntries(given) }
+  }
+  return result
+}

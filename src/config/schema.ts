@@ -1,0 +1,243 @@
+import { z } from 'zod'
+import { SOURCES } from '../uploader/input.ts'
+import { localPath, secret, secretAddress } from '../uploader/options.ts'
+import { size } from './size.ts'
+import {
+  configName,
+  count,
+  destinationName,
+  keyTemplate,
+  ms,
+  section,
+  trustProxy,
+  webAddress,
+} from './values.ts'
+
+const uploadKey = z.strictObject({
+  name: z.string().min(1).describe('Stands in the log for the key.'),
+  key: secret().describe('The secret itself.'),
+  destinations: z.array(destinationName).optional().describe('What the key may use. Default: everything.'),
+  sources: z
+    .array(z.enum(SOURCES))
+    .optional()
+    .describe('What a request with this key may name. Default: form, url, and path when roots are set.'),
+})
+
+const hook = z
+  .strictObject({
+    name: z.string().min(1).describe('Stands in messages and in the log for the hook.'),
+    command: z
+      .array(z.string().min(1))
+      .min(1)
+      .optional()
+      .describe('Program and arguments, started without a shell.'),
+    webhook: secretAddress().optional().describe('Address that gets the job as JSON by POST.'),
+    secret: secret().optional().describe('Signs the webhook with HMAC-SHA256.'),
+    timeoutMs: ms(30_000, 'How long it may take.'),
+  })
+  .refine(
+    value => (value.command === undefined) !== (value.webhook === undefined),
+    'needs either "command" or "webhook"',
+  )
+
+const fullDestinationName = z
+  .string()
+  .regex(/^[^/]+\/.+$/s, 'a destination is written "provider/configName" here')
+
+function isRegExp(text: string): boolean {
+  try {
+    new RegExp(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Options every saved configuration of every provider has beside the provider's own. */
+export const destinationSchema = z.strictObject({
+  keyTemplate: keyTemplate.optional(),
+  onConflict: z
+    .enum(['replace', 'rename', 'error'])
+    .default('replace')
+    .describe('What happens when the key is already there.'),
+  dedupe: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Answer with the link of a file of the same bytes when the history knows one that is still there.',
+    ),
+  urlRewrite: z
+    .array(
+      z.strictObject({
+        from: z.string().min(1).refine(isRegExp, 'is no regular expression').describe('Regular expression.'),
+        to: z.string().describe('What takes the place of the match; $1 is its first group.'),
+        flags: z
+          .string()
+          .regex(/^[gi]*$/, 'may hold "g" and "i"')
+          .default('')
+          .describe('"g": every match; "i": capitals or not.'),
+      }),
+    )
+    .default([])
+    .describe('Changes to the links of this destination, one after the other.'),
+  fallback: fullDestinationName
+    .optional()
+    .describe('Destination that is used when this one fails after its retries.'),
+  mirrors: z
+    .array(
+      z.union([
+        fullDestinationName.transform(destination => ({ destination, required: false })),
+        z.strictObject({
+          destination: fullDestinationName,
+          required: z.boolean().default(false).describe('Whether the upload fails when this copy does.'),
+        }),
+      ]),
+    )
+    .default([])
+    .describe('Destinations that get a copy of every file.'),
+})
+
+/** The configuration file. What stands below `providers.<type>.<name>` is checked by the provider. */
+export const configSchema = z.strictObject({
+  $schema: z.string().optional().describe('For editors; not read.'),
+  server: section(
+    {
+      host: z
+        .string()
+        .min(1)
+        .default('127.0.0.1')
+        .describe('Address to listen on, or the absolute path of a unix socket.'),
+      port: z
+        .number()
+        .int()
+        .min(0)
+        .max(65535)
+        .default(36677)
+        .describe('Port to listen on; 0 takes any free one.'),
+      strictPort: z
+        .boolean()
+        .default(false)
+        .describe('Fail when the port is taken instead of trying the next ones.'),
+      key: secret().optional().describe('The upload key remote callers must send.'),
+      publicUrl: webAddress
+        .optional()
+        .describe('Address under which clients reach this server; may have a path.'),
+      allowedHosts: z
+        .array(z.string().min(1))
+        .default([])
+        .describe('Further Host names under which loopback callers are exempt from the key.'),
+      trustProxy: z
+        .array(trustProxy)
+        .default([])
+        .describe(
+          'Proxies whose X-Forwarded-For names the client: addresses, ranges, "loopback", "linklocal", "uniquelocal".',
+        ),
+    },
+    'The listener.',
+  ),
+  auth: section(
+    {
+      loopbackExempt: z.boolean().default(true).describe('Programs on this machine need no key.'),
+      anonymous: z.boolean().default(false).describe('Anybody may upload without a key.'),
+      allowedOrigins: z
+        .array(z.string().min(1))
+        .default([])
+        .describe('Web origins that count as programs on this machine when they call from it.'),
+      allowNullOrigin: z
+        .boolean()
+        .default(false)
+        .describe('Let "Origin: null" pass; sandboxed web pages send it, too.'),
+      maxFailures: count(20, 'Wrong keys from one address before it is refused; 0 never refuses.', 0),
+      failureWindowMs: ms(60_000, 'How long wrong keys are counted and refused.'),
+      keys: z
+        .array(uploadKey)
+        .default([])
+        .describe('Further upload keys, each with a name and, when wanted, limits.'),
+    },
+    'Who may upload.',
+  ),
+  sources: section(
+    {
+      path: section(
+        {
+          enabled: z.boolean().default(true).describe('Whether paths may be named at all.'),
+          roots: z
+            .array(localPath())
+            .default([])
+            .describe('Directories below which callers with a key may name files.'),
+        },
+        'Files on this machine.',
+      ),
+      url: section(
+        {
+          enabled: z.boolean().default(true).describe('Whether addresses may be named at all.'),
+          allowPrivate: z
+            .boolean()
+            .default(false)
+            .describe('Let everybody name private, loopback, link-local and reserved addresses.'),
+          timeoutMs: ms(30_000, 'How long a fetch may take, body included.'),
+        },
+        'Files elsewhere, fetched by the server.',
+      ),
+      clipboard: section(
+        { enabled: z.boolean().default(true).describe('Whether the clipboard may be asked for.') },
+        'The clipboard of the session the server runs in.',
+      ),
+    },
+    'What a request may name.',
+  ),
+  limits: section(
+    {
+      fileSize: size().prefault('100MB').describe('Largest file. Bytes.'),
+      files: count(100, 'Most files in one request.'),
+      jsonBody: size().prefault('16MB').describe('Largest JSON body. Bytes.'),
+      concurrentUploads: count(16, 'Requests delivered at the same time.'),
+      waitingUploads: count(256, 'Requests that wait beyond that; the next gets 503.', 0),
+      bodyIdleMs: ms(30_000, 'How long a body may stall.'),
+      deliveryTimeoutMs: ms(120_000, 'How long one file may take to its destination.'),
+      retries: count(3, 'Further attempts after a delivery that failed in passing.', 0),
+    },
+    'How much and how long.',
+  ),
+  default: destinationName
+    .optional()
+    .describe('Destination of requests that name none: "provider" or "provider/configName".'),
+  providers: z
+    .record(z.string(), z.record(configName, z.record(z.string(), z.unknown())))
+    .default({})
+    .describe('Saved configurations: providers.<type>.<configName>.'),
+  keyTemplate: keyTemplate.default('{Y}/{m}/{filename}-{sha256-8}{extname}'),
+  finalization: section(
+    {
+      keepDays: count(7, 'Days for which finished jobs are remembered.', 0),
+      hooks: z.array(hook).default([]).describe('Run in this order after an upload is delivered.'),
+    },
+    'What follows the delivery.',
+  ),
+  store: section(
+    {
+      driver: z.enum(['sqlite', 'postgres']).default('sqlite').describe('Where jobs and history are kept.'),
+      path: localPath()
+        .optional()
+        .describe("File of the sqlite driver. Default: below the user's data directory."),
+      url: secret().optional().describe('Connection address of the postgres driver.'),
+    },
+    'Jobs and history.',
+  ),
+  shutdown: section({ graceMs: ms(30_000, 'How long running uploads may take to finish.', 0) }, 'Stopping.'),
+  log: section(
+    {
+      level: z
+        .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+        .default('info')
+        .describe('Least important line that is written.'),
+    },
+    'The log on standard output.',
+  ),
+  compat: section(
+    { alwaysOk: z.boolean().default(false).describe('Answer failed uploads with 200.') },
+    'For clients that need it.',
+  ),
+})
+
+export type Settings = z.output<typeof configSchema>

@@ -1,0 +1,66 @@
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import { parseKeyTemplate } from '../uploader/object-key.ts'
+
+/** Longest time a timer of Node takes; with more it goes off at once. */
+const LONGEST_MS = 2 ** 31 - 1
+
+/** A time in milliseconds. Nought is taken only where `min` says so: a limit of nought would end everything. */
+export const ms = (value: number, what: string, min = 1) =>
+  z.number().int().min(min).max(LONGEST_MS).default(value).describe(`${what} Milliseconds.`)
+
+/** A whole number of things. */
+export const count = (value: number, what: string, min = 1) =>
+  z.number().int().min(min).default(value).describe(what)
+
+/** A section whose members all have defaults may be left out. */
+export function section<S extends z.ZodRawShape>(shape: S, what: string) {
+  return z
+    .strictObject(shape)
+    .prefault({} as z.input<z.ZodObject<S, z.core.$strict>>)
+    .describe(what)
+}
+
+/** Checked by reading it, so that a mistake in it shows at the start and not at the first upload. */
+export const keyTemplate = z
+  .string()
+  .superRefine((template, context) => {
+    try {
+      parseKeyTemplate(template)
+    } catch (error) {
+      context.addIssue({ code: 'custom', message: (error as Error).message })
+    }
+  })
+  .describe('Where an upload is stored at its destination, made of text and placeholders.')
+
+export const destinationName = z
+  .string()
+  .regex(/^[^/]+(?:\/[^/].*)?$/, 'a destination is written "provider" or "provider/configName"')
+
+/** It is a part of links: a browser would take `..` out of them. */
+export const configName = z
+  .string()
+  .refine(
+    name => name.trim() !== '' && name !== '.' && name !== '..' && name.isWellFormed(),
+    'must be text, and neither "." nor ".."',
+  )
+
+export const trustProxy = z
+  .string()
+  .refine(
+    isProxy,
+    'is no address, no range such as "10.0.0.0/8", and none of "loopback", "linklocal", "uniquelocal"',
+  )
+
+/** What Express takes for "trust proxy". */
+function isProxy(value: string): boolean {
+  const [, address = '', bits] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(value) ?? []
+  const family = isIP(address)
+  if (family === 0) return ['loopback', 'linklocal', 'uniquelocal'].includes(value)
+  return bits === undefined || Number(bits) <= (family === 4 ? 32 : 128)
+}
+
+/** An address that something is appended to. */
+export const webAddress = z
+  .url({ protocol: /^https?$/, error: 'must be an http or https address' })
+  .refine(value => !/[?#]/.test(value), 'must have neither a query nor a fragment')
