@@ -1,0 +1,119 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isStorageFull, systemCode, UploadError } from '../errors.ts'
+import { type Destination, idOf } from './destinations.ts'
+import type { Stored, UploadObject } from './provider.ts'
+
+const FIRST_PAUSE_MS = 250
+const LONGEST_PAUSE_MS = 30_000
+
+/** Failures of the way to a destination, which pass. */
+const PASSING = new Set([
+  'ECONNRESET',
+  'ECONNREFUSED',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+])
+
+export interface DeliveryLimits {
+  /** For one attempt. */
+  readonly timeoutMs: number
+  /** Further attempts after one that failed in passing. */
+  readonly retries: number
+}
+
+/**
+ * Puts one object at its destination: with a time limit for each attempt, and again after failures that pass. The key
+ * stays the same, so an attempt that did arrive is replaced and never doubled.
+ *
+ * @throws UploadError `delivery_failed`, `delivery_timeout`, `insufficient_storage`, or what the provider knows better
+ * @throws the reason of `signal` when it is aborted
+ */
+export async function deliver(
+  destination: Destination,
+  object: UploadObject,
+  limits: DeliveryLimits,
+  signal: AbortSignal,
+): Promise<Stored> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await putInTurn(destination, object, limits.timeoutMs, signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      const failure = explain(error, destination, object)
+      const pause = pauseMs(attempt, failure.retryAfterS)
+      if (attempt >= limits.retries || !failure.retryable || pause > LONGEST_PAUSE_MS) throw failure
+      await sleep(pause, undefined, { signal }).catch(() => {})
+      signal.throwIfAborted()
+    }
+  }
+}
+
+function putInTurn(
+  destination: Destination,
+  object: UploadObject,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Stored> {
+  const put = () => putWithin(destination, object, timeoutMs, signal)
+  return destination.queue ? destination.queue.run(put, signal) : put()
+}
+
+/** One attempt. Ends at the time limit even where a provider does not look at its signal. */
+async function putWithin(
+  destination: Destination,
+  object: UploadObject,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Stored> {
+  signal.throwIfAborted()
+  const attempt = new AbortController()
+  let stop: (reason: unknown) => void = () => {}
+  const stopped = new Promise<never>((_, reject) => {
+    stop = reason => {
+      attempt.abort(reason)
+      reject(reason)
+    }
+  })
+  stopped.catch(() => {})
+  const timer = setTimeout(() => stop(timedOut(destination, object, timeoutMs)), timeoutMs)
+  const leave = () => stop(signal.reason)
+  signal.addEventListener('abort', leave, { once: true })
+  try {
+    return await Promise.race([destination.target.put(object, attempt.signal), stopped])
+  } catch (error) {
+    throw attempt.signal.aborted ? attempt.signal.reason : error
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', leave)
+  }
+}
+
+function timedOut(destination: Destination, object: UploadObject, timeoutMs: number): UploadError {
+  return new UploadError(
+    'delivery_timeout',
+    `${idOf(destination)} did not take "${object.key}" within ${timeoutMs / 1000} s (limits.deliveryTimeoutMs).`,
+    { retryable: true },
+  )
+}
+
+function explain(error: unknown, destination: Destination, object: UploadObject): UploadError {
+  if (error instanceof UploadError) return error
+  const what = `"${object.key}" could not be stored at ${idOf(destination)}`
+  if (isStorageFull(error)) {
+    return new UploadError('insufficient_storage', `${what}: there is no space left.`, { cause: error })
+  }
+  const code = systemCode(error)
+  const passing = code !== undefined && PASSING.has(code)
+  const reason = code ?? (error instanceof Error ? error.message : String(error))
+  return new UploadError('delivery_failed', `${what}: ${reason}`, { cause: error, retryable: passing })
+}
+
+/** Exponential with full jitter; a destination that says when to come back is believed, also when that is too long. */
+function pauseMs(attempt: number, retryAfterS: number | undefined): number {
+  if (retryAfterS !== undefined) return retryAfterS * 1000
+  return Math.random() * Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS)
+}

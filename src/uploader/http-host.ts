@@ -1,0 +1,161 @@
+import type { Readable } from 'node:stream'
+import { z } from 'zod'
+import { UploadError } from '../errors.ts'
+import { createMask, type Mask } from '../mask.ts'
+import { createHttpClient, excerpt, type HttpOptions, type HttpReply, type HttpRequest } from './http.ts'
+import { compileHost, type Host, type HostDescription } from './http-host/description.ts'
+import { makeMultipartBody, makeRawBody, type StreamedBody } from './http-host/multipart-body.ts'
+import { answerFunctions, objectFunctions, type Place } from './http-host/placeholders.ts'
+import { type Functions, render, type Template } from './http-host/template.ts'
+import type { ProviderDeps, Stored, Target, UploadObject } from './provider.ts'
+
+export type { HostDescription } from './http-host/description.ts'
+export { literal } from './http-host/template.ts'
+
+/** Most of an answer that is looked at, in bytes. */
+const MAX_REPLY_BYTES = 256 * 1024
+
+/** An address as an option of a preset. */
+export function httpAddress() {
+  return z.url({ protocol: /^https?$/, error: 'must be an http or https address' })
+}
+
+/**
+ * A destination that is told files by HTTP and answers where they are. It names them itself: nothing is ever replaced.
+ *
+ * @throws Error with a sentence when the description is wrong; presets have none that is
+ */
+export function createHost(description: HostDescription, options: HttpOptions, deps: ProviderDeps): Target {
+  const host = compileHost(description)
+  const client = createHttpClient(options, deps)
+  const mask = createMask(Object.values(host.secrets))
+  return {
+    async put(object, signal) {
+      const { request, url, body } = makeRequest(host, object)
+      try {
+        return readAnswer(host, object, await client.send(request, signal), url)
+      } catch (error) {
+        signal.throwIfAborted()
+        throw hideSecrets(error, mask)
+      } finally {
+        // Whoever answers early is not sent the rest.
+        body.destroy()
+      }
+    },
+    async close() {
+      client.close()
+    },
+  }
+}
+
+/** What is wrong with a description, as a sentence; undefined when nothing is. */
+export function findFault(description: HostDescription): string | undefined {
+  try {
+    compileHost(description)
+    return undefined
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+function makeRequest(host: Host, object: UploadObject): { request: HttpRequest; url: URL; body: Readable } {
+  const fill = (template: Template, place: Place) =>
+    render(template, objectFunctions(object, host.secrets, place)) ?? ''
+  const url = new URL(fill(host.url, 'url'))
+  for (const [name, value] of host.query) url.searchParams.append(name, fill(value, 'text'))
+  const body = makeBody(host, object, fill)
+  const headers: Record<string, string> = { 'content-type': body.contentType }
+  for (const [name, value] of host.headers) headers[name] = checkHeader(name, fill(value, 'header'))
+  const request = {
+    method: host.method,
+    url,
+    headers: { ...headers, 'content-length': String(body.length) },
+    body: body.stream,
+    accept: host.accept,
+    maxReplyBytes: MAX_REPLY_BYTES,
+    explain: (refusal: HttpReply) => find(host.errorMessage, answerFunctions({ reply: refusal, url })),
+  }
+  return { request, url, body: body.stream }
+}
+
+function makeBody(
+  { field, fields }: Host,
+  object: UploadObject,
+  fill: (template: Template, place: Place) => string,
+): StreamedBody {
+  if (field === undefined) return makeRawBody(object)
+  const fileName = object.key.slice(object.key.lastIndexOf('/') + 1)
+  const texts = fields.map(([name, value]) => [name, fill(value, 'text')] as const)
+  return makeMultipartBody(object, texts, { field, fileName })
+}
+
+/** Node refuses such a value too, but only once the body is on its way. */
+function checkHeader(name: string, value: string): string {
+  if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value
+  throw new UploadError(
+    'delivery_failed',
+    `The header "${name}" can't be sent: its value has a line break or a character that is not Latin-1.`,
+  )
+}
+
+/** @throws UploadError `delivery_failed` unless the answer is a success with an absolute address in it */
+function readAnswer(host: Host, object: UploadObject, reply: HttpReply, url: URL): Stored {
+  const functions = {
+    ...objectFunctions(object, host.secrets, 'url'),
+    ...answerFunctions({ reply, url }),
+  }
+  const { success } = host
+  if (success && !success.is.has(render(success.at, functions) ?? '')) {
+    const said = find(host.errorMessage, functions) ?? reply.text
+    throw failure(`${url.host} did not store "${object.key}": ${excerpt(said)}`)
+  }
+  const address = find(host.resultUrl, functions)
+  if (address === undefined) {
+    const said = find(host.errorMessage, functions) ?? reply.text
+    throw failure(`${url.host} answered without an address of "${object.key}": ${excerpt(said)}`)
+  }
+  const resultUrl = toCleanUrl(address)
+  if (resultUrl === undefined) {
+    throw failure(
+      `${url.host} answered "${excerpt(address)}", which is no http or https address of "${object.key}".`,
+    )
+  }
+  const deleteUrl = toCleanUrl(find(host.deleteUrl, functions) ?? '')
+  return { url: resultUrl, ...(deleteUrl !== undefined && { deleteUrl }) }
+}
+
+/** Not retryable: the host has answered, and would answer the same again. */
+function failure(message: string): UploadError {
+  return new UploadError('delivery_failed', message)
+}
+
+/** The first place that holds something. */
+function find(places: readonly Template[], functions: Functions): string | undefined {
+  for (const place of places) {
+    const text = render(place, functions)?.trim()
+    if (text) return text
+  }
+  return undefined
+}
+
+/** In normal form, and without characters that end a link in Markdown. */
+function toCleanUrl(text: string): string | undefined {
+  if (!/^https?:\/\/[^/\s]\S*$/i.test(text.replaceAll(' ', '%20')) || !URL.canParse(text)) return undefined
+  return new URL(text).href.replace(
+    /[!'()*]/g,
+    character => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+}
+
+/** Hosts repeat keys in their answers, and node-fetch addresses in its errors. */
+function hideSecrets(error: unknown, mask: Mask): unknown {
+  if (!(error instanceof UploadError)) return error
+  const { code, message, retryable, retryAfterS, cause } = error
+  const reason = cause instanceof Error ? cause.message : undefined
+  if (mask(message) === message && mask(reason ?? '') === (reason ?? '')) return error
+  return new UploadError(code, mask(message), {
+    retryable,
+    ...(reason !== undefined && { cause: new Error(mask(reason)) }),
+    ...(retryAfterS !== undefined && { retryAfterS }),
+  })
+}

@@ -1,0 +1,231 @@
+import { randomUUID } from 'node:crypto'
+import { isStorageFull, UploadError } from '../errors.ts'
+import { type Choice, chooseDestination, type Destination, idOf } from './destinations.ts'
+import type { Finalizer } from './finalize.ts'
+import type { Caller, Input, Outcome } from './input.ts'
+import { obtain, type SourceSettings } from './obtain.ts'
+import type { Payload, Payloads } from './payload.ts'
+import { type PlaceDeps, place } from './place.ts'
+import type { Repeater } from './repeat.ts'
+import { createSlots } from './slots.ts'
+import type { Spool } from './spool.ts'
+import type { Job, Store, StoredFile } from './store.ts'
+
+/** Files of one request that are on their way at the same time. */
+const SIDE_BY_SIDE = 4
+
+export interface UploaderDeps {
+  readonly destinations: readonly Destination[]
+  /** The setting `default`. */
+  readonly defaultId: string | undefined
+  readonly payloads: Payloads
+  /** For destinations without a spool of their own. */
+  readonly spool: Spool
+  readonly sources: SourceSettings
+  readonly limits: {
+    readonly concurrentUploads: number
+    readonly waitingUploads: number
+    readonly deliveryTimeoutMs: number
+    readonly retries: number
+  }
+  readonly store: Store
+  readonly finalizer: Finalizer
+  readonly repeater: Repeater
+  now(): Date
+  /** A line for the operator. */
+  warn(message: string, details: object): void
+}
+
+export interface UploadRequest {
+  readonly destination: Destination
+  readonly inputs: readonly Input[]
+  readonly caller: Caller
+  readonly requestId: string
+  /** Address of this server as the caller sees it, with a final slash; relative URLs of providers start there. */
+  readonly baseUrl: string
+  /** Aborts what has not been delivered. */
+  readonly signal: AbortSignal
+  /** Leads repetitions to the job. */
+  readonly idempotencyKey?: string
+  /** Called as each input is done, in whatever order. */
+  onOutcome?(outcome: Outcome): void
+}
+
+/** Takes inputs to destinations. Knows nothing of HTTP. */
+export interface Uploader {
+  readonly destinations: readonly Destination[]
+  readonly payloads: Payloads
+  readonly finalizer: Finalizer
+  readonly repeater: Repeater
+  readonly store: Store
+  /** @throws UploadError `unknown_destination`, `ambiguous_destination`, `destination_forbidden` */
+  choose(choice: Choice, caller: Caller): Destination
+  /** Where payloads for a destination are spooled. */
+  spoolFor(destination: Destination): Spool
+  /** @throws UploadError `overloaded` when even waiting is impossible */
+  assertRoom(): void
+  /**
+   * One outcome for each input, in order. One that fails does not stop the others. Payloads of form inputs are disposed
+   * of in any case.
+   *
+   * @throws FinalizationPending when everything is stored and what follows fails
+   * @throws UploadError when the job can't be written down: nothing is uploaded then
+   */
+  upload(request: UploadRequest): Promise<Outcome[]>
+  /** Gives back what form inputs hold that are not uploaded. */
+  discard(inputs: readonly Input[]): Promise<void>
+  /** @param graceMs for how long what runs may go on; default: not at all */
+  close(graceMs?: number): Promise<void>
+}
+
+export function createUploader(deps: UploaderDeps): Uploader {
+  const { store, finalizer } = deps
+  const slots = createSlots(deps.limits.concurrentUploads, deps.limits.waitingUploads)
+  const spoolFor = (destination: Destination) => destination.target.spool ?? deps.spool
+  const placeDeps: PlaceDeps = {
+    destinations: deps.destinations,
+    limits: { timeoutMs: deps.limits.deliveryTimeoutMs, retries: deps.limits.retries },
+    history: store,
+    now: deps.now,
+    warn: deps.warn,
+  }
+
+  async function uploadOne(input: Input, index: number, request: UploadRequest): Promise<Outcome> {
+    const { destination, caller, signal } = request
+    const { origin } = input
+    let payload: Payload | undefined
+    try {
+      payload = await obtain(input, caller, deps.payloads, spoolFor(destination), deps.sources, signal)
+      const { destination: where, ...placed } = await place(
+        payload,
+        destination,
+        request.baseUrl,
+        placeDeps,
+        signal,
+      )
+      const { size, contentType, sha256 } = payload
+      const elsewhere = where === idOf(destination) ? {} : { destination: where }
+      return { ok: true, index, origin, ...placed, ...elsewhere, size, contentType, sha256 }
+    } catch (error) {
+      signal.throwIfAborted()
+      return { ok: false, index, origin, error: asUploadError(error) }
+    } finally {
+      await payload?.dispose()
+    }
+  }
+
+  /** Delivers every input of a job that is written down. What arrived is written down even when the client has gone. */
+  async function deliverAll(job: Job, request: UploadRequest): Promise<Outcome[]> {
+    await finalizer.begin(job, request.idempotencyKey)
+    const done: Outcome[] = []
+    try {
+      return await inOrder(request.inputs, SIDE_BY_SIDE, async (input, index) => {
+        const outcome = await uploadOne(input, index, request)
+        done.push(outcome)
+        request.onOutcome?.(outcome)
+        return outcome
+      })
+    } catch (error) {
+      await finalizer.complete(job, filesOf(done), false).catch(() => {})
+      throw error
+    }
+  }
+
+  return {
+    destinations: deps.destinations,
+    payloads: deps.payloads,
+    finalizer,
+    repeater: deps.repeater,
+    store,
+    choose: (choice, caller) =>
+      chooseDestination(deps.destinations, deps.defaultId, choice, caller.destinations),
+    spoolFor,
+    assertRoom: slots.assertRoom,
+    async upload(request) {
+      const job = newJob(request, finalizer.owner, deps.now())
+      try {
+        const outcomes = await slots.run(() => deliverAll(job, request), request.signal)
+        const isWhole = outcomes.every(outcome => outcome.ok)
+        const completed = finalizer.complete(job, filesOf(outcomes), isWhole)
+        // Of a job that failed in part the answer tells; its history is saved later when it can't be now.
+        await (isWhole ? completed : completed.catch(() => {}))
+        return outcomes
+      } finally {
+        await discard(request.inputs)
+      }
+    },
+    discard,
+    async close(graceMs) {
+      await deps.repeater.close()
+      await finalizer.close(graceMs)
+      await Promise.allSettled(deps.destinations.map(destination => destination.target.close?.()))
+      await deps.spool.close()
+    },
+  }
+}
+
+function newJob({ caller, destination, inputs, requestId }: UploadRequest, owner: string, now: Date): Job {
+  return {
+    id: randomUUID(),
+    state: 'uploading',
+    createdAt: now.getTime(),
+    owner,
+    requestId,
+    caller: caller.name,
+    destination: idOf(destination),
+    // What a data: address holds is in the file.
+    origins: inputs.map(input => (input.kind === 'data' ? input.origin.slice(0, 64) : input.origin)),
+    files: [],
+    steps: [],
+    attempts: 0,
+    problem: undefined,
+  }
+}
+
+function filesOf(outcomes: readonly Outcome[]): StoredFile[] {
+  return outcomes
+    .flatMap(outcome => {
+      if (!outcome.ok) return []
+      const { ok: _, ...file } = outcome
+      return [file]
+    })
+    .sort((a, b) => a.index - b.index)
+}
+
+/** What was uploaded has been given back already; a second time does no harm. */
+async function discard(inputs: readonly Input[]): Promise<void> {
+  for (const input of inputs) {
+    if (input.kind === 'form' && !(input.payload instanceof UploadError)) await input.payload.dispose()
+  }
+}
+
+function asUploadError(error: unknown): UploadError {
+  if (error instanceof UploadError) return error
+  if (isStorageFull(error)) {
+    return new UploadError(
+      'insufficient_storage',
+      'The disk of the server is full. Free some space there, then send it again.',
+      { cause: error },
+    )
+  }
+  return new UploadError('internal_error', 'Something went wrong inside the server; its log says what.', {
+    cause: error,
+  })
+}
+
+/** Maps a list with at most `width` calls at a time and keeps the order. When one throws, those under way end first. */
+async function inOrder<T, R>(
+  list: readonly T[],
+  width: number,
+  map: (item: T, index: number) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = new Array(list.length)
+  const entries = list.entries()
+  const work = async () => {
+    for (const [index, item] of entries) results[index] = await map(item, index)
+  }
+  const workers = Array.from({ length: Math.min(width, list.length) }, work)
+  await Promise.allSettled(workers)
+  await Promise.all(workers)
+  return results
+}

@@ -1,0 +1,34 @@
+import type { UploadError } from '../errors.ts'
+import type { Payload } from './payload.ts'
+import type { StoredFile } from './store.ts'
+
+/** Kinds of input; a caller is admitted to some of them. */
+export const SOURCES = ['form', 'url', 'path', 'clipboard'] as const
+export type SourceKind = (typeof SOURCES)[number]
+
+/** One thing to upload, before its bytes are there. `origin` goes into the answer as the client sent it. */
+export type Input =
+  | { readonly kind: 'form'; readonly origin: string; readonly payload: Payload | UploadError }
+  | { readonly kind: 'data'; readonly origin: string; readonly bytes: Buffer }
+  | { readonly kind: 'url'; readonly origin: string; readonly url: URL }
+  | { readonly kind: 'path'; readonly origin: string; readonly path: string }
+  | { readonly kind: 'clipboard'; readonly origin: 'clipboard' }
+
+/** Who sends a request, and what that caller may name. Decided once, in routes/access.ts. */
+export interface Caller {
+  /** Name of the upload key, `loopback` or `anonymous`; goes into the log. */
+  readonly name: string
+  readonly admittedBy: 'loopback' | 'key' | 'anonymous'
+  readonly sources: ReadonlySet<SourceKind>
+  /** Directories below which paths may be named; undefined: any regular file but the server's own. */
+  readonly roots: readonly string[] | undefined
+  /** Which addresses URL inputs may reach beside public ones. */
+  readonly addresses: 'public' | 'private' | 'any'
+  /** `provider` or `provider/configName` entries the caller may use; undefined: all. */
+  readonly destinations: readonly string[] | undefined
+}
+
+/** What became of one input. `index` is its place in the request. */
+export type Outcome =
+  | ({ readonly ok: true } & StoredFile)
+  | { readonly ok: false; readonly index: number; readonly origin: string; readonly error: UploadError }

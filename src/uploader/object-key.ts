@@ -1,0 +1,149 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { cleanFileName, cutText, splitExtension } from './file-name.ts'
+import type { Payload } from './payload.ts'
+
+/** Makes the key of a payload at a destination. */
+export type KeyTemplate = (payload: Payload, now: Date) => Promise<string>
+
+/** Common file systems take 255; the rest is for a counter such as `-2`. */
+const MAX_SEGMENT_BYTES = 245
+
+interface Naming {
+  payload: Payload
+  now: Date
+  base: string
+  extension: string
+}
+
+type Part = (naming: Naming) => string | Promise<string>
+
+const two = (value: number): string => String(value).padStart(2, '0')
+
+/** Placeholders without a parameter, under the names PicList gave them. Times are the server's local time. */
+const PLACEHOLDERS: Record<string, Part> = {
+  Y: ({ now }) => String(now.getFullYear()),
+  y: ({ now }) => two(now.getFullYear() % 100),
+  m: ({ now }) => two(now.getMonth() + 1),
+  d: ({ now }) => two(now.getDate()),
+  h: ({ now }) => two(now.getHours()),
+  i: ({ now }) => two(now.getMinutes()),
+  s: ({ now }) => two(now.getSeconds()),
+  ms: ({ now }) => String(now.getMilliseconds()).padStart(3, '0'),
+  timestamp: ({ now }) => String(now.getTime()),
+  timestampS: ({ now }) => String(Math.floor(now.getTime() / 1000)),
+  filename: ({ base }) => base,
+  extname: ({ extension }) => extension,
+  uuid: () => randomUUID(),
+  ulid: ({ now }) => ulid(now.getTime()),
+  md5: ({ payload }) => digest(payload, 'md5'),
+  sha1: ({ payload }) => digest(payload, 'sha1'),
+  sha256: ({ payload }) => payload.sha256,
+}
+
+const PARAMETERS: [RegExp, (value: number) => Part | undefined][] = [
+  [
+    /^md5-(\d+)$/,
+    n => (n <= 32 ? async ({ payload }) => (await digest(payload, 'md5')).slice(0, n) : undefined),
+  ],
+  [
+    /^sha1-(\d+)$/,
+    n => (n <= 40 ? async ({ payload }) => (await digest(payload, 'sha1')).slice(0, n) : undefined),
+  ],
+  [/^sha256-(\d+)$/, n => (n <= 64 ? ({ payload }) => payload.sha256.slice(0, n) : undefined)],
+  [/^str-(\d+)$/, n => (n <= 64 ? () => randomString(n) : undefined)],
+  [
+    /^localFolder:(\d+)$/,
+    n =>
+      ({ payload }) =>
+        payload.folders
+          .slice(-n)
+          .map(name => cleanFileName(name, ''))
+          .join('/'),
+  ],
+]
+
+/**
+ * Reads a `keyTemplate` such as `{Y}/{m}/{filename}-{sha256-8}{extname}`.
+ *
+ * @throws Error that names an unknown placeholder, or a path segment no key may have
+ */
+export function parseKeyTemplate(template: string): KeyTemplate {
+  if (template.trim() === '')
+    throw new Error('is empty: a key needs a name, for example "{filename}{extname}"')
+  if (/\/\s*$/.test(template)) throw new Error('ends with "/": a key needs a name behind its folders')
+  if (template.startsWith('/')) throw new Error('starts with "/": keys are relative to the destination')
+  if (/[\\\u0000-\u001f]/.test(template)) throw new Error('holds a backslash or a control character')
+  if (template.split('/').some(segment => segment === '.' || segment === '..')) {
+    throw new Error('has a "." or ".." segment')
+  }
+  const parts = template.split(/(\{[^{}]*\})/).map(parsePart)
+
+  return async (payload, now) => {
+    const name = cleanFileName(payload.name, payload.extension)
+    const [base, extension] = splitExtension(name)
+    const render = async (shown: string) => {
+      const naming: Naming = { payload, now, base: shown, extension }
+      const rendered = await Promise.all(parts.map(part => (typeof part === 'string' ? part : part(naming))))
+      return cleanKey(rendered.join(''))
+    }
+    const key = await render(base)
+    if (key === '') return name
+    const longest = Math.max(...key.split('/').map(segment => Buffer.byteLength(segment)))
+    const excess = longest - MAX_SEGMENT_BYTES
+    return excess > 0 ? render(cutText(base, Math.max(Buffer.byteLength(base) - excess, 1))) : key
+  }
+}
+
+function parsePart(text: string): string | Part {
+  if (!text.startsWith('{') || !text.endsWith('}')) {
+    if (/[{}]/.test(text)) throw new Error(`has a lone brace near "${text}"`)
+    return text
+  }
+  const name = text.slice(1, -1)
+  const known = Object.hasOwn(PLACEHOLDERS, name) ? PLACEHOLDERS[name] : undefined
+  if (known) return known
+  for (const [pattern, make] of PARAMETERS) {
+    const value = Number(pattern.exec(name)?.[1] ?? 0)
+    const part = value > 0 ? make(value) : undefined
+    if (part) return part
+  }
+  const names = [...Object.keys(PLACEHOLDERS), 'md5-16', 'sha1-N', 'sha256-N', 'str-N', 'localFolder:N']
+  throw new Error(`has the unknown placeholder {${name}}; known are ${names.map(n => `{${n}}`).join(' ')}`)
+}
+
+/** Drops the empty segments that placeholders without a value leave, and guards the ones that became dots. */
+function cleanKey(key: string): string {
+  return key
+    .split('/')
+    .map(segment => segment.trim())
+    .filter(segment => segment !== '')
+    .map(segment => (/^\.+$/.test(segment) ? `_${segment}` : segment))
+    .join('/')
+}
+
+async function digest(payload: Payload, algorithm: 'md5' | 'sha1'): Promise<string> {
+  const hash = createHash(algorithm)
+  for await (const chunk of payload.stream()) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+function randomString(length: number): string {
+  let text = ''
+  while (text.length < length) {
+    // 248 is the largest multiple of 62 in a byte: beyond it some characters would be likelier.
+    for (const byte of randomBytes(length)) if (byte < 248 && text.length < length) text += BASE62[byte % 62]
+  }
+  return text
+}
+
+const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+
+/** 48 bits of time and 80 random ones, Crockford base 32 (https://github.com/ulid/spec). */
+function ulid(time: number): string {
+  let text = ''
+  for (let rest = time, i = 0; i < 10; i++, rest = Math.floor(rest / 32)) text = CROCKFORD[rest % 32] + text
+  for (const byte of randomBytes(16)) text += CROCKFORD[byte % 32]
+  return text
+}

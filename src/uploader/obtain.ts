@@ -1,0 +1,109 @@
+import { UploadError } from '../errors.ts'
+import type { Caller, Input } from './input.ts'
+import type { Payload, Payloads } from './payload.ts'
+import { readClipboard } from './sources/clipboard.ts'
+import { openPath } from './sources/path.ts'
+import type { Source } from './sources/source.ts'
+import { openUrl } from './sources/url.ts'
+import type { Spool } from './spool.ts'
+
+/** What opening inputs needs to know beside the input. */
+export interface SourceSettings {
+  /** Largest file, bytes. */
+  readonly fileSize: number
+  /** For a whole fetch. */
+  readonly urlTimeoutMs: number
+  /** Files and directories of the server itself. */
+  readonly ownPaths: readonly string[]
+  /** Tells the clipboard tools which display to ask. */
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/**
+ * Turns one input into a payload.
+ *
+ * @throws UploadError `source_forbidden` when the caller may not name it, `source_failed` when it can't be read,
+ *   `too_large`, `insufficient_storage`
+ */
+export async function obtain(
+  input: Input,
+  caller: Caller,
+  payloads: Payloads,
+  spool: Spool,
+  settings: SourceSettings,
+  signal: AbortSignal,
+): Promise<Payload> {
+  if (input.kind === 'form') {
+    if (input.payload instanceof UploadError) throw input.payload
+    return input.payload
+  }
+  const { name, folders, body } = await openSource(input, caller, settings, signal)
+  signal.throwIfAborted()
+  const payload = await payloads.read(body, { name, folders, spool, limit: settings.fileSize })
+  if (input.kind !== 'clipboard' || payload.contentType.startsWith('image/')) return payload
+  await payload.dispose()
+  throw new UploadError('source_failed', 'The clipboard holds no picture, and no path or address of one.')
+}
+
+/** Which kind of source an input counts as: what stands in the request itself counts as a form. */
+function sourceKind(input: Exclude<Input, { kind: 'form' }>) {
+  return input.kind === 'data' ? 'form' : input.kind
+}
+
+async function openSource(
+  input: Exclude<Input, { kind: 'form' }>,
+  caller: Caller,
+  settings: SourceSettings,
+  signal: AbortSignal,
+): Promise<Source> {
+  const kind = sourceKind(input)
+  if (!caller.sources.has(kind)) throw notAdmitted(kind, caller)
+  switch (input.kind) {
+    case 'data':
+      return inMemory('', input.bytes)
+    case 'path':
+      return openPath(input.path, { roots: caller.roots, ownPaths: settings.ownPaths })
+    case 'url':
+      return openUrl(input.url, {
+        addresses: caller.addresses,
+        timeoutMs: settings.urlTimeoutMs,
+        maxBytes: settings.fileSize,
+        signal,
+      })
+    case 'clipboard':
+      return openClipboard(caller, settings, signal)
+  }
+}
+
+async function openClipboard(caller: Caller, settings: SourceSettings, signal: AbortSignal): Promise<Source> {
+  const content = await readClipboard({ env: settings.env, maxBytes: settings.fileSize, signal })
+  if (content.kind === 'image') return inMemory(content.name, content.body)
+  // A path or an address in the clipboard is held to the same rules as one in a request.
+  const input: Input =
+    content.kind === 'path'
+      ? { kind: 'path', origin: content.path, path: content.path }
+      : { kind: 'url', origin: content.url.href, url: content.url }
+  return openSource(input, caller, settings, signal)
+}
+
+function inMemory(name: string, bytes: Buffer): Source {
+  return {
+    name,
+    folders: [],
+    body: (async function* () {
+      yield bytes
+    })(),
+  }
+}
+
+function notAdmitted(kind: 'form' | 'url' | 'path' | 'clipboard', caller: Caller): UploadError {
+  const what = { form: 'Files', url: 'Addresses', path: 'Paths on the server', clipboard: 'The clipboard' }[
+    kind
+  ]
+  const why =
+    caller.admittedBy === 'loopback' ? `sources.${kind}.enabled is false` : `caller "${caller.name}"`
+  return new UploadError(
+    'source_forbidden',
+    `${what} can't be uploaded with this request (${why}). Send the file itself in a form instead.`,
+  )
+}

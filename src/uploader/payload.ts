@@ -1,0 +1,215 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { type FileHandle, readFile, unlink } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { isStorageFull, UploadError } from '../errors.ts'
+import { SNIFF_BYTES, sniffType } from './sniff.ts'
+import type { Spool } from './spool.ts'
+
+/** A payload up to this many bytes stays in memory while the budget of the process allows. */
+const MEMORY_BYTES = 1024 * 1024
+/** What all payloads together may hold in memory, in bytes; beyond it they go to disk from their first byte. */
+const BUDGET_BYTES = 64 * 1024 * 1024
+/** Bytes gathered before they are written to the temporary file in one call. */
+const FLUSH_BYTES = 256 * 1024
+
+/** The bytes of one input: in memory up to a threshold, above it in a private temporary file. Can be read again and again. */
+export interface Payload {
+  /** The name it came with, not yet cleaned; empty when it had none. */
+  readonly name: string
+  /** Names of the folders around a file named by its path, outermost first; empty for everything else. */
+  readonly folders: readonly string[]
+  /** Bytes. */
+  readonly size: number
+  /** Hex. */
+  readonly sha256: string
+  /** MIME type by the bytes. */
+  readonly contentType: string
+  /** Usual file extension of that type with its dot, `.png`; empty when unknown. */
+  readonly extension: string
+  /** The private file the bytes lie in; undefined when they are in memory. */
+  readonly path: string | undefined
+  stream(): Readable
+  bytes(): Promise<Buffer>
+  /** Frees the memory and removes the temporary file. Safe to call twice. */
+  dispose(): Promise<void>
+}
+
+/** Takes the bytes of one payload as they arrive. Either `finish` or `abort` ends it. */
+export interface PayloadWriter {
+  /**
+   * Takes a chunk, which must not be changed afterwards. A returned promise asks to wait before the next one.
+   * @throws UploadError `too_large` beyond the limit, `insufficient_storage` when the disk is full
+   */
+  write(chunk: Uint8Array): Promise<void> | undefined
+  finish(): Promise<Payload>
+  abort(): Promise<void>
+}
+
+export interface PayloadOptions {
+  name: string
+  folders?: readonly string[]
+  /** Where a payload too large for memory is written. */
+  spool: Spool
+  /** Most bytes it may have. */
+  limit: number
+}
+
+/** Makes payloads that share one budget of memory. */
+export interface Payloads {
+  open(options: PayloadOptions): PayloadWriter
+  /** Reads a whole body into a payload. */
+  read(body: AsyncIterable<Uint8Array>, options: PayloadOptions): Promise<Payload>
+}
+
+export function createPayloads(): Payloads {
+  let free = BUDGET_BYTES
+
+  function open({ name, folders = [], spool, limit }: PayloadOptions): PayloadWriter {
+    const hash = createHash('sha256')
+    let size = 0
+    let reserved = 0
+    let pending: Uint8Array[] = []
+    let pendingBytes = 0
+    let head: Buffer = Buffer.alloc(0)
+    let file: { path: string; handle: FileHandle } | undefined
+    let inFile = false
+    let flushing: Promise<void> = Promise.resolve()
+
+    /** Queues what is pending behind the write under way, and gives that one to wait for: two buffers at most. */
+    function flush(): Promise<void> {
+      const before = flushing
+      const chunks = pending
+      pending = []
+      pendingBytes = 0
+      flushing = before.then(async () => {
+        file ??= await spool.create()
+        await writeAll(file.handle, chunks)
+      })
+      flushing.catch(() => {}) // seen by the next write, finish or abort
+      return before.catch(storageError)
+    }
+
+    function release(): void {
+      free += reserved
+      reserved = 0
+    }
+
+    async function discard(): Promise<void> {
+      pending = []
+      release()
+      await flushing.catch(() => {})
+      const gone = file
+      file = undefined
+      if (!gone) return
+      await gone.handle.close().catch(() => {})
+      await unlink(gone.path).catch(() => {})
+    }
+
+    return {
+      write(chunk) {
+        size += chunk.length
+        if (size > limit) throw tooLarge(name, limit)
+        hash.update(chunk)
+        if (head.length < SNIFF_BYTES)
+          head = Buffer.concat([head, chunk.subarray(0, SNIFF_BYTES - head.length)])
+        pending.push(chunk)
+        pendingBytes += chunk.length
+        if (!inFile && size <= MEMORY_BYTES && chunk.length <= free) {
+          free -= chunk.length
+          reserved += chunk.length
+          return undefined
+        }
+        inFile = true
+        return pendingBytes >= FLUSH_BYTES ? flush() : undefined
+      },
+
+      async finish() {
+        const memory = inFile ? undefined : Buffer.concat(pending)
+        try {
+          if (!memory) {
+            await flush()
+            await flushing.catch(storageError)
+            await file?.handle.close()
+            release()
+          }
+          const type = await sniffType(head)
+          const identity = { name, folders, size, sha256: hash.digest('hex'), ...type }
+          if (memory) return inMemory(memory, identity, release)
+          return inFileAt((file as { path: string }).path, identity)
+        } catch (error) {
+          await discard()
+          throw error
+        }
+      },
+
+      abort: discard,
+    }
+  }
+
+  return {
+    open,
+    async read(body, options) {
+      const writer = open(options)
+      try {
+        for await (const chunk of body) await writer.write(chunk)
+      } catch (error) {
+        await writer.abort()
+        throw error
+      }
+      return writer.finish()
+    },
+  }
+}
+
+type Identity = Omit<Payload, 'path' | 'stream' | 'bytes' | 'dispose'>
+
+function inMemory(bytes: Buffer, identity: Identity, release: () => void): Payload {
+  return {
+    ...identity,
+    path: undefined,
+    stream: () => Readable.from([bytes], { objectMode: false }),
+    bytes: async () => bytes,
+    dispose: async () => release(),
+  }
+}
+
+function inFileAt(path: string, identity: Identity): Payload {
+  return {
+    ...identity,
+    path,
+    stream: () => createReadStream(path, { highWaterMark: FLUSH_BYTES }),
+    bytes: () => readFile(path),
+    dispose: () => unlink(path).catch(() => {}),
+  }
+}
+
+async function writeAll(handle: FileHandle, chunks: Uint8Array[]): Promise<void> {
+  for (let rest = chunks; rest.length > 0; ) {
+    let { bytesWritten } = await handle.writev(rest)
+    const left: Uint8Array[] = []
+    for (const chunk of rest) {
+      if (bytesWritten < chunk.length) left.push(chunk.subarray(bytesWritten))
+      bytesWritten = Math.max(0, bytesWritten - chunk.length)
+    }
+    rest = left
+  }
+}
+
+/** The error of a file over `limits.fileSize`. */
+export function tooLarge(name: string, limit: number): UploadError {
+  const most = limit >= 1024 * 1024 ? `${+(limit / 1024 / 1024).toFixed(1)} MB` : `${limit} bytes`
+  return new UploadError(
+    'too_large',
+    `"${name || 'The file'}" is larger than ${most}, the most this server takes (limits.fileSize).`,
+  )
+}
+
+function storageError(error: unknown): never {
+  if (!isStorageFull(error)) throw error
+  throw new UploadError(
+    'insufficient_storage',
+    'The disk for temporary files on the server is full. Free some space there, then send it again.',
+    { cause: error },
+  )
+}

@@ -1,0 +1,71 @@
+import { UploadError } from '../errors.ts'
+
+/** A bounded number of places, and a bounded queue in front of them. */
+export interface Slots {
+  /**
+   * Waits for a place, runs the work, frees the place.
+   * @throws UploadError `overloaded` when the queue is full
+   */
+  run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>
+  /** @throws UploadError `overloaded` when a newcomer would be turned away */
+  assertRoom(): void
+}
+
+/**
+ * @param places how much runs at once
+ * @param waiting how much may wait beyond that
+ */
+export function createSlots(places: number, waiting: number): Slots {
+  let busy = 0
+  const queue: (() => void)[] = []
+
+  function assertRoom(): void {
+    if (busy < places || queue.length < waiting) return
+    throw new UploadError(
+      'overloaded',
+      'The server has as many uploads as it can take. Try again in a moment.',
+      {
+        retryAfterS: 5,
+      },
+    )
+  }
+
+  function free(): void {
+    const next = queue.shift()
+    if (next) next()
+    else busy--
+  }
+
+  function take(signal: AbortSignal): Promise<void> | undefined {
+    if (busy < places) {
+      busy++
+      return undefined
+    }
+    assertRoom()
+    return new Promise((resolve, reject) => {
+      const start = () => {
+        signal.removeEventListener('abort', leave)
+        resolve()
+      }
+      const leave = () => {
+        queue.splice(queue.indexOf(start), 1)
+        reject(signal.reason)
+      }
+      queue.push(start)
+      signal.addEventListener('abort', leave, { once: true })
+    })
+  }
+
+  return {
+    assertRoom,
+    async run(work, signal) {
+      signal.throwIfAborted()
+      await take(signal)
+      try {
+        return await work()
+      } finally {
+        free()
+      }
+    },
+  }
+}

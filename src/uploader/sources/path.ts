@@ -1,0 +1,160 @@
+import { constants } from 'node:fs'
+import { type FileHandle, lstat, open, realpath, stat } from 'node:fs/promises'
+import { basename, dirname, isAbsolute, normalize, sep } from 'node:path'
+import { systemCode, UploadError } from '../../errors.ts'
+import type { Source } from './source.ts'
+
+const READ_BYTES = 256 * 1024
+
+/** File systems of the kernel: what lies there are no files, and some of it is secret. */
+const KERNEL_TREES = ['/proc', '/sys', '/dev']
+
+// O_NONBLOCK: opening a FIFO must not wait for its other end. Both are missing on Windows.
+const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0)
+
+export interface PathOptions {
+  /** Directories the file must lie below; undefined: anywhere. */
+  roots: readonly string[] | undefined
+  /** Files and directories of the server itself. */
+  ownPaths: readonly string[]
+}
+
+/**
+ * Opens a file named by its path. The path is used literally; links are followed and the real path is what counts.
+ *
+ * @throws UploadError `source_forbidden` outside the roots (whether it exists or not) and for what belongs to the
+ *   server or the kernel; `source_failed` when it is not there, no regular file or not readable
+ */
+export async function openPath(path: string, options: PathOptions): Promise<Source> {
+  const forbidden = () => new UploadError('source_forbidden', `"${path}" may not be uploaded.`)
+  if (!isAbsolute(path)) {
+    if (options.roots) throw outside(path)
+    throw new UploadError(
+      'source_failed',
+      `"${path}" is no path on the machine this server runs on (${process.platform}).`,
+    )
+  }
+  if (path.includes('\0')) throw new UploadError('source_failed', `"${path}" holds a NUL character.`)
+  if (isBelowAny(normalize(path), KERNEL_TREES)) throw options.roots ? outside(path) : forbidden()
+
+  const real = await realpath(path).catch((error: unknown) => missing(path, options.roots, error))
+  if (options.roots && !isBelowAny(real, await realRoots(options.roots))) throw outside(path)
+  if (isBelowAny(real, KERNEL_TREES)) throw forbidden()
+  const handle = await open(real, FLAGS).catch((error: unknown) => {
+    throw unreadable(path, error)
+  })
+  try {
+    const status = await handle.stat()
+    if (!status.isFile()) {
+      throw new UploadError(
+        'source_failed',
+        `"${path}" is ${status.isDirectory() ? 'a folder' : 'no regular file'}.`,
+      )
+    }
+    // Between realpath and open somebody may have put a link in the way: what was opened must be what was checked.
+    if ((await realpath(real)) !== real || !isSame(status, await stat(real))) throw forbidden()
+    if (await isOwn(real, status, options.ownPaths)) throw forbidden()
+    return {
+      name: basename(path),
+      folders: dirname(path).split(/[\\/]/).filter(Boolean),
+      body: read(handle, path, status.size),
+    }
+  } catch (error) {
+    await handle.close()
+    throw error instanceof UploadError ? error : unreadable(path, error)
+  }
+}
+
+/** Reads as many bytes as the file had when it was opened, and closes it. */
+async function* read(handle: FileHandle, path: string, size: number): AsyncGenerator<Uint8Array> {
+  try {
+    for (let position = 0; position < size; ) {
+      const length = Math.min(READ_BYTES, size - position)
+      const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(length), 0, length, position)
+      if (bytesRead === 0) {
+        throw new UploadError(
+          'source_failed',
+          `"${path}" became shorter while it was read. Send it again when it is complete.`,
+        )
+      }
+      position += bytesRead
+      yield buffer.subarray(0, bytesRead)
+    }
+  } catch (error) {
+    throw error instanceof UploadError ? error : unreadable(path, error)
+  } finally {
+    await handle.close()
+  }
+}
+
+function outside(path: string): UploadError {
+  return new UploadError(
+    'source_forbidden',
+    `"${path}" is outside the folders this key may name (sources.path.roots). Send the file itself in a form instead.`,
+  )
+}
+
+function unreadable(path: string, error: unknown): UploadError {
+  const code = systemCode(error)
+  const reason =
+    code === 'EACCES' || code === 'EPERM' ? 'the server has no permission to read it' : (code ?? 'it failed')
+  return new UploadError('source_failed', `"${path}" can't be read: ${reason}.`, { cause: error })
+}
+
+/** Answers for a path that leads nowhere, without telling what is outside the roots. */
+async function missing(path: string, roots: readonly string[] | undefined, error: unknown): Promise<never> {
+  if (roots) {
+    const isLink = await lstat(path).then(
+      s => s.isSymbolicLink(),
+      () => false,
+    )
+    if (isLink || !isBelowAny(await realAncestor(path), await realRoots(roots))) throw outside(path)
+  }
+  const code = systemCode(error)
+  if (code !== 'ENOENT' && code !== 'ENOTDIR') throw unreadable(path, error)
+  throw new UploadError(
+    'source_failed',
+    `"${path}" does not exist on the machine this server runs on. Send the file itself in a form when it lies elsewhere.`,
+  )
+}
+
+/** The real path of the deepest folder on the way that exists. */
+async function realAncestor(path: string): Promise<string> {
+  for (let folder = dirname(normalize(path)); ; folder = dirname(folder)) {
+    const real = await realpath(folder).catch(() => undefined)
+    if (real !== undefined) return real
+    if (folder === dirname(folder)) return folder
+  }
+}
+
+async function realRoots(roots: readonly string[]): Promise<string[]> {
+  const real = await Promise.all(roots.map(root => realpath(root).catch(() => undefined)))
+  return real.filter(root => root !== undefined)
+}
+
+function isBelowAny(path: string, trees: readonly string[]): boolean {
+  return trees.some(tree => path === tree || path.startsWith(tree.endsWith(sep) ? tree : tree + sep))
+}
+
+interface Identity {
+  dev: number
+  ino: number
+}
+
+function isSame(a: Identity, b: Identity): boolean {
+  return a.dev === b.dev && a.ino === b.ino
+}
+
+/** By name, by what lies beside it (`store.db-wal`), and by inode: a hard link is the same file. */
+async function isOwn(real: string, status: Identity, ownPaths: readonly string[]): Promise<boolean> {
+  for (const own of ownPaths) {
+    const realOwn = await realpath(own).catch(() => own)
+    if (isBelowAny(real, [realOwn]) || real.startsWith(`${realOwn}-`)) return true
+    const same = await stat(realOwn).then(
+      s => isSame(s, status),
+      () => false,
+    )
+    if (same) return true
+  }
+  return false
+}

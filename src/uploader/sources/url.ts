@@ -1,0 +1,100 @@
+import { isUtf8 } from 'node:buffer'
+import type { LookupFunction } from 'node:net'
+import type { Response } from 'node-fetch'
+import { UploadError } from '../../errors.ts'
+import type { Caller } from '../input.ts'
+import { describeFailure, describeHop, discard, guardedFetch } from './guarded-fetch.ts'
+import { percentDecode } from './percent-decode.ts'
+import type { Source } from './source.ts'
+
+export interface OpenUrlOptions {
+  addresses: Caller['addresses']
+  /** For everything from the first look-up to the last byte of the body. */
+  timeoutMs: number
+  signal: AbortSignal
+  /** Most bytes the body may have, decompressed. */
+  maxBytes: number
+  /** How host names are looked up; default that of node:dns. */
+  lookup?: LookupFunction
+}
+
+/**
+ * Fetches a URL. It is named after its own last path segment, not after where it redirects to.
+ *
+ * @throws UploadError `source_forbidden`, `source_failed` or `too_large`, as does the reading of the body; the signal's
+ *   reason once that is aborted
+ */
+export async function openUrl(url: URL, options: OpenUrlOptions): Promise<Source> {
+  const { addresses, timeoutMs, maxBytes, lookup } = options
+  const deadline = AbortSignal.timeout(timeoutMs)
+  const signal = AbortSignal.any([options.signal, deadline])
+
+  /** What to report for an error, given that an abort shows as one of many others. */
+  function translate(cause: unknown, name: string): unknown {
+    if (signal.aborted && signal.reason !== deadline.reason) return signal.reason
+    if (signal.aborted) {
+      const message = `${name} could not be fetched within ${timeoutMs} ms (sources.url.timeoutMs).`
+      return new UploadError('source_failed', message, { cause })
+    }
+    if (cause instanceof UploadError) return cause
+    return new UploadError('source_failed', `${name} could not be read: ${describeFailure(cause)}.`, {
+      cause,
+    })
+  }
+
+  async function* readBody(response: Response, name: string): AsyncGenerator<Uint8Array> {
+    const body = response.body as AsyncIterable<Buffer> | null // no encoding is set: no strings come
+    let size = 0
+    try {
+      for await (const chunk of body ?? []) {
+        signal.throwIfAborted()
+        size += chunk.length
+        if (size > maxBytes) throw tooLarge(name, maxBytes)
+        yield chunk
+      }
+    } catch (error) {
+      throw translate(error, name)
+    }
+  }
+
+  try {
+    const response = await guardedFetch(url, { addresses, signal, lookup })
+    const name = describeHop(url, new URL(response.url))
+    checkHead(response, name, maxBytes)
+    return { name: lastSegment(url), folders: [], body: readBody(response, name) }
+  } catch (error) {
+    throw translate(error, describeHop(url, url))
+  }
+}
+
+/** Refuses an answer by its status and its announced length. */
+function checkHead(response: Response, name: string, maxBytes: number): void {
+  const length = Number(response.headers.get('content-length'))
+  if (response.ok && !(length > maxBytes)) return
+  discard(response)
+  if (response.ok) throw tooLarge(name, maxBytes)
+  throw new UploadError(
+    'source_failed',
+    `${name} answered ${response.status}: ${explainStatus(response.status)}.`,
+  )
+}
+
+function explainStatus(status: number): string {
+  if (status === 401 || status === 407) return 'it wants credentials'
+  if (status === 403) return 'it refuses access; it may want a login or a browser'
+  if (status === 404 || status === 410) return 'there is nothing; check the address'
+  if (status === 429) return 'it was asked too often; try again later'
+  if (status >= 500) return 'that server has a problem; try again later'
+  return 'that is no file; check the address'
+}
+
+function tooLarge(name: string, maxBytes: number): UploadError {
+  return new UploadError('too_large', `${name} is larger than ${maxBytes} bytes (limits.fileSize).`)
+}
+
+/** The last path segment that is not empty, decoded unless its bytes are no UTF-8. */
+function lastSegment(url: URL): string {
+  const segment = url.pathname.split('/').findLast(part => part !== '') ?? ''
+  const decoded = percentDecode(segment)
+  return isUtf8(decoded) ? decoded.toString() : segment
+}

@@ -1,0 +1,191 @@
+/**
+ * Where an upload is in its life. `uploading`: begun, perhaps on its way. `delivered`: everything is stored, history or
+ * hooks are missing. `finalizing`: somebody is at it. `finished`: all done. `failed`: not everything could be stored.
+ * `interrupted`: the process ended while it was uploading.
+ */
+export type JobState = 'uploading' | 'delivered' | 'finalizing' | 'finished' | 'failed' | 'interrupted'
+
+/** One file of a job, stored at a destination. */
+export interface StoredFile {
+  readonly index: number
+  readonly origin: string
+  readonly url: string
+  readonly key: string
+  /** Bytes. */
+  readonly size: number
+  readonly contentType: string
+  readonly sha256: string
+  readonly deleteUrl?: string | undefined
+  /** `provider/configName`, where it is another one than the job's: the fallback. */
+  readonly destination?: string | undefined
+  readonly mirrors?: readonly Copy[] | undefined
+}
+
+/** A further copy of a file at a mirror, or why there is none. */
+export interface Copy {
+  /** `provider/configName`. */
+  readonly destination: string
+  readonly key?: string
+  readonly url?: string
+  readonly error?: string
+}
+
+/** One accepted request to upload. Its id is the `finalizationId`. */
+export interface Job {
+  readonly id: string
+  readonly state: JobState
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number
+  /** The process that began it. */
+  readonly owner: string
+  readonly requestId: string
+  readonly caller: string
+  /** `provider/configName`. */
+  readonly destination: string
+  /** What was asked for, in order. */
+  readonly origins: readonly string[]
+  readonly files: readonly StoredFile[]
+  /** Names of the steps of finalization that are done. */
+  readonly steps: readonly string[]
+  /** Attempts at finalization that failed. */
+  readonly attempts: number
+  /** Why the last one failed. */
+  readonly problem: string | undefined
+}
+
+export type NewJob = Pick<
+  Job,
+  'id' | 'createdAt' | 'owner' | 'requestId' | 'caller' | 'destination' | 'origins'
+>
+
+/** One stored file, as it is remembered. It may be sensitive and is never served over HTTP. */
+export interface HistoryEntry extends Omit<StoredFile, 'mirrors'> {
+  /** Milliseconds since the epoch. */
+  readonly time: number
+  readonly jobId: string
+  readonly destination: string
+  readonly caller: string
+  readonly requestId: string
+}
+
+export interface HistoryFilter {
+  readonly destination?: string | undefined
+  /** A part of the origin, the key or the URL. */
+  readonly text?: string | undefined
+  readonly sha256?: string | undefined
+  /** Milliseconds since the epoch. */
+  readonly since?: number | undefined
+  /** Newest first. */
+  readonly limit: number
+}
+
+/** The answer to a request with an `Idempotency-Key`. */
+export interface Answered {
+  readonly status: number
+  /** JSON. */
+  readonly body: string
+  /** The job behind it. */
+  readonly jobId: string | undefined
+}
+
+/** What is known of a request that carried an `Idempotency-Key`. */
+export interface Repetition {
+  /** Hash of what the request asked for. */
+  readonly fingerprint: string
+  /** The process that answers it. */
+  readonly owner: string
+  readonly createdAt: number
+  /** The job that was begun for it. */
+  readonly jobId: string | undefined
+  /** Once there is one. */
+  readonly answer: Answered | undefined
+}
+
+/** What a delivery came to. */
+export interface Delivery {
+  /** `finalizing`: by the owner of the job. */
+  readonly state: 'delivered' | 'finalizing' | 'finished' | 'failed'
+  /** Who tells. When somebody else has taken the job for finalization meanwhile, only the history is written. */
+  readonly owner: string
+  readonly files: readonly StoredFile[]
+  /** Steps of finalization that are done with it. */
+  readonly steps: readonly string[]
+  /** Written in the same transaction. */
+  readonly history: readonly HistoryEntry[]
+  readonly now: number
+}
+
+/** How far finalization came. */
+export interface Progress {
+  readonly state: 'delivered' | 'finalizing' | 'finished'
+  readonly steps: readonly string[]
+  readonly attempts: number
+  readonly problem?: string | undefined
+  /** Milliseconds since the epoch. */
+  readonly now: number
+  /** Before a `delivered` job is tried again. Default 0. */
+  readonly pauseMs?: number
+}
+
+export interface JobStore {
+  /**
+   * Writes a job before its first byte goes out.
+   *
+   * @param idempotencyKey a reserved key, which then leads to the job
+   */
+  begin(job: NewJob, idempotencyKey?: string): Promise<void>
+  deliver(id: string, delivery: Delivery): Promise<void>
+  /**
+   * Takes a job for finalization that is `delivered`, or that another one had taken. One caller only gets it.
+   *
+   * @param from the process that had taken it and is gone
+   * @returns the job as it is then
+   */
+  claim(id: string, owner: string, from?: string): Promise<Job | undefined>
+  /** Writes how far it came. @returns false when somebody else has taken the job meanwhile: then nothing is written */
+  advance(id: string, owner: string, progress: Progress): Promise<boolean>
+  job(id: string): Promise<Job | undefined>
+  /** `delivered` jobs whose next attempt is due. */
+  due(now: number, limit: number): Promise<Job[]>
+  /** All jobs that wait for finalization or are in it. */
+  pending(): Promise<Job[]>
+  /**
+   * Cleans up after a process that is gone: what it was uploading becomes `interrupted`, what it was finalizing
+   * `delivered`.
+   *
+   * @param report hears of each interrupted job before that is written: rather twice than never
+   */
+  abandon(owner: string, report: (job: Job) => void): Promise<void>
+  /** Forgets jobs that were over before. */
+  pruneJobs(before: number): Promise<void>
+}
+
+export interface HistoryStore {
+  history(filter: HistoryFilter): Promise<HistoryEntry[]>
+  /** The latest file of these bytes at a destination. */
+  findStored(destination: string, sha256: string): Promise<HistoryEntry | undefined>
+  /** @returns how many entries went */
+  pruneHistory(before: number): Promise<number>
+}
+
+export interface RepetitionStore {
+  /** Takes an idempotency key. @returns false when it is taken already */
+  reserve(key: string, fingerprint: string, owner: string, now: number): Promise<boolean>
+  /** Takes over the key of a request whose process is gone. @returns false when somebody else was faster */
+  takeOver(key: string, from: string, to: string): Promise<boolean>
+  answer(key: string, answer: Answered): Promise<void>
+  /** Frees a key that has no answer, unless somebody else has taken it over. */
+  release(key: string, owner: string): Promise<void>
+  repetition(key: string): Promise<Repetition | undefined>
+  pruneRepetitions(before: number): Promise<void>
+}
+
+/** Keeps jobs, history and answers. Several processes may share one. */
+export interface Store extends JobStore, HistoryStore, RepetitionStore {
+  /** Says that a process lives. */
+  beat(owner: string, now: number): Promise<void>
+  leave(owner: string): Promise<void>
+  /** Processes that said they live or have a job under way, and when that was. */
+  owners(): Promise<Map<string, number>>
+  close(): Promise<void>
+}
