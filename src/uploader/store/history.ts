@@ -1,0 +1,111 @@
+import type { Selectable } from 'kysely'
+import type { HistoryEntry, HistoryStore } from '../store.ts'
+import type { Access, Database, Tables } from './tables.ts'
+
+/** The history of a store. */
+export function createHistoryStore({ read, write }: Access): HistoryStore {
+  return {
+    history: ({ destination, text, sha256, since, limit }) =>
+      read(async db => {
+        // Loaded by now: see sql.ts.
+        const { sql } = await import('kysely')
+        const isLike = (column: string, pattern: string) =>
+          sql<boolean>`lower(${sql.ref(column)}) like lower(${pattern}) escape '\\'`
+        let query = db.selectFrom('history').selectAll()
+        if (destination !== undefined) {
+          const below = isLike('destination', `${escapeLike(destination)}/%`)
+          query = query.where(eb => eb.or([eb('destination', '=', destination), below]))
+        }
+        if (sha256 !== undefined) query = query.where('sha256', '=', sha256)
+        if (since !== undefined) query = query.where('time', '>=', since)
+        if (text !== undefined) {
+          const columns = ['origin', 'key', 'url'].map(column => isLike(column, `%${escapeLike(text)}%`))
+          query = query.where(eb => eb.or(columns))
+        }
+        const rows = await query
+          .orderBy('time', 'desc')
+          .orderBy('job_id')
+          .orderBy('position', 'desc')
+          .limit(limit)
+          .execute()
+        return rows.map(toEntry)
+      }),
+
+    findStored: (destination, sha256) =>
+      read(async db => {
+        const row = await db
+          .selectFrom('history')
+          .selectAll()
+          .where('sha256', '=', sha256)
+          .where('destination', '=', destination)
+          .orderBy('time', 'desc')
+          .limit(1)
+          .executeTakeFirst()
+        return row && toEntry(row)
+      }),
+
+    pruneHistory: before =>
+      write(async db => {
+        const { numDeletedRows } = await db
+          .deleteFrom('history')
+          .where('time', '<', before)
+          .executeTakeFirst()
+        return Number(numDeletedRows)
+      }),
+  }
+}
+
+/**
+ * The statement that adds an entry, compiled once; the values only stand for parameters. An entry that is there already
+ * stays as it is, so that a delivery may be written again.
+ */
+export function compileHistory(db: Database) {
+  return db
+    .insertInto('history')
+    .values({
+      job_id: '',
+      position: 0,
+      time: 0,
+      origin: '',
+      url: '',
+      key: '',
+      size: 0,
+      content_type: '',
+      sha256: '',
+      delete_url: '',
+      destination: '',
+      caller: '',
+      request_id: '',
+    })
+    .onConflict(conflict => conflict.columns(['job_id', 'position', 'destination']).doNothing())
+    .compile()
+}
+
+/** In the order of `compileHistory`. */
+export function historyParameters(entry: HistoryEntry): (string | number | null)[] {
+  const { jobId, index, time, origin, url, key, size, contentType, sha256, deleteUrl } = entry
+  const file = [origin, url, key, size, contentType, sha256, deleteUrl ?? null]
+  return [jobId, index, time, ...file, entry.destination, entry.caller, entry.requestId]
+}
+
+function escapeLike(text: string): string {
+  return text.replace(/[%_\\]/g, '\\$&')
+}
+
+function toEntry(row: Selectable<Tables['history']>): HistoryEntry {
+  return {
+    time: row.time,
+    jobId: row.job_id,
+    index: row.position,
+    origin: row.origin,
+    url: row.url,
+    key: row.key,
+    size: row.size,
+    contentType: row.content_type,
+    sha256: row.sha256,
+    deleteUrl: row.delete_url ?? undefined,
+    destination: row.destination,
+    caller: row.caller,
+    requestId: row.request_id,
+  }
+}

@@ -1,0 +1,101 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+import { UploadError } from '../../errors.ts'
+import type { Database, Tables } from './tables.ts'
+
+/** One entry for each version of the schema; never changed once released. */
+const MIGRATIONS: ((db: Transaction<Tables>) => Promise<void>)[] = [createTables]
+
+/**
+ * Brings the schema up to date. Safe when several processes start together.
+ *
+ * @param lock lets one process at a time through, for databases whose transactions do not
+ */
+export async function migrate(
+  db: Database,
+  lock?: (transaction: Transaction<Tables>) => Promise<void>,
+): Promise<void> {
+  // Most of the time there is nothing to do, and nobody to wait for. A new store has no such table.
+  if ((await readVersion(db).catch(() => undefined)) === MIGRATIONS.length) return
+  await db.transaction().execute(async transaction => {
+    await lock?.(transaction)
+    await sql`create table if not exists schema_version (version integer not null)`.execute(transaction)
+    const found = await readVersion(transaction)
+    if (found === undefined) await transaction.insertInto('schema_version').values({ version: 0 }).execute()
+    const version = found ?? 0
+    if (version > MIGRATIONS.length) throw tooNew(version)
+    for (const step of MIGRATIONS.slice(version)) await step(transaction)
+    if (version < MIGRATIONS.length) {
+      await transaction.updateTable('schema_version').set({ version: MIGRATIONS.length }).execute()
+    }
+  })
+}
+
+async function readVersion(db: Database): Promise<number | undefined> {
+  return (await db.selectFrom('schema_version').select('version').executeTakeFirst())?.version
+}
+
+function tooNew(version: number): UploadError {
+  return new UploadError(
+    'store_unavailable',
+    `The store of the server was made by a newer version of upload-server (schema ${version}). Use that one.`,
+  )
+}
+
+async function createTables(transaction: Transaction<Tables>): Promise<void> {
+  const { schema }: Kysely<Tables> = transaction
+  await schema
+    .createTable('jobs')
+    .addColumn('id', 'text', column => column.primaryKey())
+    .addColumn('state', 'text', column => column.notNull())
+    .addColumn('created_at', 'bigint', column => column.notNull())
+    .addColumn('finished_at', 'bigint')
+    .addColumn('owner', 'text', column => column.notNull())
+    .addColumn('request_id', 'text', column => column.notNull())
+    .addColumn('caller', 'text', column => column.notNull())
+    .addColumn('destination', 'text', column => column.notNull())
+    .addColumn('origins', 'text', column => column.notNull())
+    .addColumn('files', 'text', column => column.notNull())
+    .addColumn('steps', 'text', column => column.notNull())
+    .addColumn('attempts', 'integer', column => column.notNull())
+    .addColumn('problem', 'text')
+    .addColumn('next_attempt_at', 'bigint', column => column.notNull())
+    .execute()
+  // Few jobs are in these states at any time, so the index stays small and the common path does not touch it.
+  await sql`create index jobs_open on jobs (state, owner) where state in ('uploading', 'delivered', 'finalizing')`.execute(
+    transaction,
+  )
+  await schema
+    .createTable('history')
+    .addColumn('job_id', 'text', column => column.notNull())
+    .addColumn('position', 'integer', column => column.notNull())
+    .addColumn('time', 'bigint', column => column.notNull())
+    .addColumn('origin', 'text', column => column.notNull())
+    .addColumn('url', 'text', column => column.notNull())
+    .addColumn('key', 'text', column => column.notNull())
+    .addColumn('size', 'bigint', column => column.notNull())
+    .addColumn('content_type', 'text', column => column.notNull())
+    .addColumn('sha256', 'text', column => column.notNull())
+    .addColumn('delete_url', 'text')
+    .addColumn('destination', 'text', column => column.notNull())
+    .addColumn('caller', 'text', column => column.notNull())
+    .addColumn('request_id', 'text', column => column.notNull())
+    .addPrimaryKeyConstraint('history_key', ['job_id', 'position', 'destination'])
+    .execute()
+  await schema.createIndex('history_time').on('history').column('time').execute()
+  await schema.createIndex('history_bytes').on('history').columns(['sha256', 'destination']).execute()
+  await schema
+    .createTable('repetitions')
+    .addColumn('key', 'text', column => column.primaryKey())
+    .addColumn('fingerprint', 'text', column => column.notNull())
+    .addColumn('owner', 'text', column => column.notNull())
+    .addColumn('created_at', 'bigint', column => column.notNull())
+    .addColumn('job_id', 'text')
+    .addColumn('status', 'integer')
+    .addColumn('body', 'text')
+    .execute()
+  await schema
+    .createTable('owners')
+    .addColumn('id', 'text', column => column.primaryKey())
+    .addColumn('seen_at', 'bigint', column => column.notNull())
+    .execute()
+}

@@ -1,0 +1,120 @@
+import type { PostgresPool } from 'kysely'
+import type { Pool } from 'pg'
+import { systemCode, UploadError } from '../../errors.ts'
+import type { Store } from '../store.ts'
+import { createSqlStore } from './sql.ts'
+
+/** More would only queue inside PostgreSQL. */
+const CONNECTIONS = 10
+const CONNECT_TIMEOUT_MS = 3000
+const QUERY_TIMEOUT_MS = 10_000
+/** For saying goodbye to a server that may not answer. */
+const END_TIMEOUT_MS = 2000
+/** Any number; all processes of this program use the same. */
+const LOCK = 7_263_501_842
+const BIGINT = 20
+
+/**
+ * The store for several processes behind a load balancer.
+ *
+ * @param url such as `postgres://user:password@host:5432/database`
+ * @param queryTimeoutMs after which a query without an answer is given up, with its connection; default 10 s
+ */
+export function createPostgresStore(url: string, queryTimeoutMs: number = QUERY_TIMEOUT_MS): Store {
+  return createSqlStore({
+    async connect() {
+      const { PostgresDialect } = await import('kysely')
+      const { default: pg } = await import('pg').catch((cause: unknown) => {
+        throw new UploadError(
+          'store_unavailable',
+          'The postgres store needs the package "pg": npm install pg.',
+          { cause },
+        )
+      })
+      const pool = new pg.Pool({
+        connectionString: url,
+        max: CONNECTIONS,
+        connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+        query_timeout: queryTimeoutMs,
+        keepAlive: true,
+        // Times and sizes are whole numbers far below 2^53.
+        types: {
+          getTypeParser: (id, format) =>
+            (id === BIGINT ? Number : pg.types.getTypeParser(id, format)) as never,
+        },
+      })
+      // A connection that breaks is replaced at the next use. Without these listeners it would end the process: the
+      // pool hears of idle ones only.
+      pool.on('error', () => {})
+      pool.on('connect', client => void client.on('error', () => {}))
+      return new PostgresDialect({ pool: withoutHungConnections(pool) })
+    },
+    async lock(transaction) {
+      const { sql } = await import('kysely')
+      await sql`select pg_advisory_xact_lock(${LOCK})`.execute(transaction)
+    },
+    explain,
+  })
+}
+
+/** The pool, but a connection whose query got no answer is closed and not used for the next one. */
+function withoutHungConnections(pool: Pool): PostgresPool {
+  return {
+    async connect() {
+      const client = await pool.connect()
+      let hung: unknown
+      const query = async (text: string, values: unknown[]) => {
+        if (hung) throw hung
+        try {
+          return await client.query(text, values)
+        } catch (error) {
+          if (isTimeout(error)) hung = error
+          throw error
+        }
+      }
+      // The other signature of `query` is for cursors, which nothing here uses.
+      return { query: query as never, release: () => client.release(hung !== undefined) }
+    },
+    async end() {
+      const late = new Promise(resolve => setTimeout(resolve, END_TIMEOUT_MS).unref())
+      await Promise.race([pool.end(), late])
+    },
+  }
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.message === 'Query read timeout'
+}
+
+function explain(error: unknown): Error | 'again' {
+  if (error instanceof UploadError) return error
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  // Codes of appendix A of PostgreSQL's manual. Serialization failures and deadlocks are in class 40.
+  if (/^40(001|P01)$/.test(code)) return 'again'
+  if (/^53[12]00$/.test(code)) {
+    return new UploadError(
+      'insufficient_storage',
+      `The database of the server has no space left (${code}).`,
+      { cause: error, retryAfterS: 5 },
+    )
+  }
+  if (/^(28|3D|42501|25006)/.test(code)) {
+    return new UploadError(
+      'store_unavailable',
+      `The database of the server refuses it (${code}). Check store.url and what its user may do there.`,
+      { cause: error },
+    )
+  }
+  const isGone =
+    /^(08|57P|53300)/.test(code) ||
+    isTimeout(error) ||
+    /terminated|timeout exceeded|not queryable|Connection ended/i.test(String(error))
+  if (isGone || systemCode(error) !== undefined) {
+    return new UploadError(
+      'store_unavailable',
+      `The database of the server does not answer (${code || 'no connection'}). Try again in a moment.`,
+      { cause: error, retryAfterS: 5 },
+    )
+  }
+  return error instanceof Error ? error : new Error(String(error))
+}

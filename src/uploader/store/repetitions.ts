@@ -1,0 +1,74 @@
+import type { Selectable } from 'kysely'
+import type { Repetition, RepetitionStore } from '../store.ts'
+import type { Access, Database, Tables } from './tables.ts'
+
+/** The idempotency keys of a store. */
+export function createRepetitionStore({ read, write }: Access): RepetitionStore {
+  const find = async (db: Database, key: string): Promise<Repetition | undefined> => {
+    const row = await db.selectFrom('repetitions').selectAll().where('key', '=', key).executeTakeFirst()
+    return row && toRepetition(row)
+  }
+
+  return {
+    reserve: (key, fingerprint, owner, now) =>
+      write(async db => {
+        const { numInsertedOrUpdatedRows } = await db
+          .insertInto('repetitions')
+          .values({ key, fingerprint, owner, created_at: now, job_id: null, status: null, body: null })
+          .onConflict(conflict => conflict.column('key').doNothing())
+          .executeTakeFirst()
+        return (numInsertedOrUpdatedRows ?? 0n) > 0n
+      }),
+
+    takeOver: (key, from, to) =>
+      write(async db => {
+        const { numUpdatedRows } = await db
+          .updateTable('repetitions')
+          .set({ owner: to })
+          .where('key', '=', key)
+          .where('owner', '=', from)
+          .where('status', 'is', null)
+          .executeTakeFirst()
+        return numUpdatedRows > 0n
+      }),
+
+    answer: (key, { status, body, jobId }) =>
+      write(async db => {
+        await db
+          .updateTable('repetitions')
+          .set({ status, body, job_id: jobId ?? null })
+          .where('key', '=', key)
+          .execute()
+      }),
+
+    release: (key, owner) =>
+      write(async db => {
+        await db
+          .deleteFrom('repetitions')
+          .where('key', '=', key)
+          .where('owner', '=', owner)
+          .where('status', 'is', null)
+          .execute()
+      }),
+
+    repetition: key => read(db => find(db, key)),
+
+    pruneRepetitions: before =>
+      write(async db => {
+        await db.deleteFrom('repetitions').where('created_at', '<', before).execute()
+      }),
+  }
+}
+
+function toRepetition(row: Selectable<Tables['repetitions']>): Repetition {
+  const answered = row.status !== null && row.body !== null
+  return {
+    fingerprint: row.fingerprint,
+    owner: row.owner,
+    createdAt: row.created_at,
+    jobId: row.job_id ?? undefined,
+    answer: answered
+      ? { status: row.status ?? 200, body: row.body ?? '', jobId: row.job_id ?? undefined }
+      : undefined,
+  }
+}

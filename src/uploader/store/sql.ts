@@ -1,0 +1,111 @@
+import type { Dialect, Transaction } from 'kysely'
+import { UploadError } from '../../errors.ts'
+import type { Store } from '../store.ts'
+import { createHistoryStore } from './history.ts'
+import { createJobStore } from './jobs.ts'
+import { createRepetitionStore } from './repetitions.ts'
+import type { Access, Database, Tables, Use } from './tables.ts'
+
+/** One kind of database. */
+export interface Engine {
+  connect(): Promise<Dialect>
+  /** Lets one process at a time migrate. Left out where a transaction that writes does so by itself. */
+  lock?(transaction: Transaction<Tables>): Promise<void>
+  /** Turns an error of the database into one for the caller, or says that it passes and the work may be done again. */
+  explain(error: unknown): Error | 'again'
+}
+
+/** For a store that another program keeps busy. */
+const PATIENCE_MS = 3000
+const PAUSE_MS = 15
+
+/**
+ * A store over an SQL database. It is opened when first used, and again when that failed: a server starts although its
+ * database is down, and works once it is up.
+ */
+export function createSqlStore(engine: Engine, patienceMs: number = PATIENCE_MS): Store {
+  let opened: Promise<Database> | undefined
+  let isClosed = false
+
+  async function open(): Promise<Database> {
+    // Loaded at the first use: it takes a third as long as all the rest of the start.
+    const [{ Kysely }, { migrate }] = await Promise.all([import('kysely'), import('./migrate.ts')])
+    const db: Database = new Kysely<Tables>({ dialect: await engine.connect() })
+    try {
+      await migrate(db, engine.lock)
+      return db
+    } catch (error) {
+      await db.destroy().catch(() => {})
+      throw error
+    }
+  }
+
+  async function use<T>(work: (db: Database) => Promise<T>): Promise<T> {
+    for (const start = performance.now(); ; ) {
+      if (isClosed) throw closed()
+      try {
+        opened ??= open()
+        return await work(await opened)
+      } catch (error) {
+        const db = await opened?.catch(() => undefined)
+        if (db === undefined) opened = undefined
+        const explained = engine.explain(error)
+        if (explained !== 'again') throw explained
+        if (performance.now() - start > patienceMs) throw busy(error)
+      }
+      await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
+    }
+  }
+
+  const write: Use = work => use(db => db.transaction().execute(work))
+  const access: Access = { read: use, write }
+  return {
+    ...createJobStore(access),
+    ...createHistoryStore(access),
+    ...createRepetitionStore(access),
+
+    beat: (owner, now) =>
+      write(async db => {
+        await db
+          .insertInto('owners')
+          .values({ id: owner, seen_at: now })
+          .onConflict(conflict => conflict.column('id').doUpdateSet({ seen_at: now }))
+          .execute()
+      }),
+    leave: owner =>
+      write(async db => {
+        await db.deleteFrom('owners').where('id', '=', owner).execute()
+      }),
+    owners: () =>
+      use(async db => {
+        const busy = await db
+          .selectFrom('jobs')
+          .select(['owner as id', eb => eb.fn.max('created_at').as('seen_at')])
+          .where('state', 'in', ['uploading', 'finalizing'])
+          .groupBy('owner')
+          .execute()
+        const alive = await db.selectFrom('owners').selectAll().execute()
+        return new Map([...busy, ...alive].map(row => [row.id, row.seen_at]))
+      }),
+    async close() {
+      isClosed = true
+      const db = await opened?.catch(() => undefined)
+      opened = undefined
+      await db?.destroy()
+    },
+  }
+}
+
+function closed(): UploadError {
+  return new UploadError('shutting_down', 'The server is going down. Try again in a moment.', {
+    retryAfterS: 5,
+  })
+}
+
+function busy(cause: unknown): UploadError {
+  return new UploadError(
+    'store_unavailable',
+    'The store of the server is kept busy by another program. Try again in a moment.',
+    { cause, retryAfterS: 5 },
+  )
+}

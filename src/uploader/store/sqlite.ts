@@ -1,0 +1,97 @@
+import { access, chmod, constants, mkdir, open } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { Dialect, SqliteStatement } from 'kysely'
+import type { Database } from 'libsql'
+import { systemCode, UploadError } from '../../errors.ts'
+import type { Store } from '../store.ts'
+import { createSqlStore } from './sql.ts'
+
+/**
+ * The embedded store: one SQLite file, mode 0600, in a directory of mode 0700. Write-ahead log; a commit survives the
+ * end of the process at any instant (`synchronous = NORMAL`: the last commits may be lost when the machine loses power,
+ * never the file).
+ *
+ * @param patienceMs for how long a file is waited for that another program has locked; default 3 s
+ */
+export function createSqliteStore(path: string, patienceMs?: number): Store {
+  return createSqlStore({ connect: () => connect(path), explain }, patienceMs)
+}
+
+async function connect(path: string): Promise<Dialect> {
+  const [{ default: Libsql }, { SqliteDialect }] = await Promise.all([import('libsql'), import('kysely')])
+  await prepareFile(path)
+  const database = new Libsql(path)
+  try {
+    // Waiting happens in createSqlStore, not here: this library blocks the process while it waits.
+    database.pragma('busy_timeout = 0')
+    database.pragma('journal_mode = WAL')
+    database.pragma('synchronous = NORMAL')
+  } catch (error) {
+    database.close()
+    throw error
+  }
+  return new SqliteDialect({
+    database: { prepare: createPrepare(database), close: () => void database.close() },
+  })
+}
+
+/** Kysely asks for a statement at each query; preparing it anew would cost more than running it. */
+function createPrepare(database: Database): (text: string) => SqliteStatement {
+  const statements = new Map<string, SqliteStatement>()
+  const execute = (text: string): SqliteStatement => ({
+    reader: false,
+    all: () => [],
+    iterate: () => [].values(),
+    run() {
+      database.exec(text)
+      return { changes: 0, lastInsertRowid: 0 }
+    },
+  })
+  // A statement that found the file locked would stay in the way of every commit until it is run again, which this one
+  // is not: so it is the first one of a transaction, and no other one can find it locked.
+  const begin = execute('begin immediate')
+  const rollback = execute('rollback')
+  const nothing = execute('')
+  return text => {
+    if (text === 'begin') return begin
+    // On a full disk SQLite has rolled back by itself, and refuses to do it again.
+    if (text === 'rollback') return database.inTransaction ? rollback : nothing
+    const statement = statements.get(text) ?? database.prepare(text)
+    statements.set(text, statement)
+    return statement
+  }
+}
+
+/** SQLite gives the files it makes beside this one the same mode. */
+async function prepareFile(path: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  // One that is there is not opened: closing it would drop the locks that SQLite has on it in this process.
+  const handle = await open(path, 'ax', 0o600).catch(error => {
+    if (systemCode(error) !== 'EEXIST') throw error
+  })
+  await handle?.close()
+  // SQLite would open it for reading alone, and stay with that when it can be written again.
+  await access(path, constants.W_OK)
+  await chmod(path, 0o600)
+}
+
+function explain(error: unknown): Error | 'again' {
+  if (error instanceof UploadError) return error
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return 'again'
+  if (/^SQLITE_(FULL|IOERR|READONLY|CANTOPEN)|^(ENOSPC|EROFS|EACCES|EPERM|EDQUOT)$/.test(code)) {
+    return new UploadError(
+      'insufficient_storage',
+      `The store of the server can't be written (${code}). Free some space there or mend its permissions, then try again.`,
+      { cause: error, retryAfterS: 5 },
+    )
+  }
+  if (/^SQLITE_(NOTADB|CORRUPT)/.test(code)) {
+    return new UploadError(
+      'store_unavailable',
+      `The store of the server is damaged or no SQLite database (${code}). Put a sound one in its place, or none.`,
+      { cause: error },
+    )
+  }
+  return error instanceof Error ? error : new Error(String(error))
+}
