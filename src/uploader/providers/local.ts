@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto'
+import { lstat, rmdir, stat, unlink } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { Readable } from 'node:stream'
+import { z } from 'zod'
+import { systemCode, UploadError } from '../../errors.ts'
+import { localPath } from '../options.ts'
+import { defineProvider, type ProviderDeps, type Target } from '../provider.ts'
+import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../public-url.ts'
+import { createSpool, sweepSpool } from '../spool.ts'
+import { createExplained, type Explained } from './local/explain.ts'
+import { createFolders, type Folders, syncFolder } from './local/folders.ts'
+import { splitKey } from './local/key-path.ts'
+import { type Body, createWriter } from './local/writer.ts'
+
+/** Where the temporary files of a folder lie. No key can name it, since their parts do not start with a dot. */
+const SPOOL_NAME = '.upload-server'
+
+const PROBE_BYTES = Buffer.from('upload-server')
+const PROBE: Body = {
+  size: PROBE_BYTES.length,
+  stream: () => Readable.from([PROBE_BYTES]),
+  bytes: async () => PROBE_BYTES,
+}
+
+const config = z.object({
+  directory: localPath().describe('Folder files are stored in. It is made when it is missing.'),
+  serve: z
+    .boolean()
+    .default(false)
+    .describe('Hand the files out under /files/ of this server, and answer with their address there.'),
+  urlPrefix: urlPrefix()
+    .optional()
+    .describe(
+      'Address at which a web server hands the folder out. Answers begin with it, also with "serve".',
+    ),
+  durable: z
+    .boolean()
+    .default(true)
+    .describe('Answer only when a file is on the disk for good and would survive a power failure.'),
+  fileMode: z
+    .string()
+    .regex(/^0?[67][0-7]{2}$/, 'must be an octal mode that lets the owner read and write, such as "0644"')
+    .default('0644')
+    .describe('Permissions of stored files, octal, whatever the umask is.'),
+  directoryMode: z
+    .string()
+    .regex(/^[0-7]?7[0-7]{2}$/, 'must be an octal mode that lets the owner do everything, such as "0755"')
+    .default('0755')
+    .describe('Permissions of folders that are made, octal, whatever the umask is.'),
+})
+
+/** A folder on this machine. */
+export const local = defineProvider({
+  type: 'local',
+  config,
+  validate: options =>
+    options.serve || options.urlPrefix !== undefined
+      ? undefined
+      : 'Set "serve" to true or give a "urlPrefix": without one of them stored files have no address.',
+  open: openFolder,
+})
+
+function openFolder(options: z.output<typeof config>, { name, warn }: ProviderDeps): Target {
+  const { serve, urlPrefix, durable } = options
+  const directory = resolve(options.directory)
+  const spoolPath = join(directory, SPOOL_NAME)
+  const folders = createFolders(directory, Number.parseInt(options.directoryMode, 8), durable)
+  const spool = createSpool(spoolPath, () => folders.make(spoolPath, 0o700))
+  const fileMode = Number.parseInt(options.fileMode, 8)
+  const write = createWriter({ spool, makeFolder: folders.make, syncFolder, fileMode, durable })
+  const explained = createExplained(`the folder of "local/${name}"`)
+  const swept = sweepSpool(spoolPath).catch(error =>
+    warn(`local/${name}: cannot remove what an earlier run left in "${SPOOL_NAME}" (${systemCode(error)}).`),
+  )
+  const toUrl = (key: string): string =>
+    urlPrefix === undefined ? `files/${encodeSegment(name)}/${encodeKey(key)}` : joinUrl(urlPrefix, key)
+
+  return {
+    spool: { ...spool, create: () => explained('Making a temporary file', undefined, () => spool.create()) },
+    put: (object, signal) =>
+      explained(`Storing "${object.key}"`, signal, async () => {
+        const { parents, file } = splitKey(object.key)
+        await swept
+        await write(object, join(directory, ...parents), file, signal)
+        return { url: toUrl(object.key) }
+      }),
+    check: signal =>
+      explained('Storing a probe file', signal, async () => {
+        const probe = `.${randomUUID()}`
+        await write(PROBE, directory, probe, signal)
+        await unlink(join(directory, probe))
+      }),
+    ...createLookup(directory, folders, explained),
+    ...(serve && { locate: createLocate(directory, folders) }),
+    async close() {
+      await swept
+      await spool.close()
+      await rmdir(spoolPath).catch(() => {}) // stays while another process uses it
+    },
+  }
+}
+
+function createLookup(
+  directory: string,
+  folders: Folders,
+  explained: Explained,
+): Required<Pick<Target, 'exists' | 'remove'>> {
+  /** Where the object is or would be; links in its folders are resolved, one in its own place is not. */
+  async function findPlace(key: string): Promise<string | undefined> {
+    const { parents, file } = splitKey(key)
+    const folder = await folders.find(join(directory, ...parents))
+    return folder === undefined ? undefined : join(folder, file)
+  }
+
+  return {
+    exists: (key, signal) =>
+      explained(`Looking for "${key}"`, signal, async () => {
+        const path = await findPlace(key)
+        return path !== undefined && (await lstat(path).catch(ignoreAbsent)) !== undefined
+      }),
+    remove: (key, signal) =>
+      explained(`Removing "${key}"`, signal, async () => {
+        const path = await findPlace(key)
+        if (path !== undefined) await unlink(path).catch(ignoreAbsent)
+      }),
+  }
+}
+
+function createLocate(directory: string, folders: Folders): (key: string) => Promise<string | undefined> {
+  return async key => {
+    try {
+      const { parents, file } = splitKey(key)
+      const path = await folders.find(join(directory, ...parents, file))
+      const isFile = path !== undefined && (await stat(path).catch(ignoreAbsent))?.isFile()
+      return isFile ? path : undefined
+    } catch (error) {
+      // A key that no object can have, or a link that leads out.
+      if (error instanceof UploadError) return undefined
+      throw error
+    }
+  }
+}
+
+function ignoreAbsent(error: unknown): undefined {
+  const code = systemCode(error)
+  if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error
+}

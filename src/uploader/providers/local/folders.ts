@@ -1,0 +1,107 @@
+import { chmod, mkdir, open, realpath, stat } from 'node:fs/promises'
+import { dirname, isAbsolute, join, relative, sep } from 'node:path'
+import { systemCode, UploadError } from '../../../errors.ts'
+
+const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'])
+/** What file systems answer that have no permissions, or cannot sync a folder. */
+const UNSUPPORTED = new Set(['EPERM', 'ENOTSUP', 'ENOSYS', 'EINVAL'])
+
+/** Folders below one directory, that no link leads out of. Paths given are absolute and lie below it by their names. */
+export interface Folders {
+  /**
+   * The real path of what is there, links resolved; undefined when nothing is.
+   * @throws UploadError `delivery_failed` when a link leads out of the directory or to something hidden in it
+   */
+  find(path: string): Promise<string | undefined>
+  /** The real path of a folder, which is made with all around it when it is missing. `mode` is for the innermost. */
+  make(path: string, mode?: number): Promise<string>
+}
+
+/**
+ * The links are resolved for each call, so that one put into the directory later leads nowhere, either. That costs 10 to
+ * 20 microseconds, a tenth of a put of 100 KB at most.
+ *
+ * @param durable whether a new folder is on the disk before `make` is done
+ */
+export function createFolders(directory: string, folderMode: number, durable: boolean): Folders {
+  let root: string | undefined
+  const underWay = new Map<string, Promise<string>>()
+
+  async function find(path: string): Promise<string | undefined> {
+    const real = await realpath(path).catch(ignoreCodes(ABSENT))
+    if (real === undefined || isOurs(path, real)) return real
+    root = await realpath(directory) // not yet known, or the directory is a link that leads elsewhere now
+    if (isOurs(path, real)) return real
+    throw new UploadError(
+      'delivery_failed',
+      `"${relative(directory, path)}" is not in the folder of the destination: a link leads out of it. Remove the link.`,
+    )
+  }
+
+  function isOurs(path: string, real: string): boolean {
+    if (root === undefined) return false
+    if (real === join(root, relative(directory, path))) return true
+    const inner = relative(root, real)
+    return !isAbsolute(inner) && inner.split(sep).every(name => !name.startsWith('.'))
+  }
+
+  async function make(path: string, mode = folderMode): Promise<string> {
+    const found = underWay.get(path) ?? (await find(path))
+    if (found !== undefined) return found
+    const making = underWay.get(path) ?? add(path, mode).finally(() => underWay.delete(path))
+    underWay.set(path, making)
+    return making
+  }
+
+  async function add(path: string, mode: number): Promise<string> {
+    if (path === directory) await addRoot()
+    else await addFolder(join(await make(dirname(path)), relative(dirname(path), path)), mode)
+    const real = await find(path)
+    if (real !== undefined) return real
+    throw new UploadError(
+      'delivery_failed',
+      `"${relative(directory, path)}" is a link that leads nowhere. Remove the link.`,
+    )
+  }
+
+  async function addRoot(): Promise<void> {
+    const outermost = await mkdir(directory, { recursive: true, mode: folderMode })
+    if (outermost === undefined) return
+    await setMode(directory, folderMode)
+    if (!durable) return
+    for (let path = directory; path.length >= outermost.length; path = dirname(path)) {
+      await syncFolder(dirname(path))
+    }
+  }
+
+  async function addFolder(path: string, mode: number): Promise<void> {
+    const isNew = await mkdir(path, mode).then(() => true, ignoreCodes(new Set(['EEXIST'])))
+    if (isNew) await setMode(path, mode)
+    if (durable) await syncFolder(dirname(path))
+  }
+
+  return { find, make }
+}
+
+/** Puts the entries of a folder on the disk, which Windows does by itself. */
+export async function syncFolder(path: string): Promise<void> {
+  if (process.platform === 'win32') return
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync().catch(ignoreCodes(UNSUPPORTED))
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Gives a new folder its mode whatever the umask is, and leaves it the group it inherits. */
+async function setMode(path: string, mode: number): Promise<void> {
+  const inherited = (await stat(path)).mode & 0o2000
+  await chmod(path, mode | inherited).catch(ignoreCodes(UNSUPPORTED))
+}
+
+function ignoreCodes(codes: ReadonlySet<string>): (error: unknown) => undefined {
+  return error => {
+    if (!codes.has(systemCode(error) ?? '')) throw error
+  }
+}

@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto'
+import { constants, copyFile, type FileHandle, link, open, rename, unlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { addAbortSignal } from 'node:stream'
+import { systemCode, UploadError } from '../../../errors.ts'
+import type { UploadObject } from '../../provider.ts'
+import type { Spool } from '../../spool.ts'
+
+/** Up to this size a body is taken as a whole and written in one go. */
+const AT_ONCE_BYTES = 1024 * 1024
+
+/** What `link` answers where a second name is not to be had: another file system, one without links, too many of them. */
+const NO_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
+/** What file systems answer that have no permissions of their own. */
+const NO_MODES = new Set(['EPERM', 'ENOTSUP', 'ENOSYS'])
+
+export type Body = Pick<UploadObject, 'size' | 'path' | 'stream' | 'bytes'>
+
+export interface WriterOptions {
+  /** On the file system the files go to. */
+  spool: Spool
+  /** Gives the real path of a folder, and makes the folder when it is missing. */
+  makeFolder(path: string): Promise<string>
+  /** Puts the entries of a folder on the disk. */
+  syncFolder(path: string): Promise<void>
+  fileMode: number
+  /** Whether a file and its name are on the disk before `write` is done. */
+  durable: boolean
+}
+
+/** Writes a file whole or not at all: into a temporary one first, which a rename then puts in its place. */
+export type Write = (body: Body, folder: string, file: string, signal: AbortSignal) => Promise<void>
+
+export function createWriter(options: WriterOptions): Write {
+  const { spool, makeFolder, syncFolder, fileMode, durable } = options
+  const isMasked = (fileMode & process.umask()) !== 0
+
+  async function fill(path: string, body: Body, signal: AbortSignal): Promise<void> {
+    const isLinked = body.path !== undefined
+    if (body.path !== undefined) await linkOrCopy(body.path, path)
+    const handle = await open(path, isLinked ? 'r+' : 'wx', fileMode)
+    try {
+      if (!isLinked) await writeBody(handle, body, signal)
+      if (isLinked || isMasked) await handle.chmod(fileMode).catch(ignoreMissingModes)
+      if (durable) await handle.sync()
+    } finally {
+      await handle.close()
+    }
+  }
+
+  async function move(path: string, folder: string, file: string): Promise<void> {
+    try {
+      await rename(path, join(folder, file))
+    } catch (error) {
+      if (systemCode(error) !== 'EXDEV') throw error
+      await copyOver(path, folder, file)
+    }
+  }
+
+  /** For a folder on which another file system is mounted: the copy is made beside the target, and renamed there. */
+  async function copyOver(path: string, folder: string, file: string): Promise<void> {
+    const beside = join(folder, `.${randomUUID()}`)
+    await orDiscard(beside, async () => {
+      await copyFile(path, beside, constants.COPYFILE_EXCL)
+      if (durable) await syncFile(beside)
+      await rename(beside, join(folder, file))
+    })
+    await discard(path)
+  }
+
+  return async (body, folder, file, signal) => {
+    signal.throwIfAborted()
+    const path = await spool.place(async place => {
+      await orDiscard(place, () => fill(place, body, signal))
+      return place
+    })
+    const real = await orDiscard(path, async () => {
+      signal.throwIfAborted()
+      const found = await makeFolder(folder)
+      signal.throwIfAborted()
+      await move(path, found, file)
+      return found
+    })
+    // A rename onto another name of the same file does nothing and leaves both (POSIX); a repeated put is one.
+    if (body.path !== undefined) await discard(path)
+    if (durable) await syncFolder(real)
+  }
+}
+
+async function writeBody(handle: FileHandle, body: Body, signal: AbortSignal): Promise<void> {
+  let written: number
+  if (body.size <= AT_ONCE_BYTES) {
+    const bytes = await body.bytes()
+    await writeFile(handle, bytes, { signal })
+    written = bytes.length
+  } else {
+    await writeFile(handle, addAbortSignal(signal, body.stream()), { signal })
+    written = (await handle.stat()).size
+  }
+  if (written === body.size) return
+  throw new UploadError(
+    'delivery_failed',
+    `Of the ${body.size} bytes of the file ${written} came. Send it again.`,
+    { retryable: true },
+  )
+}
+
+async function linkOrCopy(source: string, path: string): Promise<void> {
+  try {
+    await link(source, path)
+  } catch (error) {
+    if (!NO_LINK.has(systemCode(error) ?? '')) throw error
+    await copyFile(source, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
+  }
+}
+
+async function syncFile(path: string): Promise<void> {
+  const handle = await open(path, 'r+')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+async function orDiscard<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    await discard(path)
+    throw error
+  }
+}
+
+/** Removes a temporary file if it is still there. What cannot be removed goes with its spool. */
+async function discard(path: string): Promise<void> {
+  await unlink(path).catch(() => {})
+}
+
+function ignoreMissingModes(error: unknown): void {
+  if (!NO_MODES.has(systemCode(error) ?? '')) throw error
+}
