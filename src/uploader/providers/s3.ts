@@ -1,0 +1,15 @@
+import { z } from 'zod'
+import { defineProvider } from '../provider.ts'
+import { s3Options } from '../s3/options.ts'
+import { fromPicGo } from '../s3/picgo-s3.ts'
+import { findProblem, requireSettings } from '../s3/settings.ts'
+import { openS3 } from '../s3/target.ts'
+
+/** Amazon S3 and everything that speaks its protocol. */
+export const s3 = defineProvider({
+  type: 's3',
+  config: z.object(s3Options),
+  validate: findProblem,
+  fromPicGo,
+  open: (options, deps) => openS3('s3', requireSettings(options), deps),
+})

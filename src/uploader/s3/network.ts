@@ -1,0 +1,30 @@
+import { excerpt } from '../http.ts'
+import { networkCodeOf } from './facts.ts'
+import type { S3Settings } from './settings.ts'
+
+/** Failures of the way to a service, which pass. */
+export const PASSING_NETWORK: ReadonlySet<string> = new Set([
+  ...['ECONNRESET', 'ECONNREFUSED', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT'],
+  ...['EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'],
+])
+
+/** The end of a sentence about a service that gave no answer. */
+export function explainNetwork(error: unknown, { style, bucket, endpoint }: S3Settings): string {
+  const { host } = new URL(endpoint)
+  const name = style === 'virtual' ? `${bucket}.${host}` : host
+  const orPath = style === 'virtual' ? ', or set "addressingStyle" to "path"' : ''
+  const code = networkCodeOf(error)
+  if (code === 'ENOTFOUND') return `the name ${name} is unknown. Check "endpoint" and "region"${orPath}`
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    return `the certificate of ${name} is for another name. Check "endpoint"${orPath}`
+  }
+  if (/CERT|SELF_SIGNED|UNABLE_TO/.test(code)) {
+    return `the certificate of ${name} is not trusted (${code}). Name its authority with "caFile"`
+  }
+  if (code === 'EPROTO' || code.startsWith('ERR_SSL')) {
+    return `${name} does not speak TLS. Write http in front of "endpoint" if that is meant`
+  }
+  if (code === 'ECONNREFUSED') return `nobody listens at ${name}`
+  if (error instanceof Error && error.name === 'TimeoutError') return `${name} did not answer in time`
+  return `${name} broke off (${code || excerpt(error instanceof Error ? error.message : String(error))})`
+}

@@ -1,0 +1,94 @@
+/** How a bucket is named: in the host (`BUCKET.HOST/KEY`), in the path (`HOST/BUCKET/KEY`), or by a host of its own. */
+export type AddressingStyle = 'virtual' | 'path' | 'cname'
+
+/** What is the same for all buckets of a vendor. */
+export interface Preset {
+  /** Host of the API; `{region}` and `{account}` stand for the options. Undefined: everybody has another one. */
+  readonly host?: string
+  readonly style: 'virtual' | 'path'
+  /** What requests are signed for when no region is given; undefined: it is part of the host and must be known. */
+  readonly region?: string
+  /** Where visitors find objects: at the API's address, or at this host. Undefined: nowhere, unless a domain is bound. */
+  readonly publicHost?: 'api' | (string & {})
+  /** Options the vendor refuses or ignores. */
+  readonly without?: readonly ('acl' | 'serverSideEncryption' | 'sessionToken')[]
+  /** Most parts of one upload; 10000 where nothing else is said. */
+  readonly maxParts?: number
+}
+
+/** From the vendors' documentation, checked against the definitions rclone keeps of them. */
+export const PRESETS = {
+  aws: { host: 's3.{region}.amazonaws.com', style: 'virtual', publicHost: 'api' },
+  aliyun: {
+    host: 's3.oss-{region}.aliyuncs.com',
+    style: 'virtual',
+    publicHost: '{bucket}.oss-{region}.aliyuncs.com',
+  },
+  tcyun: { host: 'cos.{region}.myqcloud.com', style: 'virtual', publicHost: 'api' },
+  qiniu: { host: 's3.{region}.qiniucs.com', style: 'path' },
+  'upyun-s3': {
+    host: 's3.api.upyun.com',
+    style: 'path',
+    region: 'us-east-1',
+    without: ['acl', 'serverSideEncryption', 'sessionToken'],
+  },
+  'huawei-obs': { host: 'obs.{region}.myhuaweicloud.com', style: 'virtual', publicHost: 'api' },
+  'volcengine-tos': {
+    host: 'tos-s3-{region}.volces.com',
+    style: 'virtual',
+    publicHost: '{bucket}.tos-{region}.volces.com',
+  },
+  'cloudflare-r2': {
+    host: '{account}.r2.cloudflarestorage.com',
+    style: 'path',
+    region: 'auto',
+    without: ['acl', 'serverSideEncryption'],
+  },
+  'backblaze-b2': { host: 's3.{region}.backblazeb2.com', style: 'virtual', publicHost: 'api' },
+  minio: { style: 'path', region: 'us-east-1', publicHost: 'api' },
+  wasabi: { host: 's3.{region}.wasabisys.com', style: 'virtual', publicHost: 'api' },
+  'do-spaces': { host: '{region}.digitaloceanspaces.com', style: 'virtual', publicHost: 'api' },
+  gcs: { host: 'storage.googleapis.com', style: 'path', region: 'auto', publicHost: 'api' },
+  scaleway: { host: 's3.{region}.scw.cloud', style: 'virtual', publicHost: 'api', maxParts: 1000 },
+  hetzner: { host: '{region}.your-objectstorage.com', style: 'virtual', publicHost: 'api' },
+  garage: { style: 'path', region: 'garage' },
+  custom: { style: 'path', region: 'us-east-1' },
+} as const satisfies Record<string, Preset>
+
+export type PresetName = keyof typeof PRESETS
+
+export const PRESET_NAMES = Object.keys(PRESETS) as [PresetName, ...PresetName[]]
+
+/** A vendor of which one knows by the host alone, with the region that stands in it. */
+export interface Recognized {
+  readonly name: PresetName
+  readonly region: string | undefined
+}
+
+/** The vendor whose API has this host: `s3.eu-central-1.amazonaws.com` is `aws` in `eu-central-1`. */
+export function recognizeHost(host: string): Recognized | undefined {
+  for (const name of PRESET_NAMES) {
+    const pattern = patternOf(PRESETS[name])
+    const match = pattern?.exec(host.toLowerCase())
+    if (match) return { name, region: match.groups?.['region'] }
+  }
+  return undefined
+}
+
+/** Jurisdictions of R2 (`ACCOUNT.eu.r2…`), AWS in China and Alibaba's hosts without `s3.` differ from the template. */
+function patternOf(preset: Preset): RegExp | undefined {
+  if (preset.host === undefined) return undefined
+  const source = preset.host
+    .replaceAll('.', '\\.')
+    .replace('{account}', '[^.]+(?:\\.[a-z]+)?')
+    .replace('{region}', '(?<region>[a-z0-9-]+)')
+    .replace(/^s3\\\.oss-/, '(?:s3\\.)?oss-')
+    .replace(/amazonaws\\\.com$/, 'amazonaws\\.com(?:\\.cn)?')
+  return new RegExp(`^${source}$`)
+}
+
+/** The API's host of a preset, with what stands for the options put in. */
+export function hostOf(preset: Preset, region: string, account = ''): string | undefined {
+  const host = preset.host?.replace('{region}', region).replace('{account}', account)
+  return host?.endsWith('.amazonaws.com') && region.startsWith('cn-') ? `${host}.cn` : host
+}
