@@ -1,0 +1,156 @@
+import type { Readable } from 'node:stream'
+import { UploadError } from '../../errors.ts'
+import type { HttpClient, HttpReply } from '../http.ts'
+import { encodeKey } from '../public-url.ts'
+import type { Login } from './login.ts'
+
+/** How often a request is sent until its login is right: without one, with a nonce, with another one. */
+const LOGIN_ATTEMPTS = 3
+
+export interface DavRequest {
+  readonly method: string
+  /** From the base address, starting with `/`; that of a folder may end with one. */
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** Made anew for every attempt to log in. */
+  readonly body?: () => Readable | string
+  /** Statuses that are no failure. `any` leaves only those of a refused login. */
+  readonly accept: readonly number[] | 'any'
+}
+
+/** What lies at a path. */
+export interface Found {
+  readonly isFolder: boolean
+  /** Bytes, if the server tells. */
+  readonly size: number | undefined
+}
+
+/** Requests to one WebDAV server (RFC 4918). */
+export interface Session {
+  /** @throws UploadError `delivery_failed`, or `insufficient_storage` for 507 */
+  request(request: DavRequest, signal: AbortSignal): Promise<HttpReply>
+  /** Undefined when nothing is there. */
+  find(path: string, signal: AbortSignal): Promise<Found | undefined>
+  /** Gives another name to a file. False when something that is not to be replaced may be in the way. */
+  move(from: string, to: string, options: { overwrite: boolean }, signal: AbortSignal): Promise<boolean>
+}
+
+const QUERY =
+  '<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/></prop></propfind>'
+
+const PROPFIND = {
+  method: 'PROPFIND',
+  headers: { Depth: '0', 'Content-Type': 'application/xml; charset=utf-8' },
+  body: () => QUERY,
+} as const
+
+const CANNOT_MOVE =
+  'it cannot rename files, or takes its public address for that of another server. Set "atomic" to false to do without.'
+
+/** Refusals that mean something else here than in general. */
+const REASONS: Readonly<Record<number, string>> = {
+  405: 'it takes no such request there. Check that "url" is a WebDAV address and may be written to.',
+  409: 'the folder is not there, or a file is in the way. Check "url", "directory" and the key template.',
+  423: 'it is locked by somebody. Try again when the lock is gone.',
+  501: 'it does not know that request. Check that "url" is a WebDAV address.',
+  507: 'there is no space left for it.',
+}
+
+/** @param base address of the collection, without a slash at its end */
+export function createSession(base: string, client: HttpClient, login: Login): Session {
+  let hasPropfind = true
+  const urlOf = (path: string): URL => new URL(`${base}/${encodeKey(path.slice(1))}`)
+
+  async function request(request: DavRequest, signal: AbortSignal): Promise<HttpReply> {
+    const { method, accept } = request
+    // A large body is not sent only to learn how to log in.
+    if (login.isUnknown && method === 'PUT') await send({ ...PROPFIND, path: '/', accept: 'any' }, signal)
+    const reply = await send(request, signal)
+    if (accept === 'any' || accept.includes(reply.status)) return reply
+    throw refusal(method, reply.status, REASONS[reply.status] ?? '')
+  }
+
+  async function send(request: DavRequest, signal: AbortSignal): Promise<HttpReply> {
+    const { method, accept } = request
+    const url = urlOf(request.path)
+    for (let attempt = 1; ; attempt++) {
+      const authorization = login.authorize(method, url.pathname)
+      const body = request.body?.()
+      const sent = client.send(
+        {
+          method,
+          url,
+          headers: { ...request.headers, ...(authorization !== undefined && { authorization }) },
+          ...(body !== undefined && { body }),
+          accept: status =>
+            accept === 'any' || accept.includes(status) || status === 401 || status in REASONS,
+        },
+        signal,
+      )
+      // After an early refusal the rest would go on being sent.
+      const reply = await sent.finally(() => typeof body === 'object' && body.destroy())
+      if (reply.status !== 401) return reply
+      const challenges = reply.headers['www-authenticate'] ?? ''
+      const mayHelp = login.learn(challenges, authorization)
+      if (!mayHelp || attempt === LOGIN_ATTEMPTS) throw refusal(method, 401, login.explain(challenges))
+    }
+  }
+
+  function refusal(method: string, status: number, reason: string): UploadError {
+    const code = status === 507 ? 'insufficient_storage' : 'delivery_failed'
+    const message = `${new URL(base).host} answered ${status} to ${method}: ${reason}`
+    return new UploadError(code, message, { retryable: status === 502 })
+  }
+
+  async function find(path: string, signal: AbortSignal): Promise<Found | undefined> {
+    if (!hasPropfind) return findByHead(path, signal)
+    const accept = [207, 400, 404, 405, 409, 410, 501]
+    const reply = await request({ ...PROPFIND, path, accept }, signal)
+    if (reply.status === 207) return readProperties(reply.text)
+    if (reply.status !== 405 && reply.status !== 501) return undefined
+    hasPropfind = false
+    return findByHead(path, signal)
+  }
+
+  /** For nginx without its module for PROPFIND; folders are known by the redirect to their address with a slash. */
+  async function findByHead(path: string, signal: AbortSignal): Promise<Found | undefined> {
+    const headers = { 'Accept-Encoding': 'identity' }
+    const accept = [200, 204, 301, 302, 303, 307, 308, 404, 410]
+    const plain = { method: 'HEAD', path: path.replace(/(?<=.)\/$/, ''), headers, accept }
+    const reply = await request(plain, signal)
+    if (reply.status === 404 || reply.status === 410) return undefined
+    const length = reply.status === 200 ? reply.headers['content-length'] : undefined
+    const isFolder = reply.headers['location']?.endsWith('/') ?? false
+    return { isFolder, size: length === undefined ? undefined : Number(length) }
+  }
+
+  async function move(
+    from: string,
+    to: string,
+    { overwrite }: { overwrite: boolean },
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const url = urlOf(to)
+    // The second is what Apache wants behind a proxy that takes the TLS off, the third is newer (RFC 4918, 10.3).
+    const spellings = new Set([url.href, url.href.replace(/^https:/, 'http:'), url.pathname])
+    const accept = [200, 201, 204, 400, 405, 501, 502, ...(overwrite ? [] : [409, 412])]
+    let status = 0
+    for (const Destination of spellings) {
+      const headers = { Destination, Overwrite: overwrite ? 'T' : 'F' }
+      status = (await request({ method: 'MOVE', path: from, headers, accept }, signal)).status
+      if (status !== 400 && status !== 502) break
+    }
+    if (status === 400 || status >= 500 || status === 405) throw refusal('MOVE', status, CANNOT_MOVE)
+    return status !== 409 && status !== 412
+  }
+
+  return { request, find, move }
+}
+
+function readProperties(xml: string): Found {
+  const size = /<(?:[\w.-]+:)?getcontentlength\b[^>]*>\s*(\d+)\s*</i.exec(xml)?.[1]
+  return {
+    isFolder: /<(?:[\w.-]+:)?collection\b/i.test(xml),
+    size: size === undefined ? undefined : Number(size),
+  }
+}
