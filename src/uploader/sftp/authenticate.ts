@@ -1,0 +1,69 @@
+import type { AnyAuthMethod, AuthenticationType } from 'ssh2'
+
+/** What a login may use, in the order it is tried: keys, an agent, the password. */
+export interface Credentials {
+  readonly username: string
+  readonly password?: string | undefined
+  /** A private key, in a format and with a passphrase that were found right. */
+  readonly key?: { readonly text: string; readonly passphrase?: string | undefined } | undefined
+  /** Path of the agent's socket. */
+  readonly agent?: string | undefined
+}
+
+export interface Authentication {
+  /** Gives the next method to try, given what the server takes; false when there is none left. */
+  next(offered: readonly AuthenticationType[] | null): AnyAuthMethod | false
+  /** What went wrong, when nothing is left. */
+  explain(): string
+}
+
+/** The names methods have in the protocol (RFC 4252). */
+const PROTOCOL_NAMES: Partial<Record<AuthenticationType, AuthenticationType>> = { agent: 'publickey' }
+
+/** Tries only what the server offers, and a password once: servers count failures and lock accounts. */
+export function createAuthentication(credentials: Credentials): Authentication {
+  const left = listMethods(credentials)
+  const tried: string[] = []
+  let takes: readonly string[] = []
+
+  function next(offered: readonly AuthenticationType[] | null): AnyAuthMethod | false {
+    // The answer to "none" says what the server takes.
+    if (offered === null) return { type: 'none', username: credentials.username }
+    takes = offered
+    for (let method = left.shift(); method; method = left.shift()) {
+      const isSecondPassword = method.type === 'keyboard-interactive' && tried.includes('password')
+      if (isSecondPassword || !offered.includes(PROTOCOL_NAMES[method.type] ?? method.type)) continue
+      tried.push(method.type)
+      return method
+    }
+    return false
+  }
+
+  function explain(): string {
+    const words = takes.join(', ') || 'nothing'
+    if (tried.length > 0) return `it refused the login by ${tried.join(', ')} (it takes: ${words})`
+    return `it takes only ${words}, for which nothing is configured`
+  }
+
+  return { next, explain }
+}
+
+function listMethods({ username, password, key, agent }: Credentials): AnyAuthMethod[] {
+  return [
+    ...(key ? [{ type: 'publickey' as const, username, key: key.text, passphrase: key.passphrase }] : []),
+    ...(agent === undefined ? [] : [{ type: 'agent' as const, username, agent }]),
+    ...(password === undefined ? [] : listPasswordMethods(username, password)),
+  ]
+}
+
+function listPasswordMethods(username: string, password: string): AnyAuthMethod[] {
+  return [
+    { type: 'password', username, password },
+    {
+      type: 'keyboard-interactive',
+      username,
+      prompt: (_name, _instructions, _language, prompts, finish) =>
+        finish(prompts.map(({ echo }) => (echo ? '' : password))),
+    },
+  ]
+}
