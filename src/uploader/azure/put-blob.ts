@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { UploadError } from '../../errors.ts'
+import { readBody } from '../body.ts'
+import type { UploadObject } from '../provider.ts'
+import type { BlobRequest, Container } from './container.ts'
+
+const MIB = 1024 * 1024
+/** Larger blobs are sent in blocks. */
+const MAX_AT_ONCE = 64 * MIB
+/** Smallest size of a block that is used. */
+const BLOCK_BYTES = 8 * MIB
+/** Most blocks of a blob, a limit of the service. */
+const MAX_BLOCKS = 50_000
+/** How often a block is sent before the whole upload fails. */
+const BLOCK_ATTEMPTS = 4
+
+/**
+ * Stores a blob. It is there whole or not at all.
+ *
+ * @param properties headers of the blob: `x-ms-blob-…` and `x-ms-access-tier`
+ */
+export async function putBlob(
+  container: Container,
+  object: UploadObject,
+  properties: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<void> {
+  const put = object.size > MAX_AT_ONCE ? putInBlocks : putAtOnce
+  await put(container, object, { ...properties, 'x-ms-blob-content-type': object.contentType }, signal)
+}
+
+async function putAtOnce(
+  container: Container,
+  { key: name, ...object }: UploadObject,
+  properties: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<void> {
+  const body = Readable.from(readBody({ ...object, key: name }, signal), { objectMode: false })
+  const headers = {
+    ...properties,
+    'x-ms-blob-type': 'BlockBlob',
+    'content-type': object.contentType,
+    'content-length': String(object.size),
+  }
+  // After an early refusal the rest would go on being sent.
+  await container
+    .send({ method: 'PUT', name, headers, body, accept: [201] }, signal)
+    .finally(() => body.destroy())
+}
+
+/** Blocks that are never committed are removed by the service after a week. */
+async function putInBlocks(
+  container: Container,
+  object: UploadObject,
+  properties: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<void> {
+  const [name, upload] = [object.key, randomBytes(12).toString('hex')]
+  const blockBytes = Math.max(BLOCK_BYTES, Math.ceil(object.size / MAX_BLOCKS))
+  const ids: string[] = []
+  for await (const block of readBlocks(object, blockBytes, signal)) {
+    // Ids of the same length, and different from those of another upload to the same name.
+    const id = Buffer.from(`${upload}-${String(ids.length).padStart(5, '0')}`).toString('base64')
+    await sendBlock(container, name, id, block, signal)
+    ids.push(id)
+  }
+  const list = ids.map(id => `<Uncommitted>${id}</Uncommitted>`).join('')
+  const body = Buffer.from(`<?xml version="1.0" encoding="utf-8"?><BlockList>${list}</BlockList>`)
+  const headers = { ...properties, ...contentOf(body, 'application/xml') }
+  const query = { comp: 'blocklist' }
+  const { status } = await container.send(
+    { method: 'PUT', name, query, headers, body, accept: [201, 400] },
+    signal,
+  )
+  if (status === 201) return
+  const message = `The blocks of "${name}" are gone: something else was stored under that name meanwhile. Send it again.`
+  throw new UploadError('delivery_failed', message, { retryable: true })
+}
+
+/** Asks for the rights of an upload. What it leaves behind is not to be seen, and removed by the service. */
+export async function probeContainer(container: Container, signal: AbortSignal): Promise<void> {
+  const id = Buffer.from('probe').toString('base64')
+  const name = `upload-server-${randomBytes(8).toString('hex')}`
+  await container.send(blockRequest(name, id, Buffer.from('probe')), signal)
+}
+
+async function sendBlock(
+  container: Container,
+  name: string,
+  id: string,
+  block: Buffer,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await container.send(blockRequest(name, id, block), signal)
+      return
+    } catch (error) {
+      const mayPass = error instanceof UploadError && error.retryable && !signal.aborted
+      if (!mayPass || attempt === BLOCK_ATTEMPTS) throw error
+      await sleep((error.retryAfterS ?? attempt / 2) * 1000, undefined, { signal })
+    }
+  }
+}
+
+function blockRequest(name: string, id: string, block: Buffer): BlobRequest {
+  const headers = contentOf(block, 'application/octet-stream')
+  const query = { comp: 'block', blockid: id }
+  return { method: 'PUT', name, query, headers, body: block, accept: [201] }
+}
+
+function contentOf(body: Buffer, type: string): Record<string, string> {
+  return { 'content-type': type, 'content-length': String(body.length) }
+}
+
+/** Cuts a body into blocks of the same size. Each is valid until the next one is asked for. */
+async function* readBlocks(
+  object: UploadObject,
+  blockBytes: number,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  const block = Buffer.allocUnsafeSlow(blockBytes)
+  let filled = 0
+  for await (const chunk of readBody(object, signal)) {
+    for (let rest = chunk; rest.length > 0; ) {
+      const copied = rest.copy(block, filled)
+      rest = rest.subarray(copied)
+      filled += copied
+      if (filled < blockBytes) continue
+      yield block
+      filled = 0
+    }
+  }
+  if (filled > 0) yield block.subarray(0, filled)
+}
