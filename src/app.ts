@@ -1,0 +1,118 @@
+import express, { type Express, type Request, type RequestHandler } from 'express'
+import { UploadError } from './errors.ts'
+import type { Logger } from './log.ts'
+import type { Mask } from './mask.ts'
+import { type AccessSettings, createAccess } from './routes/access.ts'
+import { createCors } from './routes/cors.ts'
+import { createErrorHandler } from './routes/error-handler.ts'
+import { createFilesRoute } from './routes/files.ts'
+import { answerHeartbeat } from './routes/heartbeat.ts'
+import { createRequestLog } from './routes/request-log.ts'
+import { createUploadRoute, type UploadRouteSettings } from './routes/upload.ts'
+import { createUsagePage } from './routes/usage.ts'
+import type { Uploader } from './uploader/index.ts'
+
+export interface AppDeps {
+  readonly uploader: Uploader
+  readonly logger: Logger
+  readonly mask: Mask
+  /** True once the server is going down: nothing new is begun. */
+  isStopping(): boolean
+  /** Milliseconds since the epoch. */
+  now(): number
+}
+
+export interface AppSettings extends UploadRouteSettings {
+  readonly access: AccessSettings
+  /** Express's "trust proxy". */
+  readonly trustProxy: readonly string[]
+}
+
+/** Builds the HTTP application. It never listens and reads no configuration. */
+export function createApp(deps: AppDeps, settings: AppSettings): Express {
+  const { uploader, mask } = deps
+  const access = createAccess(settings.access, deps.now)
+  const app = express()
+  app.disable('x-powered-by').disable('etag').enable('case sensitive routing')
+  app.set('trust proxy', settings.trustProxy.length > 0 ? [...settings.trustProxy] : false)
+  app.set('query parser', false)
+
+  app.use(tidyPath)
+  app.use(createRequestLog(deps.logger, mask))
+  app.use(createCors(access.isTrustedOrigin))
+  // Before anything can fail, for the error handler: failed uploads have an answer of their own.
+  app.post('/upload', (_req, res, next) => {
+    Object.assign(res.locals, { isUpload: true, alwaysOk: settings.alwaysOk })
+    next()
+  })
+  app.use(requireHost)
+  app.use(refuseWhen(deps.isStopping))
+
+  const page = createUsagePage(settings)
+  const heartbeat: RequestHandler = (_req, res) => answerHeartbeat(res)
+  app.route('/heartbeat').get(heartbeat).post(heartbeat).all(onlyMethods('GET, HEAD, POST, OPTIONS'))
+  app.route('/').get(page).all(onlyMethods('GET, HEAD, OPTIONS'))
+  const upload = createUploadRoute(uploader, access, settings, mask)
+  app.route('/upload').get(page).post(upload).all(onlyMethods('GET, HEAD, POST, OPTIONS'))
+  const files = createFilesRoute(uploader.destinations)
+  app.route('/files/:name/*key').get(files).all(onlyMethods('GET, HEAD, OPTIONS'))
+  app.use(notFound)
+  app.use(createErrorHandler(mask))
+  return app
+}
+
+/**
+ * `/upload/` and `//upload` are `/upload`: some clients append to what a person typed. A target that is a whole address
+ * counts as its path, and its host as the one that was asked (RFC 9112 section 3.2.2).
+ */
+const tidyPath: RequestHandler = (req, _res, next) => {
+  const [, host, target] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(req.url) ?? []
+  if (host !== undefined) {
+    req.headers.host = host
+    req.url = target?.startsWith('/') ? target : `/${target}`
+  }
+  const end = req.url.search(/[?#]/)
+  const path = end < 0 ? req.url : req.url.slice(0, end)
+  if (path.includes('//') || (path.length > 1 && path.endsWith('/'))) {
+    req.url =
+      (path.replace(/\/+/g, '/').replace(/(?<=.)\/$/, '') || '/') + (end < 0 ? '' : req.url.slice(end))
+  }
+  next()
+}
+
+/** RFC 9112 section 3.2. */
+const requireHost: RequestHandler = (req, _res, next) => {
+  if (req.httpVersion === '1.1' && req.headers.host === undefined)
+    throw new UploadError('invalid_request', 'The request has no "Host" header, as HTTP/1.1 requires.')
+  next()
+}
+
+function refuseWhen(isStopping: () => boolean): RequestHandler {
+  return (_req, _res, next) => {
+    if (isStopping())
+      throw new UploadError('shutting_down', 'The server is going down. Try again in a moment.', {
+        retryAfterS: 5,
+      })
+    next()
+  }
+}
+
+function onlyMethods(allowed: string): RequestHandler {
+  return (req, res) => {
+    res.set('Allow', allowed)
+    throw new UploadError(
+      'method_not_allowed',
+      `${req.method} is not possible on ${req.path}. Possible are ${allowed}.`,
+    )
+  }
+}
+
+const notFound: RequestHandler = (req: Request) => {
+  if (req.path === '/delete') {
+    throw new UploadError(
+      'not_found',
+      'This server deletes nothing: there is no delete route. Remove the file at its destination.',
+    )
+  }
+  throw new UploadError('not_found', `There is nothing at ${req.path}. Uploads go to POST /upload.`)
+}

@@ -1,0 +1,115 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import { Server as NetServer } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { drainAfterAnswer, LINGER_MS } from './routes/body.ts'
+
+/** Time for the headers of a request; bodies are watched by `limits.bodyIdleMs`. */
+const HEADERS_TIMEOUT_MS = 20_000
+/** Longer than the idle time of common proxies, so that it is they who close a connection. */
+const KEEP_ALIVE_MS = 65_000
+
+export interface HttpServer {
+  readonly server: Server
+  /** Stops listening and lets running requests finish. @returns false when they took longer than `graceMs` and were cut */
+  stop(graceMs: number): Promise<boolean>
+}
+
+/** Hears of every request that never reaches `handle`. */
+type NoteUnreadable = (id: string, status: number, message: string) => void
+
+/** A server with its time limits set; `handle` gets every request, those that ask before they send a body included. */
+export function createHttpServer(handle: RequestListener, note: NoteUnreadable): HttpServer {
+  const server = createServer({
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: 0,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    connectionsCheckingInterval: 5000,
+    noDelay: true,
+    // The application says so, in an answer that is not empty.
+    requireHostHeader: false,
+  })
+  // Beyond a count Node drops headers without a word, forwarding headers among them; the total size stays limited.
+  server.maxHeadersCount = 0
+  // Open connections, each with the answers that are being given on it.
+  const connections = new Map<Duplex, Set<ServerResponse>>()
+  server.on('connection', socket => {
+    connections.set(socket, new Set())
+    socket.once('close', () => connections.delete(socket))
+  })
+  const accept: RequestListener = (req, res) => {
+    const running = connections.get(req.socket)?.add(res)
+    const leave = () => running?.delete(res)
+    res.once('close', () => (req.complete || req.destroyed ? leave() : req.once('end', leave)))
+    drainAfterAnswer(req, res)
+    handle(req, res)
+  }
+  server.on('request', accept)
+  // The body is asked for only when it is wanted (routes/body.ts). Node would refuse other expectations without a body.
+  server.on('checkContinue', accept)
+  server.on('checkExpectation', accept)
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    // What is written now would end up inside another answer.
+    if ([...(connections.get(socket) ?? [])].some(res => res.headersSent)) socket.destroy()
+    else answerUnreadable(error, socket, note)
+  })
+  return { server, stop: graceMs => stopServer(server, connections, graceMs) }
+}
+
+/** Requests that Node can't parse never reach the application, and still get an answer of the contract. */
+function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex, note: NoteUnreadable): void {
+  // Answered already: what still arrives is thrown away, so that the client gets to read the answer.
+  if (socket.writableEnded) return
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const timeout = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  const status = timeout ? 408 : error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400
+  const message = explainUnreadable(error.code)
+  const code = timeout ? 'request_timeout' : 'invalid_request'
+  const requestId = crypto.randomUUID()
+  const body = JSON.stringify({
+    success: false,
+    message,
+    msg: message,
+    code,
+    requestId,
+    result: [],
+    errors: [],
+  })
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nAccess-Control-Allow-Origin: *\r\nX-Request-Id: ${requestId}\r\n` +
+      `Connection: close\r\n\r\n${body}`,
+  )
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
+  note(requestId, status, message)
+}
+
+function explainUnreadable(code: string | undefined): string {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'The headers of the request stopped arriving.'
+  if (code === 'HPE_HEADER_OVERFLOW') return 'The headers of the request are too large.'
+  if (code === 'HPE_INVALID_URL')
+    return 'The address of the request holds a character that must be percent-encoded, such as a letter beyond ASCII.'
+  return 'The request is no readable HTTP.'
+}
+
+async function stopServer(
+  server: Server,
+  connections: ReadonlyMap<Duplex, ReadonlySet<ServerResponse>>,
+  graceMs: number,
+): Promise<boolean> {
+  const closed = once(server, 'close')
+  // Not the `close` of HTTP servers: it also cuts idle connections, on which a client may be sending its next request.
+  NetServer.prototype.close.call(server)
+  const isBusy = () => [...connections.values()].some(running => running.size > 0)
+  const end = performance.now() + graceMs
+  while (isBusy() && performance.now() < end) await sleep(20)
+  const finished = !isBusy()
+  for (const socket of connections.keys()) socket.destroy()
+  await closed
+  server.close() // ends Node's watch over header time-outs
+  return finished
+}

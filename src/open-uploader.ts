@@ -1,0 +1,69 @@
+import { dirname, join } from 'node:path'
+import type { LoadedConfig } from './config/load.ts'
+import type { Logger } from './log.ts'
+import type { Mask } from './mask.ts'
+import { openDestinations } from './uploader/destinations.ts'
+import { createFinalizer } from './uploader/finalize.ts'
+import { createUploader, type Uploader } from './uploader/index.ts'
+import { createPayloads } from './uploader/payload.ts'
+import { createRepeater } from './uploader/repeat.ts'
+import { createSpool, sweepSpool } from './uploader/spool.ts'
+import { createPostgresStore } from './uploader/store/postgres.ts'
+import { createSqliteStore } from './uploader/store/sqlite.ts'
+import type { Store } from './uploader/store.ts'
+
+export interface ServerDeps {
+  readonly logger: Logger
+  readonly mask: Mask
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** Opens the destinations of a configuration and makes the uploader over them. */
+export async function openUploader(config: LoadedConfig, deps: ServerDeps): Promise<Uploader> {
+  const { settings, dataDirectory } = config
+  const temporary = join(dataDirectory, 'tmp')
+  const spool = createSpool(temporary)
+  void sweepSpool(temporary).catch(error =>
+    deps.logger.warn({ err: error }, 'Old temporary files could not be removed'),
+  )
+  const now = () => new Date()
+  const noteDetails = (message: string, details: object = {}) => deps.logger.warn(details, message)
+  const warn = (message: string) => deps.logger.warn(message)
+  const destinations = await openDestinations(config.destinations, settings.keyTemplate, warn)
+  const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))
+  const store = openStore(config)
+  const finalizer = createFinalizer({
+    store,
+    hooks: settings.finalization.hooks,
+    keepDays: settings.finalization.keepDays,
+    env: deps.env,
+    mask: deps.mask,
+    now,
+    warn: noteDetails,
+  })
+  return createUploader({
+    warn: noteDetails,
+    store,
+    finalizer,
+    repeater: createRepeater(store, finalizer.owner),
+    destinations,
+    defaultId: settings.default,
+    payloads: createPayloads(),
+    spool,
+    sources: {
+      fileSize: settings.limits.fileSize,
+      urlTimeoutMs: settings.sources.url.timeoutMs,
+      ownPaths: [...config.ownPaths, temporary, ...spools],
+      env: deps.env,
+    },
+    limits: settings.limits,
+    now,
+  })
+}
+
+/** Nothing is opened before the store is first used. */
+export function openStore({ settings, dataDirectory }: LoadedConfig): Store {
+  const { driver, path, url } = settings.store
+  if (driver === 'postgres') return createPostgresStore(url ?? '')
+  return createSqliteStore(path ?? join(dataDirectory, 'store.db'))
+}

@@ -1,0 +1,149 @@
+import { once } from 'node:events'
+import { lstat, unlink } from 'node:fs/promises'
+import { type IncomingMessage, request, type Server } from 'node:http'
+import { request as secureRequest } from 'node:https'
+import { isIPv6 } from 'node:net'
+
+/** How many ports are tried when the wanted one is taken, itself not counted. */
+const FURTHER_PORTS = 10
+const HEARTBEAT_TIMEOUT_MS = 1000
+
+/** Where a server listens: a port of an address, or a Unix socket when `host` is an absolute path. */
+export interface Endpoint {
+  readonly host: string
+  readonly port: number
+}
+
+/** What came of taking a port. */
+export type Taken =
+  | { readonly kind: 'listening'; readonly url: string }
+  /** One of the same kind answers there already. */
+  | { readonly kind: 'already-running'; readonly url: string }
+
+/** The port, or every one that was tried, is taken. */
+export class PortTakenError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'PortTakenError'
+  }
+}
+
+/** Whether only this machine reaches an address to listen on. */
+export function isLoopbackHost(host: string): boolean {
+  return isSocketPath(host) || host === 'localhost' || host === '::1' || /^127\./.test(host)
+}
+
+export function isSocketPath(host: string): boolean {
+  return host.startsWith('/') || host.startsWith('\\\\.\\pipe\\')
+}
+
+/** An address for people; a server on every address is reached on this machine by the loopback one. */
+export function urlOf({ host, port }: Endpoint): string {
+  if (isSocketPath(host)) return `unix:${host}`
+  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `http://${isIPv6(reachable) ? `[${reachable}]` : reachable}:${port}`
+}
+
+/**
+ * Listens by the rule: a port taken by a server of the same kind ends the search, by anything else the next ports are
+ * tried; with `strict` it is an error in both cases.
+ *
+ * @throws PortTakenError, or the system's error when the address can't be used at all
+ */
+export async function takePort(server: Server, wanted: Endpoint, strict: boolean): Promise<Taken> {
+  if (isSocketPath(wanted.host)) return takeSocket(server, wanted, strict)
+  const last = wanted.port === 0 ? 0 : Math.min(wanted.port + FURTHER_PORTS, 65535)
+  for (let port = wanted.port; port <= last; port++) {
+    if (await listen(server, { ...wanted, port })) {
+      const address = server.address()
+      const real = typeof address === 'object' && address ? address.port : port
+      return { kind: 'listening', url: urlOf({ ...wanted, port: real }) }
+    }
+    if (port > wanted.port) continue
+    const url = urlOf(wanted)
+    const occupant = await askWhoIsThere(wanted)
+    if (strict) throw new PortTakenError(`Port ${port} of ${wanted.host} is taken: ${occupant.description}.`)
+    if (occupant.isAlive) return { kind: 'already-running', url }
+  }
+  throw new PortTakenError(
+    `The ports ${wanted.port} to ${last} of ${wanted.host} are all taken. Choose another with --port.`,
+  )
+}
+
+/** A socket file that nobody listens on any more is left from a crash and is replaced. */
+async function takeSocket(server: Server, wanted: Endpoint, strict: boolean): Promise<Taken> {
+  const url = urlOf(wanted)
+  if (await listen(server, wanted)) return { kind: 'listening', url }
+  const occupant = await askWhoIsThere(wanted)
+  if (occupant.isAlive && !strict) return { kind: 'already-running', url }
+  // A file that is no socket refuses as well, and is somebody's.
+  if (!(await lstat(wanted.host)).isSocket())
+    throw new PortTakenError(`${wanted.host} is there and no socket.`)
+  if (occupant.isRefused) {
+    await unlink(wanted.host)
+    if (await listen(server, wanted)) return { kind: 'listening', url }
+  }
+  throw new PortTakenError(`The socket ${wanted.host} is taken: ${occupant.description}.`)
+}
+
+/** @returns false when the place is taken */
+async function listen(server: Server, { host, port }: Endpoint): Promise<boolean> {
+  const ready = once(server, 'listening')
+  server.listen(isSocketPath(host) ? { path: host } : { host, port })
+  try {
+    await ready
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return false
+    throw error
+  }
+}
+
+interface Occupant {
+  readonly isAlive: boolean
+  /** Nobody listens. */
+  readonly isRefused: boolean
+  readonly description: string
+}
+
+/** Whether a server of this kind answers at an endpoint, or below an address. */
+export async function askWhoIsThere(where: Endpoint | URL): Promise<Occupant> {
+  const socket = !(where instanceof URL) && isSocketPath(where.host) ? where.host : undefined
+  const base = where instanceof URL ? where.href : socket ? 'http://localhost' : urlOf(where)
+  try {
+    const { status, body } = await fetchText(new URL(`${base.replace(/\/+$/, '')}/heartbeat`), socket)
+    const isAlive = status === 200 && /"result"\s*:\s*"alive"/.test(body)
+    const description = isAlive
+      ? 'an upload server of this kind answers there'
+      : `something that answers /heartbeat with status ${status} is there`
+    return { isAlive, isRefused: false, description }
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    const reason = code === 'ABORT_ERR' ? `within ${HEARTBEAT_TIMEOUT_MS / 1000} s` : `(${code ?? message})`
+    return {
+      isAlive: false,
+      isRefused: code === 'ECONNREFUSED',
+      description: `what is there does not answer /heartbeat ${reason}`,
+    }
+  }
+}
+
+async function fetchText(
+  url: URL,
+  socketPath: string | undefined,
+): Promise<{ status: number; body: string }> {
+  const signal = AbortSignal.timeout(HEARTBEAT_TIMEOUT_MS)
+  const call = (url.protocol === 'https:' ? secureRequest : request)(url, {
+    signal,
+    agent: false,
+    ...(socketPath && { socketPath }),
+  })
+  call.end()
+  const [response] = (await once(call, 'response', { signal })) as [IncomingMessage]
+  let body = ''
+  for await (const chunk of response) {
+    body += chunk
+    if (body.length > 4096) break
+  }
+  return { status: response.statusCode ?? 0, body }
+}

@@ -1,0 +1,44 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+
+// Without a bound one request could try thousands of keys and count as one failure.
+const MAX_VALUES = 8
+
+/** Every reading of the first eight keys in a request, headers before the query; empty ones are left out. */
+export function collectKeys(headers: IncomingHttpHeaders, query: URLSearchParams): string[] {
+  const inHeaders = [
+    headers.authorization?.replace(/^bearer(?:\s+|$)/i, ''),
+    headers['x-upload-key'],
+    headers['x-picgo-secret'],
+  ].flat()
+  const inQuery = [...query.getAll('key'), ...query.getAll('secret')]
+  const readings = [
+    ...inHeaders.filter(isFilled).map(value => [value, readAsUtf8(value)]),
+    // A base64 key pasted into an address as it is arrives with spaces.
+    ...inQuery.filter(isFilled).map(value => [value, value.replaceAll(' ', '+')]),
+  ]
+  return [...new Set(readings.slice(0, MAX_VALUES).flat())]
+}
+
+function isFilled(value: string | undefined): value is string {
+  return value !== undefined && value !== ''
+}
+
+// Node decodes header values as latin1; most clients write UTF-8.
+function readAsUtf8(value: string): string {
+  return Buffer.from(value, 'latin1').toString('utf8')
+}
+
+/** Returns a function that tells which of `keys` was sent, the first if several were, or -1, in constant time. */
+export function createKeyFinder(keys: readonly string[]): (sent: readonly string[]) => number {
+  const known = keys.map(hashKey)
+  return sent => {
+    const hashes = sent.map(hashKey)
+    const matches = known.map(key => hashes.filter(hash => timingSafeEqual(hash, key)).length > 0)
+    return matches.indexOf(true)
+  }
+}
+
+function hashKey(key: string): Buffer {
+  return createHash('sha256').update(key).digest()
+}

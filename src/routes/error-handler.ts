@@ -1,0 +1,113 @@
+import type { ErrorRequestHandler, Response } from 'express'
+import { type ErrorCode, UploadError } from '../errors.ts'
+import type { Mask } from '../mask.ts'
+
+/** The status of every failure. */
+const STATUS: Record<ErrorCode, number> = {
+  invalid_request: 400,
+  no_file: 400,
+  unknown_destination: 400,
+  ambiguous_destination: 400,
+  unauthorized: 401,
+  destination_forbidden: 403,
+  source_forbidden: 403,
+  not_found: 404,
+  unknown_finalization: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  too_large: 413,
+  source_failed: 422,
+  idempotency_key_reused: 422,
+  rate_limited: 429,
+  internal_error: 500,
+  delivery_failed: 502,
+  overloaded: 503,
+  shutting_down: 503,
+  store_unavailable: 503,
+  delivery_timeout: 504,
+  insufficient_storage: 507,
+}
+
+/** The status of a failure. */
+export function statusOf(code: ErrorCode): number {
+  return STATUS[code]
+}
+
+/** Characters of a message that are shown. */
+const LONGEST = 2000
+
+/** What every failed answer has. */
+export interface FailureBody {
+  success: false
+  message: string
+  /** The same; some clients read this name. */
+  msg: string
+  code: ErrorCode
+  requestId: string
+}
+
+/** Sets the status and headers of a failure and gives the members its body starts with. */
+export function fail(res: Response, error: UploadError, message: string): FailureBody {
+  res.status(res.locals.alwaysOk === true ? 200 : STATUS[error.code])
+  if (error.code === 'unauthorized') res.set('WWW-Authenticate', 'Bearer')
+  if (error.retryAfterS !== undefined) res.set('Retry-After', String(Math.ceil(error.retryAfterS)))
+  if (error.code === 'shutting_down' || error.code === 'request_timeout') res.set('Connection', 'close')
+  return { success: false, message, msg: message, code: error.code, requestId: String(res.req.id) }
+}
+
+/** A message as a client may see it: without secrets, and without an address that it could take for the picture's. */
+export function publicMessage(error: Error, mask: Mask): string {
+  return shorten(withoutAddresses(mask(error.message)))
+}
+
+export function withoutAddresses(text: string): string {
+  return text.replace(/https?:\/\//gi, '')
+}
+
+/** Clients name things of any length, and messages repeat them: one line of the log must not take megabytes. */
+export function shorten(text: string): string {
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)}… (${text.length} characters)` : text
+}
+
+/** Turns whatever was thrown into the JSON of the contract. */
+export function createErrorHandler(mask: Mask): ErrorRequestHandler {
+  return (thrown, req, res, next) => {
+    if (res.headersSent) {
+      next(thrown)
+      return
+    }
+    const error = asUploadError(thrown, String(req.id))
+    res.err = error
+    const body = fail(res, error, publicMessage(error, mask))
+    const status = httpStatus(thrown)
+    if (status === 412 || status === 416) res.status(status) // of a file: clients know these by their number
+    res.json(res.locals.isUpload === true ? { ...body, result: [], errors: [] } : body)
+  }
+}
+
+function asUploadError(thrown: unknown, requestId: string): UploadError {
+  if (thrown instanceof UploadError && thrown.code !== 'internal_error') return thrown
+  const status = httpStatus(thrown)
+  if (status === 404) return new UploadError('not_found', 'There is nothing here.', { cause: thrown })
+  if (status === 412 || status === 416) {
+    return new UploadError(
+      'invalid_request',
+      'The file is not as the request expects it, or ends before the range.',
+    )
+  }
+  if (status >= 400 && status < 500) {
+    return new UploadError('invalid_request', 'The request cannot be understood.', { cause: thrown })
+  }
+  return new UploadError(
+    'internal_error',
+    `Something went wrong inside the server. Its log says what, under request id ${requestId}.`,
+    {
+      cause: thrown,
+    },
+  )
+}
+
+/** Express marks what the client did wrong, such as a path that can't be decoded. 0: no mark. */
+function httpStatus(thrown: unknown): number {
+  return thrown instanceof Error && 'status' in thrown ? Number(thrown.status) : 0
+}

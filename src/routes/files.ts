@@ -1,0 +1,72 @@
+import { open } from 'node:fs/promises'
+import { basename } from 'node:path'
+import type { RequestHandler, Response } from 'express'
+import { UploadError } from '../errors.ts'
+import type { Destination } from '../uploader/destinations.ts'
+import { SNIFF_BYTES, sniffType } from '../uploader/sniff.ts'
+
+const YEAR_MS = 365 * 24 * 60 * 60 * 1000
+const HOUR_MS = 60 * 60 * 1000
+
+/** Headers that must not stand over a failure; a cache would keep it for a year. */
+const OF_THE_FILE = ['Content-Type', 'Content-Disposition', 'Cache-Control', 'ETag', 'Last-Modified']
+
+/** Types a browser may show in place: nothing in them runs script. */
+const INLINE = /^(?:image\/(?!svg)|video\/|audio\/|text\/plain|application\/pdf)/
+
+/**
+ * GET /files/<configName>/<key>: hands out what a `local` configuration that says `serve` has stored. The type is read
+ * from the bytes, and the headers keep whatever it is from running script in this server's origin.
+ */
+export function createFilesRoute(
+  destinations: readonly Destination[],
+): RequestHandler<{ name: string; key: string[] }> {
+  return async (req, res) => {
+    const { name, key } = req.params
+    const destination = destinations.find(one => one.name === name && one.target.locate)
+    const clean = key.every(segment => segment !== '' && !segment.startsWith('.') && !/[/\\\0]/.test(segment))
+    const path = clean ? await destination?.target.locate?.(key.join('/')) : undefined
+    if (!destination || path === undefined) throw new UploadError('not_found', 'There is no such file.')
+    const { contentType, etag } = await inspectFile(path)
+    setHeaders(res, basename(path), contentType)
+    res.set('ETag', etag)
+    await send(res, path, destination.immutable)
+  }
+}
+
+function setHeaders(res: Response, fileName: string, contentType: string): void {
+  if (!INLINE.test(contentType)) res.attachment(fileName)
+  res.set('Content-Type', contentType === 'text/plain' ? 'text/plain; charset=utf-8' : contentType)
+  res.set('X-Content-Type-Options', 'nosniff')
+  res.set('Content-Security-Policy', "sandbox; default-src 'none'")
+  res.set('Cross-Origin-Resource-Policy', 'cross-origin')
+}
+
+/** Ranges, conditional requests and HEAD are Express's doing. */
+function send(res: Response, path: string, immutable: boolean): Promise<void> {
+  return new Promise((resolve, reject) => {
+    // The path was checked by the provider; folders above the stored files may well have a dot.
+    const options = { dotfiles: 'allow', maxAge: immutable ? YEAR_MS : HOUR_MS, immutable } as const
+    res.sendFile(path, options, error => {
+      if (!error || res.headersSent) {
+        resolve()
+        return
+      }
+      for (const name of OF_THE_FILE) res.removeHeader(name)
+      reject(error)
+    })
+  })
+}
+
+/** The type by the bytes, and a tag that changes with them: a file is replaced as a whole, never written to. */
+async function inspectFile(path: string) {
+  const handle = await open(path)
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(SNIFF_BYTES), 0, SNIFF_BYTES, 0)
+    const { ino, size, mtimeNs } = await handle.stat({ bigint: true })
+    const etag = `"${[ino, size, mtimeNs].map(part => part.toString(36)).join('-')}"`
+    return { ...(await sniffType(buffer.subarray(0, bytesRead))), etag }
+  } finally {
+    await handle.close()
+  }
+}

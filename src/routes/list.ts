@@ -1,0 +1,106 @@
+import { fileURLToPath } from 'node:url'
+import { UploadError } from '../errors.ts'
+import type { Input } from '../uploader/input.ts'
+import { decodeDataUri } from '../uploader/sources/data-uri.ts'
+
+const CLIPBOARD: readonly Input[] = [{ kind: 'clipboard', origin: 'clipboard' }]
+
+/**
+ * Reads the body of a request that is no form. Nothing is opened here. Empty bodies, `null`, `{}` and empty lists ask
+ * for the clipboard, as PicGo's clients do.
+ *
+ * @throws UploadError `invalid_request` naming every entry that can't be understood, `too_large` for too many
+ */
+export function parseList(body: Buffer, maxFiles: number): readonly Input[] {
+  const text = body.toString('utf8').replace(/^\ufeff/, '')
+  if (text.trim() === '') return CLIPBOARD
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw invalid(
+      'The body is neither a form nor JSON. Send multipart/form-data with a file, or {"list": ["/path/to/file.png"]}.',
+    )
+  }
+  if (value === null) return CLIPBOARD
+  if (typeof value !== 'object' || Array.isArray(value)) {
+    throw invalid('The JSON body must be an object such as {"list": ["/path/to/file.png"]}.')
+  }
+  const list: unknown = 'list' in value ? value.list : undefined
+  if (list === undefined || list === null) return CLIPBOARD
+  if (!Array.isArray(list)) throw invalid('"list" must be an array of paths or addresses.')
+  if (list.length === 0) return CLIPBOARD
+  if (list.length > maxFiles) throw tooMany(maxFiles)
+  return parseEntries(list)
+}
+
+/** The refusal of more files than one request may have. */
+export function tooMany(maxFiles: number): UploadError {
+  return new UploadError(
+    'too_large',
+    `One request may have ${maxFiles} files at most (limits.files). Send them in several.`,
+  )
+}
+
+function parseEntries(list: unknown[]): readonly Input[] {
+  const problems: string[] = []
+  const inputs = list.flatMap((entry, index): Input[] => {
+    try {
+      return [parseEntry(entry)]
+    } catch (error) {
+      problems.push(`list[${index}] ${(error as Error).message}`)
+      return []
+    }
+  })
+  if (problems.length === 0) return inputs
+  const shown = problems.slice(0, 10).join('; ')
+  throw invalid(
+    `Nothing was uploaded: ${shown}${problems.length > 10 ? `; and ${problems.length - 10} more` : ''}.`,
+  )
+}
+
+/** @throws Error whose message continues the name of the entry */
+function parseEntry(entry: unknown): Input {
+  if (typeof entry !== 'string')
+    throw new Error(`is ${entry === null ? 'null' : `a ${typeof entry}`}, not a string`)
+  if (entry.trim() === '') throw new Error('is blank')
+  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(entry)?.[1]?.toLowerCase()
+  if (scheme === 'http' || scheme === 'https') return { kind: 'url', origin: entry, url: parseUrl(entry) }
+  if (scheme === 'data') return { kind: 'data', origin: entry, bytes: parseData(entry) }
+  if (scheme === 'file') return { kind: 'path', origin: entry, path: parseFileUrl(entry) }
+  if (entry.startsWith('/') || entry.startsWith('\\\\') || /^[a-z]:[\\/]/i.test(entry)) {
+    return { kind: 'path', origin: entry, path: entry }
+  }
+  if (scheme)
+    throw new Error(`has the unknown scheme "${scheme}:"; paths, http, https, file and data are known`)
+  throw new Error(`"${shorten(entry)}" is no absolute path: relative paths and ~ mean nothing to the server`)
+}
+
+function parseUrl(entry: string): URL {
+  if (!/^https?:\/\/[^/\\]/i.test(entry) || !URL.canParse(entry)) throw new Error('is no valid address')
+  return new URL(entry)
+}
+
+function parseData(entry: string): Buffer {
+  try {
+    return decodeDataUri(entry).bytes
+  } catch {
+    throw new Error('is no valid data: address')
+  }
+}
+
+function parseFileUrl(entry: string): string {
+  try {
+    return fileURLToPath(entry)
+  } catch {
+    throw new Error('is no file: address of this machine')
+  }
+}
+
+function shorten(text: string): string {
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text
+}
+
+function invalid(message: string): UploadError {
+  return new UploadError('invalid_request', message)
+}

@@ -1,0 +1,179 @@
+import { randomBytes } from 'node:crypto'
+import { Transform, type TransformCallback } from 'node:stream'
+import { UploadError } from '../errors.ts'
+import { type PartHeader, parsePartHeader } from './part-header.ts'
+
+/** RFC 2046 allows 70; a client that takes more is understood as well. */
+const MAX_BOUNDARY_BYTES = 200
+/** Blanks that may stand behind a boundary (RFC 2046: transport padding), in bytes. */
+const MAX_PADDING_BYTES = 256
+const MAX_HEADER_BYTES = 16 * 1024
+
+/** The boundary of a form, undefined for another type. Throws UploadError `invalid_request` when none is usable. */
+export function readBoundary(contentType: string | undefined): string | undefined {
+  if (contentType === undefined || !/^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType)) return undefined
+  for (const parameter of contentType.matchAll(/;\s*([\w-]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|([^;]*))/g)) {
+    const [, name, quoted, plain = ''] = parameter
+    if (name?.toLowerCase() !== 'boundary') continue
+    const boundary = (quoted?.replace(/\\(.)/g, '$1') ?? plain).trimEnd()
+    if (boundary !== '' && boundary.length <= MAX_BOUNDARY_BYTES) return boundary
+    break
+  }
+  throw new UploadError(
+    'invalid_request',
+    `The "Content-Type" of the form has no boundary of 1 to ${MAX_BOUNDARY_BYTES} characters. ` +
+      'Do not write this header by hand: let the library that makes the form set it.',
+  )
+}
+
+export interface PartMenderOptions {
+  /** Most parts of a form, text fields included. */
+  maxParts: number
+  /** Most bytes in the header block of one part. Default 16 KiB. */
+  maxHeaderBytes?: number
+}
+
+/** Without a kind, what begins at `start` may yet become one. */
+type Delimiter = { kind: 'part' | 'close' | undefined; start: number; end: number }
+
+/**
+ * Rewrites a form on its way to multer, whose parser drops parts with odd headers: each file part gets its place in
+ * `parts` as field and file name, and a boundary that no client can know. Text fields are left out. Multer takes it
+ * for the request. Fails with UploadError `invalid_request` for a body that is no complete form, `too_large` for too many parts.
+ */
+export class PartMender extends Transform {
+  readonly headers: { 'content-type': string; 'transfer-encoding': string }
+  /** Every part begun so far, in order, text fields included. */
+  readonly parts: PartHeader[] = []
+  readonly #maxParts: number
+  readonly #maxHeaderBytes: number
+  readonly #delimiter: Buffer
+  readonly #newDelimiter: string
+  #state: 'preamble' | 'header' | 'file' | 'field' | 'epilogue' = 'preamble'
+  // Bytes still to be judged. At first the line end that a form without preamble lacks before its first delimiter.
+  #rest: Buffer = Buffer.from('\r\n')
+  #isBodyBegun = false
+
+  constructor(boundary: string, { maxParts, maxHeaderBytes = MAX_HEADER_BYTES }: PartMenderOptions) {
+    super()
+    // 70 characters: the longer it is, the faster multer's parser gets through a file.
+    const newBoundary = randomBytes(35).toString('hex')
+    this.headers = {
+      'content-type': `multipart/form-data; boundary=${newBoundary}`,
+      'transfer-encoding': 'chunked',
+    }
+    this.#maxParts = maxParts
+    this.#maxHeaderBytes = maxHeaderBytes
+    this.#delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1')
+    this.#newDelimiter = `\r\n--${newBoundary}`
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    try {
+      this.#rest = this.#read(this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]))
+      done()
+    } catch (error) {
+      done(error as Error)
+    }
+  }
+
+  override _flush(done: TransformCallback): void {
+    // Some clients leave out the line end behind the last delimiter.
+    this._transform(Buffer.from('\r\n'), 'binary', error => done(error ?? this.#incompleteness()))
+  }
+
+  #read(data: Buffer): Buffer {
+    for (let from = 0; ; ) {
+      if (this.#state === 'header') {
+        const body = this.#readHeader(data, from)
+        if (body === undefined) return data.subarray(from)
+        from = body
+      }
+      const { kind, start, end } = this.#findDelimiter(data, from)
+      if (this.#state === 'file') this.#passBody(data.subarray(from, start))
+      if (kind === undefined) return data.subarray(start)
+      this.#passDelimiter(kind)
+      from = end
+    }
+  }
+
+  /** From the line end behind a delimiter to the one before the body; undefined while the block is incomplete. */
+  #readHeader(data: Buffer, from: number): number | undefined {
+    const block = data.subarray(from, from + this.#maxHeaderBytes + '\r\n\r\n\r\n'.length)
+    const blankLine = block.indexOf('\r\n\r\n')
+    // A part may end within its header block: the next delimiter must not be swallowed.
+    const next = this.#findDelimiter(blankLine === -1 ? block : block.subarray(0, blankLine + 2), 0)
+    const end = next.kind === undefined ? blankLine : next.start
+    if (end !== -1) {
+      this.#beginPart(parsePartHeader(block.subarray(2, end)))
+      return from + (next.kind === undefined ? end + 2 : end)
+    }
+    if (from + block.length === data.length) return undefined
+    throw new UploadError(
+      'invalid_request',
+      `The header of part ${this.parts.length + 1} of the form is larger than ${this.#maxHeaderBytes} bytes.`,
+    )
+  }
+
+  #beginPart(header: PartHeader): void {
+    if (this.parts.length === this.#maxParts) {
+      throw new UploadError(
+        'too_large',
+        `The form has more than ${this.#maxParts} parts. Send fewer at once, or raise "limits.files".`,
+      )
+    }
+    const index = this.parts.push(header) - 1
+    this.#isBodyBegun = false
+    this.#state = header.isFile ? 'file' : 'field'
+    if (!header.isFile) return
+    this.push(
+      `${this.#newDelimiter}\r\nContent-Disposition: form-data; name="${index}"; filename="${index}"\r\n` +
+        'Content-Type: application/octet-stream\r\n\r\n',
+    )
+  }
+
+  #passBody(bytes: Buffer): void {
+    if (bytes.length === 0) return
+    // The first two bytes are the line end before the body.
+    const body = this.#isBodyBegun ? bytes : bytes.subarray(2)
+    this.#isBodyBegun = true
+    if (body.length > 0) this.push(body)
+  }
+
+  #passDelimiter(kind: 'part' | 'close'): void {
+    if (this.#state === 'epilogue') {
+      if (kind === 'close') return
+      throw new UploadError('invalid_request', 'The form goes on behind its closing boundary.')
+    }
+    if (kind === 'close') this.push(`${this.#newDelimiter}--\r\n`)
+    this.#state = kind === 'close' ? 'epilogue' : 'header'
+  }
+
+  /** The first delimiter at or behind `from`. A line that only begins like one is data (RFC 2046 section 5.1.1). */
+  #findDelimiter(data: Buffer, from: number): Delimiter {
+    let start = data.indexOf(this.#delimiter, from)
+    for (; start !== -1; start = data.indexOf(this.#delimiter, start + 1)) {
+      const end = start + this.#delimiter.length
+      const tail = data.toString('latin1', end, end + MAX_PADDING_BYTES)
+      if (/^[ \t]*\r\n/.test(tail)) return { kind: 'part', start, end: end + tail.indexOf('\r') }
+      if (/^--[ \t]*[\r\n]/.test(tail)) return { kind: 'close', start, end: end + 2 }
+      const isOpen = tail.length < MAX_PADDING_BYTES && /^-?-?[ \t]*\r?$/.test(tail)
+      if (isOpen) return { kind: undefined, start, end }
+    }
+    start = Math.max(from, data.length - this.#delimiter.length + 1)
+    for (start = data.indexOf('\r', start); start !== -1; start = data.indexOf('\r', start + 1)) {
+      const tail = data.subarray(start)
+      if (tail.equals(this.#delimiter.subarray(0, tail.length))) return { kind: undefined, start, end: start }
+    }
+    return { kind: undefined, start: data.length, end: data.length }
+  }
+
+  #incompleteness(): UploadError | null {
+    if (this.#state === 'epilogue') return null
+    const message =
+      this.#state === 'preamble'
+        ? 'The body holds no form: the boundary named in its "Content-Type" is not in it.'
+        : 'The form was cut off: its closing boundary is missing. Send it again.'
+    return new UploadError('invalid_request', message)
+  }
+}

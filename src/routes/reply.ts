@@ -1,0 +1,125 @@
+import type { Response } from 'express'
+import type { Mask } from '../mask.ts'
+import type { FinalizationPending } from '../uploader/finalization-pending.ts'
+import type { Outcome } from '../uploader/input.ts'
+import type { Copy, StoredFile } from '../uploader/store.ts'
+import { publicMessage, statusOf, withoutAddresses } from './error-handler.ts'
+
+type Failed = Extract<Outcome, { ok: false }>
+
+/** An answer of POST /upload before it is sent. */
+export interface Answer {
+  readonly status: number
+  readonly body: {
+    readonly result?: readonly string[]
+    readonly finalizationId?: string
+    readonly [member: string]: unknown
+  }
+  /** Seconds for `Retry-After`. */
+  readonly retryAfterS?: number | undefined
+}
+
+/** No client or proxy repeats a 424 by itself, which would upload twice. */
+const FINALIZATION_STATUS = 424
+
+/** What the outcomes of an upload come to. `success` is true only when every input was stored. */
+export function answerOf(outcomes: readonly Outcome[], requestId: string, mask: Mask): Answer {
+  const stored = outcomes.filter(outcome => outcome.ok)
+  const failed = outcomes.filter(outcome => !outcome.ok)
+  const [first] = failed
+  if (!first) return answerOfFiles(stored)
+  const errors = failed.map(outcome => toError(outcome, mask))
+  const message = summarise(errors, outcomes.length)
+  const { code, retryAfterS } = first.error
+  return {
+    status: statusOf(code),
+    body: {
+      success: false,
+      message,
+      msg: message,
+      code,
+      requestId,
+      result: stored.map(file => file.url),
+      items: stored.map(toItem),
+      errors,
+    },
+    retryAfterS,
+  }
+}
+
+/** Everything was stored. */
+export function answerOfFiles(files: readonly StoredFile[]): Answer {
+  return {
+    status: 200,
+    body: { success: true, result: files.map(file => file.url), items: files.map(toItem) },
+  }
+}
+
+/** Everything was stored, and what follows is not done: exactly these members. */
+export function answerOfPending(pending: FinalizationPending, mask: Mask): Answer {
+  const { finalizationId } = pending
+  const message = publicMessage(pending, mask)
+  return {
+    status: FINALIZATION_STATUS,
+    body: { success: false, stage: 'finalization', finalizationId, message },
+  }
+}
+
+/** Sends an answer; with `compat.alwaysOk` every status is 200. */
+export function send(res: Response, { status, body, retryAfterS }: Answer): void {
+  res.status(res.locals.alwaysOk === true ? 200 : status)
+  if (retryAfterS !== undefined) res.set('Retry-After', String(Math.ceil(retryAfterS)))
+  res.json(body)
+}
+
+/** Notes what came of an upload for the line of its request. */
+export function logOutcomes(res: Response, outcomes: readonly Outcome[], mask: Mask): void {
+  const stored = outcomes.filter(outcome => outcome.ok)
+  const failed = outcomes.filter(outcome => !outcome.ok)
+  res.locals.log = {
+    ...res.locals.log,
+    stored: stored.length,
+    bytes: stored.reduce((sum, outcome) => sum + outcome.size, 0),
+    keys: stored.map(outcome => outcome.key),
+    ...(failed[0] && {
+      code: failed[0].error.code,
+      errors: failed.map(outcome => publicMessage(outcome.error, mask)),
+    }),
+  }
+  const cause = failed.find(outcome => outcome.error.cause !== undefined) ?? failed[0]
+  if (cause) res.err = cause.error
+}
+
+function toItem({ index, origin, url, key, size, contentType, sha256, destination, mirrors }: StoredFile) {
+  const fileName = key.slice(key.lastIndexOf('/') + 1)
+  return {
+    index,
+    origin,
+    imgUrl: url,
+    fileName,
+    size,
+    type: contentType,
+    sha256,
+    ...(destination && { destination }),
+    ...(mirrors && { mirrors: mirrors.map(toMirror) }),
+  }
+}
+
+function toMirror({ destination, url, error }: Copy) {
+  return url === undefined
+    ? { destination, error: withoutAddresses(error ?? '') }
+    : { destination, imgUrl: url }
+}
+
+function toError({ index, origin, error }: Failed, mask: Mask) {
+  return { index, origin, code: error.code, message: publicMessage(error, mask) }
+}
+
+/** One sentence for a person: every failure when there are few, the first ones when there are many. */
+function summarise(errors: readonly { message: string }[], total: number): string {
+  const messages = [...new Set(errors.map(error => error.message))]
+  if (total === 1) return messages.join(' ')
+  const shown = messages.slice(0, 3).join(' ')
+  const more = messages.length > 3 ? ` And ${messages.length - 3} more, see "errors".` : ''
+  return `${errors.length} of ${total} files failed. ${shown}${more}`
+}

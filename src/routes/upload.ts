@@ -1,0 +1,183 @@
+import type { Request, RequestHandler, Response } from 'express'
+import { UploadError } from '../errors.ts'
+import type { Mask } from '../mask.ts'
+import { type Destination, idOf } from '../uploader/destinations.ts'
+import { FinalizationPending } from '../uploader/finalization-pending.ts'
+import type { Uploader, UploadRequest } from '../uploader/index.ts'
+import type { Input } from '../uploader/input.ts'
+import { fingerprintOf } from '../uploader/repeat.ts'
+import { type Access, requestFacts } from './access.ts'
+import { baseUrlOf } from './base-url.ts'
+import { invite, readBody } from './body.ts'
+import { parseList } from './list.ts'
+import { readBoundary } from './multipart.ts'
+import { type Answer, answerOf, answerOfFiles, answerOfPending, logOutcomes, send } from './reply.ts'
+
+export interface UploadRouteSettings {
+  readonly publicUrl?: string | undefined
+  /** Address the server listens on; known when the first request comes. */
+  listenUrl(): string
+  readonly alwaysOk: boolean
+  readonly limits: {
+    readonly fileSize: number
+    readonly files: number
+    readonly jsonBody: number
+    readonly bodyIdleMs: number
+  }
+}
+
+/** POST /upload: who calls, where to, what; then upload and answer. Nothing of the body is read for a caller without the right. */
+export function createUploadRoute(
+  uploader: Uploader,
+  access: Access,
+  settings: UploadRouteSettings,
+  mask: Mask,
+): RequestHandler {
+  return async (req, res) => {
+    const query = new URL(req.url, 'http://localhost').searchParams
+    const caller = access.admit(requestFacts(req, query, req.ip ?? ''))
+    res.locals.log = { caller: caller.name, admittedBy: caller.admittedBy, address: req.ip }
+    const finalizationId = query.get('finalizationId')
+    if (finalizationId) {
+      send(res, await finish(uploader, finalizationId, abortWhenGone(res), mask))
+      return
+    }
+    const destination = uploader.choose(
+      {
+        picbed: query.get('picbed') || query.get('uploader') || undefined,
+        configName: query.get('configName') || undefined,
+      },
+      caller,
+    )
+    res.locals.log = { ...res.locals.log, destination: idOf(destination) }
+    const key = readIdempotencyKey(req.get('idempotency-key'))
+    uploader.assertRoom()
+
+    const inputs = await readInputs(req, res, uploader, destination, settings.limits)
+    res.locals.log = { ...res.locals.log, inputs: inputs.length, source: inputs[0]?.kind }
+    const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
+    const request = {
+      destination,
+      inputs,
+      caller,
+      requestId: String(req.id),
+      baseUrl,
+      signal: abortWhenGone(res),
+    }
+    try {
+      const answer = key
+        ? await uploadOnce(uploader, { ...request, idempotencyKey: `${caller.name}:${key}` }, res, mask)
+        : await upload(uploader, request, res, mask)
+      send(res, answer)
+    } finally {
+      await uploader.discard(inputs)
+    }
+  }
+}
+
+async function upload(
+  uploader: Uploader,
+  request: UploadRequest,
+  res: Response,
+  mask: Mask,
+): Promise<Answer> {
+  try {
+    const outcomes = await uploader.upload(request)
+    logOutcomes(res, outcomes, mask)
+    return answerOf(outcomes, request.requestId, mask)
+  } catch (error) {
+    if (!(error instanceof FinalizationPending)) throw error
+    res.locals.log = { ...res.locals.log, finalizationId: error.finalizationId, problem: error.message }
+    return answerOfPending(error, mask)
+  }
+}
+
+/**
+ * Answers repetitions of a request with what the first one got, unless that stored nothing: then it is tried again. What
+ * has begun goes on when its client leaves: it will come back with the same key, and for the answer.
+ */
+async function uploadOnce(
+  uploader: Uploader,
+  request: UploadRequest & { idempotencyKey: string },
+  res: Response,
+  mask: Mask,
+): Promise<Answer> {
+  const { idempotencyKey, signal } = request
+  const fingerprint = fingerprintOf(idOf(request.destination), request.inputs)
+  let first: Answer | undefined
+  const run = async () => {
+    first = await upload(uploader, { ...request, signal: new AbortController().signal }, res, mask)
+    const { result, finalizationId } = first.body
+    const keep = finalizationId !== undefined || (result?.length ?? 0) > 0
+    return { status: first.status, body: JSON.stringify(first.body), jobId: finalizationId, keep }
+  }
+  const answer = await uploader.repeater.answerOnce(idempotencyKey, fingerprint, run, signal)
+  if (first) return first
+  res.locals.log = { ...res.locals.log, repeated: true }
+  const { status, jobId } = answer
+  if (status === undefined) return finish(uploader, jobId, signal, mask)
+  const job = jobId === undefined ? undefined : await uploader.store.job(jobId)
+  return job?.state === 'finished' ? answerOfFiles(job.files) : { status, body: JSON.parse(answer.body) }
+}
+
+/** Finishes an upload whose last steps failed; nothing is uploaded again. */
+async function finish(uploader: Uploader, id: string, signal: AbortSignal, mask: Mask): Promise<Answer> {
+  try {
+    const job = await uploader.finalizer.retry(id, signal)
+    if (job) return answerOfFiles(job.files)
+  } catch (error) {
+    if (error instanceof FinalizationPending) return answerOfPending(error, mask)
+    throw error
+  }
+  throw new UploadError('unknown_finalization', 'No upload waits to be finished under this finalizationId.')
+}
+
+/** A string as HTTP's structured fields write it, or as it is. */
+function readIdempotencyKey(header: string | undefined): string | undefined {
+  if (header === undefined) return undefined
+  const key = /^"(.*)"$/.exec(header.trim())?.[1] ?? header.trim()
+  if (/^[\x21-\x7e]{1,255}$/.test(key)) return key
+  throw new UploadError('invalid_request', 'An Idempotency-Key has 1 to 255 visible ASCII characters.')
+}
+
+/** Decides by content, not by label: a form when it says so, else JSON whatever it says. */
+async function readInputs(
+  req: Request,
+  res: Response,
+  uploader: Uploader,
+  destination: Destination,
+  limits: UploadRouteSettings['limits'],
+): Promise<readonly Input[]> {
+  const encoding = req.headers['content-encoding']
+  if (encoding && encoding.toLowerCase() !== 'identity') {
+    throw new UploadError(
+      'invalid_request',
+      `Bodies with Content-Encoding "${encoding}" are not read. Send it as it is.`,
+    )
+  }
+  const boundary = readBoundary(req.headers['content-type'])
+  invite(req, res)
+  if (boundary === undefined)
+    return parseList(await readBody(req, limits.jsonBody, limits.bodyIdleMs), limits.files)
+  const { readForm } = await import('./form.ts')
+  return readForm(req, res, {
+    boundary,
+    payloads: uploader.payloads,
+    spool: uploader.spoolFor(destination),
+    fileSize: limits.fileSize,
+    files: limits.files,
+    bodyIdleMs: limits.bodyIdleMs,
+  })
+}
+
+/** Aborts when the client goes away before it has its answer. */
+function abortWhenGone(res: Response): AbortSignal {
+  const gone = new AbortController()
+  const leave = () => {
+    if (res.writableFinished) return
+    gone.abort(new UploadError('invalid_request', 'The client went away before the upload was done.'))
+  }
+  if (res.closed) leave()
+  else res.once('close', leave)
+  return gone.signal
+}
