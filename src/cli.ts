@@ -1,0 +1,195 @@
+import { readFileSync } from 'node:fs'
+import { Argument, Command, InvalidArgumentError, Option } from 'commander'
+import type { HistoryOptions } from './cli/history.ts'
+import { CONTROLS, type CommonOptions, FORMATS, type Terminal } from './cli/terminal.ts'
+import type { UploadOptions } from './cli/upload.ts'
+
+/** Runs the command line and sets the exit code. Mistakes of the user end in a sentence, never in a stack trace. */
+export async function main(argv: readonly string[]): Promise<void> {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', endUnlessReaderLeft)
+  try {
+    await createProgram(realTerminal()).parseAsync(argv)
+  } catch (error) {
+    process.stderr.write(`${describe(error)}\n`)
+    process.exitCode = 1
+  }
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const expected = ['ConfigError', 'UploadError', 'PortTakenError'].includes(error.name) || 'syscall' in error
+  return expected || process.env['DEBUG'] === undefined ? error.message : (error.stack ?? error.message)
+}
+
+/** Whoever read the output and went away (`upload-server upload … | head -1`) has seen enough; a full disk is a failure. */
+function endUnlessReaderLeft(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') return
+  process.stderr.write(`The output can't be written: ${error.message}\n`)
+  process.exit(1)
+}
+
+/** What a file is called, or a server answers, is none of the terminal's business. */
+const plain = (text: string): string => text.replace(CONTROLS, '?')
+
+function realTerminal(): Terminal {
+  return {
+    env: process.env,
+    platform: process.platform,
+    cwd: process.cwd(),
+    isInteractive: process.stderr.isTTY === true,
+    stdin: process.stdin,
+    print: line => void process.stdout.write(`${plain(line)}\n`),
+    note: line => void process.stderr.write(`${plain(line)}\n`),
+  }
+}
+
+const parseCount = (text: string): number => {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It is a whole number.')
+  return Number(text)
+}
+
+const parsePort = (text: string): number => {
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65535)
+    throw new InvalidArgumentError('A port is a number from 0 to 65535.')
+  return Number(text)
+}
+
+/** `127.0.0.1:36677` will do for `http://127.0.0.1:36677`. */
+const parseServer = (text: string): string => {
+  const address = /^https?:\/\//i.test(text) ? text : `http://${text}`
+  if (!URL.canParse(address)) throw new InvalidArgumentError('An address is written http://127.0.0.1:36677.')
+  return address
+}
+
+/** Sets the exit code from what a subcommand returns. The process ends by itself when nothing is left to do. */
+const ends = async (work: Promise<number>): Promise<void> => {
+  process.exitCode = await work
+}
+
+function createProgram(terminal: Terminal): Command {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
+  const program = new Command('upload-server')
+    .description('Takes files over HTTP as PicGo and PicList do, and answers with their links.')
+    .version(version)
+    .showHelpAfterError('Try: upload-server --help')
+  const config = () => new Option('-c, --config <file>', 'configuration file')
+
+  addServe(program, config(), terminal)
+  addUpload(program, config(), terminal)
+  program
+    .command('check')
+    .description('try every destination: store, fetch back, compare, remove')
+    .argument('[destination]', '"provider" or "provider/configName"; default: all of them')
+    .addOption(config())
+    .action(async (id: string | undefined, options: CommonOptions) => {
+      const { check } = await import('./cli/check.ts')
+      await ends(check(id, options, terminal))
+    })
+  program
+    .command('heartbeat')
+    .description('exit with 0 when the server answers')
+    .addOption(config())
+    .option('--server <url>', 'address of the server; default: as configured', parseServer)
+    .action(async (options: CommonOptions & { server?: string }) => {
+      const { heartbeat } = await import('./cli/heartbeat.ts')
+      await ends(heartbeat(options, terminal))
+    })
+  addHistory(program, config, terminal)
+  addConfig(program, config, terminal)
+  return program
+}
+
+function addHistory(program: Command, config: () => Option, terminal: Terminal): void {
+  program
+    .command('history')
+    .description('list what was stored, newest first')
+    .addOption(config())
+    .option('--destination <id>', 'only there: "provider" or "provider/configName"')
+    .option('--search <text>', 'only what has this in its name or address')
+    .option('--sha256 <hash>', 'only these bytes')
+    .option('--days <n>', 'only of the last days', parseCount)
+    .option('--limit <n>', 'most entries', parseCount, 100)
+    .option('--json', 'as JSON')
+    .option('--prune <days>', 'remove entries older than this instead; files stay', parseCount)
+    .action(async (options: HistoryOptions) => {
+      const { history } = await import('./cli/history.ts')
+      await ends(history(options, terminal))
+    })
+  program
+    .command('finalize')
+    .description('finish uploads whose last steps failed')
+    .argument('[id]', 'finalizationId; default: all that wait')
+    .addOption(config())
+    .action(async (id: string | undefined, options: CommonOptions) => {
+      const { finalize } = await import('./cli/finalize.ts')
+      await ends(finalize(id, options, terminal))
+    })
+}
+
+function addServe(program: Command, config: Option, terminal: Terminal): void {
+  program
+    .command('serve', { isDefault: true })
+    .description('start the server (may be left out)')
+    .option('-p, --port <port>', 'port to listen on; 0 takes any free one (default: 36677)', parsePort)
+    .option('--host <host>', 'address to listen on, or the path of a unix socket (default: 127.0.0.1)')
+    .addOption(config)
+    .option(
+      '-k, --key <key>',
+      'upload key for remote callers; UPLOAD_SERVER_KEY keeps it out of the process list',
+    )
+    .option('--strict-port', 'fail when the port is taken')
+    .option('--allow-anonymous', 'let anybody upload without a key')
+    .option('--log-level <level>', 'least important level that is logged (default: info)')
+    .action(async options => {
+      const { serve } = await import('./cli/serve.ts')
+      const signals = {
+        onStop: (callback: () => void) => void process.on('SIGTERM', callback).on('SIGINT', callback),
+        exit: (code: number) => process.exit(code),
+      }
+      // Sockets that clients keep open must not keep the process.
+      process.exit(await serve(options, terminal, signals))
+    })
+}
+
+function addUpload(program: Command, config: Option, terminal: Terminal): void {
+  program
+    .command('upload')
+    .description('upload without a server and print one link a line')
+    .addArgument(new Argument('[file...]', 'files, addresses, or - for standard input; none: the clipboard'))
+    .addOption(config)
+    .option('--picbed <provider>', 'provider of the destination')
+    .option('--config-name <name>', 'saved configuration of the provider')
+    .addOption(new Option('--format <format>', 'what to print').choices(FORMATS).default('url'))
+    .option('--server <url>', 'send through a running server', parseServer)
+    .addOption(new Option('-k, --key <key>', 'upload key of that server').env('UPLOAD_SERVER_KEY'))
+    .action(async (files: string[], options: UploadOptions) => {
+      const { upload } = await import('./cli/upload.ts')
+      await ends(upload(files, options, terminal))
+    })
+}
+
+function addConfig(program: Command, config: () => Option, terminal: Terminal): void {
+  const load = () => import('./cli/config.ts')
+  const group = program.command('config').description('look at the configuration')
+  group
+    .command('show')
+    .description('print it with its defaults, secrets masked')
+    .addOption(config())
+    .action(async (options: CommonOptions) => ends((await load()).showCommand(options, terminal)))
+  group
+    .command('validate')
+    .description('say everything that is wrong with it')
+    .addOption(config())
+    .action(async (options: CommonOptions) => ends((await load()).validateCommand(options, terminal)))
+  group
+    .command('schema')
+    .description('print the JSON Schema for editors')
+    .action(async () => ends((await load()).schemaCommand(terminal)))
+  group
+    .command('import')
+    .description('print a PicGo or PicList file as a configuration of this program')
+    .argument('<file>', 'config.json or data.json')
+    .action(async (file: string) => ends((await load()).importCommand(file, terminal)))
+}

@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { deliver } from '../uploader/deliver.ts'
+import { chooseDestination, type Destination, idOf, splitId } from '../uploader/destinations.ts'
+import type { Uploader } from '../uploader/index.ts'
+import { toObject } from '../uploader/place.ts'
+import { openForCommand } from './open.ts'
+import type { CommonOptions, Terminal } from './terminal.ts'
+
+const TIMEOUT_MS = 60_000
+
+/** The smallest PNG there is: one transparent pixel. Some hosts take pictures only. */
+const PROBE = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
+  'base64',
+)
+
+/** `upload-server check [DEST]`: stores a picture at each destination, fetches it back, compares and removes it. */
+export async function check(
+  id: string | undefined,
+  options: CommonOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const { config, mask, uploader } = await openForCommand(options, terminal)
+  try {
+    let failures = 0
+    for (const destination of select(uploader.destinations, id, config.settings.default)) {
+      try {
+        terminal.print(`ok      ${idOf(destination)}: ${await tryOut(destination, uploader)}`)
+      } catch (error) {
+        failures++
+        terminal.print(`FAILED  ${idOf(destination)}: ${mask((error as Error).message)}`)
+      }
+    }
+    return failures === 0 ? 0 : 1
+  } finally {
+    await uploader.close()
+  }
+}
+
+function select(
+  all: readonly Destination[],
+  id: string | undefined,
+  defaultId: string | undefined,
+): readonly Destination[] {
+  if (id === undefined) return all
+  const { type, name } = splitId(id)
+  return [chooseDestination(all, defaultId, { picbed: type, configName: name })]
+}
+
+/** Under a key as uploads get it: permissions may hold for one folder only. @returns what was done, in words */
+async function tryOut(destination: Destination, uploader: Uploader): Promise<string> {
+  const { target } = destination
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  await target.check?.(signal)
+  const spool = uploader.spoolFor(destination)
+  const name = `upload-server-check-${randomUUID()}.png`
+  const payload = await uploader.payloads.read(Readable.from([PROBE]), { name, spool, limit: PROBE.length })
+  const key = await destination.keyTemplate(payload, new Date())
+  const limits = { timeoutMs: TIMEOUT_MS, retries: 1 }
+  const { url } = await deliver(destination, toObject(payload, key), limits, signal)
+  const publicUrl = destination.rewriteUrl(url)
+  try {
+    const back = await fetchBack(destination, key, publicUrl, signal)
+    if (!back.equals(PROBE)) throw new Error(`what comes back from ${publicUrl} is not what was stored`)
+  } finally {
+    await target.remove?.(key, signal)
+  }
+  return target.remove
+    ? 'stored, fetched back, removed'
+    : `stored and fetched back; it can't be removed from here: ${publicUrl}`
+}
+
+/** By the public address; what this server would hand out itself is read where it lies, since no server need be running. */
+async function fetchBack(
+  { target }: Destination,
+  key: string,
+  url: string,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  const path = await target.locate?.(key)
+  if (path !== undefined) return readFile(path)
+  const response = await fetch(url, { signal }).catch((error: Error) => {
+    const reason = error.cause instanceof Error ? error.cause.message : error.message
+    throw new Error(`it was stored, but ${url} can't be fetched: ${reason}. Is urlPrefix right?`)
+  })
+  if (!response.ok)
+    throw new Error(
+      `it was stored, but ${url} answers ${response.status}. Is urlPrefix right, and is it public?`,
+    )
+  return Buffer.from(await response.arrayBuffer())
+}

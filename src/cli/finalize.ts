@@ -1,0 +1,29 @@
+import { openForCommand } from './open.ts'
+import type { CommonOptions, Terminal } from './terminal.ts'
+
+/** `upload-server finalize [ID]`: finishes uploads whose last steps failed; without an id all of them. */
+export async function finalize(
+  id: string | undefined,
+  options: CommonOptions,
+  terminal: Terminal,
+): Promise<number> {
+  const { mask, uploader } = await openForCommand(options, terminal)
+  try {
+    const ids = id === undefined ? (await uploader.store.pending()).map(job => job.id) : [id]
+    if (ids.length === 0) terminal.note('No upload waits to be finished.')
+    let failures = 0
+    for (const one of ids) {
+      try {
+        const job = await uploader.finalizer.retry(one, AbortSignal.timeout(10 * 60 * 1000))
+        if (job === undefined) throw new Error('no upload waits to be finished under this id')
+        terminal.print(`finished  ${one}  ${job.files.map(file => file.url).join(' ')}`)
+      } catch (error) {
+        failures++
+        terminal.note(`failed    ${one}  ${mask((error as Error).message)}`)
+      }
+    }
+    return failures === 0 ? 0 : 1
+  } finally {
+    await uploader.close()
+  }
+}

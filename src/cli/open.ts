@@ -1,0 +1,17 @@
+import { type LoadedConfig, loadConfig } from '../config/load.ts'
+import { createLog } from '../log.ts'
+import { createMask, type Mask } from '../mask.ts'
+import { openUploader } from '../open-uploader.ts'
+import type { Uploader } from '../uploader/index.ts'
+import type { CommonOptions, Terminal } from './terminal.ts'
+
+/** An uploader for one command, without a server and without a log. Close it. */
+export async function openForCommand(
+  options: CommonOptions,
+  terminal: Terminal,
+): Promise<{ config: LoadedConfig; mask: Mask; uploader: Uploader }> {
+  const config = await loadConfig({ ...terminal, file: options.config })
+  const mask = createMask(config.secrets)
+  const logger = await createLog({ level: 'silent', mask })
+  return { config, mask, uploader: await openUploader(config, { mask, env: terminal.env, logger }) }
+}

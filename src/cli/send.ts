@@ -1,0 +1,126 @@
+import { openAsBlob } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { basename, resolve } from 'node:path'
+import { systemCode } from '../errors.ts'
+import { readClipboard } from '../uploader/sources/clipboard.ts'
+import type { Terminal } from './terminal.ts'
+import { isWebAddress, type Result } from './upload.ts'
+
+export interface SendOptions {
+  /** Address of the server, with or without `/upload`. */
+  server: string
+  key?: string
+  picbed?: string
+  configName?: string
+}
+
+/** Largest picture taken from the clipboard, bytes; for everything else the server decides. */
+const CLIPBOARD_BYTES = 100 * 1024 * 1024
+
+interface Answer {
+  result?: string[]
+  items?: { index: number; imgUrl: string }[]
+  errors?: { index: number; message: string }[]
+  message?: string
+}
+
+/** Sends files as a form and addresses as a list through a running server, and puts the answers back in order. */
+export async function sendToServer(
+  names: readonly string[],
+  options: SendOptions,
+  terminal: Terminal,
+): Promise<Result[]> {
+  const all = names.length > 0 ? names : ['clipboard']
+  const results: Result[] = all.map(name => ({ name, error: 'was not sent' }))
+  const form = new FormData()
+  const formIndexes: number[] = []
+  const urlIndexes: number[] = []
+  for (const [index, name] of all.entries()) {
+    if (isWebAddress(name)) {
+      urlIndexes.push(index)
+      continue
+    }
+    try {
+      const [blob, fileName] =
+        names.length === 0 ? await fromClipboard(terminal) : await openFile(name, terminal)
+      form.append('file', blob, fileName)
+      formIndexes.push(index)
+    } catch (error) {
+      results[index] = { name, error: (error as Error).message }
+    }
+  }
+  const send = async (indexes: number[], init: RequestInit) => {
+    if (indexes.length === 0) return
+    const answer = await post(options, init)
+    for (const [place, index] of indexes.entries()) {
+      const url = answer.items
+        ? answer.items.find(item => item.index === place)?.imgUrl
+        : answer.result?.[place]
+      const error =
+        answer.errors?.find(one => one.index === place)?.message ??
+        answer.message ??
+        'the answer has no link for it'
+      const name = all[index] as string
+      results[index] = url === undefined ? { name, error } : { name, url }
+    }
+  }
+  await send(formIndexes, { body: form })
+  await send(urlIndexes, {
+    body: JSON.stringify({ list: urlIndexes.map(index => all[index]) }),
+    headers: { 'Content-Type': 'application/json' },
+  })
+  return results
+}
+
+async function post({ server, key, picbed, configName }: SendOptions, init: RequestInit): Promise<Answer> {
+  const url = new URL(server)
+  if (!/\/upload\/?$/.test(url.pathname)) url.pathname = `${url.pathname.replace(/\/$/, '')}/upload`
+  if (picbed) url.searchParams.set('picbed', picbed)
+  if (configName) url.searchParams.set('configName', configName)
+  const headers = new Headers(init.headers)
+  if (key) headers.set('X-Upload-Key', Buffer.from(key, 'utf8').toString('latin1'))
+  try {
+    const response = await fetch(url, { ...init, method: 'POST', headers })
+    const text = await response.text()
+    try {
+      return readAnswer(JSON.parse(text))
+    } catch {
+      return { message: `${url.host} answered ${response.status}, which is no answer of an upload server` }
+    }
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
+    return { message: `${url.host} can't be reached: ${cause}` }
+  }
+}
+
+/** Other servers of this API answer less than ours: a list of links, or a message. */
+function readAnswer(answer: Answer): Answer {
+  const { result, items, errors, message } = answer
+  return {
+    ...(Array.isArray(result) && { result }),
+    ...(Array.isArray(items) && { items }),
+    ...(Array.isArray(errors) && { errors }),
+    ...(message && { message: String(message) }),
+  }
+}
+
+async function openFile(name: string, { cwd, stdin }: Terminal): Promise<[Blob, string]> {
+  if (name === '-') {
+    const chunks: Uint8Array[] = []
+    for await (const chunk of stdin) chunks.push(chunk)
+    return [new Blob([Buffer.concat(chunks)]), 'file']
+  }
+  const path = resolve(cwd, name)
+  const status = await stat(path).catch((error: Error) => {
+    throw new Error(systemCode(error) === 'ENOENT' ? 'there is no such file' : error.message)
+  })
+  if (!status.isFile()) throw new Error('is no file')
+  return [await openAsBlob(path), basename(path)]
+}
+
+async function fromClipboard({ env }: Terminal): Promise<[Blob, string]> {
+  const content = await readClipboard({ env, maxBytes: CLIPBOARD_BYTES })
+  if (content.kind === 'image') return [new Blob([content.body]), content.name]
+  if (content.kind === 'path') return [await openAsBlob(content.path), basename(content.path)]
+  throw new Error('the clipboard holds an address: give it as an argument')
+}

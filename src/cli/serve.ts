@@ -1,0 +1,112 @@
+import { type Flags, type LoadedConfig, loadConfig } from '../config/load.ts'
+import { createLog, type Logger } from '../log.ts'
+import { createMask } from '../mask.ts'
+import { isLoopbackHost, PortTakenError } from '../port.ts'
+import { type RunningServer, startServer } from '../server.ts'
+import type { CommonOptions, Terminal } from './terminal.ts'
+
+export interface ServeOptions extends CommonOptions {
+  port?: number
+  host?: string
+  key?: string
+  strictPort?: boolean
+  allowAnonymous?: boolean
+  logLevel?: string
+}
+
+/** What the process does when it is told to stop. */
+export interface Signals {
+  /** Calls back at SIGTERM or SIGINT, every time. */
+  onStop(callback: () => void): void
+  /** Ends the process now. */
+  exit(code: number): void
+}
+
+/** `upload-server [serve]`: runs until it is told to stop. */
+export async function serve(options: ServeOptions, terminal: Terminal, signals: Signals): Promise<number> {
+  const config = await loadConfig({ ...terminal, file: options.config, flags: toFlags(options) })
+  const mask = createMask(config.secrets)
+  const logger = await createLog({ level: config.settings.log.level, mask })
+  let server: RunningServer
+  try {
+    server = await startServer(config, { logger, mask, env: terminal.env })
+  } catch (error) {
+    if (!(error instanceof PortTakenError)) throw error
+    logger.fatal(error.message)
+    return 1
+  }
+  if (!server.isOurs) {
+    logger.info(
+      { url: server.url },
+      `An upload server of this kind is already running at ${server.url}; nothing was started`,
+    )
+    return 0
+  }
+  // Whoever waits for the first line of the log may stop the server as soon as it is there.
+  const stopped = untilStopped(server, logger, signals)
+  announce(config, server, logger)
+  return stopped
+}
+
+function toFlags({ host, port, key, strictPort, allowAnonymous, logLevel }: ServeOptions): Flags {
+  return {
+    server: { host, port, key, strictPort },
+    auth: { anonymous: allowAnonymous },
+    log: { level: logLevel },
+  }
+}
+
+/** The first line of the log holds the real address; what an operator should know follows. */
+function announce({ settings, file, notes }: LoadedConfig, server: RunningServer, logger: Logger): void {
+  logger.info({ url: server.url, config: file ?? 'none, embedded default' }, `Listening on ${server.url}`)
+  const { host, port, key, publicUrl } = settings.server
+  if (port !== 0 && !server.url.startsWith('unix:') && !server.url.endsWith(`:${port}`)) {
+    logger.warn(
+      { wanted: port, url: server.url },
+      `Port ${port} is taken by something else; listening on ${server.url} instead`,
+    )
+  }
+  if (!isLoopbackHost(host) && key === undefined && settings.auth.keys.length === 0) {
+    logger.warn(
+      settings.auth.anonymous
+        ? 'Anybody who reaches this address may upload (auth.anonymous)'
+        : 'There is no upload key: callers from other machines are refused. Set server.key, UPLOAD_SERVER_KEY or --key',
+    )
+  }
+  if (
+    publicUrl !== undefined &&
+    settings.auth.loopbackExempt &&
+    !isLoopbackHost(new URL(publicUrl).hostname)
+  ) {
+    logger.warn(
+      'server.publicUrl is for other machines. If a proxy on this machine passes requests on without X-Forwarded-For, ' +
+        "they count as this machine's and need no key: set auth.loopbackExempt to false",
+    )
+  }
+  for (const note of notes) logger.warn(note)
+}
+
+function untilStopped(server: RunningServer, logger: Logger, signals: Signals): Promise<number> {
+  return new Promise(resolve => {
+    let asked = false
+    signals.onStop(() => {
+      if (asked) {
+        signals.exit(1)
+        return
+      }
+      asked = true
+      logger.info('Stopping: running uploads are finished first')
+      server.stop().then(
+        finished => {
+          if (finished) logger.info('Stopped')
+          else logger.error('Stopped; uploads that took longer than shutdown.graceMs were cut')
+          resolve(finished ? 0 : 1)
+        },
+        error => {
+          logger.error({ err: error }, 'Stopped, but not cleanly')
+          resolve(1)
+        },
+      )
+    })
+  })
+}

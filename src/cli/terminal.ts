@@ -1,0 +1,26 @@
+/** What a subcommand may touch of the process. Only cli.ts makes one. */
+export interface Terminal {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly platform: NodeJS.Platform
+  /** Working directory. */
+  readonly cwd: string
+  /** Whether a person looks at standard error. */
+  readonly isInteractive: boolean
+  readonly stdin: AsyncIterable<Uint8Array>
+  /** A line on standard output: results only. */
+  print(line: string): void
+  /** A line on standard error: everything else. */
+  note(line: string): void
+}
+
+/** The options that every subcommand takes. */
+export interface CommonOptions {
+  config?: string
+}
+
+/** What moves the cursor of a terminal or turns the direction of what follows; line feeds and tabs are not among it. */
+export const CONTROLS =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
+
+/** What `upload-server upload` can print. */
+export const FORMATS = ['url', 'markdown', 'html', 'json'] as const
