@@ -1,0 +1,47 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+/** A TCP proxy on 127.0.0.1 that can break off every connection. */
+export interface CutProxy {
+  readonly port: number
+  /** From now on a connection is reset as soon as this many bytes have gone to the server over it. */
+  cutAfter(bytes: number): void
+  /** Lets everything through again. */
+  mend(): void
+  close(): void
+}
+
+export async function startCutProxy(targetPort: number): Promise<CutProxy> {
+  let limit = Number.POSITIVE_INFINITY
+  const sockets = new Set<Socket>()
+  const server = createServer(client => {
+    const upstream = connect(targetPort, '127.0.0.1')
+    let sent = 0
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+    }
+    client.on('data', chunk => {
+      sent += chunk.length
+      if (sent <= limit) return
+      client.resetAndDestroy()
+      upstream.resetAndDestroy()
+    })
+    client.pipe(upstream).pipe(client)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    cutAfter: bytes => {
+      limit = bytes
+    },
+    mend: () => {
+      limit = Number.POSITIVE_INFINITY
+    },
+    close() {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}

@@ -1,0 +1,66 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse, request as sendRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** What happens to a request instead of being passed on. */
+export type Fault =
+  /** answered at once, before the body has been read */
+  | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: string }
+  /** read, but never answered */
+  | 'silence'
+  /** the connection is reset */
+  | 'reset'
+
+/** An HTTP proxy on 127.0.0.1 in front of a server, which passes on what it is not told to break. */
+export interface FaultProxy {
+  readonly port: number
+  /** `METHOD /path` of every request. */
+  readonly seen: readonly string[]
+  /** Connections that are open now. */
+  countConnections(): Promise<number>
+  close(): void
+}
+
+/** @param decide what to do with the request; `index` counts from 0 */
+export async function startFaultProxy(
+  targetPort: number,
+  decide: (request: { line: string; index: number }) => Fault | undefined,
+): Promise<FaultProxy> {
+  const seen: string[] = []
+  const server = createServer((request, response) => {
+    const line = `${request.method} ${request.url}`
+    seen.push(line)
+    const fault = decide({ line, index: seen.length - 1 })
+    if (fault === undefined) passOn(request, response, targetPort)
+    else if (fault === 'reset') request.socket.resetAndDestroy()
+    else if (fault === 'silence') request.resume()
+    else response.writeHead(fault.status, fault.headers).end(fault.body)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    seen,
+    countConnections: () =>
+      new Promise((resolve, reject) =>
+        server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+      ),
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+function passOn(request: IncomingMessage, response: ServerResponse, port: number): void {
+  const { method, url, headers } = request
+  const upstream = sendRequest({ host: '127.0.0.1', port, method, path: url, headers }, answer => {
+    response.writeHead(answer.statusCode ?? 502, answer.headers)
+    answer.pipe(response)
+  })
+  upstream.on('error', () => response.destroy())
+  request.on('close', () => {
+    if (!request.complete) upstream.destroy()
+  })
+  request.pipe(upstream)
+}

@@ -1,0 +1,103 @@
+import { expect, onTestFinished } from 'vitest'
+import { destinationSchema } from '../../src/config/schema.ts'
+import { UploadError } from '../../src/errors.ts'
+import { deliver } from '../../src/uploader/deliver.ts'
+import { openDestinations } from '../../src/uploader/destinations.ts'
+import type { Provider, Stored, Target } from '../../src/uploader/provider.ts'
+import { gitea } from '../../src/uploader/providers/gitea.ts'
+import { gitee } from '../../src/uploader/providers/gitee.ts'
+import { gitlab } from '../../src/uploader/providers/gitlab.ts'
+import type { ForgeKind } from '../servers/forge-dialects.ts'
+import { type ForgeReplay, startForgeReplay } from '../servers/forge-replay.ts'
+import { startProxy } from '../servers/proxy.ts'
+import { describeProvider, objectOf } from './provider-contract.ts'
+
+export const FORGES: Readonly<Record<ForgeKind, Provider>> = {
+  gitea: gitea,
+  gitee: gitee,
+  gitlab: gitlab,
+}
+
+/** Opens a destination of any forge as a configuration would. */
+export async function openForge(provider: Provider, options: Record<string, unknown>): Promise<Target> {
+  const config = provider.config.parse({ repo: 'octo/img', ...options })
+  expect(provider.validate?.(config)).toBeUndefined()
+  return await provider.open(config, { name: 'Default', warn: message => expect.fail(message) })
+}
+
+/** A replayed forge and a destination there, for one test that must leave no request the documentation does not know. */
+export async function startForge(
+  kind: ForgeKind,
+  options: Record<string, unknown> = {},
+): Promise<{ forge: ForgeReplay; target: Target }> {
+  const forge = await startForgeReplay(kind)
+  const { apiUrl, token } = forge
+  const target = await openForge(FORGES[kind], { apiUrl, token, ...options })
+  onTestFinished(async () => {
+    await target.close?.()
+    await forge.close()
+    expect(forge.violations).toEqual([])
+  })
+  return { forge, target }
+}
+
+/** Joins the contract suite with a destination at a replayed forge. */
+export function describeForge(kind: ForgeKind): void {
+  describeProvider(kind, async () => {
+    const forge = await startForgeReplay(kind)
+    const { apiUrl, token } = forge
+    const { port, pathname } = new URL(apiUrl)
+    const proxy = await startProxy([Number(port)])
+    return {
+      target: await openForge(FORGES[kind], { apiUrl, token }),
+      fetch: visit,
+      secrets: [token, 'token-of-nobody'],
+      withBadCredentials: () => openForge(FORGES[kind], { apiUrl, token: 'token-of-nobody' }),
+      breakable: async () => ({
+        ...proxy,
+        target: await openForge(FORGES[kind], { apiUrl: `http://127.0.0.1:${proxy.port}${pathname}`, token }),
+      }),
+      without: { largeFiles: 'the replayed server holds whole bodies; github.test.ts sends large ones' },
+      async close() {
+        await proxy.close()
+        await forge.close()
+        expect(forge.violations).toEqual([])
+      },
+    }
+  })
+}
+
+async function visit({ url }: Stored): Promise<Buffer> {
+  const reply = await fetch(url)
+  if (!reply.ok) throw new Error(`${reply.status} for ${url}`)
+  return Buffer.from(await reply.arrayBuffer())
+}
+
+/** Delivers as an upload does: one at a time, and again after failures that pass. */
+export async function deliverTo(target: Target, keys: readonly string[], retries: number): Promise<void> {
+  const provider: Provider = { ...FORGES.gitea, open: () => target }
+  const common = destinationSchema.parse({})
+  const named = { type: 'gitea', name: 'Default' }
+  const [destination] = await openDestinations(
+    [{ ...named, provider, options: {}, common }],
+    '{filename}',
+    expect.fail,
+  )
+  const limits = { timeoutMs: 10_000, retries }
+  const signal = new AbortController().signal
+  await Promise.all(
+    keys.map(key => deliver(destination!, objectOf(key, Buffer.from(`at ${key}`)), limits, signal)),
+  )
+}
+
+/** The error of something that has to fail, which may be shown to a client. */
+export async function failureOf(promise: Promise<unknown> | undefined): Promise<UploadError> {
+  const error = await promise?.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  if (!(error instanceof UploadError))
+    expect.fail(`this should have failed with an UploadError, not ${error}`)
+  expect(error.message).not.toMatch(/:\/\//)
+  return error
+}

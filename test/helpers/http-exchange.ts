@@ -1,0 +1,162 @@
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Provider, Stored, Target } from '../../src/uploader/provider.ts'
+import { PHP_NEEDS, type Php, startPhp } from '../servers/php.ts'
+import { startCutProxy } from './cut-proxy.ts'
+import { needs } from './needs.ts'
+import { type Absence, type ContractSetup, describeProvider, objectOf } from './provider-contract.ts'
+
+interface Reply {
+  readonly status: number
+  /** `{{url}}` is where the file is handed out, `{{base}}` the server. */
+  readonly body: unknown
+}
+
+/** What a vendor documents of its API, in test/fixtures/http-hosts. */
+export interface Exchange {
+  /** Where it is documented. */
+  readonly source: readonly string[]
+  readonly request: {
+    readonly method: string
+    readonly path: string
+    readonly query?: Record<string, string>
+    readonly headers?: Record<string, string>
+    readonly fields?: Record<string, string>
+    /** Form field of the file. */
+    readonly file: string
+  }
+  readonly success: Reply
+  /** What is answered to wrong credentials. */
+  readonly refusal: Reply & { readonly says: string }
+  readonly others: readonly (Reply & {
+    readonly name: string
+    readonly url?: string
+    readonly deleteUrl?: string
+    readonly says?: string
+    readonly retryable?: boolean
+  })[]
+}
+
+export function readExchange(name: string): Exchange {
+  return JSON.parse(readFileSync(new URL(`../fixtures/http-hosts/${name}.json`, import.meta.url), 'utf8'))
+}
+
+export interface Preset {
+  readonly name: string
+  readonly provider: Provider
+  /** Options for an API below an address. */
+  options(base: string): Record<string, unknown>
+  /** What makes its credentials wrong ones; undefined when it needs none. */
+  readonly wrong?: Record<string, unknown>
+  readonly secrets: readonly string[]
+  readonly deleteUrl?: string
+  readonly without?: Partial<Record<Absence, string>>
+}
+
+/** The vendor makes up the names of files. */
+export const NAMES_OF_ITS_OWN = 'hosts of this kind name files themselves and keep every one'
+
+const never = () => new AbortController().signal
+
+/** Opens a provider as the server does. */
+export async function openHost(provider: Provider, options: Record<string, unknown>): Promise<Target> {
+  const config = provider.config.strict().parse(options)
+  expect(provider.validate?.(config)).toBeUndefined()
+  return await provider.open(config, { name: 'Default', warn: message => expect.fail(message) })
+}
+
+/** What a visitor gets. */
+export async function fetchPublic({ url }: Stored): Promise<Buffer> {
+  const response = await fetch(url)
+  if (!response.ok) throw new Error(`status ${response.status}`)
+  return Buffer.from(await response.arrayBuffer())
+}
+
+/**
+ * Has a preset join the contract suite against PHP, which plays the documented exchange and refuses requests that are
+ * not exactly like it, and feeds it the other documented answers.
+ */
+export function describePreset(preset: Preset): void {
+  const { name, provider } = preset
+  const exchange = readExchange(name)
+  describeProvider(name, () => startContract(preset, exchange), PHP_NEEDS)
+
+  describe(`${name} and the answers that are documented`, () => {
+    it('takes the address of a new file, and the one that removes it', async context => {
+      for (const need of PHP_NEEDS) needs(context, ...need)
+      const php = await startPhp()
+      onTestFinished(php.close)
+      const target = await open(preset, php, exchange)
+      const stored = await target.put(objectOf('a/picture.png', Buffer.from('bytes')), never())
+      expect(stored).toEqual({
+        url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/files\/\w{16}$/),
+        ...(preset.deleteUrl && { deleteUrl: preset.deleteUrl.replace('{{base}}', php.url) }),
+      })
+      expect((await fetchPublic(stored)).toString()).toBe('bytes')
+    })
+
+    const all = [{ name: 'wrong credentials', retryable: false, ...exchange.refusal }, ...exchange.others]
+    it.each(all)('$name', async ({ status, body, url, deleteUrl, says, retryable = false }) => {
+      const base = await serveReply(status, body)
+      const target = await openHost(provider, preset.options(base))
+      onTestFinished(() => target.close?.())
+      const put = target.put(objectOf('picture.png', Buffer.from('bytes')), never())
+      if (url !== undefined) {
+        await expect(put).resolves.toEqual({ url, ...(deleteUrl && { deleteUrl }) })
+        return
+      }
+      await expect(put).rejects.toMatchObject({ code: 'delivery_failed', retryable })
+      await expect(put).rejects.toThrow(says)
+      await expect(put).rejects.not.toThrow(/https?:/)
+    })
+  })
+}
+
+async function startContract(preset: Preset, exchange: Exchange): Promise<ContractSetup> {
+  const php = await startPhp()
+  const proxy = await startCutProxy(php.port)
+  const { wrong, without } = preset
+  const throughProxy = (base: string) => base.replace(`:${php.port}/`, `:${proxy.port}/`)
+  return {
+    target: await open(preset, php, exchange),
+    fetch: fetchPublic,
+    secrets: preset.secrets,
+    ...(wrong && { withBadCredentials: () => open(preset, php, exchange, wrong) }),
+    breakable: async () => ({ ...proxy, target: await open(preset, php, exchange, {}, throughProxy) }),
+    without: { names: NAMES_OF_ITS_OWN, ...without },
+    async close() {
+      proxy.close()
+      await php.close()
+    },
+  }
+}
+
+async function open(
+  { provider, options }: Preset,
+  php: Php,
+  exchange: Exchange,
+  others: Record<string, unknown> = {},
+  change = (base: string) => base,
+): Promise<Target> {
+  return openHost(provider, { ...options(change(await php.replay(exchange))), ...others })
+}
+
+/** A server that answers everything in the same way. */
+export async function serveReply(
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<string> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => response.writeHead(status, headers).end(text))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}

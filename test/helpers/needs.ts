@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process'
+import type { TestContext } from 'vitest'
+
+/** Whether a program is on the PATH. */
+export function hasProgram(name: string): boolean {
+  try {
+    execFileSync('sh', ['-c', 'command -v "$1"', 'sh', name], {
+      stdio: 'ignore',
+      env: { ...process.env, PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin` },
+    })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Call first in a test that needs a Debian package: without the program the test is reported as skipped with the name
+ * of what to install, and under CI=true it fails, since CI installs everything. For a program from elsewhere the
+ * package is a command that starts with `npm`.
+ */
+export function needs(context: TestContext, program: string, debianPackage: string): void {
+  const how = debianPackage.startsWith('npm ') ? debianPackage : `apt-get install ${debianPackage}`
+  if (!hasProgram(program)) missing(context, `needs "${program}": ${how}`)
+}
+
+/** Call first in a test that only root can run. */
+export function needsRoot(context: TestContext, what: string): void {
+  if (process.getuid?.() !== 0) missing(context, `needs root: ${what}`)
+}
+
+/** Reports a test as skipped, and fails it under CI=true. */
+export function missing(context: TestContext, reason: string): never {
+  if (process.env['CI'] === 'true') throw new Error(reason)
+  return context.skip(reason)
+}

@@ -1,0 +1,422 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { createReadStream, readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest'
+import type { Stored, Target, UploadObject } from '../../src/uploader/provider.ts'
+import { hasProgram, needs } from './needs.ts'
+
+const MIB = 1024 * 1024
+const LARGE_BYTES = 64 * MIB
+/** What a put of 64 MiB may hold at once: less than the body, more than the parts an SDK keeps in flight. */
+const MEMORY_BOUND_BYTES = 48 * MIB
+
+/** A destination of the same server behind a connection that can be cut. */
+export interface Breakable {
+  target: Target
+  /** From now on every connection is cut as soon as this many bytes have gone to the destination over it. */
+  cutAfter(bytes: number): void
+  /** Lets everything through again. */
+  mend(): void
+}
+
+/** What some kind of destination cannot have. Whoever declares one says why; the report shows it. */
+export type Absence =
+  /** nothing is secret, so nothing can be refused or given away */
+  | 'credentials'
+  /** no connection to lose */
+  | 'connection'
+  /** the destination makes up the names of objects: keys mean nothing to it, nothing is replaced */
+  | 'names'
+  /** files of 0 bytes are refused */
+  | 'emptyFiles'
+  /** 64 MiB are refused, or cannot be sent in pieces */
+  | 'largeFiles'
+
+export interface ContractSetup {
+  target: Target
+  /** Reads back what `put` answered, as a visitor would. */
+  fetch(stored: Stored): Promise<Buffer>
+  /** Everything in the options that nobody may see again. */
+  secrets: readonly string[]
+  /** The same destination with credentials it refuses; needed unless `without.credentials`. */
+  withBadCredentials?(): Target | Promise<Target>
+  /** Needed unless `without.connection`. */
+  breakable?(): Breakable | Promise<Breakable>
+  /** Why something does not apply, as a phrase: `{ credentials: 'a folder has none' }`. */
+  without?: Partial<Record<Absence, string>>
+  /** Ends what `setup` started. The suite has closed the target before. */
+  close(): Promise<void>
+}
+
+/** An object with bytes in memory, or with those of a file when its path is given. */
+export function objectOf(key: string, content: Buffer | string, contentType?: string): UploadObject {
+  const path = typeof content === 'string' ? content : undefined
+  const bytes = typeof content === 'string' ? readFileSync(content) : content
+  return {
+    key,
+    size: bytes.length,
+    contentType: contentType ?? 'application/octet-stream',
+    sha256: sha256(bytes),
+    path,
+    stream: () =>
+      path === undefined ? Readable.from([bytes], { objectMode: false }) : createReadStream(path),
+    bytes: async () => bytes,
+  }
+}
+
+/**
+ * Registers the suite that says what a provider is. Every provider joins it, against a real server.
+ *
+ * @param requires programs of Debian packages without which the suite cannot run: `[['sshd', 'openssh-server']]`
+ */
+export function describeProvider(
+  name: string,
+  start: () => ContractSetup | Promise<ContractSetup>,
+  requires: readonly (readonly [program: string, debianPackage: string])[] = [],
+): void {
+  describe(`${name} keeps the contract of providers`, () => {
+    const missing = requires.find(([program]) => !hasProgram(program))
+    const folder = `contract-${randomBytes(4).toString('hex')}`
+    const shown: string[] = []
+    let setup: ContractSetup
+
+    beforeAll(async () => {
+      if (!missing) setup = await start()
+    })
+    beforeEach(context => {
+      if (missing) needs(context, ...missing)
+    })
+    afterAll(async () => {
+      if (missing) return
+      await setup.target.close?.()
+      await setup.close()
+    })
+
+    const fresh = (file: string): string => `${folder}/${randomBytes(4).toString('hex')}/${file}`
+    const never = () => new AbortController().signal
+
+    async function put(object: UploadObject, target = setup.target): Promise<Stored> {
+      const stored = await target.put(object, never())
+      shown.push(stored.url)
+      expectCleanUrl(stored.url)
+      return stored
+    }
+
+    /** The error of a put that has to fail. */
+    async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+      const error = await promise.then(
+        () => expect.fail('this should have failed'),
+        (reason: unknown) => reason,
+      )
+      shown.push(error instanceof Error ? error.message : String(error))
+      return error
+    }
+
+    /** `object` fails halfway; what was under its key before stays, and the next put works. */
+    async function expectNothingHalf(key: string, fail: () => Promise<unknown>): Promise<void> {
+      const hasNames = setup.without?.names === undefined
+      const before = hasNames ? objectOf(key, randomBytes(3000)) : undefined
+      const stored = before && (await put(before))
+      await fail()
+      if (stored) await expectStored(setup, stored, await before.bytes())
+      const after = objectOf(key, randomBytes(5000))
+      await expectStored(setup, await put(after), await after.bytes())
+    }
+
+    it('stores exactly the bytes, 0x00 and 0xff among them', async () => {
+      const bytes = Buffer.concat([
+        Buffer.from([0, 0xff, 0, 0x0d, 0x0a, 0x1a]),
+        Buffer.from(Uint8Array.from({ length: 256 }, (_, i) => i)),
+        randomBytes(100_000),
+        Buffer.from([0xff, 0]),
+      ])
+      await expectStored(setup, await put(objectOf(fresh('bytes.bin'), bytes)), bytes)
+    })
+
+    it.for([
+      'plain.png',
+      'über ordner/日本語/смайл 😀.png',
+      'a b#c?d%25e&f.png',
+      "it's (1) [2] {3} *!+@,;=$~^`.png",
+      '%2e%2e.png',
+      'no extension',
+      `${'long'.repeat(45)}.png`,
+    ])(
+      'answers with a URL that is its own normal form and decodes back to the key: %s',
+      async (file, context) => {
+        skipWithout(context, 'names')
+        const key = fresh(file)
+        const bytes = Buffer.from(`these are the bytes of ${file}`)
+        const stored = await put(objectOf(key, bytes, 'image/png'))
+        const { pathname } = new URL(stored.url, 'http://127.0.0.1/')
+        expect(`${pathname.split('/').map(decodeURIComponent).join('/')}\n`).toContain(`/${key}\n`)
+        await expectStored(setup, stored, bytes)
+      },
+    )
+
+    it('stores an empty file', async context => {
+      skipWithout(context, 'emptyFiles')
+      await expectStored(setup, await put(objectOf(fresh('empty.txt'), Buffer.alloc(0))), Buffer.alloc(0))
+    })
+
+    it('replaces what has the same key, also by something shorter', async context => {
+      skipWithout(context, 'names')
+      const key = fresh('twice.bin')
+      await put(objectOf(key, randomBytes(90_000)))
+      const bytes = randomBytes(40_000)
+      await expectStored(setup, await put(objectOf(key, bytes)), bytes)
+    })
+
+    it('does not mix puts that run at once', async () => {
+      const objects = Array.from({ length: 8 }, (_, i) =>
+        objectOf(fresh(`same.bin`), randomBytes(70_000 + i)),
+      )
+      const stored = await together(objects)
+      for (const [i, object] of objects.entries()) {
+        await expectStored(setup, stored[i] as Stored, await object.bytes())
+      }
+    })
+
+    it('keeps one of two puts whole when both have the same key at once', async context => {
+      skipWithout(context, 'names')
+      const key = fresh('race.bin')
+      const objects = [objectOf(key, randomBytes(200_000)), objectOf(key, randomBytes(150_000))]
+      const [stored] = await together(objects)
+      const found = sha256(await setup.fetch(stored as Stored))
+      expect(objects.map(object => object.sha256)).toContain(found)
+    })
+
+    it('streams 64 MiB with bounded memory', async context => {
+      skipWithout(context, 'largeFiles')
+      const object = largeObject(fresh('large.bin'))
+      const { result, peakBytes } = await watchMemory(() => put(object))
+      expect(peakBytes).toBeLessThan(MEMORY_BOUND_BYTES)
+      expect(sha256(await setup.fetch(result))).toBe(object.sha256)
+    })
+
+    it('takes 64 MiB that lie in a file, and leaves the file as it is', async context => {
+      skipWithout(context, 'largeFiles')
+      const directory = await mkdtemp(join(tmpdir(), 'contract-'))
+      context.onTestFinished(() => rm(directory, { recursive: true }))
+      const path = join(directory, 'payload')
+      await writeFile(path, largeObject('').stream(), { mode: 0o600 })
+      const object = objectOf(fresh('large-file.bin'), path)
+      const { result, peakBytes } = await watchMemory(() => put({ ...object, bytes: refuseBytes }))
+      expect(peakBytes).toBeLessThan(MEMORY_BOUND_BYTES)
+      expect(sha256(await setup.fetch(result))).toBe(object.sha256)
+      expect(sha256(readFileSync(path))).toBe(object.sha256)
+    })
+
+    it('stores nothing when it is aborted before the put', async () => {
+      const key = fresh('aborted.bin')
+      await expectNothingHalf(key, () =>
+        withoutStrayErrors(() =>
+          failureOf(setup.target.put(objectOf(key, randomBytes(10_000)), AbortSignal.abort())),
+        ),
+      )
+    })
+
+    it('stores nothing when it is aborted during the put', async () => {
+      const key = fresh('stalled.bin')
+      await expectNothingHalf(key, () =>
+        withoutStrayErrors(async () => {
+          const abort = new AbortController()
+          const object = stallingObject(key, () => abort.abort())
+          await failureOf(setup.target.put(object, abort.signal))
+        }),
+      )
+    })
+
+    it('stores nothing when the body breaks off halfway', async () => {
+      const key = fresh('torn.bin')
+      await expectNothingHalf(key, () =>
+        withoutStrayErrors(() => failureOf(setup.target.put(tearingObject(key), never()))),
+      )
+    })
+
+    it('stores nothing when the connection breaks halfway, and the next put works', async context => {
+      skipWithout(context, 'connection')
+      const { target, cutAfter, mend } = await given(setup.breakable, 'breakable', 'connection')()
+      context.onTestFinished(() => target.close?.())
+      const key = fresh('cut.bin')
+      await expectNothingHalf(key, async () => {
+        cutAfter(MIB)
+        await withoutStrayErrors(() => failureOf(target.put(objectOf(key, randomBytes(4 * MIB)), never())))
+        mend()
+        const again = objectOf(fresh('mended.bin'), randomBytes(4 * MIB))
+        await expectStored(setup, await put(again, target), await again.bytes())
+      })
+    })
+
+    it('fails with a message when the credentials are refused', async context => {
+      skipWithout(context, 'credentials')
+      const bad = await given(setup.withBadCredentials, 'withBadCredentials', 'credentials')()
+      context.onTestFinished(() => bad.close?.())
+      const error = await failureOf(bad.put(objectOf(fresh('refused.bin'), randomBytes(1000)), never()))
+      expect(error).toBeInstanceOf(Error)
+      expect((error as Error).message).not.toBe('')
+      if (bad.check) await failureOf(bad.check(never()))
+    })
+
+    it('tells what is there, and removes it', async context => {
+      const { exists, remove } = setup.target
+      if (!exists || !remove) context.skip(`${name} leaves out ${exists ? '"remove"' : '"exists"'}`)
+      const key = fresh('a b/removed.bin')
+      await expect(setup.target.exists?.(key, never())).resolves.toBe(false)
+      const stored = await put(objectOf(key, randomBytes(1000)))
+      await expect(setup.target.exists?.(key, never())).resolves.toBe(true)
+      await setup.target.remove?.(key, never())
+      await expect(setup.target.exists?.(key, never())).resolves.toBe(false)
+      await expect(setup.fetch(stored)).rejects.toThrow()
+    })
+
+    it('removes without a word what is not there', async context => {
+      if (!setup.target.remove) context.skip(`${name} leaves out "remove"`)
+      await setup.target.remove?.(fresh('absent.bin'), never())
+    })
+
+    it('passes its own check, twice', async context => {
+      if (!setup.target.check) context.skip(`${name} leaves out "check"`)
+      await setup.target.check?.(never())
+      await setup.target.check?.(never())
+    })
+
+    it('shows no configured secret in any URL or error message of this suite', context => {
+      skipWithout(context, 'credentials')
+      expect(setup.secrets).not.toHaveLength(0)
+      expect(shown).not.toHaveLength(0)
+      for (const secret of setup.secrets) {
+        const forms = [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')]
+        for (const form of forms) expect(shown.join('\n')).not.toContain(form)
+      }
+    })
+
+    function skipWithout(context: TestContext, absence: Absence): void {
+      const reason = setup.without?.[absence]
+      if (reason !== undefined) context.skip(`${name} is without ${absence}: ${reason}`)
+    }
+
+    async function together(objects: readonly UploadObject[]): Promise<Stored[]> {
+      if (!setup.target.serial) return Promise.all(objects.map(object => put(object)))
+      const stored: Stored[] = []
+      for (const object of objects) stored.push(await put(object))
+      return stored
+    }
+  })
+}
+
+/** An absolute URL, or one relative to the server's address, in normal form and safe in Markdown, HTML and shells. */
+function expectCleanUrl(url: string): void {
+  const base = 'http://127.0.0.1/'
+  const absolute = new URL(url, base)
+  expect(absolute.href).toBe(/^https?:/.test(url) ? url : base + url)
+  expect(absolute.pathname).not.toMatch(/[\s"'<>()*]/)
+}
+
+async function expectStored(setup: ContractSetup, stored: Stored, bytes: Buffer): Promise<void> {
+  const found = await setup.fetch(stored)
+  // No toEqual on buffers: its report of a difference in megabytes takes minutes.
+  expect(found.length).toBe(bytes.length)
+  expect(found.equals(bytes)).toBe(true)
+}
+
+/** A hook the setup has to have, since it does not declare an absence. */
+function given<T>(hook: T | undefined, member: string, absence: Absence): T {
+  if (hook === undefined)
+    throw new Error(`give "${member}", or say in "without.${absence}" why there is none`)
+  return hook
+}
+
+/** Runs something that fails and waits for errors that nobody catches. */
+async function withoutStrayErrors(work: () => Promise<unknown>): Promise<void> {
+  const stray: unknown[] = []
+  const note = (error: unknown) => void stray.push(error)
+  process.on('unhandledRejection', note)
+  process.on('uncaughtException', note)
+  try {
+    await work()
+    for (let turn = 0; turn < 20; turn++) await nextTurn()
+  } finally {
+    process.off('unhandledRejection', note)
+    process.off('uncaughtException', note)
+  }
+  expect(stray).toEqual([])
+}
+
+async function watchMemory<T>(work: () => Promise<T>): Promise<{ result: T; peakBytes: number }> {
+  const before = process.memoryUsage().external
+  let peak = before
+  const timer = setInterval(() => {
+    peak = Math.max(peak, process.memoryUsage().external)
+  }, 2)
+  try {
+    const result = await work()
+    return { result, peakBytes: Math.max(peak, process.memoryUsage().external) - before }
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+/** 64 MiB that nobody holds: made chunk by chunk, each different from its neighbours. */
+function largeObject(key: string): UploadObject {
+  const pattern = randomBytes(MIB)
+  function* chunks() {
+    for (let i = 0; i < LARGE_BYTES / 65_536; i++)
+      yield pattern.subarray((i * 4099) % 900_000).subarray(0, 65_536)
+  }
+  const hash = createHash('sha256')
+  for (const chunk of chunks()) hash.update(chunk)
+  return {
+    key,
+    size: LARGE_BYTES,
+    contentType: 'application/octet-stream',
+    sha256: hash.digest('hex'),
+    stream: () => Readable.from(chunks(), { objectMode: false, highWaterMark: 65_536 }),
+    bytes: refuseBytes,
+  }
+}
+
+async function refuseBytes(): Promise<Buffer> {
+  throw new Error('a body of 64 MiB was read with bytes(): use stream()')
+}
+
+/** 8 MiB of which the second never comes. `onStall` is called when all before it is written and the put waits. */
+function stallingObject(key: string, onStall: () => void): UploadObject {
+  const object = interruptedObject(key, () => setTimeout(onStall, 100))
+  const bytes = () => {
+    setImmediate(onStall) // who takes the body as a whole is stopped while sending it
+    return object.bytes()
+  }
+  return { ...object, bytes }
+}
+
+/** 8 MiB of which the second fails. */
+function tearingObject(key: string): UploadObject {
+  const torn = new Error('the body broke off')
+  const object = interruptedObject(key, stream => stream.destroy(torn))
+  return { ...object, bytes: () => Promise.reject(torn) }
+}
+
+function interruptedObject(key: string, interrupt: (stream: Readable) => unknown): UploadObject {
+  const bytes = randomBytes(8 * MIB)
+  function stream(): Readable {
+    let reads = 0
+    return new Readable({
+      highWaterMark: MIB,
+      read() {
+        reads++
+        if (reads === 1) this.push(bytes.subarray(0, MIB))
+        else if (reads === 2) interrupt(this)
+      },
+    })
+  }
+  return { ...objectOf(key, bytes), stream }
+}
+
+function sha256(bytes: Buffer): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}

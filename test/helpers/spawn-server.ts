@@ -1,0 +1,76 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+import { makeDirectory } from './start-app.ts'
+
+export const BIN = fileURLToPath(new URL('../../bin/upload-server.js', import.meta.url))
+
+export interface SpawnedServer {
+  readonly process: ChildProcess
+  /** Empty but for what the server keeps in it. */
+  readonly directory: string
+  /** Every line of standard output so far. */
+  readonly lines: readonly string[]
+  /** The address in the first line of the log. Fails when the process ends without one. */
+  readonly url: Promise<string>
+  /** How it ended: the code, or the name of the signal. */
+  readonly exit: Promise<number | string>
+  /** What it wrote to standard error. */
+  errors(): string
+}
+
+export interface SpawnOptions {
+  /** Default: a new one. */
+  directory?: string
+  env?: Record<string, string>
+}
+
+/** An environment that no configuration of the machine reaches, with everything kept below a directory. */
+export function environmentIn(directory: string, env: Record<string, string> = {}): Record<string, string> {
+  return {
+    PATH: process.env['PATH'] ?? '',
+    HOME: directory,
+    XDG_DATA_HOME: directory,
+    LC_ALL: 'C.UTF-8',
+    ...env,
+  }
+}
+
+/** Starts the built command; it is killed when the test is over. */
+export async function spawnServer(
+  args: readonly string[],
+  options: SpawnOptions = {},
+): Promise<SpawnedServer> {
+  const directory = options.directory ?? (await makeDirectory())
+  const server = runServer(args, directory, options.env)
+  onTestFinished(async () => {
+    server.process.kill('SIGKILL')
+    await server.exit
+  })
+  return server
+}
+
+/** The same for a directory of the caller, who also ends it. */
+export function runServer(
+  args: readonly string[],
+  directory: string,
+  env?: Record<string, string>,
+): SpawnedServer {
+  const child = spawn(process.execPath, [BIN, ...args], {
+    cwd: directory,
+    env: environmentIn(directory, env),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const lines: string[] = []
+  let errors = ''
+  child.stderr.on('data', chunk => {
+    errors += chunk
+  })
+  const output = createInterface(child.stdout).on('line', line => void lines.push(line))
+  const url = once(output, 'line').then(([line]) => String(JSON.parse(line).url))
+  const exit = once(child, 'close').then(([code, signal]): number | string => code ?? signal)
+  url.catch(() => {})
+  return { process: child, directory, lines, url, exit, errors: () => errors }
+}

@@ -1,0 +1,81 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
+import { createLog } from '../../src/log.ts'
+import { createMask } from '../../src/mask.ts'
+import { type RunningServer, startServer } from '../../src/server.ts'
+
+export interface TestApp {
+  /** `http://127.0.0.1:…`, without a final slash. */
+  readonly url: string
+  readonly server: RunningServer
+  /** A private folder of the test; the embedded default stores below it. */
+  readonly directory: string
+  /** Every line of the log so far, parsed. */
+  readonly log: Record<string, unknown>[]
+  /** The log as it left the process. */
+  rawLog(): string
+  /** Paths of all files below the folder but configuration and store, temporary ones included, relative to it and sorted. */
+  files(): Promise<string[]>
+}
+
+export interface TestAppOptions {
+  /** The configuration file; left out: the embedded default. `server.port` is 0 unless it is given. */
+  config?: Record<string, unknown>
+  env?: Record<string, string>
+  /** Default: a new one. */
+  directory?: string
+}
+
+/** Starts the real server on a free port; it stops, and its folder goes, when the test is over. */
+export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
+  const directory = options.directory ?? (await makeDirectory())
+  const file = join(directory, 'upload-server.json')
+  const config = options.config ?? {}
+  const server = { port: 0, ...(config['server'] as object | undefined) }
+  await writeFile(file, JSON.stringify({ ...config, server }))
+  const env = { XDG_DATA_HOME: join(directory, 'data'), ...options.env }
+  const loaded = await loadConfig({ env, platform: 'linux', cwd: directory, file })
+
+  let raw = ''
+  const mask = createMask(loaded.secrets)
+  const stream = {
+    write(line: string) {
+      raw += line
+    },
+  }
+  const logger = await createLog({ level: loaded.settings.log.level, mask, stream })
+  const running = await startServer(loaded, { logger, mask, env })
+  onTestFinished(async () => void (await running.stop()))
+
+  return {
+    url: running.url,
+    server: running,
+    directory,
+    get log() {
+      return raw
+        .split('\n')
+        .filter(Boolean)
+        .map(line => JSON.parse(line))
+    },
+    rawLog: () => raw,
+    files: () => listFiles(directory),
+  }
+}
+
+/** A temporary folder that goes when the test is over. */
+export async function makeDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'upload-server-test-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  return directory
+}
+
+async function listFiles(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
+  return entries
+    .filter(entry => !entry.isDirectory() && !/^upload-server\.json$|^store\.db/.test(entry.name))
+    .map(entry => join(entry.parentPath, entry.name).slice(directory.length + 1))
+    .sort()
+}

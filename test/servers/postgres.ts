@@ -1,0 +1,95 @@
+import { execFile, spawn } from 'node:child_process'
+import { chown, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { findFreePorts } from '../helpers/free-port.ts'
+
+const run = promisify(execFile)
+const ROOT = '/usr/lib/postgresql'
+const NOBODY = 65534
+
+export interface PostgresServer {
+  /** `postgres://app:pgpass@127.0.0.1:…/app` */
+  readonly url: string
+  /** Makes an empty database and gives its address. */
+  createDatabase(name: string): Promise<string>
+  halt(): Promise<void>
+  resume(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** Where Debian keeps the programs of the newest PostgreSQL that is installed; undefined when there is none. */
+export async function findPostgres(): Promise<string | undefined> {
+  const versions = await readdir(ROOT).catch(() => [])
+  const newest = versions.sort((a, b) => Number(b) - Number(a))[0]
+  return newest && join(ROOT, newest, 'bin')
+}
+
+/** Starts a PostgreSQL of its own on a free port. It refuses to run as root, so then it runs as `nobody`. */
+export async function startPostgres(): Promise<PostgresServer> {
+  const bin = await findPostgres()
+  if (!bin) throw new Error('needs PostgreSQL: apt-get install postgresql')
+  const directory = await mkdtemp(join(tmpdir(), 'upload-server-pg-'))
+  const asRoot = process.getuid?.() === 0
+  const user = asRoot ? { uid: NOBODY, gid: NOBODY } : {}
+  await writeFile(join(directory, 'password'), 'pgpass')
+  await mkdir(join(directory, 'sock'))
+  if (asRoot) for (const path of ['', 'password', 'sock']) await chown(join(directory, path), NOBODY, NOBODY)
+  const data = join(directory, 'data')
+  const init = ['-D', data, '-U', 'app', '-A', 'scram-sha-256', `--pwfile=${join(directory, 'password')}`]
+  await run(join(bin, 'initdb'), [...init, '-E', 'UTF8', '--no-locale', '-N'], { ...user, cwd: directory })
+  const port = await findFreePorts()
+
+  async function start(): Promise<() => Promise<void>> {
+    const settings = [
+      'listen_addresses=127.0.0.1',
+      `port=${port}`,
+      `unix_socket_directories=${join(directory, 'sock')}`,
+      'shared_buffers=32MB',
+    ]
+    const server = spawn(
+      join(bin as string, 'postgres'),
+      ['-D', data, ...settings.flatMap(one => ['-c', one])],
+      { ...user, cwd: directory, stdio: 'ignore' },
+    )
+    const ended = new Promise<void>(resolve => server.once('exit', () => resolve()))
+    for (let tries = 0; ; tries++) {
+      const ready = await run(join(bin as string, 'pg_isready'), [
+        '-h',
+        '127.0.0.1',
+        '-p',
+        String(port),
+      ]).then(
+        () => true,
+        () => false,
+      )
+      if (ready) break
+      if (tries > 200 || server.exitCode !== null) throw new Error('PostgreSQL did not start')
+      await new Promise(resolve => setTimeout(resolve, 50))
+    }
+    return async () => {
+      server.kill('SIGINT')
+      await ended
+    }
+  }
+
+  let end = await start()
+  const urlOf = (name: string) => `postgres://app:pgpass@127.0.0.1:${port}/${name}`
+  return {
+    url: urlOf('postgres'),
+    async createDatabase(name) {
+      const env = { ...process.env, PGPASSWORD: 'pgpass' }
+      await run(join(bin, 'createdb'), ['-h', '127.0.0.1', '-p', String(port), '-U', 'app', name], { env })
+      return urlOf(name)
+    },
+    halt: () => end(),
+    async resume() {
+      end = await start()
+    },
+    async stop() {
+      await end()
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,102 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+
+/** A server that speaks enough FTP for one upload after the other, and says what it is told to. */
+export interface ScriptedFtp {
+  readonly port: number
+  /** Every command so far. */
+  readonly commands: readonly string[]
+  /** What is stored, by path. */
+  readonly files: ReadonlyMap<string, Buffer>
+  close(): Promise<void>
+}
+
+/**
+ * @param script answers by the first word of a command, instead of the usual ones; a function gets the rest of the line
+ */
+export async function startScriptedFtp(
+  script: Record<string, string | ((rest: string) => string | undefined)> = {},
+): Promise<ScriptedFtp> {
+  const commands: string[] = []
+  const files = new Map<string, Buffer>()
+  const sockets = new Set<Socket>()
+
+  const serve = (control: Socket) => {
+    let data: Promise<Buffer> | undefined
+    let renamed = ''
+    const usual: Record<string, (rest: string) => string | Promise<string>> = {
+      USER: () => '331 Password please',
+      PASS: () => '230 Welcome',
+      PWD: () => '257 "/" is where you are',
+      EPSV: async () => {
+        const { port, received } = await takeData(sockets)
+        data = received
+        return `229 Extended passive mode (|||${port}|)`
+      },
+      STOR: async path => {
+        control.write('150 Go on\r\n')
+        files.set(path, (await data) ?? Buffer.alloc(0))
+        return '226 Done'
+      },
+      SIZE: path => (files.has(path) ? `213 ${files.get(path)?.length}` : '550 Not there'),
+      DELE: path => (files.delete(path) ? '250 Gone' : '550 Not there'),
+      RNFR: path => {
+        renamed = path
+        return files.has(path) ? '350 To what?' : '550 Not there'
+      },
+      RNTO: path => {
+        files.set(path, files.get(renamed) ?? Buffer.alloc(0))
+        files.delete(renamed)
+        return '250 Renamed'
+      },
+    }
+    const answer = async (line: string) => {
+      commands.push(line)
+      const [, word = '', rest = ''] = /^(\S+) ?(.*)$/.exec(line) ?? []
+      const scripted = script[word]
+      const said = typeof scripted === 'function' ? scripted(rest) : scripted
+      control.write(`${said ?? (await usual[word]?.(rest)) ?? '200 Fine'}\r\n`)
+    }
+    control.setEncoding('utf8').on('data', (text: string) => {
+      for (const line of text.split('\r\n').filter(Boolean)) void answer(line)
+    })
+    control.write(`${script['greeting'] ?? '220 Hello'}\r\n`)
+  }
+
+  const server = createServer(socket => serve(keep(sockets, socket)))
+  await listen(server)
+  return {
+    port: (server.address() as AddressInfo).port,
+    commands,
+    files,
+    async close() {
+      for (const socket of sockets) socket.destroy()
+      await new Promise(resolve => server.close(resolve))
+    },
+  }
+}
+
+/** Waits on a port of its own for one connection, and for everything that comes over it. */
+async function takeData(sockets: Set<Socket>): Promise<{ port: number; received: Promise<Buffer> }> {
+  const server = createServer()
+  await listen(server)
+  const { port } = server.address() as AddressInfo
+  const received = once(server, 'connection').then(async ([socket]: Socket[]) => {
+    server.close()
+    const chunks: Buffer[] = []
+    for await (const chunk of keep(sockets, socket as Socket)) chunks.push(chunk)
+    return Buffer.concat(chunks)
+  })
+  received.catch(() => {})
+  return { port, received }
+}
+
+function keep(sockets: Set<Socket>, socket: Socket): Socket {
+  sockets.add(socket)
+  return socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+}
+
+async function listen(server: Server): Promise<void> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+}

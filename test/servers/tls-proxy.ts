@@ -1,0 +1,43 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { request as sendRequest } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { makeCertificate } from './certificate.ts'
+
+export interface TlsProxy {
+  /** Starts with https. */
+  readonly url: string
+  readonly caFile: string
+  close(): void
+}
+
+/**
+ * Takes TLS connections on 127.0.0.1 and passes requests on without it, as a reverse proxy does. Needs openssl.
+ *
+ * @param folder where the certificate goes
+ */
+export async function startTlsProxy(targetPort: number, folder: string): Promise<TlsProxy> {
+  const { certFile, keyFile } = makeCertificate(folder)
+  const tls = { cert: readFileSync(certFile), key: readFileSync(keyFile) }
+  const server = createServer(tls, (request, response) => {
+    const { method, url, headers } = request
+    const options = { host: '127.0.0.1', port: targetPort, method, path: url, headers }
+    const upstream = sendRequest(options, answer => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(response)
+    })
+    upstream.on('error', () => response.destroy())
+    request.pipe(upstream)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    caFile: certFile,
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
