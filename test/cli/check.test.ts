@@ -1,0 +1,138 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { findFreePorts } from '../helpers/free-port.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+import { runCli } from './run-cli.ts'
+
+interface Place {
+  cwd: string
+  check(...args: string[]): ReturnType<typeof runCli>
+}
+
+async function makePlace(local: Record<string, object>, extra: object = {}): Promise<Place> {
+  const cwd = await makeDirectory()
+  const config = { default: `local/${Object.keys(local)[0]}`, providers: { local }, ...extra }
+  await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
+  return { cwd, check: (...args) => runCli(['check', ...args], { cwd }) }
+}
+
+/** A web server over a folder, as it stands in front of a destination. */
+async function serveFolder(folder: string, status = 200): Promise<string> {
+  const server = createServer(async (req, res) => {
+    const body = await readFile(join(folder, decodeURIComponent(req.url ?? ''))).catch(() => undefined)
+    res.writeHead(body ? status : 404).end(body)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+describe('check', () => {
+  it('is content with a folder that the server hands out, and leaves nothing there', async () => {
+    const { cwd, check } = await makePlace({ Default: { directory: 'served', serve: true } })
+    expect(await check()).toEqual({
+      code: 0,
+      stdout: 'ok      local/Default: stored, fetched back, removed\n',
+      stderr: '',
+    })
+    expect(await listFiles(join(cwd, 'served'))).toEqual([])
+  })
+
+  it('is content with a folder that another web server hands out', async () => {
+    const cwd = await makeDirectory()
+    const urlPrefix = await serveFolder(join(cwd, 'web'))
+    const { check } = await makePlace({ web: { directory: join(cwd, 'web'), urlPrefix } })
+    expect(await check()).toMatchObject({ code: 0, stderr: '' })
+    expect(await listFiles(join(cwd, 'web'))).toEqual([])
+  })
+
+  it('says what is wrong with each destination, and tries the others, too', async () => {
+    const cwd = await makeDirectory()
+    const elsewhere = await makeDirectory()
+    await writeFile(join(cwd, 'file'), 'in the way')
+    const { check } = await makePlace({
+      good: { directory: join(cwd, 'good'), serve: true },
+      unwritable: { directory: join(cwd, 'file', 'below'), serve: true },
+      'wrong prefix': { directory: join(cwd, 'good'), urlPrefix: await serveFolder(elsewhere) },
+      'nobody there': {
+        directory: join(cwd, 'good'),
+        urlPrefix: `http://127.0.0.1:${await findFreePorts()}`,
+      },
+      'other bytes': { directory: join(cwd, 'good'), urlPrefix: await serveOtherBytes() },
+    })
+    const { code, stdout, stderr } = await check()
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
+    expect(stdout.trimEnd().split('\n')).toEqual([
+      'ok      local/good: stored, fetched back, removed',
+      expect.stringMatching(/^FAILED {2}local\/unwritable: .*ENOTDIR.*/),
+      expect.stringMatching(
+        /^FAILED {2}local\/wrong prefix: it was stored, but http.* answers 404\. Is urlPrefix right/,
+      ),
+      expect.stringMatching(
+        /^FAILED {2}local\/nobody there: it was stored, but http.* can't be fetched: .*ECONNREFUSED/,
+      ),
+      expect.stringMatching(
+        /^FAILED {2}local\/other bytes: what comes back from http.* is not what was stored$/,
+      ),
+    ])
+    expect(await listFiles(join(cwd, 'good'))).toEqual([])
+  })
+
+  async function serveOtherBytes(): Promise<string> {
+    const server = createServer((_, res) => res.end('a login page'))
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+
+  it.each([
+    ['local/two', ['local/two']],
+    ['local', ['local/one']],
+  ])('check %s tries that one only', async (id, tried) => {
+    const { check } = await makePlace({
+      one: { directory: 'one', serve: true },
+      two: { directory: 'two', serve: true },
+    })
+    const { code, stdout } = await check(id)
+    expect(code).toBe(0)
+    expect(stdout.match(/local\/\w+/g)).toEqual(tried)
+  })
+
+  it.each([
+    ['nope', 'picbed "nope" is no provider of this server. Known are "local/one".'],
+    ['local/nope', 'local has no configuration "nope". Known are "local/one".'],
+    ['s3/blog', 'Known are "local/one".'],
+  ])('check %s names what there is', async (id, message) => {
+    const { check } = await makePlace({ one: { directory: 'one', serve: true } })
+    const { code, stdout, stderr } = await check(id)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain(message)
+  })
+
+  it('says what is wrong with the configuration before it tries anything', async () => {
+    const { cwd, check } = await makePlace({ one: { directory: 'one', serve: true } }, { sever: {} })
+    const { code, stderr } = await check()
+    expect(code).toBe(1)
+    expect(stderr).toContain('sever: is no option')
+    await mkdir(join(cwd, 'one')) // it was not made
+  })
+
+  it('shows no secret', async () => {
+    const secret = 'hunter2hunter2'
+    const urlPrefix = `http://127.0.0.1:${await findFreePorts()}/${secret}`
+    const { check } = await makePlace({ one: { directory: 'one', urlPrefix } }, { server: { key: secret } })
+    const { code, stdout, stderr } = await check()
+    expect(code).toBe(1)
+    expect(stdout).toContain('[secret]')
+    expect(stdout + stderr).not.toContain(secret)
+  })
+})
+
+/** The files below a folder; the folders that keys make may stay. */
+async function listFiles(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  return entries.filter(entry => entry.isFile()).map(entry => entry.name)
+}

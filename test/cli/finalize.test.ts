@@ -1,0 +1,147 @@
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { formOf, list, post } from '../helpers/form.ts'
+import { startGate } from '../helpers/gate.ts'
+import { type SpawnedServer, spawnServer } from '../helpers/spawn-server.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+import { runCli } from './run-cli.ts'
+
+/** Writes a line at each run. Fails while the file `hook.broken` is there, waits while `hook.slow` is. */
+const HOOK = 'echo "$UPLOAD_ID" >> "$0"; while [ -e "$0.slow" ]; do sleep 0.02; done; ! [ -e "$0.broken" ]'
+
+let cwd: string
+beforeEach(async () => {
+  cwd = await makeDirectory()
+  await configure(['sh', '-c', HOOK, join(cwd, 'hook')])
+})
+
+const configure = (command: string[]) =>
+  writeFile(
+    join(cwd, 'upload-server.json'),
+    JSON.stringify({
+      server: { port: 0, key: 'marked-secret' },
+      providers: { local: { Default: { directory: 'files', serve: true } } },
+      finalization: { hooks: [{ name: 'note', command }] },
+    }),
+  )
+
+const finalize = (...args: string[]) => runCli(['finalize', ...args], { cwd })
+const hookIs = (state: 'slow' | 'broken') => writeFile(join(cwd, `hook.${state}`), '')
+const hookIsNot = (state: 'slow' | 'broken') => rm(join(cwd, `hook.${state}`))
+const hookRuns = async () =>
+  (await readFile(join(cwd, 'hook'), 'utf8').catch(() => '')).split('\n').filter(Boolean)
+
+const startServer = () => spawnServer([], { directory: cwd })
+
+/** @returns the finalizationId */
+async function leavePending(server: SpawnedServer, name: string): Promise<string> {
+  const answer = await post(`${await server.url}/upload`, { body: formOf({ [name]: name }) })
+  expect(answer.status).toBe(424)
+  return (answer as unknown as { finalizationId: string }).finalizationId
+}
+
+async function end(server: SpawnedServer, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+  server.process.kill(signal)
+  expect(await server.exit).toBe(signal === 'SIGTERM' ? 0 : signal)
+}
+
+it('has nothing to do when nothing waits', async () => {
+  expect(await finalize()).toEqual({ code: 0, stdout: '', stderr: 'No upload waits to be finished.\n' })
+})
+
+it('knows no such id', async () => {
+  const stderr = 'failed    no-such-id  no upload waits to be finished under this id\n'
+  expect(await finalize('no-such-id')).toEqual({ code: 1, stdout: '', stderr })
+})
+
+describe('without a server', () => {
+  it('finishes the one that is named, then all the others, each once', async () => {
+    await hookIs('broken')
+    const server = await startServer()
+    const ids = [await leavePending(server, 'a.txt'), await leavePending(server, 'b.txt')]
+    ids.push(await leavePending(server, 'c.txt'))
+    await end(server, 'SIGTERM')
+    await hookIsNot('broken')
+    await rm(join(cwd, 'hook'))
+
+    const one = await finalize(ids[1]!)
+    expect(one).toMatchObject({ code: 0, stderr: '' })
+    expect(one.stdout).toMatch(
+      new RegExp(`^finished  ${ids[1]}  http://127\\.0\\.0\\.1:\\d+/files/Default/\\S+b-\\S+\\.txt\n$`),
+    )
+    expect(await hookRuns()).toEqual([ids[1]])
+
+    const { code, stdout } = await finalize()
+    expect(code).toBe(0)
+    expect(stdout.split('\n').map(line => line.split('  ')[1])).toEqual([ids[0], ids[2], undefined])
+    expect(await hookRuns()).toEqual([ids[1], ids[0], ids[2]])
+    expect(await finalize()).toMatchObject({ code: 0, stdout: '' })
+    expect(await finalize(ids[0]!)).toMatchObject({ code: 0, stdout: expect.stringContaining('a-') })
+    expect(await hookRuns()).toHaveLength(3)
+  })
+
+  it('says what still fails, without secrets and escape sequences, and goes on with the next', async () => {
+    await hookIs('broken')
+    const server = await startServer()
+    const ids = [await leavePending(server, 'a.txt'), await leavePending(server, 'b.txt')]
+    await end(server, 'SIGTERM')
+    const script = `printf 'marked-secret \\033[2J\\233\\302\\233 no luck'; test "$UPLOAD_ID" = "$0"`
+    await configure(['sh', '-c', script, ids[1]!])
+    const { code, stdout, stderr } = await finalize()
+    expect(code).toBe(1)
+    expect(stdout).toMatch(new RegExp(`^finished  ${ids[1]}  `))
+    expect(stderr).toMatch(
+      new RegExp(`^failed    ${ids[0]}  .*Hook "note" failed: exit code 1: \\[secret\\] .*no luck\n$`),
+    )
+    expect(stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/)
+  })
+
+  it('finishes what a server was finishing when it was killed, and leaves the report of the rest to the next one', async () => {
+    await hookIs('slow')
+    const server = await startServer()
+    const url = await server.url
+    const gate = await startGate()
+    const cut = [
+      post(`${url}/upload`, { body: formOf({ 'a.txt': 'a' }) }).catch(() => {}),
+      post(`${url}/upload`, list(gate.url)).catch(() => {}),
+    ]
+    await Promise.all([gate.reached(1), expect.poll(hookRuns, { timeout: 10_000 }).toHaveLength(1)])
+    await end(server, 'SIGKILL')
+    await Promise.all(cut)
+    await hookIsNot('slow')
+    const [id = ''] = await hookRuns()
+    expect(await finalize()).toMatchObject({ code: 0, stdout: expect.stringContaining(`finished  ${id}`) })
+    expect(await hookRuns()).toEqual([id, id])
+    const next = await startServer()
+    await expect.poll(() => next.lines.filter(line => line.includes('interrupted'))).toHaveLength(1)
+    expect(next.lines.find(line => line.includes('interrupted'))).toContain(gate.url)
+  })
+})
+
+describe('beside a running server', () => {
+  it('finishes what waits, and the server knows of it', async () => {
+    await hookIs('broken')
+    const server = await startServer()
+    const id = await leavePending(server, 'a.txt')
+    await hookIsNot('broken')
+    expect(await finalize(id)).toMatchObject({ code: 0 })
+    const runs = await hookRuns()
+    const answer = await post(`${await server.url}/upload?finalizationId=${id}`)
+    expect(answer).toMatchObject({ status: 200, result: [expect.stringContaining('/a-')] })
+    expect(await hookRuns()).toEqual(runs)
+  })
+
+  it('waits while the server is finishing it', async () => {
+    await hookIs('slow')
+    const server = await startServer()
+    const uploading = post(`${await server.url}/upload`, { body: formOf({ 'a.txt': 'a' }) })
+    await expect.poll(hookRuns, { timeout: 10_000 }).toHaveLength(1)
+    const finishing = finalize()
+    await new Promise(resolve => setTimeout(resolve, 800))
+    await hookIsNot('slow')
+    expect(await finishing).toMatchObject({ code: 0, stdout: expect.stringMatching(/^finished /) })
+    expect(await uploading).toMatchObject({ status: 200 })
+    expect(await hookRuns()).toHaveLength(1)
+  })
+})

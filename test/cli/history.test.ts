@@ -1,0 +1,203 @@
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { createSqliteStore } from '../../src/uploader/store/sqlite.ts'
+import type { HistoryEntry } from '../../src/uploader/store.ts'
+import { formOf, post } from '../helpers/form.ts'
+import { spawnServer } from '../helpers/spawn-server.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+import { runCli } from './run-cli.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+let cwd: string
+beforeEach(async () => {
+  cwd = await makeDirectory()
+})
+
+const history = (...args: string[]) => runCli(['history', ...args], { cwd })
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+
+function newEntry(change: Partial<HistoryEntry>): HistoryEntry {
+  return {
+    time: Date.now(),
+    jobId: 'job',
+    index: 0,
+    origin: 'cat.png',
+    url: 'https://x.example/2026/cat.png',
+    key: '2026/cat.png',
+    size: 1234,
+    contentType: 'image/png',
+    sha256: sha256('cat'),
+    deleteUrl: undefined,
+    destination: 's3/blog',
+    caller: 'loopback',
+    requestId: 'r1',
+    ...change,
+  }
+}
+
+/** Puts entries into the store of the embedded default, each of its own upload. */
+async function remember(...changes: Partial<HistoryEntry>[]): Promise<void> {
+  const store = createSqliteStore(join(cwd, 'upload-server', 'store.db'))
+  onTestFinished(() => store.close())
+  for (const [n, change] of changes.entries()) {
+    const entry = newEntry({ jobId: `job${n}`, ...change })
+    await store.deliver(entry.jobId, {
+      state: 'finished',
+      owner: 'me',
+      files: [],
+      steps: [],
+      history: [entry],
+      now: 1,
+    })
+  }
+}
+
+it('says that there is nothing when nothing was uploaded', async () => {
+  expect(await history()).toEqual({ code: 0, stdout: '', stderr: 'Nothing was found.\n' })
+  expect(await history('--json')).toEqual({ code: 0, stdout: '[]\n', stderr: 'Nothing was found.\n' })
+})
+
+it('lists what was stored, newest first', async () => {
+  await remember(
+    { time: Date.UTC(2026, 10, 21, 9, 5, 7) },
+    { time: Date.UTC(2026, 10, 22), origin: '猫 😀.png', size: 5_000_000_000, destination: 'local/Default' },
+  )
+  expect(await history()).toEqual({
+    code: 0,
+    stderr: '',
+    stdout:
+      '2026-11-22 00:00:00  local/Default  5000000000  猫 😀.png  https://x.example/2026/cat.png\n' +
+      '2026-11-21 09:05:07  s3/blog        1234  cat.png  https://x.example/2026/cat.png\n',
+  })
+})
+
+describe('lists only', () => {
+  it.each([
+    ['what is at a destination', ['--destination', 's3/blog'], ['new', 'old']],
+    ['what is at the destinations of a provider', ['--destination', 's3'], ['new', 'other', 'old']],
+    ['what is at none', ['--destination', 'blog'], []],
+    ['what has a text in its name', ['--search', 'OTHER'], ['other']],
+    ['what has a text in its address', ['--search', 'dog.png'], ['dog']],
+    ['what has % in its name', ['--search', '%'], []],
+    ['these bytes', ['--sha256', sha256('dog')], ['dog']],
+    ['the last days', ['--days', '2'], ['new', 'other', 'dog']],
+    ['the newest', ['--limit', '2'], ['new', 'other']],
+    ['nothing', ['--limit', '0'], []],
+    ['what fits all of them', ['--destination', 's3', '--days', '2', '--limit', '1'], ['new']],
+  ])('%s', async (_what, args, expected) => {
+    const now = Date.now()
+    await remember(
+      { origin: 'old', time: now - 9 * DAY_MS },
+      { origin: 'new', time: now },
+      { origin: 'other', time: now - 1000, destination: 's3/other' },
+      {
+        origin: 'dog',
+        time: now - DAY_MS,
+        destination: 'local/x',
+        sha256: sha256('dog'),
+        url: 'https://x/dog.png',
+      },
+    )
+    const { code, stdout } = await history('--json', ...args)
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout).map((entry: HistoryEntry) => entry.origin)).toEqual(expected)
+  })
+})
+
+it('tells scripts everything', async () => {
+  await remember({ time: Date.UTC(2026, 10, 21), deleteUrl: 'https://x.example/delete' })
+  const { stdout } = await history('--json')
+  expect(JSON.parse(stdout)).toEqual([
+    {
+      time: '2026-11-21T00:00:00.000Z',
+      jobId: 'job0',
+      index: 0,
+      origin: 'cat.png',
+      url: 'https://x.example/2026/cat.png',
+      key: '2026/cat.png',
+      size: 1234,
+      type: 'image/png',
+      sha256: sha256('cat'),
+      deleteUrl: 'https://x.example/delete',
+      destination: 's3/blog',
+      caller: 'loopback',
+      requestId: 'r1',
+    },
+  ])
+})
+
+it('a name with escape sequences does not take over the terminal', async () => {
+  const origin = '\u001b]0;title\u0007\u001b[2J\u009b31m\u007f\u202egnp.exe\r\n\tend.png'
+  await remember({ origin })
+  const controls = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/
+  const lines = await history()
+  expect(lines.stdout).not.toMatch(controls)
+  expect(lines.stdout.trimEnd().split('\n')).toHaveLength(1)
+  expect(lines.stdout).toContain('gnp.exe???end.png')
+  const json = await history('--json')
+  expect(json.stdout).not.toMatch(controls)
+  expect(JSON.parse(json.stdout)[0].origin).toBe(origin)
+})
+
+describe('--prune', () => {
+  it('removes what is older, and no file', async () => {
+    const files = join(cwd, 'upload-server', 'files')
+    await mkdir(files, { recursive: true })
+    await writeFile(join(files, 'cat.png'), 'cat')
+    const now = Date.now()
+    await remember(
+      { origin: 'a', time: now - 31 * DAY_MS },
+      { origin: 'b', time: now - 40 * DAY_MS },
+      { origin: 'c', time: now - 29 * DAY_MS },
+    )
+    expect(await history('--prune', '30')).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: '2 entries older than 30 days removed; the files stay where they are.\n',
+    })
+    expect(await history('--prune', '29')).toMatchObject({ stderr: expect.stringMatching(/^1 entry older/) })
+    expect(JSON.parse((await history('--json')).stdout)).toEqual([])
+    expect(await readdir(files)).toEqual(['cat.png'])
+  })
+})
+
+it('knows what a running server and the command line have stored', async () => {
+  const server = await spawnServer(['--port', '0'], { directory: cwd })
+  const url = await server.url
+  const answer = await post(`${url}/upload`, { body: formOf({ 'a.txt': 'one', 'b.txt': 'two' }) })
+  await writeFile(join(cwd, 'c.txt'), 'three')
+  const { stdout: link } = await runCli(['upload', 'c.txt'], { cwd })
+  const entries = JSON.parse((await history('--json')).stdout) as Record<string, unknown>[]
+  expect(entries.map(entry => [entry['caller'], entry['index'], entry['url'], entry['sha256']])).toEqual([
+    ['command line', 0, link.trim(), sha256('three')],
+    ['loopback', 1, answer.result[1], sha256('two')],
+    ['loopback', 0, answer.result[0], sha256('one')],
+  ])
+  expect(entries[1]?.['requestId']).toBe(answer.headers.get('x-request-id'))
+  for (const path of ['/history', '/files/Default/store.db', '/files/Default/..%2fstore.db']) {
+    expect((await fetch(url + path)).status).toBe(404)
+  }
+})
+
+it.each([
+  [['--days', 'x'], /whole number/],
+  [['--limit', '-1'], /whole number/],
+  [['--prune', ''], /whole number/],
+  [['--unknown'], /unknown option/],
+])('refuses %j', async (args, message) => {
+  expect(await history(...args)).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(message),
+  })
+})
+
+it('says why when there is no way to open the store', async () => {
+  await writeFile(join(cwd, 'upload-server'), 'in the way')
+  const { code, stdout, stderr } = await history()
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toMatch(/^.*(?:ENOTDIR|EEXIST).*\n$/)
+})

@@ -1,0 +1,217 @@
+import { writeFile } from 'node:fs/promises'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { download } from '../helpers/form.ts'
+import { findFreePorts } from '../helpers/free-port.ts'
+import { makeDirectory, startApp, type TestApp } from '../helpers/start-app.ts'
+import { type CliOptions, runCli } from './run-cli.ts'
+
+const KEEP_NAMES = { keyTemplate: '{filename}{extname}' }
+
+async function makeFiles(): Promise<string> {
+  const cwd = await makeDirectory()
+  for (const name of ['a.txt', 'b.txt', 'ü x.txt']) await writeFile(join(cwd, name), `content of ${name}`)
+  return cwd
+}
+
+async function send(server: string, args: string[], options: Partial<CliOptions> = {}) {
+  const cwd = options.cwd ?? (await makeFiles())
+  return runCli(['upload', '--server', server, ...args], { ...options, cwd })
+}
+
+/** A server of our own on the loopback address. */
+async function startServer(handle: RequestListener): Promise<string> {
+  const server = createServer(handle)
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const linksOf = (stdout: string) => stdout.trimEnd().split('\n')
+
+describe('upload --server', () => {
+  it('sends files and prints their links in order', async () => {
+    const app = await startApp({ config: KEEP_NAMES })
+    const { code, stdout, stderr } = await send(app.url, ['b.txt', 'ü x.txt', 'a.txt'])
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const base = `${app.url}/files/Default`
+    expect(linksOf(stdout)).toEqual([`${base}/b.txt`, `${base}/%C3%BC%20x.txt`, `${base}/a.txt`])
+    for (const [index, name] of ['b.txt', 'ü x.txt', 'a.txt'].entries())
+      expect((await download(linksOf(stdout)[index] as string)).toString()).toBe(`content of ${name}`)
+  })
+
+  it.each(['/upload', '/upload/', '/'])('takes the address with %s behind it', async path => {
+    const app = await startApp({ config: KEEP_NAMES })
+    expect(await send(`${app.url}${path}`, ['a.txt'])).toMatchObject({ code: 0 })
+  })
+
+  it('takes the address without http://', async () => {
+    const app = await startApp({ config: KEEP_NAMES })
+    expect(await send(app.url.replace('http://', ''), ['a.txt'])).toMatchObject({ code: 0 })
+  })
+
+  it('keeps the order of files, addresses and standard input, and goes on after what fails', async () => {
+    const app = await startApp({ config: KEEP_NAMES })
+    const other = await startServer((req, res) => {
+      if (req.url?.includes('absent')) res.writeHead(404)
+      res.end(`from ${req.url}`)
+    })
+    const names = [
+      `${other}/1.txt`,
+      'a.txt',
+      'absent.txt',
+      `${other}/absent.txt`,
+      '-',
+      `${other}/2.txt`,
+      'b.txt',
+    ]
+    const { code, stdout, stderr } = await send(app.url, names, { input: 'piped' })
+    expect(code).toBe(1)
+    const links = linksOf(stdout)
+    expect(links.map(link => link.replace(/^.*\//, ''))).toEqual([
+      '1.txt',
+      'a.txt',
+      'file.txt',
+      '2.txt',
+      'b.txt',
+    ])
+    const contents = await Promise.all(links.map(async link => (await download(link)).toString()))
+    expect(contents).toEqual(['from /1.txt', 'content of a.txt', 'piped', 'from /2.txt', 'content of b.txt'])
+    expect(stderr).toContain('absent.txt: there is no such file\n')
+    expect(stderr).toMatch(new RegExp(`^${other}/absent\\.txt: .*404`, 'm'))
+    expect(stderr).toContain(`2 of 7 failed. Repeat: absent.txt ${other}/absent.txt\n`)
+  })
+
+  it('names a folder as what it is, and sends the rest', async () => {
+    const app = await startApp({ config: KEEP_NAMES })
+    const { code, stdout, stderr } = await send(app.url, ['.', 'a.txt'])
+    expect({ code, stdout }).toEqual({ code: 1, stdout: `${app.url}/files/Default/a.txt\n` })
+    expect(stderr).toBe('.: is no file\n1 of 2 failed. Repeat: .\n')
+  })
+
+  it('passes destination and configuration on', async () => {
+    const directory = await makeDirectory()
+    const at = (name: string) => ({ directory: join(directory, name), urlPrefix: `https://${name}.example` })
+    const config = {
+      ...KEEP_NAMES,
+      default: 'local/one',
+      providers: { local: { one: at('one'), two: at('two') } },
+    }
+    const app = await startApp({ config })
+    const args = ['--picbed', 'local', '--config-name', 'two', 'a.txt']
+    expect(await send(app.url, args)).toMatchObject({ code: 0, stdout: 'https://two.example/a.txt\n' })
+    const { code, stdout, stderr } = await send(app.url, ['--config-name', 'three', 'a.txt', 'b.txt'])
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr.match(/No provider has a configuration "three"/g)).toHaveLength(2)
+  })
+
+  it('shows what the server says of each file', async () => {
+    const app = await startApp({ config: { ...KEEP_NAMES, limits: { fileSize: '5B' } } })
+    const cwd = await makeFiles()
+    await writeFile(join(cwd, 'small.txt'), 'x')
+    const { code, stdout, stderr } = await send(app.url, ['a.txt', 'small.txt'], { cwd })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: `${app.url}/files/Default/small.txt\n` })
+    expect(stderr).toMatch(/^a\.txt: "a\.txt" is larger than 5 bytes/)
+  })
+})
+
+describe('upload --server with a key', () => {
+  const KEY = 'clé 0123 ключ'
+  const start = (): Promise<TestApp> =>
+    startApp({ config: { ...KEEP_NAMES, server: { key: KEY }, auth: { loopbackExempt: false } } })
+
+  it.each<[string, string[], Record<string, string>]>([
+    ['as an option', ['-k', KEY], {}],
+    ['in the environment', [], { UPLOAD_SERVER_KEY: KEY }],
+    ['as an option before the environment', ['--key', KEY], { UPLOAD_SERVER_KEY: 'wrong' }],
+  ])('sends it %s', async (_, args, env) => {
+    const app = await start()
+    expect(await send(app.url, [...args, 'a.txt'], { env })).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  it('sends one that stands in the address', async () => {
+    const app = await start()
+    expect(await send(`${app.url}/upload?key=${encodeURIComponent(KEY)}`, ['a.txt'])).toMatchObject({
+      code: 0,
+    })
+  })
+
+  it.each([[[]], [['-k', 'wrong']]])('is told when it is missing or wrong: %j', async args => {
+    const app = await start()
+    const { code, stdout, stderr } = await send(app.url, [...args, 'a.txt'])
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^a\.txt: .*key/i)
+    expect(stderr).not.toContain(KEY)
+  })
+})
+
+describe('upload --server to something else', () => {
+  it('says that nobody is there', async () => {
+    const closed = `http://127.0.0.1:${await findFreePorts()}`
+    const { code, stdout, stderr } = await send(closed, ['a.txt', 'b.txt'])
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^a\.txt: 127\.0\.0\.1:\d+ can't be reached: connect ECONNREFUSED/)
+    expect(stderr).toContain('2 of 2 failed. Repeat: a.txt b.txt')
+  })
+
+  it.each<[string, number, string, { code: number; stdout: string; stderr: string }]>([
+    [
+      'a PicGo',
+      200,
+      '{"success":true,"result":["https://x/1","https://x/2"]}',
+      { code: 0, stdout: 'https://x/1\nhttps://x/2\n', stderr: '' },
+    ],
+    [
+      'a PicGo that lost one',
+      200,
+      '{"success":true,"result":["https://x/1"]}',
+      {
+        code: 1,
+        stdout: 'https://x/1\n',
+        stderr: 'b.txt: the answer has no link for it\n1 of 2 failed. Repeat: b.txt\n',
+      },
+    ],
+    [
+      'a PicGo that failed',
+      200,
+      '{"success":false,"message":"no"}',
+      { code: 1, stdout: '', stderr: 'a.txt: no\nb.txt: no\n2 of 2 failed. Repeat: a.txt b.txt\n' },
+    ],
+    [
+      'odd JSON',
+      200,
+      '{"success":true,"result":"https://x/1"}',
+      { code: 1, stdout: '', stderr: expect.stringContaining('no link for it') },
+    ],
+    [
+      'null',
+      200,
+      'null',
+      { code: 1, stdout: '', stderr: expect.stringContaining('which is no answer of an upload server') },
+    ],
+    [
+      'a page',
+      502,
+      '<h1>Bad Gateway</h1>',
+      {
+        code: 1,
+        stdout: '',
+        stderr: expect.stringContaining('answered 502, which is no answer of an upload server'),
+      },
+    ],
+  ])('makes the best of %s', async (_, status, body, expected) => {
+    const url = await startServer((req, res) => {
+      req.resume().on('end', () => res.writeHead(status).end(body))
+    })
+    expect(await send(url, ['a.txt', 'b.txt'])).toEqual(expected)
+  })
+
+  it('survives a server that hangs up', async () => {
+    const url = await startServer(req => req.socket.destroy())
+    const { code, stdout, stderr } = await send(url, ['a.txt'])
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain("can't be reached")
+  })
+})

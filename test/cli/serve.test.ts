@@ -1,0 +1,214 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { formOf, post } from '../helpers/form.ts'
+import { spawnServer } from '../helpers/spawn-server.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+import { runCli } from './run-cli.ts'
+
+async function start(args: string[], directory?: string, env: Record<string, string> = {}) {
+  const server = await spawnServer(args, { env, ...(directory !== undefined && { directory }) })
+  return {
+    url: await server.url,
+    process: server.process,
+    log: (): Record<string, unknown>[] => server.lines.map(line => JSON.parse(line)),
+    /** Sends a signal and answers how it ended. */
+    stop(signal: NodeJS.Signals = 'SIGTERM') {
+      server.process.kill(signal)
+      return server.exit
+    },
+  }
+}
+
+async function withConfig(config: unknown): Promise<string> {
+  const cwd = await makeDirectory()
+  await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
+  return cwd
+}
+
+describe('help and version', () => {
+  it('--version prints the version of the package', async () => {
+    const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
+    const cwd = await makeDirectory()
+    expect(await runCli(['--version'], { cwd })).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+  })
+
+  it('--help names every subcommand', async () => {
+    const { code, stdout, stderr } = await runCli(['--help'], { cwd: await makeDirectory() })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    for (const name of ['serve', 'upload', 'check', 'heartbeat', 'config'])
+      expect(stdout).toMatch(new RegExp(`^  ${name}\\b`, 'm'))
+  })
+
+  it('serve --help names every option', async () => {
+    const { code, stdout } = await runCli(['serve', '--help'], { cwd: await makeDirectory() })
+    expect(code).toBe(0)
+    for (const option of ['-p, --port', '--host', '-c, --config', '-k, --key', '--strict-port'])
+      expect(stdout).toContain(option)
+    for (const option of ['--allow-anonymous', '--log-level', 'UPLOAD_SERVER_KEY'])
+      expect(stdout).toContain(option)
+  })
+
+  it.each(['upload', 'check', 'heartbeat', 'config show', 'config validate'])(
+    '%s takes -c, --config',
+    async command => {
+      const { stdout } = await runCli([...command.split(' '), '--help'], { cwd: await makeDirectory() })
+      expect(stdout).toContain('-c, --config <file>')
+    },
+  )
+})
+
+describe('what is wrong on the command line ends with 1 and a sentence', () => {
+  it.each<[string[], string]>([
+    [['--prot', '1'], "unknown option '--prot'"],
+    [['serve', '--nope'], "unknown option '--nope'"],
+    [['uplaod', 'a.png'], 'too many arguments'],
+    [['--port'], "option '-p, --port <port>' argument missing"],
+    [['--port', 'http'], 'A port is a number from 0 to 65535.'],
+    [['--port', '65536'], 'A port is a number from 0 to 65535.'],
+    [['--port=-1'], 'A port is a number from 0 to 65535.'],
+    [['--port', '1.5'], 'A port is a number from 0 to 65535.'],
+    [['--port', '0x50'], 'A port is a number from 0 to 65535.'],
+    [['--port', ''], 'A port is a number from 0 to 65535.'],
+    [['--log-level', 'loud'], 'log.level: must be one of "fatal", "error"'],
+    [['--key', ''], 'server.key: must not be empty'],
+    [['--config', 'absent.json'], "absent.json can't be read: it is not there"],
+    [['--config', '.'], "can't be read: it is a directory"],
+    [['config', 'nope'], 'nope'],
+    [['heartbeat', '--server', 'http://'], 'An address is written http://127.0.0.1:36677.'],
+  ])('%j', async (args, message) => {
+    const { code, stdout, stderr } = await runCli(args, { cwd: await makeDirectory() })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain(message)
+  })
+})
+
+describe('what is wrong in the configuration ends with 1', () => {
+  it('and says everything at once, with the file it stands in', async () => {
+    const cwd = await withConfig({ server: { prot: 1, port: 'x' }, sever: {} })
+    expect(await runCli([], { cwd })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: [
+        `${join(cwd, 'upload-server.json')} can't be used:`,
+        '  server.port: must be a number, not a string',
+        '  server.prot: is no option; did you mean "port"?',
+        '  sever: is no option; did you mean "server"?',
+        '',
+      ].join('\n'),
+    })
+  })
+
+  it('and names the provider in use that a PicGo file speaks of and this version does not have', async () => {
+    const cwd = await withConfig({ picBed: { uploader: 'some-plugin', 'some-plugin': { token: 'hunter2' } } })
+    const { code, stderr } = await runCli([], { cwd })
+    expect(code).toBe(1)
+    expect(stderr).toContain('the provider "some-plugin" is not built yet')
+    expect(stderr).not.toContain('hunter2')
+  })
+
+  it('and names what cannot be listened on', async () => {
+    const { code, stderr } = await runCli(['--host', '192.0.2.1', '--port', '0'], {
+      cwd: await makeDirectory(),
+    })
+    expect(code).toBe(1)
+    expect(stderr).toContain('EADDRNOTAVAIL')
+    expect(stderr).toContain('192.0.2.1')
+  })
+})
+
+describe('the server', () => {
+  it.each([[['--port', '0']], [['serve', '-p', '0']]])(
+    'started with %j says first where it listens, then what an operator should know',
+    async args => {
+      const cwd = await makeDirectory()
+      const server = await start(args, cwd)
+      expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+      expect(server.log()[0]).toMatchObject({ level: 'info', msg: `Listening on ${server.url}` })
+      expect(await (await fetch(`${server.url}/heartbeat`)).json()).toEqual({
+        success: true,
+        result: 'alive',
+      })
+      const answer = await post(`${server.url}/upload`, { body: formOf({ 'a.txt': 'hello' }) })
+      expect(answer.result[0]).toMatch(`${server.url}/files/Default/`)
+      expect(await server.stop()).toBe(0)
+      expect(server.log().map(line => line['msg'])).toContain(
+        `No destination is configured: files go to ${join(cwd, 'upload-server/files')} and are served under /files/.`,
+      )
+    },
+  )
+
+  it.each(['SIGTERM', 'SIGINT'] as const)('ends with 0 at %s', async signal => {
+    const server = await start(['-p', '0'])
+    expect(await server.stop(signal)).toBe(0)
+    expect(server.log().at(-1)).toMatchObject({ msg: 'Stopped' })
+  })
+
+  it('takes -k 0123 as the text it is', async () => {
+    const cwd = await withConfig({ auth: { loopbackExempt: false } })
+    const { url } = await start(['-p', '0', '-k', '0123'], cwd)
+    const send = async (key: string) =>
+      (await post(`${url}/upload?key=${key}`, { body: formOf({ 'a.txt': key }) })).status
+    expect([await send('0123'), await send('123'), await send('83')]).toEqual([200, 401, 401])
+  })
+
+  it('takes flags before the environment and the environment before the file', async () => {
+    const cwd = await withConfig({ log: { level: 'fatal' }, server: { host: '192.0.2.1', port: 1 } })
+    const env = { UPLOAD_SERVER_LOG_LEVEL: 'info', UPLOAD_SERVER_HOST: '192.0.2.2' }
+    const { url } = await start(['-p', '0', '--host', '::1'], cwd, env)
+    expect(url).toMatch(/^http:\/\/\[::1\]:\d+$/)
+  })
+
+  it('lets anybody upload with --allow-anonymous', async () => {
+    const cwd = await withConfig({ auth: { loopbackExempt: false } })
+    const { url } = await start(['-p', '0', '--allow-anonymous'], cwd)
+    expect((await post(`${url}/upload`, { body: formOf({ 'a.txt': 'x' }) })).status).toBe(200)
+  })
+
+  it('goes on when the reader of its log goes away', async () => {
+    const server = await start(['-p', '0'])
+    server.process.stdout?.destroy()
+    for (let i = 0; i < 3; i++) {
+      const answer = await post(`${server.url}/upload`, { body: formOf({ 'a.txt': `hello ${i}` }) })
+      expect(answer.status).toBe(200)
+    }
+    expect(await server.stop()).toBe(0)
+  })
+
+  it('starts nothing and ends with 0 where one of its kind is running', async () => {
+    const { url } = await start(['-p', '0'])
+    const { code, stdout } = await runCli(['-p', new URL(url).port], { cwd: await makeDirectory() })
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({
+      level: 'info',
+      url,
+      msg: expect.stringContaining('already running'),
+    })
+  })
+
+  it('with --strict-port ends with 1 where one of its kind is running', async () => {
+    const { url } = await start(['-p', '0'])
+    const { code, stdout } = await runCli(['-p', new URL(url).port, '--strict-port'], {
+      cwd: await makeDirectory(),
+    })
+    expect(code).toBe(1)
+    expect(JSON.parse(stdout)).toMatchObject({
+      level: 'fatal',
+      msg: expect.stringContaining(new URL(url).port),
+    })
+  })
+
+  it('takes the next port where something else is, and says so', async () => {
+    const other = createServer(socket => socket.end('220 some mail server\r\n'))
+    await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void other.close())
+    const { port } = other.address() as { port: number }
+    const server = await start(['-p', String(port)])
+    expect(Number(new URL(server.url).port)).toBeGreaterThan(port)
+    expect(await server.stop()).toBe(0)
+    expect(server.log()).toContainEqual(
+      expect.objectContaining({ level: 'warn', wanted: port, url: server.url }),
+    )
+  })
+})

@@ -1,0 +1,337 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { basename, join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { makePicture } from '../helpers/picture.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+import { type CliOptions, type CliResult, runCli, runShell } from './run-cli.ts'
+
+const PREFIX = 'https://img.example'
+
+/** A working directory with two destinations that keep names, and some files. */
+async function makePlace(extra: object = {}): Promise<string> {
+  const cwd = await makeDirectory()
+  const at = (name: string) => ({ directory: name, urlPrefix: `${PREFIX}/${name}` })
+  const config = {
+    default: 'local/one',
+    providers: { local: { one: at('one'), two: at('two') } },
+    keyTemplate: '{filename}{extname}',
+    ...extra,
+  }
+  await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
+  for (const name of ['a.txt', 'b.txt', 'c d.txt']) await writeFile(join(cwd, name), `content of ${name}`)
+  return cwd
+}
+
+async function upload(args: string[], cwd: string, options: Partial<CliOptions> = {}): Promise<CliResult> {
+  return runCli(['upload', ...args], { cwd, ...options })
+}
+
+const ok = (...lines: string[]) => ({ code: 0, stdout: lines.map(line => `${line}\n`).join(''), stderr: '' })
+
+/** Every file below the folders of the two destinations, by name, with its text. */
+async function stored(cwd: string): Promise<Record<string, string>> {
+  const found: Record<string, string> = {}
+  for (const folder of ['one', 'two']) {
+    const names = await readdir(join(cwd, folder)).catch(() => [])
+    for (const name of names) found[`${folder}/${name}`] = await readFile(join(cwd, folder, name), 'utf8')
+  }
+  return found
+}
+
+describe('upload prints one link a line and nothing else', () => {
+  it('for files, in their order', async () => {
+    const cwd = await makePlace()
+    const absolute = join(cwd, 'c d.txt')
+    expect(await upload(['b.txt', absolute, './a.txt'], cwd)).toEqual(
+      ok(`${PREFIX}/one/b.txt`, `${PREFIX}/one/c%20d.txt`, `${PREFIX}/one/a.txt`),
+    )
+    expect(await stored(cwd)).toEqual({
+      'one/a.txt': 'content of a.txt',
+      'one/b.txt': 'content of b.txt',
+      'one/c d.txt': 'content of c d.txt',
+    })
+  })
+
+  it('for many files, in their order', async () => {
+    const cwd = await makePlace()
+    const names = Array.from({ length: 30 }, (_, index) => `${index}.bin`)
+    for (const [index, name] of names.entries())
+      await writeFile(join(cwd, name), randomBytes((30 - index) * 20_000))
+    expect(await upload(names, cwd)).toEqual(ok(...names.map(name => `${PREFIX}/one/${name}`)))
+  })
+
+  it('for the same file twice, under two names', async () => {
+    const cwd = await makePlace()
+    const { code, stdout } = await upload(['a.txt', 'a.txt'], cwd)
+    expect(code).toBe(0)
+    expect(stdout.split('\n').slice(0, 2).sort()).toEqual([`${PREFIX}/one/a-2.txt`, `${PREFIX}/one/a.txt`])
+  })
+
+  it('for an address, also one on this machine', async () => {
+    const cwd = await makePlace()
+    const server = createServer((_, res) => res.end('from afar'))
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/x/remote.txt?v=1`
+    expect(await upload(['a.txt', address], cwd)).toEqual(
+      ok(`${PREFIX}/one/a.txt`, `${PREFIX}/one/remote.txt`),
+    )
+    expect((await stored(cwd))['one/remote.txt']).toBe('from afar')
+  })
+
+  it('for standard input, called after its type', async () => {
+    const cwd = await makePlace()
+    const picture = makePicture(3_000_000)
+    expect(await upload(['-', 'a.txt'], cwd, { input: picture })).toEqual(
+      ok(`${PREFIX}/one/file.png`, `${PREFIX}/one/a.txt`),
+    )
+    expect((await readFile(join(cwd, 'one/file.png'))).equals(picture)).toBe(true)
+  })
+
+  it('for empty standard input', async () => {
+    const cwd = await makePlace()
+    expect(await upload(['-'], cwd, { input: '' })).toEqual(ok(`${PREFIX}/one/file`))
+  })
+
+  it('for a name that begins with a dash', async () => {
+    const cwd = await makePlace()
+    await writeFile(join(cwd, '-k'), 'x')
+    expect(await upload(['--', '-k'], cwd)).toEqual(ok(`${PREFIX}/one/-k.txt`))
+  })
+})
+
+describe('upload --format', () => {
+  const names = ['a.txt', 'x [1] & "2".txt']
+
+  async function inFormat(format: string): Promise<string> {
+    const cwd = await makePlace()
+    await writeFile(join(cwd, names[1] as string), 'x')
+    const { code, stdout, stderr } = await upload(
+      [`./${names[0]}`, names[1] as string, '--format', format],
+      cwd,
+    )
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    return stdout
+  }
+
+  const link = `${PREFIX}/one/x%20%5B1%5D%20%26%20_2_.txt`
+
+  it('url', async () => {
+    expect(await inFormat('url')).toBe(`${PREFIX}/one/a.txt\n${link}\n`)
+  })
+
+  it('markdown', async () => {
+    expect(await inFormat('markdown')).toBe(
+      `![a.txt](${PREFIX}/one/a.txt)\n![x \\[1\\] & "2".txt](${link})\n`,
+    )
+  })
+
+  it('html', async () => {
+    expect(await inFormat('html')).toBe(
+      `<img src="${PREFIX}/one/a.txt" alt="a.txt">\n<img src="${link}" alt="x [1] &amp; &quot;2&quot;.txt">\n`,
+    )
+  })
+
+  it('json', async () => {
+    expect(JSON.parse(await inFormat('json'))).toEqual([
+      { name: './a.txt', url: `${PREFIX}/one/a.txt` },
+      { name: names[1], url: link },
+    ])
+  })
+
+  it('json says what failed, too', async () => {
+    const cwd = await makePlace()
+    const { code, stdout } = await upload(['absent.txt', 'a.txt', '--format', 'json'], cwd)
+    expect(code).toBe(1)
+    expect(JSON.parse(stdout)).toEqual([
+      { name: 'absent.txt', error: expect.stringContaining('does not exist') },
+      { name: 'a.txt', url: `${PREFIX}/one/a.txt` },
+    ])
+  })
+
+  it('anything else is refused before anything is uploaded', async () => {
+    const cwd = await makePlace()
+    const { code, stdout, stderr } = await upload(['a.txt', '--format', 'bbcode'], cwd)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain('Allowed choices are url, markdown, html, json.')
+    expect(await stored(cwd)).toEqual({})
+  })
+})
+
+describe('upload --picbed and --config-name', () => {
+  it.each([
+    [['--picbed', 'local'], 'one'],
+    [['--config-name', 'two'], 'two'],
+    [['--picbed', 'local', '--config-name', 'two'], 'two'],
+    [['--config-name', 'Default'], 'one'],
+  ])('%j stores at %s', async (args, folder) => {
+    const cwd = await makePlace()
+    expect(await upload([...args, 'a.txt'], cwd)).toEqual(ok(`${PREFIX}/${folder}/a.txt`))
+  })
+
+  it.each([
+    [
+      ['--picbed', 'nope'],
+      'picbed "nope" is no provider of this server. Known are "local/one", "local/two".',
+    ],
+    [
+      ['--config-name', 'three'],
+      'No provider has a configuration "three". Known are "local/one", "local/two".',
+    ],
+    [['--picbed', 'local', '--config-name', 'three'], 'local has no configuration "three".'],
+  ])('%j names what exists, and stores nothing', async (args, message) => {
+    const cwd = await makePlace()
+    const { code, stdout, stderr } = await upload([...args, 'a.txt'], cwd)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain(message)
+    expect(await stored(cwd)).toEqual({})
+  })
+})
+
+describe('what upload cannot store', () => {
+  it('is named, with what to repeat, and does not stop the rest', async () => {
+    const cwd = await makePlace()
+    await mkdir(join(cwd, 'folder'))
+    const { code, stdout, stderr } = await upload(['a.txt', "it's absent.png", 'folder', 'b.txt'], cwd)
+    expect(code).toBe(1)
+    expect(stdout).toBe(`${PREFIX}/one/a.txt\n${PREFIX}/one/b.txt\n`)
+    const lines = stderr.trimEnd().split('\n')
+    expect(lines).toHaveLength(3)
+    expect(lines[0]).toMatch(/^it's absent\.png: ".*" does not exist/)
+    expect(lines[1]).toBe(`folder: "${join(cwd, 'folder')}" is a folder.`)
+    expect(lines[2]).toBe(`2 of 4 failed. Repeat: 'it'\\''s absent.png' folder`)
+  })
+
+  it('is the configuration itself', async () => {
+    const cwd = await makePlace()
+    await writeFile(join(cwd, '.env'), 'A=1')
+    const { code, stdout, stderr } = await upload(['upload-server.json', '.env'], cwd)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr.match(/may not be uploaded/g)).toHaveLength(2)
+  })
+
+  it('is what is larger than limits.fileSize, standard input included', async () => {
+    const cwd = await makePlace({ limits: { fileSize: '10B' } })
+    await writeFile(join(cwd, 'small'), '0123456789')
+    const { code, stdout, stderr } = await upload(['-', 'small', 'a.txt'], cwd, { input: '0123456789A' })
+    expect(code).toBe(1)
+    expect(stdout).toBe(`${PREFIX}/one/small.txt\n`)
+    expect(stderr).toContain('-: "The file" is larger than 10 bytes')
+    expect(stderr).toContain('a.txt: "a.txt" is larger than 10 bytes')
+    expect(stderr).toContain('2 of 3 failed. Repeat: - a.txt')
+  })
+
+  it('is standard input twice, which can be read only once', async () => {
+    const cwd = await makePlace()
+    const { code, stdout, stderr } = await upload(['-', 'a.txt', '-'], cwd, { input: 'x' })
+    expect({ code, stdout, stderr }).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'Standard input (-) can be given once only.\n',
+    })
+    expect(await stored(cwd)).toEqual({})
+  })
+
+  it('is the clipboard of a machine without one', async () => {
+    const cwd = await makePlace()
+    const begun = performance.now()
+    const { code, stdout, stderr } = await upload([], cwd)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^clipboard: .+\n1 of 1 failed\.\n$/)
+    expect(performance.now() - begun).toBeLessThan(5000)
+  })
+
+  it('is everything when the configuration is wrong', async () => {
+    const cwd = await makePlace({ limits: { fileSizes: 1 } })
+    const { code, stdout, stderr } = await upload(['a.txt'], cwd)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain('limits.fileSizes: is no option; did you mean "fileSize"?')
+  })
+
+  it('is everything when the folder cannot be written, and no secret is shown', async () => {
+    const cwd = await makePlace({ server: { key: 'hunter2-one' } })
+    await writeFile(join(cwd, 'one'), 'a file in the place of the folder')
+    const { code, stdout, stderr } = await upload(['a.txt'], cwd)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^a\.txt: .*local\/one/)
+    expect(stderr).not.toContain('hunter2')
+  })
+})
+
+describe('links to what the server hands out itself', () => {
+  async function linkWith(config: object): Promise<string> {
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
+    await writeFile(join(cwd, 'a.txt'), 'x')
+    const { code, stdout, stderr } = await upload(['a.txt'], cwd)
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    return stdout
+  }
+
+  const keyTemplate = '{filename}{extname}'
+
+  it.each([
+    [{}, 'http://127.0.0.1:36677/files/Default/a.txt\n'],
+    [{ server: { host: '0.0.0.0', port: 1234 } }, 'http://127.0.0.1:1234/files/Default/a.txt\n'],
+    [{ server: { host: '::' } }, 'http://[::1]:36677/files/Default/a.txt\n'],
+    [{ server: { publicUrl: 'https://i.example/up' } }, 'https://i.example/up/files/Default/a.txt\n'],
+    [{ server: { publicUrl: 'https://i.example/up/' } }, 'https://i.example/up/files/Default/a.txt\n'],
+    [{ server: { host: '/run/upload.sock' } }, 'http://localhost/files/Default/a.txt\n'],
+  ])('begin as configured: %j', async (config, link) => {
+    expect(await linkWith({ keyTemplate, ...config })).toBe(link)
+  })
+
+  it('work without any configuration, in the data directory', async () => {
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'a.txt'), 'x')
+    const { code, stdout } = await upload(['a.txt'], cwd)
+    expect(code).toBe(0)
+    const [, key = ''] =
+      /^http:\/\/127\.0\.0\.1:36677\/files\/Default\/(\d{4}\/\d{2}\/a-[0-9a-f]{8}\.txt)\n$/.exec(stdout) ?? []
+    const data = join(cwd, 'upload-server')
+    expect(await readFile(join(data, 'files', key), 'utf8')).toBe('x')
+    expect(existsSync(join(data, 'files', '.upload-server'))).toBe(false)
+  })
+})
+
+describe('output that cannot be written', () => {
+  it.each(['head -0', 'head -1', 'true'])(
+    'a reader that goes away sees no stack trace: | %s',
+    async reader => {
+      const cwd = await makePlace()
+      const command = `{ upload_server upload a.txt b.txt 'c d.txt'; echo "ended with $?" >&2; } | ${reader}`
+      const { stderr } = await runShell(command, { cwd })
+      expect(stderr).toBe('ended with 0\n')
+      expect(Object.keys(await stored(cwd))).toHaveLength(3)
+    },
+  )
+
+  it('messages that nobody reads end nothing', async () => {
+    const cwd = await makePlace()
+    const command =
+      '{ upload_server upload absent.txt a.txt 3>&1 >out; echo "ended with $?" >out2; } 2>&1 | true'
+    await runShell(command, { cwd })
+    expect(await readFile(join(cwd, 'out'), 'utf8')).toBe(`${PREFIX}/one/a.txt\n`)
+    expect(await readFile(join(cwd, 'out2'), 'utf8')).toBe('ended with 1\n')
+  })
+
+  it('a full disk is a failure', async () => {
+    const cwd = await makePlace()
+    const { stderr } = await runShell('upload_server upload a.txt >/dev/full; echo "ended with $?" >&2', {
+      cwd,
+    })
+    expect(stderr).toMatch(/^The output can't be written: ENOSPC.*\nended with 1\n$/)
+  })
+})
+
+it('upload leaves no temporary files behind', async () => {
+  const cwd = await makePlace()
+  await writeFile(join(cwd, 'big.bin'), randomBytes(3_000_000))
+  await upload(['big.bin', 'absent', '-'], cwd, { input: randomBytes(3_000_000) })
+  const names = await readdir(cwd, { recursive: true })
+  expect(names.filter(name => /^\d+$/.test(basename(name)))).toEqual([])
+})

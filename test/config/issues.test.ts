@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { kindOf, reportIssues, suggest } from '../../src/config/issues.ts'
+
+const schema = z.strictObject({
+  port: z.number().int().min(1).max(10).default(5),
+  host: z.string().min(1).optional(),
+  level: z.enum(['info', 'warn']).optional(),
+  on: z.boolean().optional(),
+  code: z.string().min(3).max(5).optional(),
+  shape: z.string().regex(/^a/, 'must start with "a"').optional(),
+  plain: z.string().regex(/^a/).optional(),
+  list: z
+    .array(z.strictObject({ name: z.string() }))
+    .min(1)
+    .optional(),
+  map: z.record(z.string().min(1, 'must have a name'), z.strictObject({ size: z.number() })).optional(),
+  needed: z.string().default('x'),
+})
+
+function problemsOf(value: unknown): string[] {
+  const problems: string[] = []
+  const parsed = schema.safeParse(value, { reportInput: true })
+  if (parsed.error)
+    reportIssues(parsed.error, schema, (path, message) => problems.push(`${path}: ${message}`))
+  return problems
+}
+
+describe('reportIssues', () => {
+  it.each<[unknown, string]>([
+    [{ port: 'x' }, 'port: must be a number, not a string'],
+    [{ port: null }, 'port: must be a number, not null'],
+    [{ port: [1] }, 'port: must be a number, not a list'],
+    [{ port: 1.5 }, 'port: must be a whole number'],
+    [{ port: 0 }, 'port: must be 1 or more'],
+    [{ port: 11 }, 'port: must be 10 or less'],
+    [{ host: '' }, 'host: must not be empty'],
+    [{ host: {} }, 'host: must be a string, not an object'],
+    [{ level: 'loud' }, 'level: must be one of "info", "warn"'],
+    [{ on: 'yes' }, 'on: must be a boolean, not a string'],
+    [{ code: 'ab' }, 'code: too small: expected string to have >=3 characters'],
+    [{ code: 'abcdef' }, 'code: too big: expected string to have <=5 characters'],
+    [{ shape: 'b' }, 'shape: must start with "a"'],
+    [{ plain: 'b' }, 'plain: invalid string: must match pattern /^a/'],
+    [{ list: [] }, 'list: must not be empty'],
+    [{ list: {} }, 'list: must be a list, not an object'],
+    [{ list: [{}] }, 'list[0].name: is missing; it needs a string'],
+    [{ list: [{ name: 'a' }, { name: 'b', nme: 1 }] }, 'list[1].nme: is no option; did you mean "name"?'],
+    [{ map: 7 }, 'map: must be an object, not a number'],
+    [{ map: { a: 7 } }, 'map.a: must be an object, not a number'],
+    [{ map: { a: {} } }, 'map.a.size: is missing; it needs a number'],
+    [{ map: { 'a b': { size: 'x' } } }, 'map["a b"].size: must be a number, not a string'],
+    [{ map: { a: { size: 1, siez: 1 } } }, 'map.a.siez: is no option; did you mean "size"?'],
+    [{ map: { '': { size: 1 } } }, 'map.: is no name: it must have a name'],
+    [{ hots: 'x' }, 'hots: is no option; did you mean "host"?'],
+    [{ pot: 'x' }, 'pot: is no option; did you mean "port"?'],
+    [{ LEVEL: 'x' }, 'LEVEL: is no option; did you mean "level"?'],
+    [7, ': must be an object, not a number'],
+  ])('says of %j: %s', (value, problem) => {
+    expect(problemsOf(value)).toEqual([problem])
+  })
+
+  it('lists what there is when no name is near', () => {
+    expect(problemsOf({ nothingLikeIt: 1 })).toEqual([
+      'nothingLikeIt: is no option; there are port, host, level, on, code, shape, plain, list, map, needed',
+    ])
+  })
+
+  it('reports everything at once', () => {
+    expect(problemsOf({ port: 'x', list: [{}, 7], pots: 1, pits: 2 })).toHaveLength(5)
+  })
+
+  it('never repeats a value, which may be a secret', () => {
+    const secret = 'hunter2-hunter2'
+    const value = { port: secret, level: secret, on: secret, code: secret, shape: secret, plain: secret }
+    expect(problemsOf(value)).toHaveLength(6)
+    expect(problemsOf(value).join()).not.toContain(secret)
+  })
+})
+
+describe('suggest', () => {
+  it.each<[string, string[], string]>([
+    ['prot', ['host', 'port'], '; did you mean "port"?'],
+    ['pot', ['host', 'port'], '; did you mean "port"?'],
+    ['port', [], ''],
+    ['zzzzz', ['host', 'port'], '; there are host, port'],
+  ])('answers %j among %j', (given, known, answer) => {
+    expect(suggest(given, known)).toBe(answer)
+  })
+})
+
+describe('kindOf', () => {
+  it.each<[unknown, string]>([
+    [null, 'null'],
+    [[], 'a list'],
+    [{}, 'an object'],
+    ['', 'a string'],
+    [0, 'a number'],
+    [false, 'a boolean'],
+  ])('calls %j %s', (value, kind) => {
+    expect(kindOf(value)).toBe(kind)
+  })
+})

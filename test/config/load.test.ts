@@ -1,0 +1,810 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: these are variables of the configuration file
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { ConfigError, type Flags, type LoadedConfig, loadConfig, showConfig } from '../../src/config/load.ts'
+import { createMask } from '../../src/mask.ts'
+import { chooseDestination, idOf } from '../../src/uploader/destinations.ts'
+import { PROVIDER_TYPES } from '../../src/uploader/registry.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+
+interface Machine {
+  cwd: string
+  /** Writes a file below the working directory and gives its path. */
+  write(name: string, content: unknown): Promise<string>
+  load(options?: { file?: string; env?: Record<string, string>; flags?: Flags }): Promise<LoadedConfig>
+}
+
+/** A working directory without anything, and the user's directories beside it. */
+async function makeMachine(): Promise<Machine> {
+  const root = await makeDirectory()
+  const cwd = join(root, 'cwd')
+  await mkdir(cwd)
+  return {
+    cwd,
+    async write(name, content) {
+      const path = join(cwd, name)
+      await mkdir(dirname(path), { recursive: true })
+      await writeFile(
+        path,
+        typeof content === 'string' || content instanceof Buffer ? content : JSON.stringify(content),
+      )
+      return path
+    },
+    load: ({ env, ...options } = {}) =>
+      loadConfig({
+        env: { XDG_CONFIG_HOME: join(root, 'config'), XDG_DATA_HOME: join(root, 'data'), ...env },
+        platform: 'linux',
+        cwd,
+        ...options,
+      }),
+  }
+}
+
+async function load(content: unknown, options: Parameters<Machine['load']>[0] = {}): Promise<LoadedConfig> {
+  const machine = await makeMachine()
+  await machine.write('upload-server.json', content)
+  return machine.load(options)
+}
+
+/** The mistakes found, without the first line, which names the file. */
+async function problemsOf(
+  content: unknown,
+  options: Parameters<Machine['load']>[0] = {},
+): Promise<readonly string[]> {
+  const error: unknown = await load(content, options).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  if (error === undefined) return []
+  if (!(error instanceof ConfigError)) throw error
+  expect(error.message).toBe(
+    [error.message.split('\n')[0], ...error.problems.map(problem => `  ${problem}`)].join('\n'),
+  )
+  return error.problems
+}
+
+const LOCAL = { directory: 'pictures', serve: true }
+const PROVIDERS = { local: { Default: LOCAL } }
+const portOf = (port: number) => ({ server: { port } })
+
+describe('the file is looked for', () => {
+  it('as --config, UPLOAD_SERVER_CONFIG, ./upload-server.json and in the configuration directory, in this order', async () => {
+    const { load, write, cwd } = await makeMachine()
+    const env = { UPLOAD_SERVER_CONFIG: 'by-env.json' }
+    const user = await write('../config/upload-server/config.json', portOf(4))
+    const inUse = async (options?: Parameters<Machine['load']>[0]) => {
+      const { file, settings } = await load(options)
+      return [file, settings.server.port]
+    }
+    expect(await inUse()).toEqual([user, 4])
+    const local = await write('upload-server.json', portOf(3))
+    expect(await inUse()).toEqual([local, 3])
+    const byEnv = await write('by-env.json', portOf(2))
+    expect(await inUse({ env })).toEqual([byEnv, 2])
+    const byFlag = await write('sub/by-flag.json', portOf(1))
+    expect(await inUse({ env, file: 'sub/by-flag.json' })).toEqual([byFlag, 1])
+    expect(await inUse({ env: { UPLOAD_SERVER_CONFIG: byFlag } })).toEqual([byFlag, 1])
+    expect(await inUse({ env: { UPLOAD_SERVER_CONFIG: '' } })).toEqual([local, 3])
+    expect(byFlag.startsWith(cwd)).toBe(true)
+  })
+
+  it('where a .env in the working directory says', async () => {
+    const { load, write } = await makeMachine()
+    await write('upload-server.json', portOf(3))
+    await write('.env', 'UPLOAD_SERVER_CONFIG=other.json')
+    const other = await write('other.json', portOf(2))
+    expect(await load()).toMatchObject({ file: other, settings: portOf(2) })
+  })
+
+  it.each([{ file: 'absent.json' }, { env: { UPLOAD_SERVER_CONFIG: 'absent.json' } }])(
+    'nowhere else when it was named and is not there: %j',
+    async options => {
+      const machine = await makeMachine()
+      await machine.write('upload-server.json', portOf(3))
+      await expect(machine.load(options)).rejects.toThrow(
+        new ConfigError(undefined, [`${join(machine.cwd, 'absent.json')} can't be read: it is not there`]),
+      )
+    },
+  )
+
+  it('in the home directory when it is named with a tilde', async () => {
+    const { load } = await makeMachine()
+    await expect(load({ file: '~/no-such-folder-here/x.json' })).rejects.toThrow(
+      `${join(homedir(), 'no-such-folder-here/x.json')} can't be read`,
+    )
+  })
+
+  it('and is an error when a folder is in its place', async () => {
+    const { load, cwd } = await makeMachine()
+    await mkdir(join(cwd, 'upload-server.json'))
+    const expected = new ConfigError(undefined, [
+      `${join(cwd, 'upload-server.json')} can't be read: it is a directory`,
+    ])
+    await expect(load()).rejects.toThrow(expected)
+    await expect(load({ file: 'upload-server.json' })).rejects.toThrow(expected)
+  })
+})
+
+it('prefers flag, environment, .env, file and default, in this order', async () => {
+  const { load, write } = await makeMachine()
+  const portIn = async (options: Parameters<Machine['load']>[0] = {}) =>
+    (await load({ file: 'sub/config.json', ...options })).settings.server.port
+  await write('sub/config.json', {})
+  expect(await portIn()).toBe(36677)
+  await write('sub/config.json', portOf(5))
+  expect(await portIn()).toBe(5)
+  await write('sub/.env', 'UPLOAD_SERVER_PORT=4')
+  expect(await portIn()).toBe(4)
+  await write('.env', 'UPLOAD_SERVER_PORT=3')
+  expect(await portIn()).toBe(3)
+  const env = { UPLOAD_SERVER_PORT: '2' }
+  expect(await portIn({ env })).toBe(2)
+  expect(await portIn({ env, flags: { server: { port: 1 } } })).toBe(1)
+  expect(await portIn({ env, flags: { server: { port: undefined } } })).toBe(2)
+})
+
+describe('the file may', () => {
+  it.each<[string, string | Buffer]>([
+    ['begin with a byte order mark', '\ufeff{"server":{"port":1}}'],
+    ['be written on Windows', '{\r\n  "server": { "port": 1 }\r\n}\r\n'],
+    ['hold comments', '// one\n{ /* two */ "server": { "port": 1 } // three\n}\n// four'],
+    ['hold trailing commas', '{ "server": { "port": 1, }, "auth": { "keys": [], }, }'],
+    ['hold all of it', '\ufeff// x\r\n{"server":{"port":1,},}'],
+    ['hold quotes, slashes and braces in text', '{"server":{"port":1,"key":"a\\"b//c/*d*/{e}\\\\"}}'],
+    ['be UTF-16, as PowerShell writes it', Buffer.from('\ufeff{"server":{"port":1}}', 'utf16le')],
+  ])('%s', async (_, text) => {
+    expect((await load(text)).settings.server.port).toBe(1)
+  })
+
+  it('name its schema for editors', async () => {
+    expect(await problemsOf({ $schema: './config.schema.json' })).toEqual([])
+  })
+})
+
+describe('what is no JSON is reported with line and column', () => {
+  it.each([
+    ['{\n  "server": {\n    "port" 1\n  }\n}', 'is not JSON: colon expected in line 3, column 12'],
+    ['{"a": 1 "b": 2}', 'is not JSON: comma expected in line 1, column 9'],
+    ['{"a": nope}', 'is not JSON: invalid symbol in line 1, column 7'],
+    ["{'a': 1}", 'is not JSON: invalid symbol in line 1, column 2'],
+    ['{"a": "x', 'is not JSON: unexpected end of string in line 1, column 7'],
+    ['{"a": 1', 'is not JSON: close brace expected in line 1, column 8'],
+    ['', 'is not JSON: value expected in line 1, column 1'],
+    ['{} {}', 'is not JSON: end of file expected in line 1, column 4'],
+  ])('%j', async (text, problem) => {
+    expect(await problemsOf(text)).toEqual([problem])
+  })
+})
+
+it.each([
+  ['[]', 'must hold an object, not a list'],
+  ['[{"server":{}}]', 'must hold an object, not a list'],
+  ['"x"', 'must hold an object, not a string'],
+  ['null', 'must hold an object, not null'],
+  ['7', 'must hold an object, not a number'],
+  ['true', 'must hold an object, not a boolean'],
+])('a file that holds %s is refused', async (text, problem) => {
+  expect(await problemsOf(text)).toEqual([problem])
+  expect(await problemsOf(text, { env: { UPLOAD_SERVER_PORT: '1' } })).toEqual([problem])
+})
+
+it('the message begins with the path of the file', async () => {
+  const { load, write } = await makeMachine()
+  const path = await write('upload-server.json', { sever: {} })
+  await expect(load()).rejects.toThrow(
+    `${path} can't be used:\n  sever: is no option; did you mean "server"?`,
+  )
+})
+
+describe('a mistake is reported with its path and what is allowed', () => {
+  it.each<[unknown, string]>([
+    [{ sever: {} }, 'sever: is no option; did you mean "server"?'],
+    [{ server: { hots: 'x' } }, 'server.hots: is no option; did you mean "host"?'],
+    [{ limits: { fileSizes: 1 } }, 'limits.fileSizes: is no option; did you mean "fileSize"?'],
+    [
+      { sources: { url: { allowPrivat: true } } },
+      'sources.url.allowPrivat: is no option; did you mean "allowPrivate"?',
+    ],
+    [{ log: { colour: 1 } }, 'log.colour: is no option; there are level'],
+    [{ server: null }, 'server: must be an object, not null'],
+    [{ server: [] }, 'server: must be an object, not a list'],
+    [{ server: { port: '36677' } }, 'server.port: must be a number, not a string'],
+    [{ server: { port: -1 } }, 'server.port: must be 0 or more'],
+    [{ server: { port: 65536 } }, 'server.port: must be 65535 or less'],
+    [{ server: { port: 80.5 } }, 'server.port: must be a whole number'],
+    [{ server: { host: '' } }, 'server.host: must not be empty'],
+    [{ server: { key: '' } }, 'server.key: must not be empty'],
+    [{ server: { key: 1234 } }, 'server.key: must be a string, not a number'],
+    [{ server: { publicUrl: 'img.example.com' } }, 'server.publicUrl: must be an http or https address'],
+    [
+      { server: { publicUrl: 'ftp://img.example.com' } },
+      'server.publicUrl: must be an http or https address',
+    ],
+    [{ server: { publicUrl: 'https://a/?b' } }, 'server.publicUrl: must have neither a query nor a fragment'],
+    [{ server: { trustProxy: true } }, 'server.trustProxy: must be a list, not a boolean'],
+    [
+      { server: { trustProxy: ['10.0.0.0/8', 'proxy.example'] } },
+      'server.trustProxy[1]: is no address, no range such as "10.0.0.0/8", and none of "loopback", "linklocal", "uniquelocal"',
+    ],
+    [{ auth: { anonymous: 'yes' } }, 'auth.anonymous: must be a boolean, not a string'],
+    [{ auth: { keys: [{ key: 'k' }] } }, 'auth.keys[0].name: is missing; it needs a string'],
+    [{ auth: { keys: [{ name: 'n', key: '' }] } }, 'auth.keys[0].key: must not be empty'],
+    [
+      { auth: { keys: [{ name: 'n', key: 'k', sources: ['forms'] }] } },
+      'auth.keys[0].sources[0]: must be one of "form", "url", "path", "clipboard"',
+    ],
+    [
+      { auth: { keys: [{ name: 'n', key: 'k', destinations: ['/x'] }] } },
+      'auth.keys[0].destinations[0]: a destination is written "provider" or "provider/configName"',
+    ],
+    [
+      { limits: { fileSize: '10 parsecs' } },
+      'limits.fileSize: must be a number of bytes or a string such as "100MB", "512KB" or "2GB", and more than nothing',
+    ],
+    [{ limits: { files: 0 } }, 'limits.files: must be 1 or more'],
+    [{ limits: { deliveryTimeoutMs: 0 } }, 'limits.deliveryTimeoutMs: must be 1 or more'],
+    [{ limits: { deliveryTimeoutMs: 2 ** 31 } }, 'limits.deliveryTimeoutMs: must be 2147483647 or less'],
+    [
+      { log: { level: 'loud' } },
+      'log.level: must be one of "fatal", "error", "warn", "info", "debug", "trace", "silent"',
+    ],
+    [{ store: { driver: 'mysql' } }, 'store.driver: must be one of "sqlite", "postgres"'],
+    [
+      { finalization: { hooks: [{ name: 'a' }] } },
+      'finalization.hooks[0]: needs either "command" or "webhook"',
+    ],
+    [
+      { finalization: { hooks: [{ name: 'a', command: ['x'], webhook: 'https://x' }] } },
+      'finalization.hooks[0]: needs either "command" or "webhook"',
+    ],
+    [
+      { finalization: { hooks: [{ name: 'a', command: [] }] } },
+      'finalization.hooks[0].command: must not be empty',
+    ],
+    [{ keyTemplate: '' }, 'keyTemplate: is empty: a key needs a name, for example "{filename}{extname}"'],
+    [{ keyTemplate: '/{filename}' }, 'keyTemplate: starts with "/": keys are relative to the destination'],
+    [{ keyTemplate: '{Y}/{m}/' }, 'keyTemplate: ends with "/": a key needs a name behind its folders'],
+    [{ keyTemplate: 'a/../{filename}' }, 'keyTemplate: has a "." or ".." segment'],
+    [{ keyTemplate: 'a\\{filename}' }, 'keyTemplate: holds a backslash or a control character'],
+    [{ keyTemplate: '{filename' }, 'keyTemplate: has a lone brace near "{filename"'],
+    [{ keyTemplate: 7 }, 'keyTemplate: must be a string, not a number'],
+    [{ providers: [] }, 'providers: must be an object, not a list'],
+    [{ providers: null }, 'providers: must be an object, not null'],
+    [{ providers: 'local' }, 'providers: must be an object, not a string'],
+    [{ providers: { local: {} } }, 'providers: holds no configuration: it needs providers.TYPE.NAME'],
+    [{ providers: { local: 'x' } }, 'providers.local: must be an object, not a string'],
+    [{ providers: { local: { a: 'x' } } }, 'providers.local.a: must be an object, not a string'],
+    [
+      { providers: { local: { '..': LOCAL } } },
+      'providers.local[".."]: is no name: it must be text, and neither "." nor ".."',
+    ],
+    [
+      { providers: { local: { ' ': LOCAL } } },
+      'providers.local[" "]: is no name: it must be text, and neither "." nor ".."',
+    ],
+    [
+      { providers: { locl: { a: {} } } },
+      'providers.locl: is no provider of this version; did you mean "local"?',
+    ],
+    [
+      { providers: { local: { Default: { directry: 'x', directory: 'x', serve: true } } } },
+      'providers.local.Default.directry: is no option; did you mean "directory"?',
+    ],
+    [
+      { providers: { local: { a: { serve: true } } } },
+      'providers.local.a.directory: is missing; it needs a string',
+    ],
+    [
+      { providers: { local: { a: { directory: 7, serve: true } } } },
+      'providers.local.a.directory: must be a string, not a number',
+    ],
+    [
+      { providers: { local: { a: { directory: 'x' } } } },
+      'providers.local.a: Set "serve" to true or give a "urlPrefix": without one of them stored files have no address.',
+    ],
+    [
+      { providers: { local: { a: { ...LOCAL, onConflict: 'ask' } } } },
+      'providers.local.a.onConflict: must be one of "replace", "rename", "error"',
+    ],
+    [
+      { providers: { local: { a: { ...LOCAL, urlPrefix: '/files' } } } },
+      'providers.local.a.urlPrefix: must be an http or https address',
+    ],
+    [
+      { providers: { local: { a: { ...LOCAL, keyTemplate: '{x}/' } } } },
+      'providers.local.a.keyTemplate: ends with "/": a key needs a name behind its folders',
+    ],
+  ])('%j', async (config, problem) => {
+    const problems = await problemsOf(config)
+    // What is not written like a destination is none that is there, either.
+    expect(problems[0]).toBe(problem)
+    expect(problems.filter(line => !line.includes('is no destination here'))).toEqual([problem])
+  })
+
+  it.each([
+    { keyTemplate: '{nope}' },
+    { providers: { local: { Default: { ...LOCAL, keyTemplate: 'a{nope}' } } } },
+  ])('an unknown placeholder with all there are: %j', async config => {
+    const [problem, ...others] = await problemsOf(config)
+    expect(others).toEqual([])
+    expect(problem).toMatch(
+      /keyTemplate: has the unknown placeholder \{nope\}; known are \{Y\} .*\{localFolder:N\}$/,
+    )
+  })
+})
+
+it('every mistake is reported at once, wherever it is', async () => {
+  expect(
+    await problemsOf({
+      sever: {},
+      server: { port: 'x', key: '${NOT_SET}', trustProxy: ['nope'] },
+      auth: {
+        keys: [
+          { name: 'ci', key: '${file:absent}', destinations: ['local/nowhere'] },
+          { name: 'ci', key: 'k', typo: 1 },
+        ],
+      },
+      limits: { fileSize: 'big' },
+      default: 'local/absent',
+      providers: {
+        local: { a: { directry: 'x' }, b: 7, c: { directory: 'x' }, d: { ...LOCAL, keyTemplate: '/' } },
+        nope: { x: {} },
+      },
+      keyTemplate: '{filename',
+    }),
+  ).toEqual([
+    'server.key: the environment variable NOT_SET is not set',
+    'auth.keys[0].key: cannot read the file "absent" (ENOENT)',
+    'server.port: must be a number, not a string',
+    'server.trustProxy[0]: is no address, no range such as "10.0.0.0/8", and none of "loopback", "linklocal", "uniquelocal"',
+    'auth.keys[1].typo: is no option; there are name, key, destinations, sources',
+    'limits.fileSize: must be a number of bytes or a string such as "100MB", "512KB" or "2GB", and more than nothing',
+    'providers.local.b: must be an object, not a number',
+    'keyTemplate: has a lone brace near "{filename"',
+    'sever: is no option; did you mean "server"?',
+    'providers.local.a.directory: is missing; it needs a string',
+    'providers.local.a.directry: is no option; did you mean "directory"?',
+    'providers.local.c: Set "serve" to true or give a "urlPrefix": without one of them stored files have no address.',
+    'providers.local.d.keyTemplate: ends with "/": a key needs a name behind its folders',
+    expect.stringMatching(/^providers\.nope: is no provider of this version; there are local\b/),
+    expect.stringMatching(/^default: "local\/absent" can't be used\. .*Known are "local\/a", "local\/b"/),
+    expect.stringMatching(
+      /^auth\.keys\[0\]\.destinations: "local\/nowhere" is no destination here\. Known are "local\/a"/,
+    ),
+    'auth.keys[1].name: "ci" is the name of an earlier key',
+  ])
+})
+
+describe('names that stand twice in one object', () => {
+  it('are reported, since the first would be lost without a word', async () => {
+    const text = `{
+      "server": { "port": 1 },
+      // a copy that was to get another name
+      "providers": { "local": {
+        "blog": { "directory": "a", "serve": true },
+        "blog": { "directory": "b", "serve": true, "directory": "c" }
+      } },
+      "server": { "host": "::1" },
+    }`
+    expect(await problemsOf(text)).toEqual([
+      'providers.local.blog: stands there twice, the second time in line 6, column 9',
+      'providers.local.blog.directory: stands there twice, the second time in line 6, column 52',
+      'server: stands there twice, the second time in line 8, column 7',
+    ])
+  })
+
+  it('are found by their meaning, not their spelling', async () => {
+    expect(await problemsOf('{"log": {}, "\\u006cog": {}}')).toEqual([
+      'log: stands there twice, the second time in line 1, column 13',
+    ])
+  })
+
+  it('are no mistake in different objects', async () => {
+    const keys = [
+      { name: 'a', key: 'name' },
+      { name: 'b', key: '{"key": "key"}' },
+    ]
+    expect(await problemsOf({ auth: { keys } })).toEqual([])
+  })
+})
+
+describe('default', () => {
+  const several = { local: { Default: LOCAL, blog: LOCAL } }
+
+  it('may be left out when there is one destination only', async () => {
+    expect((await load({ providers: PROVIDERS })).settings.default).toBeUndefined()
+  })
+
+  it('is needed when there are several', async () => {
+    expect(await problemsOf({ providers: several })).toEqual([
+      'default: is needed, since there are several destinations: "local/Default", "local/blog"',
+    ])
+  })
+
+  it.each(['local', 'local/blog', 'local/Default'])('may be %s', async value => {
+    expect(await problemsOf({ default: value, providers: several })).toEqual([])
+  })
+
+  it.each(['local/Blog', 'local/nope', 'nope', 'nope/blog', 'blog', 's3'])(
+    '%s names nothing',
+    async value => {
+      expect(await problemsOf({ default: value, providers: several })).toEqual([
+        `default: "${value}" can't be used. The setting "default" names no configuration. Known are "local/Default", "local/blog".`,
+      ])
+    },
+  )
+
+  it('is not settled by a provider with several configurations', async () => {
+    const [problem, ...others] = await problemsOf({
+      default: 'local',
+      providers: { local: { a: LOCAL, b: LOCAL } },
+    })
+    expect(others).toEqual([])
+    expect(problem).toMatch(/^default: "local" can't be used\. local has several configurations/)
+  })
+
+  it.each(['', '/', '/x', 'local/', 'local//x'])('%j is not even written like one', async value => {
+    expect(await problemsOf({ default: value, providers: PROVIDERS })).toContain(
+      'default: a destination is written "provider" or "provider/configName"',
+    )
+  })
+})
+
+describe('aliases of providers', () => {
+  const s3 = {
+    endpoint: 'https://s3.example',
+    bucket: 'b',
+    region: 'r',
+    accessKeyId: 'id',
+    secretAccessKey: 'secret',
+    urlPrefix: 'https://img.example',
+  }
+
+  it.each(['aws-s3', 'aws-s3-plist'])('%s is s3 wherever it stands', async alias => {
+    const { destinations, settings } = await load({
+      default: `${alias}/blog`,
+      providers: { [alias]: { blog: s3, screens: s3 }, ...PROVIDERS },
+      auth: { keys: [{ name: 'k', key: 'k', destinations: [alias, 's3/screens', `${alias}/blog`] }] },
+    })
+    expect(destinations.map(idOf)).toEqual(['s3/blog', 's3/screens', 'local/Default'])
+    expect(idOf(chooseDestination(destinations, settings.default))).toBe('s3/blog')
+  })
+
+  it('may stand beside each other with different names', async () => {
+    const providers = { s3: { a: s3 }, 'aws-s3': { b: s3 }, 'aws-s3-plist': { c: s3 } }
+    const { destinations } = await load({ default: 's3/b', providers })
+    expect(destinations.map(idOf)).toEqual(['s3/a', 's3/b', 's3/c'])
+  })
+
+  it('may not give one name to two configurations', async () => {
+    const providers = { s3: { a: s3 }, 'aws-s3': { a: s3 } }
+    expect(await problemsOf({ default: 's3/a', providers })).toEqual([
+      'providers.aws-s3.a: stands in the file twice, as s3 and under an alias',
+    ])
+  })
+
+  it('have their secrets masked', async () => {
+    const { secrets } = await load({ providers: { 'aws-s3': { a: { ...s3, secretAccessKey: 'hunter2' } } } })
+    expect(secrets).toContain('hunter2')
+  })
+})
+
+describe('destinations of keys', () => {
+  const withKeys = (...keys: object[]) => ({
+    providers: PROVIDERS,
+    auth: { keys: keys.map((key, index) => ({ name: `k${index}`, key: `key${index}`, ...key })) },
+  })
+
+  it.each(['local', 'local/Default'])('may be %s', async id => {
+    expect(await problemsOf(withKeys({ destinations: [id] }))).toEqual([])
+  })
+
+  it('must all exist', async () => {
+    expect(
+      await problemsOf(withKeys({ destinations: ['local/x', 'local', 's3/y'] }, { destinations: ['z'] })),
+    ).toEqual([
+      'auth.keys[0].destinations: "local/x" is no destination here. Known are "local/Default"',
+      'auth.keys[0].destinations: "s3/y" is no destination here. Known are "local/Default"',
+      'auth.keys[1].destinations: "z" is no destination here. Known are "local/Default"',
+    ])
+  })
+
+  it('names of keys must differ', async () => {
+    expect(await problemsOf(withKeys({ name: 'a' }, { name: 'b' }, { name: 'a' }))).toEqual([
+      'auth.keys[2].name: "a" is the name of an earlier key',
+    ])
+  })
+})
+
+describe('paths', () => {
+  it('start at the directory of the file, or at home', async () => {
+    const { load, write, cwd } = await makeMachine()
+    await write('sub/config.json', {
+      sources: { path: { roots: ['in', '~/in', '/in', '../up'] } },
+      store: { path: 'db/store.db' },
+      providers: {
+        local: { a: { directory: 'pictures', serve: true }, b: { directory: '~/b', serve: true } },
+      },
+      default: 'local/a',
+    })
+    const { settings, destinations } = await load({ file: 'sub/config.json' })
+    expect(settings.sources.path.roots).toEqual([
+      join(cwd, 'sub/in'),
+      join(homedir(), 'in'),
+      '/in',
+      join(cwd, 'up'),
+    ])
+    expect(settings.store.path).toBe(join(cwd, 'sub/db/store.db'))
+    expect(destinations.map(({ options }) => options['directory'])).toEqual([
+      join(cwd, 'sub/pictures'),
+      join(homedir(), 'b'),
+    ])
+  })
+
+  it('start at the working directory when there is no file', async () => {
+    const { load, cwd } = await makeMachine()
+    const { settings } = await load({ env: { UPLOAD_SERVER__SOURCES__PATH__ROOTS: 'in' } })
+    expect(settings.sources.path.roots).toEqual([join(cwd, 'in')])
+  })
+})
+
+describe('variables', () => {
+  it('come from the environment, from .env and from files', async () => {
+    const { load, write } = await makeMachine()
+    await write('sub/config.json', {
+      server: { key: '${KEY_A}-${KEY_B}-${KEY_C}' },
+      auth: { keys: [{ name: 'n', key: '${file:secret}' }] },
+      providers: { local: { Default: { directory: '${DIR}/x', urlPrefix: 'https://${HOST_NAME}/$${x}' } } },
+    })
+    await write('sub/secret', 'from a file\n')
+    await write('.env', 'KEY_A=a1\nKEY_B=b1\nDIR=/srv')
+    await write('sub/.env', 'KEY_B=b2\nKEY_C=c2\nHOST_NAME=img.example')
+    const { settings, destinations, secrets } = await load({ file: 'sub/config.json', env: { KEY_A: 'a0' } })
+    expect(settings.server.key).toBe('a0-b1-c2')
+    expect(settings.auth.keys[0]?.key).toBe('from a file')
+    expect(destinations[0]?.options).toMatchObject({
+      directory: '/srv/x',
+      urlPrefix: 'https://img.example/${x}',
+    })
+    expect(secrets).toEqual(['a0-b1-c2', 'from a file'])
+  })
+
+  it('that are missing are named, all of them', async () => {
+    const directory = '${NO_DIR}'
+    expect(
+      await problemsOf({
+        server: { key: '${NO_KEY}' },
+        providers: { local: { a: { directory, serve: true } } },
+      }),
+    ).toEqual([
+      'server.key: the environment variable NO_KEY is not set',
+      'providers.local.a.directory: the environment variable NO_DIR is not set',
+    ])
+  })
+
+  it('of the environment are not filled in a second time', async () => {
+    const { settings } = await load({ server: { key: '${A}' } }, { env: { A: '${B}' } })
+    expect(settings.server.key).toBe('${B}')
+  })
+})
+
+describe('without a destination', () => {
+  it.each<[string, unknown]>([
+    ['without a file', undefined],
+    ['with an empty file', {}],
+    ['with no providers', { providers: {}, server: { port: 1 } }],
+  ])('%s files go to the data directory and are served', async (_, content) => {
+    const { load, write, cwd } = await makeMachine()
+    if (content !== undefined) await write('upload-server.json', content)
+    const { destinations, dataDirectory, notes, file } = await load()
+    expect(file).toBe(content === undefined ? undefined : join(cwd, 'upload-server.json'))
+    expect(dataDirectory).toBe(join(cwd, '../data/upload-server'))
+    const directory = join(dataDirectory, 'files')
+    expect(destinations).toMatchObject([
+      { type: 'local', name: 'Default', options: { directory, serve: true } },
+    ])
+    expect(notes).toEqual([
+      `No destination is configured: files go to ${directory} and are served under /files/.`,
+    ])
+  })
+
+  it('a default that names another one is a mistake', async () => {
+    expect(await problemsOf({ default: 's3/blog' })).toEqual([
+      'default: "s3/blog" can\'t be used. The setting "default" names no configuration. Known are "local/Default".',
+    ])
+    expect(await problemsOf({ default: 'local' })).toEqual([])
+  })
+})
+
+describe('flags', () => {
+  it('fill sections that the file does not have', async () => {
+    const flags = {
+      server: { key: '0123', port: undefined },
+      auth: { anonymous: true },
+      log: { level: undefined },
+    }
+    const { settings } = await load({ server: { host: '::1' } }, { flags })
+    expect(settings).toMatchObject({
+      server: { key: '0123', host: '::1', port: 36677 },
+      auth: { anonymous: true },
+      log: { level: 'info' },
+    })
+  })
+
+  it('are checked, too', async () => {
+    expect(await problemsOf({}, { flags: { log: { level: 'loud' } } })).toEqual([
+      expect.stringMatching(/^log\.level: must be one of/),
+    ])
+  })
+
+  it('do not hide that a section of the file is no object', async () => {
+    expect(await problemsOf({ server: 'x' }, { flags: { server: { port: 1 } } })).toEqual([
+      'server: must be an object, not a string',
+    ])
+  })
+})
+
+describe('a PicGo or PicList file', () => {
+  const unbuilt =
+    ['upyun', 'github', 'imgur', 'smms', 'tcyun', 'aliyun', 'qiniu'].find(
+      type => !PROVIDER_TYPES.includes(type),
+    ) ?? 'picgo-cloud'
+  const local = { path: '/srv/pictures', customUrl: 'https://img.example', webPath: '' }
+
+  it('is used as it is', async () => {
+    const { settings, destinations, notes } = await load({
+      picBed: { uploader: 'local', current: 'local', local },
+      settings: { server: { port: 1234, host: '127.0.0.1' }, serverKey: 'a ${key}' },
+      picgoPlugins: {},
+    })
+    expect(destinations).toMatchObject([
+      {
+        type: 'local',
+        name: 'Default',
+        options: { directory: '/srv/pictures', urlPrefix: 'https://img.example' },
+      },
+    ])
+    expect(settings).toMatchObject({ default: 'local/Default', server: { port: 1234, key: 'a ${key}' } })
+    expect(notes).toEqual([])
+  })
+
+  it('may be changed by the environment and by flags', async () => {
+    const { settings } = await load(
+      { picBed: { uploader: 'local', local } },
+      {
+        env: { UPLOAD_SERVER_KEY: 'k', UPLOAD_SERVER__PROVIDERS__LOCAL__DEFAULT__ONCONFLICT: 'rename' },
+        flags: { server: { port: 9 } },
+      },
+    )
+    expect(settings.server).toMatchObject({ key: 'k', port: 9 })
+  })
+
+  it('is refused when the uploader in use is not built yet, by its name', async () => {
+    for (const extra of [{}, { local }]) {
+      expect(
+        await problemsOf({ picBed: { uploader: unbuilt, [unbuilt]: { token: 'x' }, ...extra } }),
+      ).toEqual([
+        `picBed.uploader: the provider "${unbuilt}" is not built yet in this version, which has ${PROVIDER_TYPES.join(', ')}. It is the one your file uses`,
+      ])
+    }
+  })
+
+  it('is refused when PicGo has just been installed and nothing is filled in', async () => {
+    const [problem, ...others] = await problemsOf({
+      picBed: { uploader: unbuilt, current: unbuilt },
+      picgoPlugins: {},
+    })
+    expect(others).toEqual([])
+    expect(problem).toContain(`the provider "${unbuilt}" is not built yet`)
+  })
+
+  it('is refused when the uploader in use is a plugin', async () => {
+    const config = { picBed: { uploader: 'some-plugin', 'some-plugin': { a: 'b' }, local } }
+    expect(await problemsOf(config)).toEqual([
+      expect.stringContaining('the provider "some-plugin" is not built yet'),
+    ])
+  })
+
+  it('is refused when the uploader in use is not filled in, with the reason', async () => {
+    const problems = await problemsOf({
+      picBed: { uploader: 'local', local: { customUrl: 'https://img.example' } },
+    })
+    expect(problems).toContain('"picBed.local.path" is missing, so the configuration was left out.')
+    expect(problems.join('\n')).not.toMatch(/default:|Known are/)
+  })
+
+  it('loses the uploaders that are not built yet, with a note, when another one is in use', async () => {
+    const config = { picBed: { uploader: 'local', local, [unbuilt]: { token: 'hunter2' } } }
+    const { destinations, notes } = await load(config)
+    expect(destinations.map(({ type }) => type)).toEqual(['local'])
+    expect(notes).toHaveLength(1)
+    expect(notes[0]).toMatch(new RegExp(`eft out: .*"?${unbuilt}"?|${unbuilt}.* was left out`))
+    expect(notes[0]).not.toContain('hunter2')
+  })
+
+  it('has its mistakes reported like any other', async () => {
+    const bad = { ...local, customUrl: 'https://img.example/a' }
+    expect(
+      await problemsOf({ picBed: { uploader: 'local', local: bad } }, { env: { UPLOAD_SERVER_PORT: 'x' } }),
+    ).toEqual(['server.port: must be a number, not a string'])
+  })
+})
+
+describe('ownPaths', () => {
+  it('hold the configuration, every .env, every file that was read into it, and the store', async () => {
+    const { load, write, cwd } = await makeMachine()
+    const config = await write('sub/config.json', { server: { key: '${file:secret}' }, providers: PROVIDERS })
+    const secret = await write('sub/secret', 'x')
+    const near = await write('.env', 'A=1')
+    const beside = await write('sub/.env', 'B=1')
+    expect((await load({ file: 'sub/config.json' })).ownPaths.toSorted()).toEqual(
+      [config, secret, near, beside, join(cwd, '../data/upload-server/store.db')].sort(),
+    )
+    await write('sub/config.json', { store: { path: 'other.db' }, providers: PROVIDERS })
+    expect((await load({ file: 'sub/config.json' })).ownPaths).toContain(join(cwd, 'sub/other.db'))
+  })
+
+  it('hold a configuration that is a link, as Kubernetes mounts it', async () => {
+    const { load, write, cwd } = await makeMachine()
+    const real = await write('real.json', { providers: PROVIDERS })
+    await symlink(real, join(cwd, 'upload-server.json'))
+    const { ownPaths, destinations } = await load()
+    expect(ownPaths).toContain(join(cwd, 'upload-server.json'))
+    expect(destinations[0]?.options['directory']).toBe(join(cwd, 'pictures'))
+  })
+})
+
+describe('showConfig', () => {
+  it('shows everything with its defaults, as a file that can be used', async () => {
+    const loaded = await load({ server: { port: 1 }, providers: PROVIDERS })
+    const shown = showConfig(loaded, text => text) as Record<string, unknown>
+    expect(shown).toMatchObject({
+      default: 'local/Default',
+      server: { port: 1, host: '127.0.0.1' },
+      limits: { fileSize: 104857600 },
+      providers: { local: { Default: { serve: true, onConflict: 'replace', durable: true } } },
+    })
+    const again = await load(shown)
+    expect(showConfig(again, text => text)).toEqual(shown)
+  })
+
+  it('masks secrets of any length and keeps the names of options that are equal to one', async () => {
+    const loaded = await load({
+      server: { key: 'ab' },
+      auth: {
+        keys: [
+          { name: 'one', key: 'server' },
+          { name: 'with level', key: 'level' },
+        ],
+      },
+      store: { driver: 'postgres', url: 'postgres://u:p@h/db' },
+      finalization: { hooks: [{ name: 'h', webhook: 'https://x.example', secret: 'hunter2' }] },
+    })
+    const shown = showConfig(loaded, createMask(loaded.secrets))
+    expect(shown).toMatchObject({
+      server: { key: '[secret]', port: 36677 },
+      auth: {
+        keys: [
+          { name: 'one', key: '[secret]' },
+          { name: 'with [secret]', key: '[secret]' },
+        ],
+      },
+      store: { url: '[secret]' },
+      finalization: { hooks: [{ secret: '[secret]' }] },
+      log: { level: 'info' },
+    })
+    expect(JSON.stringify(shown)).not.toMatch(/hunter2|postgres:|"ab"/)
+  })
+})
+
+it('the example of the repository can be used as it is', async () => {
+  const example = await readFile(new URL('../../upload-server.example.json', import.meta.url), 'utf8')
+  const { load, write } = await makeMachine()
+  await write('upload-server.json', example)
+  const names = [...example.matchAll(/\$\{(\w+)\}/g)].map(match => match[1] as string)
+  const env = Object.fromEntries(names.map(name => [name, 'x']))
+  expect((await load({ env })).notes).toEqual([])
+  expect(JSON.parse(example)).toHaveProperty('$schema', './config.schema.json')
+})

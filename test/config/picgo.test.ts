@@ -1,0 +1,619 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { interpolate } from '../../src/config/interpolate.ts'
+import { isPicGoConfig, translatePicGo } from '../../src/config/picgo.ts'
+import { configSchema } from '../../src/config/schema.ts'
+
+type Json = Record<string, unknown>
+
+const FIXTURES = [
+  'picgo-desktop',
+  'picgo-core-old',
+  'picgo-core-3',
+  'piclist-desktop',
+  'piclist-core',
+  'broken',
+]
+
+function readFixture(name: string): Json {
+  return JSON.parse(readFileSync(new URL(`../fixtures/picgo/${name}.json`, import.meta.url), 'utf8'))
+}
+
+function translateFixture(name: string) {
+  return translatePicGo(readFixture(name))
+}
+
+/** The fixture with a new value at one path. */
+function change(name: string, path: string[], value: unknown): Json {
+  const file = readFixture(name)
+  const parent = path.slice(0, -1).reduce<Json>((object, key) => object[key] as Json, file)
+  parent[path.at(-1) ?? ''] = value
+  return file
+}
+
+describe('isPicGoConfig', () => {
+  it.each(FIXTURES)('recognises the fixture %s', name => {
+    expect(isPicGoConfig(readFixture(name))).toBe(true)
+  })
+
+  it.each([
+    { picBed: { uploader: 'smms' } },
+    { picBed: { current: 'smms' } },
+    { picBed: null },
+    { picgoPlugins: {} },
+    { uploader: { github: { configList: [] } } },
+  ])('recognises the fragment %j', value => {
+    expect(isPicGoConfig(value)).toBe(true)
+  })
+
+  it.each([
+    {},
+    { providers: { local: { Default: { directory: '/srv', serve: true } } } },
+    { server: { port: 36677 }, log: { level: 'info' } },
+    { providers: {}, picBed: { uploader: 'smms' } },
+    { keyTemplate: '{uuid}', uploader: { github: { configList: [] } } },
+    { uploader: 'github' },
+    { uploader: { github: { token: 'x' } } },
+    [{ picBed: {} }],
+    null,
+    'picBed',
+    7,
+    undefined,
+  ])('does not take %j for one of theirs', value => {
+    expect(isPicGoConfig(value)).toBe(false)
+  })
+
+  it.each(FIXTURES)('does not take the translation of %s for one of theirs', name => {
+    expect(isPicGoConfig(translateFixture(name).config)).toBe(false)
+  })
+})
+
+describe('translatePicGo with whole files', () => {
+  it('translates a data.json of the PicGo desktop application', () => {
+    expect(translateFixture('picgo-desktop')).toEqual({
+      config: {
+        server: { host: '127.0.0.1', port: 36677 },
+        default: 'github/Blog',
+        providers: {
+          github: {
+            Default: {
+              repo: 'someone/pictures',
+              branch: 'main',
+              token: 'ghp_desktopDefaultToken',
+              path: '',
+              customUrl: '',
+            },
+            Blog: {
+              repo: 'someone/blog-pictures',
+              branch: 'main',
+              token: 'ghp_desktopBlogToken',
+              path: 'img/',
+              customUrl: 'https://cdn.example.com/gh/someone/blog-pictures@main',
+            },
+          },
+        },
+        keyTemplate: '{Y}{m}{d}{h}{i}{s}{ms}{extname}',
+        log: { level: 'info' },
+      },
+      notes: [
+        '"uploader.tcyun.configList[0]" was left out: none of its options is filled in.',
+        '"picBed.smms" was left out: none of its options is filled in.',
+        '"picgoPlugins" was left out: plugins do not run here (picgo-plugin-compress).',
+      ],
+    })
+  })
+
+  it('translates a config.json of an older PicGo-Core, which knows one configuration for each uploader', () => {
+    const aliyun = {
+      accessKeyId: 'LTAI0000',
+      accessKeySecret: 'oldAliyunSecret',
+      bucket: 'pictures',
+      area: 'oss-cn-beijing',
+      path: 'img/',
+      customUrl: 'https://img.example.com',
+      options: '?x-oss-process=style/small',
+    }
+    const web = { url: 'http://192.0.2.7/upload', paramName: 'file', jsonPath: 'data', customHeader: '' }
+    expect(translateFixture('picgo-core-old')).toEqual({
+      config: {
+        default: 'aliyun/Default',
+        providers: { aliyun: { Default: aliyun }, http: { Default: web } },
+      },
+      notes: [
+        '"picBed.smms" was left out: none of its options is filled in.',
+        '"picBed.proxy" was left out: there is no setting for a proxy of outgoing connections.',
+        '"picgoPlugins" was left out: plugins do not run here (picgo-plugin-super-prefix).',
+      ],
+    })
+  })
+
+  it('translates a config.json of PicGo-Core 3', () => {
+    const { config, notes } = translateFixture('picgo-core-3')
+    expect(config).toEqual({
+      server: { host: '0.0.0.0', port: 36688, key: 'core3ServerSecret' },
+      default: 's3/R2',
+      providers: {
+        s3: {
+          R2: {
+            accessKeyID: 'AKIA0000',
+            secretAccessKey: 'core3S3Secret',
+            bucketName: 'pictures',
+            uploadPath: '{year}/{month}/{md5}.{extName}',
+            region: 'auto',
+            endpoint: 'https://account.r2.example.com',
+            urlPrefix: 'https://img.example.com',
+            pathStyleAccess: true,
+            rejectUnauthorized: true,
+            acl: '',
+          },
+        },
+        qiniu: {
+          Work: expect.objectContaining({ bucket: 'work', area: 'z0' }),
+          Home: expect.objectContaining({ bucket: 'home', options: '?imageslim' }),
+        },
+      },
+      log: { level: 'warn' },
+    })
+    expect(notes).toEqual([
+      '"uploader.picgo-cloud" was left out: PicGo Cloud takes uploads from PicGo only.',
+      '"uploader.qiniu.defaultId" was left out: a request for "qiniu" has to name "Home".',
+    ])
+  })
+
+  it('translates a data.json of the PicList desktop application', () => {
+    const { config, notes } = translateFixture('piclist-desktop')
+    expect(config).toEqual({
+      server: { host: '0.0.0.0', port: 36677, key: 'piclistServerKey' },
+      default: 'local/Nas',
+      providers: {
+        local: {
+          Nas: { directory: '/srv/pictures', urlPrefix: 'https://nas.example.com/pics/my%20photos' },
+          Desk: { directory: 'C:\\Users\\someone\\Pictures', serve: true },
+        },
+        webdav: { Default: expect.objectContaining({ sslEnabled: true, keyTemplate: '{uuid}{extname}' }) },
+        sftp: {
+          Default: expect.objectContaining({ port: 22, keyTemplate: '{Y}{m}{d}{h}{i}{s}{ms}{extname}' }),
+        },
+        lsky: { Default: expect.objectContaining({ version: 'V2', permission: 1 }) },
+        s3: {
+          Default: expect.objectContaining({ bucketName: 'pictures' }),
+          'Default-2': expect.objectContaining({ bucketName: 'backup' }),
+        },
+      },
+      keyTemplate: '{Y}/{m}/{localFolder:1}-{str-10}-{md5-16}{extname}',
+      log: { level: 'error' },
+    })
+    expect(notes).toEqual([
+      '"buildIn.list[2]" switches renaming off, which cannot be done here for one configuration alone.',
+      '"uploader.local.configList[1].customUrl" holds no web address, so this server hands the files out under "/files/" itself.',
+      '"uploader.aws-s3.configList[0]" is called "Default-2" here, since "Default" is taken.',
+      '"uploader.telegraphplist" was left out: Telegraph takes no uploads any more.',
+      '"picBed.smms" was left out: none of its options is filled in.',
+      '"settings.rename" was left out: there is nobody to ask for a name.',
+      '"settings.enableSecondUploader" was left out: a file goes to one destination.',
+      '"settings.enableWebServer" was left out: only what a "local" destination with "serve" stores is handed out.',
+      '"settings.deleteLocalFile" was left out: uploaded files are never deleted.',
+      '"buildIn.compress" was left out: pictures are stored as they come, with their metadata.',
+      '"buildIn.list[0].watermark" was left out: pictures are stored as they come, with their metadata.',
+    ])
+  })
+
+  it('translates a hand-written config.json of PicList-Core with `current` alone and a key that PicList never read', () => {
+    const { config, notes } = translateFixture('piclist-core')
+    expect(config).toMatchObject({ server: { key: 'coreServerKey' }, default: 'tcyun/Default' })
+    expect(config).not.toHaveProperty('keyTemplate')
+    expect(notes).toEqual(['"buildIn.rename.format" was left out: it has the unknown placeholder {ext}.'])
+  })
+
+  it('carries over what is whole in a file full of defects and says what was not', () => {
+    const { config, notes } = translateFixture('broken')
+    expect(config).toEqual({
+      server: { key: 'brokenSecret' },
+      providers: {
+        qiniu: {
+          Same: { accessKey: 'a', secretKey: 'brokenQiniuSecret' },
+          'Same-2': { accessKey: 'b', secretKey: 'brokenQiniuSecret' },
+          Default: { accessKey: 'c', secretKey: 'brokenQiniuSecret' },
+        },
+        piclist: { Default: { host: '192.0.2.4', serverKey: 'brokenPiclistKey' } },
+      },
+    })
+    expect(notes).toEqual([
+      '"buildIn.rename" was left out: it is not an object.',
+      '"buildIn.list" was left out: it is not a list.',
+      '"picBed.uploader" was left out: it is no text.',
+      '"uploader.aliyun" was left out: it is not an object.',
+      '"uploader.tcyun.configList" was left out: it is not a list.',
+      '"uploader.qiniu.configList[0]" was left out: it is not an object.',
+      '"uploader.qiniu.configList[1]" was left out: it is not an object.',
+      '"uploader.qiniu.configList[4]._configName" is no text, so the configuration is called "Default".',
+      '"uploader.qiniu.defaultId" names no saved configuration, so "Same" is taken.',
+      '"uploader.qiniu.configList[3]" is called "Same-2" here, since "Same" is taken.',
+      '"uploader.qiniu.defaultId" was left out: a request for "qiniu" has to name "Same".',
+      '"uploader.constructor" was left out: there is no provider for "constructor".',
+      '"picBed.github" was left out: it is not an object.',
+      '"picBed.smms" was left out: it is not an object.',
+      '"picBed.imgur" was left out: it is not an object.',
+      '"picBed.local.path" is missing, so the configuration was left out.',
+      '"picBed.piclist._configName" is no text, so the configuration is called "Default".',
+      '"picBed.uploader" is missing: set "default" to one of the destinations, or choose an uploader there.',
+      '"settings.server.host" was left out: it is no host name.',
+      '"settings.server.port" was left out: it is no port number.',
+      '"settings.serverKey" was left out: it is no text.',
+      '"settings.server.key" was left out: "settings.server.secret" is used.',
+      '"settings.logLevel" was left out: it names no level.',
+      '"configPath" names the file that is really in use: give that one instead.',
+      '"picBed.transformer" was left out: plugins do not run here.',
+    ])
+  })
+})
+
+describe('translatePicGo whatever the file holds', () => {
+  const WRONG = [null, [], [null], {}, { x: {} }, 0, -1, true, '', ' ', 'x', '\ud800', '{', '__proto__']
+
+  function* listPaths(value: unknown, path: string[] = []): Generator<string[]> {
+    if (path.length > 0) yield path
+    if (typeof value === 'object' && value !== null)
+      for (const [key, member] of Object.entries(value)) yield* listPaths(member, [...path, key])
+  }
+
+  it.each(FIXTURES)('never throws when any one value of %s is replaced by a wrong one', name => {
+    for (const path of listPaths(readFixture(name))) {
+      for (const wrong of WRONG) {
+        const { config, notes } = translatePicGo(change(name, path, wrong))
+        const where = `${path.join('.')} = ${JSON.stringify(wrong)}`
+        expect(config.providers, where).toBeTypeOf('object')
+        expect(notes.join('\n'), where).not.toMatch(/undefined|\[object/)
+      }
+    }
+  })
+
+  it.each(FIXTURES)('leaves the parsed file %s as it is', name => {
+    const file = readFixture(name)
+    translatePicGo(file)
+    expect(file).toEqual(readFixture(name))
+  })
+
+  it.each(FIXTURES)('repeats no secret of %s in a note', name => {
+    const strings: string[] = []
+    JSON.stringify(readFixture(name), (_, value) => {
+      if (typeof value === 'string') strings.push(value)
+      return value
+    })
+    const secrets = strings.flatMap(value => value.match(/\w+(?:Secret|Token|Password|Key)\b/) ?? [])
+    expect(secrets.length).toBeGreaterThan(0)
+    const notes = translateFixture(name).notes.join('\n')
+    for (const secret of secrets) expect(notes).not.toContain(secret)
+  })
+
+  it('takes what looks like a variable of ours, in a password, for text', () => {
+    const smms = { token: `a\${HOME}b$\${file:/etc/passwd}`, nested: [`\${X}`] }
+    const { config } = translatePicGo({
+      picBed: { uploader: 'smms', smms },
+      settings: { serverKey: `\${KEY}` },
+    })
+    const { value } = interpolate(config, { HOME: 'wrong' }, '/', (path, message) => {
+      throw new Error(`${path} ${message}`)
+    })
+    expect(value).toEqual({
+      server: { key: `\${KEY}` },
+      default: 'smms/Default',
+      providers: { smms: { Default: smms } },
+    })
+  })
+
+  it.each(FIXTURES)('gives a configuration for %s that our own schema takes', name => {
+    expect(configSchema.safeParse(translateFixture(name).config).error).toBeUndefined()
+  })
+
+  it('carries a configuration called __proto__ like any other', () => {
+    const file = JSON.parse(
+      '{"picBed":{"uploader":"smms"},"uploader":{"smms":{"configList":[{"_configName":"__proto__","token":"t"}]}}}',
+    )
+    const { config } = translatePicGo(file)
+    expect(JSON.stringify(config)).toBe(
+      '{"providers":{"smms":{"__proto__":{"token":"t"}}},"default":"smms/__proto__"}',
+    )
+  })
+
+  it('finds nothing inherited for an uploader called constructor', () => {
+    expect(translatePicGo({ picBed: { uploader: 'constructor' } })).toEqual({
+      config: { providers: {}, default: 'constructor/Default' },
+      notes: [
+        '"picBed" holds no destination that can be used here.',
+        '"picBed.uploader" names "constructor", which cannot be used here: choose another uploader.',
+      ],
+    })
+  })
+})
+
+describe('the default destination', () => {
+  const github = (name: string, id: string) => ({
+    _configName: name,
+    _id: id,
+    repo: `someone/${id}`,
+    token: 't',
+  })
+  const three = [github('A', 'a'), github('B', 'b'), github('C', 'c')]
+
+  it.each([
+    ['the one that defaultId names', { configList: three, defaultId: 'b' }, undefined, 'github/B', 0],
+    [
+      'the one that the active copy names, when defaultId is unknown',
+      { configList: three, defaultId: 'x' },
+      three[2],
+      'github/C',
+      1,
+    ],
+    [
+      'the one that the active copy names, when defaultId is missing',
+      { configList: three },
+      three[1],
+      'github/B',
+      0,
+    ],
+    ['the first, when nothing names one', { configList: three, defaultId: '' }, undefined, 'github/A', 0],
+    ['the active copy, when the list is empty', { configList: [], defaultId: '' }, three[1], 'github/B', 0],
+    [
+      'the active copy, when there is no list',
+      undefined,
+      { repo: 'someone/old', token: 't' },
+      'github/Default',
+      0,
+    ],
+  ])('is %s', (_, store, copy, expected, notes) => {
+    const file = {
+      picBed: { uploader: 'github', ...(copy && { github: copy }) },
+      uploader: { ...(store && { github: store }) },
+    }
+    const translation = translatePicGo(file)
+    expect(translation.config.default).toBe(expected)
+    expect(translation.notes).toHaveLength(notes)
+  })
+
+  it('comes from the list when the active copy differs, and a note says so', () => {
+    const translation = translatePicGo({
+      picBed: { uploader: 'github', github: { ...github('A', 'a'), token: 'edited' } },
+      uploader: { github: { configList: three, defaultId: 'a' } },
+    })
+    expect(translation.config.providers).toMatchObject({ github: { A: { token: 't' } } })
+    expect(translation.notes).toEqual([
+      '"picBed.github" was left out: it differs from "A" in "uploader.github", which is used.',
+    ])
+  })
+
+  it('is `uploader` where `current` says something else', () => {
+    const picBed = { uploader: 'smms', current: 'imgur', smms: { token: 't' }, imgur: { clientId: 'c' } }
+    expect(translatePicGo({ picBed }).config.default).toBe('smms/Default')
+  })
+
+  it('is left to our own rule when no uploader is current', () => {
+    const one = translatePicGo({ picBed: { smms: { token: 't' } } })
+    expect(one).toEqual({ config: { providers: { smms: { Default: { token: 't' } } } }, notes: [] })
+    const two = translatePicGo({ picBed: { smms: { token: 't' }, imgur: { clientId: 'c' } } })
+    expect(two.config).not.toHaveProperty('default')
+    expect(two.notes).toEqual([expect.stringContaining('"picBed.uploader" is missing')])
+  })
+
+  it.each([
+    ['is not supported', { uploader: 'picgo-cloud', github: three[0] }, 'picgo-cloud/Default'],
+    [
+      'comes from a plugin',
+      { uploader: 'dogecloud', dogecloud: { url: 'u' }, github: three[0] },
+      'dogecloud/Default',
+    ],
+    ['was never filled in', { uploader: 'smms', smms: { token: '' }, github: three[0] }, 'smms/Default'],
+    ['has no configuration', { uploader: 'smms', github: three[0] }, 'smms/Default'],
+  ])('does not move to another destination when the current uploader %s', (_, picBed, expected) => {
+    const { config, notes } = translatePicGo({ picBed })
+    expect(config.providers).toEqual({ github: { A: { repo: 'someone/a', token: 't' } } })
+    expect(config.default).toBe(expected)
+    expect(notes.at(-1)).toBe(
+      `"picBed.uploader" names "${picBed.uploader}", which cannot be used here: choose another uploader.`,
+    )
+  })
+
+  it('does not move to the S3 configuration of another uploader that has the same name', () => {
+    const { config } = translatePicGo({
+      picBed: { uploader: 'aws-s3', 'aws-s3-plist': { bucketName: 'private' } },
+      uploader: { 'aws-s3': { configList: [{ _id: '1', _configName: 'Default' }], defaultId: '1' } },
+    })
+    expect(config).toMatchObject({
+      default: 's3/Default',
+      providers: { s3: { 'Default-2': { bucketName: 'private' } } },
+    })
+    expect(Object.keys((config.providers as Json).s3 as Json)).toEqual(['Default-2'])
+  })
+})
+
+describe('uploaders', () => {
+  it.each([
+    ['aliyun', 'aliyun'],
+    ['tcyun', 'tcyun'],
+    ['qiniu', 'qiniu'],
+    ['upyun', 'upyun'],
+    ['github', 'github'],
+    ['imgur', 'imgur'],
+    ['smms', 'smms'],
+    ['piclist', 'piclist'],
+    ['webdavplist', 'webdav'],
+    ['sftpplist', 'sftp'],
+    ['lskyplist', 'lsky'],
+    ['aws-s3', 's3'],
+    ['aws-s3-plist', 's3'],
+  ])('%s becomes %s with its options unchanged', (type, provider) => {
+    const options = { text: ' kept ', empty: '', no: false, number: 0, nothing: null, nested: { a: [1] } }
+    const bookkeeping = { _id: '1', _configName: 'Mine', _createdAt: 1, _updatedAt: 2 }
+    const { config, notes } = translatePicGo({
+      picBed: { uploader: type },
+      uploader: { [type]: { configList: [{ ...options, ...bookkeeping }], defaultId: '1' } },
+    })
+    expect(config).toEqual({ default: `${provider}/Mine`, providers: { [provider]: { Mine: options } } })
+    expect(notes).toEqual([])
+  })
+
+  it.each([
+    ['https://img.example.com', undefined, 'https://img.example.com'],
+    ['https://img.example.com/', '', 'https://img.example.com'],
+    [' https://img.example.com/a/ ', '/', 'https://img.example.com/a'],
+    ['https://img.example.com', 'b/c', 'https://img.example.com/b/c'],
+    ['http://192.0.2.7:8080', '//b///c//', 'http://192.0.2.7:8080/b/c'],
+    ['https://img.example.com', '图\\a b#?', 'https://img.example.com/%E5%9B%BE/a%20b%23%3F'],
+  ])('local: customUrl %j and webPath %j give %s', (customUrl, webPath, urlPrefix) => {
+    const { config, notes } = translatePicGo({
+      picBed: { uploader: 'local', local: { path: '/srv/pictures', customUrl, webPath } },
+    })
+    expect(config.providers).toEqual({ local: { Default: { directory: '/srv/pictures', urlPrefix } } })
+    expect(notes).toEqual([])
+  })
+
+  it.each([
+    undefined,
+    '',
+    null,
+    5,
+    'img.example.com',
+    'ftp://img.example.com',
+    'https://',
+    'https://img.example.com/?q=',
+  ])('local: without a web address (%j) this server hands the files out', customUrl => {
+    const { config, notes } = translatePicGo({
+      picBed: { uploader: 'local', local: { path: '/srv/pictures', customUrl, webPath: 'x' } },
+    })
+    expect(config.providers).toEqual({ local: { Default: { directory: '/srv/pictures', serve: true } } })
+    expect(notes).toEqual([expect.stringMatching(/^"picBed\.local\.customUrl" holds no web address/)])
+  })
+})
+
+describe('names of files', () => {
+  it.each([
+    ['{filename}', '{filename}{extname}'],
+    [undefined, '{filename}{extname}'],
+    [
+      '{Y}/{m}/{d}/{h}{i}{s}{ms}-{timestampS}{timestamp}{y}',
+      '{Y}/{m}/{d}/{h}{i}{s}{ms}-{timestampS}{timestamp}{y}{extname}',
+    ],
+    ['/img//{md5}', 'img/{md5}{extname}'],
+    ['{md5-16}{sha1}{sha256}{uuid}{ulid}', '{md5-16}{sha1}{sha256}{uuid}{ulid}{extname}'],
+    ['{Str-5}-{SHA1-8}-{sha256-12}', '{str-5}-{sha1-8}-{sha256-12}{extname}'],
+    [
+      '{localFolder}/{localfolder:}/{localFolder:0}/{localFolder:3}-{uuid}',
+      '{localFolder:1}/{localFolder:1}/{localFolder:1}/{localFolder:3}-{uuid}{extname}',
+    ],
+    ['{uuid}{extname}', '{uuid}{extname}'],
+  ])('buildIn.rename.format %j becomes %j', (format, keyTemplate) => {
+    const { config, notes } = translatePicGo({ picBed: {}, buildIn: { rename: { enable: true, format } } })
+    expect(config.keyTemplate).toBe(keyTemplate)
+    expect(notes.filter(note => note.includes('rename'))).toEqual([])
+  })
+
+  it.each([
+    ['{filename}.{ext}', 'it has the unknown placeholder {ext}'],
+    ['{Y', 'it has a lone brace near "{Y"'],
+    ['C:\\{uuid}', 'it holds a backslash or a control character'],
+    ['photo', 'without a placeholder every file would get the same name'],
+    ['photo{extname}', 'without a placeholder every file would get the same name'],
+    ['../{uuid}', 'it has a "." or ".." segment'],
+    ['{Y}/', 'it names no file'],
+  ])('buildIn.rename.format %j is left out with a note', (format, reason) => {
+    const { config, notes } = translatePicGo({ picBed: {}, buildIn: { rename: { enable: true, format } } })
+    expect(config).not.toHaveProperty('keyTemplate')
+    expect(notes).toContain(`"buildIn.rename.format" was left out: ${reason}.`)
+  })
+
+  it('are not touched while renaming is switched off', () => {
+    const { config } = translatePicGo({
+      picBed: {},
+      buildIn: { rename: { enable: false, format: '{uuid}' } },
+    })
+    expect(config).not.toHaveProperty('keyTemplate')
+  })
+
+  it('follow the timestamp where both renamings are on, as in PicList', () => {
+    const { config } = translatePicGo({
+      picBed: {},
+      settings: { autoRename: true },
+      buildIn: { rename: { enable: true, format: '{uuid}' } },
+    })
+    expect(config.keyTemplate).toBe('{Y}{m}{d}{h}{i}{s}{ms}{extname}')
+  })
+})
+
+describe('settings', () => {
+  const translateSettings = (settings: Json) => translatePicGo({ picBed: { smms: { token: 't' } }, settings })
+
+  it.each([
+    [36677, 36677],
+    ['36677', 36677],
+    [' 80 ', 80],
+    [65535, 65535],
+    [0, undefined],
+    [65536, undefined],
+    [80.5, undefined],
+    ['', undefined],
+    [true, undefined],
+    [[80], undefined],
+    [null, undefined],
+  ])('a port of %j gives %j', (port, expected) => {
+    const { config, notes } = translateSettings({ server: { port } })
+    expect(config.server).toEqual(expected === undefined ? undefined : { port: expected })
+    expect(notes).toHaveLength(expected === undefined ? 1 : 0)
+  })
+
+  it.each([
+    [{ serverKey: 'a' }, 'a', 0],
+    [{ server: { secret: ' a ' } }, 'a', 0],
+    [{ serverKey: 123456 }, '123456', 0],
+    [{ serverKey: '', server: { secret: 'b' } }, 'b', 0],
+    [{ serverKey: 'a', server: { secret: 'a' } }, 'a', 0],
+    [{ serverKey: 'a', server: { secret: 'b' } }, 'a', 1],
+    [{ serverKey: null, server: { secret: null } }, undefined, 0],
+    [{ serverKey: ['a'] }, undefined, 1],
+  ])('the key of %j is %j', (settings, key, notes) => {
+    const translation = translateSettings(settings)
+    expect(translation.config.server).toEqual(key === undefined ? undefined : { key })
+    expect(translation.notes).toHaveLength(notes)
+  })
+
+  it.each([
+    [['all'], 'info', 0],
+    ['all', 'info', 0],
+    [['success', 'error'], 'info', 0],
+    [['error', 'warn'], 'warn', 0],
+    ['error', 'error', 0],
+    [['none'], 'error', 1],
+    [['loud'], undefined, 1],
+    [{}, undefined, 1],
+  ])('logLevel %j becomes %j', (logLevel, level, notes) => {
+    const translation = translateSettings({ logLevel })
+    expect(translation.config.log).toEqual(level === undefined ? undefined : { level })
+    expect(translation.notes).toHaveLength(notes)
+  })
+
+  it('says nothing about picture processing and rewriting that are switched off', () => {
+    const { notes } = translatePicGo({
+      picBed: { smms: { token: 't' }, transformer: 'base64', proxy: '' },
+      settings: { urlRewrite: { rules: [{ match: 'a', replace: 'b', enable: false }] }, rename: false },
+      buildIn: {
+        compress: { quality: '100', isConvert: false, isConvertMap: { smms: false }, convertFormat: 'webp' },
+        watermark: { isAddWatermark: false, isFullScreenWatermark: true },
+      },
+      picgoPlugins: { 'picgo-plugin-s3': true, 'picgo-plugin-compress': false },
+    })
+    expect(notes).toEqual([])
+  })
+
+  it.each([
+    { compress: { quality: 80 } },
+    { compress: { quality: '80' } },
+    { compress: { isConvert: true } },
+    { compress: { isReSizeByPercentMap: { smms: true } } },
+    { watermark: { isAddWatermark: true } },
+    { watermark: { isAddWatermarkMap: { smms: true } } },
+  ])('says that pictures are not processed for %j', buildIn => {
+    const { notes } = translatePicGo({ picBed: { smms: { token: 't' } }, buildIn })
+    expect(notes).toEqual([
+      `"buildIn.${Object.keys(buildIn)[0]}" was left out: pictures are stored as they come, with their metadata.`,
+    ])
+  })
+})
