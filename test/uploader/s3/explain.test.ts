@@ -1,0 +1,206 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { UploadError } from '../../../src/errors.ts'
+import { objectOf } from '../../helpers/provider-contract.ts'
+import { type Answer, startRecorder } from '../../helpers/recorder.ts'
+import { openLoopbackS3 } from '../../helpers/s3-target.ts'
+
+const KEYS = { accessKeyId: 'KEYID', secretAccessKey: 'the secret' }
+const never = () => new AbortController().signal
+
+/** An error document as Amazon writes it. */
+function refusal(status: number, code: string, message: string, more = ''): Answer {
+  return {
+    status,
+    headers: { 'content-type': 'application/xml' },
+    body: `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message>${more}</Error>`,
+  }
+}
+
+const later = () => new Date(Date.now() + 3 * 3600_000).toUTCString()
+
+async function failureOf(promise: Promise<unknown> | undefined): Promise<UploadError> {
+  const error = await promise?.then(
+    () => expect.fail('this should have failed'),
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(UploadError)
+  return error as UploadError
+}
+
+/** What a put says when the service gives this answer. */
+async function putAgainst(answer: Answer, options: Record<string, unknown> = {}): Promise<UploadError> {
+  const recorder = await startRecorder(() => answer)
+  const target = openLoopbackS3({
+    endpoint: `http://127.0.0.1:${recorder.port}`,
+    bucket: 'pics',
+    urlPrefix: 'https://img.example.com',
+    ...KEYS,
+    ...options,
+  })
+  onTestFinished(async () => {
+    await target.close?.()
+    recorder.close()
+  })
+  const error = await failureOf(target.put(objectOf('a.png', Buffer.of(1)), never()))
+  expect(error.code).toBe('delivery_failed')
+  expect(error.message).toMatch(/^s3\/Default could not store "a\.png": /)
+  expect(error.message).not.toMatch(/https?:\/\/|the secret/)
+  return error
+}
+
+describe('what a refusal says', () => {
+  it.each<[string, Answer, RegExp]>([
+    [
+      'the clock is behind',
+      {
+        ...refusal(403, 'RequestTimeTooSkewed', 'The difference is too large.'),
+        headers: { date: later(), 'content-type': 'application/xml' },
+      },
+      /the clock of this machine is wrong: it is 180 minutes behind\. Set it.*403 RequestTimeTooSkewed/,
+    ],
+    [
+      'the clock is behind, in a vendor’s own words',
+      {
+        ...refusal(403, 'SomeDenial', 'Request has expired'),
+        headers: { date: later(), 'content-type': 'application/xml' },
+      },
+      /the clock of this machine is wrong: it is 180 minutes behind/,
+    ],
+    [
+      'the region is wrong',
+      refusal(400, 'AuthorizationHeaderMalformed', 'expecting …', '<Region>eu-central-1</Region>'),
+      /the region is wrong: requests are signed for "us-east-1", but the bucket is in "eu-central-1"\. Set "region"/,
+    ],
+    [
+      'the bucket is elsewhere (301)',
+      refusal(301, 'PermanentRedirect', 'x', '<Endpoint>pics.s3.eu-west-1.amazonaws.com</Endpoint>'),
+      /the region is wrong: .* reached at "pics\.s3\.eu-west-1\.amazonaws\.com"/,
+    ],
+    [
+      'the bucket is elsewhere (Alibaba)',
+      refusal(
+        403,
+        'AccessDenied',
+        'must be addressed using the specified endpoint',
+        '<Endpoint>oss-cn-beijing.aliyuncs.com</Endpoint>',
+      ),
+      /the region is wrong: .* reached at "oss-cn-beijing\.aliyuncs\.com"/,
+    ],
+    [
+      'path style is refused (Alibaba)',
+      refusal(403, 'SecondLevelDomainForbidden', 'Please use virtual hosted style to access.'),
+      /it refuses path style\. Set "addressingStyle" to "virtual"/,
+    ],
+    [
+      'path style is refused (Tencent)',
+      refusal(403, 'PathStyleDomainForbidden', 'x'),
+      /it refuses path style\. Set "addressingStyle" to "virtual"/,
+    ],
+    [
+      'path style is refused (Volcengine)',
+      refusal(400, 'InvalidPathAccess', 'x'),
+      /it refuses path style\. Set "addressingStyle" to "virtual"/,
+    ],
+    [
+      'the permission is missing',
+      refusal(403, 'AccessDenied', 'Access Denied'),
+      /the keys may not do it: they need the permission s3:PutObject for the bucket "pics"/,
+    ],
+    [
+      'the access key id is unknown',
+      refusal(403, 'InvalidAccessKeyId', 'x'),
+      /it does not know the access key id\. Check "accessKeyId"/,
+    ],
+    [
+      'the secret is wrong',
+      refusal(403, 'SignatureDoesNotMatch', 'x'),
+      /the signature does not fit\. Check "secretAccessKey", and "region", which is "us-east-1"/,
+    ],
+    ['the token is expired', refusal(400, 'ExpiredToken', 'x'), /the session token is expired or wrong/],
+    [
+      'there is no such bucket',
+      refusal(404, 'NoSuchBucket', 'x'),
+      /there is no bucket "pics"\. Check "bucket", "region", and "addressingStyle", which is "path"/,
+    ],
+    [
+      'ACLs are switched off',
+      refusal(400, 'AccessControlListNotSupported', 'The bucket does not allow ACLs'),
+      /the bucket takes no ACLs\. Leave out "acl"/,
+    ],
+    ['the quota is used up', refusal(403, 'QuotaExceeded', 'x'), /there is no space or quota left/],
+    ['a KMS key cannot be used', refusal(400, 'KMS.NotFoundException', 'x'), /Check "sseKmsKeyId"/],
+    [
+      'it is no S3 service and sends us elsewhere',
+      { status: 302, headers: { location: 'https://console.example.com/login' } },
+      /it sends us to console\.example\.com\/login\. Set "endpoint"/,
+    ],
+    [
+      'it is no S3 service and says yes to everything',
+      { status: 200, body: '<html>welcome</html>' },
+      /the answer has no ETag, so it is no S3 service\. Check "endpoint"/,
+    ],
+    [
+      'a proxy in between answers with a page',
+      { status: 404, headers: { 'content-type': 'text/html' }, body: '<html><h1>Not here</h1></html>' },
+      /answered 404/,
+    ],
+    [
+      'a word nobody knows, with markup and an address in it',
+      refusal(409, 'Strange', 'See &lt;b&gt;http://example.com/x&lt;/b&gt;.'),
+      /127\.0\.0\.1:\d+ answered 409 Strange: See example\.com\/x ?\.$/,
+    ],
+  ])('%s', async (_, answer, words) => {
+    const error = await putAgainst(answer)
+    expect(error.message).toMatch(words)
+    expect(error.retryable).toBe(false)
+  })
+
+  it('names the permission for ACLs when one is set', async () => {
+    const error = await putAgainst(refusal(403, 'AccessDenied', 'x'), { acl: 'public-read' })
+    expect(error.message).toContain('s3:PutObject and s3:PutObjectAcl')
+  })
+
+  it('names the options a service may not know', async () => {
+    const options = { serverSideEncryption: 'aws:kms', storageClass: 'COLD' }
+    const error = await putAgainst(refusal(501, 'NotImplemented', 'x'), options)
+    expect(error.message).toContain('it may not know what "storageClass" or "serverSideEncryption" asks for')
+  })
+
+  it('cannot tell wrong keys from missing permissions when the answer has no document', async () => {
+    const recorder = await startRecorder(() => ({ status: 403 }))
+    const target = openLoopbackS3({
+      endpoint: `http://127.0.0.1:${recorder.port}`,
+      bucket: 'pics',
+      urlPrefix: 'https://img.example.com',
+      ...KEYS,
+    })
+    onTestFinished(() => recorder.close())
+    const error = await failureOf(target.exists?.('a.png', never()))
+    expect(error.message).toBe(
+      `s3/Default could not look for "a.png": the keys are wrong, or they may not do it: they need the permission s3:GetObject and s3:ListBucket for the bucket "pics" (127.0.0.1:${recorder.port} answered 403).`,
+    )
+  })
+})
+
+describe('what passes and is tried again', () => {
+  it.each<[string, Answer, boolean]>([
+    ['500 InternalError', refusal(500, 'InternalError', 'x'), true],
+    ['503 SlowDown', refusal(503, 'SlowDown', 'x'), true],
+    ['502 of a proxy', { status: 502, headers: { 'content-type': 'text/html' }, body: '<h1>bad</h1>' }, true],
+    ['429', { status: 429 }, true],
+    ['408', { status: 408 }, true],
+    ['400 RequestTimeout', refusal(400, 'RequestTimeout', 'x'), true],
+    ['409 OperationAborted', refusal(409, 'OperationAborted', 'x'), true],
+    ['501 NotImplemented', refusal(501, 'NotImplemented', 'x'), false],
+    ['507 XMinioStorageFull', refusal(507, 'XMinioStorageFull', 'x'), false],
+    ['400 InvalidRequest', refusal(400, 'InvalidRequest', 'x'), false],
+    ['403 RequestTimeTooSkewed', refusal(403, 'RequestTimeTooSkewed', 'x'), false],
+  ])('%s', async (_, answer, isPassing) => {
+    expect((await putAgainst(answer)).retryable).toBe(isPassing)
+  })
+
+  it('comes back when the service says', async () => {
+    const answer = { ...refusal(503, 'SlowDown', 'x'), headers: { 'retry-after': '7' } }
+    expect(await putAgainst(answer)).toMatchObject({ retryable: true, retryAfterS: 7 })
+  })
+})

@@ -1,0 +1,74 @@
+import http from 'node:http'
+import https from 'node:https'
+import net, { type AddressInfo, type LookupFunction } from 'node:net'
+import { afterEach } from 'vitest'
+
+const open: (() => Promise<void>)[] = []
+
+afterEach(async () => {
+  await Promise.all(open.splice(0).map(close => close()))
+})
+
+export interface Served {
+  /** `http://127.0.0.1:PORT`, without a slash at its end. */
+  origin: string
+  port: number
+  /** Every request that arrived, in order. */
+  requests: http.IncomingMessage[]
+  /** How many connections were made. */
+  connections(): number
+}
+
+/** A server on loopback that lives until the end of the test. */
+export async function serve(
+  handler: http.RequestListener,
+  tls?: { key: string; cert: string },
+): Promise<Served> {
+  const requests: http.IncomingMessage[] = []
+  const listener: http.RequestListener = (req, res) => {
+    requests.push(req)
+    handler(req, res)
+  }
+  const server = tls ? https.createServer(tls, listener) : http.createServer(listener)
+  const { port, connections } = await listen(server)
+  return { origin: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`, port, requests, connections }
+}
+
+/** A server that says what it likes, byte by byte. */
+export async function serveRaw(handler: (socket: net.Socket) => void): Promise<Served> {
+  const server = net.createServer(socket => {
+    socket.on('error', () => {}) // the client may go at any time
+    handler(socket)
+  })
+  const { port, connections } = await listen(server)
+  return { origin: `http://127.0.0.1:${port}`, port, requests: [], connections }
+}
+
+async function listen(server: net.Server): Promise<{ port: number; connections(): number }> {
+  const sockets = new Set<net.Socket>()
+  let count = 0
+  server.on('connection', socket => {
+    count++
+    sockets.add(socket)
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  open.push(async () => {
+    for (const socket of sockets) socket.destroy()
+    await new Promise(resolve => server.close(resolve))
+  })
+  return { port: (server.address() as AddressInfo).port, connections: () => count }
+}
+
+/** A lookup that knows these answers only: one list for each call, the last one for all further calls. */
+export function answering(...answers: string[][]): LookupFunction & { asked: string[] } {
+  const asked: string[] = []
+  const lookup: LookupFunction = (hostname, _options, callback) => {
+    const addresses = answers[Math.min(asked.length, answers.length - 1)] ?? []
+    asked.push(hostname)
+    callback(
+      null,
+      addresses.map(address => ({ address, family: net.isIP(address) })),
+    )
+  }
+  return Object.assign(lookup, { asked })
+}

@@ -1,0 +1,423 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { UploadError } from '../../../src/errors.ts'
+import { type OpenUrlOptions, openUrl } from '../../../src/uploader/sources/url.ts'
+import { needs } from '../../helpers/needs.ts'
+import { answering, serve, serveRaw } from './servers.ts'
+
+const never = new AbortController().signal
+const MiB = 1024 * 1024
+const BYTES = Buffer.from(Array.from({ length: 70_000 }, (_, i) => (i * i) & 0xff))
+
+function open(url: string, options: Partial<OpenUrlOptions> = {}) {
+  const defaults = { addresses: 'private', timeoutMs: 20_000, signal: never, maxBytes: MiB } as const
+  return openUrl(new URL(url), { ...defaults, ...options })
+}
+
+async function read(url: string, options: Partial<OpenUrlOptions> = {}): Promise<Buffer> {
+  return buffer((await open(url, options)).body)
+}
+
+/** What opening or reading a URL fails with. */
+async function failure(url: string, options: Partial<OpenUrlOptions> = {}): Promise<UploadError> {
+  const error = await read(url, options).then(
+    () => new Error('It was read.'),
+    (caught: unknown) => caught,
+  )
+  if (!(error instanceof UploadError)) throw error
+  expect(error.message).not.toMatch(/https?:\/\//)
+  expect(error.message).toMatch(/^".*\.$/)
+  return error
+}
+
+const answer = (respond: (res: ServerResponse) => void) => serve((_req, res) => respond(res))
+
+describe('openUrl', () => {
+  it('gives the bytes and the name', async () => {
+    const server = await answer(res => res.end(BYTES))
+    const source = await open(`${server.origin}/pictures/cat%20one.png?size=1#top`)
+    expect(source).toMatchObject({ name: 'cat one.png', folders: [] })
+    expect((await buffer(source.body)).equals(BYTES)).toBe(true)
+  })
+
+  it.each([
+    ['/', ''],
+    ['', ''],
+    ['///', ''],
+    ['/a/b/', 'b'],
+    ['/a.png?name=b.png', 'a.png'],
+    ['/%E4%B8%96%E7%95%8C.png', '世界.png'],
+    ['/世界.png', '世界.png'],
+    ['/100%.png', '100%.png'],
+    ['/%zz%20.png', '%zz .png'],
+    ['/%C4%E3%BA%C3.gif', '%C4%E3%BA%C3.gif'],
+    ['/a/..%2F..%2Fetc%2Fpasswd', '../../etc/passwd'],
+    ['/a%00b', 'a\0b'],
+    ['/b/%2e%2e/c', 'c'],
+  ])('names %s "%s"', async (path, name) => {
+    const server = await answer(res => res.end())
+    expect((await open(`${server.origin}${path}`)).name).toBe(name)
+  })
+
+  it('keeps the name that was asked for when it is redirected', async () => {
+    const server = await serve((req, res) =>
+      req.url === '/photo.jpg' ? res.writeHead(302, { location: '/x/0f3a9c' }).end() : res.end(BYTES),
+    )
+    expect((await open(`${server.origin}/photo.jpg`)).name).toBe('photo.jpg')
+  })
+
+  it('gives an empty body as one', async () => {
+    const server = await serve((req, res) => res.writeHead(req.url === '/204' ? 204 : 200).end())
+    expect(await read(`${server.origin}/204`)).toHaveLength(0)
+    expect(await read(`${server.origin}/200`)).toHaveLength(0)
+  })
+
+  it.each([
+    ['gzip', gzipSync],
+    ['x-gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['deflate', deflateRawSync],
+    ['br', brotliCompressSync],
+  ])('decompresses %s', async (encoding, compress) => {
+    const server = await answer(res => res.setHeader('content-encoding', encoding).end(compress(BYTES)))
+    expect((await read(server.origin)).equals(BYTES)).toBe(true)
+  })
+
+  describe('limits', () => {
+    it('refuses an announced length at once and closes the connection', async () => {
+      let closed: Promise<unknown> = Promise.resolve()
+      const server = await answer(res => {
+        closed = new Promise(resolve => res.once('close', resolve))
+        res.setHeader('content-length', 101)
+        res.write('begin')
+      })
+      const error = await failure(`${server.origin}/a.png`, { maxBytes: 100 })
+      expect(error.code).toBe('too_large')
+      expect(error.message).toContain('100 bytes (limits.fileSize)')
+      await closed
+    })
+
+    it('takes exactly as much as allowed', async () => {
+      const server = await answer(res => res.end(BYTES))
+      expect(await read(server.origin, { maxBytes: BYTES.length })).toHaveLength(BYTES.length)
+      expect((await failure(server.origin, { maxBytes: BYTES.length - 1 })).code).toBe('too_large')
+    })
+
+    it('stops an endless body at the limit and closes its connection', async () => {
+      let closed: Promise<unknown> = Promise.resolve()
+      const server = await answer(res => {
+        closed = new Promise(resolve => res.once('close', resolve))
+        const fill = () => {
+          while (!res.destroyed && res.write(BYTES));
+        }
+        res.on('drain', fill)
+        fill()
+      })
+      expect((await failure(server.origin)).code).toBe('too_large')
+      await closed
+    })
+
+    it('stops a gzip bomb at the limit, without unpacking it', async () => {
+      const bomb = gzipSync(Buffer.alloc(256 * MiB))
+      const server = await answer(res => res.setHeader('content-encoding', 'gzip').end(bomb))
+      const source = await open(server.origin)
+      let size = 0
+      const reading = (async () => {
+        for await (const chunk of source.body) size += chunk.length
+      })()
+      await expect(reading).rejects.toMatchObject({ code: 'too_large' })
+      expect(size).toBeLessThanOrEqual(MiB)
+    })
+
+    it.each([
+      ['answers nothing', () => {}],
+      ['stops within the headers', (socket: Socket) => socket.write('HTTP/1.1 200 OK\r\nContent-')],
+      [
+        'stops within the body',
+        (socket: Socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc'),
+      ],
+      [
+        'stops within a compressed body',
+        (socket: Socket) => {
+          socket.write('HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\n\r\n')
+          socket.write(deflateSync(BYTES).subarray(0, 100))
+        },
+      ],
+      [
+        'sends interim answers only',
+        (socket: Socket) => {
+          const timer = setInterval(() => socket.write('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'), 5)
+          socket.on('close', () => clearInterval(timer))
+        },
+      ],
+      [
+        'sends a byte now and then',
+        (socket: Socket) => {
+          socket.write('HTTP/1.1 200 OK\r\n\r\n')
+          const timer = setInterval(() => socket.write('.'), 5)
+          socket.on('close', () => clearInterval(timer))
+        },
+      ],
+    ])('ends a server that %s', async (_, handler) => {
+      const server = await serveRaw(handler)
+      const error = await failure(`${server.origin}/slow.png`, { timeoutMs: 100 })
+      expect(error.code).toBe('source_failed')
+      expect(error.message).toContain('within 100 ms')
+    })
+
+    it('counts the time of all redirects together', async () => {
+      const server = await serve((_req, res) => {
+        setTimeout(() => res.writeHead(302, { location: '/' }).end(), 40)
+      })
+      expect((await failure(server.origin, { timeoutMs: 100 })).message).toContain('within 100 ms')
+    })
+
+    it.each([
+      ['headers', 'HTTP/1.1 200 OK\r\n', 'X-Filler: 0123456789\r\n'],
+      ['a header', 'HTTP/1.1 200 OK\r\nX: ', '0123456789012345678901'],
+    ])('ends a server that sends %s without end', async (_, start, more) => {
+      const server = await serveRaw(socket => {
+        socket.write(start)
+        const fill = () => {
+          while (!socket.destroyed && socket.write(more.repeat(100)));
+        }
+        socket.on('drain', fill)
+        fill()
+      })
+      const error = await failure(server.origin)
+      expect(error.code).toBe('source_failed')
+      expect(error.message).toContain('headers of the answer are too long')
+    })
+  })
+
+  describe('failures', () => {
+    it.each([
+      [401, 'credentials'],
+      [403, 'refuses access'],
+      [404, 'check the address'],
+      [410, 'check the address'],
+      [429, 'try again later'],
+      [500, 'try again later'],
+      [503, 'try again later'],
+      [304, 'no file'],
+      [418, 'no file'],
+    ])('explains the status %i', async (status, words) => {
+      const server = await answer(res => res.writeHead(status).end(status === 304 ? undefined : BYTES))
+      const error = await failure(`${server.origin}/a.png`)
+      expect(error.code).toBe('source_failed')
+      expect(error.message).toContain(`"127.0.0.1:${server.port}/a.png" answered ${status}`)
+      expect(error.message).toContain(words)
+    })
+
+    it('does not read the body of an error', async () => {
+      let closed: Promise<unknown> = Promise.resolve()
+      const server = await answer(res => {
+        closed = new Promise(resolve => res.once('close', resolve))
+        res.writeHead(500).write(BYTES)
+      })
+      expect((await failure(server.origin)).code).toBe('source_failed')
+      await closed
+    })
+
+    it('names both URLs when the one redirected to fails', async () => {
+      const server = await serve((req, res) =>
+        req.url === '/a' ? res.writeHead(302, { location: '/b' }).end() : res.writeHead(404).end(),
+      )
+      const [a, b] = ['a', 'b'].map(path => `"127.0.0.1:${server.port}/${path}"`)
+      expect((await failure(`${server.origin}/a`)).message).toContain(
+        `${b}, to which ${a} redirects, answered 404`,
+      )
+    })
+
+    it('names a URL once when its credentials are all that was taken from it', async () => {
+      const server = await answer(res => res.writeHead(404).end())
+      const { message } = await failure(`${server.origin.replace('//', '//u:geheim@')}/a?token=geheim`)
+      expect(message).toBe(`"127.0.0.1:${server.port}/a" answered 404: there is nothing; check the address.`)
+    })
+
+    it('shortens a long path and leaves no address in it', async () => {
+      const server = await answer(res => res.writeHead(404).end())
+      const { message } = await failure(
+        `${server.origin}/web/https://example.com/${'x'.repeat(5000)}/end.png`,
+      )
+      expect(message).toContain('/web/https:/example.com/xxx')
+      expect(message).toContain('xxx/end.png"')
+      expect(message.length).toBeLessThan(250)
+    })
+
+    it('explains a host that does not exist', async () => {
+      const error = await failure('http://nowhere.invalid/a.png', {
+        lookup: (_hostname, _options, callback) =>
+          callback(Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' }), ''),
+      })
+      expect(error.code).toBe('source_failed')
+      expect(error.message).toContain('host name does not exist; check the address (ENOTFOUND)')
+    })
+
+    it.each([
+      ['one address', ['127.0.0.1']],
+      ['several addresses', ['::1', '127.0.0.1']],
+    ])('explains a refused connection to %s', async (_, addresses) => {
+      const error = await failure('http://closed.example:1/a.png', { lookup: answering(addresses) })
+      expect(error.code).toBe('source_failed')
+      expect(error.message).toMatch(/nothing accepts connections|no way from this server/)
+    })
+
+    it('refuses an address with the code for it', async () => {
+      const server = await answer(res => res.end())
+      expect((await failure(server.origin, { addresses: 'public' })).code).toBe('source_forbidden')
+      expect(server.connections()).toBe(0)
+    })
+
+    it.each([
+      ['a body of known length', 'Content-Length: 1000\r\n\r\nabc'],
+      ['chunks', 'Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n'],
+      ['chunks, within one', 'Transfer-Encoding: chunked\r\n\r\n9\r\nabc'],
+    ])('reports a connection that ends within %s', async (_, text) => {
+      for (const end of ['end', 'destroy', 'resetAndDestroy'] as const) {
+        const server = await serveRaw(socket => {
+          socket.once('data', () => socket.write(`HTTP/1.1 200 OK\r\n${text}`, () => socket[end]()))
+        })
+        const error = await failure(`${server.origin}/a.png`)
+        expect(error.code).toBe('source_failed')
+        expect(error.message).toContain('closed before the answer was complete')
+      }
+    })
+
+    it('reports a compressed body that is none', async () => {
+      const server = await answer(res => res.setHeader('content-encoding', 'gzip').end('no gzip at all'))
+      const error = await failure(server.origin)
+      expect(error.code).toBe('source_failed')
+      expect(error.message).toContain('could not be decompressed')
+    })
+
+    it('reports a server that speaks no TLS', async () => {
+      const server = await answer(res => res.end())
+      const error = await failure(server.origin.replace('http', 'https'))
+      expect(error.code).toBe('source_failed')
+      expect(error.message).toContain('TLS')
+    })
+
+    it('trusts no self-signed certificate', async context => {
+      needs(context, 'openssl', 'openssl')
+      const server = await serve((_req, res) => res.end(), selfSigned())
+      const error = await failure(`${server.origin}/a.png`)
+      expect(error.code).toBe('source_failed')
+      expect(error.message).toContain('check the certificate of that host (DEPTH_ZERO_SELF_SIGNED_CERT)')
+      expect(server.requests).toHaveLength(0)
+    })
+  })
+
+  describe('leaving early', () => {
+    const reason = new Error('The client went away.')
+
+    it('by breaking the loop closes the connection', async () => {
+      let closed: Promise<unknown> = Promise.resolve()
+      const server = await answer(res => {
+        closed = new Promise(resolve => res.once('close', resolve))
+        res.write(BYTES)
+      })
+      const source = await open(server.origin)
+      for await (const _chunk of source.body) break
+      await closed
+    })
+
+    it('by breaking the loop over a compressed body closes the connection', async () => {
+      let closed: Promise<unknown> = Promise.resolve()
+      const server = await answer(res => {
+        closed = new Promise(resolve => res.once('close', resolve))
+        res.setHeader('content-encoding', 'gzip').write(gzipSync(BYTES).subarray(0, -20))
+      })
+      const source = await open(server.origin)
+      for await (const _chunk of source.body) break
+      await closed
+    })
+
+    it('by an abort before connects nothing', async () => {
+      const server = await answer(res => res.end())
+      await expect(open(server.origin, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+      expect(server.connections()).toBe(0)
+    })
+
+    it('by an abort before the answer gives the reason', async () => {
+      const controller = new AbortController()
+      const server = await answer(() => controller.abort(reason))
+      await expect(open(server.origin, { signal: controller.signal })).rejects.toBe(reason)
+    })
+
+    it.each(['identity', 'gzip'])(
+      'by an abort within a body of encoding %s gives the reason',
+      async encoding => {
+        const controller = new AbortController()
+        let closed: Promise<unknown> = Promise.resolve()
+        const server = await answer(res => {
+          closed = new Promise(resolve => res.once('close', resolve))
+          res.setHeader('content-encoding', encoding)
+          res.write(encoding === 'gzip' ? gzipSync(BYTES).subarray(0, -20) : BYTES)
+        })
+        const source = await open(server.origin, { signal: controller.signal })
+        const reading = (async () => {
+          for await (const _chunk of source.body) controller.abort(reason)
+        })()
+        await expect(reading).rejects.toBe(reason)
+        await closed
+      },
+    )
+
+    it('by an abort while a body that has arrived is still unpacked gives the reason', async () => {
+      const controller = new AbortController()
+      const body = gzipSync(Buffer.alloc(8 * MiB))
+      const server = await answer(res => res.setHeader('content-encoding', 'gzip').end(body))
+      const source = await open(server.origin, { signal: controller.signal, maxBytes: 16 * MiB })
+      let size = 0
+      const reading = (async () => {
+        for await (const chunk of source.body) {
+          size += chunk.length
+          if (size > MiB) controller.abort(reason)
+        }
+      })()
+      await expect(reading).rejects.toBe(reason)
+      expect(size).toBeLessThan(2 * MiB)
+    })
+
+    it('by an abort between the head and the reading gives the reason', async () => {
+      const controller = new AbortController()
+      const server = await answer(res => void res.write(BYTES))
+      const source = await open(server.origin, { signal: controller.signal })
+      controller.abort(reason)
+      await expect(buffer(source.body)).rejects.toBe(reason)
+    })
+
+    it('by nobody ever reading the body ends with the time limit', async () => {
+      let closed: Promise<unknown> = Promise.resolve()
+      const server = await answer(res => {
+        closed = new Promise(resolve => res.once('close', resolve))
+        res.write(BYTES)
+      })
+      await open(server.origin, { timeoutMs: 50 })
+      await closed
+    })
+  })
+})
+
+function selfSigned(): { key: string; cert: string } {
+  const directory = mkdtempSync(join(tmpdir(), 'self-signed-'))
+  try {
+    const [key, cert] = [join(directory, 'key'), join(directory, 'cert')] as const
+    const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']
+    const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1']
+    execFileSync('openssl', ['req', '-x509', ...curve, '-keyout', key, '-out', cert, ...subject], {
+      stdio: 'ignore',
+    })
+    return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') }
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}

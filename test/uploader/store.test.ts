@@ -1,0 +1,409 @@
+import { randomUUID } from 'node:crypto'
+import { chmod, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { createPostgresStore } from '../../src/uploader/store/postgres.ts'
+import { createSqliteStore } from '../../src/uploader/store/sqlite.ts'
+import type { HistoryEntry, NewJob, Store, StoredFile } from '../../src/uploader/store.ts'
+import { missing } from '../helpers/needs.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+import { findPostgres, type PostgresServer, startPostgres } from '../servers/postgres.ts'
+
+let postgres: PostgresServer | undefined
+
+beforeAll(async () => {
+  if ((await findPostgres()) !== undefined) postgres = await startPostgres()
+})
+afterAll(() => postgres?.stop())
+
+function needsPostgres(context: TestContext): PostgresServer {
+  return postgres ?? missing(context, 'needs PostgreSQL: apt-get install postgresql')
+}
+
+interface Place {
+  open(): Store
+}
+
+const engines: [string, (context: TestContext) => Promise<Place>][] = [
+  [
+    'sqlite',
+    async () => {
+      const path = join(await makeDirectory(), 'a', 'b', 'store.db')
+      return { open: () => closed(createSqliteStore(path)) }
+    },
+  ],
+  [
+    'postgres',
+    async context => {
+      const url = await needsPostgres(context).createDatabase(`db${randomUUID().replaceAll('-', '')}`)
+      return { open: () => closed(createPostgresStore(url)) }
+    },
+  ],
+]
+
+/** Has the store closed when the test is over. */
+function closed(store: Store): Store {
+  onTestFinished(() => store.close())
+  return store
+}
+
+function newJob(change: Partial<NewJob> = {}): NewJob {
+  return {
+    id: randomUUID(),
+    createdAt: 1_000_000_000_000,
+    owner: 'me',
+    requestId: 'r1',
+    caller: 'loopback',
+    destination: 'local/blog',
+    origins: ['a.png', '中文 😀.png'],
+    ...change,
+  }
+}
+
+function newFile(change: Partial<StoredFile> = {}): StoredFile {
+  return {
+    index: 0,
+    origin: 'a.png',
+    url: 'http://x.example/a.png',
+    key: '2026/11/a.png',
+    size: 5_000_000_000,
+    contentType: 'image/png',
+    sha256: 'a'.repeat(64),
+    deleteUrl: undefined,
+    ...change,
+  }
+}
+
+function newEntry(job: NewJob, change: Partial<HistoryEntry> = {}): HistoryEntry {
+  const { id: jobId, destination, caller, requestId, createdAt: time } = job
+  return { ...newFile(), time, jobId, destination, caller, requestId, ...change }
+}
+
+const FINISHED = {
+  state: 'finished',
+  owner: 'me',
+  files: [],
+  steps: ['history'],
+  history: [],
+  now: 5,
+} as const
+
+describe.each(engines)('the %s store', (_name, make) => {
+  it('keeps a job as it was written', async context => {
+    const store = (await make(context)).open()
+    const job = newJob()
+    await store.begin(job)
+    expect(await store.job(job.id)).toEqual({
+      ...job,
+      state: 'uploading',
+      files: [],
+      steps: [],
+      attempts: 0,
+      problem: undefined,
+    })
+    expect(await store.job('other')).toBeUndefined()
+  })
+
+  it('keeps what was delivered together with its history', async context => {
+    const store = (await make(context)).open()
+    const job = newJob()
+    await store.begin(job)
+    const files = [
+      newFile(),
+      newFile({ index: 1, origin: '中文 😀.png', deleteUrl: 'http://x.example/delete' }),
+    ]
+    const history = files.map(file => newEntry(job, file))
+    await store.deliver(job.id, { ...FINISHED, files, history })
+    expect(await store.job(job.id)).toMatchObject({ state: 'finished', steps: ['history'] })
+    expect((await store.job(job.id))?.files).toHaveLength(2)
+    const found = await store.history({ limit: 10 })
+    expect(found.sort((a, b) => a.index - b.index)).toEqual(history)
+  })
+
+  it('takes a delivery again without doubling its history', async context => {
+    const store = (await make(context)).open()
+    const job = newJob()
+    await store.begin(job)
+    await store.begin(job)
+    const delivery = { ...FINISHED, history: [newEntry(job)] }
+    await store.deliver(job.id, delivery)
+    await store.deliver(job.id, delivery)
+    expect(await store.history({ limit: 10 })).toHaveLength(1)
+  })
+
+  it('survives being closed and opened', async context => {
+    const place = await make(context)
+    const first = place.open()
+    const job = newJob()
+    await first.begin(job)
+    await first.close()
+    expect(await place.open().job(job.id)).toMatchObject({ id: job.id, origins: job.origins })
+  })
+
+  it('gives a delivered job to one of many who claim it at once', async context => {
+    const place = await make(context)
+    const stores = Array.from({ length: 4 }, () => place.open())
+    const job = newJob()
+    await stores[0]!.begin(job)
+    await stores[0]!.deliver(job.id, { ...FINISHED, state: 'delivered' })
+    const claims = await Promise.all(
+      stores.flatMap((store, n) => [1, 2, 3].map(m => store.claim(job.id, `${n}.${m}`))),
+    )
+    const [claimed] = claims.filter(claim => claim !== undefined)
+    expect(claims.filter(claim => claim !== undefined)).toHaveLength(1)
+    expect(await stores[1]!.job(job.id)).toEqual(claimed)
+    expect(claimed).toMatchObject({ id: job.id, state: 'finalizing', steps: ['history'] })
+  })
+
+  it('takes a job away only from the one that is named', async context => {
+    const store = (await make(context)).open()
+    const job = newJob()
+    await store.begin(job)
+    await store.deliver(job.id, { ...FINISHED, state: 'finalizing' })
+    expect(await store.claim(job.id, 'second')).toBeUndefined()
+    expect(await store.claim(job.id, 'second', 'third')).toBeUndefined()
+    expect(await store.claim(job.id, 'second', 'me')).toMatchObject({ owner: 'second' })
+    expect(await store.claim(job.id, 'second')).toMatchObject({ owner: 'second' })
+  })
+
+  it('remembers finished steps, postponed attempts and the end', async context => {
+    const store = (await make(context)).open()
+    const job = newJob()
+    await store.begin(job)
+    await store.deliver(job.id, { ...FINISHED, state: 'delivered' })
+    await store.claim(job.id, 'me')
+    const steps = ['history', 'hook:a']
+    const progress = { steps, attempts: 1, now: 1500 }
+    expect(await store.advance(job.id, 'me', { ...progress, state: 'finalizing' })).toBe(true)
+    expect(await store.job(job.id)).toMatchObject({ state: 'finalizing', steps })
+    const postponed = { ...progress, state: 'delivered', problem: 'b failed', pauseMs: 500 } as const
+    expect(await store.advance(job.id, 'me', postponed)).toBe(true)
+    const expected = { state: 'delivered', steps, attempts: 1, problem: 'b failed' }
+    expect(await store.job(job.id)).toMatchObject(expected)
+    expect(await store.due(1999, 10)).toHaveLength(0)
+    expect(await store.due(2000, 10)).toHaveLength(1)
+    expect(await store.pending()).toHaveLength(1)
+    expect(await store.claim(job.id, 'me')).toMatchObject({ steps, attempts: 1 })
+    expect(await store.advance(job.id, 'me', { ...progress, state: 'finished' })).toBe(true)
+    expect(await store.job(job.id)).toMatchObject({ state: 'finished', problem: undefined })
+    expect(await store.pending()).toHaveLength(0)
+  })
+
+  it('takes no word from a process whose job somebody else has taken over', async context => {
+    const store = (await make(context)).open()
+    const job = newJob()
+    await store.begin(job)
+    await store.deliver(job.id, { ...FINISHED, state: 'finalizing' })
+    await store.claim(job.id, 'other', 'me')
+    const progress = { state: 'delivered', steps: ['history'], attempts: 1, now: 1 } as const
+    expect(await store.advance(job.id, 'me', progress)).toBe(false)
+    await store.deliver(job.id, { ...FINISHED, state: 'delivered' })
+    expect(await store.job(job.id)).toMatchObject({ state: 'finalizing', owner: 'other' })
+    await store.advance(job.id, 'other', { ...progress, state: 'finished' })
+    await store.deliver(job.id, { ...FINISHED, state: 'delivered', history: [newEntry(job)] })
+    expect(await store.job(job.id)).toMatchObject({ state: 'finished' })
+    expect(await store.history({ limit: 10 })).toHaveLength(1)
+  })
+
+  it('believes a delivery of a process that was thought gone', async context => {
+    const store = (await make(context)).open()
+    const job = newJob()
+    await store.begin(job)
+    await store.abandon('me', () => {})
+    expect(await store.job(job.id)).toMatchObject({ state: 'interrupted' })
+    await store.deliver(job.id, { ...FINISHED, files: [newFile()] })
+    expect(await store.job(job.id)).toMatchObject({ state: 'finished', files: [{ index: 0 }] })
+  })
+
+  it('cleans up after a process that is gone, and leaves the others alone', async context => {
+    const store = (await make(context)).open()
+    const [uploading, finalizing, foreign] = [
+      newJob({ owner: 'gone' }),
+      newJob({ owner: 'gone' }),
+      newJob({ owner: 'alive' }),
+    ]
+    for (const job of [uploading, finalizing, foreign]) await store.begin(job)
+    await store.deliver(finalizing.id, { ...FINISHED, state: 'finalizing' })
+    await store.beat('alive', 77)
+    expect([...(await store.owners())].sort()).toEqual([
+      ['alive', 77],
+      ['gone', uploading.createdAt],
+    ])
+    const reported: string[] = []
+    await store.abandon('gone', job => void reported.push(job.id))
+    expect(reported).toEqual([uploading.id])
+    expect(await store.job(uploading.id)).toMatchObject({ state: 'interrupted' })
+    expect(await store.job(finalizing.id)).toMatchObject({ state: 'delivered' })
+    expect(await store.job(foreign.id)).toMatchObject({ state: 'uploading' })
+    await store.leave('alive')
+    expect((await store.owners()).get('alive')).toBe(foreign.createdAt)
+  })
+
+  it('finds history by destination, text, hash and time, newest first', async context => {
+    const store = (await make(context)).open()
+    const job = newJob()
+    const entries = [
+      newEntry(job, { index: 0, time: 10, destination: 'local/blog', origin: 'cat.png' }),
+      newEntry(job, { index: 1, time: 30, destination: 'local/blogger', key: 'x/100%_cat.png', origin: 'b' }),
+      newEntry(job, {
+        index: 2,
+        time: 20,
+        destination: 's3/blog',
+        sha256: 'b'.repeat(64),
+        origin: 'dog.png',
+      }),
+    ]
+    await store.deliver(job.id, { ...FINISHED, history: entries })
+    const find = async (filter: object) =>
+      (await store.history({ limit: 10, ...filter })).map(entry => entry.index)
+    expect(await find({})).toEqual([1, 2, 0])
+    expect(await find({ limit: 2 })).toEqual([1, 2])
+    expect(await find({ destination: 'local' })).toEqual([1, 0])
+    expect(await find({ destination: 'local/blog' })).toEqual([0])
+    expect(await find({ text: 'cat' })).toEqual([1, 0])
+    expect(await find({ text: '100%_cat' })).toEqual([1])
+    expect(await find({ text: 'CAT' })).toEqual([1, 0])
+    expect(await find({ text: '%' })).toEqual([1])
+    expect(await find({ text: '1_0' })).toEqual([])
+    expect(await find({ text: '\\' })).toEqual([])
+    expect(await find({ text: 'Ä' })).toEqual([])
+    expect(await find({ sha256: 'b'.repeat(64) })).toEqual([2])
+    expect(await find({ since: 20 })).toEqual([1, 2])
+    expect(await store.findStored('local/blog', 'a'.repeat(64))).toMatchObject({ index: 0 })
+    expect(await store.findStored('s3/blog', 'a'.repeat(64))).toBeUndefined()
+    expect(await store.pruneHistory(20)).toBe(1)
+    expect(await find({})).toEqual([1, 2])
+  })
+
+  it('gives an idempotency key to one of many, and its answer to all', async context => {
+    const place = await make(context)
+    const stores = [place.open(), place.open()]
+    const taken = await Promise.all([0, 1, 0, 1].map(n => stores[n]!.reserve('k', 'print', `p${n}`, 9)))
+    expect(taken.filter(Boolean)).toHaveLength(1)
+    const { owner } = (await stores[0]!.repetition('k'))!
+    expect(await stores[0]!.takeOver('k', 'someone', 'p9')).toBe(false)
+    expect(await stores[0]!.takeOver('k', owner, 'p9')).toBe(true)
+    await stores[0]!.answer('k', { status: 200, body: '{"a":1}', jobId: 'j' })
+    expect(await stores[1]!.repetition('k')).toEqual({
+      fingerprint: 'print',
+      owner: 'p9',
+      createdAt: 9,
+      jobId: 'j',
+      answer: { status: 200, body: '{"a":1}', jobId: 'j' },
+    })
+    await stores[1]!.release('k', 'p9')
+    expect(await stores[1]!.repetition('k')).toBeDefined()
+    expect(await stores[1]!.takeOver('k', 'p9', 'p10')).toBe(false)
+    await stores[1]!.pruneRepetitions(10)
+    expect(await stores[1]!.repetition('k')).toBeUndefined()
+  })
+
+  it('gives an idempotency key without an answer back for the one who has it', async context => {
+    const store = (await make(context)).open()
+    await store.reserve('k', 'print', 'me', 9)
+    await store.release('k', 'other')
+    expect(await store.repetition('k')).toBeDefined()
+    await store.release('k', 'me')
+    expect(await store.repetition('k')).toBeUndefined()
+  })
+
+  it('leads from an idempotency key to the job that was begun for it', async context => {
+    const store = (await make(context)).open()
+    const job = newJob()
+    await store.reserve('k', 'print', 'me', 9)
+    expect(await store.repetition('k')).toMatchObject({ jobId: undefined })
+    await store.begin(job, 'k')
+    expect(await store.repetition('k')).toMatchObject({ jobId: job.id, answer: undefined })
+  })
+
+  it('forgets old jobs that are over, and no others', async context => {
+    const store = (await make(context)).open()
+    const [old, open, young] = [
+      newJob({ createdAt: 1 }),
+      newJob({ createdAt: 1 }),
+      newJob({ createdAt: 100 }),
+    ]
+    for (const job of [old, open, young]) await store.begin(job)
+    await store.deliver(old.id, FINISHED)
+    await store.deliver(open.id, { ...FINISHED, state: 'delivered' })
+    await store.deliver(young.id, { ...FINISHED, now: 100 })
+    await store.pruneJobs(50)
+    expect(await store.job(old.id)).toBeUndefined()
+    expect(await store.job(open.id)).toBeDefined()
+    expect(await store.job(young.id)).toBeDefined()
+  })
+
+  it('can be opened by several at the same time for the first time', async context => {
+    const place = await make(context)
+    const stores = Array.from({ length: 6 }, () => place.open())
+    await Promise.all(stores.map(store => store.begin(newJob())))
+    expect((await stores[0]!.owners()).size).toBe(1)
+  })
+})
+
+it('keeps the SQLite file from other users', async () => {
+  const path = join(await makeDirectory(), 'new', 'store.db')
+  const store = closed(createSqliteStore(path))
+  await store.begin(newJob())
+  const modeOf = async (file: string) => (await stat(file)).mode & 0o777
+  expect(await modeOf(dirname(path))).toBe(0o700)
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) expect(await modeOf(file)).toBe(0o600)
+})
+
+it('waits for a SQLite file that another program has locked, and works again once it is free', async () => {
+  const path = join(await makeDirectory(), 'store.db')
+  const store = closed(createSqliteStore(path))
+  await store.begin(newJob())
+  const { default: Libsql } = await import('libsql')
+  const other = new Libsql(path)
+  other.exec('begin immediate')
+  const waiting = store.begin(newJob())
+  setTimeout(() => other.exec('commit'), 200)
+  await waiting
+  other.exec('begin immediate')
+  await expect(store.begin(newJob())).rejects.toMatchObject({ code: 'store_unavailable', retryAfterS: 5 })
+  other.exec('commit')
+  await store.begin(newJob())
+  other.close()
+})
+
+it('says that a SQLite file can not be made, and makes it once it can', async context => {
+  if (process.getuid?.() === 0) {
+    // Permissions do not hold root back: a file stands where the folder should be.
+    const directory = await makeDirectory()
+    const store = closed(createSqliteStore(join(directory, 'blocked', 'store.db')))
+    const { rm, writeFile } = await import('node:fs/promises')
+    await writeFile(join(directory, 'blocked'), '')
+    await expect(store.begin(newJob())).rejects.toThrow()
+    await rm(join(directory, 'blocked'))
+    await store.begin(newJob())
+    return
+  }
+  const directory = await makeDirectory()
+  await chmod(directory, 0o500)
+  const store = closed(createSqliteStore(join(directory, 'store.db')))
+  await expect(store.begin(newJob())).rejects.toMatchObject({ code: 'insufficient_storage' })
+  await chmod(directory, 0o700)
+  await store.begin(newJob())
+  context.expect(await store.pending()).toHaveLength(0)
+})
+
+it('refuses while PostgreSQL is down, and works again once it is up', async context => {
+  const server = needsPostgres(context)
+  const store = closed(createPostgresStore(await server.createDatabase('updown')))
+  await store.begin(newJob())
+  await server.halt()
+  await expect(store.begin(newJob())).rejects.toMatchObject({ code: 'store_unavailable', retryAfterS: 5 })
+  await server.resume()
+  await expect
+    .poll(() => store.begin(newJob()).then(() => 'works', String), { timeout: 10_000 })
+    .toBe('works')
+})
+
+it('refuses a wrong password of PostgreSQL without showing it', async context => {
+  const server = needsPostgres(context)
+  const store = closed(createPostgresStore(server.url.replace('pgpass', 'wrong-secret')))
+  const failure = await store.begin(newJob()).catch(error => error as Error)
+  expect(failure).toBeInstanceOf(Error)
+  expect(String(failure)).not.toContain('wrong-secret')
+})
