@@ -1,0 +1,474 @@
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import { UploadError } from '../../src/errors.ts'
+import {
+  type AccessSettings,
+  createAccess,
+  type RequestFacts,
+  requestFacts,
+} from '../../src/routes/access.ts'
+import type { SourceKind } from '../../src/uploader/input.ts'
+
+const KEY = 'k3y-0f-the-server'
+const CI_KEY = 'k3y-0f-the-ci'
+
+const NO_KEY: AccessSettings = {
+  keys: [],
+  loopbackExempt: true,
+  anonymous: false,
+  allowedOrigins: [],
+  allowNullOrigin: false,
+  allowedHosts: [],
+  maxFailures: 3,
+  failureWindowMs: 60_000,
+  sources: {
+    path: { enabled: true, roots: [] },
+    url: { enabled: true, allowPrivate: false },
+    clipboard: { enabled: true },
+  },
+}
+const ONE_KEY: AccessSettings = { ...NO_KEY, keys: [{ name: 'server', key: KEY }] }
+const TWO_KEYS: AccessSettings = {
+  ...NO_KEY,
+  keys: [
+    { name: 'server', key: KEY },
+    { name: 'ci', key: CI_KEY, destinations: ['s3/screens'], sources: ['form'] },
+  ],
+}
+const OPEN: AccessSettings = { ...NO_KEY, anonymous: true }
+const OPEN_WITH_KEY: AccessSettings = { ...ONE_KEY, anonymous: true }
+
+const HERE = { peerAddress: '127.0.0.1', host: '127.0.0.1:36677' }
+const STRANGER = { peerAddress: '203.0.113.9', host: 'img.example.com' }
+
+interface Ask extends IncomingHttpHeaders {
+  peerAddress?: string | undefined
+  clientAddress?: string
+  query?: string
+}
+
+/** Facts of a request, with the headers beside the addresses and the query. */
+function facts({ peerAddress, clientAddress, query, ...headers }: Ask): RequestFacts {
+  return {
+    peerAddress,
+    clientAddress: clientAddress ?? peerAddress ?? '',
+    headers,
+    headerCount: 10,
+    query: new URLSearchParams(query),
+  }
+}
+
+/** The name of the caller, or the code of the refusal. */
+function decide(settings: AccessSettings, ask: Ask): string {
+  const access = createAccess(settings, () => 0)
+  try {
+    return access.admit(facts(ask)).name
+  } catch (error) {
+    return refusalOf(error).code
+  }
+}
+
+function refuse(settings: AccessSettings, ask: Ask): UploadError {
+  const access = createAccess(settings, () => 0)
+  try {
+    access.admit(facts(ask))
+  } catch (error) {
+    return refusalOf(error)
+  }
+  throw new Error('was admitted')
+}
+
+function refusalOf(error: unknown): UploadError {
+  if (error instanceof UploadError) return error
+  throw error
+}
+
+const here = (ask: Ask = {}): Ask => ({ ...HERE, ...ask })
+const stranger = (ask: Ask = {}): Ask => ({ ...STRANGER, ...ask })
+const RIGHT_KEY = { query: `key=${KEY}` }
+const WRONG_KEY = { query: 'key=wrong' }
+const EVIL_PAGE = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }
+const NOT_EXEMPT: AccessSettings = { ...ONE_KEY, loopbackExempt: false }
+const EMPTY_KEY: AccessSettings = { ...NO_KEY, keys: [{ name: 'server', key: '' }] }
+
+describe('a program on this machine is not asked', () => {
+  it.each<[who: string, settings: AccessSettings, ask: Ask, decision: string]>([
+    ['where no key is configured', NO_KEY, here(), 'loopback'],
+    ['where one is', ONE_KEY, here(), 'loopback'],
+    ['over IPv6', ONE_KEY, here({ peerAddress: '::1', host: '[::1]:36677' }), 'loopback'],
+    ['over a dual-stack socket', ONE_KEY, here({ peerAddress: '::ffff:127.0.0.1' }), 'loopback'],
+    ['and its right key is not looked at', ONE_KEY, here(RIGHT_KEY), 'loopback'],
+    ['nor is a wrong one', ONE_KEY, here(WRONG_KEY), 'loopback'],
+    ['on an open server', OPEN_WITH_KEY, here(RIGHT_KEY), 'loopback'],
+    ['when it is Obsidian', ONE_KEY, here({ origin: 'app://obsidian.md' }), 'loopback'],
+    ['unless the exemption is switched off', NOT_EXEMPT, here(), 'unauthorized'],
+    ['but then may send the key', NOT_EXEMPT, here(RIGHT_KEY), 'server'],
+  ])('%s', (_who, settings, ask, decision) => {
+    expect(decide(settings, ask)).toBe(decision)
+  })
+})
+
+describe('what only looks like this machine needs the key', () => {
+  it.each<[who: string, settings: AccessSettings, ask: Ask, decision: string]>([
+    ['attack: a web page in a browser here', NO_KEY, here(EVIL_PAGE), 'unauthorized'],
+    ['attack: the same, a key configured', ONE_KEY, here(EVIL_PAGE), 'unauthorized'],
+    ['attack: DNS rebinding', NO_KEY, here({ host: 'evil.example' }), 'unauthorized'],
+    ['attack: a sandboxed frame', NO_KEY, here({ origin: 'null' }), 'unauthorized'],
+    ['attack: a form without Origin', NO_KEY, here({ 'sec-fetch-site': 'cross-site' }), 'unauthorized'],
+    ['attack: a stranger through a proxy', NO_KEY, here({ 'x-forwarded-for': '127.0.0.1' }), 'unauthorized'],
+    ['attack: Host of this machine', NO_KEY, here({ peerAddress: '203.0.113.9' }), 'unauthorized'],
+    ['attack: forwarded for loopback', NO_KEY, stranger({ clientAddress: '127.0.0.1' }), 'unauthorized'],
+    ['another machine at home', NO_KEY, here({ peerAddress: '192.168.1.7' }), 'unauthorized'],
+    ['the other side of a container bridge', NO_KEY, here({ peerAddress: '172.17.0.1' }), 'unauthorized'],
+    ['a Unix socket', NO_KEY, here({ peerAddress: undefined }), 'unauthorized'],
+    ['a web page that knows it', ONE_KEY, here({ ...EVIL_PAGE, ...RIGHT_KEY }), 'server'],
+    ['a stranger through a proxy who knows it', ONE_KEY, here({ via: '', 'x-upload-key': KEY }), 'server'],
+  ])('%s', (_who, settings, ask, decision) => {
+    expect(decide(settings, ask)).toBe(decision)
+  })
+})
+
+describe('a stranger', () => {
+  it.each<[who: string, settings: AccessSettings, ask: Ask, decision: string]>([
+    ['without a key, none configured', NO_KEY, stranger(), 'unauthorized'],
+    ['with a left-over key, none configured', NO_KEY, stranger(WRONG_KEY), 'unauthorized'],
+    ['without a key', ONE_KEY, stranger(), 'unauthorized'],
+    ['with an empty key', ONE_KEY, stranger({ query: 'key=', authorization: 'Bearer' }), 'unauthorized'],
+    ['attack: an empty key, the same configured', EMPTY_KEY, stranger({ query: 'key=' }), 'unauthorized'],
+    ['with a wrong key', ONE_KEY, stranger(WRONG_KEY), 'unauthorized'],
+    ['with a trusted page, which helps only here', ONE_KEY, stranger({ origin: 'file://' }), 'unauthorized'],
+    ['with the right key', ONE_KEY, stranger(RIGHT_KEY), 'server'],
+    ['with the right key as Bearer', ONE_KEY, stranger({ authorization: `Bearer ${KEY}` }), 'server'],
+    ['with a right key beside a wrong one', ONE_KEY, stranger({ query: `key=x&secret=${KEY}` }), 'server'],
+    ['with another right key', TWO_KEYS, stranger({ query: `key=${CI_KEY}` }), 'ci'],
+    ['with two: the first configured', TWO_KEYS, stranger({ query: `key=${CI_KEY}&key=${KEY}` }), 'server'],
+    ['on an open server', OPEN, stranger(), 'anonymous'],
+    ['on an open server, with a left-over key', OPEN, stranger(WRONG_KEY), 'anonymous'],
+    ['on an open server, with a wrong key', OPEN_WITH_KEY, stranger(WRONG_KEY), 'anonymous'],
+    ['on an open server, with a right key', OPEN_WITH_KEY, stranger(RIGHT_KEY), 'server'],
+    ['on an open server, from a web page here', OPEN, here(EVIL_PAGE), 'anonymous'],
+  ])('%s', (_who, settings, ask, decision) => {
+    expect(decide(settings, ask)).toBe(decision)
+  })
+})
+
+describe('what a caller may name', () => {
+  const { path, url } = NO_KEY.sources
+  const off = { enabled: false }
+  const ROOTS = { path: { ...path, roots: ['/srv'] } }
+  const PRIVATE = { url: { ...url, allowPrivate: true } }
+  const ALL_OFF = { path: { ...off, roots: [] }, url: { ...off, allowPrivate: false }, clipboard: off }
+  type Changes = Partial<AccessSettings['sources']>
+
+  /** A server with a key for those kinds, or for the default, and with changes to its sources. */
+  function withKey(
+    kinds: SourceKind[] | undefined,
+    sources: Changes = {},
+    anonymous = false,
+  ): AccessSettings {
+    const keys = [{ name: 'ci', key: KEY, sources: kinds }]
+    return { ...NO_KEY, keys, anonymous, sources: { ...NO_KEY.sources, ...sources } }
+  }
+  const common = (sources?: Changes) => withKey(undefined, sources)
+  const open = (sources?: Changes) => withKey(undefined, sources, true)
+
+  it.each<[string, AccessSettings, kinds: string, addresses: string]>([
+    ['everything', common(), 'form url path clipboard', 'private'],
+    ['everything, whatever the roots are', common(ROOTS), 'form url path clipboard', 'private'],
+    ['every address where that is configured', common(PRIVATE), 'form url path clipboard', 'any'],
+    ['no clipboard where that is switched off', common({ clipboard: off }), 'form url path', 'private'],
+    ['forms only where all is switched off', common(ALL_OFF), 'form', 'private'],
+  ])('on this machine: %s', (_what, settings, kinds, addresses) => {
+    const caller = createAccess(settings, () => 0).admit(facts(here()))
+    expect([[...caller.sources].join(' '), caller.addresses, caller.roots]).toEqual([
+      kinds,
+      addresses,
+      undefined,
+    ])
+  })
+
+  it.each<[string, AccessSettings, kinds: string, addresses: string, roots: string[]]>([
+    ['forms and URLs', common(), 'form url', 'public', []],
+    ['paths below the roots', common(ROOTS), 'form url path', 'public', ['/srv']],
+    ['every address where that is configured', common(PRIVATE), 'form url', 'any', []],
+    ['forms only where all is switched off', common(ALL_OFF), 'form', 'public', []],
+    ['no more than its list', withKey(['form'], ROOTS), 'form', 'public', ['/srv']],
+    ['the clipboard when listed', withKey(['clipboard']), 'clipboard', 'public', []],
+    ['paths when listed, but without roots none passes', withKey(['path']), 'path', 'public', []],
+    ['nothing switched off although listed', withKey(['form', 'url', 'path'], ALL_OFF), 'form', 'public', []],
+    ['nothing by an empty list', withKey([]), '', 'public', []],
+  ])('with a key: %s', (_what, settings, kinds, addresses, roots) => {
+    const caller = createAccess(settings, () => 0).admit(facts(stranger(RIGHT_KEY)))
+    expect([[...caller.sources].join(' '), caller.addresses, caller.roots]).toEqual([kinds, addresses, roots])
+  })
+
+  it.each<[string, AccessSettings, kinds: string, addresses: string, roots: string[]]>([
+    ['forms and URLs', open(), 'form url', 'public', []],
+    ['paths below the roots', open(ROOTS), 'form url path', 'public', ['/srv']],
+    ['forms only where all is switched off', open(ALL_OFF), 'form', 'public', []],
+    ['the default, whatever a key may', withKey(['clipboard'], {}, true), 'form url', 'public', []],
+  ])('anonymous: %s', (_what, settings, kinds, addresses, roots) => {
+    const caller = createAccess(settings, () => 0).admit(facts(stranger()))
+    expect([[...caller.sources].join(' '), caller.addresses, caller.roots]).toEqual([kinds, addresses, roots])
+  })
+
+  it('only a key may be bound to destinations', () => {
+    const access = createAccess(TWO_KEYS, () => 0)
+    const of = (ask: Ask) => access.admit(facts(ask)).destinations
+    expect(of(stranger({ query: `key=${CI_KEY}` }))).toEqual(['s3/screens'])
+    expect(of(stranger(RIGHT_KEY))).toBeUndefined()
+    expect(of(here())).toBeUndefined()
+  })
+
+  it('says how each was admitted', () => {
+    const access = createAccess(OPEN_WITH_KEY, () => 0)
+    const by = (ask: Ask) => access.admit(facts(ask)).admittedBy
+    expect([by(here()), by(stranger(RIGHT_KEY)), by(stranger())]).toEqual(['loopback', 'key', 'anonymous'])
+  })
+})
+
+describe('the limit of wrong keys', () => {
+  /** Three wrong keys are allowed in a minute. */
+  function start(settings: AccessSettings = ONE_KEY) {
+    const clock = { ms: 0 }
+    const access = createAccess(settings, () => clock.ms)
+    const ask = (request: Ask): string => {
+      try {
+        return access.admit(facts(request)).name
+      } catch (error) {
+        const { code, retryAfterS } = refusalOf(error)
+        return retryAfterS === undefined ? code : `${code} ${retryAfterS}`
+      }
+    }
+    const guess = (times: number, request: Ask = STRANGER) => {
+      for (let i = 0; i < times; i++) ask({ ...request, query: `key=guess${i}` })
+    }
+    return { clock, ask, guess }
+  }
+  const RIGHT = stranger(RIGHT_KEY)
+
+  it('refuses the address after so many, right key or wrong or none, until the window has passed', () => {
+    const { clock, ask, guess } = start()
+    guess(2)
+    expect(ask(stranger({ query: 'key=third' }))).toBe('unauthorized')
+    clock.ms = 1000
+    expect(ask(RIGHT)).toBe('rate_limited 59')
+    expect(ask(stranger(WRONG_KEY))).toBe('rate_limited 59')
+    expect(ask(STRANGER)).toBe('rate_limited 59')
+    clock.ms = 60_000
+    expect(ask(RIGHT)).toBe('server')
+  })
+
+  it('counts only wrong keys: neither none, nor an empty one, nor a wrong one beside a right one', () => {
+    const { ask } = start()
+    for (let i = 0; i < 10; i++) {
+      ask(STRANGER)
+      ask(stranger({ query: 'key=&secret=', authorization: 'Bearer' }))
+      ask({ ...RIGHT, authorization: 'Basic YTpi' })
+    }
+    expect(ask(RIGHT)).toBe('server')
+  })
+
+  it('counts several wrong keys of one request once', () => {
+    const { ask } = start()
+    const many = {
+      ...STRANGER,
+      query: 'key=a&key=b&secret=c',
+      'x-upload-key': 'd',
+      authorization: 'Bearer e',
+    }
+    ask(many)
+    ask(many)
+    expect(ask(RIGHT)).toBe('server')
+    ask(many)
+    expect(ask(RIGHT)).toBe('rate_limited 60')
+  })
+
+  it('attack: the owner of one key uses it between guesses at another', () => {
+    const { ask } = start(TWO_KEYS)
+    for (let i = 0; i < 3; i++) {
+      ask(stranger({ query: `key=guess${i}` }))
+      ask(stranger({ query: `key=${CI_KEY}` }))
+    }
+    expect(ask(stranger({ query: `key=${CI_KEY}` }))).toBe('rate_limited 60')
+  })
+
+  it('attack: a stranger behind a trusted proxy locks out himself and nobody else', () => {
+    const { ask, guess } = start()
+    const proxied = { peerAddress: '10.0.0.2', host: 'img.example.com' }
+    guess(3, { ...proxied, clientAddress: '203.0.113.66' })
+    expect(ask({ ...proxied, clientAddress: '203.0.113.66', query: `key=${KEY}` })).toBe('rate_limited 60')
+    expect(ask({ ...proxied, clientAddress: '203.0.113.67', query: `key=${KEY}` })).toBe('server')
+  })
+
+  it('attack: a web page here guesses keys, and programs here go on working', () => {
+    const { ask, guess } = start()
+    const page = here({ origin: 'https://evil.example' })
+    guess(3, page)
+    expect(ask({ ...page, query: `key=${KEY}` })).toBe('rate_limited 60')
+    expect(ask(HERE)).toBe('loopback')
+  })
+
+  it('never counts what programs on this machine send', () => {
+    const { ask, guess } = start()
+    guess(10, HERE)
+    expect(ask(here({ origin: 'https://a.example', query: `key=${KEY}` }))).toBe('server')
+  })
+
+  it('ignores left-over keys where none is configured', () => {
+    const { ask, guess } = start(OPEN)
+    guess(10)
+    expect(ask(stranger({ query: 'key=old' }))).toBe('anonymous')
+  })
+
+  it('protects the keys of an open server too', () => {
+    const { ask, guess } = start(OPEN_WITH_KEY)
+    guess(3)
+    expect(ask(RIGHT)).toBe('rate_limited 60')
+  })
+
+  it('is switched off by 0', () => {
+    const { ask, guess } = start({ ...ONE_KEY, maxFailures: 0 })
+    guess(100)
+    expect(ask(RIGHT)).toBe('server')
+  })
+})
+
+describe('the words of a refusal', () => {
+  it('are the same for no key and a wrong one', () => {
+    const none = refuse(ONE_KEY, STRANGER).message
+    expect(refuse(ONE_KEY, stranger(WRONG_KEY)).message).toBe(none)
+    expect(refuse(ONE_KEY, stranger({ authorization: 'Bearer wrong' })).message).toBe(none)
+    expect(none).toMatch(/^No upload key was sent, or a wrong one\./)
+  })
+
+  it('say how to set a key where there is none', () => {
+    const { message } = refuse(NO_KEY, STRANGER)
+    for (const way of ['"server.key"', 'UPLOAD_SERVER_KEY', '--key']) expect(message).toContain(way)
+  })
+
+  it.each<[why: string, ask: Ask, words: string]>([
+    [
+      'a forwarding header',
+      here({ 'x-forwarded-for': '203.0.113.9' }),
+      'its header "x-forwarded-for" shows that a proxy',
+    ],
+    [
+      'a foreign Host',
+      here({ host: 'img.example.com' }),
+      'its Host "img.example.com" is no name of this machine',
+    ],
+    ['no Host', here({ host: undefined }), 'it has no Host header'],
+    ['a foreign Origin', here({ origin: 'https://a.example' }), '"auth.allowedOrigins"'],
+    ['Origin null', here({ origin: 'null' }), '"auth.allowNullOrigin"'],
+    ['another site', here({ 'sec-fetch-site': 'cross-site' }), 'a page of another site sent it'],
+  ])('say why this machine was not recognised: %s', (_why, ask, words) => {
+    for (const settings of [NO_KEY, ONE_KEY]) {
+      const { message } = refuse(settings, ask)
+      expect(message).toContain("This machine sent the request, but it is treated as a stranger's: ")
+      expect(message).toContain(words)
+    }
+  })
+
+  it('say that the exemption is switched off', () => {
+    expect(refuse({ ...ONE_KEY, loopbackExempt: false }, HERE).message).toContain('"auth.loopbackExempt"')
+  })
+
+  it('tell a stranger nothing about this machine', () => {
+    const { message } = refuse(ONE_KEY, stranger({ origin: 'https://a.example', via: '1.1 proxy' }))
+    expect(message).not.toContain('machine')
+    expect(message).toBe(refuse(ONE_KEY, STRANGER).message)
+  })
+
+  it('never hold a key or an address', () => {
+    const asks: Ask[] = [
+      stranger({ query: 'key=s3cr3t-guess' }),
+      here({ host: 'http://evil.example', 'x-upload-key': 's3cr3t-guess' }),
+      here({ origin: 'https://evil.example', authorization: 's3cr3t-guess' }),
+    ]
+    for (const ask of asks) {
+      const { message } = refuse(TWO_KEYS, ask)
+      for (const secret of [KEY, CI_KEY, 's3cr3t-guess', '://']) expect(message).not.toContain(secret)
+    }
+  })
+
+  it('give the seconds to wait after too many wrong keys', () => {
+    const access = createAccess({ ...ONE_KEY, maxFailures: 1 }, () => 0)
+    const ask = () => access.admit(facts(stranger(WRONG_KEY)))
+    expect(ask).toThrow(/^No upload key/)
+    expect(ask).toThrow('Too many wrong upload keys came from this address. Try again in 60 s')
+  })
+})
+
+describe('the origins that a preflight may trust', () => {
+  it.each([
+    ['app://obsidian.md', true],
+    ['http://localhost:5173', true],
+    ['https://notes.example.com', true],
+    ['https://evil.example', false],
+    ['null', false],
+  ])('%s: %s', (origin, trusted) => {
+    const settings = { ...NO_KEY, allowedOrigins: ['https://notes.example.com'], allowNullOrigin: true }
+    expect(createAccess(settings, () => 0).isTrustedOrigin(origin)).toBe(trusted)
+  })
+})
+
+describe('over a real socket', () => {
+  /** Sends the lines after the request line as they are, and answers with the caller or the message of the refusal. */
+  async function send(settings: AccessSettings, lines: readonly string[], query = ''): Promise<string> {
+    const access = createAccess(settings, () => 0)
+    const server = createServer((req, res) => {
+      const params = new URL(req.url ?? '', 'http://server.invalid').searchParams
+      try {
+        res.end(access.admit(requestFacts(req, params, req.socket.remoteAddress ?? '')).name)
+      } catch (error) {
+        res.end(refusalOf(error).message)
+      }
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const address = server.address()
+    if (address === null || typeof address === 'string') throw new Error('no port')
+    try {
+      const socket = connect(address.port, '127.0.0.1')
+      socket.write(`${[`POST /upload${query} HTTP/1.1`, 'Connection: close', ...lines].join('\r\n')}\r\n\r\n`)
+      const answer = await text(socket)
+      return answer.slice(answer.indexOf('\r\n\r\n') + 4)
+    } finally {
+      server.close()
+    }
+  }
+
+  it('admits a program on this machine', async () => {
+    expect(await send(ONE_KEY, ['Host: localhost:1'])).toContain('loopback')
+  })
+
+  it('attack: so many headers that Node drops the last one, which the proxy added', async () => {
+    const filler = Array.from({ length: 2100 }, () => 'a:')
+    const answer = await send(ONE_KEY, ['Host: localhost', ...filler, 'X-Forwarded-For: 203.0.113.9'])
+    expect(answer).toContain('it has more than 500 headers')
+  })
+
+  it('attack: the mark of the proxy behind the most headers that are admitted', async () => {
+    const filler = Array.from({ length: 497 }, () => 'a:')
+    expect(await send(ONE_KEY, ['Host: localhost', ...filler])).toContain('loopback')
+    expect(await send(ONE_KEY, ['Host: localhost', ...filler, 'X-Real-IP:'])).toContain('"x-real-ip"')
+  })
+
+  it('attack: a second Origin, a second Sec-Fetch-Site', async () => {
+    const twoOrigins = ['Host: localhost', 'Origin: http://localhost', 'Origin: https://evil.example']
+    expect(await send(ONE_KEY, twoOrigins)).toContain('"auth.allowedOrigins"')
+    const twoSites = ['Host: localhost', 'Sec-Fetch-Site: none', 'Sec-Fetch-Site: cross-site']
+    expect(await send(ONE_KEY, twoSites)).toContain('another site')
+  })
+
+  it('finds a key of any letters in a header and in the query', async () => {
+    const settings = { ...NO_KEY, keys: [{ name: 'server', key: '密钥 é' }] }
+    const page = ['Host: localhost', 'Origin: https://a.example']
+    expect(await send(settings, [...page, 'Authorization: Bearer 密钥 é'])).toContain('server')
+    expect(await send(settings, page, `?key=${encodeURIComponent('密钥 é')}`)).toContain('server')
+    expect(await send(settings, [...page, 'Authorization: Bearer 密钥'])).toContain('No upload key')
+  })
+})

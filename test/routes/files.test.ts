@@ -1,0 +1,283 @@
+import { execFileSync } from 'node:child_process'
+import { mkdir, rename, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { ask, expectEnvelope, type Question, type Reply } from '../helpers/ask.ts'
+import { upload } from '../helpers/form.ts'
+import { makePicture } from '../helpers/picture.ts'
+import { makeDirectory, startApp } from '../helpers/start-app.ts'
+
+const SECRET = 'nobody may read this'
+
+/** A server that hands out a folder, and a way to put files there and to ask for them. */
+async function serveFolder(options: Record<string, unknown> = {}, serve = true) {
+  const directory = await makeDirectory()
+  const folder = join(directory, 'pictures')
+  const Default = { directory: folder, serve, ...(!serve && { urlPrefix: 'https://img.example.com' }) }
+  const app = await startApp({ directory, config: { providers: { local: { Default } }, ...options } })
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(directory, 'secret.txt'), SECRET)
+  return {
+    app,
+    folder,
+    put: async (name: string, content: string | Buffer) => {
+      await mkdir(dirname(join(folder, name)), { recursive: true })
+      await writeFile(join(folder, name), content)
+    },
+    get: (name: string, headers: Question['headers'] = {}, method = 'GET') =>
+      ask(app.url, method, `/files/Default/${name}`, { headers }),
+  }
+}
+
+/** A failure that no cache keeps and that says nothing of the file. */
+function expectRefusal(reply: Reply, status: number): void {
+  expect(reply.status).toBe(status)
+  expectEnvelope(reply)
+  for (const name of ['cache-control', 'etag', 'last-modified', 'content-disposition'])
+    expect(reply.headers).not.toHaveProperty(name)
+  expect(reply.body).not.toContain(SECRET)
+}
+
+describe('a stored file is served with the type found in its bytes:', () => {
+  it.for<[name: string, content: string | Buffer, type: string, disposition: 'inline' | 'attachment']>([
+    ['a.png', makePicture(), 'image/png', 'inline'],
+    ['no-extension', makePicture(), 'image/png', 'inline'],
+    ['picture.html', makePicture(), 'image/png', 'inline'],
+    ['a.gif', 'GIF89a\x01\0\x01\0\0\0\0;', 'image/gif', 'inline'],
+    ['a.pdf', '%PDF-1.4\n', 'application/pdf', 'inline'],
+    ['a.txt', 'hello', 'text/plain; charset=utf-8', 'inline'],
+    ['umlauts.png', 'äöü', 'text/plain; charset=utf-8', 'inline'],
+    ['page.png', '<!doctype html><script>alert(1)</script>', 'text/html; charset=utf-8', 'attachment'],
+    ['page.txt', ' \n<ScRipt>alert(1)</script>', 'text/html; charset=utf-8', 'attachment'],
+    ['comment.png', '<!-- --><img src=x onerror=alert(1)>', 'text/plain; charset=utf-8', 'inline'],
+    ['drawing.svg', '<svg xmlns="http://www.w3.org/2000/svg"/>', 'image/svg+xml', 'attachment'],
+    ['drawing.png', '<?xml version="1.0"?><svg onload="alert(1)"/>', 'image/svg+xml', 'attachment'],
+    ['a.xml', '<?xml version="1.0"?><a/>', 'application/xml', 'attachment'],
+    ['a.zip', Buffer.from('504b0506'.padEnd(44, '0'), 'hex'), 'application/zip', 'attachment'],
+    ['a.js', Buffer.from([1, 2, 3]), 'application/octet-stream', 'attachment'],
+    ['empty.png', '', 'application/octet-stream', 'attachment'],
+  ])('%s', async ([name, content, type, disposition]) => {
+    const { put, get } = await serveFolder()
+    await put(name, Buffer.from(content as string, 'utf8'))
+    const reply = await get(name)
+    expect(reply.status).toBe(200)
+    expect(reply.headers['content-type']).toBe(type)
+    expect(reply.headers['content-disposition'] ?? 'inline').toMatch(new RegExp(`^${disposition}`))
+    expect(reply.headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': "sandbox; default-src 'none'",
+      'access-control-allow-origin': '*',
+    })
+  })
+
+  it('its bytes are exactly those that were uploaded, under the link of the answer', async () => {
+    const { app } = await serveFolder()
+    const files = {
+      'a b#c?d%25e&f.png': makePicture(),
+      '日本語 😀.png': makePicture(),
+      "it's (1).png": makePicture(),
+    }
+    for (const [name, bytes] of Object.entries(files)) {
+      const answer = await upload(`${app.url}/upload`, { [name]: bytes })
+      const response = await fetch(answer.result[0]!)
+      expect(Buffer.from(await response.arrayBuffer()).equals(bytes)).toBe(true)
+    }
+  })
+
+  it('a name with quotes and line breaks cannot break out of Content-Disposition', async () => {
+    const { put, get } = await serveFolder()
+    const name = 'a"; x="\r\nSet-Cookie: a=b;.html'
+    await put(name, '<html>')
+    const { headers } = await get(encodeURIComponent(name))
+    expect(headers).not.toHaveProperty('set-cookie')
+    expect(headers['content-disposition']).toMatch(
+      /^attachment; filename="(?:[^"\\]|\\.)*"; filename\*=UTF-8''[^;"]*$/,
+    )
+  })
+})
+
+describe('nothing but stored files can be fetched:', () => {
+  it.for([
+    '',
+    '/',
+    '.',
+    '..',
+    '../',
+    '../secret.txt',
+    'sub/../../secret.txt',
+    './a.png',
+    'sub/./b.png',
+    'sub/../a.png',
+    '%2e%2e/secret.txt',
+    '%2e%2e%2fsecret.txt',
+    '..%2fsecret.txt',
+    '..%2Fsecret.txt',
+    '..%5csecret.txt',
+    '..\\secret.txt',
+    'sub%2fb.png',
+    'sub%5cb.png',
+    'sub\\b.png',
+    '%252e%252e%252fsecret.txt',
+    '..;/secret.txt',
+    '....//secret.txt',
+    '%2fetc%2fpasswd',
+    'C:%5cWindows%5cwin.ini',
+    'file:%2f%2f%2fetc%2fpasswd',
+    'a.png%00',
+    'a.png%00.txt',
+    '%00',
+    'a.png%0a',
+    'a.png%20',
+    'a.png.',
+    'sub',
+    'sub/',
+    'a.png/x',
+    'a.png::$DATA',
+    '.hidden',
+    '.hidden/a.png',
+    '%2ehidden',
+    'sub/.hidden',
+    '.upload-server/x',
+    'link.txt',
+    'linked/secret.txt',
+    'linked',
+    'loop',
+    'dangling',
+    'pipe',
+    'A.PNG',
+    'x'.repeat(300),
+    `${'x/'.repeat(2000)}a.png`,
+  ])('%s', async target => {
+    const { app, folder, put, get } = await serveFolder()
+    for (const name of ['a.png', 'sub/b.png', 'sub/.hidden', '.hidden/a.png', '.upload-server/x'])
+      await put(name, SECRET)
+    execFileSync('mkfifo', [join(folder, 'pipe')])
+    await symlink(join(app.directory, 'secret.txt'), join(folder, 'link.txt'))
+    await symlink(app.directory, join(folder, 'linked'))
+    await symlink('loop', join(folder, 'loop'))
+    await symlink('nowhere', join(folder, 'dangling'))
+    for (const method of ['GET', 'HEAD']) expectRefusal(await get(target, {}, method), 404)
+  })
+
+  it.for([
+    '/files/default/a.png',
+    '/files/local/a.png',
+    '/files//a.png',
+    '/files/Default%2fa.png',
+    '/Files/Default/a.png',
+  ])('%s', async target => {
+    const { app, put } = await serveFolder()
+    await put('a.png', SECRET)
+    expectRefusal(await ask(app.url, 'GET', target), 404)
+  })
+
+  it('a configuration that does not say "serve" hands out nothing', async () => {
+    const { put, get } = await serveFolder({}, false)
+    await put('a.png', SECRET)
+    expectRefusal(await get('a.png'), 404)
+  })
+
+  it('what a link inside the folder names is served as long as it stays inside', async () => {
+    const { folder, put, get } = await serveFolder()
+    await put('sub/b.txt', 'hello')
+    await symlink('sub', join(folder, 'inside'))
+    expect(await get('inside/b.txt')).toMatchObject({ status: 200, body: 'hello' })
+  })
+})
+
+describe('ranges and conditions:', () => {
+  const CONTENT = '0123456789'
+
+  it.for([
+    ['bytes=0-3', 206, '0123', 'bytes 0-3/10'],
+    ['bytes=8-', 206, '89', 'bytes 8-9/10'],
+    ['bytes=8-100', 206, '89', 'bytes 8-9/10'],
+    ['bytes=-3', 206, '789', 'bytes 7-9/10'],
+    ['bytes=2-1', 416, undefined, 'bytes */10'],
+    ['bytes=10-', 416, undefined, 'bytes */10'],
+    ['bytes=0-0,2-2', 200, CONTENT, undefined],
+    ['lines=0-1', 200, CONTENT, undefined],
+    ['bytes', 200, CONTENT, undefined],
+  ] as const)('Range %s: %i', async ([range, status, body, contentRange]) => {
+    const { put, get } = await serveFolder()
+    await put('a.txt', CONTENT)
+    const reply = await get('a.txt', { Range: range })
+    expect(reply.headers['content-range']).toBe(contentRange)
+    if (body === undefined) expectRefusal(reply, status)
+    else expect(reply).toMatchObject({ status, body })
+  })
+
+  it('the range of an empty file is refused, the file is not', async () => {
+    const { put, get } = await serveFolder()
+    await put('empty', '')
+    expectRefusal(await get('empty', { Range: 'bytes=0-' }), 416)
+    expect(await get('empty')).toMatchObject({ status: 200, body: '' })
+  })
+
+  it('an ETag stands for the bytes', async () => {
+    const { folder, put, get } = await serveFolder()
+    await put('a.txt', CONTENT)
+    const first = await get('a.txt')
+    const etag = String(first.headers.etag)
+    expect(etag).toMatch(/^"[^"]+"$/)
+    const same = await get('a.txt', { 'If-None-Match': etag })
+    expect(same).toMatchObject({ status: 304, body: '' })
+    expectEnvelope(same)
+    expect(await get('a.txt', { 'If-None-Match': '"other"' })).toMatchObject({ status: 200, body: CONTENT })
+    expect(await get('a.txt', { 'If-Match': etag })).toMatchObject({ status: 200 })
+    expectRefusal(await get('a.txt', { 'If-Match': '"other"' }), 412)
+    expect(await get('a.txt', { Range: 'bytes=0-1', 'If-Range': etag })).toMatchObject({
+      status: 206,
+      body: '01',
+    })
+    expect(await get('a.txt', { Range: 'bytes=0-1', 'If-Range': '"other"' })).toMatchObject({ status: 200 })
+
+    // Replaced as the server does it, by another file of the same size.
+    await put('b.txt', '9876543210')
+    await rename(join(folder, 'b.txt'), join(folder, 'a.txt'))
+    expect(await get('a.txt', { 'If-None-Match': etag })).toMatchObject({ status: 200, body: '9876543210' })
+    expect(await get('a.txt', { Range: 'bytes=0-1', 'If-Range': etag })).toMatchObject({ status: 200 })
+  })
+
+  it('the time of the last change counts as well', async () => {
+    const { put, get } = await serveFolder()
+    await put('a.txt', CONTENT)
+    const { headers } = await get('a.txt')
+    expect(await get('a.txt', { 'If-Modified-Since': headers['last-modified'] })).toMatchObject({
+      status: 304,
+    })
+    const long = 'Sat, 01 Jan 2000 00:00:00 GMT'
+    expect(await get('a.txt', { 'If-Modified-Since': long })).toMatchObject({ status: 200 })
+    expectRefusal(await get('a.txt', { 'If-Unmodified-Since': long }), 412)
+  })
+
+  it('HEAD gets the headers of GET and no body', async () => {
+    const { put, get } = await serveFolder()
+    await put('a.txt', CONTENT)
+    const head = await get('a.txt', {}, 'HEAD')
+    const { headers } = await get('a.txt')
+    expect(head).toMatchObject({ status: 200, body: '' })
+    for (const name of ['content-type', 'content-length', 'etag', 'cache-control', 'accept-ranges'])
+      expect(head.headers[name]).toBe(headers[name])
+  })
+
+  it.for([
+    ['{Y}/{filename}-{sha256-8}{extname}', 'public, max-age=31536000, immutable'],
+    ['{uuid}{extname}', 'public, max-age=31536000, immutable'],
+    ['{filename}{extname}', 'public, max-age=3600'],
+  ] as const)('a key like %s is kept in caches as %s', async ([keyTemplate, expected]) => {
+    const { put, get } = await serveFolder({ keyTemplate })
+    await put('a.txt', CONTENT)
+    expect((await get('a.txt')).headers['cache-control']).toBe(expected)
+  })
+
+  it('other methods get 405', async () => {
+    const { app, put } = await serveFolder()
+    await put('a.txt', CONTENT)
+    for (const method of ['POST', 'PUT', 'DELETE', 'PATCH']) {
+      const reply = await ask(app.url, method, '/files/Default/a.txt')
+      expectRefusal(reply, 405)
+      expect(reply.headers.allow).toBe('GET, HEAD, OPTIONS')
+    }
+  })
+})

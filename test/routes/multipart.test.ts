@@ -1,0 +1,384 @@
+import { execFile } from 'node:child_process'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import type { Response as Reply, Request } from 'express'
+import multer, { type StorageEngine } from 'multer'
+import { describe, expect, it } from 'vitest'
+import { PartMender, type PartMenderOptions, readBoundary } from '../../src/routes/multipart.ts'
+import { needs } from '../helpers/needs.ts'
+
+interface ReceivedFile {
+  fileName: string
+  contentType: string
+  bytes: Buffer
+}
+
+const memory: StorageEngine = {
+  _handleFile(_request, file, done) {
+    buffer(file.stream).then(bytes => done(null, { buffer: bytes }), done)
+  },
+  _removeFile(_request, _file, done) {
+    done(null)
+  },
+}
+
+/** Runs a mender into the real multer and joins what multer got with what the mender knows. */
+async function receive(body: Readable, mender: PartMender): Promise<ReceivedFile[]> {
+  // What multer asks of a request is what the mender has: it is a stream with headers.
+  const request = mender as unknown as Request
+  body.pipe(mender)
+  await new Promise<void>((resolve, reject) => {
+    multer({ storage: memory }).any()(request, {} as Reply, (error: unknown) =>
+      error ? reject(error) : resolve(),
+    )
+  })
+  const received = (request.files as Express.Multer.File[]).map(file => {
+    expect(file.originalname).toBe(file.fieldname)
+    const part = mender.parts[Number(file.fieldname)]!
+    return { fileName: part.fileName, contentType: part.contentType, bytes: file.buffer }
+  })
+  expect(received).toHaveLength(mender.parts.filter(part => part.isFile).length)
+  return received
+}
+
+function read(
+  chunks: readonly (string | Buffer)[],
+  options: Partial<PartMenderOptions> = {},
+  boundary = 'b',
+) {
+  const bytes = chunks.map(chunk => (typeof chunk === 'string' ? Buffer.from(chunk, 'latin1') : chunk))
+  return receive(
+    Readable.from(bytes, { objectMode: false }),
+    new PartMender(boundary, { maxParts: 100, ...options }),
+  )
+}
+
+/** Names and contents as text, for comparison with a table. */
+async function readTexts(body: string, options: Partial<PartMenderOptions> = {}): Promise<string[]> {
+  const files = await read([body], options)
+  return files.map(file => `${file.fileName}=${file.bytes.toString('latin1')}`)
+}
+
+const file = (name: string) => `Content-Disposition: form-data; name="file"; filename="${name}"\r\n\r\n`
+const FIELD = 'Content-Disposition: form-data; name="x"\r\n\r\n'
+
+describe('readBoundary', () => {
+  it.each([
+    ['multipart/form-data; boundary=abc', 'abc'],
+    ['Multipart/Form-Data;BOUNDARY=aBc', 'aBc'],
+    ['multipart/form-data; boundary="abc"', 'abc'],
+    ['multipart/form-data; boundary = "a b" ', 'a b'],
+    ['multipart/form-data; charset=utf-8; boundary=abc; x=y', 'abc'],
+    ['multipart/form-data; x="; boundary=no"; boundary=yes', 'yes'],
+    ['multipart/form-data; boundary="boundary_.oOo._MTA4/Nz=="', 'boundary_.oOo._MTA4/Nz=='],
+    ['multipart/form-data; boundary=boundary_.oOo._MTA4/Nz==', 'boundary_.oOo._MTA4/Nz=='],
+    ['multipart/form-data; boundary=--dio-boundary-0123', '--dio-boundary-0123'],
+    ['multipart/form-data; boundary="a\\"b;c"', 'a"b;c'],
+    ['multipart/form-data; ; boundary=abc;', 'abc'],
+    [`multipart/form-data; boundary=${'x'.repeat(200)}`, 'x'.repeat(200)],
+  ])('%s', (contentType, boundary) => {
+    expect(readBoundary(contentType)).toBe(boundary)
+  })
+
+  it.each([
+    undefined,
+    '',
+    'application/json',
+    'multipart/mixed; boundary=a',
+    'multipart/form-database; boundary=a',
+  ])('%s is no form', contentType => {
+    expect(readBoundary(contentType)).toBeUndefined()
+  })
+
+  it.each([
+    'multipart/form-data',
+    'multipart/form-data; boundary=',
+    'multipart/form-data; boundary=""',
+    'multipart/form-data; boundary="  "',
+    'multipart/form-data; x=y',
+    `multipart/form-data; boundary=${'x'.repeat(201)}`,
+  ])('%s is refused with what to do', contentType => {
+    expect(() => readBoundary(contentType)).toThrow(
+      expect.objectContaining({ code: 'invalid_request', message: expect.stringContaining('Do not write') }),
+    )
+  })
+})
+
+describe('PartMender brings every file of a form to multer:', () => {
+  it.each<[string, string, string[]]>([
+    ['one file', `--b\r\n${file('a')}1\r\n--b--\r\n`, ['a=1']],
+    ['no line end at the end', `--b\r\n${file('a')}1\r\n--b--`, ['a=1']],
+    ['half a line end at the end', `--b\r\n${file('a')}1\r\n--b--\r`, ['a=1']],
+    ['a preamble and an epilogue', `x\r\n--bX\r\n--b\r\n${file('a')}1\r\n--b--\r\nx\r\n--b--`, ['a=1']],
+    ['an empty line before the form', `\r\n--b\r\n${file('a')}1\r\n--b--\r\n`, ['a=1']],
+    [
+      'blanks behind boundaries',
+      `--b \t\r\n${file('a')}1\r\n--b  \r\n${file('c')}2\r\n--b-- \r\n`,
+      ['a=1', 'c=2'],
+    ],
+    ['an empty file', `--b\r\n${file('a')}\r\n--b--\r\n`, ['a=']],
+    [
+      'an empty file without a line of its own',
+      `--b\r\n${file('a')}--b\r\n${file('c')}2\r\n--b--`,
+      ['a=', 'c=2'],
+    ],
+    [
+      'a header that the next boundary ends',
+      `--b\r\nContent-Type: x/y\r\n--b\r\n${file('c')}2\r\n--b--`,
+      ['=', 'c=2'],
+    ],
+    ['parts without anything', `--b\r\n--b\r\n\r\n--b\r\n\r\nx\r\n--b\r\n${file('c')}2\r\n--b--`, ['c=2']],
+    ['line ends at both ends of a file', `--b\r\n${file('a')}\r\n1\r\n\r\n--b--`, ['a=\r\n1\r\n']],
+    ['half line ends and dashes', `--b\r\n${file('a')}-\r\r\n-\r\n--\r\n--b--`, ['a=-\r\r\n-\r\n--']],
+    [
+      'text fields between files',
+      `--b\r\n${FIELD}t\r\n--b\r\n${file('a')}1\r\n--b\r\n${FIELD}\r\n--b--`,
+      ['a=1'],
+    ],
+    ['the same name several times', `--b\r\n${file('a')}1\r\n--b\r\n${file('a')}2\r\n--b--`, ['a=1', 'a=2']],
+    ['a part without a name and a type', '--b\r\nContent-Type: image/png\r\n\r\n1\r\n--b--', ['=1']],
+    ['an empty form', '--b--\r\n', []],
+    ['a form of text fields', `--b\r\n${FIELD}1\r\n--b--`, []],
+  ])('%s', async (_case, body, expected) => {
+    expect(await readTexts(body)).toEqual(expected)
+  })
+
+  it.each([
+    '--bX',
+    '--bb',
+    '--b-',
+    '--b--X',
+    '--b \tX',
+    `--b${' '.repeat(300)}\r\n`,
+    'x--b',
+    '\n--b\n',
+    '--B',
+  ])('the line %j in a file is data, though a parser may take it for a boundary', async line => {
+    const content = `1\r\n${line}\r\n2`
+    expect(await readTexts(`--b\r\n${file('a')}${content}\r\n--b--\r\n`)).toEqual([`a=${content}`])
+  })
+
+  it('a boundary with characters that mean something in patterns and headers', async () => {
+    const boundary = '"(.*)+/=?\\ é'
+    const body = `--${boundary}\r\n${file('a')}1\r\n--${boundary}--\r\n`
+    expect((await read([body], {}, boundary)).map(({ bytes }) => String(bytes))).toEqual(['1'])
+  })
+
+  it('a large text field, which takes no memory and reaches no limit of multer', async () => {
+    const mebibyte = Buffer.alloc(1024 * 1024, 'x')
+    const files = await read([`--b\r\n${FIELD}`, mebibyte, mebibyte, `\r\n--b\r\n${file('a')}1\r\n--b--`])
+    expect(files.map(({ fileName }) => fileName)).toEqual(['a'])
+  })
+
+  it('a header as large as allowed', async () => {
+    const header = 'Content-Type: x/y\r\nX: '.padEnd(100, 'x')
+    expect(await readTexts(`--b\r\n${header}\r\n\r\n1\r\n--b--`, { maxHeaderBytes: 100 })).toEqual(['=1'])
+  })
+
+  it('as many parts as allowed', async () => {
+    expect(
+      await readTexts(`--b\r\n${file('a')}1`.repeat(2).replace('1--', '1\r\n--') + '\r\n--b--', {
+        maxParts: 2,
+      }),
+    ).toEqual(['a=1', 'a=1'])
+  })
+
+  const TRICKY = `x\r\n--b \r\n${file('a')}\r\n--bX\r\n-\r\r\n--b\r\n${FIELD}\r\n--b\r\n${file('c')}--b\r\n${file('d')}\r\n--b--\r\n`
+  const TRICKY_FILES = ['a=\r\n--bX\r\n-\r', 'c=', 'd=']
+
+  it('wherever the body is split in two', async () => {
+    for (let at = 0; at <= TRICKY.length; at++) {
+      const files = await read([TRICKY.slice(0, at), TRICKY.slice(at)].filter(half => half !== ''))
+      expect(
+        files.map(({ fileName, bytes }) => `${fileName}=${bytes}`),
+        `split at ${at}`,
+      ).toEqual(TRICKY_FILES)
+    }
+  })
+
+  it('in chunks of one byte', async () => {
+    const files = await read([...TRICKY])
+    expect(files.map(({ fileName, bytes }) => `${fileName}=${bytes}`)).toEqual(TRICKY_FILES)
+  })
+
+  it('random files made of what delimiters are made of, in random chunks', async () => {
+    const random = makeRandom(20_240_601)
+    for (let round = 0; round < 300; round++) {
+      const contents = Array.from({ length: random(5) }, () => makeContent(random))
+      const parts = contents.map((content, i) => `--b\r\n${file(`${i}`)}${content}\r\n`)
+      const files = await read(cut(`${parts.join('')}--b--${random(2) ? '\r\n' : ''}`, random))
+      expect(
+        files.map(({ bytes }) => bytes.toString('latin1')),
+        `round ${round}`,
+      ).toEqual(contents)
+      expect(files.map(({ fileName }) => fileName)).toEqual(contents.map((_, i) => `${i}`))
+    }
+  })
+
+  it('megabytes of random bytes in large chunks, unchanged', async () => {
+    const random = makeRandom(7)
+    const chunks = Array.from({ length: 40 }, () =>
+      Buffer.from(Array.from({ length: 65_536 }, () => random(256))),
+    )
+    const [received] = await read([`--b\r\n${file('a')}`, ...chunks, '\r\n--b--\r\n'])
+    expect(received?.bytes.equals(Buffer.concat(chunks))).toBe(true)
+  })
+})
+
+/** A generator of whole numbers below a bound, the same numbers for the same seed. */
+function makeRandom(seed: number): (below: number) => number {
+  let state = seed
+  return below => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return Math.floor((state / 2 ** 32) * below)
+  }
+}
+
+function makeContent(random: (below: number) => number): string {
+  const pieces = ['\r', '\n', '-', '--', '\r\n', '\r\n--', 'b', '\r\n--bX', ' ', 'x', '\0', '\xff']
+  for (;;) {
+    const content = Array.from({ length: random(30) }, () => pieces[random(pieces.length)]).join('')
+    if (!/\r\n--b(?:[ \t]*\r\n|--[ \t]*[\r\n])/.test(`\r\n${content}\r\n`)) return content
+  }
+}
+
+function cut(body: string, random: (below: number) => number): string[] {
+  const chunks: string[] = []
+  for (let at = 0, length: number; at < body.length; at += length) {
+    length = 1 + random(random(2) ? 8 : 200)
+    chunks.push(body.slice(at, at + length))
+  }
+  return chunks
+}
+
+describe('PartMender with forms as clients write them:', () => {
+  it('a browser or Node: FormData', async () => {
+    const form = new FormData()
+    form.append('list', new File(['1'], 'a"b\\c.png', { type: 'image/png' }))
+    form.append('text', 'x')
+    form.append('files[]', new File(['2'], '图 50%.png'))
+    form.append('list', new File([], ''))
+    const response = new Response(form)
+    const boundary = readBoundary(response.headers.get('content-type') ?? '') ?? ''
+    const files = await read([Buffer.from(await response.arrayBuffer())], {}, boundary)
+    expect(files.map(({ fileName, contentType, bytes }) => [fileName, contentType, String(bytes)])).toEqual([
+      ['c.png', 'image/png', '1'],
+      ['图 50%.png', 'application/octet-stream', '2'],
+      ['', 'application/octet-stream', ''],
+    ])
+  })
+
+  it('form-data package: raw quotes, nothing at the end', async () => {
+    const boundary = '--------------------------012345678901234567890123'
+    const header =
+      'Content-Disposition: form-data; name="file"; filename="a"b.png"\r\nContent-Type: image/png'
+    const files = await read([`--${boundary}\r\n${header}\r\n\r\n1\r\n--${boundary}--\r\n`], {}, boundary)
+    expect(files.map(({ fileName }) => fileName)).toEqual(['a"b.png'])
+  })
+
+  it('Obsidian: the same name several times, Windows paths', async () => {
+    const part = `------Boundary0123456789abcdef\r\nContent-Disposition: form-data; name="list"; filename="C:\\v\\1717.png"\r\nContent-Type: application/octet-stream\r\n\r\n`
+    const body = `${part}1\r\n${part}2\r\n------Boundary0123456789abcdef--\r\n`
+    const files = await read([body], {}, '----Boundary0123456789abcdef')
+    expect(files.map(({ fileName, bytes }) => `${fileName}=${bytes}`)).toEqual(['1717.png=1', '1717.png=2'])
+  })
+
+  it('.NET, Qt and dio: quoted boundary, names and headers as they write them', async () => {
+    const boundary = readBoundary('multipart/form-data; boundary="boundary_.oOo._MTA4/Nz=="') ?? ''
+    const headers = [
+      'Content-Type: image/png\r\nContent-Disposition: form-data; name=file; filename="=?utf-8?B?5Zu+LnBuZw==?="; filename*=utf-8\'\'%E5%9B%BE.png',
+      'Content-Disposition: form-data; name="file"; filename="a.png"\r\nContent-Type: image/png',
+      'content-disposition: form-data; name="files"; filename="b%22.png"\r\ncontent-type: image/png',
+      'Content-Disposition: form-data; name="file"; filename*=utf-8\'\'%E5%9B%BE2.png',
+    ].map((header, i) => `--${boundary}\r\n${header}\r\n\r\n${i}\r\n`)
+    const files = await read([`${headers.join('')}--${boundary}--\r\n`], {}, boundary)
+    expect(files.map(({ fileName, bytes }) => `${fileName}=${bytes}`)).toEqual([
+      '图.png=0',
+      'a.png=1',
+      'b".png=2',
+      '图2.png=3',
+    ])
+  })
+
+  it('curl itself', async context => {
+    needs(context, 'curl', 'curl')
+    const received: ReceivedFile[] = []
+    const server = createServer((request, response) => {
+      const boundary = readBoundary(request.headers['content-type']) ?? ''
+      receive(request, new PartMender(boundary, { maxParts: 9 })).then(
+        files => response.end(String(received.push(...files))),
+        error => response.writeHead(500).end(String(error)),
+      )
+    })
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    try {
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+      const source = import.meta.filename
+      const fields = ['file=@-', `files=@${source};filename=a"b.ts`, 'text=1', `list[]=@${source};type=x/y`]
+      const run = promisify(execFile)('curl', ['-sS', ...fields.flatMap(field => ['-F', field]), url])
+      run.child.stdin?.end('from standard input')
+      expect((await run).stdout).toBe('3')
+    } finally {
+      server.close()
+    }
+    expect(received.map(({ fileName }) => fileName)).toEqual(['-', 'a"b.ts', 'multipart.test.ts'])
+    expect(String(received[0]?.bytes)).toBe('from standard input')
+    expect(String(received[2]?.bytes)).toContain('this very text')
+  })
+})
+
+describe('PartMender fails loudly:', () => {
+  const CUT_OFF = 'The form was cut off'
+  const BASE64 = 'Content-Transfer-Encoding: base64\r\nContent-Type: image/png\r\n\r\n'
+  it.each<[string, string, string, string]>([
+    ['an empty body', '', 'invalid_request', 'The body holds no form'],
+    ['a body that is no form', '{"list":[]}', 'invalid_request', 'The body holds no form'],
+    ['another boundary', `--c\r\n${file('a')}1\r\n--c--\r\n`, 'invalid_request', 'The body holds no form'],
+    ['line feeds only', `--b\n${file('a')}1\n--b--\n`, 'invalid_request', 'The body holds no form'],
+    ['a body cut off in a boundary', `--b\r\n${file('a')}1\r\n--b-`, 'invalid_request', CUT_OFF],
+    ['a body cut off in a file', `--b\r\n${file('a')}1`, 'invalid_request', CUT_OFF],
+    ['a body cut off in a header', '--b\r\nContent-Disp', 'invalid_request', CUT_OFF],
+    ['a body cut off behind a header', `--b\r\n${file('a')}`, 'invalid_request', CUT_OFF],
+    ['a body cut off behind a boundary', '--b', 'invalid_request', CUT_OFF],
+    [
+      'a header larger than allowed',
+      `--b\r\n${'X'.repeat(101)}\r\n\r\n1\r\n--b--`,
+      'invalid_request',
+      'The header of part 1',
+    ],
+    ['a header without end', `--b\r\n${'X'.repeat(10_000)}`, 'invalid_request', 'The header of part 1'],
+    [
+      'more parts than allowed',
+      `--b\r\n${FIELD}1\r\n`.repeat(4) + '--b--',
+      'too_large',
+      'The form has more than 3 parts',
+    ],
+    ['parts behind the end', `--b--\r\n--b\r\n${file('a')}1\r\n--b--`, 'invalid_request', 'The form goes on'],
+    ['a file in base64', `--b\r\n${BASE64}MQ==\r\n--b--`, 'invalid_request', 'The form part ""'],
+  ])('%s', async (_case, body, code, message) => {
+    const options = { maxParts: 3, maxHeaderBytes: 100 }
+    for (const chunks of [[body], [...body]]) {
+      await expect(read(chunks, options)).rejects.toMatchObject({
+        name: 'UploadError',
+        code,
+        message: expect.stringContaining(message),
+      })
+    }
+  })
+
+  it('attack: padding without end behind a boundary is passed on, not kept', () => {
+    const mender = new PartMender('b', { maxParts: 1 })
+    mender.write(`--b\r\n${file('a')}1\r\n--b`)
+    mender.write(Buffer.alloc(1024 * 1024, ' '))
+    expect(mender.readableLength).toBeGreaterThan(1024 * 1024)
+    mender.destroy()
+  })
+
+  it('attack: a text field that names the place of a file does not become that file', async () => {
+    const forged = 'Content-Disposition: form-data; name="1"\r\n\r\nforged'
+    expect(await readTexts(`--b\r\n${forged}\r\n--b\r\n${file('a')}1\r\n--b--`)).toEqual(['a=1'])
+  })
+})

@@ -1,0 +1,428 @@
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import { ask, expectEnvelope } from '../helpers/ask.ts'
+import { list, post, upload } from '../helpers/form.ts'
+import { sendRaw } from '../helpers/raw-request.ts'
+import { startApp } from '../helpers/start-app.ts'
+
+const KEY = 'k3y-0f-the-server'
+const FORM = { 'Content-Type': 'multipart/form-data; boundary=b' }
+const ALIVE = '{"success":true,"result":"alive"}'
+
+/** Everything that comes over a connection on which exactly this is sent. */
+async function exchange(url: string, sent: string | Buffer): Promise<string> {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  socket.write(sent)
+  return text(socket)
+}
+
+describe('every route answers as the contract says:', () => {
+  it.for<[method: string, target: string, status: number, expected?: Record<string, unknown>]>([
+    ['GET', '/heartbeat', 200],
+    ['POST', '/heartbeat', 200],
+    ['HEAD', '/heartbeat', 200],
+    ['GET', '/heartbeat/', 200],
+    ['GET', '//heartbeat?x=//y', 200],
+    ['PUT', '/heartbeat', 405, { allow: 'GET, HEAD, POST, OPTIONS' }],
+    ['GET', '/', 200, { 'content-type': 'text/html; charset=utf-8' }],
+    ['HEAD', '/', 200, { 'content-type': 'text/html; charset=utf-8' }],
+    ['GET', '/?a=b', 200],
+    ['GET', '//', 200],
+    ['POST', '/', 405, { allow: 'GET, HEAD, OPTIONS' }],
+    ['GET', '/upload', 200, { 'content-type': 'text/html; charset=utf-8' }],
+    ['HEAD', '/upload', 200],
+    ['GET', '/upload/', 200],
+    ['POST', '/upload', 400],
+    ['POST', '/upload/', 400],
+    ['POST', '//upload', 400],
+    ['POST', '//upload//', 400],
+    ['POST', '/upload?x=//y/', 400],
+    ['POST', 'http://localhost/upload', 400],
+    ['POST', 'http://127.0.0.1:1//upload/?x', 400],
+    ['GET', 'http://localhost', 200, { 'content-type': 'text/html; charset=utf-8' }],
+    ['GET', 'http://localhost?x', 200],
+    ['GET', 'HTTP://localhost/heartbeat', 200],
+    ['PUT', '/upload', 405, { allow: 'GET, HEAD, POST, OPTIONS' }],
+    ['DELETE', '/upload', 405, { allow: 'GET, HEAD, POST, OPTIONS' }],
+    ['PATCH', '/upload/', 405, { allow: 'GET, HEAD, POST, OPTIONS' }],
+    ['TRACE', '/upload', 405, { allow: 'GET, HEAD, POST, OPTIONS' }],
+    ['POST', '/Upload', 404],
+    ['POST', '/upload/x', 404],
+    ['POST', '/uploads', 404],
+    ['POST', '/files/Default/a.png', 405, { allow: 'GET, HEAD, OPTIONS' }],
+    ['GET', '/files/Default/a.png', 404],
+    ['HEAD', '/files/Default/a.png', 404],
+    ['GET', '/files', 404],
+    ['GET', '/files/Default', 404],
+    ['GET', '/files/Default/%zz', 400],
+    ['GET', '/files/%', 404],
+    ['GET', '/files/%ff/a.png', 400],
+    ['GET', '/files/Default/%c0%ae', 400],
+    ['GET', '/%', 404],
+    ['GET', '/nowhere', 404],
+    ['POST', '/nowhere', 404],
+    ['HEAD', '/nowhere', 404],
+    ['GET', '/heartbeat/x', 404],
+    ['GET', '/favicon.ico', 404],
+    ['GET', '/../upload', 404],
+    ['GET', '/upload%2f', 404],
+    ['GET', '/delete', 404],
+    ['POST', '/delete', 404],
+    ['DELETE', '/delete', 404],
+    ['POST', '/delete/', 404],
+    ['OPTIONS', '/upload', 204],
+    ['OPTIONS', '/heartbeat', 204],
+    ['OPTIONS', '/', 204],
+    ['OPTIONS', '/files/Default/a.png', 204],
+    ['OPTIONS', '/delete', 204],
+    ['OPTIONS', '/nowhere', 204],
+    ['OPTIONS', '/%zz', 204],
+    ['OPTIONS', '*', 204],
+    ['OPTIONS', 'http://localhost/upload', 204],
+  ])('%s %s: %i', async ([method, target, status, expected = {}]) => {
+    const app = await startApp()
+    const body = method === 'POST' && target.includes('upload') ? { body: 'neither form nor JSON' } : {}
+    const reply = await ask(app.url, method, target, body)
+    expect(reply.status, reply.body).toBe(status)
+    expect(reply.headers).toMatchObject(expected)
+    expectEnvelope(reply)
+  })
+
+  it('says at /delete that there is no delete route, and what to do', async () => {
+    const app = await startApp()
+    const { body } = await ask(app.url, 'POST', '/delete', { body: '{"list":["a"]}' })
+    expect(JSON.parse(body)).toMatchObject({
+      code: 'not_found',
+      message: expect.stringMatching(/no delete route.*destination/),
+    })
+  })
+
+  it.for([
+    ['POST', '/upload', 400],
+    ['POST', '/upload?picbed=nowhere', 400],
+    ['POST', '/upload?finalizationId=nothing', 404],
+  ] as const)('%s %s fails with an empty result and list of errors', async ([method, target, status]) => {
+    const app = await startApp()
+    const reply = await ask(app.url, method, target, { body: '!' })
+    expect(reply.status).toBe(status)
+    expect(JSON.parse(reply.body)).toMatchObject({ result: [], errors: [] })
+  })
+
+  it('gives no "result" to failures elsewhere', async () => {
+    const app = await startApp()
+    for (const target of ['/nowhere', '/delete', '/heartbeat'])
+      expect(JSON.parse((await ask(app.url, 'PUT', target)).body)).not.toHaveProperty('result')
+  })
+})
+
+describe('the heartbeat is given', () => {
+  it.for<[string, Record<string, string>, string | Buffer | undefined]>([
+    ['without a body', {}, undefined],
+    ['with an empty form-encoded body', { 'Content-Type': 'application/x-www-form-urlencoded' }, ''],
+    ['with JSON', { 'Content-Type': 'application/json' }, '{"a":1}'],
+    ['with broken JSON', { 'Content-Type': 'application/json' }, '{'],
+    ['with a broken form', FORM, '--b\r\nx'],
+    ['with a form without boundary', { 'Content-Type': 'multipart/form-data' }, 'x'],
+    ['with an unknown type', { 'Content-Type': ';;;' }, 'x'],
+    ['with a compressed body', { 'Content-Encoding': 'gzip' }, 'x'],
+    ['with 20 MB', {}, Buffer.alloc(20_000_000)],
+    ['with a wrong key', { Authorization: 'Bearer wrong' }, undefined],
+    ['through a proxy', { 'X-Forwarded-For': '203.0.113.9', Host: 'img.example.com' }, undefined],
+    ['for a foreign page', { Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' }, undefined],
+    ['with an expectation nobody knows', { Expect: 'the worst' }, 'x'],
+  ])('%s', async ([, headers, body]) => {
+    const app = await startApp({ config: { server: { key: KEY } } })
+    for (const method of body === undefined ? ['GET', 'POST'] : ['POST']) {
+      for (const target of ['/heartbeat', '/heartbeat/']) {
+        const reply = await ask(app.url, method, target, { headers, body: body ?? '' })
+        expect(reply).toMatchObject({ status: 200, body: ALIVE })
+        expect(reply.headers['content-type']).toBe('application/json; charset=utf-8')
+        expectEnvelope(reply)
+      }
+    }
+  })
+
+  it('to a client of HTTP/1.0 that names no host', async () => {
+    const app = await startApp()
+    const answer = await exchange(app.url, 'GET /heartbeat HTTP/1.0\r\n\r\n')
+    expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+    expect(answer.endsWith(ALIVE)).toBe(true)
+  })
+
+  it('to a client that offers HTTP/2', async () => {
+    const app = await startApp()
+    const headers = { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': 'AAMAAABk' }
+    expect(await ask(app.url, 'GET', '/heartbeat', { headers })).toMatchObject({ status: 200, body: ALIVE })
+  })
+})
+
+describe('the usage page', () => {
+  it('shows the address of this very server, runs nothing and shows no secret', async () => {
+    const app = await startApp({ config: { server: { key: KEY } } })
+    for (const target of ['/', '/upload']) {
+      const { headers, body } = await ask(app.url, 'GET', target)
+      expect(body).toContain(`${app.url}/upload`)
+      expect(body).not.toContain(KEY)
+      expect(body).not.toMatch(/<script|\son\w+=|javascript:/i)
+      expect(headers['x-content-type-options']).toBe('nosniff')
+      expect(headers['content-security-policy']).toContain("default-src 'none'")
+    }
+  })
+
+  it('shows server.publicUrl when there is one', async () => {
+    const app = await startApp({ config: { server: { publicUrl: 'https://img.example.com/up' } } })
+    expect((await ask(app.url, 'GET', '/')).body).toContain('https://img.example.com/up/upload')
+  })
+
+  it.for(['"><script>alert(1)</script>', 'a"b', "a'b", 'a b', 'user@evil.example', 'evil.example/x'])(
+    'is not changed by the Host %s',
+    async host => {
+      const app = await startApp()
+      const { body } = await ask(app.url, 'GET', '/', { headers: { Host: host } })
+      expect(body).not.toContain(host)
+      expect(body).toContain(`${app.url}/upload`)
+    },
+  )
+})
+
+describe('a preflight', () => {
+  it.for([
+    ['content-type', 'content-type'],
+    ['authorization,x-upload-key', 'authorization, x-upload-key'],
+    ['Content-Type, X-PicGo-Secret', 'Content-Type, X-PicGo-Secret'],
+    ['content-type, user-agent', 'content-type'],
+    ['User-Agent', undefined],
+    ['x-a,, ,x-b', 'x-a, x-b'],
+    ['x-a: 1, <script>, x-b', 'x-b'],
+    [undefined, undefined],
+  ] as const)('asking for %s is granted %s', async ([asked, granted]) => {
+    const app = await startApp()
+    const headers = {
+      Origin: 'https://page.example',
+      'Access-Control-Request-Method': 'POST',
+      ...(asked !== undefined && { 'Access-Control-Request-Headers': asked }),
+    }
+    const reply = await ask(app.url, 'OPTIONS', '/upload', { headers })
+    expect(reply.status).toBe(204)
+    expect(reply.headers['access-control-allow-headers']).toBe(granted)
+    expect(reply.headers['access-control-allow-origin']).toBe('*')
+    expect(reply.headers['access-control-allow-methods']).toBe('GET, HEAD, POST, OPTIONS')
+    expect(reply.headers['access-control-allow-private-network']).toBe('true')
+    expect(reply.headers).not.toHaveProperty('access-control-allow-credentials')
+  })
+
+  it.for(['app://obsidian.md', 'tauri://localhost', 'http://localhost:5173'])(
+    'from %s may ask for User-Agent as well',
+    async origin => {
+      const app = await startApp()
+      const headers = { Origin: origin, 'Access-Control-Request-Headers': 'user-agent' }
+      const reply = await ask(app.url, 'OPTIONS', '/upload', { headers })
+      expect(reply.headers['access-control-allow-headers']).toBe('user-agent')
+    },
+  )
+
+  it('never grants User-Agent to a page without origin of its own', async () => {
+    const app = await startApp({ config: { auth: { allowNullOrigin: true } } })
+    const headers = { Origin: 'null', 'Access-Control-Request-Headers': 'user-agent' }
+    const reply = await ask(app.url, 'OPTIONS', '/upload', { headers })
+    expect(reply.headers).not.toHaveProperty('access-control-allow-headers')
+  })
+})
+
+describe('the request id', () => {
+  it.for(['a', 'req-1', '0af7651916cd43dd8448eb211c80319c', 'A.b:c/d+e=f_g-h', 'x'.repeat(128)])(
+    'that a client sends is kept: %s',
+    async id => {
+      const app = await startApp()
+      for (const target of ['/heartbeat', '/', '/nowhere', '/upload']) {
+        const reply = await ask(app.url, 'GET', target, { headers: { 'X-Request-Id': id } })
+        expect(reply.headers['x-request-id']).toBe(id)
+      }
+    },
+  )
+
+  it.for(['', ' ', 'a b', 'a,b', 'a"b', '<b>', 'x'.repeat(129), 'é', '{}', `id-${KEY}`, KEY])(
+    'is a new one instead of the invalid or secret %s',
+    async id => {
+      const app = await startApp({ config: { server: { key: KEY } } })
+      for (const target of ['/heartbeat', '/nowhere']) {
+        const reply = await ask(app.url, 'GET', target, { headers: { 'X-Request-Id': id } })
+        expect(reply.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/)
+      }
+    },
+  )
+
+  it('differs from request to request', async () => {
+    const app = await startApp()
+    const replies = await Promise.all(Array.from({ length: 20 }, () => ask(app.url, 'GET', '/heartbeat')))
+    expect(new Set(replies.map(reply => reply.headers['x-request-id'])).size).toBe(20)
+  })
+})
+
+describe('what is no readable HTTP still gets JSON with CORS headers:', () => {
+  it.for<[string, number, string]>([
+    ['garbage', 400, 'garbage\r\n\r\n'],
+    ['a TLS greeting', 400, '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
+    ['the preface of HTTP/2', 400, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['an unknown method', 400, 'BREW /upload HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['an unknown version', 400, 'GET / HTTP/9.9\r\nHost: a\r\n\r\n'],
+    [
+      'two lengths',
+      400,
+      'POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
+    ],
+    ['a length that is none', 400, 'POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n'],
+    [
+      'a length beside chunks, as smuggled requests have it',
+      400,
+      'POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
+    [
+      'a broken chunk',
+      400,
+      'POST /upload HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+    ],
+    ['a blank in a header name', 400, 'GET / HTTP/1.1\r\nHost: a\r\nX : y\r\n\r\n'],
+    ['a NUL in a header', 400, 'GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n'],
+    ['HTTP/1.1 without Host', 400, 'GET /heartbeat HTTP/1.1\r\nConnection: close\r\n\r\n'],
+    ['HTTP/1.1 without Host', 400, 'POST /upload HTTP/1.1\r\nConnection: close\r\n\r\n'],
+    ['headers of 20 KB', 431, `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`],
+    ['headers of 3 MB', 431, `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(3_000_000)}\r\n\r\n`],
+    ['a path of 20 KB', 431, `GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`],
+  ])('%s: %i', async ([, status, sent]) => {
+    const app = await startApp()
+    const answer = await exchange(app.url, Buffer.from(sent, 'latin1'))
+    const [head = '', body = ''] = answer.split('\r\n\r\n')
+    const [line, ...fields] = head.split('\r\n')
+    expect(line).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    const pairs = fields.map(field => field.split(/: (.*)/) as [string, string])
+    const headers = Object.fromEntries(pairs.map(([name, value]) => [name.toLowerCase(), value]))
+    expect(headers).toMatchObject({ connection: 'close', 'content-length': String(body.length) })
+    expectEnvelope({ method: 'GET', status, headers, body })
+    expect(app.log.filter(entry => entry['id'] === headers['x-request-id'])).toHaveLength(1)
+  })
+
+  it('closes the connection even when the client keeps its end open', async () => {
+    const app = await startApp()
+    const { hostname, port } = new URL(app.url)
+    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+    socket.write('garbage\r\n\r\n')
+    socket.resume()
+    await once(socket, 'end')
+    // Nobody ends this side: only when the server lets go of the connection does writing fail.
+    const failed = once(socket, 'error').catch(error => [error])
+    const timer = setInterval(() => socket.write('x'), 100)
+    const [error] = await failed
+    clearInterval(timer)
+    expect(error.code).toMatch(/^(EPIPE|ECONNRESET)$/)
+  })
+
+  it('garbage behind a request does not get into the answer that is under way', async () => {
+    const app = await startApp()
+    const bytes = Buffer.alloc(8_000_000, 'a')
+    const answer = await upload(`${app.url}/upload`, { 'large.txt': bytes })
+    const { pathname, hostname, port } = new URL(answer.result[0]!)
+    const socket = connect(Number(port), hostname)
+    socket.write(`GET ${pathname} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+    const [first] = (await once(socket, 'data')) as [Buffer]
+    socket.write('garbage\r\n\r\n')
+    socket.on('error', () => {})
+    const received = first.toString() + (await text(socket).catch(() => ''))
+    expect(received.split('\r\n\r\n')[1]).toMatch(/^a*$/)
+  })
+})
+
+describe('odd but valid HTTP:', () => {
+  it('a body is asked for with 100 when the client waits for that', async () => {
+    const app = await startApp()
+    const { hostname, port } = new URL(app.url)
+    const socket = connect(Number(port), hostname)
+    const body = '--b\r\nContent-Disposition: form-data; name="f"; filename="a.txt"\r\n\r\nhello\r\n--b--\r\n'
+    const head = `Host: ${hostname}\r\nContent-Type: ${FORM['Content-Type']}\r\nConnection: close`
+    socket.write(
+      `POST /upload HTTP/1.1\r\n${head}\r\nExpect: 100-Continue\r\nContent-Length: ${body.length}\r\n\r\n`,
+    )
+    const [interim] = (await once(socket, 'data')) as [Buffer]
+    expect(interim.toString()).toBe('HTTP/1.1 100 Continue\r\n\r\n')
+    socket.write(body)
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+  })
+
+  it.for([
+    ['the key is missing', 401, 'X-Forwarded-For: 203.0.113.9'],
+    ['the body is encoded', 400, 'Content-Encoding: gzip'],
+    ['the form has no boundary', 400, 'Content-Type: multipart/form-data'],
+  ] as const)('a body is not asked for when %s', async ([, status, header]) => {
+    const app = await startApp({ config: { server: { key: KEY } } })
+    const head = `POST /upload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${header}`
+    const answer = exchange(app.url, `${head}\r\nExpect: 100-continue\r\nContent-Length: 300\r\n\r\n`)
+    expect(await answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+  })
+
+  it('a client of HTTP/1.0 is never sent an interim answer', async () => {
+    const app = await startApp()
+    const head = 'POST /upload HTTP/1.0\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 1'
+    expect(await exchange(app.url, `${head}\r\n\r\n!`)).toMatch(/^HTTP\/1\.1 400 /)
+  })
+
+  it('an expectation nobody knows is ignored', async () => {
+    const app = await startApp()
+    const reply = await sendRaw(app.url, { headers: ['Expect: the worst'], body: '!' })
+    expect(reply.status).toBe(400)
+    expect(JSON.parse(reply.body.toString()).code).toBe('invalid_request')
+  })
+
+  it('pipelined uploads are answered in order', async () => {
+    const app = await startApp()
+    const paths = await Promise.all(
+      ['first', 'second', 'third'].map(async name => {
+        const path = join(app.directory, name)
+        await writeFile(path, name)
+        return path
+      }),
+    )
+    const requests = paths.map((path, index) => {
+      const body = JSON.stringify({ list: [path] })
+      const connection = index === 2 ? 'close' : 'keep-alive'
+      return `POST /upload HTTP/1.1\r\nHost: localhost\r\nConnection: ${connection}\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    })
+    const answers = await exchange(app.url, requests.join(''))
+    const origins = [...answers.matchAll(/"origin":"([^"]*)"/g)].map(([, origin]) => origin)
+    expect(origins).toEqual(paths)
+  })
+
+  it('a target that is a whole address is asked of its host, not of the one in the header', async () => {
+    const app = await startApp()
+    const path = join(app.directory, 'a.txt')
+    await writeFile(path, 'a')
+    const { body = '' } = list(path) as { body?: string }
+    const other = { headers: { Host: 'localhost' }, body }
+    expect(await ask(app.url, 'POST', 'http://evil.example/upload', other)).toMatchObject({ status: 401 })
+    const own = await ask(app.url, 'POST', 'http://localhost:1/upload', { headers: { Host: 'x' }, body })
+    expect(JSON.parse(own.body).result[0]).toMatch(/^http:\/\/localhost:1\/files\//)
+  })
+
+  it('HEAD gets the headers of GET and no body', async () => {
+    const app = await startApp()
+    for (const target of ['/', '/upload', '/heartbeat', '/nowhere']) {
+      const [get, head] = await Promise.all([ask(app.url, 'GET', target), ask(app.url, 'HEAD', target)])
+      expect(head.body).toBe('')
+      expect(head.status).toBe(get.status)
+      for (const name of ['content-type', 'content-length'])
+        expect(head.headers[name]).toBe(get.headers[name])
+    }
+  })
+
+  it('compat.alwaysOk changes the status of POST /upload and of nothing else', async () => {
+    const app = await startApp({ config: { compat: { alwaysOk: true } } })
+    const failed = await post(`${app.url}/upload`, { body: '!' })
+    expect(failed).toMatchObject({ status: 200, success: false, code: 'invalid_request', result: [] })
+    expect(await ask(app.url, 'PUT', '/upload')).toMatchObject({ status: 405 })
+    expect(await ask(app.url, 'GET', '/nowhere')).toMatchObject({ status: 404 })
+  })
+})
