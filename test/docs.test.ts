@@ -1,0 +1,119 @@
+import { access, readdir, readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { expect, it } from 'vitest'
+import { z } from 'zod'
+import { configSchema, destinationSchema } from '../src/config/schema.ts'
+
+interface Option {
+  type?: string
+  description?: string
+  default?: unknown
+  enum?: unknown[]
+  properties?: Record<string, Option>
+  items?: Option | false
+  anyOf?: Option[]
+}
+
+const toOption = (schema: z.ZodType) =>
+  z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Option
+
+function typeOf(option: Option): string {
+  if (option.enum) return option.enum.map(value => `\`${value}\``).join(', ')
+  if (option.anyOf) return [...new Set(option.anyOf.map(typeOf))].join(' or ')
+  if (option.type === 'array') return `list of ${option.items ? typeOf(option.items) : 'anything'}`
+  if (option.type === 'integer') return 'number'
+  return option.type ?? 'anything'
+}
+
+function rowsOf(option: Option, path: string): string[] {
+  return Object.entries(option.properties ?? {}).flatMap(([name, member]) => {
+    const full = path ? `${path}.${name}` : name
+    if (member.properties) return rowsOf(member, full)
+    const rows = [
+      `| \`${full}\` | ${typeOf(member)} | ${showDefault(member.default)} | ${member.description ?? ''} |`,
+    ]
+    const inner = member.items
+    if (inner !== false && inner?.properties) rows.push(...rowsOf(inner, `${full}[]`))
+    return rows
+  })
+}
+
+function showDefault(value: unknown): string {
+  return value === undefined ? '' : `\`${JSON.stringify(value)}\``
+}
+
+const HEAD = '| Option | Type | Default | Meaning |\n|---|---|---|---|'
+
+const PLACEHOLDERS = `| Placeholder | Meaning |
+|---|---|
+| \`{Y}\` \`{y}\` \`{m}\` \`{d}\` \`{h}\` \`{i}\` \`{s}\` \`{ms}\` | year with four and with two digits, month, day, hour, minute, second, milliseconds; the server's local time |
+| \`{timestamp}\` \`{timestampS}\` | milliseconds and seconds since 1970 |
+| \`{filename}\` \`{extname}\` | the cleaned name without its extension, and the extension with its dot |
+| \`{md5}\` \`{md5-16}\` \`{sha1}\` \`{sha1-N}\` \`{sha256}\` \`{sha256-N}\` | hash of the content, or its first digits |
+| \`{uuid}\` \`{ulid}\` \`{str-N}\` | something new each time |
+| \`{localFolder:N}\` | the last N folders of a file that was named by its path |`
+
+function page(): string {
+  const general = toOption(configSchema)
+  const sections = Object.entries(general.properties ?? {}).filter(([name]) => name !== '$schema')
+  const text = sections.map(([name, section]) => {
+    const rows = section.properties ? rowsOf(section, name) : rowsOf({ properties: { [name]: section } }, '')
+    return `### \`${name}\`\n\n${section.description ?? ''}\n\n${HEAD}\n${rows.join('\n')}\n`
+  })
+  return `# Configuration
+
+One JSON file; comments and trailing commas are allowed. It is looked for in this order: \`--config\`,
+\`UPLOAD_SERVER_CONFIG\`, \`./upload-server.json\`, and \`config.json\` in the user's configuration folder
+(\`$XDG_CONFIG_HOME/upload-server\`, \`~/Library/Application Support/upload-server\`, \`%APPDATA%\\upload-server\`). A file of
+PicGo or PicList is read as it is; \`upload-server config import FILE\` shows it as one of ours. Without a file, uploads go
+to a folder in the user's data folder and are served under \`/files/\`.
+
+Every mistake is reported at once, with its path: \`upload-server config validate\`. \`"$schema": "./config.schema.json"\`
+lets editors check and complete the file.
+
+A flag wins over the environment, that over \`.env\` (in the working directory, then beside the file), that over the file.
+\`UPLOAD_SERVER_HOST\`, \`_PORT\`, \`_KEY\`, \`_PUBLIC_URL\` and \`_LOG_LEVEL\` are short names; every other setting is its path
+with double underscores: \`UPLOAD_SERVER__LIMITS__FILESIZE=20MB\`. In the file, \`\${NAME}\` takes a variable and
+\`\${file:/run/secrets/key}\` the text of a file, in any string; \`$\${\` is a literal \`\${\`. Relative paths start at the file's
+folder, \`~/\` is the home folder.
+
+Sizes are bytes or strings such as \`"100MB"\` (KB is 1024 bytes); times are milliseconds.
+
+## Settings
+
+${text.join('\n')}
+## Options of every destination
+
+Beside those of its provider, see [destinations](destinations/).
+
+${HEAD}
+${rowsOf(toOption(destinationSchema), '').join('\n')}
+
+## Key templates
+
+A key is the path of a file at its destination. The default holds a hash of the content, so that equal names meet only
+with equal bytes.
+
+${PLACEHOLDERS}
+`
+}
+
+it('the configuration reference is current (npx vitest run test/docs.test.ts -u writes it)', async () => {
+  await expect(page()).toMatchFileSnapshot('../docs/configuration.md')
+})
+
+it('every link between the documents leads somewhere', async () => {
+  const documents = (await readdir('docs', { recursive: true }))
+    .filter(name => name.endsWith('.md'))
+    .map(name => join('docs', name))
+  for (const document of [...documents, 'README.md', 'CONTRIBUTING.md', 'CHANGELOG.md']) {
+    const text = await readFile(document, 'utf8')
+    for (const [, target = ''] of text.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)) {
+      if (/^[a-z]+:/.test(target)) continue
+      await expect(
+        access(join(dirname(document), target)),
+        `${document} links to ${target}`,
+      ).resolves.toBeUndefined()
+    }
+  }
+})

@@ -1,0 +1,240 @@
+import { spawnSync } from 'node:child_process'
+import { createHmac } from 'node:crypto'
+import { once } from 'node:events'
+import { access, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { download, formOf, post, upload } from './helpers/form.ts'
+import { makeDirectory, startApp } from './helpers/start-app.ts'
+
+/** A hook that appends a line to a file for each run, and fails while the file `broken` is there. */
+async function makeHook(directory: string) {
+  const script = join(directory, 'hook.mjs')
+  await writeFile(
+    script,
+    `import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+     const job = JSON.parse(readFileSync(0, 'utf8'))
+     appendFileSync(process.argv[2], job.id + '\\n')
+     if (existsSync(process.argv[2] + '.broken')) { console.error('no luck with marked-secret today'); process.exit(3) }`,
+  )
+  const make = (name: string) => ({
+    hook: { name, command: [process.execPath, script, join(directory, name)] },
+    runs: async () =>
+      (await readFile(join(directory, name), 'utf8').catch(() => '')).split('\n').filter(Boolean),
+    break: () => writeFile(join(directory, `${name}.broken`), ''),
+    mend: () => rm(join(directory, `${name}.broken`)),
+  })
+  return make
+}
+
+async function startWithHooks(count: number, directory?: string) {
+  const place = directory ?? (await makeDirectory())
+  const make = await makeHook(place)
+  const hooks = Array.from({ length: count }, (_, n) => make(`hook${n}`))
+  const config = { finalization: { hooks: hooks.map(one => one.hook) }, server: { key: 'marked-secret' } }
+  const app = await startApp({ config, directory: place })
+  return { app, hooks, finish: (id: string) => post(`${app.url}/upload?finalizationId=${id}`) }
+}
+
+it('runs the hooks in order after an upload, each once', async () => {
+  const { app, hooks } = await startWithHooks(2)
+  const answer = await upload(`${app.url}/upload`, { 'a.png': 'one' })
+  expect(answer).toMatchObject({ status: 200, success: true })
+  const [first] = await hooks[0]!.runs()
+  expect(await hooks[0]!.runs()).toHaveLength(1)
+  expect(await hooks[1]!.runs()).toEqual([first])
+})
+
+describe('a hook that fails', () => {
+  it('is answered with exactly four members, the reason without secrets, and status 424', async () => {
+    const { app, hooks } = await startWithHooks(1)
+    await hooks[0]!.break()
+    const response = await fetch(`${app.url}/upload`, { method: 'POST', body: formOf({ 'a.png': 'one' }) })
+    const body = (await response.json()) as Record<string, string>
+    expect(response.status).toBe(424)
+    expect(Object.keys(body).sort()).toEqual(['finalizationId', 'message', 'stage', 'success'])
+    expect(body).toMatchObject({ success: false, stage: 'finalization' })
+    expect(body['message']).toMatch(
+      /^Remote upload completed\. Retry with finalizationId to finish without uploading again\. Hook "hook0" failed: exit code 3: no luck with \[secret\] today$/,
+    )
+    expect(app.rawLog()).toContain('exit code 3')
+    expect(app.rawLog()).not.toContain('marked-secret')
+  })
+
+  it('is retried alone, and the answer is the one the upload would have had', async () => {
+    const { app, hooks, finish } = await startWithHooks(2)
+    await hooks[1]!.break()
+    const failed = (await upload(`${app.url}/upload`, { 'a.png': 'one', 'b.png': 'two' })) as unknown as {
+      finalizationId: string
+    }
+    const again = await finish(failed.finalizationId)
+    expect(again).toMatchObject({ status: 424, finalizationId: failed.finalizationId })
+    await hooks[1]!.mend()
+    const stored = await app.files()
+    const done = await finish(failed.finalizationId)
+    expect(done).toMatchObject({ status: 200, success: true })
+    expect(done.items.map(item => [item.index, item.origin])).toEqual([
+      [0, 'a.png'],
+      [1, 'b.png'],
+    ])
+    expect((await download(done.result[1]!)).toString()).toBe('two')
+    expect(await app.files()).toEqual(stored)
+    expect(await hooks[0]!.runs()).toHaveLength(1)
+    expect(await hooks[1]!.runs()).toHaveLength(3)
+
+    const repeated = await finish(failed.finalizationId)
+    expect(repeated.result).toEqual(done.result)
+    expect(await hooks[1]!.runs()).toHaveLength(3)
+  })
+
+  it('runs once when two retries come at once', async () => {
+    const { app, hooks, finish } = await startWithHooks(1)
+    await hooks[0]!.break()
+    const failed = (await upload(`${app.url}/upload`, { 'a.png': 'one' })) as unknown as {
+      finalizationId: string
+    }
+    await hooks[0]!.mend()
+    const answers = await Promise.all([1, 2, 3, 4].map(() => finish(failed.finalizationId)))
+    expect(answers.map(answer => answer.status)).toEqual([200, 200, 200, 200])
+    expect(await hooks[0]!.runs()).toHaveLength(2)
+  })
+
+  it('is finished after a restart', async () => {
+    const { app, hooks } = await startWithHooks(1)
+    await hooks[0]!.break()
+    const failed = (await upload(`${app.url}/upload`, { 'a.png': 'one' })) as unknown as {
+      finalizationId: string
+    }
+    await app.server.stop()
+    await hooks[0]!.mend()
+    const next = await startWithHooks(1, app.directory)
+    expect(await next.finish(failed.finalizationId)).toMatchObject({ status: 200, success: true })
+  })
+
+  it('does not trouble a job that failed in part: hooks are for whole uploads', async () => {
+    const { app, hooks } = await startWithHooks(1)
+    const body = JSON.stringify({ list: ['data:text/plain,hello', '/not/there.png'] })
+    expect(await post(`${app.url}/upload`, { body })).toMatchObject({
+      status: 422,
+      result: [expect.any(String)],
+    })
+    expect(await hooks[0]!.runs()).toHaveLength(0)
+  })
+})
+
+describe('a finalizationId', () => {
+  it.each(['unknown', '00000000-0000-4000-8000-000000000000', "'; drop table jobs"])(
+    '%s is 404',
+    async id => {
+      const app = await startApp()
+      const answer = await post(`${app.url}/upload?finalizationId=${encodeURIComponent(id)}`)
+      expect(answer).toMatchObject({ status: 404, code: 'unknown_finalization' })
+    },
+  )
+
+  it('needs the key as every upload does', async () => {
+    const app = await startApp({ config: { auth: { loopbackExempt: false }, server: { key: 'k-123456' } } })
+    expect(await post(`${app.url}/upload?finalizationId=x`)).toMatchObject({ status: 401 })
+  })
+})
+
+describe('hooks', () => {
+  it('that hang are killed with their children at their time limit', async () => {
+    const directory = await makeDirectory()
+    const pidFile = join(directory, 'pid')
+    const command = ['sh', '-c', `sleep 60 & echo $! > ${pidFile}; wait`]
+    const config = { finalization: { hooks: [{ name: 'slow', command, timeoutMs: 500 }] } }
+    const app = await startApp({ config, directory })
+    const answer = await upload(`${app.url}/upload`, { 'a.png': 'one' })
+    expect(answer).toMatchObject({ status: 424 })
+    expect(answer.message).toContain('longer than 0.5 s')
+    const child = Number(await readFile(pidFile, 'utf8'))
+    await expect.poll(() => isRunning(child)).toBe(false)
+  })
+
+  it('that leave a child behind with the pipes open do not hold the answer', async () => {
+    const config = { finalization: { hooks: [{ name: 'forks', command: ['sh', '-c', 'sleep 5 & exit 0'] }] } }
+    const app = await startApp({ config })
+    const start = performance.now()
+    expect(await upload(`${app.url}/upload`, { 'a.png': 'one' })).toMatchObject({ status: 200 })
+    expect(performance.now() - start).toBeLessThan(4000)
+  })
+
+  it('that can not be started say so', async () => {
+    const config = { finalization: { hooks: [{ name: 'gone', command: ['/not/there'] }] } }
+    const app = await startApp({ config })
+    const answer = await upload(`${app.url}/upload`, { 'a.png': 'one' })
+    expect(answer.message).toMatch(/Hook "gone" failed: it can't be started/)
+  })
+
+  it('get key facts in the environment, and no setting of the server', async () => {
+    const directory = await makeDirectory()
+    const out = join(directory, 'env')
+    const config = { finalization: { hooks: [{ name: 'env', command: ['sh', '-c', `env > ${out}`] }] } }
+    const app = await startApp({
+      config,
+      directory,
+      env: { PATH: process.env['PATH'] ?? '', UPLOAD_SERVER_KEY: 'marked-secret' },
+    })
+    const answer = await upload(`${app.url}/upload`, { 'a.png': 'one' })
+    const env = await readFile(out, 'utf8')
+    expect(env).toContain(`UPLOAD_URL=${answer.result[0]}`)
+    expect(env).toContain('UPLOAD_DESTINATION=local/Default')
+    expect(env).toContain('UPLOAD_COUNT=1')
+    expect(env).not.toContain('marked-secret')
+  })
+
+  it('by webhook get the job as JSON, signed, with an Idempotency-Key that stays the same', async () => {
+    const calls: { headers: Record<string, unknown>; body: string }[] = []
+    const server = createServer(async (req, res) => {
+      let body = ''
+      for await (const chunk of req) body += chunk
+      calls.push({ headers: req.headers, body })
+      res.writeHead(calls.length === 1 ? 503 : 200).end('nope')
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as { port: number }
+    const webhook = `http://127.0.0.1:${port}/hook`
+    const config = { finalization: { hooks: [{ name: 'chat', webhook, secret: 'sign-secret' }] } }
+    const app = await startApp({ config })
+    const failed = await upload(`${app.url}/upload`, { 'a.png': 'one' })
+    expect(failed.status).toBe(424)
+    expect(failed.message).toContain(`127.0.0.1:${port} answered 503: nope`)
+    expect(failed.message).not.toMatch(/https?:/)
+    const id = (failed as unknown as { finalizationId: string }).finalizationId
+    const done = await post(`${app.url}/upload?finalizationId=${id}`)
+    expect(done.status).toBe(200)
+    expect(calls).toHaveLength(2)
+    for (const { headers, body } of calls) {
+      expect(headers['idempotency-key']).toBe(`${id}:chat`)
+      const expected = createHmac('sha256', 'sign-secret').update(body).digest('hex')
+      expect(headers['x-upload-signature']).toBe(`sha256=${expected}`)
+      expect(JSON.parse(body)).toMatchObject({
+        id,
+        destination: 'local/Default',
+        caller: 'loopback',
+        files: [{ index: 0, origin: 'a.png', url: done.result[0], size: 3, type: 'text/plain' }],
+      })
+    }
+  })
+})
+
+/** A process that has ended and waits for its parent to notice counts as ended. */
+function isRunning(pid: number): boolean {
+  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
+  return stdout.trim() !== '' && !stdout.startsWith('Z')
+}
+
+it('keeps the store out of what can be uploaded', async () => {
+  const app = await startApp()
+  await upload(`${app.url}/upload`, { 'a.png': 'one' })
+  const store = join(app.directory, 'data', 'upload-server', 'store.db')
+  await access(store)
+  for (const path of [store, `${store}-wal`]) {
+    const answer = await post(`${app.url}/upload`, { body: JSON.stringify({ list: [path] }) })
+    expect(answer).toMatchObject({ status: 403, code: 'source_forbidden' })
+  }
+})

@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest'
+import { download, formOf, post } from './helpers/form.ts'
+import { startApp, type TestApp } from './helpers/start-app.ts'
+
+const uniqueNames = { keyTemplate: '{uuid}{extname}' }
+
+function send(app: TestApp, key: string, files: Record<string, string>, query = '') {
+  return post(`${app.url}/upload${query}`, { body: formOf(files), headers: { 'Idempotency-Key': key } })
+}
+
+async function storedBy(app: TestApp): Promise<number> {
+  return (await app.files()).length
+}
+
+it('answers three requests at once with one upload', async () => {
+  const app = await startApp({ config: uniqueNames })
+  const answers = await Promise.all([1, 2, 3].map(() => send(app, '"k1"', { 'a.png': 'one' })))
+  expect(new Set(answers.map(answer => answer.result[0])).size).toBe(1)
+  expect(answers.every(answer => answer.status === 200 && answer.success)).toBe(true)
+  expect(await storedBy(app)).toBe(1)
+  expect((await download(answers[2]!.result[0]!)).toString()).toBe('one')
+})
+
+it('answers a repetition with the first answer, also after a restart', async () => {
+  const app = await startApp({ config: uniqueNames })
+  const first = await send(app, 'k1', { 'a.png': 'one' })
+  expect((await send(app, '"k1"', { 'a.png': 'one' })).items).toEqual(first.items)
+  await app.server.stop()
+  const next = await startApp({ config: uniqueNames, directory: app.directory })
+  expect((await send(next, 'k1', { 'a.png': 'one' })).items).toEqual(first.items)
+  expect(await storedBy(next)).toBe(1)
+})
+
+describe('a key with another request', () => {
+  it.each([
+    ['other bytes', { 'a.png': 'two' }, ''],
+    ['another name', { 'b.png': 'one' }, ''],
+    ['one more file', { 'a.png': 'one', 'b.png': 'two' }, ''],
+    ['another destination', { 'a.png': 'one' }, '?configName=second'],
+  ])('%s: is refused', async (_what, files, query) => {
+    const directory = { serve: true }
+    const app = await startApp({
+      config: {
+        ...uniqueNames,
+        default: 'local/first',
+        providers: {
+          local: { first: { ...directory, directory: 'one' }, second: { ...directory, directory: 'two' } },
+        },
+      },
+    })
+    await send(app, 'k1', { 'a.png': 'one' })
+    const before = await storedBy(app)
+    expect(await send(app, 'k1', files as Record<string, string>, query)).toMatchObject({
+      status: 422,
+      code: 'idempotency_key_reused',
+      result: [],
+    })
+    expect(await storedBy(app)).toBe(before)
+  })
+})
+
+it('tries a request again whose first attempt stored nothing', async () => {
+  const app = await startApp({ config: { limits: { fileSize: 2 } } })
+  expect(await send(app, 'k1', { 'a.png': 'one' })).toMatchObject({ status: 413 })
+  expect(await send(app, 'k1', { 'a.png': 'on' })).toMatchObject({ status: 200 })
+})
+
+it('keeps the keys of different callers apart', async () => {
+  const app = await startApp({
+    config: {
+      ...uniqueNames,
+      auth: {
+        loopbackExempt: false,
+        keys: [
+          { name: 'a', key: 'key-of-a' },
+          { name: 'b', key: 'key-of-b' },
+        ],
+      },
+    },
+  })
+  const as = (key: string, content: string) =>
+    post(`${app.url}/upload?key=${key}`, {
+      body: formOf({ 'a.png': content }),
+      headers: { 'Idempotency-Key': 'k1' },
+    })
+  expect(await as('key-of-a', 'one')).toMatchObject({ status: 200 })
+  expect(await as('key-of-b', 'two')).toMatchObject({ status: 200 })
+  expect(await storedBy(app)).toBe(2)
+})
+
+it.each(['', 'a b', 'x'.repeat(256)])('refuses the key "%s"', async key => {
+  const app = await startApp()
+  expect(await send(app, key, { 'a.png': 'one' })).toMatchObject({ status: 400, code: 'invalid_request' })
+})
+
+it('leaves no temporary file behind for repetitions of large files', async () => {
+  const app = await startApp({ config: uniqueNames })
+  const large = 'x'.repeat(3_000_000)
+  await Promise.all([1, 2, 3].map(() => send(app, 'k1', { 'a.bin': large })))
+  await expect.poll(() => storedBy(app)).toBe(1)
+})
+
+describe('dedupe', () => {
+  const config = {
+    keyTemplate: '{uuid}{extname}',
+    providers: { local: { d: { directory: 'files', serve: true, dedupe: true } } },
+  }
+
+  it('answers with the link of the same bytes that are there', async () => {
+    const app = await startApp({ config })
+    const first = await post(`${app.url}/upload`, { body: formOf({ 'a.png': 'one' }) })
+    const second = await post(`${app.url}/upload`, { body: formOf({ 'b.png': 'one' }) })
+    expect(second.result).toEqual(first.result)
+    expect(await storedBy(app)).toBe(1)
+  })
+
+  it('stores again what is no longer there', async () => {
+    const app = await startApp({ config })
+    const first = await post(`${app.url}/upload`, { body: formOf({ 'a.png': 'one' }) })
+    const { rm } = await import('node:fs/promises')
+    const { join } = await import('node:path')
+    await rm(join(app.directory, 'files', first.items[0]!.fileName))
+    const second = await post(`${app.url}/upload`, { body: formOf({ 'a.png': 'one' }) })
+    expect(second.result).not.toEqual(first.result)
+    expect((await download(second.result[0]!)).toString()).toBe('one')
+  })
+})

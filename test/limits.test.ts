@@ -1,0 +1,519 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, request } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { ask } from './helpers/ask.ts'
+import { eventually } from './helpers/eventually.ts'
+import { expectFailure } from './helpers/expect-answer.ts'
+import { type Answer, download, formOf, list, post, upload } from './helpers/form.ts'
+import { startGate } from './helpers/gate.ts'
+import { needs } from './helpers/needs.ts'
+import { formBody, sendUpload } from './helpers/raw-request.ts'
+import { runProgram } from './helpers/run-program.ts'
+import { runServer, type SpawnedServer, spawnServer } from './helpers/spawn-server.ts'
+import { makeDirectory, startApp, type TestApp } from './helpers/start-app.ts'
+
+const MB = 1024 * 1024
+const KEY = 'k3y-0f-the-server'
+const FORM_TYPE = 'Content-Type: multipart/form-data; boundary=b'
+const part = (name: string) => `Content-Disposition: form-data; name="file"; filename="${name}"`
+
+/** Clients of a server of their own that never finish their headers. They begin first, since 20 seconds have to pass. */
+const dribblers: { server?: SpawnedServer; directory: string; answers: Promise<string>[] } = {
+  directory: mkdtempSync(join(tmpdir(), 'upload-server-test-')),
+  answers: [],
+}
+
+beforeAll(async () => {
+  dribblers.server = runServer(['--port', '0'], dribblers.directory)
+  const { hostname, port } = new URL(await dribblers.server.url)
+  dribblers.answers = ['', 'POST /upload HTTP/1.1\r\nHost: localhost\r\nX-'].map(sent => {
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => {})
+    socket.write(sent)
+    return text(socket)
+  })
+})
+
+afterAll(async () => {
+  dribblers.server?.process.kill('SIGKILL')
+  await dribblers.server?.exit
+  rmSync(dribblers.directory, { recursive: true })
+})
+
+/** A server with these limits that stores in a folder of its own. */
+function startLimited(limits: Record<string, unknown>, more: Record<string, unknown> = {}): Promise<TestApp> {
+  return startApp({ config: { limits, ...more } })
+}
+
+/** Files that were uploaded, or are on their way. */
+async function uploadedFiles(app: TestApp): Promise<string[]> {
+  return (await app.files()).filter(path => /(?:^|\/)(?:files|tmp|\.upload-server)\//.test(path))
+}
+
+/** Opens a connection and sends the head of an upload on it, and as much of its body as is given. */
+function beginUpload(
+  app: { url: string },
+  headers: readonly string[],
+  body: string | Uint8Array = '',
+): Socket {
+  const { hostname, port, host } = new URL(app.url)
+  const socket = connect(Number(port), hostname)
+  socket.on('error', () => {}) // the server hangs up on whoever is too slow
+  socket.write(`POST /upload HTTP/1.1\r\n${[`Host: ${host}`, ...headers].join('\r\n')}\r\n\r\n`)
+  socket.write(body)
+  onTestFinished(() => void socket.destroy())
+  return socket
+}
+
+describe('limits.fileSize', () => {
+  it('fails the files that are larger, exactly, and stores the others of the form', async () => {
+    const app = await startLimited({ fileSize: 1000, files: 10 })
+    const answer = await upload(`${app.url}/upload`, {
+      'fits.bin': randomBytes(1000),
+      'large.bin': randomBytes(1001),
+      'small.bin': randomBytes(1),
+      'huge.bin': randomBytes(3_000_000),
+    })
+    expectFailure(answer, 413, 'too_large')
+    expect(answer.items.map(item => item.origin)).toEqual(['fits.bin', 'small.bin'])
+    expect(answer.errors).toMatchObject([
+      { index: 1, origin: 'large.bin', code: 'too_large', message: expect.stringContaining('large.bin') },
+      { index: 3, origin: 'huge.bin', code: 'too_large' },
+    ])
+    expect(await uploadedFiles(app)).toHaveLength(2)
+  })
+
+  it('holds for addresses, also without a length, and for data: addresses', async () => {
+    const app = await startLimited({ fileSize: 1000 })
+    const server = createServer((req, res) => {
+      if (req.url === '/known') res.setHeader('Content-Length', 5000)
+      res.end(Buffer.alloc(5000))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close())
+    const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const data = `data:text/plain;base64,${Buffer.alloc(1001).toString('base64')}`
+    const answer = await post(`${app.url}/upload`, list(`${base}/known`, `${base}/unknown`, data))
+    expectFailure(answer, 413, 'too_large')
+    expect(answer.errors.map(error => error.code)).toEqual(['too_large', 'too_large', 'too_large'])
+    expect(await uploadedFiles(app)).toEqual([])
+  })
+})
+
+describe('limits.files', () => {
+  it.for(['form', 'list'])('refuses a %s with one more, and stores nothing of it', async kind => {
+    const app = await startLimited({ files: 3 })
+    const files = Object.fromEntries(
+      Array.from({ length: 4 }, (_, i) => [`${i}.bin`, randomBytes(2_000_000)]),
+    )
+    const entries = Object.keys(files).map(name => join(app.directory, name))
+    const answer = await post(
+      `${app.url}/upload`,
+      kind === 'form' ? { body: formOf(files) } : list(...entries),
+    )
+    expectFailure(answer, 413, 'too_large')
+    expect(answer.message).toContain('limits.files')
+    expect(answer.result).toEqual([])
+    await eventually(async () => expect(await uploadedFiles(app)).toEqual([]))
+  })
+
+  it('counts neither text fields nor the empty file field of a browser', async () => {
+    const app = await startLimited({ files: 1 })
+    const fields = Array.from({ length: 50 }, (): [string, string] => [
+      'Content-Disposition: form-data; name="x"',
+      'y',
+    ])
+    const empty: [string, string] = [part(''), '']
+    const body = formBody('b', [...fields, [part('a.txt'), 'hello'], ...fields, empty])
+    const answer = await sendUpload(app.url, { headers: [FORM_TYPE], body })
+    expect(answer).toMatchObject({ status: 200, items: [{ origin: 'a.txt' }] })
+  })
+
+  it.for([
+    ['files', part('a.txt')],
+    ['text fields', 'Content-Disposition: form-data; name="x"'],
+    ['parts without any header', ''],
+  ])('refuses 10 000 %s without keeping anything', async ([, head = '']) => {
+    const app = await startLimited({ files: 100 })
+    const body = formBody(
+      'b',
+      Array.from({ length: 10_000 }, (): [string, string] => [head, 'hello']),
+    )
+    const answer = await sendUpload(app.url, { headers: [FORM_TYPE], body })
+    expectFailure(answer, 413, 'too_large')
+    await eventually(async () => expect(await uploadedFiles(app)).toEqual([]))
+  })
+
+  it('lets 1000 files of one form through in their order when it is raised', async () => {
+    const app = await startLimited({ files: 1000 })
+    const parts = Array.from({ length: 1000 }, (_, i): [string, string] => [part('same.txt'), `file ${i}`])
+    const answer = await sendUpload(app.url, { headers: [FORM_TYPE], body: formBody('b', parts) })
+    expect(answer.status).toBe(200)
+    expect(new Set(answer.result).size).toBe(1000)
+    for (const index of [0, 1, 499, 998, 999])
+      expect((await download(answer.result[index]!)).toString()).toBe(`file ${index}`)
+  })
+})
+
+describe('limits.jsonBody', () => {
+  it.for([
+    ['a length', false],
+    ['chunks', true],
+  ] as const)('refuses more bytes than that, sent with %s', async ([, chunked]) => {
+    const app = await startLimited({ jsonBody: 1000 })
+    const json = JSON.stringify({ list: ['/'.padEnd(1001, 'x')] })
+    const body = chunked ? `${json.length.toString(16)}\r\n${json}\r\n0\r\n\r\n` : json
+    const headers = chunked ? ['Transfer-Encoding: chunked'] : []
+    const answer = await sendUpload(app.url, { headers, body })
+    expectFailure(answer, 413, 'too_large')
+    expect(answer.message).toContain('limits.jsonBody')
+  })
+
+  it('lets exactly so many through', async () => {
+    const app = await startLimited({ jsonBody: 1000 })
+    const json = JSON.stringify({ list: ['data:,hello'] }).padEnd(1000)
+    expect(await sendUpload(app.url, { body: json })).toMatchObject({ status: 200, items: [{ size: 5 }] })
+  })
+})
+
+describe('limits.concurrentUploads and limits.waitingUploads', () => {
+  it('turn away at once what finds no place, with Retry-After, and finish the rest', async () => {
+    const gate = await startGate()
+    const app = await startLimited({ concurrentUploads: 2, waitingUploads: 0 })
+    const running = [1, 2].map(() => post(`${app.url}/upload`, list(gate.url)))
+    await gate.reached(2)
+    const refused = await upload(`${app.url}/upload`, { 'a.txt': 'hello' })
+    expectFailure(refused, 503, 'overloaded')
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(await ask(app.url, 'GET', '/heartbeat')).toMatchObject({ status: 200 })
+    gate.open()
+    for (const answer of await Promise.all(running)) expect(answer).toMatchObject({ status: 200 })
+    expect(await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).toMatchObject({ status: 200 })
+  })
+
+  it('let the next ones wait for their turn', async () => {
+    const gate = await startGate()
+    const app = await startLimited({ concurrentUploads: 1, waitingUploads: 2 })
+    const answers: Answer[] = []
+    const first = post(`${app.url}/upload`, list(gate.url))
+    await gate.reached(1)
+    const others = Array.from({ length: 5 }, async () => {
+      answers.push(await upload(`${app.url}/upload`, { 'a.txt': 'hello' }))
+    })
+    await eventually(() => expect(answers).toHaveLength(3))
+    expect(answers.map(answer => answer.status)).toEqual([503, 503, 503])
+    gate.open()
+    await Promise.all([first, ...others])
+    expect(answers.map(answer => answer.status)).toEqual([503, 503, 503, 200, 200])
+    expect(await uploadedFiles(app)).toHaveLength(2)
+  })
+
+  it('give back the place of a client that went away, waiting or not', async () => {
+    const gate = await startGate()
+    const app = await startLimited({ concurrentUploads: 1, waitingUploads: 1 })
+    const leave = new AbortController()
+    const gone = post(`${app.url}/upload`, { ...list(gate.url), signal: leave.signal })
+    await gate.reached(1)
+    const alsoGone = post(`${app.url}/upload`, { ...list(gate.url), signal: leave.signal })
+    await eventually(async () =>
+      expect(await upload(`${app.url}/upload`, { 'a.txt': 'a' })).toMatchObject({ status: 503 }),
+    )
+    leave.abort()
+    await Promise.allSettled([gone, alsoGone])
+    await eventually(async () =>
+      expect(await upload(`${app.url}/upload`, { 'a.txt': 'a' })).toMatchObject({ status: 200 }),
+    )
+  })
+})
+
+describe('a body that stops arriving', () => {
+  it.for<[string, string[], string]>([
+    ['before its first byte', ['Content-Length: 100'], ''],
+    ['inside JSON', ['Content-Length: 100'], '{"list":['],
+    ['between chunks', ['Transfer-Encoding: chunked'], '5\r\n{"lis\r\n'],
+    ['before a form begins', [FORM_TYPE, 'Content-Length: 100000'], ''],
+    ['inside the header of a part', [FORM_TYPE, 'Content-Length: 100000'], '--b\r\nContent-Dispo'],
+    ['inside a small file', [FORM_TYPE, 'Content-Length: 100000'], `--b\r\n${part('a.txt')}\r\n\r\nhello`],
+    [
+      'inside a file on disk',
+      [FORM_TYPE, 'Content-Length: 9000000'],
+      `--b\r\n${part('a.txt')}\r\n\r\n${'x'.repeat(3 * MB)}`,
+    ],
+    [
+      'behind the last file',
+      [FORM_TYPE, 'Content-Length: 100000'],
+      `--b\r\n${part('a.txt')}\r\n\r\nhello\r\n--b--\r\n`,
+    ],
+  ])('%s gets 408', async ([, headers, body]) => {
+    const app = await startLimited({ bodyIdleMs: 150 })
+    const socket = beginUpload(app, headers, body)
+    const answer = await text(socket)
+    expect(answer).toMatch(/^HTTP\/1\.1 408 /)
+    expect(answer).toMatch(/\r\nConnection: close\r\n/)
+    expect(JSON.parse(answer.split('\r\n\r\n')[1]!)).toMatchObject({ code: 'request_timeout', result: [] })
+    await eventually(async () => expect(await uploadedFiles(app)).toEqual([]))
+  })
+
+  it('byte by byte gets 408 as well', async () => {
+    const app = await startLimited({ bodyIdleMs: 300 })
+    const socket = beginUpload(app, [FORM_TYPE, 'Content-Length: 100000'])
+    const drip = setInterval(() => socket.write('-'), 20)
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 408 /)
+    clearInterval(drip)
+  })
+
+  it('is not what a slow but steady client sends', async () => {
+    const app = await startLimited({ bodyIdleMs: 1000 })
+    const body = formBody('b', [[part('a.bin'), Buffer.alloc(30_000, 'x')]])
+    const socket = beginUpload(app, [FORM_TYPE, `Content-Length: ${body.length}`, 'Connection: close'])
+    for (let sent = 0; sent < body.length; sent += 2000) {
+      socket.write(body.subarray(sent, sent + 2000))
+      await sleep(100)
+    }
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 /)
+  })
+})
+
+it('500 clients that send one byte a second do not keep others out', { timeout: 60_000 }, async () => {
+  const app = await startLimited({ bodyIdleMs: 8000, concurrentUploads: 4, waitingUploads: 4 })
+  const slow = Array.from({ length: 500 }, (_, i) => {
+    const { hostname, port } = new URL(app.url)
+    if (i % 2) return beginUpload(app, [FORM_TYPE, 'Content-Length: 100000'], '-')
+    // This half never gets to the end of its headers.
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => {})
+    socket.write('POST /upload HTTP/1.1\r\nX-')
+    return socket
+  })
+  await Promise.all(slow.filter(socket => socket.connecting).map(socket => once(socket, 'connect')))
+  const drip = setInterval(() => {
+    for (const socket of slow) socket.write('x')
+  }, 1000)
+  onTestFinished(() => {
+    clearInterval(drip)
+    for (const socket of slow) socket.destroy()
+  })
+
+  const begun = performance.now()
+  for (let round = 0; round < 20; round++) {
+    const bytes = randomBytes(100_000)
+    const answer = await upload(`${app.url}/upload`, { 'a.bin': bytes })
+    expect((await download(answer.result[0]!)).equals(bytes)).toBe(true)
+  }
+  expect(performance.now() - begun).toBeLessThan(8000)
+
+  const ends = slow.filter((_, i) => i % 2).map(socket => text(socket))
+  for (const answer of await Promise.all(ends)) expect(answer).toMatch(/^HTTP\/1\.1 408 /)
+})
+
+describe('a client that goes away half-way leaves nothing behind:', () => {
+  const pieces = (bytes: number) => `--b\r\n${part('a.bin')}\r\n\r\n${'x'.repeat(bytes / 2)}`
+
+  it.for<[string, string[], string, boolean]>([
+    ['a form of 5 MB', [FORM_TYPE, `Content-Length: ${5 * MB}`], pieces(5 * MB), true],
+    ['a form of 300 KB', [FORM_TYPE, 'Content-Length: 300000'], pieces(300_000), false],
+    ['a chunked form', [FORM_TYPE, 'Transfer-Encoding: chunked'], `500000\r\n${pieces(5 * MB)}`, true],
+    [
+      'a form whose first file is complete',
+      [FORM_TYPE, 'Content-Length: 99999'],
+      `--b\r\n${part('a')}\r\n\r\nx\r\n--b\r\n`,
+      false,
+    ],
+    ['JSON', ['Content-Length: 300'], '{"list":["/etc/host', false],
+    ['a body of which nothing came', ['Content-Length: 300'], '', false],
+  ])('%s', async ([, headers, body, onDisk]) => {
+    const app = await startApp()
+    const socket = beginUpload(app, headers, body)
+    if (onDisk) await eventually(async () => expect(await uploadedFiles(app)).toHaveLength(1))
+    else await once(socket, 'connect').then(() => sleep(50)) // the server tells nobody that it has begun
+    socket.destroy()
+    await eventually(() =>
+      expect(app.log).toContainEqual(expect.objectContaining({ msg: 'client went away' })),
+    )
+    await eventually(async () => expect(await uploadedFiles(app)).toEqual([]))
+    expect(app.log.filter(entry => entry['level'] === 'error')).toEqual([])
+  })
+
+  it('while the server fetches for it', async () => {
+    const gate = await startGate()
+    const app = await startApp()
+    const leave = new AbortController()
+    const gone = post(`${app.url}/upload`, { ...list(gate.url), signal: leave.signal })
+    await gate.reached(1)
+    leave.abort()
+    await expect(gone).rejects.toThrow()
+    gate.open()
+    await eventually(() =>
+      expect(app.log).toContainEqual(expect.objectContaining({ msg: 'client went away' })),
+    )
+    expect(await uploadedFiles(app)).toEqual([])
+  })
+})
+
+describe('a truncated body is refused, and nothing of it stored:', () => {
+  it.for([
+    ['no closing boundary', `--b\r\n${part('a.bin')}\r\n\r\nhello\r\n`],
+    ['half a closing boundary', `--b\r\n${part('a.bin')}\r\n\r\nhello\r\n--b-`],
+    ['the end inside a header', `--b\r\n${part('a.bin')}`],
+    ['the end behind a whole file', `--b\r\n${part('a.bin')}\r\n\r\nhello\r\n--b\r\n`],
+    ['another boundary', `--c\r\n${part('a.bin')}\r\n\r\nhello\r\n--c--\r\n`],
+    ['nothing at all', ''],
+    ['3 MB without an end', `--b\r\n${part('a.bin')}\r\n\r\n${'x'.repeat(3 * MB)}`],
+  ] as const)('%s', async ([, body]) => {
+    const app = await startApp()
+    for (const chunked of [false, true]) {
+      const answer = await sendUpload(app.url, {
+        headers: [FORM_TYPE, ...(chunked ? ['Transfer-Encoding: chunked'] : [])],
+        body: !chunked
+          ? body
+          : body === ''
+            ? '0\r\n\r\n'
+            : `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+      })
+      expectFailure(answer, 400, 'invalid_request')
+    }
+    await eventually(async () => expect(await uploadedFiles(app)).toEqual([]))
+  })
+
+  it('JSON cut off', async () => {
+    const app = await startApp()
+    expectFailure(await sendUpload(app.url, { body: '{"list":["/etc/host' }), 400, 'invalid_request')
+  })
+})
+
+it.for([
+  ['one line', `X: ${'x'.repeat(MB)}`],
+  ['many lines', 'X: y\r\n'.repeat(MB / 6).trimEnd()],
+  ['no line end at all', 'x'.repeat(MB)],
+])('refuses part headers of 1 MB as %s', async ([, header = '']) => {
+  const app = await startApp()
+  const body = formBody('b', [[`${part('a.txt')}\r\n${header}`, 'hello']])
+  const answer = await sendUpload(app.url, { headers: [FORM_TYPE], body })
+  expectFailure(answer, 400, 'invalid_request')
+  await eventually(async () => expect(await uploadedFiles(app)).toEqual([]))
+})
+
+describe('an answer that comes before the body of 20 MB is sent can be read', () => {
+  const body = Buffer.alloc(20 * MB, 'x')
+  const cases: [string, number, string[]][] = [
+    ['without the key', 401, ['X-Forwarded-For: 203.0.113.9', FORM_TYPE]],
+    ['to a destination that is unknown', 400, [FORM_TYPE]],
+    ['with an encoding', 400, [FORM_TYPE, 'Content-Encoding: gzip']],
+    ['as a form that is none', 400, ['Content-Type: multipart/form-data; boundary=c']],
+    ['as too much JSON', 413, []],
+  ]
+  const target = (status: number, headers: string[]) =>
+    status === 400 && headers.length === 1 && headers[0] === FORM_TYPE ? '/upload?picbed=nowhere' : '/upload'
+
+  it.for(cases)('by Node: %s', async ([, status, headers]) => {
+    const app = await startApp({ config: { server: { key: KEY } } })
+    const fields = Object.fromEntries(headers.map(header => header.split(': ') as [string, string]))
+    const reply = await ask(app.url, 'POST', target(status, headers), { headers: fields, body })
+    expect(reply.status).toBe(status)
+    expect(JSON.parse(reply.body)).toMatchObject({ success: false })
+  })
+
+  it.for(cases)('by curl: %s', async ([, status, headers], context) => {
+    needs(context, 'curl', 'curl')
+    const app = await startApp({ config: { server: { key: KEY } } })
+    const fields = ['Expect:', ...headers].flatMap(header => ['-H', header])
+    const args = [
+      '-q',
+      '-sS',
+      '-w',
+      '\n%{http_code}',
+      ...fields,
+      '--data-binary',
+      '@-',
+      app.url + target(status, headers),
+    ]
+    const { stdout, stderr } = await runProgram('curl', args, { input: body })
+    expect(stderr).toBe('')
+    expect(stdout).toMatch(new RegExp(`^\\{"success":false.*\\n${status}$`, 's'))
+  })
+
+  // As Python's urllib does, whatever the server says meanwhile.
+  it.for([
+    ['HTTP/1.1', 'Connection: close'],
+    ['HTTP/1.1', 'Connection: keep-alive'],
+    ['HTTP/1.0', 'Connection: close'],
+  ] as const)(
+    'by a client that reads only when it has sent everything: %s, %s',
+    async ([version, connection]) => {
+      const app = await startApp({ config: { server: { key: KEY } } })
+      for (const path of ['/upload', '/heartbeat', '/nowhere']) {
+        const { hostname, port } = new URL(app.url)
+        const socket = connect(Number(port), hostname).pause()
+        const head = [
+          `POST ${path} ${version}`,
+          'Host: localhost',
+          'Via: 1.1 x',
+          connection,
+          `Content-Length: ${body.length}`,
+        ]
+        socket.write(`${head.join('\r\n')}\r\n\r\n`)
+        await new Promise<void>((resolve, reject) =>
+          socket.write(body, error => (error ? reject(error) : resolve())),
+        )
+        socket.resume()
+        const [answer] = (await once(socket, 'data')) as [Buffer]
+        expect(answer.toString()).toMatch(/^HTTP\/1\.1 (401|200|404) .*\r\n\r\n\{"success":.*\}$/s)
+        socket.destroy()
+      }
+    },
+  )
+})
+
+it('keeps its memory bounded while 50 clients send 20 MB each, and every byte arrives', {
+  timeout: 120_000,
+}, async context => {
+  if (process.platform !== 'linux') context.skip('peak memory is read from /proc')
+  const directory = await makeDirectory()
+  const local = { Default: { directory: join(directory, 'files'), serve: true, durable: false } }
+  await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ providers: { local } }))
+  const server = await spawnServer(['--port', '0'], { directory })
+  const url = await server.url
+  const block = randomBytes(20 * MB + 50)
+  const files = Array.from({ length: 50 }, (_, i) => block.subarray(i, i + 20 * MB))
+  const links = await Promise.all(files.map(file => uploadInPlace(url, file)))
+  expect(new Set(links).size).toBe(50)
+  for (const [i, file] of files.entries()) expect((await download(links[i]!)).equals(file)).toBe(true)
+  const status = readFileSync(`/proc/${server.process.pid}/status`, 'utf8')
+  const peakMB = Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024
+  expect(peakMB).toBeLessThan(256)
+})
+
+/** An upload that copies nothing of its file in this process. @returns the link */
+async function uploadInPlace(url: string, file: Buffer): Promise<string> {
+  const call = request(`${url}/upload`, {
+    method: 'POST',
+    agent: false,
+    headers: { 'Content-Type': FORM_TYPE.slice(14) },
+  })
+  call.write(`--b\r\n${part('same.bin')}\r\n\r\n`)
+  call.write(file)
+  call.end('\r\n--b--\r\n')
+  const [response] = (await once(call, 'response')) as [IncomingMessage]
+  const answer = JSON.parse(await text(response)) as Answer
+  expect(answer.message).toBeUndefined()
+  return answer.result[0]!
+}
+
+it('headers that stop arriving get 408 in the end', { timeout: 60_000 }, async () => {
+  for (const answer of await Promise.all(dribblers.answers)) {
+    expect(answer).toMatch(/^HTTP\/1\.1 408 .*\r\nAccess-Control-Allow-Origin: \*\r\n/s)
+    expect(JSON.parse(answer.split('\r\n\r\n')[1]!)).toMatchObject({
+      success: false,
+      code: 'request_timeout',
+    })
+  }
+})

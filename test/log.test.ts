@@ -1,0 +1,320 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { ask, type Question, type Reply } from './helpers/ask.ts'
+import { eventually } from './helpers/eventually.ts'
+import { formOf, list, post, upload } from './helpers/form.ts'
+import { findFreePorts } from './helpers/free-port.ts'
+import { startGate } from './helpers/gate.ts'
+import { BIN, environmentIn } from './helpers/spawn-server.ts'
+import { makeDirectory, startApp, type TestApp } from './helpers/start-app.ts'
+
+const KEY = 'k3y/0f+the server=&"'
+const WRONG = 'wr0ng/key+of a=&"stranger'
+/** Makes a request one that needs the key. */
+const STRANGER = { 'X-Forwarded-For': '203.0.113.9' }
+
+/** Spellings a secret may have in a log or an answer. */
+function spellings(secret: string): string[] {
+  return [
+    secret,
+    encodeURIComponent(secret),
+    new URLSearchParams([['', secret]]).toString().slice(1),
+    JSON.stringify(secret).slice(1, -1),
+    Buffer.from(secret).toString('base64'),
+    Buffer.from(`:${secret}`).toString('base64').slice(4, -4),
+  ]
+}
+
+function expectUnseen(app: TestApp, replies: readonly Reply[], ...secrets: string[]): void {
+  const seen = [app.rawLog(), ...replies.map(({ body, headers }) => body + JSON.stringify(headers))]
+  expect(app.rawLog()).not.toBe('')
+  for (const spelling of secrets.flatMap(spellings))
+    for (const text of seen) expect(text).not.toContain(spelling)
+}
+
+describe('the upload key is never seen, right or wrong, sent', () => {
+  const forms: [string, (key: string) => { target?: string; headers?: Question['headers'] }][] = [
+    ['as ?key=', key => ({ target: `/upload?key=${encodeURIComponent(key)}` })],
+    ['as ?key= of a form', key => ({ target: `/upload?${new URLSearchParams({ key })}` })],
+    ['as ?secret=', key => ({ target: `/upload?secret=${encodeURIComponent(key)}` })],
+    ['as a parameter nobody knows', key => ({ target: `/upload?token=${encodeURIComponent(key)}` })],
+    ['behind a second question mark', key => ({ target: `/upload?a?key=${encodeURIComponent(key)}` })],
+    ['as Bearer', key => ({ headers: { Authorization: `Bearer ${key}` } })],
+    ['as raw Authorization', key => ({ headers: { Authorization: key } })],
+    [
+      'as Basic authorization',
+      key => ({ headers: { Authorization: `Basic ${Buffer.from(`:${key}`).toString('base64')}` } }),
+    ],
+    ['as X-Upload-Key', key => ({ headers: { 'X-Upload-Key': key } })],
+    ['as X-PicGo-Secret', key => ({ headers: { 'X-PicGo-Secret': key } })],
+    ['as a cookie', key => ({ headers: { Cookie: `key=${encodeURIComponent(key)}` } })],
+    ['in the Referer', key => ({ headers: { Referer: `http://localhost/?key=${encodeURIComponent(key)}` } })],
+    ['in a whole address', key => ({ target: `http://user:${encodeURIComponent(key)}@localhost/upload` })],
+  ]
+
+  it.for(forms)('%s', async ([, send]) => {
+    const app = await startApp({ config: { server: { key: KEY }, log: { level: 'trace' } } })
+    const replies: Reply[] = []
+    for (const key of [KEY, WRONG]) {
+      const { target = '/upload', headers } = send(key)
+      for (const who of [STRANGER, {}]) {
+        for (const body of ['{"list":["data:,hello"]}', '{"list":["relative"]}', 'no JSON']) {
+          replies.push(await ask(app.url, 'POST', target, { headers: { ...who, ...headers }, body }))
+        }
+      }
+      const elsewhere = target.replace('/upload', '/nowhere')
+      for (const method of ['GET', 'PUT', 'OPTIONS'])
+        replies.push(await ask(app.url, method, elsewhere, { headers }))
+      replies.push(await ask(app.url, 'GET', target, { headers }))
+    }
+    expectUnseen(app, replies, KEY, WRONG)
+  })
+
+  it('in the wrong places: the request id, the path, names, destinations, entries', async () => {
+    const key = 'k3y-of-the-server'
+    const app = await startApp({ config: { server: { key }, log: { level: 'trace' } } })
+    const replies = [
+      await ask(app.url, 'POST', '/upload', { headers: { ...STRANGER, 'X-Request-Id': key } }),
+      await ask(app.url, 'POST', '/upload', { headers: { ...STRANGER, 'X-Request-Id': `a-${key}-b` } }),
+      await ask(app.url, 'GET', `/upload/${key}`),
+      await ask(app.url, 'GET', `/${key}`),
+      await ask(app.url, 'PUT', `/files/Default/${key}`),
+      await ask(app.url, 'POST', `/upload?picbed=${key}`, { body: '{}' }),
+      await ask(app.url, 'POST', `/upload?configName=${key}`, { body: '{}' }),
+      await ask(app.url, 'POST', `/upload?finalizationId=${key}`, { body: '{}' }),
+      await ask(app.url, 'POST', '/upload', { headers: { 'Content-Encoding': key }, body: '{}' }),
+      await ask(app.url, 'POST', '/upload', { body: `{"list":["relative/${key}"]}` }),
+      await ask(app.url, 'POST', '/upload', { body: `{"list":["${key}:x"]}` }),
+    ]
+    expectUnseen(app, replies, key)
+  })
+
+  it('among keys of different names', async () => {
+    const keys = [
+      { name: 'ci', key: 'k3y-0f-the-ci' },
+      { name: 'blog', key: 'k3y-0f-the-blog' },
+    ]
+    const app = await startApp({ config: { auth: { keys }, log: { level: 'trace' } } })
+    const ids = keys.map(({ key }) => ask(app.url, 'GET', '/', { headers: { 'X-Request-Id': key } }))
+    expectUnseen(app, await Promise.all(ids), ...keys.map(({ key }) => key))
+  })
+})
+
+it('credentials inside the addresses of a list are not logged', async () => {
+  const gate = await startGate()
+  gate.open()
+  const app = await startApp({ config: { log: { level: 'trace' } } })
+  const withUser = (url: string) => url.replace('//', '//someone:p4ssw0rd@')
+  const entries = [
+    withUser(gate.url),
+    withUser('http://127.0.0.1:1/refused'),
+    withUser('http://nowhere.invalid/x'),
+    withUser('ftp://127.0.0.1/x'),
+    'http://someone:p4ssw0rd@',
+    'https://someone:p4ssw0rd@127.0.0.1:1/x?token=p4ssw0rd',
+  ]
+  for (const entry of entries) {
+    const answer = await post(`${app.url}/upload`, list(entry))
+    expect(answer.message ?? '').not.toContain('p4ssw0rd')
+  }
+  expect(app.rawLog()).not.toContain('p4ssw0rd')
+})
+
+describe('one line for each request', () => {
+  const line = (app: TestApp, id: string) => {
+    const lines = app.log.filter(entry => entry['id'] === id)
+    expect(lines).toHaveLength(1)
+    return lines[0]
+  }
+  const headers = { 'X-Request-Id': 'this-one' }
+
+  it('says who uploaded what, where to, and how it went', async () => {
+    const app = await startApp()
+    const body = formOf({ 'a.txt': 'hello', 'b.txt': 'hello world' })
+    expect(await post(`${app.url}/upload?picbed=local&key=x`, { body, headers })).toMatchObject({
+      status: 200,
+    })
+    expect(line(app, 'this-one')).toMatchObject({
+      level: 'info',
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+      req: { method: 'POST', path: '/upload' },
+      res: { status: 200 },
+      caller: 'loopback',
+      admittedBy: 'loopback',
+      address: '127.0.0.1',
+      destination: 'local/Default',
+      inputs: 2,
+      stored: 2,
+      bytes: 16,
+      ms: expect.any(Number),
+      msg: 'answered',
+    })
+  })
+
+  it('names the key that was used', async () => {
+    const config = { server: { key: KEY }, auth: { keys: [{ name: 'ci', key: 'k3y-0f-the-ci' }] } }
+    const app = await startApp({ config })
+    for (const [name, key] of [
+      ['server', KEY],
+      ['ci', 'k3y-0f-the-ci'],
+    ] as const) {
+      const fields = { ...STRANGER, 'X-Request-Id': name, 'X-Upload-Key': key }
+      await ask(app.url, 'POST', '/upload', { headers: fields, body: '{"list":["data:,hello"]}' })
+      expect(line(app, name)).toMatchObject({ caller: name, admittedBy: 'key', inputs: 1, bytes: 5 })
+    }
+  })
+
+  it.for<[string, number, string, Record<string, unknown>]>([
+    ['no JSON', 400, '/upload', { err: { code: 'invalid_request' } }],
+    ['{"list":["/nowhere.png"]}', 422, '/upload', { code: 'source_failed', inputs: 1, stored: 0, bytes: 0 }],
+    ['{}', 400, '/upload?picbed=nowhere', { caller: 'loopback', err: { code: 'unknown_destination' } }],
+    ['{}', 404, '/nowhere', { err: { code: 'not_found' } }],
+  ])('says why it failed: %s %i %s', async ([body, status, target, fields]) => {
+    const app = await startApp()
+    expect(await ask(app.url, 'POST', target, { headers, body })).toMatchObject({ status })
+    const entry = line(app, 'this-one')
+    expect(entry).toMatchObject({ level: 'warn', res: { status }, msg: 'failed', ...fields })
+    // What is expected has no stack of ours.
+    expect(JSON.stringify(entry)).not.toMatch(/\bat .*\.[jt]s:\d+/)
+  })
+
+  it('says that nobody is told who was refused', async () => {
+    const app = await startApp({ config: { server: { key: KEY } } })
+    await ask(app.url, 'POST', '/upload', { headers: { ...headers, ...STRANGER }, body: '{}' })
+    expect(line(app, 'this-one')).toMatchObject({ res: { status: 401 }, err: { code: 'unauthorized' } })
+  })
+
+  it('tells requests apart that overlap', async () => {
+    const app = await startApp()
+    const ids = Array.from({ length: 50 }, (_, i) => `request-${i}`)
+    await Promise.all(
+      ids.map((id, i) =>
+        post(`${app.url}/upload`, {
+          body: formOf({ 'a.txt': 'x'.repeat(i + 1) }),
+          headers: { 'X-Request-Id': id },
+        }),
+      ),
+    )
+    for (const [i, id] of ids.entries()) expect(line(app, id)).toMatchObject({ inputs: 1, bytes: i + 1 })
+  })
+
+  it('is one line, whatever the client sends', async () => {
+    const app = await startApp()
+    const answer = await upload(`${app.url}/upload`, { 'a\n{"level":"fatal"}\r\n\u001b[31m.txt': 'hello' })
+    expect(answer.status).toBe(200)
+    await ask(app.url, 'GET', '/%0a%7b%22level%22%3a%22fatal%22%7d')
+    expect(app.log.filter(entry => entry['level'] === 'fatal')).toEqual([])
+    expect(app.rawLog()).not.toContain('\u001b')
+  })
+})
+
+it.for([
+  ['a path', '/'.padEnd(3_000_000, 'a')],
+  ['an address', 'http://127.0.0.1:1/'.padEnd(3_000_000, 'a')],
+  ['an address of addresses', 'http://127.0.0.1:1/'.padEnd(3_000_000, 'http://')],
+  ['a host', 'http://'.padEnd(3_000_000, 'a')],
+  ['a scheme', `${'a'.repeat(3_000_000)}:`],
+  ['a relative path', 'a'.repeat(3_000_000)],
+])('%s of megabytes takes no megabytes of the log or the message', async ([, entry]) => {
+  const app = await startApp()
+  const before = app.rawLog().length
+  const answer = await post(`${app.url}/upload`, list(entry))
+  expect(answer.status).toBeGreaterThanOrEqual(400)
+  expect(answer.message.length).toBeLessThan(3000)
+  await eventually(() => expect(app.log).toHaveLength(1))
+  expect(app.rawLog().length - before).toBeLessThan(30_000)
+})
+
+describe('heartbeats', () => {
+  const targets = ['/heartbeat', '/heartbeat/', '//heartbeat?x=1']
+
+  it('are not logged as long as they succeed', async () => {
+    const app = await startApp()
+    const before = app.rawLog()
+    for (const target of targets)
+      for (const method of ['GET', 'POST', 'HEAD']) await ask(app.url, method, target)
+    expect(app.rawLog()).toBe(before)
+    await ask(app.url, 'PUT', '/heartbeat')
+    expect(app.log.at(-1)).toMatchObject({ level: 'warn', res: { status: 405 } })
+  })
+
+  it('are logged at debug, each with its id', async () => {
+    const app = await startApp({ config: { log: { level: 'debug' } } })
+    for (const [i, target] of targets.entries()) {
+      await ask(app.url, 'GET', target, { headers: { 'X-Request-Id': `beat-${i}` } })
+      expect(app.log.at(-1)).toMatchObject({ level: 'debug', id: `beat-${i}`, res: { status: 200 } })
+    }
+  })
+})
+
+describe('a log that nobody reads ends nothing and fills nothing:', () => {
+  /** Runs the built server in a pipeline of a real shell. `$SERVER` stands for its command line. */
+  async function runInShell(pipeline: string) {
+    const directory = await makeDirectory()
+    const port = await findFreePorts()
+    const pidFile = join(directory, 'pid')
+    const script = `exec '${process.execPath}' '${BIN}' --port ${port} --log-level trace`
+    await writeFile(join(directory, 'server.sh'), `echo $$ > '${pidFile}'\n${script} "$@"\n`)
+    const shell = spawn('sh', ['-c', pipeline], {
+      cwd: directory,
+      env: environmentIn(directory, { SERVER: 'sh server.sh' }),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let output = ''
+    shell.stdout.on('data', chunk => {
+      output += chunk
+    })
+    let errors = ''
+    shell.stderr.on('data', chunk => {
+      errors += chunk
+    })
+    const ended = once(shell, 'close')
+    const kill = async (signal: NodeJS.Signals) => {
+      try {
+        if (existsSync(pidFile)) process.kill(Number(await readFile(pidFile, 'utf8')), signal)
+      } catch {} // gone already
+    }
+    onTestFinished(async () => {
+      await kill('SIGKILL')
+      await ended
+    })
+    const url = `http://127.0.0.1:${port}`
+    await eventually(() => ask(url, 'GET', '/heartbeat'))
+    return { url, directory, kill, ended, output: () => output, errors: () => errors }
+  }
+
+  async function sizeOf(directory: string): Promise<number> {
+    const names = await readdir(directory, { recursive: true, withFileTypes: true })
+    const files = names.filter(entry => entry.isFile() && !entry.name.startsWith('store.db'))
+    const sizes = files.map(async entry => (await stat(join(entry.parentPath, entry.name))).size)
+    return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
+  }
+
+  it.for<[string, string]>([
+    ['its reader went away', '$SERVER | head -1'],
+    ['its reader went away, and with it standard error', '$SERVER 2>&1 | head -1'],
+    ['standard output is closed', '$SERVER >&-'],
+    ['everything is closed', '$SERVER <&- >&- 2>&-'],
+    ['the disk is full', '$SERVER > /dev/full'],
+    ['the disk is full for both', '$SERVER > /dev/full 2>&1'],
+  ])('%s: %s', async ([, pipeline], context) => {
+    if (pipeline.includes('/dev/full') && !existsSync('/dev/full')) context.skip('there is no /dev/full')
+    const { url, directory, kill, ended, output, errors } = await runInShell(pipeline)
+    const before = await sizeOf(directory)
+    for (let round = 0; round < 300; round++) await ask(url, 'GET', `/nowhere-${round}`)
+    expect((await sizeOf(directory)) - before).toBeLessThan(10_000)
+    expect(await upload(`${url}/upload`, { 'a.txt': 'hello' })).toMatchObject({ status: 200 })
+    if (pipeline.includes('head')) {
+      expect(output().split('\n')).toHaveLength(2)
+      expect(JSON.parse(output())).toMatchObject({ url })
+    }
+    await kill('SIGTERM')
+    const [code] = await ended
+    if (!pipeline.includes('|')) expect(code).toBe(0)
+    expect(errors()).toBe('')
+  })
+})

@@ -1,0 +1,177 @@
+import { createHash } from 'node:crypto'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { ask } from './helpers/ask.ts'
+import { download, formOf, post } from './helpers/form.ts'
+import { findFreePorts } from './helpers/free-port.ts'
+import { needs } from './helpers/needs.ts'
+import { makePicture } from './helpers/picture.ts'
+import { makeDirectory, startApp, type TestApp } from './helpers/start-app.ts'
+import { startDaemon } from './servers/daemon.ts'
+
+const KEY = 'k3y-that-only-nginx-knows'
+const EXAMPLE = new URL('../docs/examples/nginx.conf', import.meta.url)
+const ALIVE = '{"success":true,"result":"alive"}'
+
+interface Proxied {
+  app: TestApp
+  /** Of nginx. */
+  url: string
+  accessLog(): Promise<string>
+}
+
+/** The server with nginx in front, which is set up by the very file of the example in compose.yaml. */
+async function startBehindNginx(context: TestContext, keyOfNginx = KEY): Promise<Proxied> {
+  needs(context, 'nginx', 'nginx-light')
+  const url = `http://127.0.0.1:${await findFreePorts()}`
+  const app = await startApp({ config: { server: { key: KEY, publicUrl: url, trustProxy: ['loopback'] } } })
+  const directory = await makeDirectory()
+  await mkdir(join(directory, 'tmp'))
+  const password = createHash('sha1').update('open sesame').digest('base64')
+  await writeFile(join(directory, 'htpasswd'), `me:{SHA}${password}\n`)
+  await writeFile(join(directory, 'nginx.conf'), await makeConfig(directory, url, app.url, keyOfNginx))
+  const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
+    port: Number(new URL(url).port),
+  })
+  onTestFinished(daemon.stop)
+  return { app, url, accessLog: () => readFile(join(directory, 'access.log'), 'utf8') }
+}
+
+async function makeConfig(directory: string, url: string, appUrl: string, key: string): Promise<string> {
+  const replacements: [string, string][] = [
+    ['listen 80;', `listen ${new URL(url).host};`],
+    ['server upload-server:36677;', `server ${new URL(appUrl).host};`],
+    ['/etc/nginx/htpasswd', join(directory, 'htpasswd')],
+    ['/var/log/nginx/access.log', join(directory, 'access.log')],
+    ['"$' + '{UPLOAD_SERVER_KEY}"', `"${key}"`],
+  ]
+  let example = await readFile(EXAMPLE, 'utf8')
+  for (const [wanted, replacement] of replacements) {
+    expect(example).toContain(wanted)
+    example = example.replace(wanted, replacement)
+  }
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    name => `${name}_temp_path tmp/${name};`,
+  )
+  const user = userInfo().uid === 0 ? 'user root;' : ''
+  return `${user} daemon off; pid nginx.pid; events {} http { ${temporary.join(' ')}\n${example}\n}\n`
+}
+
+function withPassword(password: string, headers: Record<string, string> = {}): Record<string, string> {
+  return { Authorization: `Basic ${Buffer.from(`me:${password}`).toString('base64')}`, ...headers }
+}
+
+describe('behind the nginx of compose.yaml', () => {
+  it.for<[who: string, headers: Record<string, string>]>([
+    ['without a password', {}],
+    ['with a wrong password', withPassword('sesame')],
+    ['with the upload key in place of a password', { 'X-Upload-Key': KEY }],
+    ['with the upload key as bearer', { Authorization: `Bearer ${KEY}` }],
+  ])('an upload %s is refused', async ([, headers], context) => {
+    const { app, url } = await startBehindNginx(context)
+    const response = await fetch(`${url}/upload`, {
+      method: 'POST',
+      body: formOf({ 'a.png': makePicture() }),
+      headers,
+    })
+    expect(response.status).toBe(401)
+    expect(await app.files()).toEqual([])
+  })
+
+  it('an upload of 5 MB with the password is stored, and anybody can fetch it from the address in the answer', async context => {
+    const { app, url } = await startBehindNginx(context)
+    const picture = makePicture(5 * 1024 * 1024)
+    const answer = await post(`${url}/upload`, {
+      body: formOf({ 'a.png': picture }),
+      headers: withPassword('open sesame'),
+    })
+    expect(answer).toMatchObject({ status: 200, success: true })
+    expect(answer.result[0]).toContain(`${url}/files/Default/`)
+    expect(picture.equals(await download(String(answer.result[0])))).toBe(true)
+    expect(await app.files()).toHaveLength(1)
+  })
+
+  it('the exemption of loopback does not reach through the proxy, although it runs on this machine', async context => {
+    const { app, url } = await startBehindNginx(context, 'a-key-of-another-server')
+    const answer = await post(`${url}/upload`, {
+      body: formOf({ 'a.png': makePicture() }),
+      headers: withPassword('open sesame'),
+    })
+    expect(answer).toMatchObject({ status: 401, code: 'unauthorized' })
+    expect(await app.files()).toEqual([])
+  })
+
+  it('a forged X-Forwarded-For, Forwarded or X-Upload-Key is replaced', async context => {
+    const { app, url } = await startBehindNginx(context)
+    const forged = {
+      'X-Forwarded-For': '203.0.113.9',
+      'X-Real-IP': '203.0.113.9',
+      'X-Forwarded-Host': 'evil.example',
+      'X-Upload-Key': 'wrong',
+      Forwarded: 'for=203.0.113.9',
+    }
+    const answer = await post(`${url}/upload`, {
+      body: formOf({ 'a.png': makePicture() }),
+      headers: withPassword('open sesame', forged),
+    })
+    expect(answer).toMatchObject({ status: 200, result: [expect.stringContaining(`${url}/files/`)] })
+    expect(app.log.find(line => line['stored'] === 1)).toMatchObject({ address: '127.0.0.1' })
+    expect(app.rawLog()).not.toMatch(/203\.0\.113\.9|evil/)
+  })
+
+  it('the heartbeat needs no password', async context => {
+    const { url } = await startBehindNginx(context)
+    for (const method of ['GET', 'POST']) {
+      expect(await ask(url, method, '/heartbeat')).toMatchObject({ status: 200, body: ALIVE })
+    }
+  })
+
+  it('no spelling of a path leads through the open places to an upload', async context => {
+    const { app, url } = await startBehindNginx(context)
+    const targets = [
+      '/upload/',
+      '//upload',
+      '/files/../upload',
+      '/files/..%2fupload',
+      '/files/%2e%2e/upload',
+      '/files/%252e%252e/upload',
+      '/files/..;/upload',
+      '/files/..\\upload',
+      '/files//upload',
+      '/heartbeat/../upload',
+      '/heartbeat/..%2fupload',
+      '/heartbeat%2f..%2fupload',
+      '/upload/..%2fheartbeat',
+      '/upload%2f..%2fheartbeat',
+      '/upload/../heartbeat',
+      '/upload?/../heartbeat',
+      '/upload#/../heartbeat',
+      '/upload;/../heartbeat',
+      '/heartbeat%3f/upload',
+    ]
+    const body = '--b\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nhi\r\n--b--\r\n'
+    const headers = { 'Content-Type': 'multipart/form-data; boundary=b' }
+    for (const target of targets) {
+      const reply = await ask(url, 'POST', target, { headers, body })
+      expect.soft(reply.status === 200 ? reply.body : ALIVE, target).toBe(ALIVE)
+    }
+    expect(await app.files()).toEqual([])
+    const allowed = await ask(url, 'POST', '/upload', {
+      headers: withPassword('open sesame', headers),
+      body,
+    })
+    expect(allowed.status).toBe(200)
+  })
+
+  it('the access log says who uploaded, and holds no key', async context => {
+    const { app, url, accessLog } = await startBehindNginx(context)
+    await post(`${url}/upload?key=${KEY}`, {
+      body: formOf({ 'a.png': makePicture() }),
+      headers: withPassword('open sesame'),
+    })
+    await expect.poll(accessLog).toMatch(/^127\.0\.0\.1 - me \[.*\] "POST \/upload" 200 /)
+    expect((await accessLog()) + app.rawLog()).not.toContain(KEY)
+  })
+})

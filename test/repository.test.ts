@@ -1,0 +1,181 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { configSchema } from '../src/config/schema.ts'
+import { loadProvider, PROVIDER_TYPES } from '../src/uploader/registry.ts'
+import { ask } from './helpers/ask.ts'
+import { startApp } from './helpers/start-app.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const PROVIDERS = 'src/uploader/providers'
+
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
+const isThere = (path: string): boolean => existsSync(join(ROOT, path))
+
+/** Paths of all files below a folder that end so, from the root. */
+function listFiles(folder: string, end: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile() && entry.name.endsWith(end))
+    .map(entry => relative(ROOT, join(entry.parentPath, entry.name)))
+    .sort()
+}
+
+const SOURCES = listFiles('src', '.ts')
+
+describe('every provider', () => {
+  const files = readdirSync(join(ROOT, PROVIDERS)).filter(name => name.endsWith('.ts'))
+
+  it('has a line in the registry, and every line a file', () => {
+    expect(files.map(name => name.replace(/\.ts$/, '')).sort()).toEqual([...PROVIDER_TYPES].sort())
+  })
+
+  it('may have a folder of its name, and there are no other folders', () => {
+    const folders = readdirSync(join(ROOT, PROVIDERS)).filter(name => !name.endsWith('.ts'))
+    expect(folders.filter(name => !PROVIDER_TYPES.includes(name))).toEqual([])
+  })
+
+  describe.each(PROVIDER_TYPES)('%s', type => {
+    it('calls itself like its file', async () => {
+      expect((await loadProvider(type))?.type).toBe(type)
+    })
+
+    it('describes every option', async () => {
+      const provider = await loadProvider(type)
+      expect(listUndescribed(z.toJSONSchema(provider?.config ?? z.never(), DESCRIBE))).toEqual([])
+    })
+
+    it('has a test that joins the contract suite', () => {
+      expect(joinsContract(`test/uploader/providers/${type}.test.ts`)).toBe(true)
+    })
+
+    it('has a row in the table of the README', () => {
+      const rows = read('README.md')
+        .split('\n')
+        .filter(line => line.startsWith(`| \`${type}\``))
+      expect(rows).toHaveLength(1)
+    })
+
+    it('has a page in docs/destinations', () => {
+      expect(isThere(`docs/destinations/${type}.md`)).toBe(true)
+    })
+  })
+})
+
+/** Whether a file imports the suite, itself or by a helper. */
+function joinsContract(path: string): boolean {
+  const imports = [...read(path).matchAll(/from '(\.{1,2}\/[^']*)'/g)].map(([, name = '']) =>
+    join(dirname(path), name),
+  )
+  const helpers = imports.filter(name => name.startsWith('test/helpers/'))
+  return helpers.includes('test/helpers/provider-contract.ts') || helpers.some(joinsContract)
+}
+
+const DESCRIBE = { io: 'input', unrepresentable: 'any' } as const
+
+function listUndescribed(schema: z.core.JSONSchema._JSONSchema, path = ''): string[] {
+  if (typeof schema === 'boolean') return []
+  return Object.entries(schema.properties ?? {}).flatMap(([name, member]) => [
+    ...(typeof member === 'object' && member.description ? [] : [`${path}${name}`]),
+    ...listUndescribed(member, `${path}${name}.`),
+  ])
+}
+
+it('every setting is described', () => {
+  expect(listUndescribed(z.toJSONSchema(configSchema, DESCRIBE))).toEqual([])
+})
+
+describe('the sources', () => {
+  it.each(SOURCES)('%s is short and finished', path => {
+    const text = read(path)
+    expect(text.split('\n').length, 'split it by responsibility').toBeLessThanOrEqual(260)
+    expect(text).not.toMatch(/\b(?:TODO|FIXME|XXX)\b/)
+  })
+
+  it.each(['express', 'multer', 'pino', 'commander', 'dotenv', 'node-fetch'])('use %s', name => {
+    const imports = new RegExp(`(?:from|import\\()\\s*'${name}(?:/[^']*)?'`)
+    expect(SOURCES.filter(path => imports.test(read(path)))).not.toEqual([])
+  })
+
+  it('import packages that are dependencies, and every dependency is imported', () => {
+    const { dependencies, optionalDependencies } = JSON.parse(read('package.json')) as Record<string, object>
+    const declared = Object.keys({ ...dependencies, ...optionalDependencies })
+    const imports = /(?:\bfrom |^import |\bimport\()'((?!node:|\.)(?:@[^/']+\/)?[^/']+)/gm
+    const found = new Set(
+      SOURCES.flatMap(path => [...read(path).matchAll(imports)].map(([, name = '']) => name)),
+    )
+    expect([...found].filter(name => !declared.includes(name))).toEqual([])
+    expect(Object.keys(dependencies ?? {}).filter(name => !found.has(name))).toEqual([])
+  })
+})
+
+describe('the server deletes nothing', () => {
+  it('by any route that is written down', () => {
+    const routes = SOURCES.filter(path => /^src\/(?:app|http-server|server|routes\/.*)\.ts$/.test(path))
+    const deleting = /(?:\bapp|\brouter|\bRouter\(\)|\broute\([^()]*\)|^\s*)\s*\.delete\(/m
+    expect(routes.length).toBeGreaterThan(5)
+    expect(routes.filter(path => deleting.test(read(path)))).toEqual([])
+  })
+
+  it.each([
+    ['DELETE', '/', 405],
+    ['DELETE', '/upload', 405],
+    ['DELETE', '/files/Default/a.png', 405],
+    ['DELETE', '/heartbeat', 405],
+    ['DELETE', '/delete', 404],
+    ['POST', '/delete', 404],
+    ['GET', '/delete', 404],
+  ])('at %s %s', async (method, target, status) => {
+    const { url } = await startApp()
+    expect((await ask(url, method, target)).status).toBe(status)
+  })
+})
+
+describe('the package', () => {
+  const { files, bin, version } = JSON.parse(read('package.json')) as {
+    files: string[]
+    bin: Record<string, string>
+    version: string
+  }
+
+  it.each(files.filter(name => name !== 'dist'))('holds %s', name => {
+    expect(isThere(name)).toBe(true)
+  })
+
+  it('starts by a file without logic of its own', () => {
+    const lines = read(bin['upload-server'] ?? '')
+      .trimEnd()
+      .split('\n')
+    expect(lines[0]).toBe('#!/usr/bin/env node')
+    expect(lines.length).toBeLessThanOrEqual(5)
+  })
+
+  it('holds nothing that no build makes or nobody needs', () => {
+    expect(files).toContain('dist')
+    expect(files.filter(name => /^(?:src|test|bench|docs)/.test(name))).toEqual([])
+    expect(version).toMatch(/^\d+\.\d+\.\d+$/)
+  })
+})
+
+describe('the documents', () => {
+  const documents = [...readdirSync(ROOT).filter(name => name.endsWith('.md')), ...listFiles('docs', '.md')]
+
+  it.each(documents)('%s links to files that are there', path => {
+    const links = [...read(path).matchAll(/\]\((?!https?:|mailto:|#)([^)#\s]+)/g)].map(
+      match => match[1] as string,
+    )
+    expect(links.filter(link => !isThere(join(dirname(path), decodeURIComponent(link))))).toEqual([])
+  })
+})
+
+describe('the tests', () => {
+  // This file names what it looks for.
+  const tests = listFiles('test', '.ts').filter(path => path !== 'test/repository.test.ts')
+
+  it.each(tests)('%s mocks nothing and leaves nothing out', path => {
+    const text = read(path)
+    expect(text).not.toMatch(/\bvi\.(?:mock|doMock|stubGlobal|spyOn|stubEnv)\(/)
+    expect(text).not.toMatch(/\b(?:it|test|describe)(?:\.\w+)*\.(?:skip|only|todo)\b/)
+  })
+})
