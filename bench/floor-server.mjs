@@ -1,0 +1,96 @@
+/**
+ * What the machine can do at best, to hold the server's numbers against: `node floor-server.mjs KIND DIRECTORY`.
+ *
+ * - `raw`: bare node:http, the body goes into a file as it comes, nothing is parsed
+ * - `busboy`: bare node:http and busboy, the part goes into a file
+ * - `express`: Express and multer with its disk storage
+ *
+ * All answer `GET /heartbeat`, hand stored files out under `/files/`, and print their address as the first line.
+ */
+import { createReadStream, createWriteStream } from 'node:fs'
+import { copyFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
+import { basename, join } from 'node:path'
+
+const [kind, directory] = process.argv.slice(2)
+const ALIVE = '{"success":true,"result":"alive"}'
+let count = 0
+let url = ''
+
+const newName = () => `${++count}.bin`
+const answerOf = names => ({ success: true, result: names.map(name => `${url}/files/${name}`) })
+
+function answer(res, body) {
+  res.setHeader('Content-Type', 'application/json')
+  res.end(body)
+}
+
+function serveFile(req, res) {
+  createReadStream(join(directory, basename(req.url))).pipe(res)
+}
+
+/** The least that a list of paths takes: every file is copied. */
+async function copyList(req, res) {
+  let text = ''
+  for await (const chunk of req) text += chunk
+  const names = await Promise.all(
+    JSON.parse(text).list.map(async path => {
+      const name = newName()
+      await copyFile(path, join(directory, name))
+      return name
+    }),
+  )
+  answer(res, JSON.stringify(answerOf(names)))
+}
+
+function bare(receive) {
+  return createServer((req, res) => {
+    if (req.url === '/heartbeat') answer(res, ALIVE)
+    else if (req.method === 'GET') serveFile(req, res)
+    else if (req.headers['content-type'] === 'application/json') copyList(req, res)
+    else receive(req, res)
+  })
+}
+
+function raw() {
+  return bare((req, res) => {
+    const name = newName()
+    const file = createWriteStream(join(directory, name))
+    req.pipe(file)
+    file.on('close', () => answer(res, JSON.stringify(answerOf([name]))))
+  })
+}
+
+function withBusboy() {
+  const busboy = createRequire(import.meta.resolve('multer'))('busboy')
+  return bare((req, res) => {
+    const parts = busboy({ headers: req.headers })
+    parts.on('file', (_field, stream) => {
+      const name = newName()
+      const file = createWriteStream(join(directory, name))
+      stream.pipe(file)
+      file.on('close', () => answer(res, JSON.stringify(answerOf([name]))))
+    })
+    req.pipe(parts)
+  })
+}
+
+async function withExpress() {
+  const [{ default: express }, { default: multer }] = await Promise.all([import('express'), import('multer')])
+  const filename = (_req, _file, done) => done(null, newName())
+  const storage = multer.diskStorage({ destination: directory, filename })
+  const app = express()
+  app.get('/heartbeat', (_req, res) => res.json({ success: true, result: 'alive' }))
+  app.get('/files/:name', serveFile)
+  app.post('/upload', multer({ storage }).any(), (req, res) => {
+    res.json(answerOf(req.files.map(file => file.filename)))
+  })
+  return createServer(app)
+}
+
+const server = await { raw, busboy: withBusboy, express: withExpress }[kind]()
+server.listen(0, '127.0.0.1', () => {
+  url = `http://127.0.0.1:${server.address().port}`
+  console.log(JSON.stringify({ url }))
+})

@@ -1,0 +1,168 @@
+/** Starts what is measured, and reads from the system what it costs. */
+import { fork, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, open, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const FLOOR_SERVER = fileURLToPath(new URL('floor-server.mjs', import.meta.url))
+const CLIENT = fileURLToPath(new URL('client.mjs', import.meta.url))
+/** Of a processor, per second, in /proc. */
+const TICKS = 100
+
+/**
+ * @typedef {object} Contender
+ * @property {string} name
+ * @property {(directory: string) => Promise<string[]>} prepare makes what it needs; gives its arguments for node
+ * @property {boolean} [wholeBody] whether it stores bodies unparsed
+ * @property {boolean} [onlyUploads] whether it takes no lists of paths
+ */
+
+/** @param {object} destination as in the configuration file @param {string} [root] of the checkout */
+function uploadServer(name, destination, root = ROOT) {
+  const [type] = Object.keys(destination)
+  const prepare = async directory => {
+    const config = join(directory, 'config.json')
+    const { directory: _, ...options } = destination[type]
+    const files = type === 'local' ? { directory: join(directory, 'files'), serve: true } : {}
+    await writeFile(
+      config,
+      JSON.stringify({
+        providers: { [type]: { Default: { ...files, ...options } } },
+        store: { path: join(directory, 'store.db') },
+        limits: { fileSize: '300MB' },
+      }),
+    )
+    return [join(root, 'bin/upload-server.js'), '--port', '0', '--config', config]
+  }
+  return { name, prepare }
+}
+
+function floor(name, kind) {
+  const prepare = async directory => [FLOOR_SERVER, kind, join(directory, 'files')]
+  return { name, prepare, wholeBody: kind === 'raw', onlyUploads: kind === 'express' }
+}
+
+/** @type {Record<string, Contender>} */
+export const CONTENDERS = {
+  ours: uploadServer('upload-server', { local: { durable: false } }),
+  synced: uploadServer('synced', { local: { durable: true } }),
+  raw: floor('floor raw', 'raw'),
+  busboy: floor('floor busboy', 'busboy'),
+  express: floor('Express + multer', 'express'),
+}
+
+/** Another checkout of this program, built. */
+export const otherCheckout = root => uploadServer('other', { local: { durable: false } }, root)
+
+/** @param {string} target URL,bucket,key,secret */
+export function onS3(target) {
+  const [endpoint, bucket, accessKeyId, secretAccessKey] = target.split(',')
+  const options = {
+    endpoint,
+    bucket,
+    accessKeyId,
+    secretAccessKey,
+    addressingStyle: 'path',
+    region: 'us-east-1',
+  }
+  return uploadServer('S3', { s3: options })
+}
+
+const canPin = process.platform === 'linux' && spawnSync('taskset', ['--version']).status === 0
+
+/** The server on one core, the client on another, so that neither takes from the other. */
+function onCore(core, isPinned, command) {
+  return isPinned && canPin ? ['taskset', '-c', String(core), ...command] : command
+}
+
+/**
+ * A running server.
+ *
+ * @param {Contender} contender
+ * @param {{ directory: string, isPinned: boolean }} options
+ */
+export async function startServer({ name, prepare }, { directory, isPinned }) {
+  const own = join(directory, name.replace(/\W+/g, '-'))
+  const files = join(own, 'files')
+  await mkdir(files, { recursive: true })
+  const [program, ...args] = onCore(0, isPinned, [process.execPath, ...(await prepare(own))])
+  // A file: nobody has to read along.
+  const output = await open(join(own, 'output'), 'w+')
+  const began = performance.now()
+  const child = spawn(program, args, {
+    cwd: own,
+    stdio: ['ignore', output.fd, 'inherit'],
+    env: { ...process.env, HOME: own, XDG_DATA_HOME: own },
+  })
+  const url = await readUrl(output, child)
+  await output.close()
+  const answer = await fetch(`${url}/heartbeat`)
+  if (!answer.ok) throw new Error(`${name} answered the heartbeat with ${answer.status}`)
+  await answer.text()
+  return {
+    name,
+    url,
+    /** From the start of the process to its first answer. */
+    startMs: performance.now() - began,
+    /** Processor time so far, ms. */
+    cpuMs: () => readCpuMs(child.pid),
+    /** `VmRSS` or `VmHWM`, MB. */
+    memory: field => readMemory(child.pid, field),
+    /**
+     * Gives back what stored files take. They are not removed: for seconds ext4 would search longer for each new file.
+     */
+    async emptyFiles() {
+      for (const entry of await readdir(files, { recursive: true, withFileTypes: true })) {
+        if (entry.isFile()) await truncate(join(entry.parentPath, entry.name))
+      }
+    },
+    async stop() {
+      const ended = once(child, 'exit')
+      child.kill('SIGTERM')
+      await ended
+      await rm(own, { recursive: true })
+    },
+  }
+}
+
+/** The address in the first line of the log. */
+async function readUrl(output, child) {
+  const buffer = Buffer.alloc(1024)
+  while (child.exitCode === null) {
+    const { bytesRead } = await output.read(buffer, 0, buffer.length, 0)
+    const [line, rest] = buffer.toString('utf8', 0, bytesRead).split('\n')
+    if (rest !== undefined) return JSON.parse(line).url
+    await sleep(1)
+  }
+  throw new Error(`${child.spawnargs.join(' ')} ended before it listened`)
+}
+
+async function readCpuMs(pid) {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+  // The second field, the name of the program, may hold blanks.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return ((Number(fields[11]) + Number(fields[12])) / TICKS) * 1000
+}
+
+async function readMemory(pid, field) {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1]) / 1024
+}
+
+/** The process that sends the loads. */
+export function startClient(isPinned) {
+  const [execPath, ...execArgv] = onCore(1, isPinned, [process.execPath])
+  const child = fork(CLIENT, { execPath, execArgv })
+  return {
+    /** @returns {Promise<{ done: number, seconds: number, failures: string[], p50: number, p99: number }>} */
+    async run(load) {
+      child.send(load)
+      const [result] = await once(child, 'message')
+      return result
+    },
+    stop: () => child.kill(),
+  }
+}
