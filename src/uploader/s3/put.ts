@@ -23,8 +23,8 @@ export async function putAtOnce(
   const command = new sdk.PutObjectCommand({ ...head, Body: body, ContentLength: object.size })
   signPayload(command, object.sha256)
   try {
-    const { ETag } = await client.send(command, { abortSignal: AbortSignal.any([signal, torn.signal]) })
-    if (ETag === undefined) throw notS3()
+    const answer = await client.send(command, { abortSignal: AbortSignal.any([signal, torn.signal]) })
+    if (answer.ETag === undefined && answer.$metadata.requestId === undefined) throw notS3()
   } catch (error) {
     const reason: unknown = torn.signal.aborted ? torn.signal.reason : error
     torn.abort() // closes the connection when the answer came before all was sent
@@ -46,10 +46,13 @@ function signPayload(command: PutObjectCommand, sha256: string): void {
   )
 }
 
-/** A web server that says 200 to everything must not pass for a bucket. */
+/**
+ * A web server that says 200 to everything must not pass for a bucket. A service may leave out the ETag, as OpenStack
+ * Swift does when a newer put of the same key has overtaken this one, but it has given the request an id then.
+ */
 function notS3(): UploadError {
   return new UploadError(
     'delivery_failed',
-    'the answer has no ETag, so it is no S3 service. Check "endpoint"',
+    'the answer has neither an ETag nor a request id, so it is no S3 service. Check "endpoint"',
   )
 }

@@ -137,7 +137,7 @@ describe('what a refusal says', () => {
     [
       'it is no S3 service and says yes to everything',
       { status: 200, body: '<html>welcome</html>' },
-      /the answer has no ETag, so it is no S3 service\. Check "endpoint"/,
+      /the answer has neither an ETag nor a request id, so it is no S3 service\. Check "endpoint"/,
     ],
     [
       'a proxy in between answers with a page',
