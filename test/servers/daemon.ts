@@ -33,6 +33,7 @@ export async function startDaemon(
   // The kernel ends it with this process, also when that is killed and gets to do nothing itself.
   const child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', program, ...args], {
     env,
+    cwd: '/', // somebody else may not enter the folder of this project
     stdio: ['ignore', 'pipe', 'pipe'],
     ...(isSomebodyElse && { uid: account.uid, gid: account.gid }),
   })
