@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest'
 import type { Stored, Target, UploadObject } from '../../src/uploader/provider.ts'
 import { hasProgram, needs } from './needs.ts'
@@ -13,6 +15,9 @@ const MIB = 1024 * 1024
 const LARGE_BYTES = 64 * MIB
 /** What a put of 64 MiB may hold at once: less than the body, more than the parts an SDK keeps in flight. */
 const MEMORY_BOUND_BYTES = 48 * MIB
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
 
 /** A destination of the same server behind a connection that can be cut. */
 export interface Breakable {
@@ -347,15 +352,20 @@ async function withoutStrayErrors(work: () => Promise<unknown>): Promise<void> {
   expect(stray).toEqual([])
 }
 
+/** Counts what is still in use: what waits to be collected says when the collector ran, not what is held. */
 async function watchMemory<T>(work: () => Promise<T>): Promise<{ result: T; peakBytes: number }> {
-  const before = process.memoryUsage().external
+  const measure = () => {
+    collectGarbage()
+    return process.memoryUsage().external
+  }
+  const before = measure()
   let peak = before
   const timer = setInterval(() => {
-    peak = Math.max(peak, process.memoryUsage().external)
-  }, 2)
+    peak = Math.max(peak, measure())
+  }, 20)
   try {
     const result = await work()
-    return { result, peakBytes: Math.max(peak, process.memoryUsage().external) - before }
+    return { result, peakBytes: Math.max(peak, measure()) - before }
   } finally {
     clearInterval(timer)
   }
