@@ -28,6 +28,9 @@ export interface AppSettings extends UploadRouteSettings {
   readonly trustProxy: readonly string[]
 }
 
+/** `curl -T picture.png …/upload/` appends the name. */
+const UPLOAD_PATHS = ['/upload', '/upload/:name']
+
 /** Builds the HTTP application. It never listens and reads no configuration. */
 export function createApp(deps: AppDeps, settings: AppSettings): Express {
   const { uploader, mask } = deps
@@ -41,10 +44,12 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   app.use(createRequestLog(deps.logger, mask))
   app.use(createCors(access.isTrustedOrigin))
   // Before anything can fail, for the error handler: failed uploads have an answer of their own.
-  app.post('/upload', (_req, res, next) => {
+  const markUpload: RequestHandler = (_req, res, next) => {
     Object.assign(res.locals, { isUpload: true, alwaysOk: settings.alwaysOk })
     next()
-  })
+  }
+  app.post('/upload', markUpload)
+  app.put(UPLOAD_PATHS, markUpload)
   app.use(requireHost)
   app.use(refuseWhen(deps.isStopping))
 
@@ -53,7 +58,8 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   app.route('/heartbeat').get(heartbeat).post(heartbeat).all(onlyMethods('GET, HEAD, POST, OPTIONS'))
   app.route('/').get(page).all(onlyMethods('GET, HEAD, OPTIONS'))
   const upload = createUploadRoute(uploader, access, settings, mask)
-  app.route('/upload').get(page).post(upload).all(onlyMethods('GET, HEAD, POST, OPTIONS'))
+  app.put(UPLOAD_PATHS, upload)
+  app.route('/upload').get(page).post(upload).all(onlyMethods('GET, HEAD, POST, PUT, OPTIONS'))
   const files = createFilesRoute(uploader.destinations)
   app.route('/files/:name/*key').get(files).all(onlyMethods('GET, HEAD, OPTIONS'))
   app.use(notFound)

@@ -78,7 +78,8 @@ export function cutOff(): UploadError {
   return new UploadError('invalid_request', 'The connection was closed before the body was complete.')
 }
 
-function tooLargeBody(limit: number): UploadError {
+/** The error of a list over `limits.jsonBody`. */
+export function tooLargeBody(limit: number): UploadError {
   return new UploadError(
     'too_large',
     `The JSON body is larger than ${limit} bytes (limits.jsonBody). Send files in a form instead of naming them inside JSON.`,

@@ -21,7 +21,7 @@ export function createCors(isTrustedOrigin: (origin: string) => boolean): Reques
       .filter(name => /^[\w!#$%&'*+.^`|~-]+$/.test(name))
     const trusted = isTrustedOrigin(req.get('origin') ?? '')
     const allowed = asked.filter(name => trusted || name.toLowerCase() !== 'user-agent')
-    res.set('Access-Control-Allow-Methods', 'GET, HEAD, POST, OPTIONS')
+    res.set('Access-Control-Allow-Methods', 'GET, HEAD, POST, PUT, OPTIONS')
     if (allowed.length > 0) res.set('Access-Control-Allow-Headers', allowed.join(', '))
     res.set('Access-Control-Allow-Private-Network', 'true')
     res.set('Access-Control-Max-Age', '600')

@@ -11,6 +11,7 @@ import { baseUrlOf } from './base-url.ts'
 import { invite, readBody } from './body.ts'
 import { parseList } from './list.ts'
 import { readBoundary } from './multipart.ts'
+import { isRaw, readRaw } from './raw.ts'
 import { type Answer, answerOf, answerOfFiles, answerOfPending, logOutcomes, send } from './reply.ts'
 
 export interface UploadRouteSettings {
@@ -26,7 +27,7 @@ export interface UploadRouteSettings {
   }
 }
 
-/** POST /upload: who calls, where to, what; then upload and answer. Nothing of the body is read for a caller without the right. */
+/** POST and PUT /upload: who calls, where to, what; then upload and answer. Nothing of the body is read for a caller without the right. */
 export function createUploadRoute(
   uploader: Uploader,
   access: Access,
@@ -53,7 +54,8 @@ export function createUploadRoute(
     const key = readIdempotencyKey(req.get('idempotency-key'))
     uploader.assertRoom()
 
-    const inputs = await readInputs(req, res, uploader, destination, settings.limits)
+    const name = query.get('filename') || req.params['name']?.toString()
+    const inputs = await readInputs(req, res, name, uploader, destination, settings.limits)
     res.locals.log = { ...res.locals.log, inputs: inputs.length, source: inputs[0]?.kind }
     const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
     const request = {
@@ -140,10 +142,11 @@ function readIdempotencyKey(header: string | undefined): string | undefined {
   throw new UploadError('invalid_request', 'An Idempotency-Key has 1 to 255 visible ASCII characters.')
 }
 
-/** Decides by content, not by label: a form when it says so, else JSON whatever it says. */
+/** A form when it says so, a file when the request says so, else a list whatever its label. */
 async function readInputs(
   req: Request,
   res: Response,
+  name: string | undefined,
   uploader: Uploader,
   destination: Destination,
   limits: UploadRouteSettings['limits'],
@@ -156,14 +159,17 @@ async function readInputs(
     )
   }
   const boundary = readBoundary(req.headers['content-type'])
+  const { payloads } = uploader
+  const spool = uploader.spoolFor(destination)
+  if (boundary === undefined && isRaw(req, name)) return readRaw(req, res, { name, payloads, spool, limits })
   invite(req, res)
   if (boundary === undefined)
     return parseList(await readBody(req, limits.jsonBody, limits.bodyIdleMs), limits.files)
   const { readForm } = await import('./form.ts')
   return readForm(req, res, {
     boundary,
-    payloads: uploader.payloads,
-    spool: uploader.spoolFor(destination),
+    payloads,
+    spool,
     fileSize: limits.fileSize,
     files: limits.files,
     bodyIdleMs: limits.bodyIdleMs,

@@ -205,12 +205,23 @@ describe('curl on the wire', () => {
     expect(answer.message).toContain('percent-encoded')
   })
 
-  it('puts a file with -T: 405 and the methods there are', async context => {
+  it.for(['/upload/', '/upload?filename=a.png'])('puts a file with -T to %s', async (target, context) => {
     const app = await startWith(context)
-    const { path } = await writePicture(app, 'a.png')
-    const answer = await runCurl(['-T', path, `${app.url}/upload`])
-    expect(answer).toMatchObject({ status: 405, success: false, code: 'method_not_allowed' })
-    expect(answer.headers.get('allow')).toBe('GET, HEAD, POST, OPTIONS')
+    const { file, path } = await writePicture(app, 'a.png')
+    const answer = await runCurl(['-T', path, `${app.url}${target}`])
+    await expectStored(answer, [file])
+    expect(answer.items[0]).toMatchObject({ origin: 'a.png', type: 'image/png' })
+  })
+
+  it('posts a file as it is, with its type or its name', async context => {
+    const app = await startWith(context)
+    const { file, path } = await writePicture(app, 'a.png')
+    const body = ['--data-binary', `@${path}`]
+    const typed = await runCurl([...body, '-H', 'Content-Type: image/png', `${app.url}/upload`])
+    await expectStored(typed, [file])
+    const named = await runCurl([...body, `${app.url}/upload?filename=b.png`])
+    await expectStored(named, [file])
+    expect(named.items[0]?.origin).toBe('b.png')
   })
 })
 

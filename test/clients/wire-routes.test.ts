@@ -20,7 +20,7 @@ describe('requests that upload nothing', () => {
     ['GET /uploads', 404],
     ['GET /Upload', 404],
     ['POST /', 405],
-    ['PUT /upload', 405],
+    ['PUT /upload', 400],
     ['DELETE /upload', 405],
     ['PATCH /upload', 405],
     ['PUT /heartbeat', 405],
@@ -40,7 +40,7 @@ describe('requests that upload nothing', () => {
       message: body.msg,
       requestId: answer.headers.get('x-request-id'),
     })
-    expect(body.code).toMatch(/^(not_found|method_not_allowed|invalid_request)$/)
+    expect(body.code).toMatch(/^(not_found|method_not_allowed|invalid_request|no_file)$/)
   })
 
   it.each(['POST', 'POST /a b c HTTP/1.1', 'POST /upload HTTP/9.9', 'POST /upload HTTP/1.1\r\nno header'])(

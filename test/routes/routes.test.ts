@@ -47,10 +47,13 @@ describe('every route answers as the contract says:', () => {
     ['GET', 'http://localhost', 200, { 'content-type': 'text/html; charset=utf-8' }],
     ['GET', 'http://localhost?x', 200],
     ['GET', 'HTTP://localhost/heartbeat', 200],
-    ['PUT', '/upload', 405, { allow: 'GET, HEAD, POST, OPTIONS' }],
-    ['DELETE', '/upload', 405, { allow: 'GET, HEAD, POST, OPTIONS' }],
-    ['PATCH', '/upload/', 405, { allow: 'GET, HEAD, POST, OPTIONS' }],
-    ['TRACE', '/upload', 405, { allow: 'GET, HEAD, POST, OPTIONS' }],
+    ['PUT', '/upload', 400],
+    ['PUT', '/upload/', 400],
+    ['GET', '/upload/a.png', 404],
+    ['DELETE', '/upload/a.png', 404],
+    ['DELETE', '/upload', 405, { allow: 'GET, HEAD, POST, PUT, OPTIONS' }],
+    ['PATCH', '/upload/', 405, { allow: 'GET, HEAD, POST, PUT, OPTIONS' }],
+    ['TRACE', '/upload', 405, { allow: 'GET, HEAD, POST, PUT, OPTIONS' }],
     ['POST', '/Upload', 404],
     ['POST', '/upload/x', 404],
     ['POST', '/uploads', 404],
@@ -211,7 +214,7 @@ describe('a preflight', () => {
     expect(reply.status).toBe(204)
     expect(reply.headers['access-control-allow-headers']).toBe(granted)
     expect(reply.headers['access-control-allow-origin']).toBe('*')
-    expect(reply.headers['access-control-allow-methods']).toBe('GET, HEAD, POST, OPTIONS')
+    expect(reply.headers['access-control-allow-methods']).toBe('GET, HEAD, POST, PUT, OPTIONS')
     expect(reply.headers['access-control-allow-private-network']).toBe('true')
     expect(reply.headers).not.toHaveProperty('access-control-allow-credentials')
   })
@@ -422,7 +425,7 @@ describe('odd but valid HTTP:', () => {
     const app = await startApp({ config: { compat: { alwaysOk: true } } })
     const failed = await post(`${app.url}/upload`, { body: '!' })
     expect(failed).toMatchObject({ status: 200, success: false, code: 'invalid_request', result: [] })
-    expect(await ask(app.url, 'PUT', '/upload')).toMatchObject({ status: 405 })
+    expect(await ask(app.url, 'PATCH', '/upload')).toMatchObject({ status: 405 })
     expect(await ask(app.url, 'GET', '/nowhere')).toMatchObject({ status: 404 })
   })
 })
