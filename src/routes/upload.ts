@@ -118,7 +118,8 @@ async function uploadOnce(
   res.locals.log = { ...res.locals.log, repeated: true }
   const { status, jobId } = answer
   if (status === undefined) return finish(uploader, jobId, signal, mask)
-  const job = jobId === undefined ? undefined : await uploader.store.job(jobId)
+  // Without the store the first answer is still true.
+  const job = jobId === undefined ? undefined : await uploader.store.job(jobId).catch(() => undefined)
   return job?.state === 'finished' ? answerOfFiles(job.files) : { status, body: JSON.parse(answer.body) }
 }
 

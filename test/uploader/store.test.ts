@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { chmod, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { createPostgresStore } from '../../src/uploader/store/postgres.ts'
@@ -365,27 +365,6 @@ it('waits for a SQLite file that another program has locked, and works again onc
   other.exec('commit')
   await store.begin(newJob())
   other.close()
-})
-
-it('says that a SQLite file can not be made, and makes it once it can', async context => {
-  if (process.getuid?.() === 0) {
-    // Permissions do not hold root back: a file stands where the folder should be.
-    const directory = await makeDirectory()
-    const store = closed(createSqliteStore(join(directory, 'blocked', 'store.db')))
-    const { rm, writeFile } = await import('node:fs/promises')
-    await writeFile(join(directory, 'blocked'), '')
-    await expect(store.begin(newJob())).rejects.toThrow()
-    await rm(join(directory, 'blocked'))
-    await store.begin(newJob())
-    return
-  }
-  const directory = await makeDirectory()
-  await chmod(directory, 0o500)
-  const store = closed(createSqliteStore(join(directory, 'store.db')))
-  await expect(store.begin(newJob())).rejects.toMatchObject({ code: 'insufficient_storage' })
-  await chmod(directory, 0o700)
-  await store.begin(newJob())
-  context.expect(await store.pending()).toHaveLength(0)
 })
 
 it('refuses while PostgreSQL is down, and works again once it is up', async context => {

@@ -20,7 +20,7 @@ export function createSqliteStore(path: string, patienceMs?: number): Store {
 async function connect(path: string): Promise<Dialect> {
   const [{ default: Libsql }, { SqliteDialect }] = await Promise.all([import('libsql'), import('kysely')])
   await prepareFile(path)
-  const database = new Libsql(path)
+  const database = openFile(Libsql, path)
   try {
     // Waiting happens in createSqlStore, not here: this library blocks the process while it waits.
     database.pragma('busy_timeout = 0')
@@ -33,6 +33,15 @@ async function connect(path: string): Promise<Dialect> {
   return new SqliteDialect({
     database: { prepare: createPrepare(database), close: () => void database.close() },
   })
+}
+
+/** This library gives no code when it can't open a file. */
+function openFile(Libsql: new (path: string) => Database, path: string): Database {
+  try {
+    return new Libsql(path)
+  } catch (cause) {
+    throw Object.assign(new Error('The store can not be opened', { cause }), { code: 'SQLITE_CANTOPEN' })
+  }
 }
 
 /** Kysely asks for a statement at each query; preparing it anew would cost more than running it. */
@@ -79,10 +88,17 @@ function explain(error: unknown): Error | 'again' {
   if (error instanceof UploadError) return error
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return 'again'
-  if (/^SQLITE_(FULL|IOERR|READONLY|CANTOPEN)|^(ENOSPC|EROFS|EACCES|EPERM|EDQUOT)$/.test(code)) {
+  if (/^(SQLITE_FULL|ENOSPC|EDQUOT)$/.test(code)) {
     return new UploadError(
       'insufficient_storage',
-      `The store of the server can't be written (${code}). Free some space there or mend its permissions, then try again.`,
+      `The disk with the store of the server is full (${code}). Free some space there, then try again.`,
+      { cause: error, retryAfterS: 5 },
+    )
+  }
+  if (/^SQLITE_(IOERR|READONLY|CANTOPEN|PERM)|^(EROFS|EACCES|EPERM|ENOTDIR|EEXIST|EIO)$/.test(code)) {
+    return new UploadError(
+      'store_unavailable',
+      `The store of the server can't be read or written (${code}). Mend its folder, its permissions or its disk, then try again.`,
       { cause: error, retryAfterS: 5 },
     )
   }

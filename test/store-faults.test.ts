@@ -1,0 +1,235 @@
+import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { mkdir, rm, statfs, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { createSqliteStore } from '../src/uploader/store/sqlite.ts'
+import { type Answer, formOf, list, post, upload } from './helpers/form.ts'
+import { startGate } from './helpers/gate.ts'
+import { mountSmall } from './helpers/mount-small.ts'
+import { missing } from './helpers/needs.ts'
+import { makeDirectory, startApp, type TestApp } from './helpers/start-app.ts'
+import { findPostgres, type PostgresServer, startPostgres } from './servers/postgres.ts'
+
+let postgres: PostgresServer | undefined
+
+beforeAll(async () => {
+  if ((await findPostgres()) !== undefined) postgres = await startPostgres()
+})
+afterAll(() => postgres?.stop())
+
+/** A store that can be broken under a running server, and cured. */
+interface Fault {
+  readonly store: object
+  breakDown(): Promise<void>
+  cure(): Promise<void>
+  /** What an upload is told meanwhile. */
+  readonly refusal: Refusal
+}
+
+interface Refusal {
+  readonly status: number
+  readonly code: string
+  readonly message: RegExp
+}
+
+const unavailable = (message: RegExp): Refusal => ({ status: 503, code: 'store_unavailable', message })
+
+async function fullDisk(context: TestContext, directory: string): Promise<Fault> {
+  const disk = join(directory, 'disk')
+  const ballast = join(disk, 'ballast')
+  await mountSmall(context, disk, '2m')
+  return {
+    store: { driver: 'sqlite', path: join(disk, 'store.db') },
+    async breakDown() {
+      const { bavail, bsize } = await statfs(disk)
+      await writeFile(ballast, Buffer.alloc(bavail * bsize))
+    },
+    cure: () => rm(ballast),
+    refusal: {
+      status: 507,
+      code: 'insufficient_storage',
+      message: /^The disk with the store of the server is full \(SQLITE_FULL\)\. Free some space there/,
+    },
+  }
+}
+
+async function stoppedPostgres(context: TestContext): Promise<Fault> {
+  const server = postgres ?? missing(context, 'needs PostgreSQL: apt-get install postgresql')
+  const url = await server.createDatabase(`db${randomUUID().replaceAll('-', '')}`)
+  return {
+    store: { driver: 'postgres', url },
+    breakDown: server.halt,
+    cure: server.resume,
+    refusal: unavailable(/^The database of the server does not answer \(.*\)\. Try again in a moment\.$/),
+  }
+}
+
+const FAULTS: [string, (context: TestContext, directory: string) => Promise<Fault>][] = [
+  ['on a full disk', fullDisk],
+  ['in a PostgreSQL that is stopped', stoppedPostgres],
+]
+
+async function query(path: string, text: string): Promise<void> {
+  const { default: Libsql } = await import('libsql')
+  const database = new Libsql(path)
+  database.exec(text)
+  database.close()
+}
+
+async function start(directory: string, store: object): Promise<TestApp> {
+  const local = { Default: { directory: join(directory, 'files'), serve: true } }
+  return startApp({ directory, config: { keyTemplate: '{uuid}{extname}', store, providers: { local } } })
+}
+
+const storedBy = async (app: TestApp) => (await app.files()).filter(path => path.startsWith('files/')).length
+
+async function expectRefused(app: TestApp, { status, code, message }: Refusal): Promise<Answer> {
+  const answer = await upload(`${app.url}/upload`, { 'a.png': 'one' })
+  expect(answer).toMatchObject({ status, code, message: expect.stringMatching(message), result: [] })
+  return answer
+}
+
+async function expectWorks(app: TestApp): Promise<void> {
+  expect(await upload(`${app.url}/upload`, { 'next.png': 'next' })).toMatchObject({ status: 200 })
+}
+
+describe.each(FAULTS)('a store %s', (_what, make) => {
+  it('refuses uploads before anything is stored, and works again once it is cured', async context => {
+    const directory = await makeDirectory()
+    const { store, breakDown, cure, refusal } = await make(context, directory)
+    const app = await start(directory, store)
+    await expectWorks(app)
+    await breakDown()
+    const answer = await expectRefused(app, refusal)
+    expect(answer.headers.get('retry-after')).toBe('5')
+    const withKey = { body: formOf({ 'a.png': 'one' }), headers: { 'Idempotency-Key': 'k1' } }
+    expect(await post(`${app.url}/upload`, withKey)).toMatchObject({ status: refusal.status })
+    expect(await storedBy(app)).toBe(1)
+    await cure()
+    await expectWorks(app)
+    expect(await post(`${app.url}/upload`, withKey)).toMatchObject({ status: 200 })
+  })
+
+  it('that breaks after the files were stored: pending, finished once it is cured, uploaded once', async context => {
+    const directory = await makeDirectory()
+    const { store, breakDown, cure } = await make(context, directory)
+    const app = await start(directory, store)
+    const gate = await startGate()
+    const ask = (key: string) =>
+      post(`${app.url}/upload`, { ...list(gate.url), headers: { 'Idempotency-Key': key } })
+    const first = ask('k1')
+    await gate.reached(1)
+    await breakDown()
+    gate.open()
+    const pending = await first
+    expect(pending).toMatchObject({ status: 424, stage: 'finalization' })
+    const { finalizationId } = pending as unknown as { finalizationId: string }
+    expect(await ask('k1')).toMatchObject({ status: 424, finalizationId })
+    const finish = () => post(`${app.url}/upload?finalizationId=${finalizationId}`)
+    expect(await finish()).toMatchObject({ status: 424, finalizationId })
+    await cure()
+    const done = await finish()
+    expect(done).toMatchObject({ status: 200, result: [expect.any(String)] })
+    expect(await ask('k1')).toMatchObject({ status: 200, result: done.result })
+    expect(await storedBy(app)).toBe(1)
+    await expectWorks(app)
+  })
+})
+
+/** What a server may find in the place of its store when it starts. Gives the cure. */
+const FOUND: [
+  string,
+  RegExp,
+  (context: TestContext, disk: string, path: string) => Promise<() => unknown>,
+][] = [
+  [
+    'a disk that is read-only',
+    /^The store of the server can't be read or written \(EROFS\)\. Mend its folder/,
+    async (context, disk) => {
+      await mountSmall(context, disk, '2m')
+      execFileSync('mount', ['-o', 'remount,ro', disk])
+      return () => execFileSync('mount', ['-o', 'remount,rw', disk])
+    },
+  ],
+  [
+    'a file that is read-only',
+    /^The store of the server can't be read or written \(EROFS\)\. Mend its folder/,
+    async (context, disk, path) => {
+      await mountSmall(context, disk, '2m')
+      await createSqliteStore(path).pruneJobs(0)
+      execFileSync('mount', ['--bind', path, path])
+      execFileSync('mount', ['-o', 'remount,bind,ro', path])
+      return () => execFileSync('umount', [path])
+    },
+  ],
+  [
+    'a file in the place of its folder',
+    /^The store of the server can't be read or written \((EEXIST|ENOTDIR)\)\. Mend its folder/,
+    async (_context, disk) => {
+      await writeFile(disk, '')
+      return () => rm(disk)
+    },
+  ],
+  [
+    'a folder in its place',
+    /^The store of the server can't be read or written \(SQLITE_CANTOPEN\)\. Mend its folder/,
+    async (_context, _disk, path) => {
+      await mkdir(path, { recursive: true })
+      return () => rm(path, { recursive: true })
+    },
+  ],
+  [
+    'a file that is no database',
+    /^The store of the server is damaged or no SQLite database \(SQLITE_NOTADB\)\. Put a sound one/,
+    async (_context, disk, path) => {
+      await mkdir(disk)
+      await writeFile(path, 'a picture, perhaps '.repeat(1000))
+      return () => rm(path)
+    },
+  ],
+  [
+    'the store of a newer version',
+    /^The store of the server was made by a newer version of upload-server \(schema 99\)\. Use that one\.$/,
+    async (_context, _disk, path) => {
+      await createSqliteStore(path).pruneJobs(0)
+      await query(path, 'update schema_version set version = 99')
+      return () => query(path, 'update schema_version set version = 1')
+    },
+  ],
+]
+
+it.for(FOUND)(
+  'a server that finds %s starts, says so, and works once that is cured',
+  async (one, context) => {
+    const [, message, prepare] = one
+    const directory = await makeDirectory()
+    const disk = join(directory, 'disk')
+    const path = join(disk, 'store.db')
+    const cure = await prepare(context, disk, path)
+    const app = await start(directory, { driver: 'sqlite', path })
+    await expectRefused(app, unavailable(message))
+    await expect.poll(() => app.rawLog()).toMatch(/The store of jobs can't be used: The store of the server/)
+    expect(await storedBy(app)).toBe(0)
+    await cure()
+    await expectWorks(app)
+  },
+)
+
+it('a store that another program keeps locked: waits for a while, then refuses, and works once it is free', async () => {
+  const directory = await makeDirectory()
+  const path = join(directory, 'store.db')
+  const app = await start(directory, { driver: 'sqlite', path })
+  await expectWorks(app)
+  const { default: Libsql } = await import('libsql')
+  const other = new Libsql(path)
+  other.exec('begin exclusive')
+  const early = setTimeout(() => other.exec('commit'), 300)
+  onTestFinished(() => clearTimeout(early))
+  await expectWorks(app)
+  other.exec('begin exclusive')
+  await expectRefused(app, unavailable(/^The store of the server is kept busy by another program\./))
+  other.exec('commit')
+  await expectWorks(app)
+  other.close()
+})
