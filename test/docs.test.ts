@@ -1,5 +1,3 @@
-import { access, readdir, readFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { configSchema, destinationSchema } from '../src/config/schema.ts'
@@ -100,20 +98,4 @@ ${PLACEHOLDERS}
 
 it('the configuration reference is current (npx vitest run test/docs.test.ts -u writes it)', async () => {
   await expect(page()).toMatchFileSnapshot('../docs/configuration.md')
-})
-
-it('every link between the documents leads somewhere', async () => {
-  const documents = (await readdir('docs', { recursive: true }))
-    .filter(name => name.endsWith('.md'))
-    .map(name => join('docs', name))
-  for (const document of [...documents, 'README.md', 'CONTRIBUTING.md', 'CHANGELOG.md']) {
-    const text = await readFile(document, 'utf8')
-    for (const [, target = ''] of text.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)) {
-      if (/^[a-z]+:/.test(target)) continue
-      await expect(
-        access(join(dirname(document), target)),
-        `${document} links to ${target}`,
-      ).resolves.toBeUndefined()
-    }
-  }
 })
