@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { lstat, unlink } from 'node:fs/promises'
-import { type IncomingMessage, request, type Server } from 'node:http'
-import { request as secureRequest } from 'node:https'
+import type { IncomingMessage, Server } from 'node:http'
 import { isIPv6 } from 'node:net'
 
 /** How many ports are tried when the wanted one is taken, itself not counted. */
@@ -133,7 +132,8 @@ async function fetchText(
   socketPath: string | undefined,
 ): Promise<{ status: number; body: string }> {
   const signal = AbortSignal.timeout(HEARTBEAT_TIMEOUT_MS)
-  const call = (url.protocol === 'https:' ? secureRequest : request)(url, {
+  const { request } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'))
+  const call = request(url, {
     signal,
     agent: false,
     ...(socketPath && { socketPath }),

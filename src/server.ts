@@ -1,7 +1,7 @@
 import type { LoadedConfig } from './config/load.ts'
 import type { Settings } from './config/schema.ts'
 import { createHttpServer } from './http-server.ts'
-import { openUploader, type ServerDeps } from './open-uploader.ts'
+import type { ServerDeps } from './open-uploader.ts'
 import { takePort, urlOf } from './port.ts'
 import type { AccessSettings } from './routes/access.ts'
 import { answerHeartbeatEarly } from './routes/heartbeat.ts'
@@ -19,21 +19,27 @@ export interface RunningServer {
 }
 
 /**
- * Starts the server of a configuration.
+ * How long what the first upload needs stays unloaded, unless a request comes: loading it takes as long as the start, and
+ * whoever waits for the first heartbeat should not wait for it.
+ */
+const LOAD_AFTER_MS = 200
+
+/**
+ * Starts the server of a configuration: takes the port, then opens the destinations.
  *
  * @throws PortTakenError when no port can be had
  */
 export async function startServer(config: LoadedConfig, deps: ServerDeps): Promise<RunningServer> {
   const { settings } = config
-  const { logger } = deps
-  const uploader = await openUploader(config, deps)
+  const { logger, mask } = deps
   let url = urlOf(settings.server)
   let stopping = false
+  const openUploader = once(async () => (await import('./open-uploader.ts')).openUploader(config, deps))
   const loadApp = once(async () => {
-    const { createApp } = await import('./app.ts')
+    const [uploader, { createApp }] = await Promise.all([openUploader(), import('./app.ts')])
     const listenUrl = () => (url.startsWith('unix:') ? 'http://localhost' : url)
     return createApp(
-      { uploader, logger, mask: deps.mask, isStopping: () => stopping, now: () => performance.now() },
+      { uploader, logger, mask, isStopping: () => stopping, now: () => performance.now() },
       {
         ...settings.server,
         ...settings,
@@ -46,28 +52,33 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   const logsAll = logger.isLevelEnabled('debug')
   const { server, stop } = createHttpServer(
     (req, res) => {
-      if (!logsAll && !stopping && answerHeartbeatEarly(req, res, deps.mask)) return
-      void loadApp().then(app => app(req, res))
+      if (!logsAll && !stopping && answerHeartbeatEarly(req, res, mask)) return
+      loadApp().then(
+        app => app(req, res),
+        () => req.destroy(),
+      )
     },
     (id, status, message) => logger.warn({ id, res: { status } }, message),
   )
-  const taken = await takePort(server, settings.server, settings.server.strictPort).catch(async error => {
-    await uploader.close()
+  const taken = await takePort(server, settings.server, settings.server.strictPort)
+  url = taken.url
+  if (taken.kind === 'already-running') return { url, isOurs: false, stop: async () => true }
+  const uploader = await openUploader().catch(async error => {
+    await stop(0)
     throw error
   })
-  url = taken.url
-  if (taken.kind === 'already-running') {
-    await uploader.close()
-    return { url, isOurs: false, stop: async () => true }
+  const startRest = async () => {
+    await loadApp()
+    if (!stopping) uploader.finalizer.start()
   }
-  // Express takes as long to load as all the rest: by now the port is taken and heartbeats are answered.
-  setImmediate(() => void loadApp().then(() => uploader.finalizer.start()))
+  const timer = setTimeout(() => void startRest(), LOAD_AFTER_MS)
 
   return {
     url,
     isOurs: true,
     async stop() {
       stopping = true
+      clearTimeout(timer)
       const end = performance.now() + settings.shutdown.graceMs
       const finished = await stop(settings.shutdown.graceMs)
       await uploader.close(end - performance.now())

@@ -1,5 +1,5 @@
 import { translateDestinations } from './picgo/destinations.ts'
-import { compact, escapeVariables, isRecord, type Json, type Note, section } from './picgo/json.ts'
+import { compact, escapeVariables, type Json, type Note, section } from './picgo/json.ts'
 import { noteLeftOut } from './picgo/left-out.ts'
 import { translateNaming } from './picgo/naming.ts'
 import { translateLogLevel, translateServer } from './picgo/settings.ts'
@@ -9,17 +9,6 @@ export interface Translation {
   config: Record<string, unknown>
   /** One sentence for each thing that could not be carried over, naming its path in the old file. Holds no secrets. */
   notes: string[]
-}
-
-/** Sections of our own format that no file of PicGo or PicList has. */
-const OUR_SECTIONS = ['providers', 'default', 'server', 'auth', 'sources', 'limits', 'keyTemplate']
-
-/** Whether a parsed file is one of PicGo or PicList (`data.json` or `config.json`). Never true for one of ours. */
-export function isPicGoConfig(value: unknown): boolean {
-  if (!isRecord(value) || OUR_SECTIONS.some(name => Object.hasOwn(value, name))) return false
-  if (Object.hasOwn(value, 'picBed') || Object.hasOwn(value, 'picgoPlugins')) return true
-  const stores = isRecord(value.uploader) ? Object.values(value.uploader) : []
-  return stores.some(store => isRecord(store) && Array.isArray(store.configList))
 }
 
 /** Translates a file that `isPicGoConfig` has recognised. Whatever it holds, nothing is thrown. */

@@ -3,12 +3,11 @@ import { idOf } from '../uploader/destinations.ts'
 import { canonicalType, PROVIDER_TYPES } from '../uploader/registry.ts'
 import { applyEnvironment, type Environment, withDotenv } from './environment.ts'
 import { findConfigFile, parseJson } from './file.ts'
-import { importPicGo } from './import.ts'
 import { interpolate, type Report } from './interpolate.ts'
 import { kindOf } from './issues.ts'
 import type { Place } from './paths.ts'
 import { isRecord, type Json } from './picgo/json.ts'
-import { isPicGoConfig } from './picgo.ts'
+import { isPicGoConfig } from './picgo/recognise.ts'
 import { listNamed, mentionedTypes, wholeSchema } from './providers.ts'
 
 /** Everything wrong with a configuration, a line for each mistake. */
@@ -89,6 +88,7 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
  * in use is among them is a mistake: files must not go anywhere else.
  */
 async function fromPicGo(old: Json, notes: string[], report: Report): Promise<Json> {
+  const { importPicGo } = await import('./import.ts')
   const { config, notes: translated } = await importPicGo(old)
   notes.push(...translated)
   const isBuilt = (type: string) => PROVIDER_TYPES.includes(canonicalType(type))
