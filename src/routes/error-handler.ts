@@ -1,6 +1,7 @@
 import type { ErrorRequestHandler, Response } from 'express'
 import { type ErrorCode, UploadError } from '../errors.ts'
 import type { Mask } from '../mask.ts'
+import { toText, wantsText } from './plain-text.ts'
 
 /** The status of every failure. */
 const STATUS: Record<ErrorCode, number> = {
@@ -55,6 +56,12 @@ export function fail(res: Response, error: UploadError, message: string): Failur
   return { success: false, message, msg: message, code: error.code, requestId: String(res.req.id) }
 }
 
+/** Writes an answer of /upload: as JSON, unless the client wants text. */
+export function sendBody(res: Response, body: object): void {
+  if (wantsText(res.req)) res.type('text/plain').send(toText(body))
+  else res.json(body)
+}
+
 /** A message as a client may see it: without secrets, and without an address that it could take for the picture's. */
 export function publicMessage(error: Error, mask: Mask): string {
   return shorten(withoutAddresses(mask(error.message)))
@@ -81,7 +88,8 @@ export function createErrorHandler(mask: Mask): ErrorRequestHandler {
     const body = fail(res, error, publicMessage(error, mask))
     const status = httpStatus(thrown)
     if (status === 412 || status === 416) res.status(status) // of a file: clients know these by their number
-    res.json(res.locals.isUpload === true ? { ...body, result: [], errors: [] } : body)
+    if (res.locals.isUpload === true) sendBody(res, { ...body, result: [], errors: [] })
+    else res.json(body)
   }
 }
 

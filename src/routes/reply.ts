@@ -3,7 +3,7 @@ import type { Mask } from '../mask.ts'
 import type { FinalizationPending } from '../uploader/finalization-pending.ts'
 import type { Outcome } from '../uploader/input.ts'
 import type { Copy, StoredFile } from '../uploader/store.ts'
-import { publicMessage, statusOf, withoutAddresses } from './error-handler.ts'
+import { publicMessage, sendBody, statusOf, withoutAddresses } from './error-handler.ts'
 
 type Failed = Extract<Outcome, { ok: false }>
 
@@ -69,7 +69,7 @@ export function answerOfPending(pending: FinalizationPending, mask: Mask): Answe
 export function send(res: Response, { status, body, retryAfterS }: Answer): void {
   res.status(res.locals.alwaysOk === true ? 200 : status)
   if (retryAfterS !== undefined) res.set('Retry-After', String(Math.ceil(retryAfterS)))
-  res.json(body)
+  sendBody(res, body)
 }
 
 /** Notes what came of an upload for the line of its request. */

@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest'
+import { ask } from '../helpers/ask.ts'
+import { download } from '../helpers/form.ts'
+import { startApp } from '../helpers/start-app.ts'
+
+const TEXT = { Accept: 'text/plain' }
+const list = (...entries: string[]) => JSON.stringify({ list: entries })
+
+describe('a client that accepts text/plain only', () => {
+  it('gets one address a line, in order', async () => {
+    const app = await startApp()
+    const body = list('data:,one', 'data:,two')
+    const reply = await ask(app.url, 'POST', '/upload', { headers: TEXT, body })
+    expect(reply.status).toBe(200)
+    expect(reply.headers['content-type']).toBe('text/plain; charset=utf-8')
+    const [one, two, end] = reply.body.split('\n')
+    expect([String(await download(one!)), String(await download(two!)), end]).toEqual(['one', 'two', ''])
+  })
+
+  it('gets what failed in words, with the status, and then what was stored', async () => {
+    const app = await startApp()
+    const body = list('data:,one', '/no/such/file')
+    const reply = await ask(app.url, 'POST', '/upload', { headers: { Accept: 'text/*;q=0.5' }, body })
+    expect(reply.status).toBe(422)
+    const [words, one, end] = reply.body.split('\n')
+    expect(words).toMatch(/^1 of 2 files failed\. "\/no\/such\/file" does not exist/)
+    expect([String(await download(one!)), end]).toEqual(['one', ''])
+  })
+
+  it.for([
+    ['?picbed=nowhere', '{}', 400, /^picbed "nowhere" is no provider of this server.*\.\n$/],
+    ['', 'no JSON', 400, /^The body is neither a form nor JSON.*\.\n$/],
+    ['?finalizationId=nothing', '', 404, /^No upload waits.*\.\n$/],
+  ] as const)('gets the refusal of %s in words', async ([query, body, status, words]) => {
+    const app = await startApp()
+    const reply = await ask(app.url, 'POST', `/upload${query}`, { headers: TEXT, body })
+    expect(reply).toMatchObject({ status, body: expect.stringMatching(words) })
+    expect(reply.headers['content-type']).toBe('text/plain; charset=utf-8')
+  })
+
+  it('gets the id to finish an upload with', async () => {
+    const hooks = [{ name: 'never', command: ['false'] }]
+    const app = await startApp({ config: { finalization: { hooks } } })
+    const reply = await ask(app.url, 'POST', '/upload', { headers: TEXT, body: list('data:,one') })
+    expect(reply.status).toBe(424)
+    expect(reply.body).toMatch(/^Remote upload completed\..*\nfinalizationId: [\w-]{36}\n$/)
+  })
+})
+
+it.for([
+  '*/*',
+  'application/json',
+  'application/json, text/plain, */*',
+  'text/plain, application/json, application/*+json, */*',
+  'text/plain, */*; q=0.01',
+  'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
+  'image/png',
+])('JSON goes to those who accept %s', async accept => {
+  const app = await startApp()
+  for (const body of [list('data:,one'), 'no JSON']) {
+    const reply = await ask(app.url, 'POST', '/upload', { headers: { Accept: accept }, body })
+    expect(reply.headers['content-type']).toBe('application/json; charset=utf-8')
+    expect(JSON.parse(reply.body)).toHaveProperty('success')
+  }
+})
+
+it('JSON stays elsewhere', async () => {
+  const app = await startApp()
+  for (const target of ['/heartbeat', '/nowhere']) {
+    const reply = await ask(app.url, 'GET', target, { headers: TEXT })
+    expect(JSON.parse(reply.body)).toHaveProperty('success')
+  }
+})
