@@ -8,6 +8,7 @@ import { createErrorHandler } from './routes/error-handler.ts'
 import { createFilesRoute } from './routes/files.ts'
 import { answerHeartbeat } from './routes/heartbeat.ts'
 import { createRequestLog } from './routes/request-log.ts'
+import { createShareXRoute } from './routes/sharex.ts'
 import { createUploadRoute, type UploadRouteSettings } from './routes/upload.ts'
 import { createUsagePage } from './routes/usage.ts'
 import type { Uploader } from './uploader/index.ts'
@@ -60,6 +61,9 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   const upload = createUploadRoute(uploader, access, settings, mask)
   app.put(UPLOAD_PATHS, upload)
   app.route('/upload').get(page).post(upload).all(onlyMethods('GET, HEAD, POST, PUT, OPTIONS'))
+  const { keys, anonymous } = settings.access
+  const shareX = createShareXRoute({ ...settings, asksKey: keys.length > 0 && !anonymous })
+  app.route('/upload-server.sxcu').get(shareX).all(onlyMethods('GET, HEAD, OPTIONS'))
   const files = createFilesRoute(uploader.destinations)
   app.route('/files/:name/*key').get(files).all(onlyMethods('GET, HEAD, OPTIONS'))
   app.use(notFound)
