@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { download, formOf, post } from './helpers/form.ts'
+import { download, formOf, list, post } from './helpers/form.ts'
+import { startGate } from './helpers/gate.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
 
 const uniqueNames = { keyTemplate: '{uuid}{extname}' }
@@ -88,9 +89,58 @@ it('keeps the keys of different callers apart', async () => {
   expect(await storedBy(app)).toBe(2)
 })
 
-it.each(['', 'a b', 'x'.repeat(256)])('refuses the key "%s"', async key => {
-  const app = await startApp()
-  expect(await send(app, key, { 'a.png': 'one' })).toMatchObject({ status: 400, code: 'invalid_request' })
+describe('a key', () => {
+  it.each([
+    ...[
+      '',
+      '""',
+      'a b',
+      'x'.repeat(256),
+      `"${'x'.repeat(256)}"`,
+      '"open',
+      '"a"b"',
+      '"\\a"',
+      '"k", "l"',
+      'clé',
+    ],
+  ])('is not %s', async key => {
+    const app = await startApp()
+    const answer = await send(app, key, { 'a.png': 'one' })
+    expect(answer).toMatchObject({ status: 400, code: 'invalid_request', result: [] })
+    expect(answer.message).toContain('1 to 255 visible ASCII characters')
+  })
+
+  it.each([
+    ['k1', '"k1"'],
+    ['"k1"', '"k1";a=1; b="x"'],
+    ['"a b"', '"a b" '],
+    ['"a\\"\\\\"', '"a\\"\\\\";v'],
+    ['x'.repeat(255), `"${'x'.repeat(255)}"`],
+  ])('%s is the same as %s', async (one, other) => {
+    const app = await startApp({ config: uniqueNames })
+    const first = await send(app, one, { 'a.png': 'one' })
+    expect(first.status).toBe(200)
+    expect((await send(app, other, { 'a.png': 'one' })).result).toEqual(first.result)
+  })
+})
+
+it('goes on when the client of the first request leaves, for the second one that waits', async () => {
+  const app = await startApp({ config: uniqueNames })
+  const gate = await startGate()
+  const ask = (signal: AbortSignal | null = null) =>
+    post(`${app.url}/upload`, { ...list(gate.url), headers: { 'Idempotency-Key': 'k1' }, signal })
+  const client = new AbortController()
+  const first = ask(client.signal).catch(() => 'left')
+  await gate.reached(1)
+  const second = ask()
+  client.abort()
+  expect(await first).toBe('left')
+  gate.open()
+  const answer = await second
+  expect(answer.status).toBe(200)
+  expect((await download(answer.result[0]!)).toString()).toBe('the file')
+  expect((await ask()).result).toEqual(answer.result)
+  expect(await storedBy(app)).toBe(1)
 })
 
 it('leaves no temporary file behind for repetitions of large files', async () => {

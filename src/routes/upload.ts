@@ -135,12 +135,16 @@ async function finish(uploader: Uploader, id: string, signal: AbortSignal, mask:
   throw new UploadError('unknown_finalization', 'No upload waits to be finished under this finalizationId.')
 }
 
-/** A string as HTTP's structured fields write it, or as it is. */
+/** A string of RFC 9651, whose parameters mean nothing here, or the bare text that many clients send. */
 function readIdempotencyKey(header: string | undefined): string | undefined {
   if (header === undefined) return undefined
-  const key = /^"(.*)"$/.exec(header.trim())?.[1] ?? header.trim()
-  if (/^[\x21-\x7e]{1,255}$/.test(key)) return key
-  throw new UploadError('invalid_request', 'An Idempotency-Key has 1 to 255 visible ASCII characters.')
+  const quoted = /^"((?:[ !#-[\]-~]|\\["\\]){1,255})" *(?:;.*)?$/.exec(header)?.[1]
+  if (quoted !== undefined) return quoted.replace(/\\(.)/g, '$1')
+  if (/^[!#-~][!-~]{0,254}$/.test(header)) return header
+  throw new UploadError(
+    'invalid_request',
+    'An Idempotency-Key has 1 to 255 visible ASCII characters. One with spaces or quotes in it stands in quotes.',
+  )
 }
 
 /** A form when it says so, a file when the request says so, else a list whatever its label. */

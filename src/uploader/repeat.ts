@@ -8,6 +8,8 @@ import type { Answered, Repetition, Store } from './store.ts'
 const FIRST_POLL_MS = 25
 const LONGEST_POLL_MS = 250
 const SAVE_AGAIN_MS = 1000
+/** After that a key counts as new. */
+export const KEPT_MS = 24 * 60 * 60 * 1000
 
 /** An answer, and whether a repetition gets it again or is a new attempt. */
 export interface Kept extends Answered {
@@ -46,8 +48,14 @@ export interface Repeater {
 /**
  * @param owner name of this process in the store
  * @param patienceMs for how long a process of another machine may be silent
+ * @param now milliseconds since the epoch
  */
-export function createRepeater(store: Store, owner: string, patienceMs?: number): Repeater {
+export function createRepeater(
+  store: Store,
+  owner: string,
+  patienceMs?: number,
+  now: () => number = Date.now,
+): Repeater {
   const presence = createPresence(patienceMs)
   /** One request at a time for each key; the others of this process wait for it. */
   const first = new Map<string, Promise<unknown>>()
@@ -93,6 +101,14 @@ export function createRepeater(store: Store, owner: string, patienceMs?: number)
     }
   }
 
+  async function find(key: string): Promise<Repetition | undefined> {
+    const found = await store.repetition(key)
+    const oldest = now() - KEPT_MS
+    if (found === undefined || found.createdAt >= oldest) return found
+    await store.pruneRepetitions(oldest)
+    return undefined
+  }
+
   /** Whether whoever has the key will never answer. */
   async function isAbandoned({ owner: by, createdAt }: Repetition): Promise<boolean> {
     // Whatever this process does for the key, it does one after the other.
@@ -116,9 +132,9 @@ export function createRepeater(store: Store, owner: string, patienceMs?: number)
     unsaved.delete(key)
     for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
       signal.throwIfAborted()
-      const before = await store.repetition(key)
+      const before = await find(key)
       if (before === undefined) {
-        if (await store.reserve(key, fingerprint, owner, Date.now())) return runAndKeep(key, fingerprint, run)
+        if (await store.reserve(key, fingerprint, owner, now())) return runAndKeep(key, fingerprint, run)
         continue
       }
       assertSame(before, fingerprint)
@@ -138,7 +154,7 @@ export function createRepeater(store: Store, owner: string, patienceMs?: number)
         signal.throwIfAborted()
         const ahead = first.get(key)
         if (ahead === undefined) return exclusively(key, () => answer(key, fingerprint, run, signal))
-        const before = await store.repetition(key).catch(() => undefined)
+        const before = await find(key).catch(() => undefined)
         if (before) assertSame(before, fingerprint)
         await settled(ahead, signal)
       }

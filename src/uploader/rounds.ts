@@ -1,4 +1,5 @@
 import type { Journal } from './journal.ts'
+import { KEPT_MS } from './repeat.ts'
 import type { Job, Store } from './store.ts'
 
 const ROUND_MS = 5000
@@ -67,7 +68,7 @@ export function createRounds(deps: RoundsDeps): Rounds {
   async function prune(): Promise<void> {
     if (nowMs() - lastPrune < DAY_MS) return
     await store.pruneJobs(nowMs() - deps.keepDays * DAY_MS)
-    await store.pruneRepetitions(nowMs() - DAY_MS)
+    await store.pruneRepetitions(nowMs() - KEPT_MS)
     lastPrune = nowMs()
   }
 

@@ -6,6 +6,7 @@ import { dropOwner, newOwner, SCOPE } from '../../src/uploader/owner.ts'
 import { createRepeater, type Kept, type Repeater } from '../../src/uploader/repeat.ts'
 import { createSqliteStore } from '../../src/uploader/store/sqlite.ts'
 import type { JobState, Store } from '../../src/uploader/store.ts'
+import { eventually } from '../helpers/eventually.ts'
 import { makeDirectory } from '../helpers/start-app.ts'
 
 /** A process of another machine. */
@@ -22,10 +23,10 @@ interface Running {
   owner: string
 }
 
-function open({ owner = newOwner(SCOPE), patienceMs = 30_000 } = {}): Running {
+function open({ owner = newOwner(SCOPE), patienceMs = 30_000, now = Date.now } = {}): Running {
   const store = createSqliteStore(join(directory, 'store.db'), 200)
   onTestFinished(() => store.close())
-  return { store, owner, repeater: createRepeater(store, owner, patienceMs) }
+  return { store, owner, repeater: createRepeater(store, owner, patienceMs, now) }
 }
 
 /** Counts how often something is done. `go` lets it end. */
@@ -65,7 +66,7 @@ describe('requests with the same key at once', () => {
     const all = [open(), open(), open()]
     const work = makeWork()
     const answers = Array.from({ length: 30 }, (_, n) => ask(all[n % 3]!, work.run))
-    await expect.poll(work.runs).toBe(1)
+    await eventually(() => expect(work.runs()).toBe(1))
     await sleep(100)
     work.go()
     for (const answer of await Promise.all(answers)) expect(answer).toMatchObject({ body: '{"run":1}' })
@@ -76,7 +77,7 @@ describe('requests with the same key at once', () => {
     const here = open()
     const work = makeWork()
     const first = ask(here, work.run)
-    await expect.poll(work.runs).toBe(1)
+    await eventually(() => expect(work.runs()).toBe(1))
     const leave = new AbortController()
     const second = ask(here, work.run, leave.signal)
     const third = ask(open(), work.run, leave.signal)
@@ -93,7 +94,7 @@ describe('requests with the same key at once', () => {
     const here = open()
     const work = makeWork()
     const first = ask(here, work.run)
-    await expect.poll(work.runs).toBe(1)
+    await eventually(() => expect(work.runs()).toBe(1))
     for (const process of [here, open()]) {
       const other = ask(process, work.run, undefined, 'other')
       await expect(other).rejects.toMatchObject({ code: 'idempotency_key_reused' })
@@ -135,12 +136,29 @@ it('an answer that is not kept is a new attempt for the next', async () => {
   expect(work.runs()).toBe(2)
 })
 
+it('a key is new after 24 hours, in every process', async () => {
+  const day = 24 * 60 * 60 * 1000
+  let clock = 1_000_000_000_000
+  const now = () => clock
+  const all = [open({ now }), open({ now })]
+  const work = makeWork()
+  work.go()
+  await ask(all[0]!, work.run)
+  clock += day
+  expect(await ask(all[1]!, work.run)).toMatchObject({ body: '{"run":1}' })
+  await expect(ask(all[1]!, work.run, undefined, 'other')).rejects.toThrow('another request')
+  clock += 1
+  const answers = await Promise.all([0, 1, 0, 1].map(n => ask(all[n]!, work.run, undefined, 'other')))
+  expect(answers).toMatchObject(answers.map(() => ({ body: '{"run":2}' })))
+  expect(work.runs()).toBe(2)
+})
+
 describe('when the store breaks while a request runs', () => {
   it('its answer is given, and kept until it can be saved', async () => {
     const [here, there] = [open(), open()]
     const work = makeWork()
     const first = ask(here, work.run)
-    await expect.poll(work.runs).toBe(1)
+    await eventually(() => expect(work.runs()).toBe(1))
     const unlock = await lockStore()
     work.go()
     expect(await first).toMatchObject({ body: '{"run":1}' })
@@ -176,7 +194,7 @@ describe('when the store breaks while a request runs', () => {
     for (const free of unlock) free()
     const work = makeWork()
     const second = ask(here, work.run)
-    await expect.poll(work.runs).toBe(1)
+    await eventually(() => expect(work.runs()).toBe(1))
     await sleep(1500)
     expect(await here.store.repetition('k')).toMatchObject({ owner: here.owner })
     work.go()
@@ -187,7 +205,7 @@ describe('when the store breaks while a request runs', () => {
     const here = open()
     const work = makeWork()
     const first = ask(here, work.run)
-    await expect.poll(work.runs).toBe(1)
+    await eventually(() => expect(work.runs()).toBe(1))
     const unlock = await lockStore()
     work.go()
     await first
