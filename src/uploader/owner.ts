@@ -16,13 +16,16 @@ export const SCOPE = `${HOST}-${hashOf(
 /** Those of this very process: they carry its number, and are not gone. */
 const own = new Set<string>()
 
+/** Tells this process from later ones of the same number. Empty where the system does not say. */
+const STARTED = readProcess(process.pid)?.started ?? ''
+
 /**
- * A name for what belongs to this process, so that others can tell when it is gone: `host.pid.random`.
+ * A name for what belongs to this process, so that others can tell when it is gone: `host.pid-started.random`.
  *
  * @param scope the host by its name, or `SCOPE` where a wrong guess would do harm
  */
 export function newOwner(scope: string = HOST): string {
-  const owner = `${scope}.${process.pid}.${randomBytes(6).toString('hex')}`
+  const owner = `${scope}.${process.pid}-${STARTED}.${randomBytes(6).toString('hex')}`
   own.add(owner)
   return owner
 }
@@ -33,9 +36,9 @@ export function dropOwner(owner: string): void {
 }
 
 /** Reads a name made by `newOwner`. */
-export function parseOwner(owner: string): { host: string; pid: number } | undefined {
-  const match = /^([^.]+)\.(\d+)\.[0-9a-f]{12}$/.exec(owner)
-  return match ? { host: match[1] as string, pid: Number(match[2]) } : undefined
+export function parseOwner(owner: string): { host: string; pid: number; started: string } | undefined {
+  const [, host, pid, started = ''] = /^([^.]+)\.(\d+)(?:-(\d*))?\.[0-9a-f]{12}$/.exec(owner) ?? []
+  return host === undefined ? undefined : { host, pid: Number(pid), started }
 }
 
 /**
@@ -46,16 +49,28 @@ export function isGone(owner: string, silentMs: number, patienceMs: number): boo
   const parsed = parseOwner(owner)
   if (!parsed || own.has(owner)) return false
   if (parsed.host !== HOST && parsed.host !== SCOPE) return silentMs > patienceMs
-  return parsed.pid === process.pid || !isRunning(parsed.pid)
+  return parsed.pid === process.pid || !isRunning(parsed.pid, parsed.started)
 }
 
-function isRunning(pid: number): boolean {
+function isRunning(pid: number, started: string): boolean {
   try {
     process.kill(pid, 0)
-    return true
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false
   }
+  const found = readProcess(pid)
+  if (found === undefined) return true
+  return found.isAlive && (started === '' || found.started === started)
+}
+
+/** What Linux says of a process; undefined on other systems, and where it is hidden. */
+function readProcess(pid: number): { isAlive: boolean; started: string } | undefined {
+  // proc(5): number, name in parentheses, state, …; the 22nd field is the start in clock ticks since boot.
+  const fields = read(() => readFileSync(`/proc/${pid}/stat`, 'latin1'))
+    .replace(/^.*\) /s, '')
+    .split(' ')
+  const [state, started] = [fields[0], fields[19]]
+  return started === undefined ? undefined : { isAlive: !/[ZX]/.test(state ?? ''), started }
 }
 
 function hashOf(...parts: readonly string[]): string {

@@ -1,9 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { dropOwner, isGone, newOwner, parseOwner, SCOPE } from '../../src/uploader/owner.ts'
 import { createPresence } from '../../src/uploader/presence.ts'
+import { eventually } from '../helpers/eventually.ts'
 
 const RANDOM = '0123456789ab'
 const HOUR_MS = 3_600_000
@@ -19,7 +21,7 @@ describe('the name of an owner', () => {
   it('tells machine and process, and is never given twice', () => {
     const names = Array.from({ length: 100 }, () => newOwner(SCOPE))
     expect(new Set(names).size).toBe(100)
-    expect(parseOwner(names[0]!)).toEqual({ host: SCOPE, pid: process.pid })
+    expect(parseOwner(names[0]!)).toMatchObject({ host: SCOPE, pid: process.pid })
     expect(SCOPE).toMatch(/^[A-Za-z0-9_-]+-[0-9a-f]{8}$/)
   })
 
@@ -41,6 +43,24 @@ describe('a process is gone', () => {
   it('of this machine: when it has ended, however recent its last sign is', async () => {
     expect(isGone(`${SCOPE}.${await endedPid()}.${RANDOM}`, 0, HOUR_MS)).toBe(true)
     expect(isGone(`${SCOPE}.${process.ppid}.${RANDOM}`, HOUR_MS, 1)).toBe(false)
+  })
+
+  it('of this machine: when another one has its number by now', async context => {
+    if (process.platform !== 'linux') return context.skip('only Linux tells when a process was started')
+    const stat = await readFile(`/proc/${process.ppid}/stat`, 'latin1')
+    const started = stat.slice(stat.lastIndexOf(')')).split(' ')[20]
+    expect(isGone(`${SCOPE}.${process.ppid}-${started}.${RANDOM}`, HOUR_MS, 1)).toBe(false)
+    expect(isGone(`${SCOPE}.${process.ppid}-1${started}.${RANDOM}`, 0, HOUR_MS)).toBe(true)
+  })
+
+  it('of this machine: when it has ended, though its parent took no notice', async context => {
+    if (process.platform !== 'linux') return context.skip('only Linux tells the state of a process')
+    const script = 'sleep 0 & echo $!; exec sleep 60'
+    const parent = spawn('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'ignore'] })
+    onTestFinished(() => void parent.kill('SIGKILL'))
+    const [pid] = await once(parent.stdout, 'data')
+    await eventually(() => expect(isGone(`${SCOPE}.${Number(pid)}.${RANDOM}`, 0, HOUR_MS)).toBe(true))
+    expect(() => process.kill(Number(pid), 0)).not.toThrow()
   })
 
   it('of this machine: when it had the number of this one', () => {
