@@ -2,18 +2,21 @@ import { spawn, spawnSync } from 'node:child_process'
 import { createHash, randomBytes, randomInt, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { runCli } from './cli/run-cli.ts'
+import { eventually } from './helpers/eventually.ts'
 import { formOf } from './helpers/form.ts'
 import { needs } from './helpers/needs.ts'
 import { BIN, environmentIn, runServer, type SpawnedServer } from './helpers/spawn-server.ts'
 import { makeDirectory } from './helpers/start-app.ts'
 
 /** CRASH_ROUNDS=200 CRASH_POINTS=60 npx vitest run test/crash.test.ts */
-const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? 25)
+const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? 20)
 const POINTS = process.env['CRASH_POINTS']
   ? Array.from({ length: Number(process.env['CRASH_POINTS']) }, (_, n) => n + 1)
   : [4, 7, 10, 13, 16]
@@ -35,11 +38,15 @@ it(
   `keeps its word through ${ROUNDS} kill -9`,
   async () => {
     const directory = await makeDirectory()
-    await configure(directory)
+    const told = await startListener()
+    await configure(directory, told.url)
     const reported = new Set<string>()
     const sent: Sent[] = []
     let last: Sent[] = []
+    let early = 0
     for (let round = 0; round < ROUNDS; round++) {
+      // Also while it recovers from the last one.
+      for (; randomInt(4) === 0; early++) await killEarly(directory)
       const { server, url } = await start(directory)
       await checkAfterStart(directory, server, reported)
       await checkAnswers(directory, url, last)
@@ -51,11 +58,12 @@ it(
     await checkAnswers(directory, url, last)
     const known = await checkHistory(directory, sent)
     await checkStrays(directory, known, reported)
+    await checkFinished(directory, told.jobs)
     server.process.kill('SIGTERM')
     expect(await server.exit).toBe(0)
     expect(await temporaryFiles(directory)).toEqual([])
     console.log(
-      `${ROUNDS} kills: ${sent.length} requests, ${sent.filter(one => one.path).length} links, ` +
+      `${ROUNDS} kills and ${early} at the start: ${sent.length} requests, ${sent.filter(one => one.path).length} links, ` +
         `${sent.filter(one => one.finalizationId).length} finalizationIds, ${reported.size} interrupted`,
     )
   },
@@ -71,7 +79,7 @@ describe('a kill -9 at a certain point of an upload', () => {
       const directory = await makeDirectory()
       await configure(directory)
       const warm = await start(directory)
-      await expect.poll(() => query(directory, 'select id from owners')).toHaveLength(1)
+      await eventually(async () => expect(await query(directory, 'select id from owners')).toHaveLength(1))
       warm.server.process.kill('SIGKILL')
       await warm.server.exit
 
@@ -109,7 +117,7 @@ describe('SIGTERM while a hook runs', () => {
     await isSlow(directory)
     const one = newSent(40, false)
     const sending = send(url, one)
-    await expect.poll(() => hookRuns(directory), { timeout: 10_000 }).toHaveLength(1)
+    await expect.poll(() => hookRuns(directory), { timeout: 15_000 }).toHaveLength(1)
     server.process.kill('SIGTERM')
     await sleep(200)
     await rm(join(directory, 'slow'))
@@ -121,7 +129,7 @@ describe('SIGTERM while a hook runs', () => {
     const { directory, server, url } = await startSlow(300)
     await isSlow(directory)
     const sending = send(url, newSent(40, false)).catch(() => 'cut')
-    await expect.poll(() => hookRuns(directory), { timeout: 10_000 }).toHaveLength(1)
+    await expect.poll(() => hookRuns(directory), { timeout: 15_000 }).toHaveLength(1)
     server.process.kill('SIGTERM')
     expect(await sending).toBe('cut')
     expect(await server.exit).toBe(1)
@@ -133,13 +141,13 @@ describe('SIGTERM while a hook runs', () => {
 
     // Now nobody waits for it.
     const next = await startSlow(300, directory)
-    await expect.poll(() => hookRuns(directory), { timeout: 10_000 }).toHaveLength(2)
+    await expect.poll(() => hookRuns(directory), { timeout: 15_000 }).toHaveLength(2)
     next.server.process.kill('SIGTERM')
     expect(await next.server.exit).toBe(0)
     await rm(join(directory, 'slow'))
     await startSlow(300, directory)
     const states = () => query(directory, 'select state from jobs')
-    await expect.poll(states, { timeout: 10_000 }).toEqual([{ state: 'finished' }])
+    await expect.poll(states, { timeout: 15_000 }).toEqual([{ state: 'finished' }])
     expect(await hookRuns(directory)).toHaveLength(3)
   })
 })
@@ -174,17 +182,47 @@ async function startTraced(directory: string, inject: string) {
   return { url, end, exit }
 }
 
-/** The hook fails for every other job until a file of its name says that it is mended. */
-async function configure(directory: string): Promise<void> {
-  const hook = `case "$UPLOAD_ID" in [89abcdef]*) test -e "mended-$UPLOAD_ID";; esac`
+/** A web server that hears of every upload. */
+async function startListener() {
+  const jobs = new Set<string>()
+  const server = createServer(async (req, res) => {
+    let body = ''
+    for await (const chunk of req) body += chunk
+    jobs.add(JSON.parse(body).id)
+    res.end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  return { jobs, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` }
+}
+
+/** The first hook fails for every other job until a file of its name says that it is mended. */
+async function configure(directory: string, webhook?: string): Promise<void> {
+  const flaky = `case "$UPLOAD_ID" in [89abcdef]*) test -e "mended-$UPLOAD_ID";; esac`
+  const hooks = [
+    { name: 'flaky', command: ['sh', '-c', flaky] },
+    ...(webhook ? [{ name: 'told', webhook, secret: 'sign-secret' }] : []),
+    ...(webhook ? [{ name: 'reads', command: ['grep', '-q', '"files"'] }] : []),
+  ]
   await writeFile(
     join(directory, 'upload-server.json'),
     JSON.stringify({
       keyTemplate: '{uuid}{extname}',
       providers: { local: { Default: { directory: 'files', serve: true } } },
-      finalization: { hooks: [{ name: 'flaky', command: ['sh', '-c', hook] }] },
+      finalization: { hooks },
     }),
   )
+}
+
+async function killEarly(directory: string): Promise<void> {
+  const server = runServer(['--port', '0'], directory)
+  await Promise.race([server.url.then(() => sleep(randomInt(100))), sleep(randomInt(1000))])
+  server.process.kill('SIGKILL')
+  await server.exit
 }
 
 async function start(directory: string): Promise<{ server: SpawnedServer; url: string }> {
@@ -229,7 +267,7 @@ async function send(url: string, one: Sent): Promise<number> {
     method: 'POST',
     body: formOf({ 'a.bin': one.bytes }),
     ...(headers && { headers }),
-    signal: AbortSignal.timeout(20_000),
+    signal: AbortSignal.timeout(60_000),
   })
   const answer = (await response.json()) as { result?: string[]; finalizationId?: string }
   if (response.status === 200) one.path = new URL(String(answer.result?.[0])).pathname
@@ -243,15 +281,14 @@ async function checkAfterStart(
   server: SpawnedServer,
   reported: Set<string>,
 ): Promise<void> {
-  await expect.poll(() => temporaryFiles(directory), { timeout: 10_000 }).toEqual([])
-  await expect
-    .poll(() => query(directory, "select id from jobs where state = 'uploading'"), { timeout: 10_000 })
-    .toEqual([])
+  await eventually(async () => expect(await temporaryFiles(directory)).toEqual([]))
+  const uploading = () => query(directory, "select id from jobs where state = 'uploading'")
+  await eventually(async () => expect(await uploading()).toEqual([]))
   expect(await query(directory, 'pragma integrity_check')).toEqual([{ integrity_check: 'ok' }])
   const interrupted = await query(directory, "select id from jobs where state = 'interrupted'")
   const all = interrupted.map(row => String(row['id'])).sort()
   const found = () => [...reported, ...reportsOf(server).map(line => String(line['jobId']))].sort()
-  await expect.poll(found, { message: 'each is reported once' }).toEqual(all)
+  await eventually(() => expect(found(), 'each is reported once').toEqual(all))
   for (const line of reportsOf(server)) {
     expect(line).toMatchObject({ destination: 'local/Default', origins: ['a.bin'], caller: 'loopback' })
   }
@@ -299,6 +336,17 @@ async function checkHistory(directory: string, sent: readonly Sent[]): Promise<S
     if (one.key) expect(one.path).toBeDefined()
   }
   return new Set(entries.map(entry => entry.key))
+}
+
+/** Whatever was stored in whole is finished sooner or later, and its hooks have heard of it. */
+async function checkFinished(directory: string, told: Set<string>): Promise<void> {
+  for (const { id } of await query(directory, "select id from jobs where state = 'delivered'")) {
+    await writeFile(join(directory, `mended-${id}`), '')
+  }
+  expect((await runCli(['finalize'], { cwd: directory })).code).toBe(0)
+  const jobs = await query(directory, "select id, state from jobs where state <> 'interrupted'")
+  const unfinished = jobs.filter(({ id, state }) => state !== 'finished' || !told.has(String(id)))
+  expect(unfinished).toEqual([])
 }
 
 /** A file that the history does not know belongs to an upload that was reported as interrupted. */
