@@ -64,7 +64,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   const { keys, anonymous } = settings.access
   const shareX = createShareXRoute({ ...settings, asksKey: keys.length > 0 && !anonymous })
   app.route('/upload-server.sxcu').get(shareX).all(onlyMethods('GET, HEAD, OPTIONS'))
-  const files = createFilesRoute(uploader.destinations)
+  const files = createFilesRoute(uploader.destinations, settings.limits.bodyIdleMs)
   app.route('/files/:name/*key').get(files).all(onlyMethods('GET, HEAD, OPTIONS'))
   app.use(notFound)
   app.use(createErrorHandler(mask))

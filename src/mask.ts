@@ -3,25 +3,15 @@ export type Mask = (text: string) => string
 
 /** Shorter secrets would turn up in innocent words; they are kept out of the log by never being written to it. */
 const SHORTEST = 4
+/** The same for what is only a part of one. */
+const SHORTEST_PART = 8
 
-/**
- * Masks secrets by their value, in the spellings they take on their way: as they are, inside JSON, percent-encoded, as
- * part of a form, and in base64 as the last part of a Basic authorization.
- */
+/** Masks secrets and their telling parts by their value, in the spellings they take on their way. */
 export function createMask(secrets: readonly string[]): Mask {
   const spellings = new Set<string>()
   for (const secret of secrets) {
-    if (secret.length < SHORTEST) continue
-    spellings.add(secret)
-    spellings.add(JSON.stringify(secret).slice(1, -1))
-    spellings.add(encodeURIComponent(secret.toWellFormed()))
-    spellings.add(new URLSearchParams([['', secret]]).toString().slice(1))
-    // The first characters of a base64 text depend on what stands before; the middle shows at one of three offsets.
-    for (const shift of [0, 1, 2]) {
-      const inner = Buffer.from(' '.repeat(shift) + secret).toString('base64')
-      const known = inner.slice(shift === 0 ? 0 : 4).replace(/.{0,2}={0,2}$/, '')
-      if (known.length >= 8) spellings.add(known)
-    }
+    if (secret.length >= SHORTEST) addSpellings(secret, spellings)
+    for (const part of partsOf(secret)) if (part.length >= SHORTEST_PART) addSpellings(part, spellings)
   }
   if (spellings.size === 0) return text => text
   const longestFirst = [...spellings].sort((a, b) => b.length - a.length)
@@ -30,4 +20,72 @@ export function createMask(secrets: readonly string[]): Mask {
     'g',
   )
   return text => text.replace(pattern, '[secret]')
+}
+
+/** As it is, inside JSON, percent-encoded, in a form, in hex, and in base64 as the last part of a Basic authorization. */
+function addSpellings(secret: string, spellings: Set<string>): void {
+  const encoded = encodeURIComponent(secret.toWellFormed())
+  const hex = Buffer.from(secret).toString('hex')
+  spellings.add(secret)
+  spellings.add(JSON.stringify(secret).slice(1, -1))
+  spellings.add(encoded)
+  spellings.add(encoded.replace(/%../g, spelled => spelled.toLowerCase()))
+  spellings.add(new URLSearchParams([['', secret]]).toString().slice(1))
+  spellings.add(hex)
+  spellings.add(hex.toUpperCase())
+  // The first characters of a base64 text depend on what stands before; the middle shows at one of three offsets.
+  for (const shift of [0, 1, 2]) {
+    const inner = Buffer.from(' '.repeat(shift) + secret).toString('base64')
+    const known = inner.slice(shift === 0 ? 0 : 4).replace(/.{0,2}={0,2}$/, '')
+    if (known.length < 8) continue
+    spellings.add(known)
+    spellings.add(known.replaceAll('+', '-').replaceAll('/', '_'))
+  }
+}
+
+/** What is as good as the whole: the token behind `Bearer`, the password of an address, the lines of a private key. */
+function partsOf(secret: string): string[] {
+  const [, credential] = /^(?:bearer|basic|token|client-id)\s+(\S+)$/i.exec(secret) ?? []
+  const values = [...secret.matchAll(/(?:^|[;?&]\s*)[\w.-]+=([^;&=]+)(?=[;&]|$)/g)]
+  const lines = secret.includes('\n') ? secret.split('\n').filter(line => !line.startsWith('---')) : []
+  return [
+    ...(credential ? [credential] : []),
+    ...values.map(([, value = '']) => value).filter(value => !/^[\d:.TZ-]*$/.test(value)),
+    ...lines.map(line => line.trim()),
+    ...(URL.canParse(secret) && secret.includes('://') ? partsOfAddress(new URL(secret)) : []),
+  ]
+}
+
+function partsOfAddress({ password, pathname, search, protocol }: URL): string[] {
+  // Of the addresses that chat services give for webhooks the path is the secret.
+  const path = /^https?:$/.test(protocol) ? [pathname, `${pathname}${search}`] : []
+  return [password, decodeSafely(password), ...path].filter(part => part !== '')
+}
+
+function decodeSafely(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+const HEADER = /\b((?:proxy-)?authorization|(?:set-)?cookie)(["']?\s*[:=]\s*)("(?:\\.|[^"\\])*"|[^\n<]*)/gi
+const SIGNED =
+  /\b((?:[\w-]*-)?(?:signature|sig|credential|security-?token|session-?token))(["']?\s*[:=]\s*["']?)[^\s"'&,;<]+/gi
+const SIGNED_ELEMENT = /<(\w*signature\w*|stringtosign\w*|canonicalrequest\w*)>[\s\S]*?<\/\1>/gi
+
+/**
+ * Takes out of a stranger's text what it may repeat of our request: authorizations, cookies, signatures and the queries
+ * of addresses. Their values are made anew for each request, so that no mask knows them.
+ */
+export function hideSignatures(text: string): string {
+  return text
+    .replace(SIGNED_ELEMENT, ' ')
+    .replace(HEADER, '$1$2[hidden]')
+    .replace(SIGNED, '$1$2[hidden]')
+    .replace(
+      /(https?:\/\/)(?:[^\s"'<>/?#@]*@)?([^\s"'<>?]*)(?:\?[^\s"'<>]*)?/gi,
+      (_, scheme, rest) => scheme + rest,
+    )
 }

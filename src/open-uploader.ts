@@ -29,7 +29,12 @@ export async function openUploader(config: LoadedConfig, deps: ServerDeps): Prom
   const now = () => new Date()
   const noteDetails = (message: string, details: object = {}) => deps.logger.warn(details, message)
   const warn = (message: string) => deps.logger.warn(message)
-  const destinations = await openDestinations(config.destinations, settings.keyTemplate, warn)
+  const destinations = await openDestinations(
+    config.destinations,
+    settings.keyTemplate,
+    warn,
+    config.ownPaths,
+  )
   const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))
   const store = openStore(config)
   const finalizer = createFinalizer({

@@ -193,7 +193,7 @@ export const configSchema = z.strictObject({
       jsonBody: size().prefault('16MB').describe('Largest JSON body. Bytes.'),
       concurrentUploads: count(16, 'Requests delivered at the same time.'),
       waitingUploads: count(256, 'Requests that wait beyond that; the next gets 503.', 0),
-      bodyIdleMs: ms(30_000, 'How long a body may stall.'),
+      bodyIdleMs: ms(30_000, 'How long a body may stall, of an upload or of a served file.'),
       deliveryTimeoutMs: ms(120_000, 'How long one file may take to its destination.'),
       retries: count(3, 'Further attempts after a delivery that failed in passing.', 0),
     },

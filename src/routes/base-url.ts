@@ -8,6 +8,7 @@ const AUTHORITY = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?\.?|\[[0-9a-f:.]+\])(?::
  */
 export function baseUrlOf(req: Request, publicUrl: string | undefined, listenUrl: string): string {
   const host = req.host
-  const base = publicUrl ?? (host && AUTHORITY.test(host) ? `${req.protocol}://${host}` : listenUrl)
+  const protocol = req.protocol === 'https' ? 'https' : 'http' // a proxy may pass on what a client says
+  const base = publicUrl ?? (host && AUTHORITY.test(host) ? `${protocol}://${host}` : listenUrl)
   return base.endsWith('/') ? base : `${base}/`
 }

@@ -17,9 +17,12 @@ const INLINE = /^(?:image\/(?!svg)|video\/|audio\/|text\/plain|application\/pdf)
 /**
  * GET /files/<configName>/<key>: hands out what a `local` configuration that says `serve` has stored. The type is read
  * from the bytes, and the headers keep whatever it is from running script in this server's origin.
+ *
+ * @param idleMs how long a client may read nothing before its connection is cut
  */
 export function createFilesRoute(
   destinations: readonly Destination[],
+  idleMs: number,
 ): RequestHandler<{ name: string; key: string[] }> {
   return async (req, res) => {
     const { name, key } = req.params
@@ -30,6 +33,7 @@ export function createFilesRoute(
     const { contentType, etag } = await inspectFile(path)
     setHeaders(res, basename(path), contentType)
     res.set('ETag', etag)
+    res.setTimeout(idleMs, () => res.destroy())
     await send(res, path, destination.immutable)
   }
 }

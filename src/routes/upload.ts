@@ -68,7 +68,12 @@ export function createUploadRoute(
     }
     try {
       const answer = key
-        ? await uploadOnce(uploader, { ...request, idempotencyKey: `${caller.name}:${key}` }, res, mask)
+        ? await uploadOnce(
+            uploader,
+            { ...request, idempotencyKey: JSON.stringify([caller.admittedBy, caller.name, key]) },
+            res,
+            mask,
+          )
         : await upload(uploader, request, res, mask)
       send(res, answer)
     } finally {

@@ -180,15 +180,17 @@ function listIds(list: readonly Named[]): string {
  * Opens every configured destination. Connects nothing.
  *
  * @param keyTemplate for those that have none of their own
+ * @param ownPaths files and folders of the server itself
  */
 export function openDestinations(
   specs: readonly DestinationSpec[],
   keyTemplate: string,
   warn: (message: string) => void,
+  ownPaths: readonly string[] = [],
 ): Promise<Destination[]> {
   return Promise.all(
     specs.map(async ({ type, name, provider, options, common }) => {
-      const target = await provider.open(options, { name, warn })
+      const target = await provider.open(options, { name, warn, ownPaths })
       if ((common.onConflict !== 'replace' || common.dedupe) && !target.exists) {
         throw new UploadError(
           'invalid_request',

@@ -4,6 +4,7 @@ import { Agent as HttpsAgent } from 'node:https'
 import type { BodyInit, Response } from 'node-fetch'
 import { z } from 'zod'
 import { systemCode, UploadError } from '../errors.ts'
+import { hideSignatures } from '../mask.ts'
 import { ownFile } from './options.ts'
 import type { ProviderDeps } from './provider.ts'
 
@@ -155,9 +156,9 @@ function parse(text: string, url: URL): unknown {
   }
 }
 
-/** The beginning of an answer as one line, without markup and addresses. */
+/** The beginning of an answer as one line, without markup, addresses and what it repeats of our credentials. */
 export function excerpt(text: string): string {
-  const plain = text
+  const plain = hideSignatures(text)
     .replace(/<(script|style)[\s\S]*?<\/\1>/gi, ' ')
     .replace(/<[^>]*>/g, ' ')
     .replace(/https?:\/\//gi, '')

@@ -53,6 +53,8 @@ export interface ProviderDeps {
   readonly name: string
   /** A line for the operator; secrets are masked behind it. */
   warn(message: string): void
+  /** Files and folders of the server itself; nothing may be stored over them, and nobody gets to see them. */
+  readonly ownPaths?: readonly string[]
 }
 
 /** A kind of destination. Plain objects made by `defineProvider`; see CONTRIBUTING.md for how to add one. */

@@ -5,6 +5,7 @@ import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { systemCode, UploadError } from '../../errors.ts'
 import { localPath } from '../options.ts'
+import { type Identity, isOwnPath, ownPathsIn } from '../own-paths.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../provider.ts'
 import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../public-url.ts'
 import { createSpool, sweepSpool } from '../spool.ts'
@@ -61,7 +62,7 @@ export const local = defineProvider({
   open: openFolder,
 })
 
-function openFolder(options: z.output<typeof config>, { name, warn }: ProviderDeps): Target {
+function openFolder(options: z.output<typeof config>, { name, warn, ownPaths = [] }: ProviderDeps): Target {
   const { serve, urlPrefix, durable } = options
   const directory = resolve(options.directory)
   const spoolPath = join(directory, SPOOL_NAME)
@@ -73,6 +74,7 @@ function openFolder(options: z.output<typeof config>, { name, warn }: ProviderDe
   const swept = sweepSpool(spoolPath).catch(error =>
     warn(`local/${name}: cannot remove what an earlier run left in "${SPOOL_NAME}" (${systemCode(error)}).`),
   )
+  const isOwn = createOwnCheck(directory, ownPaths)
   const toUrl = (key: string): string =>
     urlPrefix === undefined ? `files/${encodeSegment(name)}/${encodeKey(key)}` : joinUrl(urlPrefix, key)
 
@@ -82,7 +84,9 @@ function openFolder(options: z.output<typeof config>, { name, warn }: ProviderDe
       explained(`Storing "${object.key}"`, signal, async () => {
         const { parents, file } = splitKey(object.key)
         await swept
-        await write(object, join(directory, ...parents), file, signal)
+        const folder = join(directory, ...parents)
+        if (await isOwn(join((await folders.find(folder)) ?? folder, file))) throw belongsToServer(object.key)
+        await write(object, folder, file, signal)
         return { url: toUrl(object.key) }
       }),
     check: signal =>
@@ -92,7 +96,7 @@ function openFolder(options: z.output<typeof config>, { name, warn }: ProviderDe
         await unlink(join(directory, probe))
       }),
     ...createLookup(directory, folders, explained),
-    ...(serve && { locate: createLocate(directory, folders) }),
+    ...(serve && { locate: createLocate(directory, folders, isOwn) }),
     async close() {
       await swept
       await spool.close()
@@ -127,13 +131,37 @@ function createLookup(
   }
 }
 
-function createLocate(directory: string, folders: Folders): (key: string) => Promise<string | undefined> {
+/** Finds the server's own files in the folder: its configuration may lie beside what it stores. */
+type OwnCheck = (path: string, identity?: Identity) => Promise<boolean>
+
+function createOwnCheck(directory: string, ownPaths: readonly string[]): OwnCheck {
+  let found: Promise<string[]> | undefined
+  return async (path, identity) => {
+    found ??= ownPathsIn(directory, ownPaths)
+    const inside = await found
+    return inside.length > 0 && isOwnPath(path, identity, inside)
+  }
+}
+
+function belongsToServer(key: string): UploadError {
+  return new UploadError(
+    'delivery_failed',
+    `"${key}" is a file of the server itself. Change the key template, or give what is stored a folder of its own.`,
+  )
+}
+
+function createLocate(
+  directory: string,
+  folders: Folders,
+  isOwn: OwnCheck,
+): (key: string) => Promise<string | undefined> {
   return async key => {
     try {
       const { parents, file } = splitKey(key)
       const path = await folders.find(join(directory, ...parents, file))
-      const isFile = path !== undefined && (await stat(path).catch(ignoreAbsent))?.isFile()
-      return isFile ? path : undefined
+      const status = path === undefined ? undefined : await stat(path).catch(ignoreAbsent)
+      if (path === undefined || !status?.isFile() || (await isOwn(path, status))) return undefined
+      return path
     } catch (error) {
       // A key that no object can have, or a link that leads out.
       if (error instanceof UploadError) return undefined

@@ -1,8 +1,10 @@
 import { constants } from 'node:fs'
 import { type FileHandle, lstat, open, realpath, stat } from 'node:fs/promises'
-import { basename, dirname, isAbsolute, normalize, sep } from 'node:path'
+import { basename, dirname, isAbsolute, normalize } from 'node:path'
 import { systemCode, UploadError } from '../../errors.ts'
+import { isBelowAny, isOwnPath, isSameFile } from '../own-paths.ts'
 import type { Source } from './source.ts'
+import { findWindowsFault } from './windows-path.ts'
 
 const READ_BYTES = 256 * 1024
 
@@ -34,6 +36,8 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
       `"${path}" is no path on the machine this server runs on (${process.platform}).`,
     )
   }
+  if (process.platform === 'win32' && findWindowsFault(path, options.roots))
+    throw options.roots ? outside(path) : forbidden()
   if (path.includes('\0')) throw new UploadError('source_failed', `"${path}" holds a NUL character.`)
   if (isBelowAny(normalize(path), KERNEL_TREES)) throw options.roots ? outside(path) : forbidden()
 
@@ -52,8 +56,8 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
       )
     }
     // Between realpath and open somebody may have put a link in the way: what was opened must be what was checked.
-    if ((await realpath(real)) !== real || !isSame(status, await stat(real))) throw forbidden()
-    if (await isOwn(real, status, options.ownPaths)) throw forbidden()
+    if ((await realpath(real)) !== real || !isSameFile(status, await stat(real))) throw forbidden()
+    if (await isOwnPath(real, status, options.ownPaths)) throw forbidden()
     return {
       name: basename(path),
       folders: dirname(path).split(/[\\/]/).filter(Boolean),
@@ -130,31 +134,4 @@ async function realAncestor(path: string): Promise<string> {
 async function realRoots(roots: readonly string[]): Promise<string[]> {
   const real = await Promise.all(roots.map(root => realpath(root).catch(() => undefined)))
   return real.filter(root => root !== undefined)
-}
-
-function isBelowAny(path: string, trees: readonly string[]): boolean {
-  return trees.some(tree => path === tree || path.startsWith(tree.endsWith(sep) ? tree : tree + sep))
-}
-
-interface Identity {
-  dev: number
-  ino: number
-}
-
-function isSame(a: Identity, b: Identity): boolean {
-  return a.dev === b.dev && a.ino === b.ino
-}
-
-/** By name, by what lies beside it (`store.db-wal`), and by inode: a hard link is the same file. */
-async function isOwn(real: string, status: Identity, ownPaths: readonly string[]): Promise<boolean> {
-  for (const own of ownPaths) {
-    const realOwn = await realpath(own).catch(() => own)
-    if (isBelowAny(real, [realOwn]) || real.startsWith(`${realOwn}-`)) return true
-    const same = await stat(realOwn).then(
-      s => isSame(s, status),
-      () => false,
-    )
-    if (same) return true
-  }
-  return false
 }

@@ -1,0 +1,49 @@
+import { realpath, stat } from 'node:fs/promises'
+import { sep } from 'node:path'
+
+/** What tells a file from all others on this machine. */
+export interface Identity {
+  readonly dev: number
+  readonly ino: number
+}
+
+/** Whether two names lead to the same file. */
+export function isSameFile(a: Identity, b: Identity): boolean {
+  return a.dev === b.dev && a.ino === b.ino
+}
+
+/** Whether a real path is one of the trees or lies below one. */
+export function isBelowAny(path: string, trees: readonly string[]): boolean {
+  return trees.some(tree => path === tree || path.startsWith(tree.endsWith(sep) ? tree : tree + sep))
+}
+
+/**
+ * Whether a path is one of the server's own: by name, by what lies beside it (`store.db-wal`), and by identity, since a
+ * hard link is the same file.
+ *
+ * @param real with links resolved
+ * @param identity of what is there; undefined when nothing is
+ */
+export async function isOwnPath(
+  real: string,
+  identity: Identity | undefined,
+  ownPaths: readonly string[],
+): Promise<boolean> {
+  for (const own of ownPaths) {
+    const realOwn = await realpath(own).catch(() => own)
+    if (isBelowAny(real, [realOwn]) || real.startsWith(`${realOwn}-`)) return true
+    const found = identity && (await stat(realOwn).catch(() => undefined))
+    if (identity && found && isSameFile(found, identity)) return true
+  }
+  return false
+}
+
+/** Those of the server's own paths that lie in a folder. */
+export async function ownPathsIn(folder: string, ownPaths: readonly string[]): Promise<string[]> {
+  const real = (path: string) => realpath(path).catch(() => path)
+  const realFolder = await real(folder)
+  const inside = await Promise.all(
+    ownPaths.map(async own => isBelowAny(own, [folder]) || isBelowAny(await real(own), [realFolder])),
+  )
+  return ownPaths.filter((_, index) => inside[index])
+}

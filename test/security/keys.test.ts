@@ -1,0 +1,169 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { expectFailure } from '../helpers/expect-answer.ts'
+import { type Answer, list, post } from '../helpers/form.ts'
+import { sendUpload } from '../helpers/raw-request.ts'
+import { makeDirectory, startApp, type TestApp } from '../helpers/start-app.ts'
+
+const KEY = 'k3y-0f-the-server'
+const CI = 'k3y-0f-the-ci'
+
+/** From behind a proxy, so that it does not count as a program of this machine. */
+function send(app: TestApp, headers: Record<string, string>, body = list('data:,hello'), query = '') {
+  return post(`${app.url}/upload${query}`, {
+    ...body,
+    headers: { 'X-Forwarded-For': '203.0.113.9', ...headers },
+  })
+}
+
+const local = (directory: string, names: string[]) => ({
+  local: Object.fromEntries(names.map(name => [name, { directory: join(directory, name), serve: true }])),
+})
+
+describe('a narrow key', () => {
+  async function startNarrow() {
+    const directory = await makeDirectory()
+    const keys = [{ name: 'ci', key: CI, destinations: ['local/screens'], sources: ['form'] }]
+    const config = {
+      server: { key: KEY },
+      auth: { keys },
+      default: 'local/blog',
+      providers: local(directory, ['blog', 'screens']),
+    }
+    return startApp({ directory, config })
+  }
+
+  it('stores where it may', async () => {
+    const app = await startNarrow()
+    expect((await send(app, { 'X-Upload-Key': CI }, undefined, '?configName=screens')).status).toBe(200)
+  })
+
+  it.each(['', '?configName=blog', '?picbed=local&configName=blog', '?picbed=local'])(
+    'attack: stores elsewhere: "%s"',
+    async query => {
+      const app = await startNarrow()
+      const answer = await send(app, { 'X-Upload-Key': CI }, undefined, query)
+      expectFailure(answer, 403, 'destination_forbidden')
+      expect(await app.files()).toEqual([])
+    },
+  )
+
+  it.each(['/etc/hostname', 'http://203.0.113.1/a.png'])('attack: names %s', async entry => {
+    const app = await startNarrow()
+    const answer = await send(app, { 'X-Upload-Key': CI }, list(entry), '?configName=screens')
+    expectFailure(answer, 403, 'source_forbidden')
+  })
+
+  it('attack: asks for the clipboard', async () => {
+    const app = await startNarrow()
+    const answer = await send(app, { 'X-Upload-Key': CI }, { body: '{}' }, '?configName=screens')
+    expectFailure(answer, 403, 'source_forbidden')
+  })
+
+  it('attack: repeats the request of another key to get its answer', async () => {
+    const directory = await makeDirectory()
+    const keys = [
+      { name: 'a', key: 'k3y-0f-a-------' },
+      { name: 'a:b', key: 'k3y-0f-a-and-b' },
+      { name: 'loopback', key: 'k3y-0f-loopback' },
+    ]
+    const app = await startApp({ directory, config: { auth: { keys } } })
+    const ask = (key: string, idempotency: string) =>
+      send(app, { 'X-Upload-Key': key, 'Idempotency-Key': idempotency })
+    const links: string[] = []
+    for (const answer of [
+      await ask('k3y-0f-a-------', 'b:c'),
+      await ask('k3y-0f-a-and-b', 'c'),
+      await ask('k3y-0f-loopback', 'c'),
+      await post(`${app.url}/upload`, { ...list('data:,hello'), headers: { 'Idempotency-Key': 'c' } }),
+    ]) {
+      expect(answer.status).toBe(200)
+      links.push(String(answer.result[0]))
+    }
+    expect(app.log.filter(line => line['repeated'])).toEqual([])
+    expect(app.log.filter(line => line['stored'] === 1)).toHaveLength(links.length)
+  })
+})
+
+describe('keys may come', () => {
+  it('from the environment, from a file, and from a file with a line end', async () => {
+    const directory = await makeDirectory()
+    await writeFile(join(directory, 'one'), 'k3y-in-a-file\n')
+    const keys = [
+      { name: 'file', key: '${file:one}' },
+      { name: 'variable', key: '${CI_KEY}' },
+    ]
+    const app = await startApp({
+      directory,
+      config: { auth: { keys } },
+      env: { CI_KEY: CI, UPLOAD_SERVER_KEY: KEY },
+    })
+    for (const key of ['k3y-in-a-file', CI, KEY])
+      expect((await send(app, { 'X-Upload-Key': key })).status).toBe(200)
+    expectFailure(await send(app, { 'X-Upload-Key': '${CI_KEY}' }), 401, 'unauthorized')
+  })
+})
+
+describe('attack: somebody guesses keys', () => {
+  const config = { server: { key: KEY, trustProxy: ['loopback'] }, auth: { maxFailures: 3 } }
+  const from = (app: TestApp, address: string, key: string): Promise<Answer> =>
+    send(app, { 'X-Forwarded-For': address, 'X-Upload-Key': key })
+
+  async function lockOut(app: TestApp, address: string) {
+    for (let i = 0; i < 3; i++) expectFailure(await from(app, address, `guess-${i}`), 401, 'unauthorized')
+    expectFailure(await from(app, address, KEY), 429, 'rate_limited')
+  }
+
+  it('behind a proxy that is trusted: others behind it go on', async () => {
+    const app = await startApp({ config })
+    await lockOut(app, '198.51.100.7')
+    expect((await from(app, '198.51.100.8', KEY)).status).toBe(200)
+    expect((await from(app, '2001:db8::1', KEY)).status).toBe(200)
+  })
+
+  it('from all addresses of his IPv6 network', async () => {
+    const app = await startApp({ config })
+    for (const host of ['1', '2', 'ffff:1']) {
+      const answer = await from(app, `2001:db8:1:2::${host}`, 'guess')
+      expectFailure(answer, 401, 'unauthorized')
+    }
+    expectFailure(await from(app, '2001:db8:1:2:9::9', KEY), 429, 'rate_limited')
+    expect((await from(app, '2001:db8:1:3::1', KEY)).status).toBe(200)
+  })
+
+  it('and writes addresses of others in front of his own', async () => {
+    const app = await startApp({ config })
+    for (const claimed of ['192.0.2.1', '192.0.2.2', '127.0.0.1'])
+      await from(app, `${claimed}, 198.51.100.9`, 'guess')
+    expectFailure(await from(app, '192.0.2.77, 198.51.100.9', KEY), 429, 'rate_limited')
+    for (const claimed of ['192.0.2.1', '192.0.2.2']) expect((await from(app, claimed, KEY)).status).toBe(200)
+  })
+
+  it('and claims other addresses where no proxy is trusted', async () => {
+    const app = await startApp({ config: { ...config, server: { key: KEY } } })
+    for (const claimed of ['192.0.2.1', '192.0.2.2', '192.0.2.3']) await from(app, claimed, 'guess')
+    expectFailure(await from(app, '192.0.2.4', KEY), 429, 'rate_limited')
+    // Programs on this machine are not asked for a key, and not kept out.
+    expect((await post(`${app.url}/upload`, list('data:,hello'))).status).toBe(200)
+  })
+
+  it('a thousand of them in one request', async () => {
+    const app = await startApp({ config })
+    const query = Array.from({ length: 1000 }, (_, i) => `key=guess-${i}`).join('&')
+    const right = await sendUpload(app.url, {
+      line: `POST /upload?${query}&key=${KEY} HTTP/1.1`,
+      headers: ['X-Forwarded-For: 198.51.100.1'],
+      body: '{"list":["data:,hello"]}',
+    })
+    expectFailure(right, 401, 'unauthorized')
+  })
+})
+
+it('attack: a proxy passes on a scheme that its client made up', async () => {
+  const app = await startApp({ config: { server: { key: KEY, trustProxy: ['loopback'] } } })
+  for (const scheme of ['javascript', 'data:text/html,', 'file', 'https://evil.example/?'])
+    expect((await send(app, { 'X-Upload-Key': KEY, 'X-Forwarded-Proto': scheme })).result[0]).toMatch(
+      /^http:\/\/127\.0\.0\.1:\d+\/files\//,
+    )
+})

@@ -1,0 +1,232 @@
+import { execFileSync } from 'node:child_process'
+import { createWriteStream, ftruncateSync, openSync } from 'node:fs'
+import { link, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import { openPath } from '../../src/uploader/sources/path.ts'
+import { findWindowsFault } from '../../src/uploader/sources/windows-path.ts'
+import { ask } from '../helpers/ask.ts'
+import { expectFailure } from '../helpers/expect-answer.ts'
+import { type Answer, list, post, upload } from '../helpers/form.ts'
+import { needs } from '../helpers/needs.ts'
+import { makeDirectory, startApp, type TestApp } from '../helpers/start-app.ts'
+
+const KEY = 'k3y-0f-the-server'
+/** A caller with a key, who does not count as a program of this machine. */
+const KEYED = { 'X-Upload-Key': KEY, 'X-Forwarded-For': '203.0.113.9' }
+
+/** A server whose callers with a key may name files below `shared`, beside which a secret lies. */
+async function startShared(): Promise<{ app: TestApp; root: string; outside: string }> {
+  const directory = await makeDirectory()
+  const [root, outside] = [join(directory, 'shared'), join(directory, 'outside')]
+  await mkdir(join(root, 'sub'), { recursive: true })
+  await mkdir(outside)
+  await writeFile(join(root, 'a.txt'), 'shared')
+  await writeFile(join(outside, 'secret.txt'), 'private')
+  const config = { server: { key: KEY }, sources: { path: { roots: [root] } } }
+  return { app: await startApp({ directory, config }), root, outside }
+}
+
+const name = (app: TestApp, ...paths: string[]): Promise<Answer> =>
+  post(`${app.url}/upload`, { ...list(...paths), headers: KEYED })
+
+describe('attack: a key that may name one folder names a file outside of it', () => {
+  it('the folder itself is open to it', async () => {
+    const { app, root } = await startShared()
+    expect(await name(app, join(root, 'a.txt'))).toMatchObject({ status: 200, items: [{ size: 6 }] })
+  })
+
+  it.for<[how: string, path: (root: string, outside: string) => string | Promise<string>]>([
+    ['by its name', (_, outside) => join(outside, 'secret.txt')],
+    ['by ..', root => `${root}/../outside/secret.txt`],
+    ['by .. behind a folder that is there', root => `${root}/sub/../../outside/secret.txt`],
+    ['by .. behind one that is not', root => `${root}/nowhere/../../outside/secret.txt`],
+    ['by a folder whose name begins alike', (root, outside) => `${root}-of-others${outside}`],
+    [
+      'by a link to it',
+      async (root, outside) => {
+        await symlink(join(outside, 'secret.txt'), join(root, 'link.txt'))
+        return join(root, 'link.txt')
+      },
+    ],
+    [
+      'by a link to its folder',
+      async (root, outside) => {
+        await symlink(outside, join(root, 'folder'))
+        return join(root, 'folder/secret.txt')
+      },
+    ],
+    [
+      'by a link to a link',
+      async (root, outside) => {
+        await symlink(join(outside, 'secret.txt'), join(outside, 'second'))
+        await symlink('../outside/second', join(root, 'first'))
+        return join(root, 'first')
+      },
+    ],
+    [
+      'by a link that leads nowhere, which would tell what is there',
+      async root => {
+        await symlink('/nowhere/at/all', join(root, 'dangling'))
+        return join(root, 'dangling')
+      },
+    ],
+    ['by a file: address', (_, outside) => `file://${outside}/secret.txt`],
+    ['by a file: address with an encoded ..', root => `file://${root}/%2e%2e/outside/secret.txt`],
+    ['that is not there', (_, outside) => join(outside, 'nothing.txt')],
+    ['of the system', () => '/etc/passwd'],
+    ['of the kernel', () => '/proc/self/environ'],
+    ['of another machine', () => '\\\\203.0.113.9\\share\\a.txt'],
+    ['of another system', () => 'C:\\Windows\\win.ini'],
+  ])('%s', async ([, makePath]) => {
+    const { app, root, outside } = await startShared()
+    const answer = await name(app, await makePath(root, outside))
+    expectFailure(answer, 403, 'source_forbidden')
+    expect(answer.result).toEqual([])
+  })
+})
+
+describe('attack: a program on this machine names what is no file', () => {
+  it.each([
+    '/proc/self/environ',
+    '/proc/1/../self/mem',
+    '/sys/kernel/notes',
+    '/dev/zero',
+    '/dev/../proc/version',
+  ])('%s', async path => {
+    const app = await startApp()
+    expectFailure(await post(`${app.url}/upload`, list(path)), 403, 'source_forbidden')
+  })
+
+  it('a link to /proc/self/environ', async () => {
+    const app = await startApp()
+    const link = join(app.directory, 'link')
+    await symlink('/proc/self/environ', link)
+    expectFailure(await post(`${app.url}/upload`, list(link)), 403, 'source_forbidden')
+  })
+
+  it('a pipe that nobody writes to, a folder', async context => {
+    needs(context, 'mkfifo', 'coreutils')
+    const app = await startApp()
+    const pipe = join(app.directory, 'pipe')
+    execFileSync('mkfifo', [pipe])
+    const answer = await post(`${app.url}/upload`, list(pipe, app.directory))
+    expectFailure(answer, 422, 'source_failed')
+    expect(answer.errors).toHaveLength(2)
+  })
+})
+
+describe('attack: somebody asks for the files of the server itself', () => {
+  /** With a configuration, a `.env`, a key in a file, and a store, all beside what it stores and hands out. */
+  async function startUntidy() {
+    const directory = await makeDirectory()
+    await writeFile(join(directory, 'key.txt'), KEY)
+    await writeFile(join(directory, '.env'), 'SOME_TOKEN=t0ken')
+    const app = await startApp({
+      directory,
+      config: {
+        server: { key: '${file:key.txt}' },
+        sources: { path: { roots: [directory] } },
+        store: { path: 'store.db' },
+        providers: {
+          local: { Default: { directory: '.', serve: true, keyTemplate: '{filename}{extname}' } },
+        },
+      },
+    })
+    expect(await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).toMatchObject({ status: 200 })
+    return app
+  }
+  const OWN = ['upload-server.json', '.env', 'key.txt', 'store.db', 'store.db-wal']
+
+  it.each(OWN)('by the path of %s, from this machine and with a key', async file => {
+    const app = await startUntidy()
+    const path = join(app.directory, file)
+    expectFailure(await post(`${app.url}/upload`, list(path)), 403, 'source_forbidden')
+    expectFailure(await name(app, path), 403, 'source_forbidden')
+  })
+
+  it('by a hard link to one, and by a temporary file', async () => {
+    const app = await startUntidy()
+    const second = join(app.directory, 'second.json')
+    await link(join(app.directory, 'upload-server.json'), second)
+    expectFailure(await post(`${app.url}/upload`, list(second)), 403, 'source_forbidden')
+    expect((await ask(app.url, 'GET', '/files/Default/second.json')).status).toBe(404)
+  })
+
+  it.each(OWN)('by /files/Default/%s, where its folder is handed out', async file => {
+    const app = await startUntidy()
+    const reply = await ask(app.url, 'GET', `/files/Default/${file}`)
+    expect(reply.status).toBe(404)
+    expect(reply.body).not.toContain(KEY)
+    expect((await ask(app.url, 'GET', '/files/Default/a.txt')).body).toBe('hello')
+  })
+
+  it.each(['upload-server.json', 'key.txt', 'store.db', 'store.db-journal'])(
+    'or stores its own in place of %s',
+    async file => {
+      const app = await startUntidy()
+      const before = await readFile(join(app.directory, 'upload-server.json'), 'utf8')
+      const answer = await upload(`${app.url}/upload`, { [file]: 'mine' })
+      expectFailure(answer, 502, 'delivery_failed')
+      expect(await readFile(join(app.directory, 'upload-server.json'), 'utf8')).toBe(before)
+      expect(await readFile(join(app.directory, 'key.txt'), 'utf8')).toBe(KEY)
+    },
+  )
+})
+
+describe('attack: a file changes while it is read', () => {
+  async function openFile(size: number) {
+    const path = join(await makeDirectory(), 'a.bin')
+    await writeFile(path, Buffer.alloc(size, 'a'))
+    return { path, source: await openPath(path, { roots: undefined, ownPaths: [] }) }
+  }
+
+  it('it grows: what it had when it was opened is taken', async () => {
+    const { path, source } = await openFile(1000)
+    createWriteStream(path, { flags: 'a' }).end('more'.repeat(100_000))
+    const bytes = await buffer(source.body)
+    expect(bytes.length).toBe(1000)
+  })
+
+  it('it shrinks: that is a failure, not half a file', async () => {
+    const { path, source } = await openFile(1_000_000)
+    ftruncateSync(openSync(path, 'r+'), 10)
+    await expect(buffer(source.body)).rejects.toThrow('became shorter')
+  })
+
+  it('it vanishes: it was opened, and is read to its end', async () => {
+    const { path, source } = await openFile(1000)
+    execFileSync('rm', [path])
+    expect((await buffer(source.body)).length).toBe(1000)
+  })
+})
+
+describe('attack: a path of Windows', () => {
+  const roots = ['C:\\shared', '\\\\files\\pictures']
+
+  it.each([
+    ['asks another machine, which gets the credentials of the server', '\\\\203.0.113.9\\share\\a.png'],
+    ['the same with other slashes', '//203.0.113.9/share/a.png'],
+    ['a share beside the allowed one', '\\\\files\\private\\a.png'],
+    ['a device', '\\\\.\\PhysicalDrive0'],
+    ['a pipe', '\\\\.\\pipe\\x'],
+    ['the object tree', '\\\\?\\GLOBALROOT\\Device\\HarddiskVolume1\\a.png'],
+    ['the object tree of the kernel', '\\??\\C:\\a.png'],
+    ['a device in a folder', 'C:\\shared\\CON'],
+    ['a device with an extension', 'C:\\shared\\com1.png'],
+    ['a second data stream', 'C:\\shared\\a.png:hidden'],
+    ['the first data stream by its name', 'C:\\shared\\a.png::$DATA'],
+  ])('%s', (_, path) => {
+    expect(findWindowsFault(path, roots)).toBeTypeOf('string')
+  })
+
+  it.each(['C:\\shared\\a.png', 'c:/shared/a.png', '\\\\files\\pictures\\a.png', '//FILES/Pictures/b.png'])(
+    '%s is none',
+    path => expect(findWindowsFault(path, roots)).toBeUndefined(),
+  )
+
+  it('a program on this machine may name shares', () => {
+    expect(findWindowsFault('\\\\files\\private\\a.png', undefined)).toBeUndefined()
+  })
+})
