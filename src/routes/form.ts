@@ -12,6 +12,8 @@ import type { PartHeader } from './part-header.ts'
 
 /** Text fields that may stand beside the files. */
 const MAX_FIELDS = 1000
+/** Bytes of a form beside those of its files. */
+const OVERHEAD_BYTES = 32 * 1024 * 1024
 
 export interface FormOptions {
   readonly boundary: string
@@ -35,7 +37,10 @@ type Received = Promise<Payload | UploadError | undefined>
  *   `request_timeout`; nothing that was received stays behind
  */
 export async function readForm(req: Request, res: Response, options: FormOptions): Promise<Input[]> {
-  const parts = new PartMender(options.boundary, { maxParts: options.files + MAX_FIELDS })
+  const parts = new PartMender(options.boundary, {
+    maxParts: options.files + MAX_FIELDS,
+    maxBytes: options.files * options.fileSize + OVERHEAD_BYTES,
+  })
   const received = new Map<PartHeader, Received>()
   const engine = createEngine(parts.parts, received, options)
   const stop = feed(req, parts, options.bodyIdleMs)

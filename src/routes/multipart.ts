@@ -29,6 +29,8 @@ export function readBoundary(contentType: string | undefined): string | undefine
 export interface PartMenderOptions {
   /** Most parts of a form, text fields included. */
   maxParts: number
+  /** Most bytes of the whole body; default: any. A file that is too large is read to its end, and may have none. */
+  maxBytes?: number
   /** Most bytes in the header block of one part. Default 16 KiB. */
   maxHeaderBytes?: number
 }
@@ -46,6 +48,7 @@ export class PartMender extends Transform {
   /** Every part begun so far, in order, text fields included. */
   readonly parts: PartHeader[] = []
   readonly #maxParts: number
+  readonly #maxBytes: number
   readonly #maxHeaderBytes: number
   readonly #delimiter: Buffer
   readonly #newDelimiter: string
@@ -53,9 +56,12 @@ export class PartMender extends Transform {
   // Bytes still to be judged. At first the line end that a form without preamble lacks before its first delimiter.
   #rest: Buffer = Buffer.from('\r\n')
   #isBodyBegun = false
+  #bytes = 0
 
-  constructor(boundary: string, { maxParts, maxHeaderBytes = MAX_HEADER_BYTES }: PartMenderOptions) {
+  constructor(boundary: string, options: PartMenderOptions) {
     super()
+    const { maxParts, maxBytes = Number.POSITIVE_INFINITY, maxHeaderBytes = MAX_HEADER_BYTES } = options
+    this.#maxBytes = maxBytes
     // 70 characters: the longer it is, the faster multer's parser gets through a file.
     const newBoundary = randomBytes(35).toString('hex')
     this.headers = {
@@ -70,6 +76,8 @@ export class PartMender extends Transform {
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     try {
+      this.#bytes += chunk.length
+      if (this.#bytes > this.#maxBytes) throw tooLargeForm()
       this.#rest = this.#read(this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]))
       done()
     } catch (error) {
@@ -176,4 +184,11 @@ export class PartMender extends Transform {
         : 'The form was cut off: its closing boundary is missing. Send it again.'
     return new UploadError('invalid_request', message)
   }
+}
+
+function tooLargeForm(): UploadError {
+  return new UploadError(
+    'too_large',
+    'The form is larger than the files that one request may have (limits.files, limits.fileSize). Send fewer at once.',
+  )
 }
