@@ -21,6 +21,8 @@ export interface AppDeps {
   isStopping(): boolean
   /** Milliseconds since the epoch. */
   now(): number
+  /** Keeps the destinations open until the work is over. */
+  track<T>(work: Promise<T>): Promise<T>
 }
 
 export interface AppSettings extends UploadRouteSettings {
@@ -58,7 +60,9 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   const heartbeat: RequestHandler = (_req, res) => answerHeartbeat(res)
   app.route('/heartbeat').get(heartbeat).post(heartbeat).all(onlyMethods('GET, HEAD, POST, OPTIONS'))
   app.route('/').get(page).all(onlyMethods('GET, HEAD, OPTIONS'))
-  const upload = createUploadRoute(uploader, access, settings, mask)
+  const answerUpload = createUploadRoute(uploader, access, settings, mask)
+  // What was asked for with an Idempotency-Key goes on when its client has left.
+  const upload: RequestHandler = (req, res) => deps.track(answerUpload(req, res))
   app.put(UPLOAD_PATHS, upload)
   app.route('/upload').get(page).post(upload).all(onlyMethods('GET, HEAD, POST, PUT, OPTIONS'))
   const { keys, anonymous } = settings.access

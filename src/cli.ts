@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
+import { isatty } from 'node:tty'
 import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import type { HistoryOptions } from './cli/history.ts'
+import type { Signals } from './cli/serve.ts'
 import { CONTROLS, type CommonOptions, FORMATS, type Terminal } from './cli/terminal.ts'
 import type { UploadOptions } from './cli/upload.ts'
 
@@ -142,15 +144,34 @@ function addServe(program: Command, config: Option, terminal: Terminal): void {
     .option('--strict-port', 'fail when the port is taken')
     .option('--allow-anonymous', 'let anybody upload without a key')
     .option('--log-level <level>', 'least important level that is logged (default: info)')
+    .option('--no-watch', 'take a changed configuration at SIGHUP only')
     .action(async options => {
       const { serve } = await import('./cli/serve.ts')
-      const signals = {
-        onStop: (callback: () => void) => void process.on('SIGTERM', callback).on('SIGINT', callback),
-        exit: (code: number) => process.exit(code),
-      }
       // Sockets that clients keep open must not keep the process.
-      process.exit(await serve(options, terminal, signals))
+      const code = await serve(options, terminal, realSignals())
+      if (isHangup()) process.removeAllListeners('SIGHUP').kill(process.pid, 'SIGHUP')
+      process.exit(code)
     })
+}
+
+const terminalAtStart = [0, 1, 2].find(fd => isatty(fd))
+
+/** Whether the terminal of this process was closed. */
+function isHangup(): boolean {
+  return terminalAtStart !== undefined && !isatty(terminalAtStart)
+}
+
+/** SIGHUP has the configuration read again, but a terminal that is closed sends it, too: then the server stops. */
+function realSignals(): Signals {
+  return {
+    onStop: callback =>
+      void process
+        .on('SIGTERM', callback)
+        .on('SIGINT', callback)
+        .on('SIGHUP', () => isHangup() && callback()),
+    onReload: callback => void process.on('SIGHUP', () => isHangup() || callback()),
+    exit: code => process.exit(code),
+  }
 }
 
 function addUpload(program: Command, config: Option, terminal: Terminal): void {

@@ -18,8 +18,16 @@ export interface ServerDeps {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** Opens the destinations of a configuration and makes the uploader over them. */
-export async function openUploader(config: LoadedConfig, deps: ServerDeps): Promise<Uploader> {
+/**
+ * Opens the destinations of a configuration and makes the uploader over them.
+ *
+ * @param before the uploader that this one follows in the same process
+ */
+export async function openUploader(
+  config: LoadedConfig,
+  deps: ServerDeps,
+  before?: Uploader,
+): Promise<Uploader> {
   const { settings, dataDirectory } = config
   const temporary = join(dataDirectory, 'tmp')
   const spool = createSpool(temporary)
@@ -34,6 +42,7 @@ export async function openUploader(config: LoadedConfig, deps: ServerDeps): Prom
     settings.keyTemplate,
     warn,
     config.ownPaths,
+    before?.destinations,
   )
   const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))
   const store = openStore(config)
@@ -62,6 +71,7 @@ export async function openUploader(config: LoadedConfig, deps: ServerDeps): Prom
       env: deps.env,
     },
     limits: settings.limits,
+    slots: before?.slots,
     now,
   })
 }

@@ -1,9 +1,10 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { LoadedConfig } from './config/load.ts'
 import type { Settings } from './config/schema.ts'
+import type { Generation } from './generation.ts'
 import { createHttpServer } from './http-server.ts'
 import type { ServerDeps } from './open-uploader.ts'
 import { takePort, urlOf } from './port.ts'
-import type { AccessSettings } from './routes/access.ts'
 import { answerHeartbeatEarly } from './routes/heartbeat.ts'
 
 export interface RunningServer {
@@ -11,6 +12,13 @@ export interface RunningServer {
   readonly url: string
   /** False when a server of the same kind was there already and nothing was started. */
   readonly isOurs: boolean
+  /**
+   * Answers by another configuration from now on; requests that run end with the one they began with.
+   *
+   * @returns settings that changed and need a new start: they stay as they are
+   * @throws when a destination can't be opened; nothing changes then
+   */
+  reload(config: LoadedConfig): Promise<string[]>
   /**
    * Stops listening and lets running requests finish.
    * @returns false when `shutdown.graceMs` ran out and the rest was aborted
@@ -30,78 +38,92 @@ const LOAD_AFTER_MS = 200
  * @throws PortTakenError when no port can be had
  */
 export async function startServer(config: LoadedConfig, deps: ServerDeps): Promise<RunningServer> {
-  const { settings } = config
-  const { logger, mask } = deps
-  let url = urlOf(settings.server)
+  const { server: listener } = config.settings
+  const { logger } = deps
+  let url = urlOf(listener)
   let stopping = false
-  const openUploader = once(async () => (await import('./open-uploader.ts')).openUploader(config, deps))
-  const loadApp = once(async () => {
-    const [uploader, { createApp }] = await Promise.all([openUploader(), import('./app.ts')])
-    const listenUrl = () => (url.startsWith('unix:') ? 'http://localhost' : url)
-    return createApp(
-      { uploader, logger, mask, isStopping: () => stopping, now: () => performance.now() },
-      {
-        ...settings.server,
-        ...settings,
-        alwaysOk: settings.compat.alwaysOk,
-        access: accessSettings(settings),
-        listenUrl,
-      },
-    )
-  })
-  const logsAll = logger.isLevelEnabled('debug')
+  const around = {
+    ...deps,
+    isStopping: () => stopping,
+    listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
+  }
+  const open = async (wanted: LoadedConfig, before?: Generation) =>
+    (await import('./generation.ts')).openGeneration(wanted, around, before)
+  let opened: Promise<Generation> | undefined
+  const current = () => {
+    opened ??= open(config)
+    return opened
+  }
+
   const { server, stop } = createHttpServer(
     (req, res) => {
-      if (!logsAll && !stopping && answerHeartbeatEarly(req, res, mask)) return
-      loadApp().then(
-        app => app(req, res),
+      const isUnlogged = !logger.isLevelEnabled('debug')
+      if (isUnlogged && !stopping && answerHeartbeatEarly(req, res, deps.mask)) return
+      current().then(
+        generation => generation.answer(req, res),
         () => req.destroy(),
       )
     },
     (id, status, message) => logger.warn({ id, res: { status } }, message),
   )
-  const taken = await takePort(server, settings.server, settings.server.strictPort)
+  const taken = await takePort(server, listener, listener.strictPort)
   url = taken.url
-  if (taken.kind === 'already-running') return { url, isOurs: false, stop: async () => true }
-  const uploader = await openUploader().catch(async error => {
+  if (taken.kind === 'already-running')
+    return { url, isOurs: false, reload: async () => [], stop: async () => true }
+  await current().catch(async error => {
     await stop(0)
     throw error
   })
-  const startRest = async () => {
-    await loadApp()
-    if (!stopping) uploader.finalizer.start()
-  }
-  const timer = setTimeout(() => void startRest(), LOAD_AFTER_MS)
+  const timer = setTimeout(async () => (await current()).start(), LOAD_AFTER_MS)
+  const retiring = new Set<Generation>()
 
   return {
     url,
     isOurs: true,
+    async reload(wanted) {
+      const old = await current()
+      const { config: possible, kept } = keepFixed(old.config, wanted)
+      const next = await open(possible, old)
+      if (stopping) {
+        await next.close()
+        return []
+      }
+      opened = Promise.resolve(next)
+      next.start()
+      logger.level = possible.settings.log.level
+      retiring.add(old)
+      void old.retire().finally(() => retiring.delete(old))
+      return kept
+    },
     async stop() {
       stopping = true
       clearTimeout(timer)
-      const end = performance.now() + settings.shutdown.graceMs
-      const finished = await stop(settings.shutdown.graceMs)
-      await uploader.close(end - performance.now())
+      const last = await current()
+      const { graceMs } = last.config.settings.shutdown
+      const end = performance.now() + graceMs
+      const finished = await stop(graceMs)
+      await Promise.all([last, ...retiring].map(one => one.close(end - performance.now())))
       return finished
     },
   }
 }
 
-function accessSettings({ server, auth, sources }: Settings): AccessSettings {
-  const { keys, ...rules } = auth
-  return {
-    ...rules,
-    keys: server.key === undefined ? keys : [{ name: 'server', key: server.key }, ...keys],
-    allowedHosts: server.allowedHosts,
-    sources,
+/** The listener and the store stay what they are while the server runs. */
+function keepFixed(old: LoadedConfig, wanted: LoadedConfig): { config: LoadedConfig; kept: string[] } {
+  const { host, port, strictPort } = old.settings.server
+  const settings: Settings = {
+    ...wanted.settings,
+    server: { ...wanted.settings.server, host, port, strictPort },
+    store: old.settings.store,
   }
+  const kept = [
+    ...differing(settings.server, wanted.settings.server).map(name => `server.${name}`),
+    ...differing(settings.store, wanted.settings.store).map(name => `store.${name}`),
+  ]
+  return { config: { ...wanted, settings, dataDirectory: old.dataDirectory }, kept }
 }
 
-/** Calls the function at the first use only. */
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined
-  return () => {
-    made ??= make()
-    return made
-  }
+function differing(one: Record<string, unknown>, other: Record<string, unknown>): string[] {
+  const names = new Set([...Object.keys(one), ...Object.keys(other)])
+  return [...names].filter(name => !isDeepStrictEqual(one[name], other[name]))
 }

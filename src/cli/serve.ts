@@ -1,9 +1,11 @@
 import { type Flags, type LoadedConfig, loadConfig } from '../config/load.ts'
 import { createLog, type Logger } from '../log.ts'
-import { createMask } from '../mask.ts'
+import { createMask, type Mask } from '../mask.ts'
 import { isLoopbackHost, PortTakenError } from '../port.ts'
 import { type RunningServer, startServer } from '../server.ts'
+import { keepUpToDate } from './reload.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
+import { fingerprint } from './watch-files.ts'
 
 export interface ServeOptions extends CommonOptions {
   port?: number
@@ -12,20 +14,34 @@ export interface ServeOptions extends CommonOptions {
   strictPort?: boolean
   allowAnonymous?: boolean
   logLevel?: string
+  /** False: --no-watch. */
+  watch?: boolean
 }
 
-/** What the process does when it is told to stop. */
+/** What the process is told from outside. */
 export interface Signals {
   /** Calls back at SIGTERM or SIGINT, every time. */
   onStop(callback: () => void): void
+  /** Calls back at SIGHUP, every time. */
+  onReload(callback: () => void): void
   /** Ends the process now. */
   exit(code: number): void
 }
 
 /** `upload-server [serve]`: runs until it is told to stop. */
 export async function serve(options: ServeOptions, terminal: Terminal, signals: Signals): Promise<number> {
-  const config = await loadConfig({ ...terminal, file: options.config, flags: toFlags(options) })
-  const mask = createMask(config.secrets)
+  const load = (file = options.config) => loadConfig({ ...terminal, file, flags: toFlags(options) })
+  const config = await load()
+  const seen = fingerprint(config.files)
+  // Requests that run may still use secrets that a reload has replaced.
+  const secrets = new Set<string>()
+  let maskAll: Mask
+  const learn = (more: readonly string[]) => {
+    for (const secret of more) secrets.add(secret)
+    maskAll = createMask([...secrets])
+  }
+  learn(config.secrets)
+  const mask = (text: string) => maskAll(text)
   const logger = await createLog({ level: config.settings.log.level, mask })
   let server: RunningServer
   try {
@@ -44,13 +60,16 @@ export async function serve(options: ServeOptions, terminal: Terminal, signals: 
   }
   // Whoever waits for the first line of the log may stop the server as soon as it is there.
   const stopped = untilStopped(server, logger, signals)
+  // A file that has gone must not become the embedded default.
+  const reread = () => load(config.file)
+  signals.onReload(keepUpToDate({ config, seen, server, logger, learn, load: reread }))
   announce(config, server, logger)
   return stopped
 }
 
-function toFlags({ host, port, key, strictPort, allowAnonymous, logLevel }: ServeOptions): Flags {
+function toFlags({ host, port, key, strictPort, allowAnonymous, logLevel, watch }: ServeOptions): Flags {
   return {
-    server: { host, port, key, strictPort },
+    server: { host, port, key, strictPort, ...(watch === false && { watch }) },
     auth: { anonymous: allowAnonymous },
     log: { level: logLevel },
   }

@@ -24,6 +24,8 @@ export interface LoadedConfig {
   readonly file: string | undefined
   /** For what the program keeps: the embedded destination, the store, temporary files. */
   readonly dataDirectory: string
+  /** Every file whose content went into it or into its destinations. */
+  readonly files: readonly string[]
   /** Files and directories of the server itself that nobody may upload. */
   readonly ownPaths: readonly string[]
   readonly secrets: readonly string[]
@@ -59,16 +61,14 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     is === 'secret' ? text : resolvePath(text),
   ) as Settings
 
+  const files = [...raw.files, ...destinations.flatMap(one => one.files)]
   return {
     settings,
     destinations,
     file: raw.file,
     dataDirectory,
-    ownPaths: [
-      ...raw.files,
-      ...destinations.flatMap(one => one.files),
-      settings.store.path ?? join(dataDirectory, 'store.db'),
-    ],
+    files,
+    ownPaths: [...files, settings.store.path ?? join(dataDirectory, 'store.db')],
     secrets: [
       ...new Set([
         ...collectMarked(configSchema, settings, 'secret'),

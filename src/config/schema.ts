@@ -132,6 +132,10 @@ export const configSchema = z.strictObject({
         .describe(
           'Proxies whose X-Forwarded-For names the client: addresses, ranges, "loopback", "linklocal", "uniquelocal".',
         ),
+      watch: z
+        .boolean()
+        .default(true)
+        .describe('Take a changed configuration file without a new start. SIGHUP has it read in any case.'),
     },
     'The listener.',
   ),

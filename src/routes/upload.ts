@@ -1,4 +1,4 @@
-import type { Request, RequestHandler, Response } from 'express'
+import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import type { Mask } from '../mask.ts'
 import { type Destination, idOf } from '../uploader/destinations.ts'
@@ -33,7 +33,7 @@ export function createUploadRoute(
   access: Access,
   settings: UploadRouteSettings,
   mask: Mask,
-): RequestHandler {
+): (req: Request, res: Response) => Promise<void> {
   return async (req, res) => {
     const query = new URL(req.url, 'http://localhost').searchParams
     const caller = access.admit(requestFacts(req, query, req.ip ?? ''))
@@ -52,7 +52,7 @@ export function createUploadRoute(
     )
     res.locals.log = { ...res.locals.log, destination: idOf(destination) }
     const key = readIdempotencyKey(req.get('idempotency-key'))
-    uploader.assertRoom()
+    uploader.slots.assertRoom()
 
     const name = query.get('filename') || req.params['name']?.toString()
     const inputs = await readInputs(req, res, name, uploader, destination, settings.limits)

@@ -181,15 +181,18 @@ function listIds(list: readonly Named[]): string {
  *
  * @param keyTemplate for those that have none of their own
  * @param ownPaths files and folders of the server itself
+ * @param before those of the configuration before: uploads to them may be under way
  */
 export function openDestinations(
   specs: readonly DestinationSpec[],
   keyTemplate: string,
   warn: (message: string) => void,
   ownPaths: readonly string[] = [],
+  before: readonly Destination[] = [],
 ): Promise<Destination[]> {
   return Promise.all(
     specs.map(async ({ type, name, provider, options, common }) => {
+      const earlier = before.find(one => one.type === type && one.name === name)
       const target = await provider.open(options, { name, warn, ownPaths })
       if ((common.onConflict !== 'replace' || common.dedupe) && !target.exists) {
         throw new UploadError(
@@ -208,8 +211,8 @@ export function openDestinations(
         rewriteUrl: createUrlRewrite(common.urlRewrite ?? []),
         fallback: common.fallback,
         mirrors: common.mirrors ?? [],
-        keys: createKeyRing(),
-        queue: target.serial ? createSlots(1, Number.POSITIVE_INFINITY) : undefined,
+        keys: earlier?.keys ?? createKeyRing(),
+        queue: target.serial ? (earlier?.queue ?? createSlots(1, Number.POSITIVE_INFINITY)) : undefined,
       }
     }),
   )

@@ -51,6 +51,8 @@ export interface Finalizer {
   retry(id: string, signal: AbortSignal): Promise<Job | undefined>
   /** Cleans up after processes that are gone, and retries pending jobs from time to time. */
   start(): void
+  /** Begins nothing of its own any more. */
+  stop(): void
   /** @param graceMs for how long what runs may go on; default: not at all */
   close(graceMs?: number): Promise<void>
 }
@@ -152,6 +154,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
       }
     },
     start: rounds.start,
+    stop: rounds.stop,
     async close(graceMs = 0) {
       rounds.stop()
       await settle(graceMs)

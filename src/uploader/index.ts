@@ -7,7 +7,7 @@ import { obtain, type SourceSettings } from './obtain.ts'
 import type { Payload, Payloads } from './payload.ts'
 import { type PlaceDeps, place } from './place.ts'
 import type { Repeater } from './repeat.ts'
-import { createSlots } from './slots.ts'
+import { createSlots, type Slots } from './slots.ts'
 import type { Spool } from './spool.ts'
 import type { Job, Store, StoredFile } from './store.ts'
 
@@ -28,6 +28,8 @@ export interface UploaderDeps {
     readonly deliveryTimeoutMs: number
     readonly retries: number
   }
+  /** Shared with the uploader before, whose requests count, too. */
+  readonly slots?: Slots | undefined
   readonly store: Store
   readonly finalizer: Finalizer
   readonly repeater: Repeater
@@ -58,12 +60,12 @@ export interface Uploader {
   readonly finalizer: Finalizer
   readonly repeater: Repeater
   readonly store: Store
+  /** Requests that are delivered, and those that wait for it. */
+  readonly slots: Slots
   /** @throws UploadError `unknown_destination`, `ambiguous_destination`, `destination_forbidden` */
   choose(choice: Choice, caller: Caller): Destination
   /** Where payloads for a destination are spooled. */
   spoolFor(destination: Destination): Spool
-  /** @throws UploadError `overloaded` when even waiting is impossible */
-  assertRoom(): void
   /**
    * One outcome for each input, in order. One that fails does not stop the others. Payloads of form inputs are disposed
    * of in any case.
@@ -80,7 +82,9 @@ export interface Uploader {
 
 export function createUploader(deps: UploaderDeps): Uploader {
   const { store, finalizer } = deps
-  const slots = createSlots(deps.limits.concurrentUploads, deps.limits.waitingUploads)
+  const { concurrentUploads, waitingUploads } = deps.limits
+  const slots = deps.slots ?? createSlots(concurrentUploads, waitingUploads)
+  slots.resize(concurrentUploads, waitingUploads)
   const spoolFor = (destination: Destination) => destination.target.spool ?? deps.spool
   const placeDeps: PlaceDeps = {
     destinations: deps.destinations,
@@ -137,10 +141,10 @@ export function createUploader(deps: UploaderDeps): Uploader {
     finalizer,
     repeater: deps.repeater,
     store,
+    slots,
     choose: (choice, caller) =>
       chooseDestination(deps.destinations, deps.defaultId, choice, caller.destinations),
     spoolFor,
-    assertRoom: slots.assertRoom,
     async upload(request) {
       const job = newJob(request, finalizer.owner, deps.now())
       try {

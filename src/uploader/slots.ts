@@ -9,6 +9,8 @@ export interface Slots {
   run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>
   /** @throws UploadError `overloaded` when a newcomer would be turned away */
   assertRoom(): void
+  /** Other numbers from now on; what runs or waits already is not turned away. */
+  resize(places: number, waiting: number): void
 }
 
 /**
@@ -31,9 +33,15 @@ export function createSlots(places: number, waiting: number): Slots {
   }
 
   function free(): void {
-    const next = queue.shift()
-    if (next) next()
-    else busy--
+    busy--
+    fill()
+  }
+
+  function fill(): void {
+    while (busy < places && queue.length > 0) {
+      busy++
+      queue.shift()?.()
+    }
   }
 
   function take(signal: AbortSignal): Promise<void> | undefined {
@@ -58,6 +66,11 @@ export function createSlots(places: number, waiting: number): Slots {
 
   return {
     assertRoom,
+    resize(newPlaces, newWaiting) {
+      places = newPlaces
+      waiting = newWaiting
+      fill()
+    },
     async run(work, signal) {
       signal.throwIfAborted()
       await take(signal)

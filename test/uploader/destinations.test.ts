@@ -224,6 +224,21 @@ describe('openDestinations', () => {
     expect(one?.queue).toBeDefined()
   })
 
+  it('shares names in use and queues with destinations of the same name that were there before', async () => {
+    const serial = { ...target, serial: true }
+    const before = await openDestinations([spec('one', serial), spec('two', serial)], '{filename}', () => {})
+    const after = await openDestinations(
+      [spec('one', serial), spec('new', target)],
+      '{uuid}',
+      () => {},
+      [],
+      before,
+    )
+    expect(after[0]?.keys).toBe(before[0]?.keys)
+    expect(after[0]?.queue).toBe(before[0]?.queue)
+    expect(before.map(one => one.keys)).not.toContain(after[1]?.keys)
+  })
+
   it.each(['rename', 'error'] as const)(
     'refuses onConflict "%s" for a target that cannot tell what is there',
     async onConflict => {

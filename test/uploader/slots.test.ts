@@ -104,6 +104,28 @@ describe('slots', () => {
     expect(await slots.run(async () => 'ok', signal)).toBe('ok')
   })
 
+  it('take more, or less, from then on that they are resized', async () => {
+    const slots = createSlots(1, 1)
+    const [one, two, three] = [makeWork(), makeWork(), makeWork()]
+    const results = [slots.run(one.run, signal), slots.run(two.run, signal)]
+    expect(() => slots.assertRoom()).toThrow()
+    slots.resize(2, 0)
+    await settle()
+    expect(two.hasBegun()).toBe(true)
+    slots.resize(1, 1)
+    results.push(slots.run(three.run, signal))
+    one.finish('one')
+    await results[0]
+    await settle()
+    expect(three.hasBegun()).toBe(false)
+    two.finish('two')
+    await results[1]
+    await settle()
+    expect(three.hasBegun()).toBe(true)
+    three.finish('three')
+    expect(await Promise.all(results)).toEqual(['one', 'two', 'three'])
+  })
+
   it('leave nothing behind on a signal that lives long', async () => {
     const slots = createSlots(1, 100)
     const { signal: long } = new AbortController()

@@ -1,0 +1,113 @@
+import type { RequestListener } from 'node:http'
+import type { LoadedConfig } from './config/load.ts'
+import type { Settings } from './config/schema.ts'
+import { openUploader, type ServerDeps } from './open-uploader.ts'
+import type { AccessSettings } from './routes/access.ts'
+import type { Uploader } from './uploader/index.ts'
+
+export interface GenerationDeps extends ServerDeps {
+  /** True once the server is going down. */
+  isStopping(): boolean
+  /** Address the server listens on; known when the first request comes. */
+  listenUrl(): string
+}
+
+/** What answers requests by one configuration. A reload opens the next one; this one ends with its last request. */
+export interface Generation {
+  readonly config: LoadedConfig
+  readonly uploader: Uploader
+  readonly answer: RequestListener
+  /** Loads what uploads need, then looks after pending jobs from time to time. */
+  start(): Promise<void>
+  /** Lets what runs end as it began, then closes. */
+  retire(): Promise<void>
+  /** @param graceMs for how long what runs may go on; default: not at all */
+  close(graceMs?: number): Promise<void>
+}
+
+/**
+ * Opens the destinations of a configuration and what answers requests with them.
+ *
+ * @param before the generation that this one follows: names in use and limits hold across both
+ */
+export async function openGeneration(
+  config: LoadedConfig,
+  deps: GenerationDeps,
+  before?: Generation,
+): Promise<Generation> {
+  const { settings } = config
+  const uploader = await openUploader(config, deps, before?.uploader)
+  let running = 0
+  let becomeIdle = () => {}
+  let closed: Promise<void> | undefined
+
+  async function track<T>(work: Promise<T>): Promise<T> {
+    running++
+    try {
+      return await work
+    } finally {
+      running--
+      if (running === 0) becomeIdle()
+    }
+  }
+
+  const loadApp = once(async () => {
+    const { createApp } = await import('./app.ts')
+    const { logger, mask, isStopping, listenUrl } = deps
+    return createApp(
+      { uploader, logger, mask, isStopping, track, now: () => performance.now() },
+      {
+        ...settings.server,
+        ...settings,
+        alwaysOk: settings.compat.alwaysOk,
+        access: accessSettings(settings),
+        listenUrl,
+      },
+    )
+  })
+  const close = (graceMs?: number) => {
+    closed ??= uploader.close(graceMs)
+    return closed
+  }
+
+  return {
+    config,
+    uploader,
+    answer(req, res) {
+      void track(new Promise(resolve => res.once('close', resolve)))
+      loadApp().then(
+        app => app(req, res),
+        () => req.destroy(),
+      )
+    },
+    async start() {
+      await loadApp()
+      if (!deps.isStopping()) uploader.finalizer.start()
+    },
+    async retire() {
+      uploader.finalizer.stop()
+      if (running > 0) await new Promise<void>(resolve => (becomeIdle = resolve))
+      await close(settings.shutdown.graceMs)
+    },
+    close,
+  }
+}
+
+function accessSettings({ server, auth, sources }: Settings): AccessSettings {
+  const { keys, ...rules } = auth
+  return {
+    ...rules,
+    keys: server.key === undefined ? keys : [{ name: 'server', key: server.key }, ...keys],
+    allowedHosts: server.allowedHosts,
+    sources,
+  }
+}
+
+/** Calls the function at the first use only. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined
+  return () => {
+    made ??= make()
+    return made
+  }
+}
