@@ -75,6 +75,11 @@ with double underscores: \`UPLOAD_SERVER__LIMITS__FILESIZE=20MB\`. In the file, 
 \`\${file:/run/secrets/key}\` the text of a file, in any string; \`$\${\` is a literal \`\${\`. Relative paths start at the file's
 folder, \`~/\` is the home folder.
 
+A running server takes a changed file by itself, or at SIGHUP only with \`server.watch: false\` or \`--no-watch\`. It watches
+every file it was read from, \`.env\` and \`\${file:…}\` included. Requests that run end with what they began with; keys,
+destinations, limits, hooks and the log level hold for new ones. A file with mistakes changes nothing: the log names them.
+Host, port and store take effect at the next start, and the log says so.
+
 Sizes are bytes or strings such as \`"100MB"\` (KB is 1024 bytes); times are milliseconds.
 
 ## Settings

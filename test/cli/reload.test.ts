@@ -194,8 +194,7 @@ describe('a changed file', () => {
     // A reload may switch it on.
     await configured.write({ server: { port: 0 } })
     configured.reload()
-    await configured.said(RELOADED)
-    expect(watchesOf(configured.process.pid)).toBe(1)
+    await eventually(() => expect(watchesOf(configured.process.pid)).toBe(1))
   })
 })
 
