@@ -97,12 +97,9 @@ function asUploadError(thrown: unknown, requestId: string): UploadError {
   if (thrown instanceof UploadError && thrown.code !== 'internal_error') return thrown
   const status = httpStatus(thrown)
   if (status === 404) return new UploadError('not_found', 'There is nothing here.', { cause: thrown })
-  if (status === 412 || status === 416) {
-    return new UploadError(
-      'invalid_request',
-      'The file is not as the request expects it, or ends before the range.',
-    )
-  }
+  if (status === 412)
+    return new UploadError('invalid_request', 'The file is not the one that the request has in mind (If-…).')
+  if (status === 416) return new UploadError('invalid_request', 'The file has no bytes in the wanted range.')
   if (status >= 400 && status < 500) {
     return new UploadError('invalid_request', 'The request cannot be understood.', { cause: thrown })
   }

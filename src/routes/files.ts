@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises'
 import { basename } from 'node:path'
-import type { RequestHandler, Response } from 'express'
+import type { Request, RequestHandler, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import type { Destination } from '../uploader/destinations.ts'
 import { SNIFF_BYTES, sniffType } from '../uploader/sniff.ts'
@@ -30,12 +30,19 @@ export function createFilesRoute(
     const clean = key.every(segment => segment !== '' && !segment.startsWith('.') && !/[/\\\0]/.test(segment))
     const path = clean ? await destination?.target.locate?.(key.join('/')) : undefined
     if (!destination || path === undefined) throw new UploadError('not_found', 'There is no such file.')
-    const { contentType, etag } = await inspectFile(path)
+    const { contentType, etag, size } = await inspectFile(path)
+    spanLongSuffix(req, size)
     setHeaders(res, basename(path), contentType)
     res.set('ETag', etag)
     res.setTimeout(idleMs, () => res.destroy())
     await send(res, path, destination.immutable)
   }
+}
+
+/** The last 100 bytes of a shorter file are all of it (RFC 9110 section 14.1.2); Express takes them for no range of it. */
+function spanLongSuffix(req: Pick<Request, 'headers'>, size: bigint): void {
+  const [, length] = /^bytes=-(\d+)$/.exec(req.headers.range ?? '') ?? []
+  if (length !== undefined && size > 0n && BigInt(length) > size) req.headers.range = 'bytes=0-'
 }
 
 function setHeaders(res: Response, fileName: string, contentType: string): void {
@@ -69,7 +76,7 @@ async function inspectFile(path: string) {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(SNIFF_BYTES), 0, SNIFF_BYTES, 0)
     const { ino, size, mtimeNs } = await handle.stat({ bigint: true })
     const etag = `"${[ino, size, mtimeNs].map(part => part.toString(36)).join('-')}"`
-    return { ...(await sniffType(buffer.subarray(0, bytesRead))), etag }
+    return { ...(await sniffType(buffer.subarray(0, bytesRead))), etag, size }
   } finally {
     await handle.close()
   }
