@@ -27,9 +27,9 @@ export class PortTakenError extends Error {
   }
 }
 
-/** Whether only this machine reaches an address to listen on. */
+/** Whether an address to listen on is a loopback one. */
 export function isLoopbackHost(host: string): boolean {
-  return isSocketPath(host) || host === 'localhost' || host === '::1' || /^127\./.test(host)
+  return host === 'localhost' || host === '::1' || /^127\./.test(host)
 }
 
 export function isSocketPath(host: string): boolean {
@@ -47,7 +47,7 @@ export function urlOf({ host, port }: Endpoint): string {
  * Listens by the rule: a port taken by a server of the same kind ends the search, by anything else the next ports are
  * tried; with `strict` it is an error in both cases.
  *
- * @throws PortTakenError, or the system's error when the address can't be used at all
+ * @throws PortTakenError, or an Error that says why the address can't be used at all
  */
 export async function takePort(server: Server, wanted: Endpoint, strict: boolean): Promise<Taken> {
   if (isSocketPath(wanted.host)) return takeSocket(server, wanted, strict)
@@ -94,8 +94,22 @@ async function listen(server: Server, { host, port }: Endpoint): Promise<boolean
     return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return false
-    throw error
+    throw explainListen(error as NodeJS.ErrnoException, { host, port })
   }
+}
+
+const LISTEN_REASONS: Record<string, string> = {
+  EADDRNOTAVAIL: 'this machine has no such address. Choose another with --host or server.host',
+  ENOTFOUND: 'there is no host of that name. Choose another with --host or server.host',
+  EACCES: 'permission denied. Ports below 1024 need a privilege: choose another with --port or server.port',
+}
+
+function explainListen(error: NodeJS.ErrnoException, where: Endpoint): Error {
+  const { code = '', message } = error
+  const reason = isSocketPath(where.host)
+    ? 'its folder is missing or may not be written to. Choose another with --host or server.host'
+    : (LISTEN_REASONS[code] ?? message)
+  return new Error(`The server can't listen on ${urlOf(where)}: ${reason} (${code}).`, { cause: error })
 }
 
 interface Occupant {

@@ -162,10 +162,13 @@ describe('a port that is taken', () => {
     expect(messages(server)[0]).toContain(`${first} to ${first + 10}`)
   })
 
-  it('on an address that is not of this machine: ends with 1 and a sentence', async () => {
-    const server = await spawnServer(['--port', '0', '--host', '192.0.2.1'])
+  it.for([
+    ['192.0.2.1', /http:\/\/192\.0\.2\.1:0: this machine has no such address\..* \(EADDRNOTAVAIL\)/],
+    ['/no/such/folder/socket', /unix:\/no\/such\/folder\/socket: its folder is missing .*--host/],
+  ] as const)('on %s, which is not to be had: ends with 1 and a sentence', async ([host, sentence]) => {
+    const server = await spawnServer(['--port', '0', '--host', host])
     expect(await server.exit).toBe(1)
-    expect(server.errors()).toMatch(/EADDRNOTAVAIL/)
+    expect(server.errors()).toMatch(sentence)
     expect(server.errors()).not.toMatch(/\n\s+at /)
   })
 })
@@ -187,6 +190,7 @@ describe('a unix socket', () => {
     server.process.kill('SIGTERM')
     expect(await server.exit).toBe(0)
     expect(existsSync(socketPath)).toBe(false)
+    expect(messages(server)).toContainEqual(expect.stringMatching(/no upload key: all callers are refused/))
   })
 
   it('never counts as loopback: whoever sits behind it needs the key', async () => {

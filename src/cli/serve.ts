@@ -1,7 +1,7 @@
 import { type Flags, type LoadedConfig, loadConfig } from '../config/load.ts'
 import { createLog, type Logger } from '../log.ts'
 import { createMask, type Mask } from '../mask.ts'
-import { isLoopbackHost, PortTakenError } from '../port.ts'
+import { isLoopbackHost, isSocketPath, PortTakenError } from '../port.ts'
 import { type RunningServer, startServer } from '../server.ts'
 import { keepUpToDate } from './reload.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
@@ -89,7 +89,7 @@ function announce({ settings, file, notes }: LoadedConfig, server: RunningServer
     logger.warn(
       settings.auth.anonymous
         ? 'Anybody who reaches this address may upload (auth.anonymous)'
-        : 'There is no upload key: callers from other machines are refused. Set server.key, UPLOAD_SERVER_KEY or --key',
+        : `There is no upload key: ${isSocketPath(host) ? 'all callers' : 'callers from other machines'} are refused. Set server.key, UPLOAD_SERVER_KEY or --key`,
     )
   }
   if (
