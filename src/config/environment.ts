@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { memberOf, unwrap } from '../uploader/options.ts'
 import type { Report } from './interpolate.ts'
+import { suggest } from './issues.ts'
 import { isRecord } from './picgo/json.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -64,7 +65,9 @@ export function applyEnvironment(
     if (!text || !name.startsWith('UPLOAD_SERVER_') || isOfOthers(name, text)) continue
     const path = SHORT_NAMES.get(name) ?? (name.startsWith(PREFIX) ? name.slice(PREFIX.length) : undefined)
     if (path !== undefined) {
-      result = assign(result, path.split('__'), text, schema, () => report(variable, 'is no setting'))
+      result = assign(result, path.split('__'), text, schema, hint =>
+        report(variable, `is no setting${hint}`),
+      )
     } else {
       const names = [...SHORT_NAMES.keys()].join(', ')
       note(
@@ -85,7 +88,7 @@ function assign(
   path: string[],
   text: string,
   schema: z.ZodType,
-  unknown: () => void,
+  unknown: (hint: string) => void,
 ): unknown {
   const [segment, ...rest] = path
   if (segment === undefined) return coerce(text, schema)
@@ -93,7 +96,8 @@ function assign(
   const name = memberName(segment, object, schema)
   const member = name === undefined ? undefined : memberOf(schema, name)
   if (name === undefined || !member) {
-    unknown()
+    const inner = unwrap(schema)
+    unknown(inner instanceof z.ZodObject ? suggest(segment, Object.keys(inner.shape)) : '')
     return node
   }
   // Something else in the place of an object is a mistake in the file, which must not be hidden.

@@ -13,6 +13,9 @@ import {
   webAddress,
 } from './values.ts'
 
+// Everything is parsed once: compiling parsers for it costs more than it saves.
+z.config({ jitless: true })
+
 const uploadKey = z.strictObject({
   name: z.string().min(1).describe('Stands in the log for the key.'),
   key: secret().describe('The secret itself.'),

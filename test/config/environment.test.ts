@@ -170,7 +170,16 @@ describe('applyEnvironment', () => {
     'Upload_Server__Sever',
   ])('reports %s by its name', variable => {
     const { problems, notes } = apply({ auth: { keys: [{ key: 'k' }] } }, { [variable]: 'x' })
-    expect({ problems, notes }).toEqual({ problems: [`${variable}: is no setting`], notes: [] })
+    expect(notes).toEqual([])
+    expect(problems).toHaveLength(1)
+    expect(problems[0]?.startsWith(`${variable}: is no setting`)).toBe(true)
+  })
+
+  it.each([
+    ['UPLOAD_SERVER__SERVER__PROT', 'is no setting; did you mean "port"?'],
+    ['UPLOAD_SERVER__SHUTDOWN__WAIT', 'is no setting; there are graceMs'],
+  ])('says what there is instead of %s', (variable, message) => {
+    expect(apply({}, { [variable]: 'x' }).problems).toEqual([`${variable}: ${message}`])
   })
 
   it('reports variables of providers that do not exist', async () => {
