@@ -49,7 +49,7 @@ export function createHttpServer(handle: RequestListener, note: NoteUnreadable):
   // The body is asked for only when it is wanted (routes/body.ts). Node would refuse other expectations without a body.
   server.on('checkContinue', accept)
   server.on('checkExpectation', accept)
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+  server.on('clientError', (error: Unreadable, socket) => {
     // What is written now would end up inside another answer.
     if ([...(connections.get(socket) ?? [])].some(res => res.headersSent)) socket.destroy()
     else answerUnreadable(error, socket, note)
@@ -57,8 +57,11 @@ export function createHttpServer(handle: RequestListener, note: NoteUnreadable):
   return { server, stop: graceMs => stopServer(server, connections, graceMs) }
 }
 
+/** What Node says of a request it can't parse. */
+type Unreadable = NodeJS.ErrnoException & { rawPacket?: Buffer }
+
 /** Requests that Node can't parse never reach the application, and still get an answer of the contract. */
-function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex, note: NoteUnreadable): void {
+function answerUnreadable(error: Unreadable, socket: Duplex, note: NoteUnreadable): void {
   // Answered already: what still arrives is thrown away, so that the client gets to read the answer.
   if (socket.writableEnded) return
   if (error.code === 'ECONNRESET' || !socket.writable) {
@@ -67,7 +70,7 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex, note: No
   }
   const timeout = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
   const status = timeout ? 408 : error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400
-  const message = explainUnreadable(error.code)
+  const message = explainUnreadable(error)
   const code = timeout ? 'request_timeout' : 'invalid_request'
   const requestId = crypto.randomUUID()
   const body = JSON.stringify({
@@ -88,11 +91,16 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Duplex, note: No
   note(requestId, status, message)
 }
 
-function explainUnreadable(code: string | undefined): string {
+/** The first byte of a client that speaks TLS (RFC 8446 section 5.1). */
+const TLS_HANDSHAKE = 0x16
+
+function explainUnreadable({ code, rawPacket }: Unreadable): string {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'The headers of the request stopped arriving.'
   if (code === 'HPE_HEADER_OVERFLOW') return 'The headers of the request are too large.'
   if (code === 'HPE_INVALID_URL')
     return 'The address of the request holds a character that must be percent-encoded, such as a letter beyond ASCII.'
+  if (rawPacket?.[0] === TLS_HANDSHAKE)
+    return 'The client speaks HTTPS, this server plain HTTP: the address begins with http, or a proxy in front does TLS.'
   return 'The request is no readable HTTP.'
 }
 

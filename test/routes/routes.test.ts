@@ -310,6 +310,12 @@ describe('what is no readable HTTP still gets JSON with CORS headers:', () => {
     expect(app.log.filter(entry => entry['id'] === headers['x-request-id'])).toHaveLength(1)
   })
 
+  it('tells HTTPS, which the client itself can not read, apart in the log', async () => {
+    const app = await startApp()
+    await exchange(app.url, Buffer.from('1603010200010001fc03030d0a0d0a', 'hex'))
+    expect(app.log).toContainEqual(expect.objectContaining({ msg: expect.stringContaining('speaks HTTPS') }))
+  })
+
   it('closes the connection even when the client keeps its end open', async () => {
     const app = await startApp()
     const { hostname, port } = new URL(app.url)
