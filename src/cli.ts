@@ -133,6 +133,7 @@ function addHistory(program: Command, config: () => Option, terminal: Terminal):
 function addServe(program: Command, config: Option, terminal: Terminal): void {
   program
     .command('serve', { isDefault: true })
+    .allowExcessArguments() // a misspelt command ends up here
     .description('start the server (may be left out)')
     .option('-p, --port <port>', 'port to listen on; 0 takes any free one (default: 36677)', parsePort)
     .option('--host <host>', 'address to listen on, or the path of a unix socket (default: 127.0.0.1)')
@@ -145,7 +146,10 @@ function addServe(program: Command, config: Option, terminal: Terminal): void {
     .option('--allow-anonymous', 'let anybody upload without a key')
     .option('--log-level <level>', 'least important level that is logged (default: info)')
     .option('--no-watch', 'take a changed configuration at SIGHUP only')
-    .action(async options => {
+    .action(async (options, command: Command) => {
+      const [stray] = command.args
+      const names = program.commands.map(one => one.name()).join(', ')
+      if (stray !== undefined) command.error(`error: unknown command '${stray}'. There are ${names}.`)
       const { serve } = await import('./cli/serve.ts')
       // Sockets that clients keep open must not keep the process.
       const code = await serve(options, terminal, realSignals())

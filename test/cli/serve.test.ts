@@ -63,7 +63,8 @@ describe('what is wrong on the command line ends with 1 and a sentence', () => {
   it.each<[string[], string]>([
     [['--prot', '1'], "unknown option '--prot'"],
     [['serve', '--nope'], "unknown option '--nope'"],
-    [['uplaod', 'a.png'], 'too many arguments'],
+    [['uplaod', 'a.png'], "unknown command 'uplaod'. There are serve, upload, check"],
+    [['serve', 'now'], "unknown command 'now'"],
     [['--port'], "option '-p, --port <port>' argument missing"],
     [['--port', 'http'], 'A port is a number from 0 to 65535.'],
     [['--port', '65536'], 'A port is a number from 0 to 65535.'],
