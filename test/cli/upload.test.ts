@@ -202,7 +202,7 @@ describe('what upload cannot store', () => {
     const lines = stderr.trimEnd().split('\n')
     expect(lines).toHaveLength(3)
     expect(lines[0]).toMatch(/^it's absent\.png: ".*" does not exist/)
-    expect(lines[1]).toBe(`folder: "${join(cwd, 'folder')}" is a folder.`)
+    expect(lines[1]).toBe(`folder: "${join(cwd, 'folder')}" is a folder. Name the files in it.`)
     expect(lines[2]).toBe(`2 of 4 failed. Repeat: 'it'\\''s absent.png' folder`)
   })
 

@@ -33,7 +33,7 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
     if (options.roots) throw outside(path)
     throw new UploadError(
       'source_failed',
-      `"${path}" is no path on the machine this server runs on (${process.platform}).`,
+      `"${path}" is no path on the machine this server runs on (${process.platform}). Send the file itself in a form.`,
     )
   }
   if (process.platform === 'win32' && findWindowsFault(path, options.roots))
@@ -52,7 +52,7 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
     if (!status.isFile()) {
       throw new UploadError(
         'source_failed',
-        `"${path}" is ${status.isDirectory() ? 'a folder' : 'no regular file'}.`,
+        `"${path}" is ${status.isDirectory() ? 'a folder. Name the files in it' : 'no regular file'}.`,
       )
     }
     // Between realpath and open somebody may have put a link in the way: what was opened must be what was checked.
