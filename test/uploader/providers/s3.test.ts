@@ -13,6 +13,7 @@ import { s3 } from '../../../src/uploader/providers/s3.ts'
 import { type Fault, type FaultProxy, startFaultProxy } from '../../helpers/fault-proxy.ts'
 import { createLoopbackAgents } from '../../helpers/loopback-agents.ts'
 import { hasProgram, needs } from '../../helpers/needs.ts'
+import { measurePeak } from '../../helpers/peak-memory.ts'
 import { describeProvider, objectOf } from '../../helpers/provider-contract.ts'
 import { createS3Contract } from '../../helpers/s3-contract.ts'
 import { openLoopbackS3 } from '../../helpers/s3-target.ts'
@@ -349,6 +350,14 @@ describe('s3 at Ceph', () => {
       expect(await rgw.admin.head('pictures', 'large.bin')).toMatchObject({
         'content-length': String(100 * MIB),
       })
+    })
+
+    it('needs less than 140 MiB for the whole server, however large the file is', {
+      timeout: 60_000,
+    }, async () => {
+      const { url: endpoint, owner } = rgw
+      const options = { endpoint, bucket: 'pictures', urlPrefix: `${endpoint}/pictures`, ...owner }
+      expect(await measurePeak('s3', options, 128)).toBeLessThan(140)
     })
 
     it('sends a part again that failed in passing, and none of the others', async () => {
