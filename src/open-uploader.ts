@@ -62,7 +62,7 @@ export async function openUploader(
     repeater: createRepeater(store, finalizer.owner),
     destinations,
     defaultId: settings.default,
-    payloads: createPayloads(),
+    payloads: createPayloads(settings.limits.memory),
     spool,
     sources: {
       fileSize: settings.limits.fileSize,

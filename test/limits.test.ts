@@ -185,6 +185,36 @@ describe('limits.jsonBody', () => {
   })
 })
 
+describe('limits.memory', () => {
+  it('sends what does not fit to the disk before the file is there', async () => {
+    const app = await startLimited({ memory: '1KB' })
+    const body = formBody('b', [[part('a.bin'), Buffer.alloc(10_000, 'x')]])
+    const socket = beginUpload(
+      app,
+      [FORM_TYPE, `Content-Length: ${body.length}`, 'Connection: close'],
+      body.subarray(0, 9000),
+    )
+    const [path = ''] = await eventually(async () => {
+      const files = await uploadedFiles(app)
+      expect(files).toHaveLength(1)
+      return files
+    })
+    expect(path).toContain('.upload-server')
+    socket.write(body.subarray(9000))
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
+  it('is no limit to how many upload at once, and no byte is lost', async () => {
+    const app = await startLimited({ memory: '64KB' })
+    const files = Array.from({ length: 20 }, () => randomBytes(300_000))
+    const answers = await Promise.all(files.map(bytes => upload(`${app.url}/upload`, { 'a.bin': bytes })))
+    for (const [i, answer] of answers.entries()) {
+      expect(answer.status).toBe(200)
+      expect((await download(answer.result[0] ?? '')).equals(files[i] as Buffer)).toBe(true)
+    }
+  })
+})
+
 describe('limits.concurrentUploads and limits.waitingUploads', () => {
   it('turn away at once what finds no place, with Retry-After, and finish the rest', async () => {
     const gate = await startGate()

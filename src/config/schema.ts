@@ -198,6 +198,9 @@ export const configSchema = z.strictObject({
       fileSize: size().prefault('100MB').describe('Largest file. Bytes.'),
       files: count(100, 'Most files in one request.'),
       jsonBody: size().prefault('16MB').describe('Largest JSON body. Bytes.'),
+      memory: size()
+        .prefault('64MB')
+        .describe('Most that all files under way hold in memory; the rest waits on disk. Bytes.'),
       concurrentUploads: count(16, 'Requests delivered at the same time.'),
       waitingUploads: count(256, 'Requests that wait beyond that; the next gets 503.', 0),
       bodyIdleMs: ms(30_000, 'How long a body may stall, of an upload or of a served file.'),

@@ -6,9 +6,9 @@ import { isStorageFull, UploadError } from '../errors.ts'
 import { SNIFF_BYTES, sniffType } from './sniff.ts'
 import type { Spool } from './spool.ts'
 
-/** A payload up to this many bytes stays in memory while the budget of the process allows. */
+/** A payload up to this many bytes stays in memory while the budget allows. */
 const MEMORY_BYTES = 1024 * 1024
-/** What all payloads together may hold in memory, in bytes; beyond it they go to disk from their first byte. */
+/** Default of what all payloads together may hold in memory, bytes. */
 const BUDGET_BYTES = 64 * 1024 * 1024
 /** Bytes gathered before they are written to the temporary file in one call. */
 const FLUSH_BYTES = 256 * 1024
@@ -55,15 +55,19 @@ export interface PayloadOptions {
   limit: number
 }
 
-/** Makes payloads that share one budget of memory. */
+/**
+ * Makes payloads that share one budget of memory, what waits to be written to disk included. When it is used up
+ * they go to disk from their first byte, and each byte is there before its sender is asked for the next one.
+ */
 export interface Payloads {
   open(options: PayloadOptions): PayloadWriter
   /** Reads a whole body into a payload. */
   read(body: AsyncIterable<Uint8Array>, options: PayloadOptions): Promise<Payload>
 }
 
-export function createPayloads(): Payloads {
-  let free = BUDGET_BYTES
+/** @param budget most bytes in memory; each payload that arrives may go beyond it by one chunk */
+export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
+  let free = budget
 
   function open({ name, folders = [], spool, limit }: PayloadOptions): PayloadWriter {
     const hash = createHash('sha256')
@@ -76,29 +80,34 @@ export function createPayloads(): Payloads {
     let inFile = false
     let flushing: Promise<void> = Promise.resolve()
 
-    /** Queues what is pending behind the write under way, and gives that one to wait for: two buffers at most. */
+    /**
+     * Queues what is pending behind the write under way, and gives that one to wait for: two buffers at most. Without
+     * free memory it gives the last one.
+     */
     function flush(): Promise<void> {
       const before = flushing
       const chunks = pending
+      const bytes = pendingBytes
       pending = []
       pendingBytes = 0
       flushing = before.then(async () => {
         file ??= await spool.create()
         await writeAll(file.handle, chunks)
+        release(bytes)
       })
       flushing.catch(() => {}) // seen by the next write, finish or abort
-      return before.catch(storageError)
+      return (free < 0 ? flushing : before).catch(storageError)
     }
 
-    function release(): void {
-      free += reserved
-      reserved = 0
+    function release(bytes = reserved): void {
+      free += bytes
+      reserved -= bytes
     }
 
     async function discard(): Promise<void> {
       pending = []
-      release()
       await flushing.catch(() => {})
+      release()
       const gone = file
       file = undefined
       if (!gone) return
@@ -115,13 +124,10 @@ export function createPayloads(): Payloads {
           head = Buffer.concat([head, chunk.subarray(0, SNIFF_BYTES - head.length)])
         pending.push(chunk)
         pendingBytes += chunk.length
-        if (!inFile && size <= MEMORY_BYTES && chunk.length <= free) {
-          free -= chunk.length
-          reserved += chunk.length
-          return undefined
-        }
-        inFile = true
-        return pendingBytes >= FLUSH_BYTES ? flush() : undefined
+        free -= chunk.length
+        reserved += chunk.length
+        inFile ||= size > MEMORY_BYTES || free < 0
+        return inFile && (pendingBytes >= FLUSH_BYTES || free < 0) ? flush() : undefined
       },
 
       async finish() {
@@ -131,7 +137,6 @@ export function createPayloads(): Payloads {
             await flush()
             await flushing.catch(storageError)
             await file?.handle.close()
-            release()
           }
           const type = await sniffType(head)
           const identity = { name, folders, size, sha256: hash.digest('hex'), ...type }

@@ -134,6 +134,41 @@ describe('the memory of all payloads together', () => {
   })
 })
 
+describe('a payload without free memory', () => {
+  it('asks its sender to wait until what it sent is on disk, then takes what was given back', async () => {
+    const order: string[] = []
+    const spool = await makeSpool()
+    let openGate = () => {}
+    const gate = new Promise<void>(resolve => {
+      openGate = resolve
+    })
+    const create: Spool['create'] = async () => {
+      await gate
+      order.push('disk')
+      return spool.create()
+    }
+    const payloads = createPayloads(1000)
+    const writer = payloads.open({ name: '', spool: { ...spool, create }, limit: MIB })
+    expect(writer.write(Buffer.alloc(1000))).toBeUndefined()
+    const ready = writer.write(Buffer.alloc(1))?.then(() => order.push('next'))
+    expect(ready).toBeDefined()
+    await new Promise(setImmediate)
+    const other = payloads.open({ name: '', spool: { ...spool, create }, limit: MIB })
+    expect(other.write(Buffer.alloc(1))).toBeDefined()
+    openGate()
+    await ready
+    expect(order.slice(0, 2)).not.toContain('next')
+    await other.abort()
+    expect(writer.write(Buffer.alloc(1000))).toBeUndefined()
+    const payload = await writer.finish()
+    expect(await payload.bytes()).toHaveLength(2001)
+    await payload.dispose()
+    const held = await payloads.read(inChunks(Buffer.alloc(1000), 1000), { name: '', spool, limit: MIB })
+    expect(held.path).toBeUndefined()
+    expect(await leftIn(spool)).toEqual([])
+  })
+})
+
 describe('a payload that fails', () => {
   it('passes the error of its source on and leaves nothing behind', async () => {
     const spool = await makeSpool()
