@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { Transform, type TransformCallback } from 'node:stream'
 import { UploadError } from '../errors.ts'
 import { type PartHeader, parsePartHeader } from './part-header.ts'
@@ -63,7 +63,7 @@ export class PartMender extends Transform {
     const { maxParts, maxBytes = Number.POSITIVE_INFINITY, maxHeaderBytes = MAX_HEADER_BYTES } = options
     this.#maxBytes = maxBytes
     // 70 characters: the longer it is, the faster multer's parser gets through a file.
-    const newBoundary = randomBytes(35).toString('hex')
+    const newBoundary = `${randomUUID()}${randomUUID()}`.slice(0, 70)
     this.headers = {
       'content-type': `multipart/form-data; boundary=${newBoundary}`,
       'transfer-encoding': 'chunked',

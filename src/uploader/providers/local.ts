@@ -10,7 +10,7 @@ import { defineProvider, type ProviderDeps, type Target } from '../provider.ts'
 import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../public-url.ts'
 import { createSpool, sweepSpool } from '../spool.ts'
 import { createExplained, type Explained } from './local/explain.ts'
-import { createFolders, type Folders, syncFolder } from './local/folders.ts'
+import { createFolderSync, createFolders, type Folders } from './local/folders.ts'
 import { splitKey } from './local/key-path.ts'
 import { type Body, createWriter } from './local/writer.ts'
 
@@ -69,7 +69,13 @@ function openFolder(options: z.output<typeof config>, { name, warn, ownPaths = [
   const folders = createFolders(directory, Number.parseInt(options.directoryMode, 8), durable)
   const spool = createSpool(spoolPath, () => folders.make(spoolPath, 0o700))
   const fileMode = Number.parseInt(options.fileMode, 8)
-  const write = createWriter({ spool, makeFolder: folders.make, syncFolder, fileMode, durable })
+  const write = createWriter({
+    spool,
+    makeFolder: folders.make,
+    syncFolder: createFolderSync(),
+    fileMode,
+    durable,
+  })
   const explained = createExplained(`the folder of "local/${name}"`)
   const swept = sweepSpool(spoolPath).catch(error =>
     warn(`local/${name}: cannot remove what an earlier run left in "${SPOOL_NAME}" (${systemCode(error)}).`),

@@ -27,8 +27,10 @@ import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { UploadError } from '../../../src/errors.ts'
 import type { Target } from '../../../src/uploader/provider.ts'
 import { createExplained } from '../../../src/uploader/providers/local/explain.ts'
+import { createFolderSync } from '../../../src/uploader/providers/local/folders.ts'
 import { splitKey } from '../../../src/uploader/providers/local/key-path.ts'
 import { local } from '../../../src/uploader/providers/local.ts'
+import { eventually } from '../../helpers/eventually.ts'
 import { needs } from '../../helpers/needs.ts'
 import { type ContractSetup, describeProvider, objectOf } from '../../helpers/provider-contract.ts'
 
@@ -662,6 +664,35 @@ describe('temporary files of killed servers', () => {
     await other.put(objectOf('a.png', Buffer.of(1)), never())
     await other.close?.()
     expect((await stat(file?.path ?? '')).size).toBe(0)
+  })
+})
+
+describe('syncs of one folder', () => {
+  it('are shared by all who come while one is under way, and begin after each of them came', async () => {
+    const begun: (() => void)[] = []
+    const sync = createFolderSync(() => new Promise(resolve => void begun.push(resolve)))
+    const first = sync('/a')
+    const second = sync('/a')
+    const third = sync('/a')
+    const other = sync('/b')
+    expect(begun).toHaveLength(2)
+    begun[0]?.()
+    await first
+    await eventually(() => expect(begun).toHaveLength(3))
+    const late = sync('/a')
+    begun[2]?.()
+    await Promise.all([second, third])
+    await eventually(() => expect(begun).toHaveLength(4))
+    begun[1]?.()
+    begun[3]?.()
+    await Promise.all([late, other])
+  })
+
+  it('fail for those who share it, and for nobody else', async () => {
+    const results = [Promise.reject(new Error('EIO')), Promise.resolve()]
+    const sync = createFolderSync(() => results.shift() ?? Promise.reject(new Error('one too many')))
+    const [first, second, third] = await Promise.allSettled([sync('/a'), sync('/a'), sync('/a')])
+    expect([first?.status, second?.status, third?.status]).toEqual(['rejected', 'fulfilled', 'fulfilled'])
   })
 })
 

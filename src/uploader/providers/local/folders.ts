@@ -83,8 +83,32 @@ export function createFolders(directory: string, folderMode: number, durable: bo
   return { find, make }
 }
 
+/**
+ * Puts the entries of a folder on the disk. One sync is under way for a folder at a time; all who come meanwhile share
+ * the next one, since the one under way may have begun before their entries were there.
+ */
+export function createFolderSync(sync: (path: string) => Promise<void> = syncFolder) {
+  const underWay = new Map<string, Promise<void>>()
+  const next = new Map<string, Promise<void>>()
+
+  function begin(path: string): Promise<void> {
+    next.delete(path)
+    const running = sync(path).finally(() => underWay.delete(path))
+    underWay.set(path, running)
+    return running
+  }
+
+  return (path: string): Promise<void> => {
+    const current = underWay.get(path)
+    if (current === undefined) return begin(path)
+    const shared = next.get(path) ?? current.catch(() => {}).then(() => begin(path))
+    next.set(path, shared)
+    return shared
+  }
+}
+
 /** Puts the entries of a folder on the disk, which Windows does by itself. */
-export async function syncFolder(path: string): Promise<void> {
+async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return
   const handle = await open(path, 'r')
   try {

@@ -1,13 +1,17 @@
 import { randomUUID } from 'node:crypto'
+import { writeFile as writeFileWithCallback } from 'node:fs'
 import { constants, copyFile, type FileHandle, link, open, rename, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { addAbortSignal } from 'node:stream'
+import { promisify } from 'node:util'
 import { systemCode, UploadError } from '../../../errors.ts'
 import type { UploadObject } from '../../provider.ts'
 import type { Spool } from '../../spool.ts'
 
 /** Up to this size a body is taken as a whole and written in one go. */
 const AT_ONCE_BYTES = 1024 * 1024
+/** Opens, writes and closes without a `FileHandle`, which takes longer to make than a small file to write. */
+const writeWhole = promisify(writeFileWithCallback)
 
 /** What `link` answers where a second name is not to be had: another file system, one without links, too many of them. */
 const NO_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
@@ -37,6 +41,12 @@ export function createWriter(options: WriterOptions): Write {
 
   async function fill(path: string, body: Body, signal: AbortSignal): Promise<void> {
     const isLinked = body.path !== undefined
+    if (!isLinked && !isMasked && body.size <= AT_ONCE_BYTES) {
+      const bytes = await body.bytes()
+      assertSize(bytes.length, body)
+      await writeWhole(path, bytes, { flag: 'wx', mode: fileMode, flush: durable, signal })
+      return
+    }
     if (body.path !== undefined) await linkOrCopy(body.path, path)
     const handle = await open(path, isLinked ? 'r+' : 'wx', fileMode)
     try {
@@ -88,19 +98,15 @@ export function createWriter(options: WriterOptions): Write {
 }
 
 async function writeBody(handle: FileHandle, body: Body, signal: AbortSignal): Promise<void> {
-  let written: number
-  if (body.size <= AT_ONCE_BYTES) {
-    const bytes = await body.bytes()
-    await writeFile(handle, bytes, { signal })
-    written = bytes.length
-  } else {
-    await writeFile(handle, addAbortSignal(signal, body.stream()), { signal })
-    written = (await handle.stat()).size
-  }
-  if (written === body.size) return
+  await writeFile(handle, addAbortSignal(signal, body.stream()), { signal })
+  assertSize((await handle.stat()).size, body)
+}
+
+function assertSize(size: number, body: Body): void {
+  if (size === body.size) return
   throw new UploadError(
     'delivery_failed',
-    `Of the ${body.size} bytes of the file ${written} came. Send it again.`,
+    `Of the ${body.size} bytes of the file ${size} came. Send it again.`,
     { retryable: true },
   )
 }
