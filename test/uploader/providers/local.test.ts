@@ -630,7 +630,7 @@ describe('temporary files of killed servers', () => {
   /** The directory a process of that number would have used, with a file in it. */
   async function leaveBehind(target: Target, directory: string, pid: number): Promise<string> {
     const own = basename(target.spool?.directory ?? '')
-    const name = own.replace(`.${process.pid}.`, `.${pid}.`).replace(/.{12}$/, randomBytes(6).toString('hex'))
+    const name = own.replace(/\.\d+(?:-\d*)?\./, `.${pid}.`).replace(/.{12}$/, randomBytes(6).toString('hex'))
     const path = join(directory, '.upload-server', name)
     await mkdir(path, { recursive: true })
     await writeFile(join(path, '1'), 'half')
