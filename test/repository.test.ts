@@ -132,6 +132,35 @@ describe('the server deletes nothing', () => {
   })
 })
 
+/** What files import before their first line runs, themselves or through other files: packages and paths. */
+function importedBy(paths: string[]): Set<string> {
+  const found = new Set<string>()
+  const follow = (path: string) => {
+    if (found.has(path)) return
+    found.add(path)
+    if (!path.startsWith('src/')) return
+    const imports = /^(?:import|export)\s(?!type\b)(?:[\w*\s{},]*?\sfrom\s)?'([^']+)'/gm
+    for (const [, name = ''] of read(path).matchAll(imports))
+      follow(name.startsWith('.') ? join(dirname(path), name) : name)
+  }
+  for (const path of paths) follow(path)
+  return found
+}
+
+describe('the first heartbeat', () => {
+  const imported = [...importedBy(['src/cli.ts', 'src/cli/serve.ts'])]
+
+  it('waits for three packages only', () => {
+    const packages = imported.filter(name => !name.startsWith('src/') && !name.startsWith('node:'))
+    expect(packages.sort()).toEqual(['commander', 'pino', 'zod'])
+  })
+
+  it.each(['src/app.ts', 'src/uploader/index.ts', 'src/config/picgo.ts'])('does not wait for %s', path => {
+    expect(isThere(path)).toBe(true)
+    expect(imported).not.toContain(path)
+  })
+})
+
 describe('the package', () => {
   const { files, bin, version } = JSON.parse(read('package.json')) as {
     files: string[]
