@@ -3,7 +3,7 @@ import { stdSerializers } from 'pino'
 import { type HttpLogger, pinoHttp } from 'pino-http'
 import { UploadError } from '../errors.ts'
 import type { Logger } from '../log.ts'
-import type { Mask } from '../mask.ts'
+import { hideSignatures, type Mask } from '../mask.ts'
 import { shorten } from './error-handler.ts'
 import { requestIdOf } from './request-id.ts'
 
@@ -53,14 +53,14 @@ function pathOf(req: IncomingMessage): string {
 
 /** Expected failures need no stack of ours; what caused them does. */
 function describeError(error: unknown): unknown {
-  if (!(error instanceof UploadError)) return shortenTexts(stdSerializers.err(error as Error))
-  const cause = error.cause instanceof Error && { cause: shortenTexts(stdSerializers.err(error.cause)) }
-  return shortenTexts({ code: error.code, message: error.message, ...cause })
+  if (!(error instanceof UploadError)) return tidyTexts(stdSerializers.err(error as Error))
+  const cause = error.cause instanceof Error && { cause: tidyTexts(stdSerializers.err(error.cause)) }
+  return tidyTexts({ code: error.code, message: error.message, ...cause })
 }
 
-function shortenTexts(fields: object): object {
+function tidyTexts(fields: object): object {
   const entries = Object.entries(fields)
-  return Object.fromEntries(
-    entries.map(([name, value]) => [name, typeof value === 'string' ? shorten(value) : value]),
-  )
+  // Some destinations repeat our request, and with it its signature, in what becomes the cause.
+  const clean = (value: unknown) => (typeof value === 'string' ? shorten(hideSignatures(value)) : value)
+  return Object.fromEntries(entries.map(([name, value]) => [name, clean(value)]))
 }

@@ -1,0 +1,40 @@
+import { type Browser, chromium } from 'playwright-core'
+import { afterAll, type TestContext } from 'vitest'
+import { needs } from './needs.ts'
+
+const ARGUMENTS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  // Names that are not this machine's resolve to it, so that pages of other origins can be had without a network.
+  '--host-resolver-rules=MAP * 127.0.0.1',
+]
+
+export type Page = Awaited<ReturnType<Browser['newPage']>>
+
+let browser: Promise<Browser> | undefined
+
+function launch(context: TestContext): Promise<Browser> {
+  needs(context, 'chromium', 'chromium')
+  browser ??= chromium.launch({ executablePath: '/usr/bin/chromium', args: ARGUMENTS })
+  return browser
+}
+
+afterAll(async () => (await browser)?.close())
+
+/** Runs with pages of a fresh profile of headless Chromium, which is started once for each file of tests. */
+export async function inBrowser(
+  context: TestContext,
+  work: (open: () => Promise<Page>) => Promise<void>,
+): Promise<void> {
+  const profile = await (await launch(context)).newContext()
+  try {
+    await work(() => profile.newPage())
+  } finally {
+    await profile.close()
+  }
+}
