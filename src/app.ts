@@ -10,7 +10,7 @@ import { answerHeartbeat } from './routes/heartbeat.ts'
 import { createRequestLog } from './routes/request-log.ts'
 import { createShareXRoute } from './routes/sharex.ts'
 import { createUploadRoute, type UploadRouteSettings } from './routes/upload.ts'
-import { createUsagePage } from './routes/usage.ts'
+import { createUsageRoutes } from './routes/usage.ts'
 import type { Uploader } from './uploader/index.ts'
 
 export interface AppDeps {
@@ -56,7 +56,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   app.use(requireHost)
   app.use(refuseWhen(deps.isStopping))
 
-  const page = createUsagePage(settings)
+  const { page, asset } = createUsageRoutes(uploader, access, settings, mask)
   const heartbeat: RequestHandler = (_req, res) => answerHeartbeat(res)
   app.route('/heartbeat').get(heartbeat).post(heartbeat).all(onlyMethods('GET, HEAD, POST, OPTIONS'))
   app.route('/').get(page).all(onlyMethods('GET, HEAD, OPTIONS'))
@@ -70,6 +70,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   app.route('/upload-server.sxcu').get(shareX).all(onlyMethods('GET, HEAD, OPTIONS'))
   const files = createFilesRoute(uploader.destinations, settings.limits.bodyIdleMs)
   app.route('/files/:name/*key').get(files).all(onlyMethods('GET, HEAD, OPTIONS'))
+  app.route('/page/:version/:file').get(asset).all(onlyMethods('GET, HEAD, OPTIONS'))
   app.use(notFound)
   app.use(createErrorHandler(mask))
   return app

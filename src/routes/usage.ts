@@ -1,99 +1,158 @@
 import { createHash } from 'node:crypto'
-import type { RequestHandler } from 'express'
+import { readdir, readFile } from 'node:fs/promises'
+import { extname } from 'node:path'
+import type { Request, RequestHandler } from 'express'
+import { UploadError } from '../errors.ts'
+import type { Mask } from '../mask.ts'
+import type { PageFacts, Visitor } from '../page/facts.ts'
+import { type Destination, isCovered } from '../uploader/destinations.ts'
+import type { Uploader } from '../uploader/index.ts'
+import type { Caller } from '../uploader/input.ts'
+import { type Access, type RequestFacts, requestFacts } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
+import { publicMessage } from './error-handler.ts'
 
-const STYLE = `
-:root { color-scheme: light dark; --line: #8884; --soft: #8881 }
-body { font: 1rem/1.55 system-ui, sans-serif; max-width: 52rem; margin: 0 auto; padding: 1.5rem 1rem 4rem }
-h1 { margin-bottom: 0 } h2 { margin-top: 2.2rem; border-bottom: 1px solid var(--line) }
-pre { background: var(--soft); border: 1px solid var(--line); border-radius: 6px; padding: .7rem .9rem; overflow-x: auto }
-code { font: .9em ui-monospace, monospace } pre code { font-size: .85rem }
-.scroll { overflow-x: auto } table { border-collapse: collapse } td, th { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid var(--line) }
-`
-
+/** Nothing inline, nothing from elsewhere but pictures: the links that uploads get lead anywhere. */
 const POLICY = [
   "default-src 'none'",
-  'img-src data:',
-  `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data: blob: https: http:",
+  "connect-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** GET / and GET /upload: how to use this very server, for a person with a browser. Needs no key and shows no secret. */
-export function createUsagePage(settings: {
-  publicUrl?: string | undefined
+/** Script and style as the build leaves them; the same folder from `src` and from `dist`. */
+const ASSETS = new URL('../../dist/page/client/', import.meta.url)
+const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css' }
+
+interface UsageSettings {
+  readonly publicUrl?: string | undefined
   listenUrl(): string
-}): RequestHandler {
-  return (req, res) => {
-    res.set('Content-Security-Policy', POLICY)
-    res.set('X-Content-Type-Options', 'nosniff')
-    res.set('Referrer-Policy', 'no-referrer')
-    res.set('Cache-Control', 'no-cache')
-    res.type('html').send(page(baseUrlOf(req, settings.publicUrl, settings.listenUrl()).slice(0, -1)))
+  readonly limits: { readonly fileSize: number }
+}
+
+interface UsageRoutes {
+  /** GET / and GET /upload. */
+  readonly page: RequestHandler
+  /** GET /page/<version>/<file>: its script and style. */
+  readonly asset: RequestHandler<{ version: string; file: string }>
+}
+
+/**
+ * How to use this very server, for a person with a browser, and a place to try it. Everybody may see it; what the
+ * destinations are called only those who may upload. It shows no secret, and needs nothing that is read before somebody asks.
+ */
+export function createUsageRoutes(
+  uploader: Uploader,
+  access: Access,
+  settings: UsageSettings,
+  mask: Mask,
+): UsageRoutes {
+  let loading: Promise<Assets> | undefined
+  const assets = () => {
+    loading ??= loadAssets()
+    return loading
+  }
+
+  const describeVisitor = (req: Request): Visitor => {
+    try {
+      const caller = access.admit(factsOfPage(req))
+      return { admittedBy: caller.admittedBy, choices: listChoices(uploader, caller) }
+    } catch (error) {
+      if (!(error instanceof UploadError)) throw error
+      return { code: error.code, message: publicMessage(error, mask) }
+    }
+  }
+
+  return {
+    async page(req, res) {
+      const { renderDocument } = await import('../page/document.ts')
+      const facts: PageFacts = {
+        words: await loadWords(req),
+        base: baseUrlOf(req, settings.publicUrl, settings.listenUrl()).replace(/\/$/, ''),
+        root: wayToRoot(req),
+        version: (await assets()).version,
+        visitor: describeVisitor(req),
+        fileSize: settings.limits.fileSize,
+      }
+      res.set('Content-Security-Policy', POLICY)
+      res.set('X-Content-Type-Options', 'nosniff')
+      res.set('Referrer-Policy', 'no-referrer')
+      res.set('Cross-Origin-Opener-Policy', 'same-origin')
+      res.set('Content-Language', facts.words.lang)
+      // It differs by visitor, and holds names.
+      res.set('Cache-Control', 'no-store')
+      res.set('Vary', 'Accept-Language')
+      res.type('html').send(renderDocument(facts))
+    },
+
+    async asset(req, res) {
+      const { version, files } = await assets()
+      const content = req.params.version === version ? files.get(req.params.file) : undefined
+      if (content === undefined) throw new UploadError('not_found', `There is nothing at ${req.path}.`)
+      res.set('Cache-Control', 'public, max-age=31536000, immutable')
+      res.set('X-Content-Type-Options', 'nosniff')
+      res.type(TYPES[extname(req.params.file)] ?? '').send(content)
+    },
   }
 }
 
-function page(base: string): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>upload-server</title>
-<link rel="icon" href="data:,">
-<style>${STYLE}</style>
-</head>
-<body>
-<main>
-<h1>upload-server</h1>
-<p>The server is running. Send it pictures or other files, and it answers with their links.</p>
-
-<h2>A file</h2>
-${example(`curl -F file=@picture.png ${base}/upload`)}
-<p>The field may have any name, and there may be many files. The answer has one link for each, in the same order:</p>
-${example(`{"success":true,"result":["https://…/picture-1a2b3c4d.png"],"items":[…]}`)}
-
-<h2>A path or an address</h2>
-${example(`curl ${base}/upload -d '{"list": ["/home/me/picture.png", "https://example.com/other.jpg"]}'`)}
-<p>Paths are absolute and lie on the machine that runs this server.</p>
-
-<h2>The clipboard</h2>
-${example(`curl -X POST ${base}/upload`)}
-
-<h2>From another machine</h2>
-${example(`curl -H "Authorization: Bearer YOUR_KEY" -F file=@picture.png ${base}/upload`)}
-<p>Programs on the server's own machine need no key. <code>?key=YOUR_KEY</code> works as well, but an address is easily logged.</p>
-
-<h2>Another destination</h2>
-${example(`curl -F file=@picture.png "${base}/upload?picbed=s3&configName=blog"`)}
-<p>Left out, the default destination of the configuration is used.</p>
-
-<h2>When it fails</h2>
-${example(`{"success":false,"message":"…","code":"source_failed","result":[],"errors":[{"index":0,"message":"…"}],"requestId":"…"}`)}
-<p>The status is 400 or above, and <code>message</code> says what happened and what to do.</p>
-
-<h2>All routes</h2>
-<div class="scroll"><table>
-<tr><th>Request<th>Answer
-<tr><td><code>POST /upload</code><td>Uploads. Needs the key from other machines
-<tr><td><code>GET /heartbeat</code>, <code>POST /heartbeat</code><td><code>{"success":true,"result":"alive"}</code>
-<tr><td><code>GET /</code>, <code>GET /upload</code><td>This page
-</table></div>
-
-<h2>In your editor</h2>
-<p>Typora, Obsidian and VS Code know this interface under the names PicGo and PicList; where they ask for an address, it is</p>
-${example(`${base}/upload`)}
-</main>
-</body>
-</html>
-`
+/** What the browser prefers, unless the visitor chose by `?lang=`. */
+async function loadWords(req: Request) {
+  const chosen = new URL(req.url, 'http://localhost').searchParams.get('lang')
+  const language = chosen ?? req.acceptsLanguages('en', 'zh')
+  return language === 'zh'
+    ? (await import('../page/words-zh.ts')).zh
+    : (await import('../page/words-en.ts')).en
 }
 
-function example(text: string): string {
-  return `<pre><code>${escapeHtml(text)}</code></pre>`
+/**
+ * Of the uploads the page will send: with its origin, which a browser leaves out when it asks for a page, and without
+ * the query, where the page never puts a key.
+ */
+function factsOfPage(req: Request): RequestFacts {
+  const facts = requestFacts(req, new URLSearchParams(), req.ip ?? '')
+  return { ...facts, headers: { origin: `${req.protocol}://${req.host}`, ...facts.headers } }
 }
 
-function escapeHtml(text: string): string {
-  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;')
+function listChoices(uploader: Uploader, caller: Caller): (Visitor & { admittedBy: string })['choices'] {
+  const preset = findDefault(uploader, caller)
+  return uploader.destinations
+    .filter(one => isCovered(one, caller.destinations))
+    .map(one => ({ picbed: one.type, configName: one.name, isDefault: one === preset }))
+}
+
+function findDefault(uploader: Uploader, caller: Caller): Destination | undefined {
+  try {
+    return uploader.choose({}, caller)
+  } catch {
+    return undefined
+  }
+}
+
+/** From `/upload/`, which is `/upload` as well, the root is one level up. Relative, so that it holds below any path. */
+function wayToRoot(req: Request): string {
+  const [path = ''] = req.originalUrl.split('?')
+  return '../'.repeat(/upload(\/*)$/.exec(path)?.[1]?.length ?? 0)
+}
+
+interface Assets {
+  /** Changes with every byte of them. */
+  readonly version: string
+  readonly files: ReadonlyMap<string, Buffer>
+}
+
+async function loadAssets(): Promise<Assets> {
+  const names = (await readdir(ASSETS)).filter(name => extname(name) in TYPES).sort()
+  const files = new Map<string, Buffer>()
+  const hash = createHash('sha256')
+  for (const name of names) {
+    const content = await readFile(new URL(name, ASSETS))
+    files.set(name, content)
+    hash.update(name).update(content)
+  }
+  return { version: hash.digest('hex').slice(0, 12), files }
 }

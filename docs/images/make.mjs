@@ -1,0 +1,94 @@
+// Makes the pictures of the usage page in this folder, with the server as it was built: npm run screenshots
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { chromium } from 'playwright-core'
+
+const PROGRAM = fileURLToPath(new URL('../../bin/upload-server.js', import.meta.url))
+const SIZES = [
+  [1440, 1000],
+  [360, 800],
+]
+
+const directory = await mkdtemp(join(tmpdir(), 'upload-server-screenshots-'))
+const server = await startServer()
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
+try {
+  const language = process.argv[2] ?? 'en'
+  for (const [width, height] of SIZES) {
+    for (const colorScheme of ['light', 'dark']) {
+      const page = await browser.newPage({ viewport: { width, height }, colorScheme, locale: language })
+      await page.goto(server.url)
+      await uploadPictures(page)
+      await page.getByText('Markdown', { exact: true }).click()
+      await page.mouse.move(0, 0)
+      const suffix = language === 'en' ? '' : `-${language}`
+      const path = fileURLToPath(new URL(`page-${width}-${colorScheme}${suffix}.png`, import.meta.url))
+      await page.screenshot({ path, fullPage: process.argv[3] === 'full' })
+      await page.close()
+    }
+  }
+} finally {
+  await browser.close()
+  server.process.kill()
+  await rm(directory, { recursive: true, force: true })
+}
+
+async function startServer() {
+  const folder = name => ({ directory: join(directory, name), serve: true })
+  const config = join(directory, 'upload-server.json')
+  await writeFile(
+    config,
+    JSON.stringify({
+      server: { port: 0, publicUrl: 'https://img.example.com' },
+      default: 'local/blog',
+      keyTemplate: '{filename}-{sha256-8}{extname}',
+      providers: { local: { blog: folder('blog'), screenshots: folder('screenshots') } },
+    }),
+  )
+  const process = spawn(PROGRAM, ['--config', config], { stdio: ['ignore', 'pipe', 'inherit'] })
+  for await (const line of createInterface(process.stdout)) {
+    const [url] = /http:\/\/[^\s"]+/.exec(line) ?? []
+    if (url) return { process, url }
+  }
+  await once(process, 'exit')
+  throw new Error('The server did not start.')
+}
+
+/** Chooses two pictures that the browser paints itself, and waits until they are stored. */
+async function uploadPictures(page) {
+  await page.evaluate(async () => {
+    const paint = async (name, type, from, to, sun) => {
+      const canvas = new OffscreenCanvas(320, 320)
+      const brush = canvas.getContext('2d')
+      const sky = brush.createLinearGradient(0, 0, 0, 320)
+      sky.addColorStop(0, from)
+      sky.addColorStop(1, to)
+      brush.fillStyle = sky
+      brush.fillRect(0, 0, 320, 320)
+      brush.fillStyle = sun
+      brush.arc(220, 150, 46, 0, 7)
+      brush.fill()
+      brush.fillStyle = '#0006'
+      brush.beginPath()
+      brush.moveTo(0, 320)
+      brush.lineTo(110, 190)
+      brush.lineTo(190, 270)
+      brush.lineTo(250, 220)
+      brush.lineTo(320, 320)
+      brush.fill()
+      return new File([await canvas.convertToBlob({ type })], name, { type })
+    }
+    const files = new DataTransfer()
+    files.items.add(await paint('evening.png', 'image/png', '#f7b267', '#d1495b', '#fff3c4'))
+    files.items.add(await paint('morning.jpg', 'image/jpeg', '#bfe3f0', '#5b8fb9', '#fffdf2'))
+    const input = document.getElementById('files')
+    input.files = files.files
+    input.dispatchEvent(new Event('change'))
+  })
+  await page.locator('[data-state=stored] img').nth(1).waitFor()
+}

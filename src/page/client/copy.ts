@@ -1,0 +1,58 @@
+import { announce, makeButton, words } from './words.ts'
+
+/** Puts a text into the clipboard and says so on the button. */
+export async function copyText(text: string, button: HTMLButtonElement): Promise<void> {
+  if (!(await write(text))) {
+    announce(words.copyFailed)
+    return
+  }
+  announce(words.copied)
+  const before = button.textContent
+  if (before === words.copied) return
+  button.textContent = words.copied
+  setTimeout(() => {
+    button.textContent = before
+  }, 1500)
+}
+
+async function write(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text)
+    return true
+  } catch {
+    return writeBySelection(text)
+  }
+}
+
+/** Browsers give pages without TLS no other way. */
+function writeBySelection(text: string): boolean {
+  const focused = document.activeElement
+  const field = document.createElement('textarea')
+  field.value = text
+  field.className = 'unseen'
+  document.body.append(field)
+  field.select()
+  const done = document.execCommand('copy')
+  field.remove()
+  if (focused instanceof HTMLElement) focused.focus()
+  return done
+}
+
+/** Gives every example a button. */
+export function addCopyButtons(): void {
+  for (const block of document.querySelectorAll<HTMLElement>('.copy')) {
+    const title = block.closest('section')?.querySelector('h2, h1')?.textContent ?? ''
+    const example = findTitle(block) ?? title
+    const button = makeButton(words.copy, example, () => {
+      void copyText(block.querySelector('code')?.textContent ?? '', button)
+    })
+    block.append(button)
+  }
+}
+
+/** The nearest heading of its own above it. */
+function findTitle(block: Element): string | undefined {
+  for (let e = block.previousElementSibling; e; e = e.previousElementSibling)
+    if (e.matches('h3, .label')) return e.textContent ?? undefined
+  return undefined
+}

@@ -1,0 +1,84 @@
+import { fill, words } from './words.ts'
+
+/** What became of one upload. */
+export type Ending =
+  | { readonly kind: 'stored'; readonly url: string; readonly type: string }
+  | { readonly kind: 'pending'; readonly finalizationId: string; readonly reason: string }
+  | {
+      readonly kind: 'failed'
+      readonly title: string
+      readonly reason: string
+      /** Code and request id. */
+      readonly detail: string
+    }
+
+export interface Sending {
+  /** What follows `/upload`: empty or from the question mark on. */
+  readonly query: string
+  readonly body?: FormData | string
+  readonly headers: Readonly<Record<string, string>>
+  /** Hears which part of the body is gone, up to 1. */
+  onProgress?(part: number): void
+  readonly signal?: AbortSignal
+}
+
+/** This file lies in /page/<version>/ of the server, whatever path that is below. */
+const ROOT = new URL('../../', import.meta.url)
+
+/** Sends one upload and reads its answer. By XMLHttpRequest, since `fetch` tells nothing of what it has sent. */
+export function send({ query, body, headers, onProgress, signal }: Sending): Promise<Ending> {
+  return new Promise(resolve => {
+    const request = new XMLHttpRequest()
+    request.open('POST', new URL(`upload${query}`, ROOT))
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value)
+    request.upload.onprogress = event => {
+      if (event.lengthComputable && event.total > 0) onProgress?.(event.loaded / event.total)
+    }
+    request.onload = () => resolve(readAnswer(request.status, request.responseText))
+    request.onerror = () => resolve(fail(words.unreachable, words.unreachableHelp))
+    request.onabort = () => resolve(fail(words.cancelled))
+    signal?.addEventListener('abort', () => request.abort())
+    request.send(body ?? null)
+  })
+}
+
+export function fail(title: string, reason = '', detail = ''): Ending {
+  return { kind: 'failed', title, reason, detail }
+}
+
+interface Failure {
+  code: string
+  message: string
+}
+
+interface Answer extends Partial<Failure> {
+  success: boolean
+  result?: string[]
+  items?: { type: string }[]
+  errors?: Failure[]
+  stage?: string
+  finalizationId?: string
+  requestId?: string
+}
+
+/** The status says nothing more than the body, and less when the server is told to answer 200 always. */
+function readAnswer(status: number, text: string): Ending {
+  const answer = parse(text)
+  if (typeof answer?.success !== 'boolean')
+    return fail(words.unreadable, fill(words.unreadableHelp, { status }))
+  const [url] = answer.result ?? []
+  if (answer.success && url !== undefined) return { kind: 'stored', url, type: answer.items?.[0]?.type ?? '' }
+  if (answer.finalizationId !== undefined)
+    return { kind: 'pending', finalizationId: answer.finalizationId, reason: answer.message ?? '' }
+  const { code = '', message = '' } = answer.errors?.[0] ?? answer
+  const id = answer.requestId === undefined ? '' : ` · ${fill(words.requestId, { id: answer.requestId })}`
+  return fail(words.failures[code] ?? words.unreadable, message, code + id)
+}
+
+function parse(text: string): Answer | undefined {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

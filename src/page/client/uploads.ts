@@ -1,0 +1,166 @@
+import { copyText } from './copy.ts'
+import { keyHeaders } from './key.ts'
+import { type Format, formatLink, type Link } from './links.ts'
+import { makeRow, part, setActions, show, showProgress, showSize, showThumbnail } from './row.ts'
+import { type Ending, send } from './send.ts'
+import { announce, element, fill, makeButton, words } from './words.ts'
+
+/** How many are sent at a time. */
+const AT_ONCE = 3
+
+/** One file or address, with its row in the list. */
+interface Upload {
+  readonly source: File | URL
+  readonly name: string
+  /** The same at every attempt, so that the server stores it once. */
+  readonly id: string
+  /** The destination that was chosen when it was added. */
+  readonly query: string
+  readonly row: HTMLLIElement
+  link?: Link
+}
+
+const waiting: Upload[] = []
+let running = 0
+
+const section = element('uploads')
+const list = section.querySelector('ol') as HTMLOListElement
+const stored = new Set<Upload>()
+
+/** Puts a file or an address into the list and sends it when its turn comes. */
+export function add(source: File | URL): void {
+  const upload = makeUpload(source)
+  section.hidden = false
+  list.append(upload.row)
+  queue(upload)
+}
+
+/** Something that can't be sent: the list says why. */
+export function addRefused(name: string, title: string, reason: string): void {
+  const row = makeRow(name, '')
+  section.hidden = false
+  list.append(row)
+  show(row, 'failed', title, reason)
+  announce(fill(words.failedName, { name, reason: title }))
+}
+
+function makeUpload(source: File | URL): Upload {
+  const name = source instanceof File ? source.name : nameOf(source)
+  const size = source instanceof File ? showSize(source.size) : source.host
+  const chosen = document.querySelector<HTMLSelectElement>('#destination')?.value
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return {
+    source,
+    name,
+    id: Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join(''),
+    query: chosen ? `?${chosen}` : '',
+    row: makeRow(name, size, source instanceof File && source.type.startsWith('image/') ? source : undefined),
+  }
+}
+
+function nameOf(url: URL): string {
+  return url.pathname.split('/').pop() || url.host
+}
+
+function queue(upload: Upload): void {
+  show(upload.row, 'waiting', words.waiting)
+  waiting.push(upload)
+  next()
+}
+
+function next(): void {
+  if (running >= AT_ONCE) return
+  const upload = waiting.shift()
+  if (!upload) return
+  running++
+  void run(upload).finally(() => {
+    running--
+    next()
+  })
+  next()
+}
+
+async function run(upload: Upload): Promise<void> {
+  const { source, name, row, query, id } = upload
+  const cancel = new AbortController()
+  setActions(
+    row,
+    makeButton(words.cancel, name, () => cancel.abort()),
+  )
+  let body: FormData | string
+  if (source instanceof File) {
+    body = new FormData()
+    body.append('file', source)
+  } else body = JSON.stringify({ list: [source.href] })
+  showProgress(row, 0)
+  const headers = { ...keyHeaders(), 'Idempotency-Key': id }
+  const onProgress = (part: number) => showProgress(row, part)
+  settle(upload, await send({ query, body, headers, onProgress, signal: cancel.signal }))
+}
+
+async function finish(upload: Upload, finalizationId: string): Promise<void> {
+  setActions(upload.row)
+  showProgress(upload.row, 1)
+  const query = `?${new URLSearchParams({ finalizationId })}`
+  settle(upload, await send({ query, headers: keyHeaders() }), finalizationId)
+}
+
+/** Shows what became of it, and what can be done now. */
+function settle(upload: Upload, ending: Ending, finalizationId?: string): void {
+  const { row, name } = upload
+  if (ending.kind === 'stored') {
+    showStored(upload, ending.url, ending.type)
+    announce(fill(words.storedName, { name }))
+    return
+  }
+  if (ending.kind === 'pending') {
+    show(row, 'pending', words.pending, ending.reason, words.pendingHelp)
+    setActions(
+      row,
+      makeButton(words.finish, name, () => finish(upload, ending.finalizationId)),
+    )
+    announce(`${name}: ${words.pending}`)
+    return
+  }
+  show(row, 'failed', ending.title, ending.reason, ending.detail)
+  const again = () => (finalizationId === undefined ? queue(upload) : void finish(upload, finalizationId))
+  setActions(row, makeButton(words.again, name, again))
+  announce(fill(words.failedName, { name, reason: ending.title }))
+}
+
+function showStored(upload: Upload, url: string, type: string): void {
+  const { row, name } = upload
+  const isImage = type.startsWith('image/')
+  upload.link = { url, name, isImage }
+  stored.add(upload)
+  show(row, 'stored', words.stored)
+  const field = part<HTMLInputElement>(row, '.link')
+  field.setAttribute('aria-label', fill(words.link, { name }))
+  field.addEventListener('focus', () => field.select())
+  field.value = formatLink(upload.link, chosenFormat())
+  const copy = makeButton(words.copy, name, () => void copyText(field.value, copy))
+  setActions(row, copy)
+  if (isImage && !row.querySelector('img')) showThumbnail(row, url)
+}
+
+export function setUpList(): void {
+  for (const radio of section.querySelectorAll('input[name=format]'))
+    radio.addEventListener('change', () => {
+      for (const { row, link } of stored)
+        if (link) part<HTMLInputElement>(row, '.link').value = formatLink(link, chosenFormat())
+    })
+  const all = element<HTMLButtonElement>('copy-all')
+  all.addEventListener('click', () => {
+    const fields = [...list.querySelectorAll<HTMLInputElement>('[data-state=stored] .link')]
+    void copyText(fields.map(field => field.value).join('\n'), all)
+  })
+  element('clear').addEventListener('click', () => {
+    for (const row of list.querySelectorAll('[data-state=stored], [data-state=failed]')) row.remove()
+    for (const upload of stored) stored.delete(upload)
+    section.hidden = list.children.length === 0
+  })
+}
+
+function chosenFormat(): Format {
+  return section.querySelector<HTMLInputElement>('input[name=format]:checked')?.value as Format
+}

@@ -1,0 +1,159 @@
+import { examplesFor } from './examples.ts'
+import { type Choice, type PageFacts, queryOf } from './facts.ts'
+import { type Html, html, prose } from './html.ts'
+import { renderTry } from './try.ts'
+import type { Words } from './words-en.ts'
+
+/** The whole usage page. It is of use without its script, which adds the place to try the server and buttons to copy. */
+export function renderDocument(facts: PageFacts): string {
+  const { words, root, version } = facts
+  const assets = `${root}page/${version}`
+  return html`<!doctype html>
+<html lang="${words.lang}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>upload-server</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${assets}/style.css">
+<script type="module" src="${assets}/main.js"></script>
+</head>
+<body data-words="${JSON.stringify(words.script)}">
+<a class="skip" href="#main">${words.skip}</a>
+<header>
+<p class="brand">${MARK}upload-server</p>
+<a href="?lang=${words.other.query}" lang="${words.other.lang}" hreflang="${words.other.lang}">${words.other.label}</a>
+</header>
+<div class="columns">
+${renderContents(words)}
+<main id="main">
+<section class="intro">
+<h1>${words.headline}</h1>
+<p class="lead">${words.lead}</p>
+${snippet(words.address, `${facts.base}/upload`)}
+</section>
+${renderTry(facts)}
+${renderDestinations(facts)}
+${renderExamples(facts)}
+${renderReference(facts)}
+</main>
+</div>
+<p id="status" class="unseen" role="status"></p>
+</body>
+</html>
+`.html
+}
+
+const MARK: Html = html`<svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true"><path d="M12 16V5m0 0L7 10m5-5 5 5M4 15v3a2 2 0 0 0 2 2h12a2 2 0 0 0 2-2v-3" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"/></svg>`
+
+function renderContents(words: Words): Html {
+  const entry = (id: string, text: string) => html`<li><a href="#${id}">${text}</a></li>\n`
+  return html`<nav aria-label="${words.contents}">
+<ul>
+${entry('try', words.try.title)}${entry('destinations', words.destinations.title)}</ul>
+<p>${words.groups.programs}</p>
+<ul>
+${entry('curl', 'curl')}${entry('fetch', 'fetch')}${entry('python', 'Python')}</ul>
+<p>${words.groups.editors}</p>
+<ul>
+${entry('typora', 'Typora')}${entry('obsidian', 'Obsidian')}${entry('vscode', 'VS Code')}</ul>
+<p>${words.groups.ci}</p>
+<ul>
+${entry('github', 'GitHub Actions')}${entry('gitlab', 'GitLab CI')}</ul>
+<ul>
+${entry('answers', words.answers.title)}${entry('more', words.more.title)}</ul>
+</nav>`
+}
+
+function renderDestinations({ words, visitor }: PageFacts): Html {
+  const { title, known, unknown } = words.destinations
+  const row = ({ picbed, configName, isDefault }: Choice) => html`<li>
+<span>${picbed} / ${configName} ${isDefault && html`<small>${words.try.standard}</small>`}</span>
+<code>?${queryOf({ picbed, configName })}</code>
+</li>\n`
+  return html`<section id="destinations">
+<h2>${title}</h2>
+${
+  visitor.admittedBy
+    ? html`<p>${known}</p>
+<ul>
+${visitor.choices.map(row)}</ul>`
+    : html`<p>${prose(unknown)}</p>`
+}
+</section>`
+}
+
+function renderExamples(facts: PageFacts): Html {
+  const { words, base } = facts
+  const { examples: say, groups } = words
+  const withKey = needsKey(facts)
+  const code = examplesFor({ base, withKey })
+  return html`<section id="programs">
+<h2>${groups.programs}</h2>
+${withKey && html`<p>${prose(say.exportKey)}</p>`}
+${example('curl', 'curl', [say.curl], code.curl)}
+${example('fetch', 'fetch', [say.fetch], code.fetch)}
+${example('python', 'Python', [say.python], code.python)}
+</section>
+<section id="editors">
+<h2>${groups.editors}</h2>
+${example('typora', 'Typora', [say.typora, ...(withKey ? [] : [say.typoraLocal])], code.typora)}
+${example('obsidian', 'Obsidian', [say.obsidian, ...(withKey ? [say.obsidianRemote] : [])], code.obsidian)}
+${example('vscode', 'VS Code', [say.vscode], code.vscode)}
+</section>
+<section id="ci">
+<h2>${groups.ci}</h2>
+${isOfThisMachine(base) && html`<p class="note">${prose(say.loopback)}</p>`}
+${example('github', 'GitHub Actions', [say.github, say.secret], code.github)}
+${example('gitlab', 'GitLab CI', [say.gitlab, say.variable], code.gitlab)}
+</section>`
+}
+
+/** Whoever is on the server's machine needs no key there, but does at an address that others use, too. */
+function needsKey({ visitor, base }: PageFacts): boolean {
+  return visitor.admittedBy === 'loopback' ? !isOfThisMachine(base) : visitor.admittedBy !== 'anonymous'
+}
+
+function isOfThisMachine(base: string): boolean {
+  return /^https?:\/\/(?:localhost|127\.|\[::1\])/.test(base)
+}
+
+function renderReference(facts: PageFacts): Html {
+  const { answers, more } = facts.words
+  const code = examplesFor({ base: facts.base, withKey: needsKey(facts) })
+  return html`<section id="answers">
+<h2>${answers.title}</h2>
+<p>${prose(answers.success)}</p>
+${block(code.success)}
+<p>${prose(answers.failure)}</p>
+${block(code.failure)}
+<p>${prose(answers.pending)}</p>
+${block(code.pending)}
+${block(code.finish)}
+</section>
+<section id="more">
+<h2>${more.title}</h2>
+${example('list', more.list, [more.listText], code.list)}
+${example('clipboard', more.clipboard, [more.clipboardText], code.clipboard)}
+<h3 id="about-keys">${more.key}</h3>
+<p>${prose(more.keyText)}</p>
+${example('heartbeat', more.alive, [more.aliveText], code.heartbeat)}
+</section>`
+}
+
+function example(id: string, title: string, texts: readonly string[], code: string): Html {
+  return html`<h3 id="${id}">${title}</h3>
+<p>${prose(texts.join(' '))}</p>
+${block(code)}`
+}
+
+/** The script gives every `.copy` a button. */
+function block(code: string): Html {
+  return html`<div class="copy"><pre><code>${code}</code></pre></div>`
+}
+
+function snippet(label: string, code: string): Html {
+  return html`<p class="label">${label}</p>
+<div class="copy"><pre><code>${code}</code></pre></div>`
+}

@@ -1,0 +1,39 @@
+import type { Words } from './words-en.ts'
+
+/** A destination that the visitor may use, as a request names it. */
+export interface Choice {
+  readonly picbed: string
+  readonly configName: string
+  readonly isDefault: boolean
+}
+
+/** What the visitor may do. To those who may not upload the server names nothing. */
+export type Visitor =
+  | {
+      readonly admittedBy: 'loopback' | 'key' | 'anonymous'
+      readonly choices: readonly Choice[]
+    }
+  | {
+      readonly admittedBy?: never
+      /** Why not, by its code and in the server's words. */
+      readonly code: string
+      readonly message: string
+    }
+
+export interface PageFacts {
+  readonly words: Words
+  /** Address of the server, without a final slash. */
+  readonly base: string
+  /** The way from the address of the page to the server's root: empty, or `../`. */
+  readonly root: string
+  /** Folder of script and style. */
+  readonly version: string
+  readonly visitor: Visitor
+  /** Bytes of the largest file. */
+  readonly fileSize: number
+}
+
+/** What a request adds to the address to choose a destination. */
+export function queryOf({ picbed, configName }: { picbed: string; configName: string }): string {
+  return new URLSearchParams({ picbed, configName }).toString()
+}

@@ -1,0 +1,102 @@
+import { type PageFacts, queryOf } from './facts.ts'
+import { type Html, html } from './html.ts'
+
+const FILE: Html = html`<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M14 3H7a2 2 0 0 0-2 2v14a2 2 0 0 0 2 2h10a2 2 0 0 0 2-2V8zm0 0v5h5" fill="none" stroke="currentColor" stroke-width="1.5" stroke-linejoin="round"/></svg>`
+
+/** The place to try the server. Without scripts the style hides it but for a word about that. */
+export function renderTry(facts: PageFacts): Html {
+  const { words, fileSize } = facts
+  const say = words.try
+  return html`<section id="try">
+<h2>${say.title}</h2>
+<noscript><p>${say.noScript}</p></noscript>
+<div class="panel">
+${renderVisitor(facts)}
+<details id="key"${facts.visitor.admittedBy === 'loopback' && HIDDEN}${!facts.visitor.admittedBy && OPEN}>
+<summary>${say.key}</summary>
+<form id="key-form">
+<div class="line">
+<input id="key-text" type="password" aria-label="${say.key}" autocomplete="off" autocapitalize="off" spellcheck="false" required>
+<button>${say.useKey}</button>
+</div>
+<label class="check"><input id="key-keep" type="checkbox"> ${say.keepKey}</label>
+</form>
+</details>
+<div id="drop">
+<p><strong>${say.drop}</strong></p>
+<p>${say.dropMore} <input id="files" class="unseen" type="file" multiple><label for="files" class="button">${say.choose}</label></p>
+<p class="muted">${say.limits.replace('{size}', showSize(fileSize))}</p>
+</div>
+<form id="url">
+<label for="url-text">${say.url}</label>
+<div class="line">
+<input id="url-text" type="url" inputmode="url" placeholder="https://" autocomplete="off" required>
+<button>${say.send}</button>
+</div>
+</form>
+</div>
+<section id="uploads" aria-label="${say.uploads}" hidden>
+<div class="tools">
+<fieldset>
+<legend>${say.formats}</legend>
+${FORMATS.map(renderFormat)}</fieldset>
+<button id="copy-all" type="button">${say.copyAll}</button>
+<button id="clear" type="button">${say.clear}</button>
+</div>
+<ol></ol>
+</section>
+<template id="row"><li>
+<span class="thumb">${FILE}</span>
+<div class="what">
+<p class="name"></p>
+<progress max="1"></progress>
+<p class="state"></p>
+<p class="reason"></p>
+<p class="detail"></p>
+<input class="link" readonly>
+</div>
+<div class="actions"></div>
+</li></template>
+</section>`
+}
+
+const HIDDEN: Html = html` hidden`
+const OPEN: Html = html` open`
+
+const FORMATS = [
+  ['url', 'URL'],
+  ['markdown', 'Markdown'],
+  ['html', 'HTML'],
+  ['bbcode', 'BBCode'],
+] as const
+
+function renderFormat([value, label]: readonly [string, string], index: number): Html {
+  return html`<label><input type="radio" name="format" value="${value}"${index === 0 && html` checked`}><span>${label}</span></label>\n`
+}
+
+/** Who the visitor is to the server. The script asks for the page again with a key, and takes this from it. */
+function renderVisitor({ words, visitor }: PageFacts): Html {
+  const say = words.try
+  if (!visitor.admittedBy) {
+    const failures: Readonly<Record<string, string>> = words.script.failures
+    return html`<div id="visitor">
+<p class="refused"><strong>${failures[visitor.code] ?? visitor.code}.</strong> ${visitor.message}</p>
+</div>`
+  }
+  const { admittedBy, choices } = visitor
+  return html`<div id="visitor" data-admitted="${admittedBy}">
+<p class="admitted">${say.admitted[admittedBy]}</p>
+<label for="destination">${say.destination}</label>
+<select id="destination">
+${choices.map(
+  choice =>
+    html`<option value="${queryOf(choice)}"${choice.isDefault && html` selected`}>${choice.picbed} / ${choice.configName}${choice.isDefault ? ` (${say.standard})` : ''}</option>\n`,
+)}</select>
+</div>`
+}
+
+function showSize(bytes: number): string {
+  const units = ['bytes', 'KB', 'MB', 'GB', 'TB']
+  const step = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
+  return `${Number((bytes / 1024 ** step).toFixed(1))} ${units[step]}`
+}
