@@ -15,27 +15,6 @@ async function servePage(html = '<!doctype html><title>a page</title>'): Promise
   return (server.address() as { port: number }).port
 }
 
-it.for(['/', '/upload'])(
-  'the page at %s explains this very server, and nothing in it fails',
-  async (path, context) => {
-    await inBrowser(context, async open => {
-      const app = await startApp()
-      const page = await open()
-      const failures: string[] = []
-      page.on('console', message => message.type() === 'error' && failures.push(message.text()))
-      page.on('pageerror', error => failures.push(error.message))
-      await page.goto(app.url + path)
-      expect(await page.title()).toBe('upload-server')
-      expect(await page.textContent('body')).toContain(`curl -F file=@picture.png ${app.url}/upload`)
-      for (const width of [360, 1440]) {
-        await page.setViewportSize({ width, height: 800 })
-        expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
-      }
-      expect(failures).toEqual([])
-    })
-  },
-)
-
 it('a page of this machine uploads, and the picture it gets back is shown', async context => {
   await inBrowser(context, async open => {
     const app = await startApp()

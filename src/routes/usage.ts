@@ -81,7 +81,6 @@ export function createUsageRoutes(
       res.set('Content-Security-Policy', POLICY)
       res.set('X-Content-Type-Options', 'nosniff')
       res.set('Referrer-Policy', 'no-referrer')
-      res.set('Cross-Origin-Opener-Policy', 'same-origin')
       res.set('Content-Language', facts.words.lang)
       // It differs by visitor, and holds names.
       res.set('Cache-Control', 'no-store')

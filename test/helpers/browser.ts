@@ -1,4 +1,4 @@
-import { type Browser, chromium } from 'playwright-core'
+import { type Browser, type BrowserContextOptions, chromium } from 'playwright-core'
 import { afterAll, type TestContext } from 'vitest'
 import { needs } from './needs.ts'
 
@@ -30,8 +30,9 @@ afterAll(async () => (await browser)?.close())
 export async function inBrowser(
   context: TestContext,
   work: (open: () => Promise<Page>) => Promise<void>,
+  options?: BrowserContextOptions,
 ): Promise<void> {
-  const profile = await (await launch(context)).newContext()
+  const profile = await (await launch(context)).newContext(options)
   try {
     await work(() => profile.newPage())
   } finally {

@@ -164,35 +164,6 @@ describe('the heartbeat is given', () => {
   })
 })
 
-describe('the usage page', () => {
-  it('shows the address of this very server, runs nothing and shows no secret', async () => {
-    const app = await startApp({ config: { server: { key: KEY } } })
-    for (const target of ['/', '/upload']) {
-      const { headers, body } = await ask(app.url, 'GET', target)
-      expect(body).toContain(`${app.url}/upload`)
-      expect(body).not.toContain(KEY)
-      expect(body).not.toMatch(/<script|\son\w+=|javascript:/i)
-      expect(headers['x-content-type-options']).toBe('nosniff')
-      expect(headers['content-security-policy']).toContain("default-src 'none'")
-    }
-  })
-
-  it('shows server.publicUrl when there is one', async () => {
-    const app = await startApp({ config: { server: { publicUrl: 'https://img.example.com/up' } } })
-    expect((await ask(app.url, 'GET', '/')).body).toContain('https://img.example.com/up/upload')
-  })
-
-  it.for(['"><script>alert(1)</script>', 'a"b', "a'b", 'a b', 'user@evil.example', 'evil.example/x'])(
-    'is not changed by the Host %s',
-    async host => {
-      const app = await startApp()
-      const { body } = await ask(app.url, 'GET', '/', { headers: { Host: host } })
-      expect(body).not.toContain(host)
-      expect(body).toContain(`${app.url}/upload`)
-    },
-  )
-})
-
 describe('a preflight', () => {
   it.for([
     ['content-type', 'content-type'],

@@ -94,7 +94,11 @@ async function run(upload: Upload): Promise<void> {
   } else body = JSON.stringify({ list: [source.href] })
   showProgress(row, 0)
   const headers = { ...keyHeaders(), 'Idempotency-Key': id }
-  const onProgress = (part: number) => showProgress(row, part)
+  const onProgress = (sent: number) => {
+    showProgress(row, sent)
+    // What has arrived goes on without its sender, so that a repetition finds it done.
+    if (sent === 1) setActions(row)
+  }
   settle(upload, await send({ query, body, headers, onProgress, signal: cancel.signal }))
 }
 

@@ -1,0 +1,531 @@
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { inBrowser } from './helpers/browser.ts'
+import { download } from './helpers/form.ts'
+import { findFreePorts } from './helpers/free-port.ts'
+import { startGate } from './helpers/gate.ts'
+import { needs } from './helpers/needs.ts'
+import { makePicture } from './helpers/picture.ts'
+import { makeDirectory, startApp, type TestApp } from './helpers/start-app.ts'
+import { startDaemon } from './servers/daemon.ts'
+
+const KEY = 'schlüssel-钥匙'
+const WITH_KEY = { server: { key: KEY }, auth: { loopbackExempt: false } }
+const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+interface Visit {
+  page: Page
+  app: TestApp
+  /** What the browser complained about, blocked content included. */
+  complaints: string[]
+  /** Every address it asked for. */
+  addresses: string[]
+}
+
+interface VisitOptions {
+  config?: Record<string, unknown>
+  path?: string
+  /** Opens the page under another address. */
+  url?: string
+  browser?: Parameters<typeof inBrowser>[2]
+}
+
+/** Opens the page of a new server, and sees that the browser has nothing to complain about but refused requests. */
+async function visit(
+  context: TestContext,
+  work: (visit: Visit) => Promise<void>,
+  { config, path = '/', url, browser }: VisitOptions = {},
+): Promise<void> {
+  const app = await startApp({ config })
+  const options = { permissions: ['clipboard-read', 'clipboard-write'], ...browser }
+  await inBrowser(
+    context,
+    async open => {
+      const page = await open()
+      const seen: Visit = { page, app, complaints: [], addresses: [] }
+      page.on('console', message => message.type() === 'error' && seen.complaints.push(message.text()))
+      page.on('pageerror', error => seen.complaints.push(error.message))
+      page.on('request', request => seen.addresses.push(request.url()))
+      await page.goto((url ?? app.url) + path)
+      await work(seen)
+      expect(seen.complaints.filter(text => !/the server responded with a status of 4/.test(text))).toEqual(
+        [],
+      )
+    },
+    options,
+  )
+}
+
+/** The machine may be busy. */
+const eventually = <T>(read: () => T) => expect.poll(read, { timeout: 20_000, interval: 20 })
+
+const pictureFile = (name: string, buffer = makePicture()) => ({ name, mimeType: 'image/png', buffer })
+const rows = (page: Page, state: string) => page.locator(`#uploads li[data-state=${state}]`)
+const clipboard = (page: Page) => page.evaluate('navigator.clipboard.readText()')
+const linkIn = async (page: Page, n = 0) => rows(page, 'stored').nth(n).getByRole('textbox').inputValue()
+
+/** Drops what is at these paths on the page, as the system does it. */
+async function drop(page: Page, files: string[], items: object[] = []): Promise<void> {
+  const session = await page.context().newCDPSession(page)
+  const data = { items, files, dragOperationsMask: 1 }
+  for (const type of ['dragEnter', 'dragOver', 'drop'])
+    await session.send('Input.dispatchDragEvent', { type, x: 600, y: 300, data } as never)
+}
+
+/** What axe finds, in words. */
+async function listViolations(page: Page): Promise<string[]> {
+  await page.evaluate(AXE)
+  return (await page.evaluate(
+    `axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(node => id + ': ' + node.html + ' ' + node.failureSummary)))`,
+  )) as string[]
+}
+
+describe('files', () => {
+  it('that are chosen are stored, several at once and under one name, and shown in small', async context => {
+    await visit(context, async ({ page, app }) => {
+      const pictures = [makePicture(), makePicture(), Buffer.from('some text')]
+      await page.setInputFiles('#files', [
+        pictureFile('图 "1".png', pictures[0]),
+        pictureFile('图 "1".png', pictures[1]),
+        { name: 'notes.txt', mimeType: 'text/plain', buffer: pictures[2] as Buffer },
+      ])
+      await eventually(() => rows(page, 'stored').count()).toBe(3)
+      for (const [n, picture] of pictures.entries())
+        expect(picture.equals(await download(await linkIn(page, n)))).toBe(true)
+      expect(await app.files()).toHaveLength(3)
+      await eventually(() => page.locator('.thumb img').count()).toBe(2)
+      expect(await rows(page, 'stored').allInnerTexts()).toEqual([
+        expect.stringContaining('图 "1".png 1.1 KB'),
+        expect.stringContaining('图 "1".png 1.1 KB'),
+        expect.stringContaining('notes.txt 9 B'),
+      ])
+      expect(await page.getByRole('status').innerText()).toMatch(/is stored\.$/)
+    })
+  })
+
+  it('that are dropped anywhere are stored; of a folder it says that it can’t be sent', async context => {
+    await visit(context, async ({ page, app }) => {
+      const folder = join(app.directory, 'folder')
+      await mkdir(folder)
+      const files = ['a.png', 'b.png'].map(name => join(folder, name))
+      for (const file of files) await writeFile(file, makePicture())
+      await drop(page, [...files, folder])
+      await eventually(() => rows(page, 'stored').count()).toBe(2)
+      expect(await rows(page, 'failed').allInnerTexts()).toEqual([
+        expect.stringMatching(/^folder\s+A folder can’t be sent\s+Choose the files in it\.$/),
+      ])
+    })
+  })
+
+  it('that are pasted are stored', async context => {
+    await visit(context, async ({ page }) => {
+      await page.evaluate(`(async () => {
+        const canvas = new OffscreenCanvas(4, 3)
+        canvas.getContext('2d').fillRect(0, 0, 4, 3)
+        await navigator.clipboard.write([new ClipboardItem({ 'image/png': await canvas.convertToBlob() })])
+      })()`)
+      await page.keyboard.press('Control+V')
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+      expect((await download(await linkIn(page))).subarray(1, 4).toString()).toBe('PNG')
+    })
+  })
+
+  it('may be addresses, typed, pasted or dropped', async context => {
+    await visit(context, async ({ page }) => {
+      const gate = await startGate()
+      gate.open()
+      await page.getByLabel('Or the address of a file').fill(gate.url)
+      await page.getByRole('button', { name: 'Send' }).click()
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+      await page.evaluate(`navigator.clipboard.writeText('${gate.url}')`)
+      await page.keyboard.press('Control+V')
+      await eventually(() => rows(page, 'stored').count()).toBe(2)
+      await drop(page, [], [{ mimeType: 'text/uri-list', data: gate.url }])
+      await eventually(() => rows(page, 'stored').count()).toBe(3)
+      expect((await download(await linkIn(page, 2))).toString()).toBe('the file')
+    })
+  })
+
+  it('show how far they are, and can be called back and sent again', async context => {
+    await visit(context, async ({ page, app }) => {
+      const session = await page.context().newCDPSession(page)
+      const limit = (uploadThroughput: number) =>
+        session.send('Network.emulateNetworkConditions', {
+          offline: false,
+          latency: 0,
+          downloadThroughput: -1,
+          uploadThroughput,
+        })
+      await limit(100_000)
+      await page.setInputFiles('#files', pictureFile('a.png', makePicture(5_000_000)))
+      await eventually(() => rows(page, 'sending').innerText()).toMatch(/Sending, [1-9]\d? %/)
+      expect(await page.getByRole('progressbar', { name: 'a.png' }).count()).toBe(1)
+      await page.getByRole('button', { name: 'Cancel a.png' }).click()
+      await eventually(() => rows(page, 'failed').innerText()).toMatch(/Cancelled/)
+      expect(await app.files()).toEqual([])
+      await limit(-1)
+      await page.keyboard.press('Enter') // the keyboard is on what can be done now
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+    })
+  })
+
+  it('say when it is the destination’s turn', async context => {
+    await visit(context, async ({ page }) => {
+      const gate = await startGate()
+      await page.locator('#url-text').fill(gate.url)
+      await page.locator('#url button').click()
+      await gate.reached(1)
+      await eventually(() => rows(page, 'sending').innerText()).toMatch(/^file\.txt[\s\S]*Storing…$/)
+      gate.open()
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+    })
+  })
+})
+
+it('links are copied as URL, Markdown, HTML and BBCode, one or all', async context => {
+  await visit(context, async ({ page }) => {
+    await page.setInputFiles('#files', [
+      pictureFile('a [1] "&.png'),
+      { name: 'n [2].txt', mimeType: '', buffer: Buffer.from('text') },
+    ])
+    await eventually(() => rows(page, 'stored').count()).toBe(2)
+    const [a, b] = [await linkIn(page, 0), await linkIn(page, 1)]
+    const formats = {
+      URL: [a, b],
+      Markdown: [`![a \\[1\\] "&.png](${a})`, `[n \\[2\\].txt](${b})`],
+      HTML: [`<img src="${a}" alt="a [1] &quot;&amp;.png">`, `<a href="${b}">n [2].txt</a>`],
+      BBCode: [`[img]${a}[/img]`, `[url=${b}]n 2.txt[/url]`],
+    }
+    for (const [format, links] of Object.entries(formats)) {
+      await page.getByText(format, { exact: true }).click()
+      await page.getByRole('button', { name: 'Copy a [1]' }).click()
+      await eventually(() => clipboard(page)).toBe(links[0])
+      await page.getByRole('button', { name: 'Copy all' }).click()
+      await eventually(() => clipboard(page)).toBe(links.join('\n'))
+    }
+    await page.getByRole('button', { name: 'Copy curl' }).click()
+    await eventually(() => clipboard(page)).toMatch(/^curl -F file=@picture\.png http:\S+\/upload$/)
+    await page.getByRole('button', { name: 'Clear the list' }).click()
+    expect(await page.locator('#uploads').isVisible()).toBe(false)
+  })
+})
+
+it('copying works without TLS, too, where browsers keep the clipboard from pages', async context => {
+  const config = { server: { allowedHosts: ['img.example.com'] }, auth: { anonymous: true } }
+  await visit(
+    context,
+    async ({ page, app }) => {
+      await page.goto(`http://img.example.com:${new URL(app.url).port}/`)
+      expect(await page.evaluate('isSecureContext')).toBe(false)
+      await page.getByRole('button', { name: 'Copy curl' }).click()
+      await eventually(() => page.getByRole('status').innerText()).toBe('Copied')
+      await page.locator('#url-text').focus()
+      await page.keyboard.press('Control+V')
+      expect(await page.locator('#url-text').inputValue()).toMatch(/^curl /)
+    },
+    { config },
+  )
+})
+
+describe('a failure', () => {
+  it('is told in words, with the server’s message and its code, and can be tried again', async context => {
+    await visit(
+      context,
+      async ({ page }) => {
+        await page.setInputFiles('#files', pictureFile('big.png', makePicture(5000)))
+        const row = rows(page, 'failed')
+        await eventually(() => row.innerText()).toMatch(/Too large/)
+        expect(await row.innerText()).toMatch(/limit[\s\S]*too_large · request [0-9a-f-]{36}/)
+        expect(await page.getByRole('status').innerText()).toBe('big.png is not stored: Too large.')
+        await page.getByRole('button', { name: 'Try again big.png' }).click()
+        await eventually(() => row.count()).toBe(1)
+      },
+      { config: { limits: { fileSize: 2000 } } },
+    )
+  })
+
+  it('of the connection is none of the server: trying again works when it is back', async context => {
+    await visit(context, async ({ page, complaints }) => {
+      await page.route('**/upload?*', route => route.abort())
+      await page.setInputFiles('#files', pictureFile('a.png'))
+      await eventually(() => rows(page, 'failed').innerText()).toMatch(/can’t be reached/)
+      await page.unroute('**/upload?*')
+      await page.route('**/upload?*', route => route.fulfill({ status: 413, body: '<html>nginx</html>' }))
+      await page.getByRole('button', { name: 'Try again a.png' }).click()
+      await eventually(() => rows(page, 'failed').innerText()).toMatch(/not the server’s own.*status 413/s)
+      await page.unroute('**/upload?*')
+      await page.getByRole('button', { name: 'Try again a.png' }).click()
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+      complaints.length = 0
+    })
+  })
+
+  it('of the last step is finished by the id, without uploading again', async context => {
+    const directory = await makeDirectory()
+    const broken = join(directory, 'broken')
+    await writeFile(broken, '')
+    const hook = { name: 'announce', command: ['sh', '-c', `! test -e ${broken}`] }
+    await visit(
+      context,
+      async ({ page, addresses, app }) => {
+        await page.setInputFiles('#files', pictureFile('a.png'))
+        await eventually(() => rows(page, 'pending').innerText()).toMatch(/Stored, but not finished/)
+        expect(await rows(page, 'pending').innerText()).toMatch(/Hook "announce" failed/)
+        await page.getByRole('button', { name: 'Finish a.png' }).click()
+        await eventually(() => addresses.filter(url => /finalizationId=/.test(url)).length).toBe(1)
+        await eventually(() => rows(page, 'pending').count()).toBe(1)
+        await rm(broken)
+        await page.getByRole('button', { name: 'Finish a.png' }).click()
+        await eventually(() => rows(page, 'stored').count()).toBe(1)
+        await download(await linkIn(page))
+        expect(addresses.filter(url => url.includes('/upload?picbed='))).toHaveLength(1)
+        expect(await app.files()).toHaveLength(1)
+      },
+      { config: { finalization: { hooks: [hook] } } },
+    )
+  })
+})
+
+describe('the key', () => {
+  const providers = {
+    local: { secretblog: { directory: 'a', serve: true }, pixels: { directory: 'b', serve: true } },
+  }
+  const config = { ...WITH_KEY, providers, default: 'local/secretblog' }
+
+  it('shows the destinations and lets upload, is in no address and no log, and is forgotten', async context => {
+    await visit(
+      context,
+      async ({ page, app, addresses }) => {
+        expect(await page.content()).not.toMatch(/secretblog|pixels/)
+        await page.setInputFiles('#files', pictureFile('a.png'))
+        await eventually(() => rows(page, 'failed').innerText()).toMatch(/An upload key is needed/)
+
+        const give = async (key: string) => {
+          await page.getByLabel('Upload key').fill(key)
+          await page.getByRole('button', { name: 'Use this key' }).click()
+        }
+        await give('mistaken')
+        await eventually(() => page.getByRole('status').innerText()).toBe('The key is not accepted.')
+        expect(await page.content()).not.toMatch(/secretblog|pixels/)
+        await give(KEY)
+        await eventually(() => page.getByRole('status').innerText()).toBe('The key is accepted.')
+        expect(await page.getByLabel('Destination').innerText()).toMatch(/local \/ secretblog \(default\)/)
+        expect(await page.locator('#destinations').innerText()).toMatch(/picbed=local&configName=pixels/)
+
+        await page.getByRole('button', { name: 'Try again a.png' }).click()
+        await eventually(() => rows(page, 'stored').count()).toBe(1)
+        await page.getByLabel('Destination').selectOption('local / pixels')
+        await page.setInputFiles('#files', pictureFile('b.png'))
+        await eventually(() => rows(page, 'stored').count()).toBe(2)
+        expect(await linkIn(page, 1)).toMatch(/\/files\/pixels\//)
+
+        const everything = addresses.map(decodeURIComponent).join() + app.rawLog()
+        expect(everything).not.toMatch(/schl|mistaken/)
+        expect(
+          await page.evaluate(
+            'JSON.stringify([{ ...sessionStorage }, { ...localStorage }, document.cookie])',
+          ),
+        ).toBe('[{},{},""]')
+        await page.reload()
+        expect(await page.content()).not.toMatch(/secretblog|pixels/)
+      },
+      { config },
+    )
+  })
+
+  it('stays in the tab when asked, and no longer', async context => {
+    await visit(
+      context,
+      async ({ page }) => {
+        await page.getByLabel('Upload key').fill(KEY)
+        await page.getByLabel('Keep it').check()
+        await page.getByRole('button', { name: 'Use this key' }).click()
+        await eventually(() => page.getByLabel('Destination').count()).toBe(1)
+        await page.reload()
+        await eventually(() => page.getByLabel('Destination').count()).toBe(1)
+        const other = await page.context().newPage()
+        await other.goto(page.url())
+        expect(await other.content()).not.toContain('secretblog')
+        await page.locator('#key summary').click()
+        await page.getByLabel('Keep it').uncheck()
+        await page.reload()
+        expect(await page.getByLabel('Destination').count()).toBe(0)
+      },
+      { config },
+    )
+  })
+})
+
+it('speaks Chinese to whoever prefers it, errors included', async context => {
+  await visit(
+    context,
+    async ({ page }) => {
+      expect(await page.locator('html').getAttribute('lang')).toBe('zh-Hans')
+      await page.setInputFiles('#files', [pictureFile('1.png'), pictureFile('2.png', makePicture(5000))])
+      await eventually(() => rows(page, 'stored').getByRole('button').innerText()).toBe('复制')
+      await eventually(() => rows(page, 'failed').innerText()).toMatch(/文件过大[\s\S]*too_large/)
+      await page.evaluate("for (const e of document.querySelectorAll('pre, code, .reason')) e.remove()")
+      expect(await page.locator('body').innerText()).not.toMatch(/\b(?:the|and|a|to|is|copy|file|key)\b/i)
+      await page.getByRole('link', { name: 'English' }).click()
+      await eventually(() => page.locator('html').getAttribute('lang')).toBe('en')
+    },
+    { config: { limits: { fileSize: 2000 } }, browser: { locale: 'zh-CN' } },
+  )
+})
+
+it.for(['/', '/upload', '/upload/'])('at %s it works below a path behind nginx', async (path, context) => {
+  needs(context, 'nginx', 'nginx-light')
+  const port = await findFreePorts()
+  const url = `http://127.0.0.1:${port}/deep/img`
+  const config = { server: { publicUrl: url, trustProxy: ['loopback'] }, auth: { anonymous: true } }
+  await visit(
+    context,
+    async ({ page, app, addresses }) => {
+      await startNginx(port, app.url)
+      addresses.length = 0
+      await page.goto(url + path)
+      await page.setInputFiles('#files', pictureFile('a.png'))
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+      await download(await linkIn(page))
+      expect(await page.locator('#curl ~ .copy code').first().innerText()).toContain(`${url}/upload`)
+      expect(addresses.filter(one => !one.startsWith(url) && !/^(?:data|blob):/.test(one))).toEqual([])
+    },
+    { config },
+  )
+})
+
+async function startNginx(port: number, target: string): Promise<void> {
+  const directory = await makeDirectory()
+  await mkdir(join(directory, 'tmp'))
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    name => `${name}_temp_path tmp/${name};`,
+  )
+  await writeFile(
+    join(directory, 'nginx.conf'),
+    `${userInfo().uid === 0 ? 'user root;' : ''} daemon off; pid nginx.pid; events {} http { access_log off; ${temporary.join(' ')}
+       server { listen 127.0.0.1:${port}; location /deep/img/ { proxy_pass ${target}/; proxy_set_header X-Forwarded-For $remote_addr; } } }`,
+  )
+  const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
+    port,
+  })
+  onTestFinished(daemon.stop)
+}
+
+describe.each(['en', 'zh-CN'])('in %s', locale => {
+  it.for(['light', 'dark'] as const)(
+    'in %s colours axe finds nothing, and no width scrolls sideways',
+    async (colorScheme, context) => {
+      const gate = await startGate()
+      const config = { limits: { fileSize: 2000 } }
+      await visit(
+        context,
+        async ({ page }) => {
+          await page.setInputFiles('#files', [
+            pictureFile('a-name-without-any-place-to-break-it-into-two-lines-'.repeat(3) + '.png'),
+            pictureFile('big.png', makePicture(5000)),
+          ])
+          await page.locator('#url-text').fill(gate.url)
+          await page.locator('#url button').click()
+          await eventually(() => rows(page, 'stored').count()).toBe(1)
+          await eventually(() => rows(page, 'failed').count()).toBe(1)
+          await eventually(() => rows(page, 'sending').count()).toBe(1)
+          for (const width of [360, 1440]) {
+            await page.setViewportSize({ width, height: 800 })
+            expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+            expect(await listViolations(page)).toEqual([])
+          }
+          gate.open()
+        },
+        { config, browser: { locale, colorScheme } },
+      )
+    },
+  )
+
+  it('axe finds nothing when a key is needed', async context => {
+    await visit(
+      context,
+      async ({ page }) => {
+        await page.setViewportSize({ width: 360, height: 800 })
+        expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360)
+        expect(await listViolations(page)).toEqual([])
+      },
+      { config: WITH_KEY, browser: { locale } },
+    )
+  })
+})
+
+it('everything can be reached by the keyboard', async context => {
+  await visit(context, async ({ page }) => {
+    await page.setInputFiles('#files', pictureFile('a.png'))
+    await eventually(() => rows(page, 'stored').count()).toBe(1)
+    await page.mouse.click(5, 5)
+    const reached = new Set<string>()
+    for (let n = 0; n < 60; n++) {
+      await page.keyboard.press('Tab')
+      const name = `(e => e === document.body ? '' : e.getAttribute('aria-label') || e.id || e.textContent)(document.activeElement)`
+      reached.add(String(await page.evaluate(name)).trim())
+    }
+    const wanted = [
+      'Skip to the content',
+      '中文',
+      'destination',
+      'files',
+      'url-text',
+      'Send',
+      'copy-all',
+      'Link of a.png',
+      'Copy a.png',
+      'Copy Python',
+    ]
+    expect([...reached]).toEqual(expect.arrayContaining(wanted))
+  })
+})
+
+it('without scripts it is documentation, and offers nothing that would not work', async context => {
+  await visit(
+    context,
+    async ({ page, app }) => {
+      const text = await page.locator('body').innerText()
+      expect(text).toContain(`curl -F file=@picture.png ${app.url}/upload`)
+      expect(text).toContain('needs JavaScript')
+      expect(await page.getByRole('button').count()).toBe(0)
+      expect(await page.locator('.panel').isVisible()).toBe(false)
+    },
+    { browser: { javaScriptEnabled: false } },
+  )
+})
+
+it('attack: a page of another site learns no name from it, and shows it in no frame', async context => {
+  const config = { providers: { local: { secretblog: { directory: 'a', serve: true } } } }
+  await visit(
+    context,
+    async ({ page, app, complaints }) => {
+      expect(await page.content()).toContain('secretblog')
+      const { port } = new URL(app.url)
+      await page.goto(`http://evil.example:${port}/heartbeat`)
+      const texts = (await page.evaluate(`Promise.all([
+        fetch('${app.url}/').then(r => r.text()),
+        fetch('/').then(r => r.text()),
+        fetch('${app.url}/', { headers: { 'X-Upload-Key': 'guess' } }).then(r => r.text()),
+      ])`)) as string[]
+      for (const text of texts) {
+        expect(text).toContain('<h1>')
+        expect(text).not.toContain('secretblog')
+      }
+      const framed = await page.evaluate(`new Promise(resolve => {
+        const frame = document.createElement('iframe')
+        frame.onload = () => { try { resolve(frame.contentDocument === null) } catch { resolve(true) } }
+        frame.src = '${app.url}/'
+        document.body.append(frame)
+      })`)
+      expect(framed).toBe(true)
+      expect(page.frames()[1]?.url()).not.toContain(app.url)
+      complaints.length = 0 // of the frame that was refused
+    },
+    { config },
+  )
+})

@@ -1,0 +1,292 @@
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it, type TestContext } from 'vitest'
+import { en } from '../../src/page/words-en.ts'
+import { zh } from '../../src/page/words-zh.ts'
+import { ask, expectEnvelope } from '../helpers/ask.ts'
+import { missing, needs } from '../helpers/needs.ts'
+import { makePicture } from '../helpers/picture.ts'
+import { runProgram } from '../helpers/run-program.ts'
+import { makeDirectory, startApp, type TestApp } from '../helpers/start-app.ts'
+
+const KEY = 'k3y-of-the-server'
+const providers = {
+  local: { secretblog: { directory: 'a', serve: true }, pixels: { directory: 'b', serve: true } },
+}
+const PRIVATE = {
+  server: { key: KEY },
+  auth: {
+    loopbackExempt: false,
+    maxFailures: 2,
+    keys: [{ name: 'ci', key: 'k3y-of-ci', destinations: ['local/pixels'] }],
+  },
+  providers,
+  default: 'local/secretblog',
+}
+
+const get = (app: TestApp, headers = {}, target = '/') => ask(app.url, 'GET', target, { headers })
+
+describe('the usage page', () => {
+  it.for(['/', '/upload'])('at %s shows the address of this very server, and no secret', async target => {
+    const app = await startApp({ config: { server: { key: KEY } } })
+    const { headers, body } = await get(app, {}, target)
+    expect(body).toContain(`curl -F file=@picture.png ${app.url}/upload`)
+    expect(body).not.toContain(KEY)
+    expect(body).not.toMatch(/<script(?! type="module" src=)|<style|\s(?:on\w+|style)=|javascript:/i)
+    expect(headers['x-content-type-options']).toBe('nosniff')
+    expect(headers['referrer-policy']).toBe('no-referrer')
+    expect(headers['content-security-policy']).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob: https: http:; " +
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    )
+  })
+
+  it('shows server.publicUrl when there is one, where callers need a key', async () => {
+    const app = await startApp({ config: { server: { publicUrl: 'https://img.example.com/up' } } })
+    const { body } = await get(app)
+    expect(body).toContain('Bearer $UPLOAD_KEY&quot; -F file=@picture.png https://img.example.com/up/upload')
+  })
+
+  it.for(['"><script>alert(1)</script>', 'a"b', "a'b", 'q z', 'user@evil.example', 'evil.example/x'])(
+    'is not changed by the Host %s',
+    async host => {
+      const app = await startApp()
+      const { body } = await get(app, { Host: host })
+      expect(body).not.toContain(host)
+      expect(body).toContain(`${app.url}/upload`)
+    },
+  )
+
+  it('escapes what it shows', async () => {
+    const name = '<img src=x onerror=alert(1)>'
+    const app = await startApp({
+      config: { providers: { local: { [name]: { directory: 'a', serve: true } } } },
+    })
+    const { body } = await get(app)
+    expect(body).toContain('&lt;img src=x onerror=alert(1)&gt;')
+    expect(body).not.toContain('<img')
+  })
+
+  it.for<[accept: string | undefined, target: string, lang: string]>([
+    [undefined, '/', 'en'],
+    ['*', '/', 'en'],
+    ['fr', '/', 'en'],
+    ['en-GB,en;q=0.9,zh;q=0.1', '/', 'en'],
+    ['zh', '/', 'zh-Hans'],
+    ['zh-CN,zh;q=0.9,en;q=0.8', '/', 'zh-Hans'],
+    ['fr, zh-TW;q=0.5', '/', 'zh-Hans'],
+    ['en', '/?lang=zh', 'zh-Hans'],
+    ['zh', '/upload?lang=en', 'en'],
+    ['zh', '/?lang=%3Cb%3E', 'en'],
+  ])('for Accept-Language %s at %s speaks %s', async ([accept, target, lang]) => {
+    const { headers, body } = await get(await startApp(), accept ? { 'Accept-Language': accept } : {}, target)
+    expect(body).toContain(`<html lang="${lang}">`)
+    expect(headers['content-language']).toBe(lang)
+    expect(headers['vary']).toContain('Accept-Language')
+  })
+
+  it('says in Chinese all that it says in English, with the same gaps to fill', () => {
+    const gaps = (words: unknown): unknown =>
+      typeof words === 'string'
+        ? [/\S/.test(words), ...(words.match(/\{\w+\}|`[^`]+`/g) ?? []).sort()]
+        : Object.fromEntries(Object.entries(words as object).map(([name, text]) => [name, gaps(text)]))
+    expect(gaps(zh)).toEqual(gaps(en))
+  })
+})
+
+describe('the names of the destinations are shown', () => {
+  it.for<[who: string, headers: Record<string, string>, target: string, seen: string[]]>([
+    ['a key', { 'X-Upload-Key': KEY }, '/', ['secretblog', 'pixels']],
+    ['a bearer', { Authorization: `Bearer ${KEY}` }, '/upload', ['secretblog', 'pixels']],
+    ['a key for one of them', { 'X-Upload-Key': 'k3y-of-ci' }, '/', ['pixels']],
+    ['nothing', {}, '/', []],
+    ['a wrong key', { 'X-Upload-Key': 'guess' }, '/', []],
+    ['a key in the address, where it is never looked for', {}, `/?key=${KEY}`, []],
+  ])('to a caller with %s', async ([, headers, target, seen]) => {
+    const { status, body, headers: sent } = await get(await startApp({ config: PRIVATE }), headers, target)
+    expect(status).toBe(200)
+    expect(['secretblog', 'pixels'].filter(name => body.includes(name))).toEqual(seen)
+    expect(sent['cache-control']).toBe('no-store')
+  })
+
+  it.for<[who: string, headers: Record<string, string>, seen: boolean]>([
+    ['a program', {}, true],
+    ['a person who types the address', { 'Sec-Fetch-Site': 'none' }, true],
+    ['a person who follows a link from elsewhere', { 'Sec-Fetch-Site': 'cross-site' }, true],
+    ['a page on this machine', { Origin: 'http://localhost:3000' }, true],
+    ['a page from elsewhere', { Origin: 'https://evil.example' }, false],
+    ['a sandboxed page', { Origin: 'null' }, false],
+    ['a name that was made to lead here', { Host: 'evil.example' }, false],
+    ['a proxy', { 'X-Forwarded-For': '203.0.113.9' }, false],
+  ])('on this machine: to %s (%s): %s', async ([, headers, seen]) => {
+    const { body } = await get(await startApp({ config: { providers, default: 'local/pixels' } }), headers)
+    expect(body.includes('secretblog')).toBe(seen)
+  })
+
+  it('attack: keys can’t be guessed here without being counted', async () => {
+    const app = await startApp({ config: PRIVATE })
+    for (const guess of ['a', 'b']) await get(app, { 'X-Upload-Key': guess })
+    const { status, body } = await get(app, { 'X-Upload-Key': KEY })
+    expect(status).toBe(200)
+    expect(body).toContain('Too many wrong keys.')
+    expect(body).not.toContain('secretblog')
+    expect(await ask(app.url, 'POST', '/upload', { headers: { 'X-Upload-Key': KEY } })).toMatchObject({
+      status: 429,
+    })
+  })
+})
+
+describe('script and style of the page', () => {
+  const linked = (body: string) =>
+    [...body.matchAll(/(?:src|href)="((?:\.\.\/)*page\/[^"]+)"/g)].map(([, path = '']) => path)
+
+  it('are small, and kept by browsers for good, under an address that changes with them', async () => {
+    const app = await startApp()
+    const [style = '', script = ''] = linked((await get(app)).body)
+    const version = /^page\/([0-9a-f]{12})\/style\.css$/.exec(style)?.[1]
+    const names = ['main', 'copy', 'key', 'links', 'row', 'send', 'uploads', 'words'].map(
+      name => `${name}.js`,
+    )
+    expect(script).toBe(`page/${version}/main.js`)
+    let bytes = 0
+    for (const name of ['style.css', ...names]) {
+      const reply = await get(app, {}, `/page/${version}/${name}`)
+      expectEnvelope(reply)
+      expect(reply).toMatchObject({
+        status: 200,
+        headers: {
+          'content-type': name === 'style.css' ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',
+          'cache-control': 'public, max-age=31536000, immutable',
+          'x-content-type-options': 'nosniff',
+        },
+      })
+      for (const [, imported = ''] of reply.body.matchAll(/from '\.\/([^']+)'/g))
+        expect(names).toContain(imported)
+      bytes += reply.body.length
+    }
+    expect(bytes).toBeLessThan(30_000)
+  })
+
+  it.for([
+    ['/', 'page/'],
+    ['//', 'page/'],
+    ['/upload', 'page/'],
+    ['/upload?x=/', 'page/'],
+    ['/upload/', '../page/'],
+    ['/upload//?x', '../../page/'],
+  ])('are linked from %s by way of %s', async ([target = '', way = '']) => {
+    const { body } = await get(await startApp(), {}, target)
+    for (const path of linked(body)) expect(path.startsWith(way)).toBe(true)
+  })
+
+  it.for([
+    'main.js.map',
+    'tsconfig.json',
+    '..%2fdocument.js',
+    '%2e%2e%2fdocument.js',
+    'nothing.js',
+    '__proto__',
+  ])('are all that is there: not %s', async name => {
+    const app = await startApp()
+    const [style = ''] = linked((await get(app)).body)
+    const reply = await get(app, {}, `/${style.replace('style.css', name)}`)
+    expect(reply.status).toBe(404)
+    expectEnvelope(reply)
+  })
+
+  it('of another version are not there', async () => {
+    const reply = await get(await startApp(), {}, '/page/000000000000/main.js')
+    expect(reply.status).toBe(404)
+    expect(reply.headers).not.toHaveProperty('cache-control')
+  })
+})
+
+describe('the example for', () => {
+  const PROGRAMS: Record<string, string[]> = {
+    curl: ['curl'],
+    python: ['python3'],
+    github: ['curl', 'jq'],
+    gitlab: ['curl', 'jq'],
+  }
+
+  /** A folder with pictures, a server, and what the page tells to run there. */
+  async function prepare(context: TestContext, id: string, config: Record<string, unknown>) {
+    for (const program of PROGRAMS[id] ?? []) needs(context, program, program)
+    const app = await startApp({ config })
+    const directory = await makeDirectory()
+    await mkdir(join(directory, 'screenshots'))
+    await writeFile(join(directory, 'picture.png'), makePicture())
+    for (const name of ['one.png', 'two.png'])
+      await copyFile(join(directory, 'picture.png'), join(directory, 'screenshots', name))
+    const { body } = await get(app)
+    const block = new RegExp(`id="${id}">.*?<pre><code>(.*?)</code></pre>`, 's').exec(body)?.[1] ?? ''
+    const code = block
+      .replace(/&lt;/g, '<')
+      .replace(/&gt;/g, '>')
+      .replace(/&quot;/g, '"')
+      .replace(/&#39;/g, "'")
+      .replace(/&amp;/g, '&')
+    const run = (command: string, ...args: string[]) => {
+      const settings = { UPLOAD_KEY: KEY, GITHUB_STEP_SUMMARY: join(directory, 'summary.md') }
+      const words = Object.entries(settings).map(([name, value]) => `${name}=${value}`)
+      return runProgram('env', [...words, command, ...args], { cwd: directory })
+    }
+    return { app, code, directory, run }
+  }
+
+  const link = (app: TestApp) => new RegExp(`^${app.url}/files/Default/\\S+\\.png\\n$`)
+  const closed = { server: { key: KEY }, auth: { loopbackExempt: false } }
+
+  it.for([
+    ['without a key', {}],
+    ['with a key', closed],
+  ] as const)('curl works %s', async ([, config], context) => {
+    const { app, code, run } = await prepare(context, 'curl', config)
+    const { stdout } = await run('sh', '-c', code)
+    expect(JSON.parse(stdout)).toMatchObject({ success: true, result: [expect.stringContaining(app.url)] })
+  })
+
+  it.for([
+    ['without a key', {}],
+    ['with a key', closed],
+  ] as const)('fetch works %s', async ([, config], context) => {
+    const { app, code, directory, run } = await prepare(context, 'fetch', config)
+    await writeFile(join(directory, 'example.mjs'), code)
+    expect((await run(process.execPath, '--no-warnings', 'example.mjs')).stdout).toMatch(link(app))
+  })
+
+  it.for([
+    ['without a key', {}],
+    ['with a key', closed],
+  ] as const)('Python works %s', async ([, config], context) => {
+    const { app, code, run } = await prepare(context, 'python', config)
+    const { exitCode } = await run('python3', '-c', 'import requests')
+    if (exitCode !== 0) missing(context, 'needs "requests": apt-get install python3-requests')
+    expect(await run('python3', '-c', code)).toMatchObject({ stdout: expect.stringMatching(link(app)) })
+  })
+
+  it('GitHub Actions puts pictures into the summary, and fails with the server’s words', async context => {
+    const { app, code, directory, run } = await prepare(context, 'github', closed)
+    const script = code.slice(code.indexOf('run: |') + 6).replace(/^ {4}/gm, '')
+    expect(await run('bash', '-e', '-c', script)).toMatchObject({ exitCode: 0, stderr: '' })
+    const summary = await readFile(join(directory, 'summary.md'), 'utf8')
+    expect(summary).toMatch(new RegExp(`^(?:!\\[\\]\\(${app.url}/files/\\S+\\.png\\)\\n){2}$`))
+    const failed = await run('bash', '-e', '-c', `UPLOAD_KEY=wrong\n${script}`)
+    expect(failed.exitCode).not.toBe(0)
+    expect(failed.stderr).toContain('No upload key was sent, or a wrong one.')
+  })
+
+  it('GitLab CI prints one link a line, and fails with the server’s words', async context => {
+    const { app, code, run } = await prepare(context, 'gitlab', closed)
+    const script = code.slice(code.indexOf('- |') + 3).replace(/^ {6}/gm, '')
+    const done = await run('sh', '-c', script)
+    expect(done.exitCode).toBe(0)
+    expect(done.stdout.trim().split('\n')).toEqual([
+      expect.stringContaining(app.url),
+      expect.stringContaining(app.url),
+    ])
+    const failed = await run('sh', '-c', `UPLOAD_KEY=wrong\n${script}`)
+    expect(failed.exitCode).not.toBe(0)
+    expect(failed.stderr).toContain('No upload key was sent, or a wrong one.')
+  })
+})
