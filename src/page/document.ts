@@ -136,6 +136,8 @@ ${block(code.finish)}
 <h2>${more.title}</h2>
 ${example('list', more.list, [more.listText], code.list)}
 ${example('clipboard', more.clipboard, [more.clipboardText], code.clipboard)}
+<h3 id="sharex">${more.shareX}</h3>
+<p>${more.shareXText} <a href="${facts.root}upload-server.sxcu" download>upload-server.sxcu</a></p>
 <h3 id="about-keys">${more.key}</h3>
 <p>${prose(more.keyText)}</p>
 ${example('heartbeat', more.alive, [more.aliveText], code.heartbeat)}

@@ -129,6 +129,8 @@ export const en = {
 
   more: {
     title: 'More',
+    shareX: 'ShareX',
+    shareXText: 'Open this file with ShareX, and it uploads here.',
     list: 'Addresses, and paths on the server’s machine',
     listText: 'Paths are absolute, and for callers on that machine.',
     clipboard: 'The clipboard of the server’s machine',

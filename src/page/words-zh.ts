@@ -123,6 +123,8 @@ export const zh: Words = {
 
   more: {
     title: '更多',
+    shareX: 'ShareX',
+    shareXText: '用 ShareX 打开此文件，它就会上传到这里。',
     list: '网址，以及服务器电脑上的路径',
     listText: '路径必须是绝对路径，仅供该电脑上的程序使用。',
     clipboard: '服务器电脑的剪贴板',

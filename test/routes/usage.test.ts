@@ -201,6 +201,12 @@ describe('script and style of the page', () => {
   })
 })
 
+it('the page links to the configuration for ShareX', async () => {
+  const app = await startApp()
+  const [, target = ''] = /href="([^"]+\.sxcu)"/.exec((await get(app)).body) ?? []
+  expect((await get(app, {}, `/${target}`)).status).toBe(200)
+})
+
 describe('the example for', () => {
   const PROGRAMS: Record<string, string[]> = {
     curl: ['curl'],
