@@ -19,7 +19,7 @@ export interface AppDeps {
   readonly mask: Mask
   /** True once the server is going down: nothing new is begun. */
   isStopping(): boolean
-  /** Milliseconds since the epoch. */
+  /** Milliseconds of a clock that only goes forward. */
   now(): number
   /** Keeps the destinations open until the work is over. */
   track<T>(work: Promise<T>): Promise<T>

@@ -182,6 +182,13 @@ describe('one line for each request', () => {
     expect(JSON.stringify(entry)).not.toMatch(/\bat .*\.[jt]s:\d+/)
   })
 
+  it('with compat.alwaysOk a failure is no less a failure', async () => {
+    const app = await startApp({ config: { compat: { alwaysOk: true } } })
+    const body = '{"list":["/nowhere.png"]}'
+    expect(await ask(app.url, 'POST', '/upload', { headers, body })).toMatchObject({ status: 200 })
+    expect(line(app, 'this-one')).toMatchObject({ level: 'warn', res: { status: 200 }, msg: 'failed' })
+  })
+
   it('says that nobody is told who was refused', async () => {
     const app = await startApp({ config: { server: { key: KEY } } })
     await ask(app.url, 'POST', '/upload', { headers: { ...headers, ...STRANGER }, body: '{}' })

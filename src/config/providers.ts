@@ -177,7 +177,6 @@ function isThere(id: string, all: readonly Named[]): boolean {
 }
 
 /** Provider ids a configuration speaks of, whatever else is wrong with it. */
-export function mentionedTypes(raw: unknown): string[] {
-  const providers = typeof raw === 'object' && raw !== null && 'providers' in raw ? raw.providers : undefined
-  return typeof providers === 'object' && providers !== null ? Object.keys(providers).map(canonicalType) : []
+export function mentionedTypes(config: unknown): string[] {
+  return entriesOf(isRecord(config) ? config['providers'] : undefined).map(([id]) => canonicalType(id))
 }

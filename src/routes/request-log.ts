@@ -4,7 +4,7 @@ import { type HttpLogger, pinoHttp } from 'pino-http'
 import { UploadError } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import { hideSignatures, type Mask } from '../mask.ts'
-import { shorten } from './error-handler.ts'
+import { shorten, statusOf } from './error-handler.ts'
 import { requestIdOf } from './request-id.ts'
 
 /** What a route adds to the line of its request; it lies in `res.locals.log`. */
@@ -20,8 +20,10 @@ export function createRequestLog(logger: Logger, mask: Mask): HttpLogger<Incomin
       return id
     },
     customLogLevel: (req, res, error) => {
-      if (res.statusCode >= 500 || (error && res.statusCode < 400)) return 'error'
-      if (res.statusCode >= 400) return 'warn'
+      // With `compat.alwaysOk` the status of a failure is 200.
+      const status = res.err instanceof UploadError ? statusOf(res.err.code) : res.statusCode
+      if (status >= 500 || (error && status < 400)) return 'error'
+      if (status >= 400) return 'warn'
       // Health checks come every few seconds and say nothing as long as they succeed.
       return pathOf(req) === '/heartbeat' ? 'debug' : 'info'
     },

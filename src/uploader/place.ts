@@ -116,7 +116,7 @@ function takeKey(destination: Destination, key: string, signal: AbortSignal): Pr
     if (onConflict === 'rename') return true
     throw new UploadError(
       'delivery_failed',
-      `"${candidate}" is already at ${idOf(destination)}, and its onConflict is "error".`,
+      `"${candidate}" is already at ${idOf(destination)}, and its onConflict is "error". Send it under another name.`,
     )
   })
 }
