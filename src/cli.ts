@@ -63,6 +63,18 @@ const parseServer = (text: string): string => {
   return address
 }
 
+/** Aborted at Ctrl-C and its like; the second time the process ends at once. */
+function untilInterrupted(): AbortSignal {
+  const interrupted = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.once(name, () => {
+      interrupted.abort()
+      process.stdin.destroy()
+    })
+  }
+  return interrupted.signal
+}
+
 /** Sets the exit code from what a subcommand returns. The process ends by itself when nothing is left to do. */
 const ends = async (work: Promise<number>): Promise<void> => {
   process.exitCode = await work
@@ -187,11 +199,13 @@ function addUpload(program: Command, config: Option, terminal: Terminal): void {
     .option('--picbed <provider>', 'provider of the destination')
     .option('--config-name <name>', 'saved configuration of the provider')
     .addOption(new Option('--format <format>', 'what to print').choices(FORMATS).default('url'))
+    .option('--name <name>', 'what standard input is called')
     .option('--server <url>', 'send through a running server', parseServer)
     .addOption(new Option('-k, --key <key>', 'upload key of that server').env('UPLOAD_SERVER_KEY'))
+    .option('--github-summary', 'append Markdown to the file that GITHUB_STEP_SUMMARY names')
     .action(async (files: string[], options: UploadOptions) => {
       const { upload } = await import('./cli/upload.ts')
-      await ends(upload(files, options, terminal))
+      await ends(upload(files, options, terminal, untilInterrupted()))
     })
 }
 

@@ -1,10 +1,9 @@
 import { openAsBlob } from 'node:fs'
-import { stat } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
-import { systemCode } from '../errors.ts'
 import { readClipboard } from '../uploader/sources/clipboard.ts'
+import { isWebAddress, type Result } from './format.ts'
 import type { Terminal } from './terminal.ts'
-import { isWebAddress, type Result } from './upload.ts'
+import { findFault, INTERRUPTION } from './upload.ts'
 
 export interface SendOptions {
   /** Address of the server, with or without `/upload`. */
@@ -12,6 +11,8 @@ export interface SendOptions {
   key?: string
   picbed?: string
   configName?: string
+  /** What standard input is called. */
+  name?: string
 }
 
 /** Largest picture taken from the clipboard, bytes; for everything else the server decides. */
@@ -29,9 +30,10 @@ export async function sendToServer(
   names: readonly string[],
   options: SendOptions,
   terminal: Terminal,
+  signal: AbortSignal,
 ): Promise<Result[]> {
   const all = names.length > 0 ? names : ['clipboard']
-  const results: Result[] = all.map(name => ({ name, error: 'was not sent' }))
+  const results: Result[] = all.map(name => ({ name, error: INTERRUPTION }))
   const form = new FormData()
   const formIndexes: number[] = []
   const urlIndexes: number[] = []
@@ -42,7 +44,7 @@ export async function sendToServer(
     }
     try {
       const [blob, fileName] =
-        names.length === 0 ? await fromClipboard(terminal) : await openFile(name, terminal)
+        names.length === 0 ? await fromClipboard(terminal) : await openFile(name, options.name, terminal)
       form.append('file', blob, fileName)
       formIndexes.push(index)
     } catch (error) {
@@ -50,8 +52,8 @@ export async function sendToServer(
     }
   }
   const send = async (indexes: number[], init: RequestInit) => {
-    if (indexes.length === 0) return
-    const answer = await post(options, init)
+    if (indexes.length === 0 || signal.aborted) return
+    const answer = await post(options, { ...init, signal })
     for (const [place, index] of indexes.entries()) {
       const url = answer.items
         ? answer.items.find(item => item.index === place)?.imgUrl
@@ -88,6 +90,7 @@ async function post({ server, key, picbed, configName }: SendOptions, init: Requ
       return { message: `${url.host} answered ${response.status}, which is no answer of an upload server` }
     }
   } catch (error) {
+    if (init.signal?.aborted) return { message: INTERRUPTION }
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
     return { message: `${url.host} can't be reached: ${cause}` }
   }
@@ -104,17 +107,19 @@ function readAnswer(answer: Answer): Answer {
   }
 }
 
-async function openFile(name: string, { cwd, stdin }: Terminal): Promise<[Blob, string]> {
+async function openFile(
+  name: string,
+  stdinName: string | undefined,
+  { cwd, stdin }: Terminal,
+): Promise<[Blob, string]> {
   if (name === '-') {
     const chunks: Uint8Array[] = []
     for await (const chunk of stdin) chunks.push(chunk)
-    return [new Blob([Buffer.concat(chunks)]), 'file']
+    return [new Blob([Buffer.concat(chunks)]), stdinName ?? 'file']
   }
   const path = resolve(cwd, name)
-  const status = await stat(path).catch((error: Error) => {
-    throw new Error(systemCode(error) === 'ENOENT' ? 'there is no such file' : error.message)
-  })
-  if (!status.isFile()) throw new Error('is no file')
+  const fault = await findFault(path)
+  if (fault !== undefined) throw new Error(fault)
   return [await openAsBlob(path), basename(path)]
 }
 

@@ -23,4 +23,4 @@ export const CONTROLS =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
 
 /** What `upload-server upload` can print. */
-export const FORMATS = ['url', 'markdown', 'html', 'json'] as const
+export const FORMATS = ['url', 'markdown', 'html', 'bbcode', 'json'] as const

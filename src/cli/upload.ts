@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { basename, resolve } from 'node:path'
+import { access, constants, stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
-import { UploadError } from '../errors.ts'
+import { systemCode, UploadError } from '../errors.ts'
 import { isSocketPath, urlOf } from '../port.ts'
 import type { Uploader } from '../uploader/index.ts'
-import { type Caller, type Input, SOURCES } from '../uploader/input.ts'
+import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
+import { formatLink, isWebAddress, openSummary, type Result } from './format.ts'
 import { openForCommand } from './open.ts'
+import { type Progress, startProgress } from './progress.ts'
 import { sendToServer } from './send.ts'
 import type { CommonOptions, FORMATS, Terminal } from './terminal.ts'
 
@@ -13,74 +17,107 @@ export interface UploadOptions extends CommonOptions {
   picbed?: string
   configName?: string
   format: (typeof FORMATS)[number]
+  /** What standard input is called. */
+  name?: string
   /** Address of a running server to send through. */
   server?: string
   key?: string
+  /** Whether Markdown is appended to the file that GitHub Actions names. */
+  githubSummary?: boolean
 }
 
-/** What became of one file or address of the command line. */
-export interface Result {
-  /** As it was typed. */
-  readonly name: string
-  readonly url?: string
-  readonly error?: string
-}
+/** The code of a program that Ctrl-C ended. */
+const INTERRUPTED = 130
+export const INTERRUPTION = 'it was interrupted'
 
-/** `upload-server upload F…`: one link a line on standard output, in order; 0 only when everything was stored. */
+/**
+ * `upload-server upload F…`: one link a line on standard output, in order; 0 only when everything was stored.
+ *
+ * @param signal Ctrl-C: what is under way is given up, and what was stored is still said
+ */
 export async function upload(
   names: readonly string[],
   options: UploadOptions,
   terminal: Terminal,
+  signal: AbortSignal,
 ): Promise<number> {
   if (names.indexOf('-') !== names.lastIndexOf('-'))
     throw new Error('Standard input (-) can be given once only.')
-  const results = options.server
-    ? await sendToServer(names, { ...options, server: options.server }, terminal)
-    : await uploadHere(names, options, terminal)
+  const summarize = options.githubSummary ? await openSummary(terminal.env) : undefined
+  const all = names.length > 0 ? names : ['clipboard']
+  const progress = startProgress(all.length === 1 ? `Uploading ${all[0]}` : 'Uploading', terminal)
+  let results: Result[]
+  try {
+    results = options.server
+      ? await sendToServer(names, { ...options, server: options.server }, terminal, signal)
+      : await uploadHere(names, options, terminal, progress, signal)
+  } finally {
+    progress.stop()
+  }
   print(results, options.format, terminal)
   const failed = results.filter(result => result.error !== undefined)
   for (const { name, error } of failed) terminal.note(`${name}: ${error}`)
+  await summarize?.(results)
   if (failed.length === 0) return 0
-  const again = names.length > 0 ? ` Repeat: ${failed.map(({ name }) => quote(name)).join(' ')}` : ''
-  terminal.note(`${failed.length} of ${results.length} failed.${again}`)
-  return 1
+  const again = commandFor(names.length > 0 ? failed.map(({ name }) => name) : [], options, terminal)
+  terminal.note(`${failed.length} of ${results.length} failed. Repeat: ${again}`)
+  return signal.aborted ? INTERRUPTED : 1
 }
 
 async function uploadHere(
   names: readonly string[],
   options: UploadOptions,
   terminal: Terminal,
+  progress: Progress,
+  signal: AbortSignal,
 ): Promise<Result[]> {
   const { config, mask, uploader } = await openForCommand(options, terminal)
   try {
     const destination = uploader.choose(options, SELF)
-    const inputs = await Promise.all(
-      names.map(name => toInput(name, uploader, config.settings.limits.fileSize, destination, terminal)),
+    const results = (names.length > 0 ? [...names] : ['clipboard']).map(
+      (name): Result => ({ name, error: INTERRUPTION }),
     )
-    if (names.length === 0) inputs.push({ kind: 'clipboard', origin: 'clipboard' })
+    const inputs: Input[] = []
+    const places: number[] = []
+    for (const [place, { name }] of results.entries()) {
+      const input =
+        names.length === 0 ? CLIPBOARD : await toInput(name, options, uploader, config, terminal, signal)
+      if (typeof input === 'string') {
+        results[place] = { name, error: input }
+        continue
+      }
+      inputs.push(input)
+      places.push(place)
+    }
     let done = 0
-    const outcomes = await uploader.upload({
+    const request = {
       destination,
       inputs,
       caller: SELF,
       baseUrl: baseUrlOf(config.settings.server),
-      signal: new AbortController().signal,
+      signal,
       requestId: randomUUID(),
-      onOutcome: outcome => {
-        done++
-        if (terminal.isInteractive && inputs.length > 1)
-          terminal.note(`${done} of ${inputs.length}: ${outcome.origin}`)
+      onOutcome: (outcome: Outcome) => {
+        const place = places[outcome.index] as number
+        const { name } = results[place] as Result
+        results[place] = outcome.ok
+          ? { name, url: outcome.url }
+          : { name, error: mask(outcome.error.message) }
+        progress.update(`${++done} of ${inputs.length} done`)
       },
-    })
-    return outcomes.map(outcome =>
-      outcome.ok
-        ? { name: outcome.origin, url: outcome.url }
-        : { name: outcome.origin, error: mask(outcome.error.message) },
-    )
+    }
+    if (inputs.length > 0 && !signal.aborted) {
+      await uploader.upload(request).catch(error => {
+        if (!signal.aborted) throw error
+      })
+    }
+    return results
   } finally {
     await uploader.close()
   }
 }
+
+const CLIPBOARD: Input = { kind: 'clipboard', origin: 'clipboard' }
 
 /** The person at the command line may read what the system lets them read. */
 const SELF: Caller = {
@@ -92,28 +129,46 @@ const SELF: Caller = {
   destinations: undefined,
 }
 
+/** @returns the input, or what is wrong with it */
 async function toInput(
   name: string,
+  options: UploadOptions,
   uploader: Uploader,
-  limit: number,
-  destination: ReturnType<Uploader['choose']>,
+  { settings }: LoadedConfig,
   { cwd, stdin }: Terminal,
-): Promise<Input> {
+  signal: AbortSignal,
+): Promise<Input | string> {
   if (name === '-') {
-    const options = { name: '', spool: uploader.spoolFor(destination), limit }
-    const payload = await uploader.payloads.read(stdin, options).catch((error: unknown) => {
+    const spool = uploader.spoolFor(uploader.choose(options, SELF))
+    const reading = { name: options.name ?? '', spool, limit: settings.limits.fileSize }
+    const payload = await uploader.payloads.read(stdin, reading).catch((error: unknown) => {
+      if (signal.aborted) return undefined
       if (error instanceof UploadError) return error
       throw error
     })
+    if (payload === undefined) return INTERRUPTION
     return { kind: 'form', origin: '-', payload }
   }
   if (isWebAddress(name)) return { kind: 'url', origin: name, url: new URL(name) }
-  return { kind: 'path', origin: name, path: resolve(cwd, name) }
+  const path = resolve(cwd, name)
+  return (await findFault(path)) ?? { kind: 'path', origin: name, path }
 }
 
-/** Whether an argument is an address and not the name of a file. */
-export function isWebAddress(name: string): boolean {
-  return /^https?:\/\//i.test(name) && URL.canParse(name)
+/** Says why a file can't be sent, in the words of somebody who sits in front of it. */
+export async function findFault(path: string): Promise<string | undefined> {
+  try {
+    const status = await stat(path)
+    if (status.isDirectory()) return 'it is a folder: name the files in it'
+    if (!status.isFile()) return 'it is no regular file'
+    await access(path, constants.R_OK)
+    return undefined
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return 'there is no such file'
+    return code === 'EACCES' || code === 'EPERM'
+      ? 'you have no permission to read it'
+      : (error as Error).message
+  }
 }
 
 function print(results: readonly Result[], format: UploadOptions['format'], terminal: Terminal): void {
@@ -126,19 +181,31 @@ function print(results: readonly Result[], format: UploadOptions['format'], term
   }
 }
 
-function formatLink(url: string, name: string, format: 'url' | 'markdown' | 'html'): string {
-  const title = basename(isWebAddress(name) ? new URL(name).pathname : name)
-  if (format === 'markdown') return `![${title.replace(/[[\]\\]/g, '\\$&')}](${url})`
-  if (format === 'html') return `<img src="${escapeHtml(url)}" alt="${escapeHtml(title)}">`
-  return url
+/** A command line that uploads what is missing. It holds no key. */
+function commandFor(files: readonly string[], options: UploadOptions, { env, platform }: Terminal): string {
+  // A key may stand in the address that clients are given.
+  const address = options.server?.replace(/[?#].*/, '')
+  const { config, picbed, configName, format, name, server, key, githubSummary } = options
+  const named = {
+    config,
+    picbed,
+    'config-name': configName,
+    format: format === 'url' ? undefined : format,
+    server: address,
+  }
+  const given = Object.entries({ ...named, name: files.includes('-') ? name : undefined })
+  const flags = given.flatMap(([flag, value]) =>
+    value === undefined ? [] : [`--${flag}`, quote(value, platform)],
+  )
+  if (server !== address || (server && key !== env['UPLOAD_SERVER_KEY'])) flags.push('--key KEY')
+  if (githubSummary) flags.push('--github-summary')
+  const guard = files.some(one => /^-./.test(one)) ? ['--'] : []
+  return ['upload-server', 'upload', ...flags, ...guard, ...files.map(one => quote(one, platform))].join(' ')
 }
 
-function escapeHtml(text: string): string {
-  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;')
-}
-
-function quote(name: string): string {
-  return /^[\w@%+=:,./-]+$/.test(name) ? name : `'${name.replace(/'/g, "'\\''")}'`
+function quote(text: string, platform: NodeJS.Platform): string {
+  if (/^[\w@%+=:,./-]+$/.test(text)) return text
+  return platform === 'win32' ? `"${text}"` : `'${text.replace(/'/g, "'\\''")}'`
 }
 
 /** Where links to what the server itself hands out begin. */

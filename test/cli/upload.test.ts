@@ -1,11 +1,17 @@
+import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { once } from 'node:events'
+import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { eventually } from '../helpers/eventually.ts'
+import { startGate } from '../helpers/gate.ts'
 import { makePicture } from '../helpers/picture.ts'
+import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 import { makeDirectory } from '../helpers/start-app.ts'
 import { type CliOptions, type CliResult, runCli, runShell } from './run-cli.ts'
 
@@ -92,6 +98,13 @@ describe('upload prints one link a line and nothing else', () => {
     expect((await readFile(join(cwd, 'one/file.png'))).equals(picture)).toBe(true)
   })
 
+  it('for standard input under the name that --name gives it', async () => {
+    const cwd = await makePlace()
+    expect(await upload(['-', '--name', 'notes.txt'], cwd, { input: 'x' })).toEqual(
+      ok(`${PREFIX}/one/notes.txt`),
+    )
+  })
+
   it('for empty standard input', async () => {
     const cwd = await makePlace()
     expect(await upload(['-'], cwd, { input: '' })).toEqual(ok(`${PREFIX}/one/file`))
@@ -136,6 +149,10 @@ describe('upload --format', () => {
     )
   })
 
+  it('bbcode', async () => {
+    expect(await inFormat('bbcode')).toBe(`[img]${PREFIX}/one/a.txt[/img]\n[img]${link}[/img]\n`)
+  })
+
   it('json', async () => {
     expect(JSON.parse(await inFormat('json'))).toEqual([
       { name: './a.txt', url: `${PREFIX}/one/a.txt` },
@@ -148,16 +165,16 @@ describe('upload --format', () => {
     const { code, stdout } = await upload(['absent.txt', 'a.txt', '--format', 'json'], cwd)
     expect(code).toBe(1)
     expect(JSON.parse(stdout)).toEqual([
-      { name: 'absent.txt', error: expect.stringContaining('does not exist') },
+      { name: 'absent.txt', error: 'there is no such file' },
       { name: 'a.txt', url: `${PREFIX}/one/a.txt` },
     ])
   })
 
   it('anything else is refused before anything is uploaded', async () => {
     const cwd = await makePlace()
-    const { code, stdout, stderr } = await upload(['a.txt', '--format', 'bbcode'], cwd)
+    const { code, stdout, stderr } = await upload(['a.txt', '--format', 'text'], cwd)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toContain('Allowed choices are url, markdown, html, json.')
+    expect(stderr).toContain('Allowed choices are url, markdown, html, bbcode, json.')
     expect(await stored(cwd)).toEqual({})
   })
 })
@@ -201,9 +218,34 @@ describe('what upload cannot store', () => {
     expect(stdout).toBe(`${PREFIX}/one/a.txt\n${PREFIX}/one/b.txt\n`)
     const lines = stderr.trimEnd().split('\n')
     expect(lines).toHaveLength(3)
-    expect(lines[0]).toMatch(/^it's absent\.png: ".*" does not exist/)
-    expect(lines[1]).toBe(`folder: "${join(cwd, 'folder')}" is a folder. Name the files in it.`)
-    expect(lines[2]).toBe(`2 of 4 failed. Repeat: 'it'\\''s absent.png' folder`)
+    expect(lines[0]).toBe("it's absent.png: there is no such file")
+    expect(lines[1]).toBe('folder: it is a folder: name the files in it')
+    expect(lines[2]).toBe(`2 of 4 failed. Repeat: upload-server upload 'it'\\''s absent.png' folder`)
+  })
+
+  it('is repeated by a line that can be copied, with the options and without a key', async () => {
+    const cwd = await makePlace()
+    const args = [
+      '--picbed',
+      'local',
+      '--config-name',
+      'two',
+      '--format',
+      'html',
+      '-k',
+      'hunter2',
+      '--',
+      '-x',
+      'a.txt',
+    ]
+    const { code, stderr } = await upload(args, cwd)
+    expect(code).toBe(1)
+    const [, line = ''] = /Repeat: upload-server (.+)$/m.exec(stderr) ?? []
+    expect(line).toBe('upload --picbed local --config-name two --format html -- -x')
+    await writeFile(join(cwd, '-x'), 'x')
+    expect((await runShell(`upload_server ${line}`, { cwd })).stdout).toBe(
+      `<img src="${PREFIX}/two/-x.txt" alt="-x">\n`,
+    )
   })
 
   it('is the configuration itself', async () => {
@@ -222,7 +264,7 @@ describe('what upload cannot store', () => {
     expect(stdout).toBe(`${PREFIX}/one/small.txt\n`)
     expect(stderr).toContain('-: "The file" is larger than 10 bytes')
     expect(stderr).toContain('a.txt: "a.txt" is larger than 10 bytes')
-    expect(stderr).toContain('2 of 3 failed. Repeat: - a.txt')
+    expect(stderr).toContain('2 of 3 failed. Repeat: upload-server upload - a.txt')
   })
 
   it('is standard input twice, which can be read only once', async () => {
@@ -241,7 +283,7 @@ describe('what upload cannot store', () => {
     const begun = performance.now()
     const { code, stdout, stderr } = await upload([], cwd)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(/^clipboard: .+\n1 of 1 failed\.\n$/)
+    expect(stderr).toMatch(/^clipboard: .+\n1 of 1 failed\. Repeat: upload-server upload\n$/)
     expect(performance.now() - begun).toBeLessThan(5000)
   })
 
@@ -261,6 +303,81 @@ describe('what upload cannot store', () => {
     expect(stderr).not.toContain('hunter2')
   })
 })
+
+describe('upload --github-summary', () => {
+  it('appends Markdown to the file that GitHub names', async () => {
+    const cwd = await makePlace()
+    await writeFile(join(cwd, 'p [1].png'), makePicture())
+    await writeFile(join(cwd, 'summary.md'), 'before\n')
+    const env = { GITHUB_STEP_SUMMARY: join(cwd, 'summary.md') }
+    const result = await upload(['p [1].png', 'absent<b>', 'a.txt', '--github-summary'], cwd, { env })
+    expect(result.code).toBe(1)
+    expect(result.stderr).toContain("Repeat: upload-server upload --github-summary 'absent<b>'\n")
+    const link = `${PREFIX}/one/p%20%5B1%5D.png`
+    expect(await readFile(join(cwd, 'summary.md'), 'utf8')).toBe(
+      [
+        'before',
+        `- [p \\[1\\].png](${link})`,
+        '',
+        `  ![p \\[1\\].png](${link})`,
+        '',
+        '- ❌ absent\\<b>: there is no such file',
+        `- [a.txt](${PREFIX}/one/a.txt)`,
+        '',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  it('uploads nothing where there is no such file', async () => {
+    const cwd = await makePlace()
+    const { code, stderr } = await upload(['a.txt', '--github-summary'], cwd)
+    expect({ code, stderr }).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('GITHUB_STEP_SUMMARY'),
+    })
+    expect(await stored(cwd)).toEqual({})
+  })
+})
+
+describe('Ctrl-C', () => {
+  it('leaves nothing half, says what was stored and what to repeat, and ends with 130', async () => {
+    const cwd = await makePlace()
+    const gate = await startGate()
+    // Four go out at a time: when the last one does, the first is done.
+    const files = ['a.txt', ...Array.from({ length: 4 }, (_, index) => `${gate.url}?${index}`)]
+    const child = spawn(process.execPath, [BIN, 'upload', ...files], { cwd, env: environmentIn(cwd) })
+    const output = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+    await gate.reached(4)
+    const before = filesBelow(cwd)
+    child.kill('SIGINT')
+    const [stdout, stderr, [code]] = await output
+    expect({ code, stdout }).toEqual({ code: 130, stdout: `${PREFIX}/one/a.txt\n` })
+    expect(stderr.match(/: it was interrupted$/gm)).toHaveLength(4)
+    expect(stderr).toContain(`4 of 5 failed. Repeat: upload-server upload '${gate.url}?0'`)
+    expect(filesBelow(cwd).filter(path => !before.includes(path) && !path.includes('store.db'))).toEqual([])
+    expect(Object.keys(await stored(cwd))).toEqual(['one/a.txt'])
+  })
+
+  it('ends reading standard input', async () => {
+    const cwd = await makePlace()
+    const before = filesBelow(cwd)
+    const child = spawn(process.execPath, [BIN, 'upload', '-', 'a.txt'], { cwd, env: environmentIn(cwd) })
+    child.stdin.on('error', () => {})
+    child.stdin.write(randomBytes(3_000_000))
+    const exit = once(child, 'close')
+    await eventually(() => expect(filesBelow(cwd).some(path => /\/\d+$/.test(path))).toBe(true))
+    child.kill('SIGINT')
+    expect(await exit).toEqual([130, null])
+    expect(filesBelow(cwd)).toEqual(before)
+  })
+})
+
+function filesBelow(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => join(entry.parentPath, entry.name))
+}
 
 describe('links to what the server hands out itself', () => {
   async function linkWith(config: object): Promise<string> {

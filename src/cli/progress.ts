@@ -1,0 +1,36 @@
+import { CONTROLS, type Terminal } from './terminal.ts'
+
+/** Work that is over sooner needs no words. */
+const PATIENCE_MS = 500
+
+/** A line on standard error that says what goes on, where a person looks at it. */
+export interface Progress {
+  update(text: string): void
+  /** Takes the line away. */
+  stop(): void
+}
+
+export function startProgress(text: string, { isInteractive }: Pick<Terminal, 'isInteractive'>): Progress {
+  let current = plain(text)
+  let isOver = !isInteractive
+  let line: { text: string; stop(): void } | undefined
+  const begin = async () => {
+    const { default: ora } = await import('ora')
+    // Standard input may be a file on its way.
+    if (!isOver) line = ora({ text: current, stream: process.stderr, discardStdin: false }).start()
+  }
+  const timer = isInteractive ? setTimeout(() => void begin(), PATIENCE_MS) : undefined
+  return {
+    update(next) {
+      current = plain(next)
+      if (line) line.text = current
+    },
+    stop() {
+      isOver = true
+      clearTimeout(timer)
+      line?.stop()
+    },
+  }
+}
+
+const plain = (text: string) => text.replace(CONTROLS, '?')
