@@ -23,7 +23,7 @@ export function baseName(name: string): string {
 export function cleanFileName(name: string, extension: string): string {
   let clean = baseName(name).toWellFormed().normalize('NFC').replace(UNUSABLE, '_').trim()
   if (clean === '') clean = `file${extension}`
-  if (!/^\.+$/.test(clean)) clean = clean.replace(/[. ]+$/, dots => '_'.repeat(dots.length))
+  if (!/^\.+$/.test(clean)) clean = closeEnd(clean)
   if (splitExtension(clean)[1] === '') clean += extension
   if (RESERVED.test(clean)) clean = `_${clean}`
   return cut(clean)
@@ -49,8 +49,13 @@ export function cutText(text: string, bytes: number): string {
   return kept.trimEnd()
 }
 
+/** Windows drops dots and blanks at the end of a name. */
+function closeEnd(name: string): string {
+  return name.replace(/[. ]+$/, dots => '_'.repeat(dots.length))
+}
+
 function cut(name: string): string {
   if (Buffer.byteLength(name) <= MAX_NAME_BYTES) return name
   const [base, extension] = splitExtension(name)
-  return cutText(base, MAX_NAME_BYTES - Buffer.byteLength(extension)) + extension
+  return closeEnd(cutText(base, MAX_NAME_BYTES - Buffer.byteLength(extension)) + extension)
 }

@@ -1,0 +1,200 @@
+import { readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { expectFailure } from '../helpers/expect-answer.ts'
+import { list, post } from '../helpers/form.ts'
+import { needs } from '../helpers/needs.ts'
+import { makeDirectory, startApp } from '../helpers/start-app.ts'
+import { makeCertificate } from '../servers/certificate.ts'
+import { type Served, serve, serveRaw } from '../uploader/sources/servers.ts'
+
+const MB = 1024 * 1024
+
+/** Destinations of several kinds at one address. */
+function destinationsAt(origin: string, more: object = {}) {
+  const urlPrefix = 'http://pictures.example'
+  const keys = { accessKeyId: 'id', secretAccessKey: 's3cr3t-k3y' }
+  return {
+    http: { Default: { url: `${origin}/up`, resultUrl: 'data.url', ...more } },
+    webdav: { Default: { url: `${origin}/dav`, username: 'me', password: 's3cr3t-k3y', ...more } },
+    s3: {
+      Default: {
+        endpoint: origin,
+        bucket: 'b',
+        region: 'r',
+        addressingStyle: 'path',
+        urlPrefix,
+        ...keys,
+        ...more,
+      },
+    },
+    gitea: { Default: { apiUrl: `${origin}/api/v1`, repo: 'o/r', token: 's3cr3t-k3y', ...more } },
+    piclist: { Default: { url: origin, serverKey: 's3cr3t-k3y', ...more } },
+  }
+}
+const TYPES = Object.keys(destinationsAt(''))
+
+const startWith = (providers: object, deliveryTimeoutMs = 10_000) =>
+  startApp({ config: { providers, default: 'http', limits: { retries: 0, deliveryTimeoutMs } } })
+
+/** Writes the same again and again until the other side hangs up. */
+function flood(socket: Socket, more: string): void {
+  const write = () => {
+    while (!socket.destroyed && socket.write(more)) {}
+  }
+  socket.on('drain', write)
+  write()
+}
+
+/** Once the beginning of a request is there. */
+const onRequest = (work: (socket: Socket) => void) =>
+  serveRaw(socket => void socket.once('data', () => work(socket)))
+
+const html = '<html><head><script>alert(1)</script></head><body><h1>Log in</h1></body></html>'
+const bomb = gzipSync(Buffer.alloc(100 * MB))
+
+const MISBEHAVIOURS: Record<string, () => Promise<Served>> = {
+  'answers without end': () =>
+    onRequest(socket => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n')
+      flood(socket, 'x'.repeat(100_000))
+    }),
+  'answers a failure without end': () =>
+    onRequest(socket => {
+      socket.write('HTTP/1.1 403 Forbidden\r\nContent-Length: 1000000000\r\n\r\n')
+      flood(socket, '<a>'.repeat(100_000))
+    }),
+  'sends headers without end': () =>
+    onRequest(socket => {
+      socket.write('HTTP/1.1 200 OK\r\n')
+      flood(socket, 'X: y\r\n'.repeat(10_000))
+    }),
+  'sends interim answers without end': () =>
+    onRequest(socket => {
+      const more = 'HTTP/1.1 102 P\r\n\r\n'.repeat(10)
+      const timer = setInterval(() => socket.destroyed || socket.write(more), 5)
+      socket.once('close', () => clearInterval(timer))
+    }),
+  'sends a bomb of gzip': () =>
+    serve(
+      (req, res) =>
+        void req.resume().on('end', () => res.writeHead(403, { 'Content-Encoding': 'gzip' }).end(bomb)),
+    ),
+  'never answers': () => onRequest(() => {}),
+  'resets the connection': () => onRequest(socket => socket.resetAndDestroy()),
+  'hangs up before it is asked': () => serveRaw(socket => socket.destroy()),
+  'hangs up in the middle of its answer': () =>
+    onRequest(socket => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"data":')),
+  'speaks something else': () => serveRaw(socket => socket.end('SSH-2.0-OpenSSH_9.2\r\n')),
+  'answers with HTML': () =>
+    serve((req, res) => void req.resume().on('end', () => res.writeHead(403).end(html))),
+  'redirects to a place of its choice': () =>
+    serve(
+      (req, res) =>
+        void req.resume().on('end', () => res.writeHead(307, { Location: 'http://0.0.0.0:1/' }).end()),
+    ),
+  'answers with odd JSON': () =>
+    serve(
+      (req, res) =>
+        void req
+          .resume()
+          .on('end', () => res.writeHead(422).end('{"data":{"url":["javascript:1"]},"message":{}}')),
+    ),
+}
+
+describe.each(Object.keys(MISBEHAVIOURS))('attack: a destination %s', behaviour => {
+  it('and every upload fails in words, while others go on', async () => {
+    const server = await MISBEHAVIOURS[behaviour]!()
+    const local = { Default: { directory: 'a', serve: true } }
+    const app = await startWith({ ...destinationsAt(server.origin), local }, 1000)
+    const before = process.memoryUsage().rss
+    const answers = await Promise.all(
+      TYPES.map(type => post(`${app.url}/upload?picbed=${type}`, list('data:,hello'))),
+    )
+    for (const [index, answer] of answers.entries()) {
+      expect([502, 504], `${TYPES[index]}: ${answer.message}`).toContain(answer.status)
+      expectFailure(answer, answer.status, answer.code)
+      expect(answer.message.length).toBeLessThan(1000)
+      expect(answer.message).not.toMatch(/s3cr3t|<script|<h1/)
+    }
+    const other = async () => (await post(`${app.url}/upload?picbed=local`, list('data:,hello'))).status
+    await expect.poll(other, { timeout: 10_000 }).toBe(200)
+    expect(process.memoryUsage().rss - before).toBeLessThan(250 * MB)
+  })
+})
+
+it('attack: a destination answers that it stored the file at an address that is none', async () => {
+  for (const url of [
+    'javascript:alert(1)',
+    'file:///etc/passwd',
+    '//evil.example/x',
+    '',
+    'data:text/html,x',
+  ]) {
+    const server = await serve(
+      (req, res) => void req.resume().on('end', () => res.end(JSON.stringify({ data: { url } }))),
+    )
+    const app = await startWith(destinationsAt(server.origin))
+    expectFailure(await post(`${app.url}/upload`, list('data:,hello')), 502, 'delivery_failed')
+  }
+})
+
+describe('a certificate that nobody signed', () => {
+  async function startSecure() {
+    const { certFile, keyFile } = makeCertificate(await makeDirectory())
+    const tls = { key: readFileSync(keyFile, 'utf8'), cert: readFileSync(certFile, 'utf8') }
+    const server = await serve((req, res) => {
+      req.resume().on('end', () => res.end('{"data":{"url":"https://pictures.example/a"}}'))
+    }, tls)
+    return { server, certFile }
+  }
+
+  it('is refused by every kind of destination, before a secret is sent', async context => {
+    needs(context, 'openssl', 'openssl')
+    const { server } = await startSecure()
+    const app = await startWith(destinationsAt(server.origin))
+    for (const type of TYPES) {
+      const answer = await post(`${app.url}/upload?picbed=${type}`, list('data:,hello'))
+      expectFailure(answer, 502, 'delivery_failed')
+      expect(answer.message, type).toMatch(/certificate/)
+    }
+    expect(server.requests).toEqual([])
+  })
+
+  it('is taken where "caFile" names it, and there alone', async context => {
+    needs(context, 'openssl', 'openssl')
+    const { server, certFile } = await startSecure()
+    const { http } = destinationsAt(server.origin)
+    const app = await startWith({ http: { ...http, trusting: { ...http.Default, caFile: certFile } } })
+    const send = (name: string) =>
+      post(`${app.url}/upload?picbed=http&configName=${name}`, list('data:,hello'))
+    expect((await send('trusting')).status).toBe(200)
+    expect((await send('Default')).status).toBe(502)
+  })
+
+  it('is taken with "insecureTls", for that destination alone, and the log warns at the start', async context => {
+    needs(context, 'openssl', 'openssl')
+    const { server } = await startSecure()
+    const { http } = destinationsAt(server.origin)
+    const app = await startWith({ http: { ...http, careless: { ...http.Default, insecureTls: true } } })
+    expect(app.log.filter(line => /insecureTls/.test(String(line['msg'])))).toMatchObject([{ level: 'warn' }])
+    const send = (name: string) =>
+      post(`${app.url}/upload?picbed=http&configName=${name}`, list('data:,hello'))
+    expect((await send('careless')).status).toBe(200)
+    expect((await send('Default')).status).toBe(502)
+  })
+
+  it('is refused for another name, even where it is trusted', async context => {
+    needs(context, 'openssl', 'openssl')
+    const folder = await makeDirectory()
+    const { certFile, keyFile } = makeCertificate(folder, 'DNS:other.example')
+    const tls = { key: readFileSync(keyFile, 'utf8'), cert: readFileSync(join(folder, 'cert.pem'), 'utf8') }
+    const server = await serve((_req, res) => res.end('{}'), tls)
+    const app = await startWith(destinationsAt(server.origin, { caFile: certFile }))
+    for (const type of TYPES)
+      expect((await post(`${app.url}/upload?picbed=${type}`, list('data:,hello'))).status).toBe(502)
+    expect(server.requests).toEqual([])
+  })
+})
