@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FinalizationPending } from './finalization-pending.ts'
-import { type Hook, type HookDeps, runHook } from './hooks.ts'
+import type { Hook, HookDeps } from './hooks.ts'
 import { createJournal } from './journal.ts'
 import { dropOwner, newOwner, SCOPE } from './owner.ts'
 import { createPresence } from './presence.ts'
@@ -87,6 +87,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
       const step = `hook:${hook.name}`
       if (steps.includes(step)) continue
       try {
+        const { runHook } = await import('./hooks.ts')
         await runHook(hook, job, deps, ending.signal)
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error)

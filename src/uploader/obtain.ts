@@ -1,10 +1,7 @@
 import { UploadError } from '../errors.ts'
 import type { Caller, Input } from './input.ts'
 import type { Payload, Payloads } from './payload.ts'
-import { readClipboard } from './sources/clipboard.ts'
-import { openPath } from './sources/path.ts'
 import type { Source } from './sources/source.ts'
-import { openUrl } from './sources/url.ts'
 import type { Spool } from './spool.ts'
 
 /** What opening inputs needs to know beside the input. */
@@ -61,21 +58,26 @@ async function openSource(
   switch (input.kind) {
     case 'data':
       return inMemory('', input.bytes)
-    case 'path':
+    case 'path': {
+      const { openPath } = await import('./sources/path.ts')
       return openPath(input.path, { roots: caller.roots, ownPaths: settings.ownPaths })
-    case 'url':
+    }
+    case 'url': {
+      const { openUrl } = await import('./sources/url.ts')
       return openUrl(input.url, {
         addresses: caller.addresses,
         timeoutMs: settings.urlTimeoutMs,
         maxBytes: settings.fileSize,
         signal,
       })
+    }
     case 'clipboard':
       return openClipboard(caller, settings, signal)
   }
 }
 
 async function openClipboard(caller: Caller, settings: SourceSettings, signal: AbortSignal): Promise<Source> {
+  const { readClipboard } = await import('./sources/clipboard.ts')
   const content = await readClipboard({ env: settings.env, maxBytes: settings.fileSize, signal })
   if (content.kind === 'image') return inMemory(content.name, content.body)
   // A path or an address in the clipboard is held to the same rules as one in a request.
