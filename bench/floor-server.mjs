@@ -1,19 +1,20 @@
 /**
- * What the machine can do at best, to hold the server's numbers against: `node floor-server.mjs KIND DIRECTORY`.
+ * What the machine can do at best, to hold the server's numbers against: `node floor-server.mjs KIND DIRECTORY [URL]`.
  *
  * - `raw`: bare node:http, the body goes into a file as it comes, nothing is parsed
  * - `busboy`: bare node:http and busboy, the part goes into a file
+ * - `put`: bare node:http and busboy, the part goes on to the URL in a plain PUT
  * - `express`: Express and multer with its disk storage
  *
  * All answer `GET /heartbeat`, hand stored files out under `/files/`, and print their address as the first line.
  */
 import { createReadStream, createWriteStream } from 'node:fs'
 import { copyFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
+import { Agent, createServer, request } from 'node:http'
 import { createRequire } from 'node:module'
 import { basename, join } from 'node:path'
 
-const [kind, directory] = process.argv.slice(2)
+const [kind, directory, target] = process.argv.slice(2)
 const ALIVE = '{"success":true,"result":"alive"}'
 let count = 0
 let url = ''
@@ -76,6 +77,22 @@ function withBusboy() {
   })
 }
 
+function withPut() {
+  const busboy = createRequire(import.meta.resolve('multer'))('busboy')
+  const agent = new Agent({ keepAlive: true })
+  return bare((req, res) => {
+    const parts = busboy({ headers: req.headers })
+    parts.on('file', (_field, stream) => {
+      const link = `${target}/${newName()}`
+      const put = request(link, { method: 'PUT', agent }, stored => {
+        stored.resume().on('end', () => answer(res, JSON.stringify({ success: true, result: [link] })))
+      })
+      stream.pipe(put)
+    })
+    req.pipe(parts)
+  })
+}
+
 async function withExpress() {
   const [{ default: express }, { default: multer }] = await Promise.all([import('express'), import('multer')])
   const filename = (_req, _file, done) => done(null, newName())
@@ -89,7 +106,7 @@ async function withExpress() {
   return createServer(app)
 }
 
-const server = await { raw, busboy: withBusboy, express: withExpress }[kind]()
+const server = await { raw, busboy: withBusboy, put: withPut, express: withExpress }[kind]()
 server.listen(0, '127.0.0.1', () => {
   url = `http://127.0.0.1:${server.address().port}`
   console.log(JSON.stringify({ url }))

@@ -5,48 +5,64 @@ import { median } from './statistics.mjs'
 
 const MB = 1024 * 1024
 /** Until what is loaded behind the first answer is there. */
-const SETTLE_MS = 2000
+const SETTLE_MS = 1500
+const START = 'start to first heartbeat, ms'
+const IDLE = 'idle memory, MB'
 
 /** Each on a server of its own. */
 const PEAKS = [
-  { name: 'peak memory, 50 clients × 5 MB', size: 5 * MB, clients: 50, requests: 1 },
-  { name: 'peak memory, 50 clients × 20 MB', size: 20 * MB, clients: 50, requests: 1 },
-  { name: 'peak memory, one file of 250 MB', size: 250 * MB, clients: 1, requests: 1 },
+  { name: 'peak memory, 50 clients of 5 MB, MB', size: 5 * MB, clients: 50 },
+  { name: 'peak memory, 50 clients of 20 MB, MB', size: 20 * MB, clients: 50, isLong: true },
+  { name: 'peak memory, one file of 250 MB, MB', size: 250 * MB, clients: 1 },
 ]
 
-/** @returns by the key of the contender: `startMs` of every round, their median, and `idleMb` */
-export async function measureStarts(contenders, settings) {
-  if (!settings.only.test('start idle')) return {}
-  const results = {}
+/** @returns rows: a name, `results` by the key of the contender, undefined when an answer was wrong, and `failures` */
+export async function measureProcesses(contenders, client, settings) {
+  const peaks = PEAKS.filter(({ name, isLong }) => settings.only.test(name) && !(isLong && settings.isQuick))
+  return [
+    ...(await measureStarts(contenders, settings)),
+    ...(await measurePeaks(peaks, contenders, client, settings)),
+  ]
+}
+
+async function measureStarts(contenders, settings) {
+  const rows = [START, IDLE].map(name => ({ name, results: {}, failures: [] }))
+  const wanted = rows.filter(({ name }) => settings.only.test(name))
+  if (wanted.length === 0) return []
+  const [starts, idle] = rows
+  const times = {}
   for (let round = 0; round < settings.rounds; round++) {
+    settings.note(`start: round ${round + 1} of ${settings.rounds}`)
     for (const [key, contender] of Object.entries(contenders)) {
       const server = await startServer(contender, settings)
-      results[key] ??= { rounds: [] }
-      const result = results[key]
-      result.rounds.push(server.startMs)
-      if (round === 0) {
+      times[key] ??= []
+      times[key].push(server.startMs)
+      if (round === 0 && wanted.includes(idle)) {
         await sleep(SETTLE_MS)
-        result.idleMb = await server.memory('VmRSS')
+        idle.results[key] = await server.memory('VmRSS')
       }
       await server.stop()
     }
   }
-  for (const result of Object.values(results)) result.startMs = median(result.rounds)
-  return results
+  for (const key in times) starts.results[key] = median(times[key])
+  return wanted
 }
 
-/** @returns one entry a load; `results` by the key of the contender, MB, undefined when an answer was wrong */
-export async function measurePeaks(contenders, client, settings) {
-  const peaks = PEAKS.filter(({ name }) => settings.only.test(name)).map(load => ({ ...load, results: {} }))
-  for (const { results, name, ...load } of peaks) {
+async function measurePeaks(peaks, contenders, client, settings) {
+  const rows = []
+  for (const { name, size, clients } of peaks) {
+    settings.note(name)
+    const row = { name, results: {}, failures: [] }
     for (const [key, contender] of Object.entries(contenders)) {
       const server = await startServer(contender, settings)
-      const { url } = server
       const { wholeBody } = contender
-      const { failures } = await client.run({ ...load, kind: 'upload', url, wholeBody, verify: 'one' })
-      results[key] = failures.length === 0 ? await server.memory('VmHWM') : undefined
+      const load = { kind: 'upload', url: server.url, size, clients, requests: 1, wholeBody, verify: 'one' }
+      const { failures } = await client.run(load)
+      if (failures.length === 0) row.results[key] = await server.memory('VmHWM')
+      row.failures.push(...failures.map(failure => `${contender.name}: ${failure}`))
       await server.stop()
     }
+    rows.push(row)
   }
-  return peaks
+  return rows
 }

@@ -1,84 +1,63 @@
 /** Prints the results as tables of Markdown. */
 import { spread } from './statistics.mjs'
 
-const NAMES = {
-  ours: 'upload-server',
-  synced: 'synced',
-  other: 'other',
-  s3: 'S3',
-  raw: 'floor raw',
-  busboy: 'floor busboy',
-  express: 'Express + multer',
-}
-
 export function printReport(report) {
-  const { loads, starts, peaks } = report
+  const { settings } = report
+  console.log(`Node ${report.node}, ${report.cpu}, load of the machine at the start ${report.loadAverage}`)
   console.log(
-    `Node ${report.node}, ${report.cpu}, ${report.settings.rounds} rounds of ${report.settings.ms} ms\n`,
+    `${settings.rounds} rounds of ${settings.ms} ms; medians, ± half the distance of the quartiles.\n`,
   )
-  if (loads.length > 0) printLoads(loads)
-  const rows = [
-    startRow('start to first heartbeat, ms', starts, 'startMs'),
-    startRow('idle memory, MB', starts, 'idleMb'),
-    ...peaks.map(({ name, results }) => [`${name}, MB`, results]),
-  ].filter(([, results]) => Object.keys(results).length > 0)
-  if (rows.length > 0) printProcess(rows)
+  for (const group of report.groups) printGroup(group)
+  if (report.processes.length > 0) printProcesses(report.processes, report.processNames)
+  for (const note of report.missing) console.log(`Left out: ${note}`)
+  for (const failure of failuresOf(report)) console.log(`WRONG: ${failure}`)
 }
 
-function printLoads(loads) {
-  const keys = Object.keys(NAMES).filter(key => loads.some(load => load.results[key]))
-  const head = keys.flatMap(key => (key === 'ours' ? ['upload-server /s', '±'] : [`${NAMES[key]} /s`]))
-  const ratios = keys.filter(key => key !== 'ours')
-  const rows = loads.map(({ name, results }) => [
-    name,
-    ...keys.flatMap(key =>
-      key === 'ours' ? [rate(results[key]), percent(results[key])] : [rate(results[key])],
+/** A sentence for every load and contender with wrong answers. */
+export function failuresOf({ groups, processes }) {
+  return [
+    ...groups.flatMap(({ loads, names }) =>
+      loads.flatMap(({ name, results }) =>
+        Object.entries(results)
+          .filter(([, { failures }]) => failures.length > 0)
+          .map(([key, { failures }]) => `${name}, ${names[key]}: ${failures.length} × ${failures[0]}`),
+      ),
     ),
-    ...ratios.map(key => ratio(results.ours?.median, results[key]?.median)),
-    ...['ours', 'busboy', 'express', 'other'].filter(key => keys.includes(key)).map(key => cpu(results[key])),
-  ])
-  printTable(
-    [
-      'load',
-      ...head,
-      ...ratios.map(key => `of ${NAMES[key]}`),
-      ...['ours', 'busboy', 'express', 'other']
-        .filter(key => keys.includes(key))
-        .map(key => `CPU ms, ${NAMES[key]}`),
-    ],
-    rows,
-  )
-  printFailures(loads)
+    ...processes.flatMap(({ name, failures }) => failures.map(failure => `${name}: ${failure}`)),
+  ]
 }
 
-function printProcess(rows) {
-  const keys = Object.keys(NAMES).filter(key => rows.some(([, results]) => key in results))
+function printGroup({ title, loads, names }) {
+  const keys = Object.keys(names)
+  const others = keys.filter(key => key !== 'ours')
+  const table = (head, columns, cell) =>
+    printTable(
+      [`${title}: ${head}`, ...columns.map(key => names[key])],
+      loads.map(load => [load.name, ...columns.map(key => cell(load.results, key))]),
+    )
+  table('answers a second', keys, (results, key) => rate(results[key]))
+  table('upload-server has … times as many as', others, (results, key) =>
+    ratio(results.ours?.median, results[key]?.median),
+  )
+  table('CPU ms an answer', keys, (results, key) => results[key]?.cpuMs.toFixed(2) ?? '')
+}
+
+function printProcesses(rows, names) {
+  const keys = Object.keys(names)
   printTable(
-    ['', ...keys.map(key => NAMES[key]), 'of Express + multer'],
-    rows.map(([name, results]) => [
+    ['process', ...keys.map(key => names[key]), 'times Express + multer'],
+    rows.map(({ name, results }) => [
       name,
-      ...keys.map(key => (results[key] === undefined ? 'failed' : results[key].toFixed(0))),
+      ...keys.map(key => results[key]?.toFixed(0) ?? 'failed'),
       ratio(results.ours, results.express),
     ]),
   )
 }
 
-function startRow(name, starts, member) {
-  return [name, Object.fromEntries(Object.entries(starts).map(([key, value]) => [key, value[member]]))]
-}
-
-function printFailures(loads) {
-  for (const { name, results } of loads) {
-    for (const [key, { failures }] of Object.entries(results)) {
-      if (failures.length > 0)
-        console.log(`WRONG: ${name}, ${NAMES[key]}: ${failures.length} × ${failures[0]}`)
-    }
-  }
-}
-
-const rate = result => (result ? result.median.toFixed(result.median < 20 ? 1 : 0) : '')
-const percent = result => `${(spread(result.rates) * 100).toFixed(0)} %`
-const cpu = result => (result ? result.cpuMs.toFixed(2) : '')
+const rate = result =>
+  result
+    ? `${result.median.toFixed(result.median < 20 ? 1 : 0)} ±${(spread(result.rates) * 100).toFixed(0)} %`
+    : ''
 const ratio = (a, b) => (a === undefined || b === undefined ? '' : (a / b).toFixed(2))
 
 function printTable(head, rows) {

@@ -7,8 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const FLOOR_SERVER = fileURLToPath(new URL('floor-server.mjs', import.meta.url))
-const CLIENT = fileURLToPath(new URL('client.mjs', import.meta.url))
+const beside = name => fileURLToPath(new URL(name, import.meta.url))
 /** Of a processor, per second, in /proc. */
 const TICKS = 100
 
@@ -18,6 +17,7 @@ const TICKS = 100
  * @property {(directory: string) => Promise<string[]>} prepare makes what it needs; gives its arguments for node
  * @property {boolean} [wholeBody] whether it stores bodies unparsed
  * @property {boolean} [onlyUploads] whether it takes no lists of paths
+ * @property {boolean} [sizeOnly] whether of what it stored only the size can be asked for
  */
 
 /** @param {object} destination as in the configuration file @param {string} [root] of the checkout */
@@ -25,12 +25,11 @@ function uploadServer(name, destination, root = ROOT) {
   const [type] = Object.keys(destination)
   const prepare = async directory => {
     const config = join(directory, 'config.json')
-    const { directory: _, ...options } = destination[type]
     const files = type === 'local' ? { directory: join(directory, 'files'), serve: true } : {}
     await writeFile(
       config,
       JSON.stringify({
-        providers: { [type]: { Default: { ...files, ...options } } },
+        providers: { [type]: { Default: { ...files, ...destination[type] } } },
         store: { path: join(directory, 'store.db') },
         limits: { fileSize: '300MB' },
       }),
@@ -40,35 +39,47 @@ function uploadServer(name, destination, root = ROOT) {
   return { name, prepare }
 }
 
-function floor(name, kind) {
-  const prepare = async directory => [FLOOR_SERVER, kind, join(directory, 'files')]
-  return { name, prepare, wholeBody: kind === 'raw', onlyUploads: kind === 'express' }
+function floor(name, kind, ...more) {
+  const prepare = async directory => [beside('floor-server.mjs'), kind, join(directory, 'files'), ...more]
+  return { name, prepare, wholeBody: kind === 'raw', onlyUploads: kind === 'express' || kind === 'put' }
 }
 
-/** @type {Record<string, Contender>} */
+/** Those that store in a folder. @type {Record<string, Contender>} */
 export const CONTENDERS = {
   ours: uploadServer('upload-server', { local: { durable: false } }),
-  synced: uploadServer('synced', { local: { durable: true } }),
+  synced: uploadServer('the same, durable', { local: { durable: true } }),
   raw: floor('floor raw', 'raw'),
   busboy: floor('floor busboy', 'busboy'),
   express: floor('Express + multer', 'express'),
 }
 
 /** Another checkout of this program, built. */
-export const otherCheckout = root => uploadServer('other', { local: { durable: false } }, root)
+export const otherCheckout = root => uploadServer('other checkout', { local: { durable: false } }, root)
 
-/** @param {string} target URL,bucket,key,secret */
+/** The stand-in for an S3 server. @type {Contender} */
+const S3_SERVER = { name: 'S3 stand-in', prepare: async () => [beside('s3-server.mjs')] }
+
+/** Those that pass files on to S3. @param {string} url of the stand-in */
+export const toStandIn = url => ({
+  ours: {
+    ...uploadServer('upload-server', {
+      s3: s3Options({ endpoint: url, bucket: 'bench', accessKeyId: 'id', secretAccessKey: 'secret' }),
+    }),
+    sizeOnly: true,
+  },
+  put: { ...floor('floor PUT', 'put', `${url}/bench`), sizeOnly: true },
+})
+
+/** @param {string} target URL,bucket,key,secret of a real one */
 export function onS3(target) {
   const [endpoint, bucket, accessKeyId, secretAccessKey] = target.split(',')
-  const options = {
-    endpoint,
-    bucket,
-    accessKeyId,
-    secretAccessKey,
-    addressingStyle: 'path',
-    region: 'us-east-1',
-  }
-  return uploadServer('S3', { s3: options })
+  const s3 = s3Options({ endpoint, bucket, accessKeyId, secretAccessKey })
+  return uploadServer('upload-server, --s3', { s3 })
+}
+
+function s3Options(options) {
+  const { endpoint, bucket } = options
+  return { ...options, addressingStyle: 'path', region: 'us-east-1', urlPrefix: `${endpoint}/${bucket}` }
 }
 
 const canPin = process.platform === 'linux' && spawnSync('taskset', ['--version']).status === 0
@@ -78,20 +89,33 @@ function onCore(core, isPinned, command) {
   return isPinned && canPin ? ['taskset', '-c', String(core), ...command] : command
 }
 
+/** Beside the client, on its core. */
+export const startS3 = settings => startProcess(S3_SERVER, settings, 1)
+
 /**
- * A running server.
+ * A running server that has answered its first heartbeat.
  *
  * @param {Contender} contender
- * @param {{ directory: string, isPinned: boolean }} options
+ * @param {{ directory: string, isPinned: boolean, profile?: string }} settings
  */
-export async function startServer({ name, prepare }, { directory, isPinned }) {
+export async function startServer(contender, settings) {
+  const began = performance.now()
+  const server = await startProcess(contender, settings, 0)
+  const answer = await fetch(`${server.url}/heartbeat`)
+  if (!answer.ok) throw new Error(`${contender.name} answered the heartbeat with ${answer.status}`)
+  await answer.text()
+  /** From the start of the process to its first answer. */
+  return { ...server, startMs: performance.now() - began }
+}
+
+async function startProcess({ name, prepare }, { directory, isPinned, profile }, core) {
   const own = join(directory, name.replace(/\W+/g, '-'))
   const files = join(own, 'files')
   await mkdir(files, { recursive: true })
-  const [program, ...args] = onCore(0, isPinned, [process.execPath, ...(await prepare(own))])
+  const flags = profile && name === CONTENDERS.ours.name ? ['--cpu-prof', '--cpu-prof-dir', profile] : []
+  const [program, ...args] = onCore(core, isPinned, [process.execPath, ...flags, ...(await prepare(own))])
   // A file: nobody has to read along.
   const output = await open(join(own, 'output'), 'w+')
-  const began = performance.now()
   const child = spawn(program, args, {
     cwd: own,
     stdio: ['ignore', output.fd, 'inherit'],
@@ -99,14 +123,9 @@ export async function startServer({ name, prepare }, { directory, isPinned }) {
   })
   const url = await readUrl(output, child)
   await output.close()
-  const answer = await fetch(`${url}/heartbeat`)
-  if (!answer.ok) throw new Error(`${name} answered the heartbeat with ${answer.status}`)
-  await answer.text()
   return {
-    name,
     url,
-    /** From the start of the process to its first answer. */
-    startMs: performance.now() - began,
+    pid: child.pid,
     /** Processor time so far, ms. */
     cpuMs: () => readCpuMs(child.pid),
     /** `VmRSS` or `VmHWM`, MB. */
@@ -140,22 +159,23 @@ async function readUrl(output, child) {
   throw new Error(`${child.spawnargs.join(' ')} ended before it listened`)
 }
 
+/** 0 where there is no /proc. */
 async function readCpuMs(pid) {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
   // The second field, the name of the program, may hold blanks.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return ((Number(fields[11]) + Number(fields[12])) / TICKS) * 1000
+  return ((Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / TICKS) * 1000
 }
 
 async function readMemory(pid, field) {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
   return Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1]) / 1024
 }
 
 /** The process that sends the loads. */
 export function startClient(isPinned) {
   const [execPath, ...execArgv] = onCore(1, isPinned, [process.execPath])
-  const child = fork(CLIENT, { execPath, execArgv })
+  const child = fork(beside('client.mjs'), { execPath, execArgv })
   return {
     /** @returns {Promise<{ done: number, seconds: number, failures: string[], p50: number, p99: number }>} */
     async run(load) {
