@@ -180,12 +180,16 @@ function inMemory(bytes: Buffer, identity: Identity, release: () => void): Paylo
 }
 
 function inFileAt(path: string, identity: Identity): Payload {
+  let removed: Promise<void> | undefined
   return {
     ...identity,
     path,
     stream: () => createReadStream(path, { highWaterMark: FLUSH_BYTES }),
     bytes: () => readFile(path),
-    dispose: () => unlink(path).catch(() => {}),
+    dispose() {
+      removed ??= unlink(path).catch(() => {})
+      return removed
+    },
   }
 }
 

@@ -91,7 +91,8 @@ function openFolder(options: z.output<typeof config>, { name, warn, ownPaths = [
         const { parents, file } = splitKey(object.key)
         await swept
         const folder = join(directory, ...parents)
-        if (await isOwn(join((await folders.find(folder)) ?? folder, file))) throw belongsToServer(object.key)
+        const findPlace = async () => join((await folders.find(folder)) ?? folder, file)
+        if (await isOwn(findPlace)) throw belongsToServer(object.key)
         await write(object, folder, file, signal)
         return { url: toUrl(object.key) }
       }),
@@ -137,15 +138,15 @@ function createLookup(
   }
 }
 
-/** Finds the server's own files in the folder: its configuration may lie beside what it stores. */
-type OwnCheck = (path: string, identity?: Identity) => Promise<boolean>
+/** Finds the server's own files in the folder: its configuration may lie beside what it stores. `path` is asked for then. */
+type OwnCheck = (path: () => Promise<string>, identity?: Identity) => Promise<boolean>
 
 function createOwnCheck(directory: string, ownPaths: readonly string[]): OwnCheck {
   let found: Promise<string[]> | undefined
   return async (path, identity) => {
     found ??= ownPathsIn(directory, ownPaths)
     const inside = await found
-    return inside.length > 0 && isOwnPath(path, identity, inside)
+    return inside.length > 0 && isOwnPath(await path(), identity, inside)
   }
 }
 
@@ -166,7 +167,7 @@ function createLocate(
       const { parents, file } = splitKey(key)
       const path = await folders.find(join(directory, ...parents, file))
       const status = path === undefined ? undefined : await stat(path).catch(ignoreAbsent)
-      if (path === undefined || !status?.isFile() || (await isOwn(path, status))) return undefined
+      if (path === undefined || !status?.isFile() || (await isOwn(async () => path, status))) return undefined
       return path
     } catch (error) {
       // A key that no object can have, or a link that leads out.
