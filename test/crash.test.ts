@@ -202,7 +202,7 @@ async function startListener() {
 
 /** The first hook fails for every other job until a file of its name says that it is mended. */
 async function configure(directory: string, webhook?: string): Promise<void> {
-  const flaky = `case "$UPLOAD_ID" in [89abcdef]*) test -e "mended-$UPLOAD_ID";; esac`
+  const flaky = `case "$UPLOAD_ID" in *[89abcdef]) test -e "mended-$UPLOAD_ID";; esac`
   const hooks = [
     { name: 'flaky', command: ['sh', '-c', flaky] },
     ...(webhook ? [{ name: 'told', webhook, secret: 'sign-secret' }] : []),

@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto'
 import { isStorageFull, UploadError } from '../errors.ts'
 import { type Choice, chooseDestination, type Destination, idOf } from './destinations.ts'
 import type { Finalizer } from './finalize.ts'
 import type { Caller, Input, Outcome } from './input.ts'
+import { newJobId } from './job-id.ts'
 import { obtain, type SourceSettings } from './obtain.ts'
 import type { Payload, Payloads } from './payload.ts'
 import { type PlaceDeps, place } from './place.ts'
@@ -170,7 +170,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
 
 function newJob({ caller, destination, inputs, requestId }: UploadRequest, owner: string, now: Date): Job {
   return {
-    id: randomUUID(),
+    id: newJobId(now),
     state: 'uploading',
     createdAt: now.getTime(),
     owner,

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { UploadError } from '../../errors.ts'
 import type { Database, Use } from './tables.ts'
 
@@ -10,8 +11,8 @@ interface Waiting {
 }
 
 /**
- * Gathers writes that come while another one is under way, and commits them together: under load a commit costs more than
- * what is in it. Each caller is told when its own write is safe. When one of them fails they are done one by one, but not
+ * Gathers writes that come in one turn of the event loop, or while another one is under way, and commits them together:
+ * under load a commit costs more than what is in it. Each caller is told when its own write is safe. When one of them fails they are done one by one, but not
  * when the store does: each would wait for it in turn.
  */
 export function createBatcher(write: Use): (work: Work) => Promise<void> {
@@ -26,6 +27,7 @@ export function createBatcher(write: Use): (work: Work) => Promise<void> {
   async function drain(): Promise<void> {
     isRunning = true
     while (waiting.length > 0) {
+      await turn()
       const batch = waiting
       waiting = []
       try {
