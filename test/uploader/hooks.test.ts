@@ -206,6 +206,23 @@ describe('a webhook', () => {
     expect(await call(() => {}, 300)).toBe('it took longer than 0.3 s')
   })
 
+  it('that breaks off says so', async () => {
+    const message = await call(req => void req.socket.resetAndDestroy())
+    expect(message).toMatch(/^127\.0\.0\.1:\d+ /)
+    expect(message).not.toBe('it did not fail')
+  })
+
+  it('that answers without end is not read to it', async () => {
+    const endless: RequestListener = (_req, res) => {
+      const more = () => {
+        while (res.write(Buffer.alloc(65_536, 'x')));
+      }
+      res.on('drain', more)
+      more()
+    }
+    expect(await call(endless)).toBe('it did not fail')
+  })
+
   it('that trickles its answer is left at its time limit', async () => {
     const trickle: RequestListener = (_req, res) => {
       const timer = setInterval(() => res.write('x'), 20)

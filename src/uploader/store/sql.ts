@@ -43,12 +43,15 @@ export function createSqlStore(engine: Engine, patienceMs: number = PATIENCE_MS)
   async function use<T>(work: (db: Database) => Promise<T>): Promise<T> {
     for (const start = performance.now(); ; ) {
       if (isClosed) throw closed()
+      opened ??= open()
+      const opening = opened
+      let isOpen = false
       try {
-        opened ??= open()
-        return await work(await opened)
+        const db = await opening
+        isOpen = true
+        return await work(db)
       } catch (error) {
-        const db = await opened?.catch(() => undefined)
-        if (db === undefined) opened = undefined
+        if (!isOpen && opened === opening) opened = undefined
         const explained = engine.explain(error)
         if (explained !== 'again') throw explained
         if (performance.now() - start > patienceMs) throw busy(error)
