@@ -51,7 +51,7 @@ ${FORMATS.map(renderFormat)}</fieldset>
 <p class="name"></p>
 <progress max="1"></progress>
 <p class="state"></p>
-<p class="reason"></p>
+<p class="reason" lang="en"></p>
 <p class="detail"></p>
 <input class="link" readonly>
 </div>
@@ -79,8 +79,9 @@ function renderVisitor({ words, visitor }: PageFacts): Html {
   const say = words.try
   if (!visitor.admittedBy) {
     const failures: Readonly<Record<string, string>> = words.script.failures
-    return html`<div id="visitor">
-<p class="refused"><strong>${failures[visitor.code] ?? visitor.code}.</strong> ${visitor.message}</p>
+    return html`<div id="visitor" data-code="${visitor.code}">
+<p><strong>${failures[visitor.code] ?? visitor.code}</strong></p>
+<p class="muted" lang="en">${visitor.message}</p>
 </div>`
   }
   const { admittedBy, choices } = visitor

@@ -65,7 +65,7 @@ export const en = {
   script: {
     copy: 'Copy',
     copied: 'Copied',
-    copyFailed: 'Your browser did not let this page copy. The text is selected: press Ctrl+C.',
+    copyFailed: 'Your browser lets no page copy. The text is selected: press Ctrl+C.',
     link: 'Link of {name}',
     cancel: 'Cancel',
     again: 'Try again',

@@ -128,7 +128,7 @@ describe('the names of the destinations are shown', () => {
     for (const guess of ['a', 'b']) await get(app, { 'X-Upload-Key': guess })
     const { status, body } = await get(app, { 'X-Upload-Key': KEY })
     expect(status).toBe(200)
-    expect(body).toContain('Too many wrong keys.')
+    expect(body).toContain('Too many wrong keys</strong>')
     expect(body).not.toContain('secretblog')
     expect(await ask(app.url, 'POST', '/upload', { headers: { 'X-Upload-Key': KEY } })).toMatchObject({
       status: 429,

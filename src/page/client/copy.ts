@@ -1,17 +1,19 @@
 import { announce, makeButton, words } from './words.ts'
 
-/** Puts a text into the clipboard and says so on the button. */
-export async function copyText(text: string, button: HTMLButtonElement): Promise<void> {
-  if (!(await write(text))) {
-    announce(words.copyFailed)
-    return
-  }
-  announce(words.copied)
-  const before = button.textContent
-  if (before === words.copied) return
-  button.textContent = words.copied
+/**
+ * Puts a text into the clipboard and says so on the button.
+ *
+ * @param source where the text stands; it is selected when the browser lets no page copy
+ */
+export async function copyText(text: string, button: HTMLButtonElement, source?: HTMLElement): Promise<void> {
+  const done = await write(text)
+  announce(done ? words.copied : words.copyFailed)
+  if (!done && source instanceof HTMLInputElement) source.select()
+  else if (!done && source) getSelection()?.selectAllChildren(source)
+  button.dataset['text'] ??= button.textContent ?? ''
+  button.textContent = done ? words.copied : 'Ctrl+C'
   setTimeout(() => {
-    button.textContent = before
+    button.textContent = button.dataset['text'] ?? ''
   }, 1500)
 }
 
@@ -43,9 +45,9 @@ export function addCopyButtons(): void {
   for (const block of document.querySelectorAll<HTMLElement>('.copy')) {
     const title = block.closest('section')?.querySelector('h2, h1')?.textContent ?? ''
     const example = findTitle(block) ?? title
-    const button = makeButton(words.copy, example, () => {
-      void copyText(block.querySelector('code')?.textContent ?? '', button)
-    })
+    const code = block.querySelector('code')
+    if (!code) continue
+    const button = makeButton(words.copy, example, () => void copyText(code.textContent, button, code))
     block.append(button)
   }
 }

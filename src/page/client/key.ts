@@ -11,8 +11,8 @@ export function keyHeaders(): Record<string, string> {
   return key === '' ? {} : { 'X-Upload-Key': String.fromCharCode(...bytes) }
 }
 
-/** Wires the field for the key. It is forgotten with the page unless the visitor asks for more. */
-export function setUpKey(): void {
+/** Wires the field for the key, which is forgotten with the page unless the visitor asks for more. */
+export function setUpKey(onAdmitted: () => void): void {
   const field = element<HTMLInputElement>('key-text')
   const keep = element<HTMLInputElement>('key-keep')
   element('key-form').addEventListener('submit', event => {
@@ -20,7 +20,7 @@ export function setUpKey(): void {
     key = field.value.trim()
     if (keep.checked) sessionStorage.setItem(PLACE, key)
     else sessionStorage.removeItem(PLACE)
-    void askAgain()
+    void askAgain(onAdmitted)
   })
   keep.addEventListener('change', () => {
     if (!keep.checked) sessionStorage.removeItem(PLACE)
@@ -28,22 +28,39 @@ export function setUpKey(): void {
   if (key === '') return
   field.value = key
   keep.checked = true
-  void askAgain()
+  void askAgain(onAdmitted)
 }
 
 /** Asks the server for this page with the key, and takes from it what depends on the visitor. */
-async function askAgain(): Promise<void> {
+async function askAgain(onAdmitted: () => void): Promise<void> {
+  const page = await fetchPage()
+  for (const id of ['visitor', 'destinations']) {
+    const news = page?.getElementById(id)
+    if (news) element(id).replaceWith(document.adoptNode(news))
+  }
+  const { admitted, code } = element('visitor').dataset
+  element<HTMLDetailsElement>('key').open = admitted === undefined
+  if (admitted !== undefined && page) {
+    announce(words.keyAccepted)
+    onAdmitted()
+  } else if (!page) complain(words.unreachable)
+  else complain(code === 'unauthorized' ? words.keyRefused : '')
+}
+
+async function fetchPage(): Promise<Document | undefined> {
   try {
     const response = await fetch(location.href, { headers: keyHeaders() })
-    const page = new DOMParser().parseFromString(await response.text(), 'text/html')
-    for (const id of ['visitor', 'destinations']) {
-      const news = page.getElementById(id)
-      if (news) element(id).replaceWith(document.adoptNode(news))
-    }
-    const admitted = element('visitor').dataset['admitted'] !== undefined
-    element<HTMLDetailsElement>('key').open = !admitted
-    announce(admitted ? words.keyAccepted : words.keyRefused)
+    return new DOMParser().parseFromString(await response.text(), 'text/html')
   } catch {
-    announce(words.unreachable)
+    return undefined
   }
+}
+
+/** @param text in place of what stands there, unless empty */
+function complain(text: string): void {
+  const visitor = element('visitor')
+  const title = visitor.querySelector('strong, .admitted')
+  if (title && text) title.textContent = text
+  visitor.classList.add('wrong')
+  announce(title?.textContent ?? '')
 }

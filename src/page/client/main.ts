@@ -1,10 +1,10 @@
 import { addCopyButtons } from './copy.ts'
 import { setUpKey } from './key.ts'
-import { add, addRefused, setUpList } from './uploads.ts'
+import { add, addRefused, sendRefused, setUpList } from './uploads.ts'
 import { element, words } from './words.ts'
 
 addCopyButtons()
-setUpKey()
+setUpKey(sendRefused)
 setUpList()
 
 const files = element<HTMLInputElement>('files')
@@ -17,7 +17,7 @@ element('url').addEventListener('submit', event => {
   event.preventDefault()
   const field = element<HTMLInputElement>('url-text')
   if (addAddress(field.value)) field.value = ''
-  else addRefused(field.value, words.badUrl, '')
+  else addRefused(field.value, words.badUrl)
 })
 
 document.addEventListener('paste', event => {

@@ -20,7 +20,7 @@ export function part<T extends HTMLElement = HTMLElement>(row: HTMLLIElement, se
   return row.querySelector(selector) as T
 }
 
-/** Shows a state: what it is called, why, and what more there is to know. */
+/** Shows a state: what it is called, why in the server's words, and what more there is to know. */
 export function show(row: HTMLLIElement, state: State, title: string, reason = '', detail = ''): void {
   row.dataset['state'] = state
   part(row, '.state').textContent = title

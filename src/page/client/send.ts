@@ -7,9 +7,11 @@ export type Ending =
   | {
       readonly kind: 'failed'
       readonly title: string
+      /** The server's words. */
       readonly reason: string
-      /** Code and request id. */
+      /** Code and request id, or our words. */
       readonly detail: string
+      readonly code: string
     }
 
 export interface Sending {
@@ -35,15 +37,15 @@ export function send({ query, body, headers, onProgress, signal }: Sending): Pro
       if (event.lengthComputable && event.total > 0) onProgress?.(event.loaded / event.total)
     }
     request.onload = () => resolve(readAnswer(request.status, request.responseText))
-    request.onerror = () => resolve(fail(words.unreachable, words.unreachableHelp))
+    request.onerror = () => resolve(fail(words.unreachable, '', words.unreachableHelp))
     request.onabort = () => resolve(fail(words.cancelled))
     signal?.addEventListener('abort', () => request.abort())
     request.send(body ?? null)
   })
 }
 
-export function fail(title: string, reason = '', detail = ''): Ending {
-  return { kind: 'failed', title, reason, detail }
+function fail(title: string, reason = '', detail = '', code = ''): Ending {
+  return { kind: 'failed', title, reason, detail, code }
 }
 
 interface Failure {
@@ -65,14 +67,14 @@ interface Answer extends Partial<Failure> {
 function readAnswer(status: number, text: string): Ending {
   const answer = parse(text)
   if (typeof answer?.success !== 'boolean')
-    return fail(words.unreadable, fill(words.unreadableHelp, { status }))
+    return fail(words.unreadable, '', fill(words.unreadableHelp, { status }))
   const [url] = answer.result ?? []
   if (answer.success && url !== undefined) return { kind: 'stored', url, type: answer.items?.[0]?.type ?? '' }
   if (answer.finalizationId !== undefined)
     return { kind: 'pending', finalizationId: answer.finalizationId, reason: answer.message ?? '' }
   const { code = '', message = '' } = answer.errors?.[0] ?? answer
   const id = answer.requestId === undefined ? '' : ` · ${fill(words.requestId, { id: answer.requestId })}`
-  return fail(words.failures[code] ?? words.unreadable, message, code + id)
+  return fail(words.failures[code] ?? words.unreadable, message, code + id, code)
 }
 
 function parse(text: string): Answer | undefined {

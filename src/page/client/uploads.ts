@@ -26,6 +26,8 @@ let running = 0
 const section = element('uploads')
 const list = section.querySelector('ol') as HTMLOListElement
 const stored = new Set<Upload>()
+/** What was refused for want of a key. */
+const refused = new Set<Upload>()
 
 /** Puts a file or an address into the list and sends it when its turn comes. */
 export function add(source: File | URL): void {
@@ -36,11 +38,11 @@ export function add(source: File | URL): void {
 }
 
 /** Something that can't be sent: the list says why. */
-export function addRefused(name: string, title: string, reason: string): void {
+export function addRefused(name: string, title: string, help = ''): void {
   const row = makeRow(name, '')
   section.hidden = false
   list.append(row)
-  show(row, 'failed', title, reason)
+  show(row, 'failed', title, '', help)
   announce(fill(words.failedName, { name, reason: title }))
 }
 
@@ -62,7 +64,13 @@ function nameOf(url: URL): string {
   return url.pathname.split('/').pop() || url.host
 }
 
+/** Sends again what was refused for want of a key. */
+export function sendRefused(): void {
+  for (const upload of refused) if (upload.row.isConnected) queue(upload)
+}
+
 function queue(upload: Upload): void {
+  refused.delete(upload)
   show(upload.row, 'waiting', words.waiting)
   waiting.push(upload)
   next()
@@ -129,6 +137,7 @@ function settle(upload: Upload, ending: Ending, finalizationId?: string): void {
   show(row, 'failed', ending.title, ending.reason, ending.detail)
   const again = () => (finalizationId === undefined ? queue(upload) : void finish(upload, finalizationId))
   setActions(row, makeButton(words.again, name, again))
+  if (ending.code === 'unauthorized') refused.add(upload)
   announce(fill(words.failedName, { name, reason: ending.title }))
 }
 
@@ -142,7 +151,7 @@ function showStored(upload: Upload, url: string, type: string): void {
   field.setAttribute('aria-label', fill(words.link, { name }))
   field.addEventListener('focus', () => field.select())
   field.value = formatLink(upload.link, chosenFormat())
-  const copy = makeButton(words.copy, name, () => void copyText(field.value, copy))
+  const copy = makeButton(words.copy, name, () => void copyText(field.value, copy, field))
   setActions(row, copy)
   if (isImage && !row.querySelector('img')) showThumbnail(row, url)
 }
