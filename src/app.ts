@@ -7,6 +7,7 @@ import { createCors } from './routes/cors.ts'
 import { createErrorHandler } from './routes/error-handler.ts'
 import { createFilesRoute } from './routes/files.ts'
 import { answerHeartbeat } from './routes/heartbeat.ts'
+import { createApiRoute } from './routes/openapi-route.ts'
 import { createRequestLog } from './routes/request-log.ts'
 import { createShareXRoute } from './routes/sharex.ts'
 import { createUploadRoute, type UploadRouteSettings } from './routes/upload.ts'
@@ -68,6 +69,8 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   const { keys, anonymous } = settings.access
   const shareX = createShareXRoute({ ...settings, asksKey: keys.length > 0 && !anonymous })
   app.route('/upload-server.sxcu').get(shareX).all(onlyMethods('GET, HEAD, OPTIONS'))
+  const api = createApiRoute(settings)
+  app.route('/openapi.json').get(api).all(onlyMethods('GET, HEAD, OPTIONS'))
   const files = createFilesRoute(uploader.destinations, settings.limits.bodyIdleMs)
   app.route('/files/:name/*key').get(files).all(onlyMethods('GET, HEAD, OPTIONS'))
   app.route('/page/:version/:file').get(asset).all(onlyMethods('GET, HEAD, OPTIONS'))

@@ -1,6 +1,7 @@
 import type { ErrorRequestHandler, Response } from 'express'
 import { type ErrorCode, UploadError } from '../errors.ts'
 import type { Mask } from '../mask.ts'
+import type { Failure } from './contract.ts'
 import { toText, wantsText } from './plain-text.ts'
 
 /** The status of every failure. */
@@ -29,6 +30,9 @@ const STATUS: Record<ErrorCode, number> = {
   insufficient_storage: 507,
 }
 
+/** Every code there is. */
+export const ERROR_CODES = Object.keys(STATUS) as ErrorCode[]
+
 /** The status of a failure. */
 export function statusOf(code: ErrorCode): number {
   return STATUS[code]
@@ -37,18 +41,8 @@ export function statusOf(code: ErrorCode): number {
 /** Characters of a message that are shown. */
 const LONGEST = 2000
 
-/** What every failed answer has. */
-export interface FailureBody {
-  success: false
-  message: string
-  /** The same; some clients read this name. */
-  msg: string
-  code: ErrorCode
-  requestId: string
-}
-
 /** Sets the status and headers of a failure and gives the members its body starts with. */
-export function fail(res: Response, error: UploadError, message: string): FailureBody {
+export function fail(res: Response, error: UploadError, message: string): Failure {
   res.status(res.locals.alwaysOk === true ? 200 : STATUS[error.code])
   if (error.code === 'unauthorized') res.set('WWW-Authenticate', 'Bearer')
   if (error.retryAfterS !== undefined) res.set('Retry-After', String(Math.ceil(error.retryAfterS)))

@@ -3,6 +3,7 @@ import type { Mask } from '../mask.ts'
 import type { FinalizationPending } from '../uploader/finalization-pending.ts'
 import type { Outcome } from '../uploader/input.ts'
 import type { Copy, StoredFile } from '../uploader/store.ts'
+import type { Pending, Uploaded, UploadFailure } from './contract.ts'
 import { publicMessage, sendBody, statusOf, withoutAddresses } from './error-handler.ts'
 
 type Failed = Extract<Outcome, { ok: false }>
@@ -42,7 +43,7 @@ export function answerOf(outcomes: readonly Outcome[], requestId: string, mask: 
       result: stored.map(file => file.url),
       items: stored.map(toItem),
       errors,
-    },
+    } satisfies UploadFailure,
     retryAfterS,
   }
 }
@@ -51,7 +52,7 @@ export function answerOf(outcomes: readonly Outcome[], requestId: string, mask: 
 export function answerOfFiles(files: readonly StoredFile[]): Answer {
   return {
     status: 200,
-    body: { success: true, result: files.map(file => file.url), items: files.map(toItem) },
+    body: { success: true, result: files.map(file => file.url), items: files.map(toItem) } satisfies Uploaded,
   }
 }
 
@@ -61,7 +62,7 @@ export function answerOfPending(pending: FinalizationPending, mask: Mask): Answe
   const message = publicMessage(pending, mask)
   return {
     status: FINALIZATION_STATUS,
-    body: { success: false, stage: 'finalization', finalizationId, message },
+    body: { success: false, stage: 'finalization', finalizationId, message } satisfies Pending,
   }
 }
 

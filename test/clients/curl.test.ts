@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
+import { expectDescribed } from '../helpers/contract.ts'
 import { expectFailure, expectNoClipboard, expectStored } from '../helpers/expect-answer.ts'
 import type { Answer } from '../helpers/form.ts'
 import { needs } from '../helpers/needs.ts'
@@ -22,6 +23,8 @@ async function runCurl(args: string[], input?: string | Uint8Array): Promise<Cur
   const [status = '', ...lines] = head.split('\r\n')
   const headers = new Headers(lines.map(line => line.split(/: ?(.*)/s, 2) as [string, string]))
   const answer = { status: Number(status.split(' ')[1]), headers, verbose: stderr, exitCode }
+  const [, method = '', target = ''] = /^> (\S+) (\S+) HTTP/m.exec(stderr) ?? []
+  expectDescribed({ method, target, ...answer, contentType: headers.get('content-type'), body })
   return { ...(body === '' ? ({} as Answer) : (JSON.parse(body) as Answer)), ...answer }
 }
 

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { expect } from 'vitest'
+import { expectDescribed } from './contract.ts'
 
 export interface Question {
   headers?: OutgoingHttpHeaders
@@ -17,7 +18,10 @@ export interface Reply {
   body: string
 }
 
-/** Sends a request whose target goes out exactly as it is written here, on a connection of its own. */
+/**
+ * Sends a request whose target goes out exactly as it is written here, on a connection of its own. The answer is held to
+ * the description of the API.
+ */
 export async function ask(
   url: string,
   method: string,
@@ -30,7 +34,14 @@ export async function ask(
   const call = request({ host, port, method, path: target, headers, agent: false, socketPath })
   call.end(body)
   const [response] = (await once(call, 'response')) as [IncomingMessage]
-  return { method, status: response.statusCode ?? 0, headers: response.headers, body: await text(response) }
+  const reply = {
+    method,
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    body: await text(response),
+  }
+  expectDescribed({ ...reply, target, contentType: response.headers['content-type'] })
+  return reply
 }
 
 /** What every answer has, whatever was asked. */

@@ -1,3 +1,5 @@
+import { expectDescribed } from './contract.ts'
+
 /** The answer of POST /upload. */
 export interface Answer {
   status: number
@@ -20,11 +22,20 @@ export interface Answer {
   errors: { index: number; origin: string; code: string; message: string }[]
 }
 
-/** Sends a request to POST /upload and reads its JSON. */
+/** Sends a request to POST /upload, reads its JSON and holds it to the description of the API. */
 export async function post(url: string, init: RequestInit = {}): Promise<Answer> {
   const response = await fetch(url, { method: 'POST', ...init })
-  const body = (await response.json()) as Omit<Answer, 'status' | 'headers'>
-  return { status: response.status, headers: response.headers, ...body }
+  const { status, headers } = response
+  const body = await response.text()
+  const { pathname: target } = new URL(url)
+  expectDescribed({
+    method: init.method ?? 'POST',
+    target,
+    status,
+    contentType: headers.get('content-type'),
+    body,
+  })
+  return { status, headers, ...(JSON.parse(body) as Omit<Answer, 'status' | 'headers'>) }
 }
 
 /** A multipart body with these files, by name. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { expectDescribed } from './contract.ts'
 import type { Answer } from './form.ts'
 
 /** A request as it goes over the wire. */
@@ -33,6 +34,9 @@ export async function sendRaw(url: string, request: RawRequest): Promise<RawAnsw
   await once(socket, 'close')
   const answer = parseAnswer(received, hasBody)
   if (!answer) throw new Error(`No complete answer: ${JSON.stringify(received.toString())}`)
+  const [method = '', target = ''] = (request.line ?? 'POST /upload').split(' ')
+  const contentType = answer.headers.get('content-type')
+  expectDescribed({ method, target, status: answer.status, contentType, body: answer.body.toString('utf8') })
   return answer
 }
 

@@ -1,0 +1,188 @@
+import { readFile } from 'node:fs/promises'
+import { z } from 'zod'
+import * as contract from './contract.ts'
+import { ERROR_CODES, statusOf } from './error-handler.ts'
+
+type Json = Record<string, unknown>
+
+export interface ApiFacts {
+  /** Address of this server as the caller sees it, without a final slash. */
+  readonly url: string
+  /** `compat.alwaysOk`: failed uploads have status 200, too. */
+  readonly alwaysOk: boolean
+}
+
+/** This server's API as OpenAPI 3.1, made from the schemas in contract.ts. */
+export async function describeApi({ url, alwaysOk }: ApiFacts): Promise<Json> {
+  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
+  const answers = uploadAnswers(alwaysOk)
+  const put = { summary: 'Upload the body as one file', requestBody: binary, responses: answers, security }
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'upload-server',
+      version,
+      summary: 'Takes files and answers with their links',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url }],
+    paths: {
+      '/heartbeat': { get: heartbeat('get'), post: heartbeat('post') },
+      '/': { get: page('How to use this server') },
+      '/upload': {
+        get: page('How to use this server'),
+        post: {
+          operationId: 'upload',
+          summary: 'Upload files, paths, addresses or the clipboard',
+          parameters: [...uploadQuery, idempotencyKey],
+          requestBody: {
+            description: 'No body, or an empty list, means the clipboard.',
+            content: {
+              'multipart/form-data': {
+                schema: {
+                  type: 'object',
+                  description: 'Every part with a file name is a file, whatever its field is called.',
+                  additionalProperties: { type: 'string', contentMediaType: 'application/octet-stream' },
+                },
+              },
+              'application/json': { schema: ref('List') },
+              ...binary.content,
+            },
+          },
+          responses: answers,
+          security,
+        },
+        put: { operationId: 'put', parameters: [...uploadQuery, idempotencyKey], ...put },
+      },
+      '/upload/{name}': {
+        put: {
+          operationId: 'putNamed',
+          parameters: [inPath('name', 'Name of the file.'), ...uploadQuery, idempotencyKey],
+          ...put,
+        },
+      },
+      '/files/{configName}/{key}': {
+        get: {
+          summary: 'A file that a "local" destination with "serve" has stored',
+          parameters: [
+            inPath('configName', 'Name of the saved configuration.'),
+            inPath('key', 'Path of the file; its slashes stay as they are.'),
+          ],
+          responses: {
+            ...ok('The file, or a part of it by Range.', { '*/*': {} }),
+            206: { description: 'A part of the file.', content: { '*/*': {} } },
+            304: { description: 'The client has it already.' },
+            ...failures,
+          },
+        },
+      },
+      '/upload-server.sxcu': {
+        get: {
+          summary: 'A custom uploader for ShareX',
+          parameters: uploadQuery.filter(({ name }) => ['picbed', 'configName'].includes(name)),
+          responses: { ...ok('The file; it never holds a key.', json({ type: 'object' })), ...failures },
+        },
+      },
+      '/openapi.json': {
+        get: {
+          summary: 'This document',
+          responses: { ...ok('OpenAPI 3.1.', json({ type: 'object' })), ...failures },
+        },
+      },
+    },
+    components: {
+      schemas: schemas(),
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer' },
+        header: { type: 'apiKey', in: 'header', name: 'X-Upload-Key' },
+        query: { type: 'apiKey', in: 'query', name: 'key' },
+      },
+    },
+  }
+}
+
+/** Programs on the server's own machine need none of them. */
+const security = [{ bearer: [] }, { header: [] }, { query: [] }, {}]
+
+const binary = {
+  content: Object.fromEntries(
+    ['application/octet-stream', 'image/*', 'video/*', 'audio/*'].map(type => [type, {}]),
+  ),
+}
+
+const uploadQuery = [
+  inQuery('picbed', 'Provider of the destination. Left out: the default destination.'),
+  inQuery('configName', 'Name of a saved configuration.'),
+  inQuery('filename', 'The body is a file of this name.'),
+  inQuery('finalizationId', 'Finishes an upload whose last step failed; there is no body.'),
+]
+
+const idempotencyKey = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description: 'Repetitions with the same key get the first answer.',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+}
+
+const failures = { default: { description: 'A failure.', content: json(ref('Failure')) } }
+
+function uploadAnswers(alwaysOk: boolean): Json {
+  const text = { 'text/plain': { schema: { type: 'string' } } }
+  const success = alwaysOk ? { anyOf: ['Uploaded', 'UploadFailure', 'Pending'].map(ref) } : ref('Uploaded')
+  const failed = { ...json(ref('UploadFailure')), ...text }
+  const answers: Json = {
+    200: { description: 'Every input was stored.', content: { ...json(success), ...text } },
+    424: {
+      description: 'Everything is stored; what follows failed.',
+      content: { ...json(ref('Pending')), ...text },
+    },
+  }
+  answers['default'] = { description: 'Another failure.', content: failed }
+  for (const status of new Set(ERROR_CODES.map(statusOf))) {
+    const codes = ERROR_CODES.filter(code => statusOf(code) === status)
+    answers[status] = { description: codes.join(', '), content: failed }
+  }
+  return answers
+}
+
+function heartbeat(method: string): Json {
+  return {
+    operationId: `${method}Heartbeat`,
+    summary: 'Whether the server is reachable',
+    responses: { ...ok('It is.', json(ref('Alive'))), ...failures },
+  }
+}
+
+function page(summary: string): Json {
+  return { summary, responses: { ...ok('A page.', { 'text/html': {} }), ...failures } }
+}
+
+function ok(description: string, content: Json): Json {
+  return { 200: { description, content } }
+}
+
+function json(schema: Json): Json {
+  return { 'application/json': { schema } }
+}
+
+function ref(name: string): Json {
+  return { $ref: `#/components/schemas/${name}` }
+}
+
+function inQuery(name: string, description: string) {
+  return { name, in: 'query', description, schema: { type: 'string' } }
+}
+
+function inPath(name: string, description: string) {
+  return { ...inQuery(name, description), in: 'path', required: true }
+}
+
+function schemas(): Json {
+  const registry = z.registry<{ id: string }>()
+  for (const schema of Object.values(contract)) {
+    const id = schema.meta()?.id
+    if (id) registry.add(schema, { id })
+  }
+  const made = z.toJSONSchema(registry, { uri: id => `#/components/schemas/${id}` }).schemas
+  return Object.fromEntries(Object.entries(made).map(([id, { $id, $schema, ...schema }]) => [id, schema]))
+}

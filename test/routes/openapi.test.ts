@@ -1,0 +1,68 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { expect, it } from 'vitest'
+import { ask } from '../helpers/ask.ts'
+import { expectDescribed } from '../helpers/contract.ts'
+import { startApp } from '../helpers/start-app.ts'
+
+interface Document {
+  openapi: string
+  servers: { url: string }[]
+  paths: Record<string, Record<string, object>>
+}
+
+async function readDocument(url: string): Promise<Document> {
+  const reply = await ask(url, 'GET', '/openapi.json')
+  expect(reply.status).toBe(200)
+  return JSON.parse(reply.body) as Document
+}
+
+it.for([false, true])('keeps the published schema of OpenAPI 3.1, alwaysOk %s', async alwaysOk => {
+  const app = await startApp({ config: { compat: { alwaysOk } } })
+  const document = await readDocument(app.url)
+  const validator = new Validator()
+  expect(await validator.validate(document as unknown as Record<string, unknown>)).toEqual({ valid: true })
+  expect(validator.version).toBe('3.1')
+  // The schema lets references lead nowhere.
+  for (const [, name = ''] of JSON.stringify(document).matchAll(/"#\/components\/schemas\/(\w+)"/g))
+    expect(document).toHaveProperty(['components', 'schemas', name])
+})
+
+it('names the address that clients use', async () => {
+  const app = await startApp()
+  expect((await readDocument(app.url)).servers).toEqual([{ url: app.url }])
+  const behind = await startApp({ config: { server: { publicUrl: 'https://img.example.com/up/' } } })
+  expect((await readDocument(behind.url)).servers).toEqual([{ url: 'https://img.example.com/up' }])
+})
+
+it('describes routes that are there, and all methods they take', async () => {
+  const app = await startApp()
+  for (const [template, operations] of Object.entries((await readDocument(app.url)).paths)) {
+    const target = template.replace(/\{\w+\}/g, 'Default')
+    for (const method of Object.keys(operations)) {
+      const { status } = await ask(app.url, method.toUpperCase(), target)
+      expect(status, `${method} ${template}`).not.toBe(405)
+      if (!template.startsWith('/files/')) expect(status, `${method} ${template}`).not.toBe(404)
+    }
+    if (template.includes('{')) continue
+    const { headers } = await ask(app.url, 'PATCH', target)
+    const methods = headers.allow?.toLowerCase().split(', ')
+    const described = Object.keys(operations).flatMap(name => (name === 'get' ? ['get', 'head'] : [name]))
+    expect(new Set([...described, 'options']), template).toEqual(new Set(methods))
+  }
+})
+
+it.for<[string, number, string, unknown]>([
+  [
+    'a member that is not described',
+    200,
+    'application/json',
+    { success: true, result: [], items: [], more: 1 },
+  ],
+  ['a result that is no address', 200, 'application/json', { success: true, result: ['a.png'], items: [] }],
+  ['a failure without its errors', 502, 'application/json', { success: false, result: [] }],
+  ['a success that is a page', 200, 'text/html', {}],
+  ['a status of its own', 299, 'application/json', { success: true }],
+])('the tests notice %s', ([, status, contentType, body]) => {
+  const observed = { method: 'POST', target: '/upload', status, contentType, body: JSON.stringify(body) }
+  expect(() => expectDescribed(observed)).toThrow()
+})
