@@ -2,11 +2,13 @@ import express, { type Express, type Request, type RequestHandler } from 'expres
 import { UploadError } from './errors.ts'
 import type { Logger } from './log.ts'
 import type { Mask } from './mask.ts'
+import type { Metrics } from './metrics.ts'
 import { type AccessSettings, createAccess } from './routes/access.ts'
 import { createCors } from './routes/cors.ts'
 import { createErrorHandler } from './routes/error-handler.ts'
 import { createFilesRoute } from './routes/files.ts'
 import { answerHeartbeat } from './routes/heartbeat.ts'
+import { createMetricsRoute } from './routes/metrics.ts'
 import { createApiRoute } from './routes/openapi-route.ts'
 import { createRequestLog } from './routes/request-log.ts'
 import { createShareXRoute } from './routes/sharex.ts'
@@ -18,6 +20,8 @@ export interface AppDeps {
   readonly uploader: Uploader
   readonly logger: Logger
   readonly mask: Mask
+  /** Undefined when they are switched off. */
+  readonly metrics?: Metrics | undefined
   /** True once the server is going down: nothing new is begun. */
   isStopping(): boolean
   /** Milliseconds of a clock that only goes forward. */
@@ -30,6 +34,8 @@ export interface AppSettings extends UploadRouteSettings {
   readonly access: AccessSettings
   /** Express's "trust proxy". */
   readonly trustProxy: readonly string[]
+  /** `token`: what scrapers from elsewhere send. */
+  readonly metrics: { readonly token?: string | undefined }
 }
 
 /** `curl -T picture.png …/upload/` appends the name. */
@@ -37,7 +43,7 @@ const UPLOAD_PATHS = ['/upload', '/upload/:name']
 
 /** Builds the HTTP application. It never listens and reads no configuration. */
 export function createApp(deps: AppDeps, settings: AppSettings): Express {
-  const { uploader, mask } = deps
+  const { uploader, mask, metrics } = deps
   const access = createAccess(settings.access, deps.now)
   const app = express()
   app.disable('x-powered-by').disable('etag').enable('case sensitive routing')
@@ -46,6 +52,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
 
   app.use(tidyPath)
   app.use(createRequestLog(deps.logger, mask))
+  if (metrics) app.use(metrics.count)
   app.use(createCors(access.isTrustedOrigin))
   // Before anything can fail, for the error handler: failed uploads have an answer of their own.
   const markUpload: RequestHandler = (_req, res, next) => {
@@ -71,6 +78,10 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   app.route('/upload-server.sxcu').get(shareX).all(onlyMethods('GET, HEAD, OPTIONS'))
   const api = createApiRoute(settings)
   app.route('/openapi.json').get(api).all(onlyMethods('GET, HEAD, OPTIONS'))
+  if (metrics) {
+    const route = createMetricsRoute(metrics, settings.metrics.token, settings.access, deps.now)
+    app.route('/metrics').get(route).all(onlyMethods('GET, HEAD, OPTIONS'))
+  }
   const files = createFilesRoute(uploader.destinations, settings.limits.bodyIdleMs)
   app.route('/files/:name/*key').get(files).all(onlyMethods('GET, HEAD, OPTIONS'))
   app.route('/page/:version/:file').get(asset).all(onlyMethods('GET, HEAD, OPTIONS'))

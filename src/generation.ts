@@ -1,6 +1,7 @@
 import type { RequestListener } from 'node:http'
 import type { LoadedConfig } from './config/load.ts'
 import type { Settings } from './config/schema.ts'
+import type { Metrics } from './metrics.ts'
 import { openUploader, type ServerDeps } from './open-uploader.ts'
 import type { AccessSettings } from './routes/access.ts'
 import type { Uploader } from './uploader/index.ts'
@@ -16,6 +17,8 @@ export interface GenerationDeps extends ServerDeps {
 export interface Generation {
   readonly config: LoadedConfig
   readonly uploader: Uploader
+  /** Undefined when they are switched off. */
+  readonly metrics: Metrics | undefined
   readonly answer: RequestListener
   /** Loads what uploads need, then looks after pending jobs from time to time. */
   start(): Promise<void>
@@ -37,6 +40,10 @@ export async function openGeneration(
 ): Promise<Generation> {
   const { settings } = config
   const uploader = await openUploader(config, deps, before?.uploader)
+  const metrics = settings.metrics.enabled
+    ? (before?.metrics ?? (await import('./metrics.ts')).createMetrics())
+    : undefined
+  const measured = metrics?.measure(uploader) ?? uploader
   let running = 0
   let becomeIdle = () => {}
   let closed: Promise<void> | undefined
@@ -55,7 +62,7 @@ export async function openGeneration(
     const { createApp } = await import('./app.ts')
     const { logger, mask, isStopping, listenUrl } = deps
     return createApp(
-      { uploader, logger, mask, isStopping, track, now: () => performance.now() },
+      { uploader: measured, logger, mask, metrics, isStopping, track, now: () => performance.now() },
       {
         ...settings.server,
         ...settings,
@@ -73,6 +80,7 @@ export async function openGeneration(
   return {
     config,
     uploader,
+    metrics,
     answer(req, res) {
       void track(new Promise(resolve => res.once('close', resolve)))
       loadApp().then(

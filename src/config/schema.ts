@@ -244,6 +244,15 @@ export const configSchema = z.strictObject({
     },
     'The log on standard output.',
   ),
+  metrics: section(
+    {
+      enabled: z.boolean().default(false).describe('Whether there is /metrics.'),
+      token: secret()
+        .optional()
+        .describe('What scrapers on other machines send as "Authorization: Bearer"; none: they get nothing.'),
+    },
+    'Figures for Prometheus.',
+  ),
   compat: section(
     { alwaysOk: z.boolean().default(false).describe('Answer failed uploads with 200.') },
     'For clients that need it.',

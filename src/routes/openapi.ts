@@ -83,6 +83,13 @@ export async function describeApi({ url, alwaysOk }: ApiFacts): Promise<Json> {
           responses: { ...ok('The file; it never holds a key.', json({ type: 'object' })), ...failures },
         },
       },
+      '/metrics': {
+        get: {
+          summary: 'Figures for Prometheus, when the configuration switches them on',
+          responses: { ...ok('Text exposition format.', { 'text/plain': {} }), ...failures },
+          security: [{ bearer: [] }, {}],
+        },
+      },
       '/openapi.json': {
         get: {
           summary: 'This document',

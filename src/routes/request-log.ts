@@ -24,8 +24,8 @@ export function createRequestLog(logger: Logger, mask: Mask): HttpLogger<Incomin
       const status = res.err instanceof UploadError ? statusOf(res.err.code) : res.statusCode
       if (status >= 500 || (error && status < 400)) return 'error'
       if (status >= 400) return 'warn'
-      // Health checks come every few seconds and say nothing as long as they succeed.
-      return pathOf(req) === '/heartbeat' ? 'debug' : 'info'
+      // Health checks and scrapers come every few seconds and say nothing as long as they succeed.
+      return ['/heartbeat', '/metrics'].includes(pathOf(req)) ? 'debug' : 'info'
     },
     serializers: {
       req: (req: IncomingMessage) => ({ method: req.method, path: pathOf(req) }),

@@ -11,6 +11,8 @@ export interface Slots {
   assertRoom(): void
   /** Other numbers from now on; what runs or waits already is not turned away. */
   resize(places: number, waiting: number): void
+  /** What runs and what waits now. */
+  load(): { readonly running: number; readonly waiting: number }
 }
 
 /**
@@ -71,6 +73,7 @@ export function createSlots(places: number, waiting: number): Slots {
       waiting = newWaiting
       fill()
     },
+    load: () => ({ running: busy, waiting: queue.length }),
     async run(work, signal) {
       signal.throwIfAborted()
       await take(signal)
