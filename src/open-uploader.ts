@@ -43,6 +43,7 @@ export async function openUploader(
     warn,
     config.ownPaths,
     before?.destinations,
+    settings.pictures,
   )
   const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))
   const store = openStore(config)

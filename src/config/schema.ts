@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { SOURCES } from '../uploader/input.ts'
 import { localPath, secret, secretAddress } from '../uploader/options.ts'
+import { pictureSchema } from '../uploader/pictures/options.ts'
 import { size } from './size.ts'
 import {
   configName,
@@ -98,6 +99,9 @@ export const destinationSchema = z.strictObject({
     )
     .default([])
     .describe('Destinations that get a copy of every file.'),
+  pictures: pictureSchema
+    .optional()
+    .describe('What is done to pictures, in the place of all that the setting "pictures" says.'),
 })
 
 /** The configuration file. What stands below `providers.<type>.<name>` is checked by the provider. */
@@ -217,6 +221,7 @@ export const configSchema = z.strictObject({
     .default({})
     .describe('Saved configurations: providers.<type>.<configName>.'),
   keyTemplate: keyTemplate.default('{Y}/{m}/{filename}-{sha256-8}{extname}'),
+  pictures: pictureSchema.optional().describe('What is done to pictures before they are stored.'),
   finalization: section(
     {
       keepDays: count(7, 'Days for which finished jobs are remembered.', 0),

@@ -121,6 +121,11 @@ const uploadQuery = [
   inQuery('picbed', 'Provider of the destination. Left out: the default destination.'),
   inQuery('configName', 'Name of a saved configuration.'),
   inQuery('filename', 'The body is a file of this name.'),
+  inQuery('format', 'Convert pictures to webp, avif, jpeg or png, where pictures.requests allows it.'),
+  inQuery('quality', 'Of lossy formats, 1 to 100.'),
+  inQuery('width', 'Pictures fit into so many pixels.'),
+  inQuery('height', 'Pictures fit into so many pixels.'),
+  inQuery('strip', '1: remove metadata.'),
   inQuery('finalizationId', 'Finishes an upload whose last step failed; there is no body.'),
 ]
 

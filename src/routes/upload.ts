@@ -5,6 +5,7 @@ import { type Destination, idOf } from '../uploader/destinations.ts'
 import { FinalizationPending } from '../uploader/finalization-pending.ts'
 import type { Uploader, UploadRequest } from '../uploader/index.ts'
 import type { Input } from '../uploader/input.ts'
+import { readWish, withWish } from '../uploader/pictures/wish.ts'
 import { fingerprintOf } from '../uploader/repeat.ts'
 import { type Access, requestFacts } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
@@ -51,6 +52,8 @@ export function createUploadRoute(
       caller,
     )
     res.locals.log = { ...res.locals.log, destination: idOf(destination) }
+    const pictures = readWish(query)
+    withWish(destination.pictures, pictures) // refused before the body is read
     const key = readIdempotencyKey(req.get('idempotency-key'))
     uploader.slots.assertRoom()
 
@@ -61,6 +64,7 @@ export function createUploadRoute(
     const request = {
       destination,
       inputs,
+      pictures,
       caller,
       requestId: String(req.id),
       baseUrl,
@@ -110,7 +114,9 @@ async function uploadOnce(
   mask: Mask,
 ): Promise<Answer> {
   const { idempotencyKey, signal } = request
-  const fingerprint = fingerprintOf(idOf(request.destination), request.inputs)
+  const { destination, inputs, pictures } = request
+  const asked = idOf(destination) + (pictures ? JSON.stringify(pictures) : '')
+  const fingerprint = fingerprintOf(asked, inputs)
   let first: Answer | undefined
   const run = async () => {
     first = await upload(uploader, { ...request, signal: new AbortController().signal }, res, mask)

@@ -1,6 +1,7 @@
 import { UploadError } from '../errors.ts'
 import { createKeyRing, type KeyRing } from './key-ring.ts'
 import { type KeyTemplate, parseKeyTemplate } from './object-key.ts'
+import type { PictureOptions } from './pictures/options.ts'
 import type { Provider, Target } from './provider.ts'
 import { canonicalType, PROVIDER_TYPES } from './registry.ts'
 import { createSlots, type Slots } from './slots.ts'
@@ -26,6 +27,8 @@ export interface Destination extends Named {
   readonly fallback: string | undefined
   /** Destinations that get a copy. */
   readonly mirrors: readonly Mirror[]
+  /** What is done to pictures; undefined: nothing. */
+  readonly pictures?: PictureOptions | undefined
   /** Keys of the uploads under way. */
   readonly keys: KeyRing
   /** For targets that take one put at a time. */
@@ -52,6 +55,7 @@ export interface DestinationSpec extends Named {
     readonly urlRewrite?: readonly RewriteRule[]
     readonly fallback?: string | undefined
     readonly mirrors?: readonly Mirror[]
+    readonly pictures?: PictureOptions | undefined
   }
 }
 
@@ -182,6 +186,7 @@ function listIds(list: readonly Named[]): string {
  * @param keyTemplate for those that have none of their own
  * @param ownPaths files and folders of the server itself
  * @param before those of the configuration before: uploads to them may be under way
+ * @param pictures what is done to pictures where nothing else is said
  */
 export function openDestinations(
   specs: readonly DestinationSpec[],
@@ -189,6 +194,7 @@ export function openDestinations(
   warn: (message: string) => void,
   ownPaths: readonly string[] = [],
   before: readonly Destination[] = [],
+  pictures?: PictureOptions,
 ): Promise<Destination[]> {
   return Promise.all(
     specs.map(async ({ type, name, provider, options, common }) => {
@@ -211,6 +217,7 @@ export function openDestinations(
         rewriteUrl: createUrlRewrite(common.urlRewrite ?? []),
         fallback: common.fallback,
         mirrors: common.mirrors ?? [],
+        pictures: common.pictures ?? pictures,
         keys: earlier?.keys ?? createKeyRing(),
         queue: target.serial ? (earlier?.queue ?? createSlots(1, Number.POSITIVE_INFINITY)) : undefined,
       }

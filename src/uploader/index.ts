@@ -5,6 +5,7 @@ import type { Caller, Input, Outcome } from './input.ts'
 import { newJobId } from './job-id.ts'
 import { obtain, type SourceSettings } from './obtain.ts'
 import type { Payload, Payloads } from './payload.ts'
+import { type PictureWish, withWish } from './pictures/wish.ts'
 import { type PlaceDeps, place } from './place.ts'
 import type { Repeater } from './repeat.ts'
 import { createSlots, type Slots } from './slots.ts'
@@ -47,6 +48,8 @@ export interface UploadRequest {
   readonly baseUrl: string
   /** Aborts what has not been delivered. */
   readonly signal: AbortSignal
+  /** What the request wants of its pictures. */
+  readonly pictures?: PictureWish | undefined
   /** Leads repetitions to the job. */
   readonly idempotencyKey?: string
   /** Called as each input is done, in whatever order. */
@@ -100,6 +103,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
     let payload: Payload | undefined
     try {
       payload = await obtain(input, caller, deps.payloads, spoolFor(destination), deps.sources, signal)
+      payload = await change(payload, request)
       const { destination: where, ...placed } = await place(
         payload,
         destination,
@@ -116,6 +120,25 @@ export function createUploader(deps: UploaderDeps): Uploader {
     } finally {
       await payload?.dispose()
     }
+  }
+
+  /** Does to a picture what destination and request say; anything else comes back as it is. */
+  async function change(
+    payload: Payload,
+    { destination, pictures, signal }: UploadRequest,
+  ): Promise<Payload> {
+    const options = withWish(destination.pictures, pictures)
+    if (!options) return payload
+    const { changePicture } = await import('./pictures/change.ts')
+    const { fileSize } = deps.sources
+    const changed = await changePicture(
+      payload,
+      options,
+      { payloads: deps.payloads, spool: spoolFor(destination), fileSize },
+      signal,
+    )
+    if (changed !== payload) await payload.dispose()
+    return changed
   }
 
   /** Delivers every input of a job that is written down. What arrived is written down even when the client has gone. */

@@ -13,6 +13,7 @@ const UNKNOWN: FileType = { contentType: 'application/octet-stream', extension: 
 const SVG: FileType = { contentType: 'image/svg+xml', extension: '.svg' }
 const HTML: FileType = { contentType: 'text/html', extension: '.html' }
 const XML: FileType = { contentType: 'application/xml', extension: '.xml' }
+const TIFF: FileType = { contentType: 'image/tiff', extension: '.tif' }
 const TEXT: FileType = { contentType: 'text/plain', extension: '.txt' }
 
 // Tags that make a browser take a text for HTML (WHATWG MIME Sniffing, section 7.1).
@@ -26,7 +27,13 @@ export async function sniffType(head: Uint8Array): Promise<FileType> {
   const { fileTypeFromBuffer } = await import('file-type')
   const found = await fileTypeFromBuffer(head)
   if (found) return { contentType: found.mime, extension: `.${found.ext}` }
+  if (isTiff(head)) return TIFF
   return looksLikeText(head) ? TEXT : UNKNOWN
+}
+
+/** What says more of it may lie at its end, where file-type would look. */
+function isTiff(head: Uint8Array): boolean {
+  return ['49492a00', '4d4d002a'].includes(Buffer.from(head.subarray(0, 4)).toString('hex'))
 }
 
 function sniffMarkup(head: Uint8Array): FileType | undefined {

@@ -1,0 +1,479 @@
+import { randomBytes } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import sharp, { type Sharp } from 'sharp'
+import { describe, expect, it } from 'vitest'
+import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
+import { type Answer, download, upload } from '../helpers/form.ts'
+import { startApp, type TestApp } from '../helpers/start-app.ts'
+
+type Rgb = [number, number, number]
+
+const RED: Rgb = [255, 0, 0]
+const BLUE: Rgb = [0, 0, 255]
+
+function plain(width: number, height: number, [r, g, b]: Rgb = RED) {
+  return sharp({ create: { width, height, channels: 3, background: { r, g, b } } })
+}
+
+/** Red on the left, blue on the right, with some noise so that quality makes a difference. */
+async function photo(width = 400, height = 300): Promise<Sharp> {
+  const half = await plain(width / 2, height, BLUE)
+    .png()
+    .toBuffer()
+  const noise = {
+    create: {
+      width,
+      height,
+      channels: 3,
+      background: '#000',
+      noise: { type: 'gaussian', mean: 0, sigma: 20 },
+    },
+  } as const
+  const grain = await sharp(noise).png().toBuffer()
+  return sharp(
+    await plain(width, height)
+      .composite([
+        { input: half, left: width / 2, top: 0 },
+        { input: grain, blend: 'add' },
+      ])
+      .png()
+      .toBuffer(),
+  )
+}
+
+const WITH_PLACE = {
+  IFD0: { Artist: 'somebody' },
+  IFD3: { GPSLatitudeRef: 'N', GPSLatitude: '51/1 30/1 0/1' },
+}
+
+function startWith(pictures: object, more: object = {}): Promise<TestApp> {
+  const local = {
+    Default: { directory: './files', serve: true, keyTemplate: '{filename}{extname}', ...more },
+  }
+  return startApp({ config: { pictures, providers: { local } } })
+}
+
+async function store(app: TestApp, name: string, bytes: Uint8Array, query = ''): Promise<Answer> {
+  return upload(`${app.url}/upload${query}`, { [name]: bytes })
+}
+
+/** What lies behind the only link of an answer. */
+async function open(answer: Answer) {
+  expect(answer.message).toBeUndefined()
+  const bytes = await download(answer.result[0]!)
+  const [item] = answer.items
+  expect(item).toMatchObject({ size: bytes.length, imgUrl: answer.result[0] })
+  const meta = await sharp(bytes, { animated: true }).metadata()
+  const { data, info } = await sharp(bytes, { animated: true })
+    .toColourspace('srgb')
+    .removeAlpha()
+    .raw()
+    .toBuffer({ resolveWithObject: true })
+  const at = (x: number, y: number): Rgb =>
+    [...data.subarray((y * info.width + x) * info.channels).subarray(0, 3)] as Rgb
+  return { bytes, meta, at, item: item! }
+}
+
+function expectColour(found: Rgb, wanted: Rgb): void {
+  for (const [index, value] of wanted.entries())
+    expect(Math.abs(found[index]! - value), `${found}`).toBeLessThan(90)
+}
+
+describe('pictures are converted', () => {
+  it.for([
+    ['webp', 'webp', 'image/webp', '.webp'],
+    ['avif', 'heif', 'image/avif', '.avif'],
+    ['jpeg', 'jpeg', 'image/jpeg', '.jpg'],
+    ['png', 'png', 'image/png', '.png'],
+  ] as const)('to %s, and so are name, type, size and hash', async ([format, found, type, extension]) => {
+    const app = await startWith({ format, larger: true })
+    const source = await (await photo()).tiff().toBuffer()
+    const { meta, item, at } = await open(await store(app, 'my photo.tiff', source))
+    expect(meta).toMatchObject({ format: found, width: 400, height: 300 })
+    expect(item).toMatchObject({ type, origin: 'my photo.tiff', fileName: `my photo${extension}` })
+    expectColour(at(20, 20), RED)
+    expectColour(at(380, 20), BLUE)
+  })
+
+  it('each format to its own', async () => {
+    const app = await startWith({ format: { png: 'webp', tiff: 'jpeg' } })
+    const picture = await photo()
+    expect((await store(app, 'a.png', await picture.png().toBuffer())).items[0]?.type).toBe('image/webp')
+    expect((await store(app, 'a.tif', await picture.tiff().toBuffer())).items[0]?.type).toBe('image/jpeg')
+    const jpeg = await picture.jpeg().toBuffer()
+    await expectStored(await store(app, 'a.jpg', jpeg), [jpeg])
+  })
+
+  it('without a name to begin with', async () => {
+    const app = await startWith({ format: 'webp' })
+    const { item } = await open(await store(app, 'photo', await (await photo()).png().toBuffer()))
+    expect(item.fileName).toBe('photo.webp')
+  })
+
+  it('with the quality that is asked for', async () => {
+    const source = await (await photo()).jpeg({ quality: 100 }).toBuffer()
+    const sizes = await Promise.all(
+      [30, 80].map(
+        async quality => (await open(await store(await startWith({ quality }), 'a.jpg', source))).item.size,
+      ),
+    )
+    expect(sizes[0]).toBeLessThan(sizes[1]! * 0.7)
+    expect(sizes[1]).toBeLessThan(source.length)
+  })
+
+  it('and kept as they are when that has more bytes, unless it is asked for', async () => {
+    const small = await plain(300, 300).webp({ quality: 1 }).toBuffer()
+    const kept = await store(await startWith({ format: 'png', quality: 100 }), 'a.webp', small)
+    await expectStored(kept, [small])
+    expect(kept.items[0]?.fileName).toBe('a.webp')
+    const { meta } = await open(
+      await store(await startWith({ format: 'png', larger: true }), 'a.webp', small),
+    )
+    expect(meta.format).toBe('png')
+  })
+
+  it('with what was transparent on white where the format has no transparency', async () => {
+    const app = await startWith({ format: 'jpeg', larger: true })
+    const clear = await sharp({ create: { width: 20, height: 20, channels: 4, background: '#ff000000' } })
+      .png()
+      .toBuffer()
+    expectColour((await open(await store(app, 'a.png', clear))).at(5, 5), [255, 255, 255])
+  })
+})
+
+describe('pictures fit into a size', () => {
+  it.for([
+    [{ width: 100 }, 100, 75],
+    [{ height: 60 }, 80, 60],
+    [{ width: 100, height: 50 }, 67, 50],
+    [{ width: 1000 }, 400, 300],
+    [{ width: 800, enlarge: true }, 800, 600],
+    [{ percent: 50 }, 200, 150],
+    [{ percent: 200 }, 400, 300],
+  ] as const)('%o', async ([resize, width, height]) => {
+    const app = await startWith({ resize })
+    const source = await (await photo()).png().toBuffer()
+    const answer = await store(app, 'a.png', source)
+    const { meta, at } = await open(answer)
+    expect(meta).toMatchObject({ width, height, format: 'png' })
+    expectColour(at(2, 2), RED)
+    expectColour(at(width - 3, 2), BLUE)
+    if (width === 400) await expectStored(answer, [source])
+  })
+
+  it('as they are seen, not as they lie in the file', async () => {
+    const app = await startWith({ resize: { width: 150 } })
+    const lying = await (await photo()).withMetadata({ orientation: 6 }).jpeg().toBuffer()
+    const { meta, at } = await open(await store(app, 'a.jpg', lying))
+    expect(meta).toMatchObject({ width: 150, height: 200 })
+    expect(meta.orientation ?? 1).toBe(1)
+    expectColour(at(75, 5), RED)
+    expectColour(at(75, 195), BLUE)
+  })
+})
+
+describe('pictures are turned', () => {
+  const dark = async (options: object) => {
+    const app = await startWith(options)
+    return open(await store(app, 'a.png', await (await photo()).png().toBuffer()))
+  }
+
+  it('by degrees', async () => {
+    const { meta, at } = await dark({ rotate: 90 })
+    expect(meta).toMatchObject({ width: 300, height: 400 })
+    expectColour(at(150, 5), RED)
+    expectColour(at(150, 395), BLUE)
+  })
+
+  it('into a mirror', async () => {
+    expectColour((await dark({ flop: true })).at(5, 5), BLUE)
+    expectColour((await dark({ flip: true })).at(5, 5), RED)
+  })
+
+  it('as their metadata says', async () => {
+    const app = await startWith({ orient: true })
+    const picture = await photo()
+    const lying = await picture.clone().withMetadata({ orientation: 6 }).jpeg().toBuffer()
+    const { meta } = await open(await store(app, 'a.jpg', lying))
+    expect(meta).toMatchObject({ width: 300, height: 400 })
+    const upright = await picture.jpeg().toBuffer()
+    await expectStored(await store(app, 'b.jpg', upright), [upright])
+  })
+})
+
+describe('metadata', () => {
+  const taken = async () =>
+    (await photo()).withExif(WITH_PLACE).withXmp('<x:xmpmeta xmlns:x="adobe:ns:meta/"/>').withIccProfile('p3')
+
+  it('is removed when that is asked for, the place first of all; the colour profile stays', async () => {
+    const app = await startWith({ strip: true })
+    for (const format of ['jpeg', 'webp', 'png', 'avif'] as const) {
+      const source = await (await taken()).toFormat(format).toBuffer()
+      expect((await sharp(source).metadata()).exif, format).toBeDefined()
+      const { meta, bytes } = await open(await store(app, `a.${format}`, source))
+      expect(meta, format).toMatchObject({ format: format === 'avif' ? 'heif' : format })
+      expect([meta.exif, meta.xmp], format).toEqual([undefined, undefined])
+      expect(bytes.includes('somebody'), format).toBe(false)
+      expect(meta.icc, format).toBeDefined()
+    }
+  })
+
+  it('is removed although the result has more bytes', async () => {
+    const source = await plain(200, 200).withExif(WITH_PLACE).jpeg({ quality: 1 }).toBuffer()
+    const { meta } = await open(await store(await startWith({ strip: true }), 'a.jpg', source))
+    expect(meta.exif).toBeUndefined()
+  })
+
+  it('is kept when it is not', async () => {
+    const source = await (await taken()).jpeg().toBuffer()
+    const { meta } = await open(await store(await startWith({ resize: { width: 100 } }), 'a.jpg', source))
+    expect(meta.exif?.includes('somebody')).toBe(true)
+  })
+
+  it('costs pictures without any nothing', async () => {
+    const source = await (await photo()).jpeg().toBuffer()
+    await expectStored(await store(await startWith({ strip: true }), 'a.jpg', source), [source])
+  })
+})
+
+describe('animated pictures', () => {
+  const frames = () => Promise.all([RED, BLUE, RED].map(colour => plain(60, 40, colour).png().toBuffer()))
+  const gif = async () =>
+    sharp(await frames(), { join: { animated: true } })
+      .gif({ delay: [50, 60, 70], loop: 2 })
+      .toBuffer()
+
+  it.for(['webp', 'jpeg'] as const)('stay so when everything becomes %s', async format => {
+    const app = await startWith({ format, larger: true, resize: { width: 30 }, rotate: 90, strip: true })
+    const { meta, at, item } = await open(await store(app, 'a.gif', await gif()))
+    const shape = { pages: 3, pageHeight: 20, width: 30, delay: [50, 60, 70], loop: 2 }
+    expect(meta).toMatchObject({ ...shape, format: format === 'webp' ? 'webp' : 'gif' })
+    expect(item.fileName).toBe(format === 'webp' ? 'a.webp' : 'a.gif')
+    expectColour(at(15, 10), RED)
+    expectColour(at(15, 30), BLUE)
+    expectColour(at(15, 50), RED)
+  })
+
+  it.for([false, true])('have the watermark on every frame, tiled %s', async tile => {
+    const app = await startWith({ watermark: { image: './mark.png', scale: 0.5, tile } })
+    await writeFile(join(app.directory, 'mark.png'), await plain(10, 10, [255, 255, 255]).png().toBuffer())
+    const { meta, at } = await open(await store(app, 'a.gif', await gif()))
+    expect(meta.pages).toBe(3)
+    if (tile) return
+    for (const frame of [0, 1, 2]) {
+      expectColour(at(58, frame * 40 + 38), [255, 255, 255])
+      expectColour(at(2, frame * 40 + 2), frame === 1 ? BLUE : RED)
+    }
+  })
+})
+
+describe('a watermark', () => {
+  const white: Rgb = [255, 255, 255]
+
+  async function marked(watermark: object, width = 400, height = 300) {
+    const app = await startWith({ watermark: { image: './mark.png', ...watermark } })
+    await writeFile(join(app.directory, 'mark.png'), await plain(100, 50, white).png().toBuffer())
+    return open(await store(app, 'a.png', await plain(width, height).png().toBuffer()))
+  }
+
+  it('lies where it should, as large as it should', async () => {
+    const { at, meta } = await marked({ position: 'northwest', scale: 0.25 })
+    expect(meta).toMatchObject({ width: 400, height: 300 })
+    expectColour(at(98, 48), white)
+    expectColour(at(102, 48), RED)
+    expectColour(at(98, 52), RED)
+  })
+
+  it('shows what is under it', async () => {
+    expectColour((await marked({ opacity: 0.5 })).at(398, 298), [255, 128, 128])
+  })
+
+  it('fills the picture', async () => {
+    const { at } = await marked({ tile: true, scale: 0.1 })
+    let light = 0
+    for (let x = 0; x < 400; x++) for (let y = 0; y < 300; y++) light += at(x, y)[1] > 128 ? 1 : 0
+    expect(light).toBeGreaterThan(400 * 300 * 0.15)
+    expect(light).toBeLessThan(400 * 300 * 0.6)
+  })
+
+  it('is turned, and fits into a picture that is smaller', async () => {
+    const { at } = await marked({ rotate: 90, scale: 1, position: 'centre' }, 60, 20)
+    expectColour(at(30, 10), white)
+    expectColour(at(2, 10), RED)
+  })
+
+  it('is text, of which nothing is markup', async () => {
+    const watermark = { text: '<b>me</b> & you 图片', color: '#ffffff', scale: 0.9, position: 'centre' }
+    const app = await startWith({ watermark })
+    const { at } = await open(await store(app, 'a.jpg', await plain(400, 300).jpeg().toBuffer()))
+    let light = 0
+    for (let x = 0; x < 400; x++) for (let y = 0; y < 300; y++) light += at(x, y)[1] > 128 ? 1 : 0
+    expect(light).toBeGreaterThan(300)
+    expectColour(at(5, 5), RED)
+  })
+
+  it('that is not there fails the upload, and says so', async () => {
+    const app = await startWith({ watermark: { image: './nowhere.png' } })
+    const answer = await store(app, 'a.png', await plain(10, 10).png().toBuffer())
+    expectFailure(answer, 502, 'delivery_failed')
+    expect(answer.message).toContain('pictures.watermark')
+  })
+})
+
+describe('left as they are:', () => {
+  const everything = { format: 'webp', quality: 1, strip: true, flip: true, larger: true }
+
+  it.for([
+    ['SVG', '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script/></svg>'],
+    ['text', 'some text'],
+    ['PDF', '%PDF-1.7\n%%EOF'],
+    ['nothing', ''],
+    ['BMP', Buffer.concat([Buffer.from('BM'), randomBytes(100)])],
+  ] as const)('%s', async ([, content]) => {
+    await expectStored(await store(await startWith(everything), 'a.png', Buffer.from(content)), [content])
+  })
+
+  it('pictures of destinations that say so', async () => {
+    const app = await startWith(everything, { pictures: {} })
+    const source = await (await photo()).withExif(WITH_PLACE).jpeg().toBuffer()
+    await expectStored(await store(app, 'a.jpg', source), [source])
+  })
+})
+
+describe('hostile pictures', () => {
+  it('that would fill the memory are refused before they are read', async () => {
+    const app = await startWith({ strip: true, maxPixels: 1_000_000 })
+    const bomb = await sharp({ create: { width: 8000, height: 8000, channels: 3, background: '#000' } })
+      .png({ compressionLevel: 9 })
+      .toBuffer()
+    const answer = await store(app, 'bomb.png', bomb)
+    expectFailure(answer, 413, 'too_large')
+    expect(answer.message).toMatch(/"bomb\.png" has 64 million pixels.*pictures\.maxPixels/)
+  })
+
+  it('that would fill the memory with their frames', async () => {
+    const app = await startWith({ strip: true, maxPixels: 100_000 })
+    const frames = await Promise.all(
+      Array.from({ length: 30 }, (_, index) =>
+        plain(100, 100, index % 2 ? RED : BLUE)
+          .png()
+          .toBuffer(),
+      ),
+    )
+    const many = await sharp(frames, { join: { animated: true } })
+      .gif()
+      .toBuffer()
+    expectFailure(await store(app, 'a.gif', many), 413, 'too_large')
+  })
+
+  it('that grow by what the destination says are stopped, too', async () => {
+    const app = await startWith({ maxPixels: 1_000_000, resize: { percent: 500, enlarge: true } })
+    const answer = await store(app, 'a.png', await plain(900, 900).png().toBuffer())
+    expectFailure(answer, 413, 'too_large')
+  })
+
+  it('that are broken fail, or are stored as they are where that is wanted', async () => {
+    const whole = await (await photo()).png().toBuffer()
+    const broken = whole.subarray(0, whole.length / 2)
+    const answer = await store(await startWith({ strip: true, flip: true }), 'a.png', broken)
+    expectFailure(answer, 422, 'source_failed')
+    expect(answer.message).toMatch(/"a\.png" can't be read as a picture.*pictures\.unreadable/)
+    const kept = await store(
+      await startWith({ strip: true, flip: true, unreadable: 'keep' }),
+      'a.png',
+      broken,
+    )
+    await expectStored(kept, [broken])
+  })
+
+  it('that take too long end', async () => {
+    const app = await startWith({ format: 'avif', timeoutMs: 5 })
+    const source = await (await photo(1200, 1200)).png().toBuffer()
+    const answer = await store(app, 'a.png', source)
+    expectFailure(answer, 422, 'source_failed')
+    expect(answer.message).toContain('pictures.timeoutMs')
+  })
+
+  it('of HEIC as phones take it are told apart', async () => {
+    const heic = Buffer.concat([
+      Buffer.from('\0\0\0\x18ftypheic\0\0\0\0mif1heic', 'latin1'),
+      randomBytes(1000),
+    ])
+    const answer = await store(await startWith({ format: 'jpeg' }), 'a.heic', heic)
+    expectFailure(answer, 422, 'source_failed')
+    expect(answer.message).toContain('HEIC as phones take it')
+  })
+
+  it('leave nothing behind', async () => {
+    const app = await startWith({ strip: true, maxPixels: 1000, format: 'webp' })
+    await store(
+      app,
+      'a.png',
+      Buffer.concat([await (await photo(1200, 1200)).png().toBuffer(), randomBytes(3_000_000)]),
+    )
+    expect(
+      (await app.files()).filter(path => path.includes('upload-server/') && !path.endsWith('store.db')),
+    ).toEqual([])
+  })
+})
+
+describe('a request asks for', () => {
+  const requests = ['format', 'quality', 'size', 'strip']
+
+  it('what it may, within what the destination says', async () => {
+    const app = await startWith({ requests, resize: { width: 200 } })
+    const source = await (await photo()).withExif(WITH_PLACE).jpeg().toBuffer()
+    const one = await open(await store(app, 'a.jpg', source, '?format=webp&quality=50&width=100&strip=1'))
+    expect(one.meta).toMatchObject({ format: 'webp', width: 100, height: 75 })
+    expect(one.meta.exif).toBeUndefined()
+    const two = await open(await store(app, 'a.jpg', source, '?width=390'))
+    expect(two.meta).toMatchObject({ format: 'jpeg', width: 200 })
+  })
+
+  it.for([
+    ['?format=webp', {}, 'pictures.requests'],
+    ['?width=100', { requests: ['format'] }, 'the size of pictures'],
+    ['?format=bmp', { requests }, '"format" must be webp, avif, jpeg, png'],
+    ['?quality=0', { requests }, '"quality" must be'],
+    ['?height=99999', { requests }, '"height" must be'],
+    ['?strip=please', { requests }, '"strip" must be'],
+  ] as const)('too much: %s with %o', async ([query, pictures, words]) => {
+    const app = await startWith(pictures)
+    const answer = await store(app, 'a.png', await plain(10, 10).png().toBuffer(), query)
+    expectFailure(answer, 400, 'invalid_request')
+    expect(answer.message).toContain(words)
+  })
+
+  it('something else under the same Idempotency-Key', async () => {
+    const app = await startWith({ requests })
+    const source = await (await photo()).png().toBuffer()
+    const send = async (query: string) =>
+      (
+        await fetch(`${app.url}/upload?filename=a.png${query}`, {
+          method: 'PUT',
+          body: source,
+          headers: { 'Idempotency-Key': 'one' },
+        })
+      ).status
+    expect([await send('&format=webp'), await send('&format=webp'), await send('&format=jpeg')]).toEqual([
+      200, 200, 422,
+    ])
+  })
+})
+
+it('many at once are changed one after the other, each by itself', async () => {
+  const app = await startWith({ format: 'webp', larger: true })
+  const colours = Array.from({ length: 12 }, (_, index): Rgb => [index * 20, 0, 255 - index * 20])
+  const answers = await Promise.all(
+    colours.map(async (colour, index) =>
+      store(app, `${index}.png`, await plain(50, 50, colour).png().toBuffer()),
+    ),
+  )
+  for (const [index, answer] of answers.entries()) {
+    const { at, item } = await open(answer)
+    expect(item.fileName).toBe(`${index}.webp`)
+    for (const [channel, value] of colours[index]!.entries())
+      expect(Math.abs(at(25, 25)[channel]! - value)).toBeLessThan(8)
+  }
+})
