@@ -2,6 +2,7 @@ import { translateDestinations } from './picgo/destinations.ts'
 import { compact, escapeVariables, type Json, type Note, section } from './picgo/json.ts'
 import { noteLeftOut } from './picgo/left-out.ts'
 import { translateNaming } from './picgo/naming.ts'
+import { readPictures } from './picgo/pictures.ts'
 import { translateLogLevel, translateServer } from './picgo/settings.ts'
 
 export interface Translation {
@@ -23,14 +24,16 @@ export function translatePicGo(value: Record<string, unknown>): Translation {
     read('buildIn'),
   ]
   const { keyTemplate, own } = translateNaming(settings, buildIn, note)
-  const destinations = translateDestinations(picBed, uploader, own, note)
+  const pictures = readPictures(buildIn, note)
+  const destinations = translateDestinations(picBed, uploader, own, pictures, note)
   const server = translateServer(settings, note)
   const level = translateLogLevel(settings, note)
-  noteLeftOut(value, picBed, settings, buildIn, note)
+  noteLeftOut(value, picBed, settings, note)
   const config = compact({
     server: Object.keys(server).length > 0 ? server : undefined,
     ...destinations,
     keyTemplate,
+    pictures: pictures.general,
     log: level === undefined ? undefined : { level },
   })
   return { config: escapeVariables(config) as Json, notes }

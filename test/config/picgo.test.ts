@@ -171,7 +171,13 @@ describe('translatePicGo with whole files', () => {
           Nas: { directory: '/srv/pictures', urlPrefix: 'https://nas.example.com/pics/my%20photos' },
           Desk: { directory: 'C:\\Users\\someone\\Pictures', serve: true },
         },
-        webdav: { Default: expect.objectContaining({ sslEnabled: true, keyTemplate: '{uuid}{extname}' }) },
+        webdav: {
+          Default: expect.objectContaining({
+            sslEnabled: true,
+            keyTemplate: '{uuid}{extname}',
+            pictures: { strip: true, watermark: { text: 'mine', tile: true } },
+          }),
+        },
         sftp: {
           Default: expect.objectContaining({ port: 22, keyTemplate: '{Y}{m}{d}{h}{i}{s}{ms}{extname}' }),
         },
@@ -182,6 +188,7 @@ describe('translatePicGo with whole files', () => {
         },
       },
       keyTemplate: '{Y}/{m}/{localFolder:1}-{str-10}-{md5-16}{extname}',
+      pictures: { strip: true },
       log: { level: 'error' },
     })
     expect(notes).toEqual([
@@ -194,8 +201,6 @@ describe('translatePicGo with whole files', () => {
       '"settings.enableSecondUploader" was left out: a file goes to one destination.',
       '"settings.enableWebServer" was left out: only what a "local" destination with "serve" stores is handed out.',
       '"settings.deleteLocalFile" was left out: uploaded files are never deleted.',
-      '"buildIn.compress" was left out: pictures are stored as they come, with their metadata.',
-      '"buildIn.list[0].watermark" was left out: pictures are stored as they come, with their metadata.',
     ])
   })
 
@@ -602,19 +607,5 @@ describe('settings', () => {
       picgoPlugins: { 'picgo-plugin-s3': true, 'picgo-plugin-compress': false },
     })
     expect(notes).toEqual([])
-  })
-
-  it.each([
-    { compress: { quality: 80 } },
-    { compress: { quality: '80' } },
-    { compress: { isConvert: true } },
-    { compress: { isReSizeByPercentMap: { smms: true } } },
-    { watermark: { isAddWatermark: true } },
-    { watermark: { isAddWatermarkMap: { smms: true } } },
-  ])('says that pictures are not processed for %j', buildIn => {
-    const { notes } = translatePicGo({ picBed: { smms: { token: 't' } }, buildIn })
-    expect(notes).toEqual([
-      `"buildIn.${Object.keys(buildIn)[0]}" was left out: pictures are stored as they come, with their metadata.`,
-    ])
   })
 })

@@ -1,6 +1,7 @@
 import { canonicalType } from '../../uploader/registry.ts'
-import { isRecord, type Json, member, type Note, text } from './json.ts'
+import { compact, isRecord, type Json, member, type Note, text } from './json.ts'
 import { translateLocal } from './local.ts'
+import type { Pictures } from './pictures.ts'
 import { readSaved, type Saved } from './saved.ts'
 
 /** Uploaders of PicGo and PicList, and of S3 plugins, whose options a provider of ours takes. */
@@ -31,6 +32,7 @@ export function translateDestinations(
   picBed: Json,
   uploader: Json,
   templates: Map<string, string>,
+  pictures: Pictures,
   note: Note,
 ): { providers: Record<string, Json>; default: string | undefined } {
   const current = readCurrent(picBed, note)
@@ -43,7 +45,7 @@ export function translateDestinations(
     found.set(provider, names)
     if (!UPLOADERS.has(type)) noteUnsupported(type, saved, note)
     const carried = UPLOADERS.has(type) ? saved : []
-    const activeName = addAll(type, carried, active, { names, templates, note })
+    const activeName = addAll(type, carried, active, { names, templates, pictures, note })
     if (type === current) chosen = `${provider}/${activeName ?? reserve(active?.name ?? 'Default', names)}`
     else if (saved.length > 1 && activeName !== undefined && activeName !== 'Default')
       note(`uploader.${type}.defaultId`, `was left out: a request for "${type}" has to name "${activeName}"`)
@@ -80,6 +82,7 @@ function noteUnsupported(type: string, saved: Saved[], note: Note): void {
 interface Target {
   names: Names
   templates: Map<string, string>
+  pictures: Pictures
   note: Note
 }
 
@@ -88,7 +91,7 @@ function addAll(
   type: string,
   saved: Saved[],
   active: Saved | undefined,
-  { names, templates, note }: Target,
+  { names, templates, pictures, note }: Target,
 ): string | undefined {
   let activeName: string | undefined
   for (const one of saved) {
@@ -97,7 +100,7 @@ function addAll(
     const name = reserve(one.name, names)
     if (name !== one.name) note(one.path, `is called "${name}" here, since "${one.name}" is taken`)
     const keyTemplate = one.id === undefined ? undefined : templates.get(one.id)
-    names.set(name, keyTemplate === undefined ? options : { ...options, keyTemplate })
+    names.set(name, compact({ ...options, keyTemplate, pictures: pictures.own(type, one.id) }))
     if (one === active) activeName = name
   }
   return activeName

@@ -1,12 +1,10 @@
 import { isRecord, type Json, type Note, text } from './json.ts'
 
-const STORED_AS_IS = 'was left out: pictures are stored as they come, with their metadata'
-
 /** Plugins whose uploader has a provider of ours. */
 const NOT_NEEDED = new Set(['picgo-plugin-s3', 'picgo-plugin-web-uploader'])
 
 /** Notes the things in use that this server does not do. What only concerns windows and shortcuts is not worth a word. */
-export function noteLeftOut(file: Json, picBed: Json, settings: Json, buildIn: Json, note: Note): void {
+export function noteLeftOut(file: Json, picBed: Json, settings: Json, note: Note): void {
   if (text(file.configPath) !== undefined)
     note('configPath', 'names the file that is really in use: give that one instead')
   if (text(picBed.proxy) !== undefined)
@@ -16,10 +14,6 @@ export function noteLeftOut(file: Json, picBed: Json, settings: Json, buildIn: J
     note('picBed.transformer', 'was left out: plugins do not run here')
   notePlugins(file.picgoPlugins, note)
   noteSettings(settings, note)
-  noteProcessing(buildIn, 'buildIn', note)
-  const entries = Array.isArray(buildIn.list) ? buildIn.list : []
-  for (const [index, entry] of entries.entries())
-    if (isRecord(entry)) noteProcessing(entry, `buildIn.list[${index}]`, note)
 }
 
 function notePlugins(plugins: unknown, note: Note): void {
@@ -38,22 +32,4 @@ function noteSettings(settings: Json, note: Note): void {
   }
   for (const [name, reason] of Object.entries(reasons))
     if (settings[name] === true) note(`settings.${name}`, `was left out: ${reason}`)
-}
-
-function noteProcessing({ compress, watermark }: Json, path: string, note: Note): void {
-  if (isRecord(compress) && changesPictures(compress)) note(`${path}.compress`, STORED_AS_IS)
-  if (isRecord(watermark) && (isOn(watermark.isAddWatermark) || isOn(watermark.isAddWatermarkMap)))
-    note(`${path}.watermark`, STORED_AS_IS)
-}
-
-/** The forms are saved whole, so that most files hold all these options switched off. */
-function changesPictures(compress: Json): boolean {
-  const quality = Number(compress.quality)
-  if (quality > 0 && quality < 100) return true
-  return Object.entries(compress).some(([name, value]) => name.startsWith('is') && isOn(value))
-}
-
-/** A switch, or one for each uploader. */
-function isOn(value: unknown): boolean {
-  return value === true || (isRecord(value) && Object.values(value).includes(true))
 }

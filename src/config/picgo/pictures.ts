@@ -1,0 +1,182 @@
+import { isDeepStrictEqual } from 'node:util'
+import { FORMATS, SOURCE_FORMATS } from '../../uploader/pictures/options.ts'
+import { compact, isRecord, type Json, type Note, text } from './json.ts'
+
+/** Spellings of PicList for formats of ours. */
+const SPELLINGS: Record<string, string> = { jpg: 'jpeg', heif: 'avif', tif: 'tiff' }
+
+export interface Pictures {
+  /** For all destinations; undefined when pictures stay as they are. */
+  readonly general: Json | undefined
+  /** What a saved configuration has in the place of that; undefined: nothing. */
+  own(type: string, id: string | undefined): Json | undefined
+}
+
+/** Reads `buildIn.compress` and `buildIn.watermark`, with their deviations for uploaders (`…Map`) and for single configurations. */
+export function readPictures(buildIn: Json, note: Note): Pictures {
+  const said = new Set<string>()
+  const noteOnce: Note = (path, what) => {
+    if (said.has(path + what)) return
+    said.add(path + what)
+    note(path, what)
+  }
+  noteSkipped(buildIn, note)
+  const entries = Array.isArray(buildIn.list) ? buildIn.list : []
+  const compress = isRecord(buildIn.compress) ? buildIn.compress : {}
+  const watermark = isRecord(buildIn.watermark) ? buildIn.watermark : {}
+  const general = translate(compress, watermark, 'buildIn', noteOnce)
+  return {
+    general,
+    own(type, id) {
+      const index = entries.findIndex(one => isRecord(one) && id !== undefined && one.id === id)
+      const entry: Json = isRecord(entries[index]) ? entries[index] : {}
+      const mine = translate(
+        { ...forUploader(compress, type), ...(isRecord(entry.compress) && entry.compress) },
+        { ...forUploader(watermark, type), ...(isRecord(entry.watermark) && entry.watermark) },
+        index < 0 ? 'buildIn' : `buildIn.list[${index}]`,
+        noteOnce,
+      )
+      return isDeepStrictEqual(mine, general) ? undefined : (mine ?? {})
+    },
+  }
+}
+
+/** Settings as one uploader has them. */
+function forUploader(section: Json, type: string): Json {
+  const own = Object.entries(section).flatMap(([name, value]): [string, unknown][] =>
+    name.endsWith('Map') && isRecord(value) && Object.hasOwn(value, type)
+      ? [[name.slice(0, -'Map'.length), value[type]]]
+      : [],
+  )
+  return { ...section, ...Object.fromEntries(own) }
+}
+
+function translate(compress: Json, watermark: Json, path: string, note: Note): Json | undefined {
+  const quality = readNumber(compress.quality, 1, 99)
+  const format = readFormat(compress, `${path}.compress`, note)
+  const pictures = compact({
+    format,
+    // A conversion is one, however large.
+    larger: format === undefined ? undefined : true,
+    quality: quality === undefined ? undefined : Math.round(quality),
+    resize: readResize(compress),
+    rotate: isOn(compress.isRotate) ? readNumber(compress.rotateDegree, -360, 360) || undefined : undefined,
+    flip: isOn(compress.isFlip) || undefined,
+    flop: isOn(compress.isFlop) || undefined,
+    strip: isOn(compress.isRemoveExif) || undefined,
+    watermark: isOn(watermark.isAddWatermark) ? readWatermark(watermark, path, note) : undefined,
+  })
+  return Object.keys(pictures).length > 0 ? pictures : undefined
+}
+
+function isOn(value: unknown): boolean {
+  return value === true
+}
+
+/** `isConvert` with one format for all but those that `formatConvertObj` names. */
+function readFormat(compress: Json, path: string, note: Note): unknown {
+  if (!isOn(compress.isConvert)) return undefined
+  const all = spell(compress.convertFormat ?? 'jpg')
+  const single = parseObject(compress.formatConvertObj)
+  const named = Object.entries(single).flatMap(([from, to]): [string, string][] => {
+    const [source, target] = [spell(from), spell(to)]
+    const isKnown = isOneOf(SOURCE_FORMATS, source) && (isOneOf(FORMATS, target) || source === target)
+    if (isKnown) return [[source, target]]
+    note(
+      `${path}.formatConvertObj`,
+      `is left out for "${from}": it can't be converted to "${String(to)}" here`,
+    )
+    return []
+  })
+  if (all !== undefined && !isOneOf(FORMATS, all))
+    note(`${path}.convertFormat`, `was left out: "${all}" can't be written here`)
+  const general = isOneOf(FORMATS, all) ? all : undefined
+  if (named.length === 0) return general
+  const targets = new Map<string, string>(general ? SOURCE_FORMATS.map(source => [source, general]) : [])
+  // A format that becomes itself stays as it is.
+  for (const [source, target] of named) {
+    if (source === target) targets.delete(source)
+    else targets.set(source, target)
+  }
+  return targets.size > 0 ? Object.fromEntries(targets) : undefined
+}
+
+/** In files of the desktop an object, elsewhere its JSON. */
+function parseObject(value: unknown): Json {
+  if (isRecord(value)) return value
+  try {
+    const parsed: unknown = JSON.parse(text(value) ?? '{}')
+    return isRecord(parsed) ? parsed : {}
+  } catch {
+    return {}
+  }
+}
+
+/** By percent when that is on, else to a width, a height or both; nought stands for "as it comes". */
+function readResize(compress: Json): Json | undefined {
+  const enlarge = compress.skipReSizeOfSmallImg === true ? undefined : true
+  if (compress.isReSizeByPercent === true) {
+    const percent = readNumber(compress.reSizePercent, 1, 500)
+    return percent === undefined ? undefined : { percent, ...(percent > 100 && { enlarge: true }) }
+  }
+  if (compress.isReSize !== true) return undefined
+  const width = readNumber(compress.reSizeWidth, 1, 65_535)
+  const height = readNumber(compress.reSizeHeight, 1, 65_535)
+  return width === undefined && height === undefined ? undefined : compact({ width, height, enlarge })
+}
+
+function readWatermark(watermark: Json, path: string, note: Note): Json | undefined {
+  const isImage = watermark.watermarkType === 'image'
+  const image = text(watermark.watermarkImagePath)
+  const words = text(watermark.watermarkText)
+  if (isImage ? image === undefined : words === undefined) {
+    note(`${path}.watermark`, `was left out: it has no ${isImage ? 'picture' : 'text'}`)
+    return undefined
+  }
+  const opacity = readNumber(watermark.watermarkImageOpacity, 1, 254)
+  return compact({
+    ...(isImage ? { image, opacity: opacity && opacity / 255 } : { text: words }),
+    ...(!isImage && { font: text(watermark.watermarkFontPath), color: readColour(watermark, path, note) }),
+    scale: readNumber(watermark.watermarkScaleRatio, 0.001, 1),
+    position: text(watermark.watermarkPosition)?.replace('center', 'centre'),
+    rotate: readNumber(watermark.watermarkDegree, -360, 360) || undefined,
+    tile: watermark.isFullScreenWatermark === true || undefined,
+  })
+}
+
+function readColour({ watermarkColor }: Json, path: string, note: Note): string | undefined {
+  const colour = text(watermarkColor)
+  if (colour === undefined || /^#[0-9a-f]{6}(?:[0-9a-f]{2})?$/i.test(colour)) return colour
+  const [, r, g, b, a = ''] = /^#([0-9a-f])([0-9a-f])([0-9a-f])([0-9a-f])?$/i.exec(colour) ?? []
+  if (r && g && b) return `#${r}${r}${g}${g}${b}${b}${a}${a}`
+  note(`${path}.watermark.watermarkColor`, 'was left out: it is not written "#RRGGBB"')
+  return undefined
+}
+
+/** Files of other kinds are never touched; a kind of pictures can only be left alone by conversions. */
+function noteSkipped(buildIn: Json, note: Note): void {
+  const skip = isRecord(buildIn.skipProcess) ? text(buildIn.skipProcess.skipProcessExtList) : undefined
+  const pictures = (skip ?? '')
+    .split(',')
+    .filter(name => isOneOf(SOURCE_FORMATS, spell(name.replace('.', ''))))
+  if (pictures.length > 0)
+    note(
+      'buildIn.skipProcess',
+      `was left out: pictures of all kinds are treated alike (${pictures.join(', ')})`,
+    )
+}
+
+/** Forms store numbers as they were typed, often as text. */
+function readNumber(value: unknown, least: number, most: number): number | undefined {
+  const number = typeof value === 'number' ? value : Number(text(value) ?? Number.NaN)
+  return number >= least && number <= most ? number : undefined
+}
+
+function spell(value: unknown): string | undefined {
+  const name = text(value)?.toLowerCase()
+  return name === undefined ? undefined : (SPELLINGS[name] ?? name)
+}
+
+function isOneOf<T extends string>(names: readonly T[], value: string | undefined): value is T {
+  return names.some(name => name === value)
+}
