@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { z } from 'zod'
-import { configSchema, destinationSchema } from '../src/config/schema.ts'
+import { destinationSchema } from '../src/config/destination.ts'
+import { configSchema } from '../src/config/schema.ts'
 
 interface Option {
   type?: string

@@ -4,10 +4,11 @@ import { chooseDestination, idOf, type Named, splitId } from '../uploader/destin
 import { collectMarked, mapMarked } from '../uploader/options.ts'
 import type { Provider } from '../uploader/provider.ts'
 import { canonicalType, loadProvider, PROVIDER_TYPES } from '../uploader/registry.ts'
+import { destinationSchema } from './destination.ts'
 import type { Report } from './interpolate.ts'
 import { reportIssues, suggest } from './issues.ts'
 import { isRecord } from './picgo/json.ts'
-import { configSchema, destinationSchema } from './schema.ts'
+import { configSchema } from './schema.ts'
 
 /** One saved configuration, checked. */
 export interface DestinationConfig {

@@ -44,66 +44,6 @@ const hook = z
     'needs either "command" or "webhook"',
   )
 
-const fullDestinationName = z
-  .string()
-  .regex(/^[^/]+\/.+$/s, 'a destination is written "provider/configName" here')
-
-function isRegExp(text: string): boolean {
-  try {
-    new RegExp(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** Options every saved configuration of every provider has beside the provider's own. */
-export const destinationSchema = z.strictObject({
-  keyTemplate: keyTemplate.optional(),
-  onConflict: z
-    .enum(['replace', 'rename', 'error'])
-    .default('replace')
-    .describe('What happens when the key is already there.'),
-  dedupe: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Answer with the link of a file of the same bytes when the history knows one that is still there.',
-    ),
-  urlRewrite: z
-    .array(
-      z.strictObject({
-        from: z.string().min(1).refine(isRegExp, 'is no regular expression').describe('Regular expression.'),
-        to: z.string().describe('What takes the place of the match; $1 is its first group.'),
-        flags: z
-          .string()
-          .regex(/^[gi]*$/, 'may hold "g" and "i"')
-          .default('')
-          .describe('"g": every match; "i": capitals or not.'),
-      }),
-    )
-    .default([])
-    .describe('Changes to the links of this destination, one after the other.'),
-  fallback: fullDestinationName
-    .optional()
-    .describe('Destination that is used when this one fails after its retries.'),
-  mirrors: z
-    .array(
-      z.union([
-        fullDestinationName.transform(destination => ({ destination, required: false })),
-        z.strictObject({
-          destination: fullDestinationName,
-          required: z.boolean().default(false).describe('Whether the upload fails when this copy does.'),
-        }),
-      ]),
-    )
-    .default([])
-    .describe('Destinations that get a copy of every file.'),
-  pictures: pictureSchema
-    .optional()
-    .describe('What is done to pictures, in the place of all that the setting "pictures" says.'),
-})
-
 /** The configuration file. What stands below `providers.<type>.<name>` is checked by the provider. */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; not read.'),

@@ -1,5 +1,5 @@
 import { expect, onTestFinished } from 'vitest'
-import { destinationSchema } from '../../src/config/schema.ts'
+import { destinationSchema } from '../../src/config/destination.ts'
 import { UploadError } from '../../src/errors.ts'
 import { deliver } from '../../src/uploader/deliver.ts'
 import { openDestinations } from '../../src/uploader/destinations.ts'

@@ -5,7 +5,8 @@ import sharp, { type Sharp } from 'sharp'
 import { describe, expect, it } from 'vitest'
 import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
 import { type Answer, download, upload } from '../helpers/form.ts'
-import { startApp, type TestApp } from '../helpers/start-app.ts'
+import { spawnServer } from '../helpers/spawn-server.ts'
+import { makeDirectory, startApp, type TestApp } from '../helpers/start-app.ts'
 
 type Rgb = [number, number, number]
 
@@ -476,4 +477,29 @@ it('many at once are changed one after the other, each by itself', async () => {
     for (const [channel, value] of colours[index]!.entries())
       expect(Math.abs(at(25, 25)[channel]! - value)).toBeLessThan(8)
   }
+})
+
+describe('without sharp', () => {
+  const NO_SHARP = `--import=${new URL('../fixtures/no-sharp.mjs', import.meta.url)}`
+
+  async function spawnWith(pictures: object | undefined): Promise<string> {
+    const directory = await makeDirectory()
+    await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ pictures }))
+    const server = await spawnServer(['--port', '0'], { directory, env: { NODE_OPTIONS: NO_SHARP } })
+    return server.url
+  }
+
+  it('pictures say what to install, other files are stored', async () => {
+    const url = await spawnWith({ strip: true })
+    const answer = await upload(`${url}/upload`, { 'a.png': await plain(10, 10).png().toBuffer() })
+    expectFailure(answer, 502, 'delivery_failed')
+    expect(answer.message).toMatch(/^Pictures can't be changed here: .*"npm install sharp"/)
+    await expectStored(await upload(`${url}/upload`, { 'a.txt': 'text' }), ['text'])
+  })
+
+  it('pictures are stored as they are when nothing is asked for', async () => {
+    const url = await spawnWith(undefined)
+    const picture = await plain(10, 10).png().toBuffer()
+    await expectStored(await upload(`${url}/upload`, { 'a.png': picture }), [picture])
+  })
 })

@@ -1,6 +1,6 @@
 import type { OverlayOptions } from 'sharp'
 import { UploadError } from '../../errors.ts'
-import type { SharpModule } from './change.ts'
+import type { SharpModule } from './load.ts'
 import type { Watermark } from './options.ts'
 
 /** Sharp enough for the widest pictures. */
