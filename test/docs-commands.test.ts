@@ -11,7 +11,7 @@ import { BIN, environmentIn } from './helpers/spawn-server.ts'
 import { makeDirectory } from './helpers/start-app.ts'
 import { startX11 } from './servers/display.ts'
 
-const DOCUMENTS = ['getting-started', 'moving', 'recipes', 'reliability', 'troubleshooting']
+const DOCUMENTS = ['cli', 'getting-started', 'moving', 'recipes', 'reliability', 'troubleshooting']
 
 /** What would replace the packages these very tests run with. `.ci/run` runs it in its section "installed from the clone". */
 const RUN_ELSEWHERE = 'npm ci\nnpm run build\nnpm install --global .\n'
