@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
-import { isatty } from 'node:tty'
-import { Argument, Command, InvalidArgumentError, Option } from 'commander'
+import { Argument, Command, Option } from 'commander'
+import { HELP } from './cli/help.ts'
 import type { HistoryOptions } from './cli/history.ts'
-import type { Signals } from './cli/serve.ts'
-import { CONTROLS, type CommonOptions, FORMATS, type Terminal } from './cli/terminal.ts'
+import type { InitOptions } from './cli/init.ts'
+import { collect, parseCount, parsePort, parseServer } from './cli/parse.ts'
+import { isHangup, realSignals, untilInterrupted } from './cli/signals.ts'
+import { CONTROLS, type CommonOptions, FORMATS, SHELLS, type Terminal } from './cli/terminal.ts'
 import type { UploadOptions } from './cli/upload.ts'
 
 /** Runs the command line and sets the exit code. Mistakes of the user end in a sentence, never in a stack trace. */
@@ -39,40 +41,11 @@ function realTerminal(): Terminal {
     platform: process.platform,
     cwd: process.cwd(),
     isInteractive: process.stderr.isTTY === true,
+    canAsk: process.stdin.isTTY === true && process.stderr.isTTY === true,
     stdin: process.stdin,
     print: line => void process.stdout.write(`${plain(line)}\n`),
     note: line => void process.stderr.write(`${plain(line)}\n`),
   }
-}
-
-const parseCount = (text: string): number => {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It is a whole number.')
-  return Number(text)
-}
-
-const parsePort = (text: string): number => {
-  if (!/^\d{1,5}$/.test(text) || Number(text) > 65535)
-    throw new InvalidArgumentError('A port is a number from 0 to 65535.')
-  return Number(text)
-}
-
-/** `127.0.0.1:36677` will do for `http://127.0.0.1:36677`. */
-const parseServer = (text: string): string => {
-  const address = /^https?:\/\//i.test(text) ? text : `http://${text}`
-  if (!URL.canParse(address)) throw new InvalidArgumentError('An address is written http://127.0.0.1:36677.')
-  return address
-}
-
-/** Aborted at Ctrl-C and its like; the second time the process ends at once. */
-function untilInterrupted(): AbortSignal {
-  const interrupted = new AbortController()
-  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.once(name, () => {
-      interrupted.abort()
-      process.stdin.destroy()
-    })
-  }
-  return interrupted.signal
 }
 
 /** Sets the exit code from what a subcommand returns. The process ends by itself when nothing is left to do. */
@@ -92,6 +65,7 @@ function createProgram(terminal: Terminal): Command {
 
   addServe(program, config(), terminal)
   addUpload(program, config(), terminal)
+  addInit(program, config(), terminal)
   program
     .command('check')
     .description('try every destination: store, fetch back, compare, remove')
@@ -112,7 +86,27 @@ function createProgram(terminal: Terminal): Command {
     })
   addHistory(program, config, terminal)
   addConfig(program, config, terminal)
+  addCompletion(program, terminal)
+  for (const command of [program, ...program.commands]) {
+    command.addHelpText('after', HELP[command === program ? '' : command.name()] ?? '')
+  }
   return program
+}
+
+function addCompletion(program: Command, terminal: Terminal): void {
+  const load = () => import('./cli/complete.ts')
+  program
+    .command('completion')
+    .description('print what makes the tab key of a shell know this program')
+    .addArgument(new Argument('<shell>').choices(SHELLS))
+    .action(async (shell: (typeof SHELLS)[number]) => {
+      const { completion } = await load()
+      process.exitCode = completion(shell, terminal)
+    })
+  program
+    .command('complete', { hidden: true })
+    .argument('[words...]')
+    .action(async (words: string[]) => ends((await load()).complete(program, words, terminal)))
 }
 
 function addHistory(program: Command, config: () => Option, terminal: Terminal): void {
@@ -160,8 +154,7 @@ function addServe(program: Command, config: Option, terminal: Terminal): void {
     .option('--no-watch', 'take a changed configuration at SIGHUP only')
     .action(async (options, command: Command) => {
       const [stray] = command.args
-      const names = program.commands.map(one => one.name()).join(', ')
-      if (stray !== undefined) command.error(`error: unknown command '${stray}'. There are ${names}.`)
+      if (stray !== undefined) command.error(await describeStray(stray, program))
       const { serve } = await import('./cli/serve.ts')
       // Sockets that clients keep open must not keep the process.
       const code = await serve(options, terminal, realSignals())
@@ -170,24 +163,28 @@ function addServe(program: Command, config: Option, terminal: Terminal): void {
     })
 }
 
-const terminalAtStart = [0, 1, 2].find(fd => isatty(fd))
-
-/** Whether the terminal of this process was closed. */
-function isHangup(): boolean {
-  return terminalAtStart !== undefined && !isatty(terminalAtStart)
+async function describeStray(stray: string, program: Command): Promise<string> {
+  const { suggest } = await import('./config/issues.ts')
+  const shown = program.createHelp().visibleCommands(program)
+  const names = shown.map(one => one.name()).filter(name => name !== 'help')
+  return `error: unknown command '${stray}'${suggest(stray, names)}`
 }
 
-/** SIGHUP has the configuration read again, but a terminal that is closed sends it, too: then the server stops. */
-function realSignals(): Signals {
-  return {
-    onStop: callback =>
-      void process
-        .on('SIGTERM', callback)
-        .on('SIGINT', callback)
-        .on('SIGHUP', () => isHangup() && callback()),
-    onReload: callback => void process.on('SIGHUP', () => isHangup() || callback()),
-    exit: code => process.exit(code),
-  }
+function addInit(program: Command, config: Option, terminal: Terminal): void {
+  program
+    .command('init')
+    .description('make a first configuration: ask, try it, write it')
+    .addOption(config)
+    .option('--provider <type>', 'provider of the destination (default: asked; local with --yes)')
+    .option('--name <name>', 'name of its configuration', 'Default')
+    .option('--set <option=value>', 'an option of the provider; may be repeated', collect, [])
+    .option('-k, --key <key>', 'upload key for other machines')
+    .option('-y, --yes', 'ask nothing')
+    .option('--no-check', 'write it without trying it')
+    .action(async (options: InitOptions) => {
+      const { init } = await import('./cli/init.ts')
+      await ends(init(options, terminal))
+    })
 }
 
 function addUpload(program: Command, config: Option, terminal: Terminal): void {

@@ -6,6 +6,8 @@ export interface Terminal {
   readonly cwd: string
   /** Whether a person looks at standard error. */
   readonly isInteractive: boolean
+  /** Whether that person can answer questions. */
+  readonly canAsk: boolean
   readonly stdin: AsyncIterable<Uint8Array>
   /** A line on standard output: results only. */
   print(line: string): void
@@ -24,3 +26,6 @@ export const CONTROLS =
 
 /** What `upload-server upload` can print. */
 export const FORMATS = ['url', 'markdown', 'html', 'bbcode', 'json'] as const
+
+/** The shells whose tab key may know this program. */
+export const SHELLS = ['bash', 'zsh', 'fish'] as const

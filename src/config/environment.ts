@@ -116,7 +116,7 @@ function memberName(segment: string, object: Record<string, unknown>, schema: z.
 }
 
 /** Text stays text where the schema wants text; everything else is JSON, lists also with commas. */
-function coerce(text: string, schema: z.ZodType): unknown {
+export function coerce(text: string, schema: z.ZodType): unknown {
   const inner = unwrap(schema)
   if (inner instanceof z.ZodString || inner instanceof z.ZodEnum) return text
   if (inner instanceof z.ZodArray && !text.trimStart().startsWith('[')) {

@@ -37,7 +37,9 @@ describe('help and version', () => {
   it('--help names every subcommand', async () => {
     const { code, stdout, stderr } = await runCli(['--help'], { cwd: await makeDirectory() })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    for (const name of ['serve', 'upload', 'check', 'heartbeat', 'config'])
+    expect(stdout).toContain('Start with:')
+    expect(stdout).not.toContain('complete [')
+    for (const name of ['serve', 'upload', 'init', 'check', 'heartbeat', 'config', 'completion'])
       expect(stdout).toMatch(new RegExp(`^  ${name}\\b`, 'm'))
   })
 
@@ -63,7 +65,7 @@ describe('what is wrong on the command line ends with 1 and a sentence', () => {
   it.each<[string[], string]>([
     [['--prot', '1'], "unknown option '--prot'"],
     [['serve', '--nope'], "unknown option '--nope'"],
-    [['uplaod', 'a.png'], "unknown command 'uplaod'. There are serve, upload, check"],
+    [['uplaod', 'a.png'], 'unknown command \'uplaod\'; did you mean "upload"?'],
     [['serve', 'now'], "unknown command 'now'"],
     [['--port'], "option '-p, --port <port>' argument missing"],
     [['--port', 'http'], 'A port is a number from 0 to 65535.'],

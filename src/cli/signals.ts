@@ -1,0 +1,34 @@
+import { isatty } from 'node:tty'
+import type { Signals } from './serve.ts'
+
+/** Aborted at Ctrl-C and its like; the second time the process ends at once. */
+export function untilInterrupted(): AbortSignal {
+  const interrupted = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.once(name, () => {
+      interrupted.abort()
+      process.stdin.destroy()
+    })
+  }
+  return interrupted.signal
+}
+
+const terminalAtStart = [0, 1, 2].find(fd => isatty(fd))
+
+/** Whether the terminal of this process was closed. */
+export function isHangup(): boolean {
+  return terminalAtStart !== undefined && !isatty(terminalAtStart)
+}
+
+/** SIGHUP has the configuration read again, but a terminal that is closed sends it, too: then the server stops. */
+export function realSignals(): Signals {
+  return {
+    onStop: callback =>
+      void process
+        .on('SIGTERM', callback)
+        .on('SIGINT', callback)
+        .on('SIGHUP', () => isHangup() && callback()),
+    onReload: callback => void process.on('SIGHUP', () => isHangup() || callback()),
+    exit: code => process.exit(code),
+  }
+}

@@ -1,0 +1,122 @@
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { needs } from '../helpers/needs.ts'
+import { runOnTerminal } from '../helpers/pty.ts'
+import { BIN } from '../helpers/spawn-server.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+import { runCli } from './run-cli.ts'
+
+const LOCAL = ['--provider', 'local', '--set', 'directory=pictures', '--set', 'serve=true']
+
+const init = (args: string[], cwd: string) => runCli(['init', ...args], { cwd })
+
+describe('init --yes', () => {
+  it('tries the configuration and writes it for its owner alone', async () => {
+    const cwd = await makeDirectory()
+    const file = join(cwd, '.config/upload-server/config.json')
+    const { code, stdout, stderr } = await init(['--yes', ...LOCAL, '--key', 'a${b'], cwd)
+    expect({ code, stdout }).toEqual({ code: 0, stdout: `${file}\n` })
+    expect(stderr).toContain('ok      local/Default: stored, fetched back, removed\n')
+    expect(JSON.parse(await readFile(file, 'utf8'))).toEqual({
+      server: { key: 'a$${b' },
+      default: 'local/Default',
+      providers: { local: { Default: { directory: join(cwd, 'pictures'), serve: true } } },
+    })
+    expect((await stat(file)).mode & 0o777).toBe(0o600)
+    expect(await readdir(join(cwd, '.config/upload-server'))).toEqual(['config.json'])
+    expect((await runCli(['config', 'validate'], { cwd })).stdout).toContain(`${file} is fine.`)
+
+    const before = await readFile(file, 'utf8')
+    const again = await init(['--yes', ...LOCAL], cwd)
+    expect(again).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('is there already') })
+    expect(await readFile(file, 'utf8')).toBe(before)
+  })
+
+  it.each<[string, string[], string]>([
+    ['an unknown provider', ['--provider', 'nope'], '"nope" is no provider. There are local, s3,'],
+    ['an unknown option', ['--set', 'dir=x'], '--set dir: local has no such option. It has directory,'],
+    ['what is missing', [], 'providers.local.Default.directory: is missing; it needs a string'],
+    ['a value that is none', [...LOCAL, '--set', 'fileMode=7'], 'providers.local.Default.fileMode'],
+  ])('says %s, and writes nothing', async (_, args, message) => {
+    const cwd = await makeDirectory()
+    const { code, stdout, stderr } = await init(['--yes', '--config', 'x.json', ...args], cwd)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain(message)
+    expect(await readdir(cwd)).toEqual([])
+  })
+
+  it('writes nothing that fails when it is tried, unless --no-check says so', async () => {
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'file'), 'in the place of a folder')
+    const args = ['--yes', '-c', 'x.json', '--set', 'directory=file/below', '--set', 'serve=true']
+    const failed = await init(args, cwd)
+    expect(failed).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('FAILED  local/Default'),
+    })
+    expect(await readdir(cwd)).not.toContain('x.json')
+    expect(await init([...args, '--no-check'], cwd)).toMatchObject({
+      code: 0,
+      stdout: `${join(cwd, 'x.json')}\n`,
+    })
+  })
+})
+
+describe('init', () => {
+  it('does not ask where nobody can answer', async () => {
+    const cwd = await makeDirectory()
+    const { code, stdout, stderr } = await init([], cwd)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain(
+      'init asks questions, which needs a terminal. In a script: upload-server init --yes',
+    )
+  })
+
+  it('asks for provider, options and key, says what is missing, and tries what it got', async context => {
+    needs(context, 'python3', 'python3')
+    const cwd = await makeDirectory()
+    await mkdir(join(cwd, 'pictures'))
+    const command = [
+      'env',
+      'TERM=xterm',
+      `XDG_DATA_HOME=${cwd}`,
+      process.execPath,
+      BIN,
+      'init',
+      '-c',
+      'x.json',
+    ]
+    const { exitCode, stdout } = await runOnTerminal(
+      command,
+      [
+        ['Where do files go?', '\r'],
+        ['directory: ', 'pictures\r'],
+        ['without one of them stored files have no address. What else', ' \r'],
+        ['serve: ', 'y'],
+        ['Will other machines', 'y'],
+      ],
+      cwd,
+    )
+    expect({ exitCode, stdout }).toMatchObject({ exitCode: 0 })
+    expect(stdout).toContain('ok      local/Default: stored, fetched back, removed')
+    expect(JSON.parse(await readFile(join(cwd, 'x.json'), 'utf8'))).toEqual({
+      server: { key: expect.stringMatching(/^[\w-]{32}$/) },
+      default: 'local/Default',
+      providers: { local: { Default: { directory: join(cwd, 'pictures'), serve: true } } },
+    })
+  })
+
+  it('writes nothing when it is left by Ctrl-C', async context => {
+    needs(context, 'python3', 'python3')
+    const cwd = await makeDirectory()
+    const command = ['env', 'TERM=xterm', process.execPath, BIN, 'init', '-c', 'x.json']
+    const { exitCode, stdout } = await runOnTerminal(command, [['Where do files go?', '\u0003']], cwd)
+    expect({ exitCode, stdout }).toEqual({
+      exitCode: 1,
+      stdout: expect.stringContaining('Nothing was written.'),
+    })
+    expect(await readdir(cwd)).toEqual([])
+  })
+})
