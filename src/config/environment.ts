@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { memberOf, unwrap } from '../uploader/options.ts'
+import { canonicalType } from '../uploader/registry.ts'
 import type { Report } from './interpolate.ts'
 import { suggest } from './issues.ts'
 import { isRecord } from './picgo/json.ts'
@@ -102,14 +103,23 @@ function assign(
   }
   // Something else in the place of an object is a mistake in the file, which must not be hidden.
   if (node !== undefined && !isRecord(node)) return node
-  return { ...object, [name]: assign(object[name], rest, text, member, unknown) }
+  const key = Object.hasOwn(object, name) ? name : (aliasOf(name, object) ?? name)
+  return { ...object, [key]: assign(object[key], rest, text, member, unknown) }
+}
+
+/** The name under which a file has a provider that is known by several. */
+function aliasOf(type: string, object: Record<string, unknown>): string | undefined {
+  return Object.keys(object).find(name => canonicalType(name) === type)
 }
 
 /** Names match whatever their case: those of the schema, else those already in use, else `Default` or in lower case. */
 function memberName(segment: string, object: Record<string, unknown>, schema: z.ZodType): string | undefined {
   const same = (name: string) => name.toLowerCase() === segment.toLowerCase()
   const inner = unwrap(schema)
-  if (inner instanceof z.ZodObject) return Object.keys(inner.shape).find(same)
+  if (inner instanceof z.ZodObject) {
+    const type = canonicalType(segment.toLowerCase())
+    return Object.keys(inner.shape).find(name => same(name) || name === type)
+  }
   if (inner instanceof z.ZodRecord)
     return [...Object.keys(object), 'Default'].find(same) ?? segment.toLowerCase()
   return undefined

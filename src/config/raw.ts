@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { idOf } from '../uploader/destinations.ts'
-import { canonicalType, PROVIDER_TYPES } from '../uploader/registry.ts'
+import { canonicalType } from '../uploader/registry.ts'
 import { applyEnvironment, type Environment, withDotenv } from './environment.ts'
 import { findConfigFile, parseJson } from './file.ts'
 import { interpolate, type Report } from './interpolate.ts'
@@ -84,28 +84,18 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
 }
 
 /**
- * A PicGo or PicList file as if it were ours, without the providers that this version does not have. That the uploader
- * in use is among them is a mistake: files must not go anywhere else.
+ * A PicGo or PicList file as if it were ours. That the uploader in use can't be used here is a mistake: files must not
+ * go anywhere else.
  */
 async function fromPicGo(old: Json, notes: string[], report: Report): Promise<Json> {
   const { importPicGo } = await import('./import.ts')
   const { config, notes: translated } = await importPicGo(old)
   notes.push(...translated)
-  const isBuilt = (type: string) => PROVIDER_TYPES.includes(canonicalType(type))
-  const notBuilt = (type: string) =>
-    `the provider "${type}" is not built yet in this version, which has ${PROVIDER_TYPES.join(', ')}`
-
-  const all = Object.entries(isRecord(config['providers']) ? config['providers'] : {})
-  for (const [type] of all) if (!isBuilt(type)) notes.push(`Left out: ${notBuilt(type)}.`)
-  const providers = Object.fromEntries(all.filter(([type]) => isBuilt(type)))
-  const usable = listNamed(providers).map(idOf)
-
+  const usable = listNamed(config['providers']).map(idOf)
   const current = config['default']
-  if (typeof current !== 'string' || usable.includes(current)) return { ...config, providers }
-  const type = current.replace(/\/.*/s, '')
-  if (!isBuilt(type)) report('picBed.uploader', `${notBuilt(type)}. It is the one your file uses`)
-  else for (const note of translated) report('', note)
-  return { ...config, providers, default: usable[0] }
+  if (typeof current !== 'string' || usable.includes(current)) return config
+  for (const note of translated) report('', note)
+  return { ...config, default: usable[0] }
 }
 
 function applyFlags(value: Json, flags: Flags): Json {

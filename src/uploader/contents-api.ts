@@ -108,7 +108,7 @@ function commit(
   signal: AbortSignal,
 ): Promise<HttpReply> {
   const members = { ...forge.commit(messageOf(options.commitMessage, object.key), found), ...forge.content }
-  const { body, length } = createCommitBody(object, members, signal)
+  const { body, length } = createCommitBody(object, members)
   const headers = { 'Content-Type': 'application/json', 'Content-Length': String(length) }
   const method = found ? 'PUT' : forge.create
   return send({ method, url: forge.fileUrl(object.key), headers, body }, signal)

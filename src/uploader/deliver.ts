@@ -1,22 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isStorageFull, systemCode, UploadError } from '../errors.ts'
 import { type Destination, idOf } from './destinations.ts'
+import { isPassing } from './network.ts'
 import type { Stored, UploadObject } from './provider.ts'
 
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
-
-/** Failures of the way to a destination, which pass. */
-const PASSING = new Set([
-  'ECONNRESET',
-  'ECONNREFUSED',
-  'ECONNABORTED',
-  'EPIPE',
-  'ETIMEDOUT',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-])
 
 export interface DeliveryLimits {
   /** For one attempt. */
@@ -107,9 +96,11 @@ function explain(error: unknown, destination: Destination, object: UploadObject)
     return new UploadError('insufficient_storage', `${what}: there is no space left.`, { cause: error })
   }
   const code = systemCode(error)
-  const passing = code !== undefined && PASSING.has(code)
   const reason = code ?? (error instanceof Error ? error.message : String(error))
-  return new UploadError('delivery_failed', `${what}: ${reason}`, { cause: error, retryable: passing })
+  return new UploadError('delivery_failed', `${what}: ${reason}`, {
+    cause: error,
+    retryable: isPassing(code),
+  })
 }
 
 /** Exponential with full jitter; a destination that says when to come back is believed, also when that is too long. */

@@ -167,7 +167,7 @@ async function callWebhook(
   body: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const client = createHttpClient({ insecureTls: false }, { name: hook.name, warn: () => {} })
+  const client = createHttpClient({ insecureTls: false }, { name: hook.name, warn: () => {} }, 0)
   const signature = hook.secret && createHmac('sha256', hook.secret).update(body).digest('hex')
   const headers = {
     'Content-Type': 'application/json',

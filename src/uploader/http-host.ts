@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import { UploadError } from '../errors.ts'
 import { createMask, type Mask } from '../mask.ts'
@@ -31,15 +30,12 @@ export function createHost(description: HostDescription, options: HttpOptions, d
   const mask = createMask(Object.values(host.secrets))
   return {
     async put(object, signal) {
-      const { request, url, body } = makeRequest(host, object)
+      const { request, url } = makeRequest(host, object)
       try {
         return readAnswer(host, object, await client.send(request, signal), url)
       } catch (error) {
         signal.throwIfAborted()
         throw hideSecrets(error, mask)
-      } finally {
-        // Whoever answers early is not sent the rest.
-        body.destroy()
       }
     },
     async close() {
@@ -58,7 +54,7 @@ export function findFault(description: HostDescription): string | undefined {
   }
 }
 
-function makeRequest(host: Host, object: UploadObject): { request: HttpRequest; url: URL; body: Readable } {
+function makeRequest(host: Host, object: UploadObject): { request: HttpRequest; url: URL } {
   const fill = (template: Template, place: Place) =>
     render(template, objectFunctions(object, host.secrets, place)) ?? ''
   const url = new URL(fill(host.url, 'url'))
@@ -75,7 +71,7 @@ function makeRequest(host: Host, object: UploadObject): { request: HttpRequest; 
     maxReplyBytes: MAX_REPLY_BYTES,
     explain: (refusal: HttpReply) => find(host.errorMessage, answerFunctions({ reply: refusal, url })),
   }
-  return { request, url, body: body.stream }
+  return { request, url }
 }
 
 function makeBody(

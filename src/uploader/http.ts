@@ -1,10 +1,11 @@
-import { readFile } from 'node:fs/promises'
-import { Agent as HttpAgent } from 'node:http'
-import { Agent as HttpsAgent } from 'node:https'
-import type { BodyInit, Response } from 'node-fetch'
+import type { Agent } from 'node:http'
+import { Readable } from 'node:stream'
+import type { Response } from 'node-fetch'
 import { z } from 'zod'
-import { systemCode, UploadError } from '../errors.ts'
+import { UploadError } from '../errors.ts'
 import { hideSignatures } from '../mask.ts'
+import { createHttpAgents } from './http-agents.ts'
+import { explainNetwork, isNoTls, isUntrusted, networkCodeOf } from './network.ts'
 import { ownFile } from './options.ts'
 import type { ProviderDeps } from './provider.ts'
 
@@ -35,8 +36,8 @@ export interface HttpRequest {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'PATCH' | 'DELETE' | (string & {})
   readonly url: string | URL
   readonly headers?: Readonly<Record<string, string>>
-  /** Streams need a `Content-Length` header; forms and buffers bring their own. */
-  readonly body?: BodyInit
+  /** A stream is made anew for each attempt, needs a `Content-Length` header, and has to end with its signal. */
+  readonly body?: string | Buffer | ((signal: AbortSignal) => Readable)
   /** Statuses that are no failure. Default: 200 to 299. */
   readonly accept?: (status: number) => boolean
   /** The answer is cut after so many bytes. Default 1 MiB. */
@@ -61,54 +62,22 @@ export interface HttpClient {
   close(): void
 }
 
-/** Makes the client of one destination. Reads the certificate file at the first request. */
-export function createHttpClient({ caFile, insecureTls }: HttpOptions, deps: ProviderDeps): HttpClient {
+/**
+ * Makes the client of one destination.
+ *
+ * @param idleTimeoutMs a connection on which nothing happens for so long is given up; 0 for never
+ */
+export function createHttpClient(
+  { caFile, insecureTls }: HttpOptions,
+  deps: ProviderDeps,
+  idleTimeoutMs = IDLE_TIMEOUT_MS,
+): HttpClient {
   if (insecureTls) deps.warn(`${deps.name}: insecureTls accepts any certificate; use caFile instead`)
-  const plain = new HttpAgent({ keepAlive: true, timeout: IDLE_TIMEOUT_MS })
-  let secure: Promise<HttpsAgent> | undefined
-
-  async function makeSecureAgent(): Promise<HttpsAgent> {
-    const options = { keepAlive: true, timeout: IDLE_TIMEOUT_MS, rejectUnauthorized: !insecureTls }
-    if (caFile === undefined) return new HttpsAgent(options)
-    const { createSecureContext, rootCertificates } = await import('node:tls')
-    const own = await readFile(caFile, 'utf8').catch((cause: unknown) => {
-      secure = undefined
-      throw new UploadError('delivery_failed', `${deps.name}: the file that caFile names can't be read.`, {
-        cause,
-      })
-    })
-    // Once for all connections: reading the usual certificates takes some 30 ms.
-    return new HttpsAgent({
-      ...options,
-      secureContext: createSecureContext({ ca: [...rootCertificates, own] }),
-    })
-  }
+  const agents = createHttpAgents({ name: deps.name, caFile, insecureTls, idleTimeoutMs })
 
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
-    // node-fetch 3.3.2 throws beside rejecting when the signal is aborted already (node-fetch#1801).
-    signal.throwIfAborted()
     const url = new URL(request.url)
-    secure ??= url.protocol === 'https:' ? makeSecureAgent() : undefined
-    const { default: fetch, Headers } = await import('node-fetch')
-    const { method, body } = request
-    const headers = new Headers({ ...request.headers })
-    if (!headers.has('User-Agent')) headers.set('User-Agent', 'upload-server')
-    let response: Response
-    let text: string
-    try {
-      response = await fetch(url, {
-        method,
-        headers,
-        body: body ?? null,
-        redirect: 'manual',
-        agent: url.protocol === 'https:' ? await secure : plain,
-        signal: signal as never,
-      })
-      text = await readText(response, request.maxReplyBytes ?? MAX_REPLY_BYTES)
-    } catch (error) {
-      signal.throwIfAborted()
-      throw error instanceof UploadError ? error : networkFailure(error, url)
-    }
+    const { response, text } = await exchange(request, url, await agents.get(url), signal)
     const accept = request.accept ?? (status => status >= 200 && status < 300)
     const { status } = response
     const reply = {
@@ -123,14 +92,53 @@ export function createHttpClient({ caFile, insecureTls }: HttpOptions, deps: Pro
 
   return {
     send,
-    close() {
-      plain.destroy()
-      void secure?.then(
-        agent => agent.destroy(),
-        () => {},
-      )
-    },
+    close: agents.close,
   }
+}
+
+/** One request and its answer. */
+async function exchange(
+  request: HttpRequest,
+  url: URL,
+  agent: Agent,
+  signal: AbortSignal,
+  isFirst = true,
+): Promise<{ response: Response; text: string }> {
+  const { method, headers: given, body: content, maxReplyBytes = MAX_REPLY_BYTES } = request
+  const { default: fetch, Headers } = await import('node-fetch')
+  // node-fetch 3.3.2 throws beside rejecting when the signal is aborted already (node-fetch#1801).
+  signal.throwIfAborted()
+  const headers = new Headers({ ...given })
+  if (!headers.has('User-Agent')) headers.set('User-Agent', 'upload-server')
+  const over = new AbortController()
+  const ending = AbortSignal.any([signal, over.signal])
+  const body = typeof content === 'function' ? content(ending) : (content ?? null)
+  let torn: unknown
+  if (body instanceof Readable) body.on('error', error => (torn ??= error))
+  const kept = Object.values(agent.freeSockets).flatMap(sockets => sockets ?? [])
+  let response: Response | undefined
+  try {
+    const options = { method, headers, body, redirect: 'manual', agent, signal: signal as never } as const
+    response = await fetch(url, options)
+    return { response, text: await readText(response, maxReplyBytes) }
+  } catch (error) {
+    signal.throwIfAborted()
+    // What breaks the body off comes out as a failure of the connection.
+    if (torn instanceof UploadError) throw torn
+    // A server may close a kept connection in the moment it is used again, and has not seen the request then.
+    const mayRepeat = isFirst && kept.length > 0 && response === undefined && isBrokenOff(error)
+    if (!mayRepeat) throw networkFailure(error, url)
+    for (const socket of kept) socket.destroy()
+    return exchange(request, url, agent, signal, false)
+  } finally {
+    // After an early refusal the rest would go on being sent.
+    over.abort()
+    if (body instanceof Readable) body.destroy()
+  }
+}
+
+function isBrokenOff(error: unknown): boolean {
+  return ['ECONNRESET', 'EPIPE'].includes(networkCodeOf(error))
 }
 
 async function readText(response: Response, maxBytes: number): Promise<string> {
@@ -199,38 +207,20 @@ export function parseRetryAfter(value: string | null): number | undefined {
   return Number.isNaN(time) ? undefined : Math.max(0, Math.ceil((time - Date.now()) / 1000))
 }
 
-const REASONS: Record<string, string> = {
-  ENOTFOUND: 'its name is unknown',
-  EAI_AGAIN: 'its name could not be looked up',
-  ECONNREFUSED: 'nothing listens there',
-  ECONNRESET: 'it closed the connection',
-  EPIPE: 'it closed the connection',
-  ETIMEDOUT: 'it did not answer in time',
-}
-
 function networkFailure(error: unknown, url: URL): UploadError {
-  const code = systemCode(error) ?? ''
-  const tls = tlsCode(error)
-  const reason = tls
-    ? `its certificate is refused (${tls}); set caFile when it is your own authority's`
-    : (REASONS[code] ?? (code || reasonOf(error, url)))
+  const code = networkCodeOf(error)
+  const reason = isUntrusted(code)
+    ? `its certificate is not trusted (${code}); set caFile when it is your own authority's`
+    : isNoTls(code)
+      ? `it speaks no TLS that is understood here (${code}); is it http and not https?`
+      : (explainNetwork(error) ?? reasonOf(error, url))
   return new UploadError('delivery_failed', `${url.host} can't be reached: ${reason}.`, {
     cause: error,
-    retryable: tls === undefined && code !== 'ENOTFOUND',
+    retryable: !isUntrusted(code) && !isNoTls(code) && code !== 'ENOTFOUND',
   })
 }
 
 /** node-fetch repeats the address in its messages, and some addresses hold a token. */
 function reasonOf(error: unknown, url: URL): string {
   return error instanceof Error ? excerpt(error.message.replaceAll(url.href, url.host)) : 'it failed'
-}
-
-/** OpenSSL's and Node's codes for refused certificates do not look like system codes. */
-function tlsCode(error: unknown): string | undefined {
-  for (let e = error, depth = 0; e instanceof Error && depth < 5; e = e.cause, depth++) {
-    const code: unknown = 'code' in e ? e.code : undefined
-    if (typeof code === 'string' && /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME|^ERR_TLS|^ERR_SSL/.test(code))
-      return code
-  }
-  return undefined
 }

@@ -1,6 +1,7 @@
-/** A string of PicGo's configuration without the blanks around it; undefined when nothing is left. */
+/** A text of PicGo's configuration, or a number as one, without blanks around it; undefined when nothing is left. */
 export function readText(value: unknown): string | undefined {
-  return typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined
+  const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : ''
+  return text === '' ? undefined : text
 }
 
 /** PicGo's `customUrl` as our `urlPrefix`; what is no web address is left out with a note. */

@@ -478,6 +478,18 @@ describe('aliases of providers', () => {
     expect(destinations.map(idOf)).toEqual(['s3/a', 's3/b', 's3/c'])
   })
 
+  it.each([
+    ['aws-s3', 'S3'],
+    ['aws-s3', 'AWS-S3'],
+    ['s3', 'AWS-S3'],
+  ])('in the file, %s is found by the environment as %s', async (type, variable) => {
+    const { destinations } = await load(
+      { providers: { [type]: { blog: s3 } } },
+      { env: { [`UPLOAD_SERVER__PROVIDERS__${variable}__BLOG__BUCKET`]: 'other' } },
+    )
+    expect(destinations).toMatchObject([{ type: 's3', name: 'blog', options: { bucket: 'other' } }])
+  })
+
   it('may not give one name to two configurations', async () => {
     const providers = { s3: { a: s3 }, 'aws-s3': { a: s3 } }
     expect(await problemsOf({ default: 's3/a', providers })).toEqual([
@@ -681,29 +693,22 @@ describe('a PicGo or PicList file', () => {
     expect(settings.server).toMatchObject({ key: 'k', port: 9 })
   })
 
-  it('is refused when the uploader in use is not built yet, by its name', async () => {
+  it('is refused when there is no provider for the uploader in use, with the reason', async () => {
     for (const extra of [{}, { local }]) {
-      expect(
-        await problemsOf({ picBed: { uploader: unbuilt, [unbuilt]: { token: 'x' }, ...extra } }),
-      ).toEqual([
-        `picBed.uploader: the provider "${unbuilt}" is not built yet in this version, which has ${PROVIDER_TYPES.join(', ')}. It is the one your file uses`,
-      ])
+      const problems = await problemsOf({
+        picBed: { uploader: unbuilt, [unbuilt]: { token: 'x' }, ...extra },
+      })
+      expect(problems[0]).toMatch(new RegExp(`^"picBed.${unbuilt}" was left out: `))
+      expect(problems.at(-1)).toBe(
+        `"picBed.uploader" names "${unbuilt}", for which there is no provider: choose another uploader.`,
+      )
     }
   })
 
   it('is refused when PicGo has just been installed and nothing is filled in', async () => {
-    const [problem, ...others] = await problemsOf({
-      picBed: { uploader: unbuilt, current: unbuilt },
-      picgoPlugins: {},
-    })
-    expect(others).toEqual([])
-    expect(problem).toContain(`the provider "${unbuilt}" is not built yet`)
-  })
-
-  it('is refused when the uploader in use is a plugin', async () => {
-    const config = { picBed: { uploader: 'some-plugin', 'some-plugin': { a: 'b' }, local } }
-    expect(await problemsOf(config)).toEqual([
-      expect.stringContaining('the provider "some-plugin" is not built yet'),
+    expect(await problemsOf({ picBed: { uploader: 'smms', current: 'smms' }, picgoPlugins: {} })).toEqual([
+      '"picBed" holds no destination that can be used here.',
+      '"picBed.uploader" names "smms", of which nothing here can be used: fill it in, or choose another uploader.',
     ])
   })
 
@@ -715,7 +720,7 @@ describe('a PicGo or PicList file', () => {
     expect(problems.join('\n')).not.toMatch(/default:|Known are/)
   })
 
-  it('loses the uploaders that are not built yet, with a note, when another one is in use', async () => {
+  it('loses the uploaders for which there is no provider, with a note, when another one is in use', async () => {
     const config = { picBed: { uploader: 'local', local, [unbuilt]: { token: 'hunter2' } } }
     const { destinations, notes } = await load(config)
     expect(destinations.map(({ type }) => type)).toEqual(['local'])

@@ -1,12 +1,16 @@
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTcpServer } from 'node:net'
+import { Readable } from 'node:stream'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { streamBody } from '../../src/uploader/body.ts'
 import { createHttpClient, excerpt, parseRetryAfter } from '../../src/uploader/http.ts'
+import { objectOf } from '../helpers/provider-contract.ts'
 
 const signal = new AbortController().signal
 
-function makeClient() {
-  const client = createHttpClient({ insecureTls: false }, { name: 'test', warn: () => {} })
+function makeClient(idleTimeoutMs?: number) {
+  const deps = { name: 'test', warn: () => {} }
+  const client = createHttpClient({ insecureTls: false }, deps, idleTimeoutMs)
   onTestFinished(() => client.close())
   return client
 }
@@ -91,6 +95,59 @@ describe('the network', () => {
     const sent = makeClient().send({ method: 'GET', url: `http://127.0.0.1:${port}` }, signal)
     await expect(sent).rejects.toMatchObject({ retryable: true })
     await expect(sent).rejects.toThrow(`127.0.0.1:${port} can't be reached: nothing listens there.`)
+  })
+
+  it('is left when nothing happens on a connection for long', async () => {
+    const url = await listen(req => req.resume())
+    const sent = makeClient(50).send({ method: 'POST', url, body: 'x' }, signal)
+    await expect(sent).rejects.toMatchObject({ retryable: true })
+    await expect(sent).rejects.toThrow("can't be reached: it did not answer in time.")
+  })
+
+  it('is tried again at once when a kept connection breaks as it is used again', async () => {
+    const seen: string[] = []
+    const sockets = new Set<object>()
+    const url = await listen((req, res) => {
+      if (sockets.has(req.socket)) return void req.socket.resetAndDestroy()
+      sockets.add(req.socket)
+      req.on('data', chunk => seen.push(String(chunk))).on('end', () => res.end('ok'))
+    })
+    const client = makeClient()
+    const body = () => Readable.from(['stream'], { objectMode: false })
+    const headers = { 'Content-Length': '6' }
+    await Promise.all([1, 2, 3].map(() => client.send({ method: 'PUT', url, body: 'first' }, signal)))
+    expect((await client.send({ method: 'PUT', url, headers, body }, signal)).text).toBe('ok')
+    expect(seen).toEqual(['first', 'first', 'first', 'stream'])
+  })
+
+  it('is not tried again when a new connection breaks', async () => {
+    let count = 0
+    const url = await listen(req => {
+      count++
+      req.socket.resetAndDestroy()
+    })
+    await expect(makeClient().send({ method: 'PUT', url, body: 'x' }, signal)).rejects.toMatchObject({
+      retryable: true,
+    })
+    expect(count).toBe(1)
+  })
+
+  it('is not blamed for a body that cannot be read', async () => {
+    const url = await listen(req => req.resume())
+    const broken = {
+      ...objectOf('a.png', Buffer.alloc(10)),
+      stream: () =>
+        new Readable({
+          read() {
+            this.destroy(Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' }))
+          },
+        }),
+    }
+    const headers = { 'Content-Length': '10' }
+    const body = (ending: AbortSignal) => streamBody(broken, ending)
+    const sent = makeClient().send({ method: 'PUT', url, headers, body }, signal)
+    await expect(sent).rejects.toThrow(/^reading "a.png" on this server failed \(EIO\)/)
+    await expect(sent).rejects.toMatchObject({ retryable: false })
   })
 
   it('is left at once when the upload is aborted, before and during', async () => {

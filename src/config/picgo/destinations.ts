@@ -142,8 +142,12 @@ function noteDefault(
     Object.keys(configurations).map(name => `${provider}/${name}`),
   )
   if (names.length === 0) note('picBed', 'holds no destination that can be used here')
-  if (current !== undefined && !names.includes(chosen ?? ''))
-    note('picBed.uploader', `names "${current}", which cannot be used here: choose another uploader`)
+  if (current !== undefined && !names.includes(chosen ?? '')) {
+    const reason = UPLOADERS.has(current)
+      ? 'of which nothing here can be used: fill it in, or'
+      : 'for which there is no provider:'
+    note('picBed.uploader', `names "${current}", ${reason} choose another uploader`)
+  }
   if (current === undefined && names.length > 1)
     note(
       'picBed.uploader',

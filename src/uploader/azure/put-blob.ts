@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../../errors.ts'
-import { readBody } from '../body.ts'
+import { readParts, streamBody } from '../body.ts'
 import type { UploadObject } from '../provider.ts'
 import type { BlobRequest, Container } from './container.ts'
 
@@ -33,21 +32,18 @@ export async function putBlob(
 
 async function putAtOnce(
   container: Container,
-  { key: name, ...object }: UploadObject,
+  object: UploadObject,
   properties: Readonly<Record<string, string>>,
   signal: AbortSignal,
 ): Promise<void> {
-  const body = Readable.from(readBody({ ...object, key: name }, signal), { objectMode: false })
   const headers = {
     ...properties,
     'x-ms-blob-type': 'BlockBlob',
     'content-type': object.contentType,
     'content-length': String(object.size),
   }
-  // After an early refusal the rest would go on being sent.
-  await container
-    .send({ method: 'PUT', name, headers, body, accept: [201] }, signal)
-    .finally(() => body.destroy())
+  const body = (ending: AbortSignal) => streamBody(object, ending)
+  await container.send({ method: 'PUT', name: object.key, headers, body, accept: [201] }, signal)
 }
 
 /** Blocks that are never committed are removed by the service after a week. */
@@ -60,11 +56,12 @@ async function putInBlocks(
   const [name, upload] = [object.key, randomBytes(12).toString('hex')]
   const blockBytes = Math.max(BLOCK_BYTES, Math.ceil(object.size / MAX_BLOCKS))
   const ids: string[] = []
-  for await (const block of readBlocks(object, blockBytes, signal)) {
+  for await (const { number, bytes, release } of readParts(object, blockBytes, signal)) {
     // Ids of the same length, and different from those of another upload to the same name.
-    const id = Buffer.from(`${upload}-${String(ids.length).padStart(5, '0')}`).toString('base64')
-    await sendBlock(container, name, id, block, signal)
+    const id = Buffer.from(`${upload}-${String(number).padStart(5, '0')}`).toString('base64')
+    await sendBlock(container, name, id, bytes, signal)
     ids.push(id)
+    release()
   }
   const list = ids.map(id => `<Uncommitted>${id}</Uncommitted>`).join('')
   const body = Buffer.from(`<?xml version="1.0" encoding="utf-8"?><BlockList>${list}</BlockList>`)
@@ -113,25 +110,4 @@ function blockRequest(name: string, id: string, block: Buffer): BlobRequest {
 
 function contentOf(body: Buffer, type: string): Record<string, string> {
   return { 'content-type': type, 'content-length': String(body.length) }
-}
-
-/** Cuts a body into blocks of the same size. Each is valid until the next one is asked for. */
-async function* readBlocks(
-  object: UploadObject,
-  blockBytes: number,
-  signal: AbortSignal,
-): AsyncGenerator<Buffer> {
-  const block = Buffer.allocUnsafeSlow(blockBytes)
-  let filled = 0
-  for await (const chunk of readBody(object, signal)) {
-    for (let rest = chunk; rest.length > 0; ) {
-      const copied = rest.copy(block, filled)
-      rest = rest.subarray(copied)
-      filled += copied
-      if (filled < blockBytes) continue
-      yield block
-      filled = 0
-    }
-  }
-  if (filled > 0) yield block.subarray(0, filled)
 }

@@ -13,11 +13,11 @@ const TAIL = '"}'
 export function createCommitBody(
   object: UploadObject,
   members: Readonly<Record<string, unknown>>,
-  signal: AbortSignal,
-): { body: Readable; length: number } {
+): { body: (signal: AbortSignal) => Readable; length: number } {
   const head = JSON.stringify({ ...members, content: '' }).slice(0, -TAIL.length)
   const length = Buffer.byteLength(head) + Math.ceil(object.size / 3) * 4 + TAIL.length
-  return { body: Readable.from(encode(head, object, signal), { objectMode: false }), length }
+  const body = (signal: AbortSignal) => Readable.from(encode(head, object, signal), { objectMode: false })
+  return { body, length }
 }
 
 async function* encode(head: string, object: UploadObject, signal: AbortSignal): AsyncGenerator<string> {

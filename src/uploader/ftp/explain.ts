@@ -1,5 +1,6 @@
 import { systemCode, UploadError } from '../../errors.ts'
 import { excerpt } from '../http.ts'
+import { explainNetwork, isNoTls, isUntrusted, networkCodeOf } from '../network.ts'
 
 /** Turns what went wrong into words for a client. `what` is a phrase such as `Storing "a.png"`. */
 export type Explain = (error: unknown, what: string) => unknown
@@ -14,18 +15,6 @@ const HINTS: Record<number, string> = {
 }
 
 const NO_SPACE = new Set([452, 552])
-
-const UNREACHABLE: Record<string, string> = {
-  ENOTFOUND: 'its name is unknown',
-  EAI_AGAIN: 'its name could not be looked up',
-  ECONNREFUSED: 'nothing listens there',
-  ECONNRESET: 'it closed the connection',
-  EPIPE: 'it closed the connection',
-  ETIMEDOUT: 'it did not answer in time',
-}
-
-const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/
-const NO_COMMON_TLS = /^ERR_SSL_.*(VERSION|UNSUPPORTED|HANDSHAKE_FAILURE)/
 
 /**
  * @param server words for the server
@@ -46,16 +35,15 @@ export function createExplain(server: string, secret: string): Explain {
       // 4xx is what passes, 5xx is what stays (RFC 959, section 4.2.1).
       return new UploadError('delivery_failed', message, { cause: error, retryable: code < 500 })
     }
-    const text: unknown = 'code' in error ? error.code : undefined
-    if (typeof text === 'string' && UNTRUSTED.test(text)) {
-      return fail(`has a certificate that is not trusted (${text}); is it the one of "caFile"?`, error, false)
+    const tls = networkCodeOf(error)
+    if (isUntrusted(tls)) {
+      return fail(`has a certificate that is not trusted (${tls}); is it the one of "caFile"?`, error, false)
     }
-    if (typeof text === 'string' && NO_COMMON_TLS.test(text)) {
-      return fail(`speaks no TLS that is understood here (${text}); is "secure" right?`, error, false)
+    if (isNoTls(tls)) {
+      return fail(`speaks no TLS that is understood here (${tls}); is "secure" right?`, error, false)
     }
-    const system = systemCode(error)
-    const reason = (system && UNREACHABLE[system]) ?? excerpt(error.message.replaceAll(secret, '***'))
-    return fail(`cannot be reached or broke off: ${reason}`, error, system !== 'ENOTFOUND')
+    const reason = explainNetwork(error) ?? excerpt(error.message.replaceAll(secret, '***'))
+    return fail(`cannot be reached or broke off: ${reason}`, error, systemCode(error) !== 'ENOTFOUND')
   }
 }
 

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
+import { readBody } from '../body.ts'
 import type { UploadObject } from '../provider.ts'
 
 /** A request body of known length that is sent as it is read. */
 export interface StreamedBody {
-  readonly stream: Readable
+  stream(signal: AbortSignal): Readable
   /** Bytes. */
   readonly length: number
   readonly contentType: string
@@ -41,34 +42,12 @@ export function makeRawBody(object: UploadObject): StreamedBody {
 }
 
 function join(head: Buffer, object: UploadObject, tail: Buffer): Pick<StreamedBody, 'stream' | 'length'> {
-  let content: Readable | undefined
-  async function* chunks(): AsyncGenerator<Uint8Array> {
+  async function* chunks(signal: AbortSignal): AsyncGenerator<Buffer> {
     if (head.length > 0) yield head
-    content = object.stream()
-    let left = object.size
-    for await (const chunk of content as AsyncIterable<Uint8Array>) {
-      left -= chunk.length
-      if (left < 0) break
-      yield chunk
-    }
-    // The length has been announced: less leaves the other side waiting, more would be taken for the next request.
-    if (left !== 0) throw new Error(`"${object.key}" has not the ${object.size} bytes it should have`)
+    yield* readBody(object, signal)
     if (tail.length > 0) yield tail
   }
-  const parts = chunks()
-  // Not Readable.from(): it waits for a stalled chunk before it closes.
-  const stream = new Readable({
-    read() {
-      parts.next().then(
-        ({ done, value }) => this.push(done ? null : value),
-        error => this.destroy(error),
-      )
-    },
-    destroy(error, done) {
-      content?.destroy()
-      done(error)
-    },
-  })
+  const stream = (signal: AbortSignal) => Readable.from(chunks(signal), { objectMode: false })
   return { stream, length: head.length + object.size + tail.length }
 }
 

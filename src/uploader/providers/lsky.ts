@@ -5,7 +5,7 @@ import { secret } from '../options.ts'
 import { readText } from '../picgo-options.ts'
 import { defineProvider } from '../provider.ts'
 
-const id = () => z.union([z.int(), z.string().regex(/^\d+$/)]).optional()
+const id = () => z.union([z.int(), z.string().regex(/^\d+$/)], { error: 'must be a number' }).optional()
 
 const config = z.object({
   url: httpAddress().describe('Address of the site, without /api.'),

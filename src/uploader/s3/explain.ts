@@ -1,7 +1,8 @@
 import { UploadError } from '../../errors.ts'
 import { excerpt, parseRetryAfter } from '../http.ts'
-import { type Facts, networkCodeOf, readFacts, skewOf, slimDown } from './facts.ts'
-import { explainNetwork, PASSING_NETWORK } from './network.ts'
+import { isPassing as isPassingCode, networkCodeOf } from '../network.ts'
+import { type Facts, readFacts, skewOf, slimDown } from './facts.ts'
+import { explainNetwork } from './network.ts'
 import type { S3Settings } from './settings.ts'
 
 /** Further from the server's clock than this, signatures are refused (Amazon: 15 minutes; some take less). */
@@ -98,8 +99,11 @@ export function explainS3(
   const isPassing =
     PASSING_CODES.has(facts.code) ||
     PASSING_STATUSES.has(facts.status ?? 0) ||
-    (facts.status === undefined && PASSING_NETWORK.has(networkCodeOf(error)))
-  const reason = error instanceof UploadError ? error.message : reasonOf(error, settings, facts, attempt)
+    (facts.status === undefined && isPassingCode(networkCodeOf(error)))
+  const reason =
+    error instanceof UploadError
+      ? error.message.replace(/\.$/, '')
+      : reasonOf(error, settings, facts, attempt)
   return new UploadError('delivery_failed', `${label} ${attempt.what}: ${reason}.`, {
     cause: slimDown(error),
     retryable: error instanceof UploadError ? error.retryable : isPassing,

@@ -46,11 +46,3 @@ export function slimDown(error: unknown): unknown {
   const slim = new Error(`${error.message}${requestId && ` (request ${requestId})`}`)
   return Object.assign(slim, { name: error.name, stack: error.stack })
 }
-
-/** The code of an error without an answer: the system's, or one of TLS such as `DEPTH_ZERO_SELF_SIGNED_CERT`. */
-export function networkCodeOf(error: unknown): string {
-  for (let e = error, depth = 0; e instanceof Error && depth < 5; e = e.cause, depth++) {
-    if ('code' in e && typeof e.code === 'string') return e.code
-  }
-  return ''
-}

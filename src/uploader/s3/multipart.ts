@@ -1,7 +1,7 @@
 import type { CompletedPart, CreateMultipartUploadCommandInput } from '@aws-sdk/client-s3'
+import { readParts } from '../body.ts'
 import type { UploadObject } from '../provider.ts'
 import type { S3Connection } from './client.ts'
-import { readParts } from './read-parts.ts'
 
 /** Parts that are sent at the same time, and so the parts in memory. */
 const PARALLEL = 2
@@ -29,14 +29,11 @@ export async function putInParts(
   const upload = { Bucket, Key, UploadId }
   const failed = new AbortController()
   const abortSignal = AbortSignal.any([signal, failed.signal])
-  const body = object.stream()
-  body.on('error', () => {}) // comes out of the loop below
-  abortSignal.addEventListener('abort', () => body.destroy(abortSignal.reason), { once: true })
-  const parts = readParts(body, partSize, object.size)
+  const parts = readParts(object, partSize, abortSignal)
   const sent: CompletedPart[] = []
 
   async function sendParts(): Promise<void> {
-    for await (const { PartNumber, Body, release } of parts) {
+    for await (const { number: PartNumber, bytes: Body, release } of parts) {
       const command = new sdk.UploadPartCommand({ ...upload, PartNumber, Body, ContentLength: Body.length })
       const { ETag } = await patientClient.send(command, { abortSignal })
       sent.push({ PartNumber, ETag })

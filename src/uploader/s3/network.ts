@@ -1,12 +1,6 @@
 import { excerpt } from '../http.ts'
-import { networkCodeOf } from './facts.ts'
+import { isNoTls, isUntrusted, networkCodeOf } from '../network.ts'
 import type { S3Settings } from './settings.ts'
-
-/** Failures of the way to a service, which pass. */
-export const PASSING_NETWORK: ReadonlySet<string> = new Set([
-  ...['ECONNRESET', 'ECONNREFUSED', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT'],
-  ...['EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'],
-])
 
 /** The end of a sentence about a service that gave no answer. */
 export function explainNetwork(error: unknown, { style, bucket, endpoint }: S3Settings): string {
@@ -18,10 +12,10 @@ export function explainNetwork(error: unknown, { style, bucket, endpoint }: S3Se
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
     return `the certificate of ${name} is for another name. Check "endpoint"${orPath}`
   }
-  if (/CERT|SELF_SIGNED|UNABLE_TO/.test(code)) {
+  if (isUntrusted(code)) {
     return `the certificate of ${name} is not trusted (${code}). Name its authority with "caFile"`
   }
-  if (code === 'EPROTO' || code.startsWith('ERR_SSL')) {
+  if (isNoTls(code)) {
     return `${name} does not speak TLS. Write http in front of "endpoint" if that is meant`
   }
   if (code === 'ECONNREFUSED') return `nobody listens at ${name}`

@@ -1,4 +1,5 @@
 import { parseKeyTemplate } from '../object-key.ts'
+import { readText } from '../picgo-options.ts'
 import { cleanFolder } from './options.ts'
 
 /** Options and remarks, as a provider gives them when it reads those of PicGo. */
@@ -7,15 +8,11 @@ export interface Translated {
   notes: string[]
 }
 
-/** Reads options of PicGo and PicList by name: as text, undefined where they mean "unset" (empty, null, false). */
+/** Reads options of PicGo and PicList by name, as `readText` does. */
 export function createReader(
   options: Readonly<Record<string, unknown>>,
 ): (name: string) => string | undefined {
-  return name => {
-    const value = Object.hasOwn(options, name) ? options[name] : undefined
-    const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : ''
-    return text === '' ? undefined : text
-  }
+  return name => readText(Object.hasOwn(options, name) ? options[name] : undefined)
 }
 
 const NAME = '{filename}-{sha256-8}{extname}'

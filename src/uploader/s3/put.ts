@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream'
 import type { PutObjectCommand } from '@aws-sdk/client-s3'
 import { UploadError } from '../../errors.ts'
+import { streamBody } from '../body.ts'
 import type { UploadObject } from '../provider.ts'
 import type { S3Connection } from './client.ts'
 import type { ObjectHead } from './multipart.ts'
-import { readFailure } from './read-parts.ts'
 
 /** Objects up to this size are sent from memory, in bytes; they lie there already, as a rule. */
 const IN_MEMORY = 1024 * 1024
@@ -16,10 +16,10 @@ export async function putAtOnce(
   object: UploadObject,
   signal: AbortSignal,
 ): Promise<void> {
-  const body = object.size <= IN_MEMORY ? await object.bytes() : object.stream()
+  const body = object.size <= IN_MEMORY ? await object.bytes() : streamBody(object, signal)
   const torn = new AbortController()
   // A stream that fails ends in silence when it is piped: the request would wait for the rest.
-  if (body instanceof Readable) body.on('error', error => torn.abort(readFailure(error)))
+  if (body instanceof Readable) body.on('error', error => torn.abort(error))
   const command = new sdk.PutObjectCommand({ ...head, Body: body, ContentLength: object.size })
   signPayload(command, object.sha256)
   try {

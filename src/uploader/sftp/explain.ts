@@ -1,18 +1,10 @@
 import { systemCode, UploadError } from '../../errors.ts'
 import { excerpt } from '../http.ts'
+import { explainNetwork } from '../network.ts'
 import type { Authentication } from './authenticate.ts'
 
 /** SSH_DISCONNECT_TOO_MANY_CONNECTIONS (RFC 4253, section 11.1). */
 const TOO_MANY_CONNECTIONS = 12
-
-const UNREACHABLE: Record<string, string> = {
-  ENOTFOUND: 'its name is unknown',
-  EAI_AGAIN: 'its name could not be looked up',
-  ECONNREFUSED: 'nothing listens there',
-  ECONNRESET: 'it closed the connection',
-  EPIPE: 'it closed the connection',
-  ETIMEDOUT: 'it did not answer in time',
-}
 
 /** What was wrong while a connection was made. `server` stands for the server in the message. */
 export function explainConnect(error: unknown, server: string, authentication: Authentication): UploadError {
@@ -23,7 +15,7 @@ export function explainConnect(error: unknown, server: string, authentication: A
 
   if (level === 'client-authentication') return fail(`let nobody in: ${authentication.explain()}`, false)
   if (system !== undefined) {
-    return fail(`cannot be reached: ${UNREACHABLE[system] ?? system}`, system !== 'ENOTFOUND')
+    return fail(`cannot be reached: ${explainNetwork(error)}`, system !== 'ENOTFOUND')
   }
   if (typeof code === 'number') {
     return fail(`closed the connection: ${excerpt(message)}`, code === TOO_MANY_CONNECTIONS)

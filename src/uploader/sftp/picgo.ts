@@ -1,14 +1,12 @@
+import { readText } from '../picgo-options.ts'
+
 /** PicList's options for SFTP (`sftpplist`) as ours. */
 export function fromPicGo(options: Record<string, unknown>): {
   options: Record<string, unknown>
   notes: string[]
 } {
   const notes: string[] = []
-  const read = (name: string): string | undefined => {
-    const value = options[name]
-    const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : ''
-    return text === '' ? undefined : text
-  }
+  const read = (name: string) => readText(options[name])
   const readMode = (name: string): string | undefined => {
     const mode = read(name)
     if (mode === undefined || /^0?[67][0-7]{2}$/.test(mode)) return mode

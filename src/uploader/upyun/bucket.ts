@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { UploadError } from '../../errors.ts'
-import { readBody } from '../body.ts'
+import { readBody, streamBody } from '../body.ts'
 import type { HttpClient, HttpReply } from '../http.ts'
 import type { UploadObject } from '../provider.ts'
 import { encodeKey } from '../public-url.ts'
@@ -36,7 +36,7 @@ export function createBucket(address: string, operator: Operator, client: HttpCl
     key: string,
     accept: readonly number[],
     signal: AbortSignal,
-    content?: { headers: Record<string, string>; bodyMd5: string; body: Readable },
+    content?: { headers: Record<string, string>; bodyMd5: string; body: (signal: AbortSignal) => Readable },
   ): Promise<HttpReply> {
     const url = new URL(`${address}/${encodeKey(key)}`)
     const date = new Date().toUTCString()
@@ -67,14 +67,13 @@ export function createBucket(address: string, operator: Operator, client: HttpCl
   return {
     async put(object, signal) {
       const bodyMd5 = await hashBody(object, signal)
-      const body = Readable.from(readBody(object, signal), { objectMode: false })
       const headers = {
         'Content-Type': object.contentType,
         'Content-Length': String(object.size),
         'Content-MD5': bodyMd5,
       }
-      // After an early refusal the rest would go on being sent.
-      await send('PUT', object.key, [200], signal, { headers, bodyMd5, body }).finally(() => body.destroy())
+      const body = (ending: AbortSignal) => streamBody(object, ending)
+      await send('PUT', object.key, [200], signal, { headers, bodyMd5, body })
     },
     async exists(key, signal) {
       return (await send('HEAD', key, [200, 404], signal)).status === 200

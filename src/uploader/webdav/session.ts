@@ -12,8 +12,7 @@ export interface DavRequest {
   /** From the base address, starting with `/`; that of a folder may end with one. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Made anew for every attempt to log in. */
-  readonly body?: () => Readable | string
+  readonly body?: string | ((signal: AbortSignal) => Readable)
   /** Statuses that are no failure. `any` leaves only those of a refused login. */
   readonly accept: readonly number[] | 'any'
 }
@@ -41,7 +40,7 @@ const QUERY =
 const PROPFIND = {
   method: 'PROPFIND',
   headers: { Depth: '0', 'Content-Type': 'application/xml; charset=utf-8' },
-  body: () => QUERY,
+  body: QUERY,
 } as const
 
 const CANNOT_MOVE =
@@ -75,20 +74,17 @@ export function createSession(base: string, client: HttpClient, login: Login): S
     const url = urlOf(request.path)
     for (let attempt = 1; ; attempt++) {
       const authorization = login.authorize(method, url.pathname)
-      const body = request.body?.()
-      const sent = client.send(
+      const reply = await client.send(
         {
           method,
           url,
           headers: { ...request.headers, ...(authorization !== undefined && { authorization }) },
-          ...(body !== undefined && { body }),
+          ...(request.body !== undefined && { body: request.body }),
           accept: status =>
             accept === 'any' || accept.includes(status) || status === 401 || status in REASONS,
         },
         signal,
       )
-      // After an early refusal the rest would go on being sent.
-      const reply = await sent.finally(() => typeof body === 'object' && body.destroy())
       if (reply.status !== 401) return reply
       const challenges = reply.headers['www-authenticate'] ?? ''
       const mayHelp = login.learn(challenges, authorization)

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { UploadError } from '../../errors.ts'
-import { readBody } from '../body.ts'
+import { streamBody } from '../body.ts'
 import { createKnownFolders, type KnownFolders } from '../known-folders.ts'
 import type { UploadObject } from '../provider.ts'
 import { placeOf, temporaryPath } from '../remote-path.ts'
@@ -59,7 +59,7 @@ export function createStore(session: Session, { directory, atomic }: StoreOption
   ): Promise<void> {
     const { contentType, size } = object
     const headers = { 'Content-Type': contentType, 'Content-Length': String(size) }
-    const body = () => Readable.from(readBody(object, signal), { objectMode: false })
+    const body = (ending: AbortSignal) => streamBody(object, ending)
     const send = (refusals: number[]) =>
       session.request({ method: 'PUT', path, headers, body, accept: [...DONE, ...refusals] }, signal)
     const wasKnown = folders.has(folder)

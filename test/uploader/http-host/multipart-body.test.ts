@@ -6,13 +6,14 @@ import { makeMultipartBody, makeRawBody } from '../../../src/uploader/http-host/
 import { objectOf } from '../../helpers/provider-contract.ts'
 
 const object = objectOf('a/b.png', Buffer.from('bytes'), 'image/png')
+const never = () => new AbortController().signal
 const file = { field: 'file', fileName: 'b.png' }
 
 describe('a multipart body', () => {
   it('has the fields, then the file, and the length it says', async () => {
     const { stream, length, contentType } = makeMultipartBody(object, [['album', 'x\ny']], file)
     const boundary = /^multipart\/form-data; boundary=([\w-]+)$/.exec(contentType)?.[1]
-    const bytes = await buffer(stream)
+    const bytes = await buffer(stream(never()))
     expect(bytes.toString().split('\r\n')).toEqual([
       `--${boundary}`,
       'Content-Disposition: form-data; name="album"',
@@ -33,7 +34,7 @@ describe('a multipart body', () => {
   it('cannot be broken out of by the name of a file or a field', async () => {
     const evil = 'a"\r\nContent-Type: text/html\r\n\r\n.png'
     const { stream } = makeMultipartBody(object, [[evil, '']], { field: evil, fileName: evil })
-    const text = (await buffer(stream)).toString()
+    const text = (await buffer(stream(never()))).toString()
     const escaped = 'a%22%0D%0AContent-Type: text/html%0D%0A%0D%0A.png'
     expect(text).toContain(`name="${escaped}"; filename="${escaped}"\r\nContent-Type: image/png\r\n`)
     expect(text).not.toContain('\r\nContent-Type: text/html')
@@ -47,17 +48,19 @@ describe('a multipart body', () => {
 
 describe('a body', () => {
   it('of bytes alone is these bytes, none included', async () => {
-    expect((await buffer(makeRawBody(object).stream)).toString()).toBe('bytes')
+    expect((await buffer(makeRawBody(object).stream(never()))).toString()).toBe('bytes')
     expect(makeRawBody(object)).toMatchObject({ length: 5, contentType: 'image/png' })
-    expect((await buffer(makeRawBody(objectOf('a', Buffer.alloc(0))).stream)).length).toBe(0)
+    expect((await buffer(makeRawBody(objectOf('a', Buffer.alloc(0))).stream(never()))).length).toBe(0)
   })
 
   it.each([4, 6])('that is not %i bytes long, as announced, fails instead of going out', async size => {
-    await expect(buffer(makeRawBody({ ...object, size }).stream)).rejects.toThrow('"a/b.png" has not the')
+    await expect(buffer(makeRawBody({ ...object, size }).stream(never()))).rejects.toThrow(
+      '"a/b.png" has another size',
+    )
   })
 
   it('that is longer than announced never sends the rest, which would be taken for another request', async () => {
-    const { stream } = makeRawBody({ ...object, size: 4 })
+    const stream = makeRawBody({ ...object, size: 4 }).stream(never())
     const sent: Buffer[] = []
     stream.on('data', chunk => sent.push(chunk)).on('error', () => {})
     await new Promise(resolve => stream.once('close', resolve))
@@ -74,12 +77,12 @@ describe('a body', () => {
         return stream
       },
     }
-    makeRawBody(stalled).stream.destroy()
+    const stop = new AbortController()
+    const stream = makeRawBody(stalled).stream(stop.signal)
     expect(opened).toHaveLength(0)
-    const { stream } = makeRawBody(stalled)
-    stream.resume()
+    stream.on('error', () => {}).resume()
     await nextTurn()
-    stream.destroy()
+    stop.abort()
     await nextTurn()
     expect(opened.map(one => one.destroyed)).toEqual([true])
   })

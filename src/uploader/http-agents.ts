@@ -1,0 +1,67 @@
+import { readFile } from 'node:fs/promises'
+import { Agent as HttpAgent } from 'node:http'
+import { Agent as HttpsAgent } from 'node:https'
+import { UploadError } from '../errors.ts'
+
+export interface AgentOptions {
+  /** Of the destination, for messages. */
+  readonly name: string
+  readonly caFile?: string | undefined
+  readonly insecureTls: boolean
+  /** A connection on which nothing happens for so long is given up; 0 for never. */
+  readonly idleTimeoutMs: number
+}
+
+/** Connections that are kept open between requests. */
+export interface HttpAgents {
+  /** @throws UploadError `delivery_failed` when the certificate file can't be read, which is done at first use */
+  get(url: URL): Promise<HttpAgent>
+  close(): void
+}
+
+export function createHttpAgents({ name, caFile, insecureTls, idleTimeoutMs }: AgentOptions): HttpAgents {
+  const plain = endSilence(new HttpAgent({ keepAlive: true, timeout: idleTimeoutMs }))
+  let secure: Promise<HttpsAgent> | undefined
+
+  async function makeSecure(): Promise<HttpsAgent> {
+    const options = { keepAlive: true, timeout: idleTimeoutMs, rejectUnauthorized: !insecureTls }
+    if (caFile === undefined) return endSilence(new HttpsAgent(options))
+    const { createSecureContext, rootCertificates } = await import('node:tls')
+    const own = await readFile(caFile, 'utf8').catch((cause: unknown) => {
+      secure = undefined
+      throw new UploadError('delivery_failed', `${name}: the file that caFile names can't be read.`, {
+        cause,
+      })
+    })
+    // Once for all connections: reading the usual certificates takes some 30 ms.
+    const secureContext = createSecureContext({ ca: [...rootCertificates, own] })
+    return endSilence(new HttpsAgent({ ...options, secureContext }))
+  }
+
+  return {
+    async get({ protocol }) {
+      if (protocol !== 'https:') return plain
+      secure ??= makeSecure()
+      return secure
+    },
+    close() {
+      plain.destroy()
+      void secure?.then(
+        agent => agent.destroy(),
+        () => {},
+      )
+    },
+  }
+}
+
+/** Ends connections on which nothing happens: with node-fetch a server that never answers would keep them open. */
+function endSilence<A extends HttpAgent>(agent: A): A {
+  const connect = agent.createConnection.bind(agent)
+  agent.createConnection = (options, done) => {
+    const socket = connect(options, done)
+    const late = () => Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
+    socket?.on('timeout', () => socket.destroy(late()))
+    return socket
+  }
+  return agent
+}

@@ -1,0 +1,42 @@
+import { systemCode } from '../errors.ts'
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOTFOUND: 'its name is unknown',
+  EAI_AGAIN: 'its name could not be looked up',
+  ECONNREFUSED: 'nothing listens there',
+  ECONNRESET: 'it closed the connection',
+  ECONNABORTED: 'it closed the connection',
+  EPIPE: 'it closed the connection',
+  ETIMEDOUT: 'it did not answer in time',
+  EHOSTUNREACH: 'there is no way to it',
+  ENETUNREACH: 'there is no way to it',
+}
+
+/** Why a server can't be reached, as the end of a sentence; undefined for an error that is none of the system's. */
+export function explainNetwork(error: unknown): string | undefined {
+  const code = systemCode(error)
+  return code && (REASONS[code] ?? code)
+}
+
+/** Whether a failure of the way to a server may be over by the next attempt. */
+export function isPassing(code: string | undefined): boolean {
+  return code !== undefined && code !== 'ENOTFOUND' && Object.hasOwn(REASONS, code)
+}
+
+/** The code of an error, wherever in the chain of causes: the system's, or one of TLS such as `CERT_HAS_EXPIRED`. */
+export function networkCodeOf(error: unknown): string {
+  for (let e = error, depth = 0; e instanceof Error && depth < 5; e = e.cause, depth++) {
+    if ('code' in e && typeof e.code === 'string') return e.code
+  }
+  return ''
+}
+
+/** Whether a code says that a certificate is refused. */
+export function isUntrusted(code: string): boolean {
+  return /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code)
+}
+
+/** Whether a code says that the other side speaks no TLS, or none that is understood here. */
+export function isNoTls(code: string): boolean {
+  return code === 'EPROTO' || /^ERR_SSL/.test(code)
+}
