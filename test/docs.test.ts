@@ -1,7 +1,12 @@
-import { expect, it } from 'vitest'
+import { readdirSync, readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { destinationSchema } from '../src/config/destination.ts'
+import { loadConfig } from '../src/config/load.ts'
 import { configSchema } from '../src/config/schema.ts'
+import { makeDirectory } from './helpers/start-app.ts'
 
 interface Option {
   type?: string
@@ -104,4 +109,34 @@ ${PLACEHOLDERS}
 
 it('the configuration reference is current (npx vitest run test/docs.test.ts -u writes it)', async () => {
   await expect(page()).toMatchFileSnapshot('../docs/configuration.md')
+})
+
+const PAGES = new URL('../docs/destinations/', import.meta.url)
+
+/** Every configuration on a page, with something for the variables it takes. */
+function examplesOn(page: string): { text: string; env: Record<string, string> }[] {
+  const blocks = readFileSync(new URL(page, PAGES), 'utf8').matchAll(/```json\n(\{[^`]*"providers"[^`]*)```/g)
+  return [...blocks].map(([, text = '']) => {
+    const names = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => name)
+    return { text, env: Object.fromEntries(names.map(name => [name, sampleOf(name)])) }
+  })
+}
+
+/** Keys of Azure are Base64, its tokens the query of a URL. */
+const sampleOf = (name: string) => (/SAS/.test(name) ? 'sv=2021-12-02&sig=x' : 'c2FtcGxl'.repeat(8))
+
+describe.each(readdirSync(PAGES))('docs/destinations/%s', page => {
+  const examples = examplesOn(page)
+
+  it('has an example', () => {
+    expect(examples).not.toEqual([])
+  })
+
+  it.each(examples)('holds a configuration that is valid: %#', async ({ text, env }) => {
+    const cwd = await makeDirectory()
+    const file = join(cwd, 'upload-server.json')
+    await writeFile(file, text)
+    const { destinations } = await loadConfig({ cwd, platform: 'linux', env: { HOME: cwd, ...env }, file })
+    expect(destinations.map(({ type }) => type)).toContain(page.replace('.md', ''))
+  })
 })

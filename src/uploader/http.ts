@@ -196,6 +196,7 @@ function hintOf(status: number): string {
   if (status === 413) return ' (the file is too large for it)'
   if (status === 429) return ' (too many requests)'
   if (status >= 300 && status < 400) return ' (a redirect: give the final address)'
+  if (status < 300) return ' (no service of this kind answers so: check its address)'
   return ''
 }
 
@@ -212,7 +213,7 @@ function networkFailure(error: unknown, url: URL): UploadError {
   const reason = isUntrusted(code)
     ? `its certificate is not trusted (${code}); set caFile when it is your own authority's`
     : isNoTls(code)
-      ? `it speaks no TLS that is understood here (${code}); is it http and not https?`
+      ? `it speaks no TLS that is understood here (${code}); write http if that is meant`
       : (explainNetwork(error) ?? reasonOf(error, url))
   return new UploadError('delivery_failed', `${url.host} can't be reached: ${reason}.`, {
     cause: error,
