@@ -411,12 +411,12 @@ describe('s3 at Ceph', () => {
       [
         'breaks off',
         (stream: Readable) => stream.destroy(new Error('torn')),
-        /reading it failed here \(torn\)/,
+        /reading "torn.bin" on this server failed \(torn\)/,
       ],
       [
         'is too short',
         (stream: Readable) => stream.push(null),
-        /reading it failed here \(\d+ bytes instead of/,
+        /"torn.bin" has another size than was said of it/,
       ],
     ])('stores nothing when the body %s', async (_, end, words) => {
       let reads = 0
