@@ -34,12 +34,17 @@ function rowsOf(option: Option, path: string): string[] {
     const full = path ? `${path}.${name}` : name
     if (member.properties) return rowsOf(member, full)
     const rows = [
-      `| \`${full}\` | ${typeOf(member)} | ${showDefault(member.default)} | ${member.description ?? ''} |`,
+      `| \`${full}\` | ${typeOf(member)} | ${showDefault(member.default)} | ${meaningOf(member)} |`,
     ]
     const inner = member.items
     if (inner !== false && inner?.properties) rows.push(...rowsOf(inner, `${full}[]`))
     return rows
   })
+}
+
+/** Markdown takes `<type>` for a tag and leaves it out. */
+function meaningOf({ description = '' }: Option): string {
+  return description.replaceAll('<', '&lt;')
 }
 
 function showDefault(value: unknown): string {
@@ -60,10 +65,13 @@ const PLACEHOLDERS = `| Placeholder | Meaning |
 function page(): string {
   const general = toOption(configSchema)
   const sections = Object.entries(general.properties ?? {}).filter(([name]) => name !== '$schema')
-  const text = sections.map(([name, section]) => {
-    const rows = section.properties ? rowsOf(section, name) : rowsOf({ properties: { [name]: section } }, '')
-    return `### \`${name}\`\n\n${section.description ?? ''}\n\n${HEAD}\n${rows.join('\n')}\n`
-  })
+  const text = sections
+    .filter(([, section]) => section.properties)
+    .map(([name, section]) => {
+      return `### \`${name}\`\n\n${meaningOf(section)}\n\n${HEAD}\n${rowsOf(section, name).join('\n')}\n`
+    })
+  const single = sections.filter(([, section]) => !section.properties)
+  const singleRows = rowsOf({ properties: Object.fromEntries(single) }, '')
   return `# Configuration
 
 One JSON file; comments and trailing commas are allowed. It is looked for in this order: \`--config\`,
@@ -89,6 +97,9 @@ Host, port and store take effect at the next start, and the log says so.
 Sizes are bytes or strings such as \`"100MB"\` (KB is 1024 bytes); times are milliseconds.
 
 ## Settings
+
+${HEAD}
+${singleRows.join('\n')}
 
 ${text.join('\n')}
 ## Options of every destination
