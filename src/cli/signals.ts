@@ -1,11 +1,14 @@
 import { isatty } from 'node:tty'
 import type { Signals } from './serve.ts'
+import { INTERRUPTED } from './terminal.ts'
 
 /** Aborted at Ctrl-C and its like; the second time the process ends at once. */
 export function untilInterrupted(): AbortSignal {
   const interrupted = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.once(name, () => {
+    // Not `once`: where nobody listens any more, what shows the progress ends the process.
+    process.on(name, () => {
+      if (interrupted.signal.aborted) process.exit(INTERRUPTED)
       interrupted.abort()
       process.stdin.destroy()
     })

@@ -29,3 +29,6 @@ export const FORMATS = ['url', 'markdown', 'html', 'bbcode', 'json'] as const
 
 /** The shells whose tab key may know this program. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
+
+/** The exit code of a command that Ctrl-C ended. */
+export const INTERRUPTED = 130

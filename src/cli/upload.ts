@@ -11,7 +11,7 @@ import { formatLink, isWebAddress, openSummary, type Result } from './format.ts'
 import { openForCommand } from './open.ts'
 import { type Progress, startProgress } from './progress.ts'
 import { sendToServer } from './send.ts'
-import type { CommonOptions, FORMATS, Terminal } from './terminal.ts'
+import { type CommonOptions, type FORMATS, INTERRUPTED, type Terminal } from './terminal.ts'
 
 export interface UploadOptions extends CommonOptions {
   picbed?: string
@@ -26,8 +26,6 @@ export interface UploadOptions extends CommonOptions {
   githubSummary?: boolean
 }
 
-/** The code of a program that Ctrl-C ended. */
-const INTERRUPTED = 130
 export const INTERRUPTION = 'it was interrupted'
 
 /**

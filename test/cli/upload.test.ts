@@ -10,7 +10,9 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { eventually } from '../helpers/eventually.ts'
 import { startGate } from '../helpers/gate.ts'
+import { needs } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
+import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 import { makeDirectory } from '../helpers/start-app.ts'
 import { type CliOptions, type CliResult, runCli, runShell } from './run-cli.ts'
@@ -357,6 +359,19 @@ describe('Ctrl-C', () => {
     expect(stderr).toContain(`4 of 5 failed. Repeat: upload-server upload '${gate.url}?0'`)
     expect(filesBelow(cwd).filter(path => !before.includes(path) && !path.includes('store.db'))).toEqual([])
     expect(Object.keys(await stored(cwd))).toEqual(['one/a.txt'])
+  })
+
+  it('ends it on a terminal, too, where a line says what goes on', async context => {
+    needs(context, 'python3', 'python3')
+    const cwd = await makePlace()
+    const gate = await startGate()
+    const { exitCode, stdout } = await runOnTerminal(
+      ['env', 'TERM=xterm', `XDG_DATA_HOME=${cwd}`, process.execPath, BIN, 'upload', gate.url],
+      [[`Uploading ${gate.url}`, '\u0003']],
+      cwd,
+    )
+    expect(stdout).toContain(`${gate.url}: it was interrupted`)
+    expect(exitCode).toBe(130)
   })
 
   it('ends reading standard input', async () => {
