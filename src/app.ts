@@ -36,6 +36,8 @@ export interface AppSettings extends UploadRouteSettings {
   readonly trustProxy: readonly string[]
   /** `token`: what scrapers from elsewhere send. */
   readonly metrics: { readonly token?: string | undefined }
+  /** Whether it listens on a Unix socket. */
+  readonly isOnSocket: boolean
 }
 
 /** `curl -T picture.png …/upload/` appends the name. */
@@ -47,7 +49,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   const access = createAccess(settings.access, deps.now)
   const app = express()
   app.disable('x-powered-by').disable('etag').enable('case sensitive routing')
-  app.set('trust proxy', settings.trustProxy.length > 0 ? [...settings.trustProxy] : false)
+  trustProxies(app, settings)
   app.set('query parser', false)
 
   app.use(tidyPath)
@@ -88,6 +90,16 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   app.use(notFound)
   app.use(createErrorHandler(mask))
   return app
+}
+
+/** Whoever sits at the other end of a Unix socket has no address; it is trusted as soon as any proxy is. */
+function trustProxies(app: Express, { trustProxy, isOnSocket }: AppSettings): void {
+  app.set('trust proxy', trustProxy.length > 0 ? [...trustProxy] : false)
+  if (!isOnSocket || trustProxy.length === 0) return
+  const isTrusted: (address: string | undefined, hop: number) => boolean = app.get('trust proxy fn')
+  app.set('trust proxy', (address: string | undefined, hop: number) =>
+    address === undefined ? hop === 0 : isTrusted(address, hop),
+  )
 }
 
 /**

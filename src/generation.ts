@@ -3,6 +3,7 @@ import type { LoadedConfig } from './config/load.ts'
 import type { Settings } from './config/schema.ts'
 import type { Metrics } from './metrics.ts'
 import { openUploader, type ServerDeps } from './open-uploader.ts'
+import { isSocketPath } from './port.ts'
 import type { AccessSettings } from './routes/access.ts'
 import type { Uploader } from './uploader/index.ts'
 
@@ -68,6 +69,7 @@ export async function openGeneration(
         ...settings,
         alwaysOk: settings.compat.alwaysOk,
         access: accessSettings(settings),
+        isOnSocket: isSocketPath(settings.server.host),
         listenUrl,
       },
     )

@@ -31,7 +31,7 @@ async function startBehindNginx(context: TestContext, keyOfNginx = KEY): Promise
   await mkdir(join(directory, 'tmp'))
   const password = createHash('sha1').update('open sesame').digest('base64')
   await writeFile(join(directory, 'htpasswd'), `me:{SHA}${password}\n`)
-  await writeFile(join(directory, 'nginx.conf'), await makeConfig(directory, url, app.url, keyOfNginx))
+  await writeNginxConfig(directory, await fillExample(directory, url, app.url, keyOfNginx))
   const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
     port: Number(new URL(url).port),
   })
@@ -39,24 +39,36 @@ async function startBehindNginx(context: TestContext, keyOfNginx = KEY): Promise
   return { app, url, accessLog: () => readFile(join(directory, 'access.log'), 'utf8') }
 }
 
-async function makeConfig(directory: string, url: string, appUrl: string, key: string): Promise<string> {
-  const replacements: [string, string][] = [
+async function fillExample(directory: string, url: string, appUrl: string, key: string): Promise<string> {
+  return fill(EXAMPLE, [
     ['listen 80;', `listen ${new URL(url).host};`],
     ['server upload-server:36677;', `server ${new URL(appUrl).host};`],
     ['/etc/nginx/htpasswd', join(directory, 'htpasswd')],
     ['/var/log/nginx/access.log', join(directory, 'access.log')],
-    ['"$' + '{UPLOAD_SERVER_KEY}"', `"${key}"`],
-  ]
-  let example = await readFile(EXAMPLE, 'utf8')
+    ['"Bearer $' + '{UPLOAD_SERVER_KEY}"', `"Bearer ${key}"`],
+  ])
+}
+
+/** An example with the places of this machine in it. */
+async function fill(file: URL, replacements: readonly (readonly [string, string])[]): Promise<string> {
+  let example = await readFile(file, 'utf8')
   for (const [wanted, replacement] of replacements) {
     expect(example).toContain(wanted)
     example = example.replace(wanted, replacement)
   }
+  return example
+}
+
+async function writeNginxConfig(directory: string, servers: string): Promise<void> {
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     name => `${name}_temp_path tmp/${name};`,
   )
   const user = userInfo().uid === 0 ? 'user root;' : ''
-  return `${user} daemon off; pid nginx.pid; events {} http { ${temporary.join(' ')}\n${example}\n}\n`
+  const http = `access_log off; ${temporary.join(' ')}\n${servers}\n`
+  await writeFile(
+    join(directory, 'nginx.conf'),
+    `${user} daemon off; pid nginx.pid; events {} http { ${http} }\n`,
+  )
 }
 
 function withPassword(password: string, headers: Record<string, string> = {}): Record<string, string> {
@@ -173,5 +185,95 @@ describe('behind the nginx of compose.yaml', () => {
     })
     await expect.poll(accessLog).toMatch(/^127\.0\.0\.1 - me \[.*\] "POST \/upload" 200 /)
     expect((await accessLog()) + app.rawLog()).not.toContain(KEY)
+  })
+})
+
+const SUB_PATH = new URL('../docs/examples/nginx-subpath.conf', import.meta.url)
+
+/** nginx set up by the example for a path of a site, in front of a server on a Unix socket. */
+async function startBelowPath(context: TestContext) {
+  needs(context, 'nginx', 'nginx-light')
+  const url = `http://127.0.0.1:${await findFreePorts()}`
+  const directory = await makeDirectory()
+  const socket = join(directory, 'upload.sock')
+  await mkdir(join(directory, 'tmp'))
+  const server = { host: socket, publicUrl: `${url}/img`, trustProxy: ['loopback'], key: KEY }
+  const app = await startApp({ directory, config: { server, auth: { maxFailures: 2 } } })
+  const replacements: [string, string][] = [
+    ['listen 80;', `listen ${new URL(url).host};`],
+    ['/run/upload-server/upload.sock', socket],
+    ['/var/log/nginx/access.log', join(directory, 'access.log')],
+  ]
+  await writeNginxConfig(directory, await fill(SUB_PATH, replacements))
+  const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
+    port: Number(new URL(url).port),
+  })
+  onTestFinished(daemon.stop)
+  return { app, url: `${url}/img`, accessLog: () => readFile(join(directory, 'access.log'), 'utf8') }
+}
+
+describe('below a path of a site, over a Unix socket', () => {
+  it('links have the path, and can be fetched; the key comes as Authorization', async context => {
+    const { app, url, accessLog } = await startBelowPath(context)
+    const picture = makePicture(2 * 1024 * 1024)
+    const answer = await post(`${url}/upload`, {
+      body: formOf({ 'a.png': picture }),
+      headers: { Authorization: `Bearer ${KEY}` },
+    })
+    expect(answer).toMatchObject({ status: 200, success: true })
+    expect(answer.result[0]).toContain(`${url}/files/Default/`)
+    expect(picture.equals(await download(String(answer.result[0])))).toBe(true)
+    expect((await download(`${url}/`)).toString()).toContain(`${url}/upload`)
+    await expect.poll(accessLog).toContain('"POST /img/upload" 200 ')
+    expect((await accessLog()) + app.rawLog()).not.toContain(KEY)
+  })
+
+  it('attack: nobody counts as a program of this machine, whatever nginx is told', async context => {
+    const { app, url } = await startBelowPath(context)
+    for (const headers of [
+      {},
+      { Host: 'localhost' },
+      { 'X-Forwarded-For': '127.0.0.1' },
+      { Forwarded: 'for=127.0.0.1' },
+    ]) {
+      const reply = await ask(url, 'POST', '/img/upload', { headers, body: '{"list":["/etc/hostname"]}' })
+      expect(reply.status).toBe(401)
+    }
+    expect(await app.files()).toEqual(
+      ['nginx.conf', 'nginx.pid', 'upload.sock', 'access.log', 'error.log'].sort(),
+    )
+  })
+})
+
+describe('attack: a proxy on this machine that marks nothing', () => {
+  const unmarked = (url: string) => ask(url, 'POST', '/upload', { body: '{"list":["data:,hello"]}' })
+
+  /** nginx with `proxy_pass` and nothing else, which sends its own Host and no header of its own. */
+  async function startUnmarked(context: TestContext, config: object) {
+    needs(context, 'nginx', 'nginx-light')
+    const url = `http://127.0.0.1:${await findFreePorts()}`
+    const directory = await makeDirectory()
+    await mkdir(join(directory, 'tmp'))
+    const app = await startApp({ config: { server: { key: KEY }, ...config } })
+    const { host } = new URL(url)
+    await writeNginxConfig(directory, `server { listen ${host}; location / { proxy_pass ${app.url}; } }`)
+    const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
+      port: Number(new URL(url).port),
+    })
+    onTestFinished(daemon.stop)
+    return { app, url }
+  }
+
+  it('is the one case that can not be told apart: SECURITY.md says so', async context => {
+    const { url } = await startUnmarked(context, {})
+    expect((await unmarked(url)).status).toBe(200)
+    expect(await readFile(new URL('../SECURITY.md', import.meta.url), 'utf8')).toContain(
+      'auth.loopbackExempt',
+    )
+  })
+
+  it('lends nothing where auth.loopbackExempt is false', async context => {
+    const { url } = await startUnmarked(context, { auth: { loopbackExempt: false } })
+    expect((await unmarked(url)).status).toBe(401)
   })
 })

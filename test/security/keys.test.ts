@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { ask } from '../helpers/ask.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { type Answer, list, post } from '../helpers/form.ts'
 import { sendUpload } from '../helpers/raw-request.ts'
@@ -146,6 +147,22 @@ describe('attack: somebody guesses keys', () => {
     expectFailure(await from(app, '192.0.2.4', KEY), 429, 'rate_limited')
     // Programs on this machine are not asked for a key, and not kept out.
     expect((await post(`${app.url}/upload`, list('data:,hello'))).status).toBe(200)
+  })
+
+  it('behind a proxy on a Unix socket: others behind it go on', async () => {
+    const directory = await makeDirectory()
+    const socketPath = join(directory, 'upload.sock')
+    await startApp({ directory, config: { ...config, server: { ...config.server, host: socketPath } } })
+    const through = (address: string, key: string) =>
+      ask('http://localhost', 'POST', '/upload', {
+        socketPath,
+        headers: { Host: 'localhost', 'X-Forwarded-For': address, 'X-Upload-Key': key },
+        body: '{"list":["data:,hello"]}',
+      })
+    for (let i = 0; i < 3; i++) expect((await through('198.51.100.7', `guess-${i}`)).status).toBe(401)
+    expect((await through('198.51.100.7', KEY)).status).toBe(429)
+    expect((await through('192.0.2.1, 198.51.100.7', KEY)).status).toBe(429)
+    expect((await through('198.51.100.8', KEY)).status).toBe(200)
   })
 
   it('a thousand of them in one request', async () => {
