@@ -9,6 +9,8 @@ import { drainAfterAnswer, LINGER_MS } from './routes/body.ts'
 const HEADERS_TIMEOUT_MS = 20_000
 /** Longer than the idle time of common proxies, so that it is they who close a connection. */
 const KEEP_ALIVE_MS = 65_000
+/** How long nothing of a whole answer may be read before the connection is cut. */
+const STALL_MS = 60_000
 
 export interface HttpServer {
   readonly server: Server
@@ -20,7 +22,11 @@ export interface HttpServer {
 type NoteUnreadable = (id: string, status: number, message: string) => void
 
 /** A server with its time limits set; `handle` gets every request, those that ask before they send a body included. */
-export function createHttpServer(handle: RequestListener, note: NoteUnreadable): HttpServer {
+export function createHttpServer(
+  handle: RequestListener,
+  note: NoteUnreadable,
+  stallMs: number = STALL_MS,
+): HttpServer {
   const server = createServer({
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: 0,
@@ -42,6 +48,8 @@ export function createHttpServer(handle: RequestListener, note: NoteUnreadable):
     const running = connections.get(req.socket)?.add(res)
     const leave = () => running?.delete(res)
     res.once('close', () => (req.complete || req.destroyed ? leave() : req.once('end', leave)))
+    // Until the connection waits for its next request, when Node sets its own limit.
+    res.once('prefinish', () => req.socket.setTimeout(stallMs))
     drainAfterAnswer(req, res)
     handle(req, res)
   }
