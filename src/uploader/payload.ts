@@ -7,7 +7,7 @@ import { SNIFF_BYTES, sniffType } from './sniff.ts'
 import type { Spool } from './spool.ts'
 
 /** A payload up to this many bytes stays in memory while the budget allows. */
-const MEMORY_BYTES = 1024 * 1024
+const MEMORY_BYTES = 512 * 1024
 /** Default of what all payloads together may hold in memory, bytes. */
 const BUDGET_BYTES = 64 * 1024 * 1024
 /** Bytes gathered before they are written to the temporary file in one call. */
@@ -81,8 +81,8 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
     let flushing: Promise<void> = Promise.resolve()
 
     /**
-     * Queues what is pending behind the write under way, and gives that one to wait for: two buffers at most. Without
-     * free memory it gives the last one.
+     * Queues what is pending behind the write under way, and gives that one to wait for: two buffers at most. At first,
+     * when there is more to write, and without free memory it gives the last one.
      */
     function flush(): Promise<void> {
       const before = flushing
@@ -96,7 +96,7 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
         release(bytes)
       })
       flushing.catch(() => {}) // seen by the next write, finish or abort
-      return (free < 0 ? flushing : before).catch(storageError)
+      return (free < 0 || bytes >= MEMORY_BYTES ? flushing : before).catch(storageError)
     }
 
     function release(bytes = reserved): void {
