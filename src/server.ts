@@ -120,7 +120,9 @@ function keepFixed(old: LoadedConfig, wanted: LoadedConfig): { config: LoadedCon
     ...differing(settings.server, wanted.settings.server).map(name => `server.${name}`),
     ...differing(settings.store, wanted.settings.store).map(name => `store.${name}`),
   ]
-  return { config: { ...wanted, settings, dataDirectory: old.dataDirectory }, kept }
+  // The store that stays in use is named by the old configuration alone.
+  const ownPaths = [...new Set([...old.ownPaths, ...wanted.ownPaths])]
+  return { config: { ...wanted, settings, dataDirectory: old.dataDirectory, ownPaths }, kept }
 }
 
 function differing(one: Record<string, unknown>, other: Record<string, unknown>): string[] {

@@ -4,6 +4,7 @@ import { link, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
 import { openPath } from '../../src/uploader/sources/path.ts'
 import { findWindowsFault } from '../../src/uploader/sources/windows-path.ts'
 import { ask } from '../helpers/ask.ts'
@@ -173,6 +174,19 @@ describe('attack: somebody asks for the files of the server itself', () => {
       expect(await readFile(join(app.directory, 'key.txt'), 'utf8')).toBe(KEY)
     },
   )
+})
+
+it('attack: somebody asks for the store in use once a reload has named another one', async () => {
+  const directory = await makeDirectory()
+  const config = { store: { path: 'first.db' } }
+  const app = await startApp({ directory, config })
+  expect((await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).status).toBe(200)
+  const file = join(directory, 'second.json')
+  await writeFile(file, JSON.stringify({ store: { path: 'second.db' } }))
+  const env = { XDG_DATA_HOME: join(directory, 'data') }
+  await app.server.reload(await loadConfig({ env, platform: 'linux', cwd: directory, file }))
+  for (const own of ['first.db', 'second.json', 'upload-server.json'])
+    expectFailure(await post(`${app.url}/upload`, list(join(directory, own))), 403, 'source_forbidden')
 })
 
 describe('attack: a file changes while it is read', () => {
