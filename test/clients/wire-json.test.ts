@@ -59,7 +59,7 @@ describe('POST /upload with JSON that is refused', () => {
 
   it.each<[string, string[], () => string | Buffer, number, string]>([
     ['gzip around it', ['Content-Encoding: gzip'], () => gzipSync('{"list":[]}'), 400, 'invalid_request'],
-    ['a picture for a body', ['Content-Type: image/png'], () => makePicture(), 400, 'invalid_request'],
+    ['a picture labelled JSON', [JSON_TYPE], () => makePicture(), 400, 'invalid_request'],
     ['20 MB of it', [], () => `{"padding":"${'x'.repeat(20_000_000)}"}`, 413, 'too_large'],
     ['101 entries', [], () => JSON.stringify({ list: Array(101).fill('/a.png') }), 413, 'too_large'],
     ['an unknown finalizationId', ['?finalizationId=x'], () => '{}', 404, 'unknown_finalization'],
