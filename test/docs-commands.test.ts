@@ -39,6 +39,36 @@ it.for(DOCUMENTS)('every command of docs/%s.md works', { timeout: 60_000 }, asyn
   expect(ran).toBeGreaterThan(0)
 })
 
+it('every answer in README.md is what its command prints', { timeout: 60_000 }, async context => {
+  needs(context, 'curl', 'curl')
+  needs(context, 'Xvfb', 'xvfb')
+  needs(context, 'xclip', 'xclip')
+  const desk = await prepareDesk()
+  await desk.serve('UPLOAD_SERVER__SOURCES__URL__ALLOWPRIVATE=true upload-server --port 36677\n')
+  const link = (await desk.run('upload-server upload --server http://127.0.0.1:36677 picture.png\n')).trim()
+  const blocks = readBlocks(await readFile('README.md', 'utf8')).filter(({ kind }) => kind === 'console')
+  expect(blocks.length).toBeGreaterThanOrEqual(6)
+  for (const { code } of blocks) {
+    const [, command = '', answer = ''] = /^\$ (.*)\n([\s\S]*)$/.exec(code) ?? []
+    const here = command.replace('https://example.com/other.png', link).replaceAll('/home/me', desk.directory)
+    const printed = await desk.run(here.replace('curl ', 'curl -sS '))
+    expect(printed.replaceAll(desk.directory, '/home/me').trim()).toMatch(toPattern(answer.trim()))
+  }
+})
+
+/** What an answer in a document stands for: any name, date, size and port of a stored file, and anything for an ellipsis. */
+function toPattern(answer: string): RegExp {
+  const pattern = answer
+    .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+    .replace(/[\w-]+-[0-9a-f]{8}\b/g, '[\\w-]+-[0-9a-f]{8}')
+    .replaceAll('/2026/11/', '/\\d{4}/\\d{2}/')
+    .replace(/"size":\d+/g, '"size":\\d+')
+    .replace(/"sha256":"\w+/g, '"sha256":"\\w+')
+    .replaceAll('127\\.0\\.0\\.1:36677', '127\\.0\\.0\\.1:\\d+')
+    .replaceAll('…', '.*')
+  return new RegExp(`^${pattern}$`)
+}
+
 it('docs/troubleshooting.md has every error code', async () => {
   const source = await readFile('src/errors.ts', 'utf8')
   const codes = [...source.matchAll(/^ {2}\| '(\w+)'$/gm)].map(([, code]) => code)
@@ -117,8 +147,11 @@ async function prepareDesk() {
   const run = async (code: string) => {
     if (server === undefined) await serve('upload-server --port 36677\n')
     const { child, printed } = start(code)
-    const [status] = await once(child, 'exit') // what it leaves behind, such as xclip, keeps the output open
+    const closed = once(child, 'close')
+    const [status] = await once(child, 'exit')
+    await Promise.race([closed, sleep(500)]) // what it leaves behind, such as xclip, keeps the output open
     expect(status, `${code}${printed()}`).toBe(0)
+    return printed()
   }
   return { directory, serve, run }
 }
