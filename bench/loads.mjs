@@ -28,7 +28,7 @@ export const FOLDER_LOADS = [
 export const S3_LOADS = UPLOADS.map(load => ({ ...load, name: `S3, ${load.name}` }))
 /** Those of `--quick`. */
 const QUICK = /heartbeat|10 KB, 16|100 KB, (?:1|16) |5 MB, 4|list/
-/** Until the machine code is there that a server runs for the rest of its life. */
+/** Some thousand requests, until the machine code is there that a server runs for the rest of its life. */
 const WARM_UP = { kind: 'upload', size: 100 * KB, clients: 16, verify: 'one' }
 /** Beyond this each client sends one file in a round, or a disk would be full. */
 const MOST_BYTES = 64 * 50 * MB
@@ -52,7 +52,9 @@ export async function measureLoads(title, wanted, contenders, client, settings) 
     for (const [key, contender] of Object.entries(contenders)) {
       settings.note(`${title}: warming ${contender.name} up`)
       servers[key] = await startServer(contender, settings)
-      await client.run(loadFor(WARM_UP, contender, { ms: settings.warmUpMs, url: servers[key].url }))
+      await client.run(
+        loadFor(WARM_UP, contender, { requests: settings.warmUpRequests, url: servers[key].url }),
+      )
       await servers[key].emptyFiles()
     }
     for (let round = -1; round < settings.rounds; round++) {

@@ -49,7 +49,8 @@ const settings = {
   isPinned: !options['no-pin'],
   rounds: Number(options.rounds ?? (options.quick ? 3 : 7)),
   ms: Number(options.ms ?? (options.quick ? 100 : 1000)),
-  warmUpMs: options.quick ? 600 : 5000,
+  /** Of each of 16 clients. */
+  warmUpRequests: options.quick ? 100 : 500,
   only: new RegExp(options.only, 'i'),
   verify: options.verify ? 'all' : 'one',
   profile: options.profile && resolve(options.profile),
