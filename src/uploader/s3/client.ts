@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
+import { pipeline, type Readable, Transform } from 'node:stream'
 import { rootCertificates } from 'node:tls'
 import type { S3Client } from '@aws-sdk/client-s3'
 import { systemCode, UploadError } from '../../errors.ts'
@@ -10,6 +11,8 @@ import type { S3Settings } from './settings.ts'
 const CONNECT_TIMEOUT_MS = 10_000
 /** A connection on which nothing happens for so long is given up. The SDK alone would wait for ever. */
 const IDLE_TIMEOUT_MS = 60_000
+/** Most of an answer that is read, in bytes; the SDK alone would keep one without end in memory. */
+const MAX_REPLY_BYTES = 1024 * 1024
 /** How often one part of a large object is sent before the whole upload fails. */
 const PART_ATTEMPTS = 4
 
@@ -76,6 +79,7 @@ export async function connectS3(settings: S3Settings, agents: Agents): Promise<S
       logger: { trace() {}, debug() {}, info() {}, warn() {}, error() {} },
     })
     tidyRequests(client)
+    limitReplies(client)
     return client
   }
   const [client, patientClient] = [make(1), make(PART_ATTEMPTS)]
@@ -88,6 +92,30 @@ export async function connectS3(settings: S3Settings, agents: Agents): Promise<S
       patientClient.destroy()
     },
   }
+}
+
+/** No object is ever fetched here: what is answered are short documents. */
+function limitReplies(client: S3Client): void {
+  const handler = client.config.requestHandler
+  const handle = handler.handle.bind(handler)
+  handler.handle = async (request, options) => {
+    const answer = await handle(request, options)
+    const { response } = answer as { response: { body?: Readable } }
+    // What goes wrong on either side reaches whoever reads the limited body.
+    if (response.body) response.body = pipeline(response.body, limitBytes(MAX_REPLY_BYTES), () => {})
+    return answer
+  }
+}
+
+function limitBytes(most: number): Transform {
+  let size = 0
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      size += chunk.length
+      if (size <= most) done(null, chunk)
+      else done(new UploadError('delivery_failed', `its answer is longer than ${most} bytes`))
+    },
+  })
 }
 
 interface SentRequest {
