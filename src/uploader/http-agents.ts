@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
+import { Socket } from 'node:net'
 import { UploadError } from '../errors.ts'
 
 export interface AgentOptions {
@@ -20,6 +21,7 @@ export interface HttpAgents {
 }
 
 export function createHttpAgents({ name, caFile, insecureTls, idleTimeoutMs }: AgentOptions): HttpAgents {
+  const endSilence = createSilenceEnder(idleTimeoutMs)
   const plain = endSilence(new HttpAgent({ keepAlive: true, timeout: idleTimeoutMs }))
   let secure: Promise<HttpsAgent> | undefined
 
@@ -55,13 +57,19 @@ export function createHttpAgents({ name, caFile, insecureTls, idleTimeoutMs }: A
 }
 
 /** Ends connections on which nothing happens: with node-fetch a server that never answers would keep them open. */
-function endSilence<A extends HttpAgent>(agent: A): A {
-  const connect = agent.createConnection.bind(agent)
-  agent.createConnection = (options, done) => {
-    const socket = connect(options, done)
-    const late = () => Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
-    socket?.on('timeout', () => socket.destroy(late()))
-    return socket
+function createSilenceEnder(idleTimeoutMs: number) {
+  return <A extends HttpAgent>(agent: A): A => {
+    const connect = agent.createConnection.bind(agent)
+    agent.createConnection = (options, done) => {
+      const socket = connect(options, done)
+      if (!(socket instanceof Socket)) return socket
+      socket.on('timeout', () => {
+        // While a connection is unused the agent sets the time its server has named, and leaves it at that afterwards.
+        if (socket.timeout !== idleTimeoutMs) return void socket.setTimeout(idleTimeoutMs)
+        socket.destroy(Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' }))
+      })
+      return socket
+    }
+    return agent
   }
-  return agent
 }

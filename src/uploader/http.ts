@@ -102,7 +102,6 @@ async function exchange(
   url: URL,
   agent: Agent,
   signal: AbortSignal,
-  isFirst = true,
 ): Promise<{ response: Response; text: string }> {
   const { method, headers: given, body: content, maxReplyBytes = MAX_REPLY_BYTES } = request
   const { default: fetch, Headers } = await import('node-fetch')
@@ -115,30 +114,20 @@ async function exchange(
   const body = typeof content === 'function' ? content(ending) : (content ?? null)
   let torn: unknown
   if (body instanceof Readable) body.on('error', error => (torn ??= error))
-  const kept = Object.values(agent.freeSockets).flatMap(sockets => sockets ?? [])
-  let response: Response | undefined
   try {
     const options = { method, headers, body, redirect: 'manual', agent, signal: signal as never } as const
-    response = await fetch(url, options)
+    const response = await fetch(url, options)
     return { response, text: await readText(response, maxReplyBytes) }
   } catch (error) {
     signal.throwIfAborted()
     // What breaks the body off comes out as a failure of the connection.
     if (torn instanceof UploadError) throw torn
-    // A server may close a kept connection in the moment it is used again, and has not seen the request then.
-    const mayRepeat = isFirst && kept.length > 0 && response === undefined && isBrokenOff(error)
-    if (!mayRepeat) throw networkFailure(error, url)
-    for (const socket of kept) socket.destroy()
-    return exchange(request, url, agent, signal, false)
+    throw networkFailure(error, url)
   } finally {
     // After an early refusal the rest would go on being sent.
     over.abort()
     if (body instanceof Readable) body.destroy()
   }
-}
-
-function isBrokenOff(error: unknown): boolean {
-  return ['ECONNRESET', 'EPIPE'].includes(networkCodeOf(error))
 }
 
 async function readText(response: Response, maxBytes: number): Promise<string> {

@@ -104,23 +104,19 @@ describe('the network', () => {
     await expect(sent).rejects.toThrow("can't be reached: it did not answer in time.")
   })
 
-  it('is tried again at once when a kept connection breaks as it is used again', async () => {
-    const seen: string[] = []
-    const sockets = new Set<object>()
+  it('is given its time on a connection that was to be closed soon', async () => {
     const url = await listen((req, res) => {
-      if (sockets.has(req.socket)) return void req.socket.resetAndDestroy()
-      sockets.add(req.socket)
-      req.on('data', chunk => seen.push(String(chunk))).on('end', () => res.end('ok'))
+      res.setHeader('Keep-Alive', 'timeout=2') // Node closes unused ones a second before
+      req.resume()
+      setTimeout(() => res.end('ok'), req.headers['x-slow'] ? 1300 : 0)
     })
     const client = makeClient()
-    const body = () => Readable.from(['stream'], { objectMode: false })
-    const headers = { 'Content-Length': '6' }
-    await Promise.all([1, 2, 3].map(() => client.send({ method: 'PUT', url, body: 'first' }, signal)))
-    expect((await client.send({ method: 'PUT', url, headers, body }, signal)).text).toBe('ok')
-    expect(seen).toEqual(['first', 'first', 'first', 'stream'])
+    await client.send({ method: 'POST', url, body: 'x' }, signal)
+    const slow = await client.send({ method: 'POST', url, body: 'x', headers: { 'X-Slow': '1' } }, signal)
+    expect(slow.text).toBe('ok')
   })
 
-  it('is not tried again when a new connection breaks', async () => {
+  it('is left to the delivery to try again when a connection breaks', async () => {
     let count = 0
     const url = await listen(req => {
       count++
