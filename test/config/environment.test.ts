@@ -39,14 +39,29 @@ const SAMPLES: Record<string, [text: string, value: unknown]> = {
   'store.path': ['/srv/store.db', '/srv/store.db'],
   'limits.fileSize': ['3MB', 3 * 1024 * 1024],
   'limits.jsonBody': ['3MB', 3 * 1024 * 1024],
+  'limits.memory': ['3MB', 3 * 1024 * 1024],
+  'pictures.format': ['webp', 'webp'],
+  'pictures.watermark.image': ['/srv/mark.png', '/srv/mark.png'],
+  'pictures.watermark.font': ['/srv/font.ttf', '/srv/font.ttf'],
+  'pictures.watermark.color': ['#123456', '#123456'],
+  'pictures.watermark.opacity': ['0.5', 0.5],
+  'pictures.watermark.scale': ['0.5', 0.5],
+  'pictures.requests': ['format, size', ['format', 'size']],
 }
+
+/** What else has to be set, by the section or the setting that needs it. */
+const BESIDE: Record<string, Record<string, string>> = {
+  'pictures.resize.enlarge': { UPLOAD_SERVER__PICTURES__RESIZE__WIDTH: '300' },
+  'pictures.watermark': { UPLOAD_SERVER__PICTURES__WATERMARK__TEXT: 'mine' },
+}
+const NEEDS_NOTHING = ['pictures.watermark.image', 'pictures.watermark.text']
 
 function sampleOf({ path, schema }: Setting, before: unknown): [string, unknown] {
   const sample = SAMPLES[path.join('.')]
   if (sample) return sample
   const inner = unwrap(schema)
   if (inner instanceof z.ZodBoolean) return [String(!before), !before]
-  if (inner instanceof z.ZodNumber) return [String(Number(before) + 1), Number(before) + 1]
+  if (inner instanceof z.ZodNumber) return [String(Number(before ?? 1) + 1), Number(before ?? 1) + 1]
   if (inner instanceof z.ZodArray) return ['a.example,b.example', ['a.example', 'b.example']]
   if (inner instanceof z.ZodEnum) {
     const other = inner.options.find(option => option !== before)
@@ -56,7 +71,7 @@ function sampleOf({ path, schema }: Setting, before: unknown): [string, unknown]
 }
 
 function pick(value: unknown, path: string[]): unknown {
-  return path.reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], value)
+  return path.reduce<unknown>((at, name) => (at as Record<string, unknown> | undefined)?.[name], value)
 }
 
 async function load(env: Record<string, string>, place?: string) {
@@ -78,14 +93,18 @@ describe('UPLOAD_SERVER__… sets', () => {
 
   it.each(SETTINGS.map(setting => [setting.path.join('.'), setting] as const))('%s', async (_, setting) => {
     const { path } = setting
-    const before = pick((await load({})).settings, path)
+    const name = path.join('.')
+    const beside = NEEDS_NOTHING.includes(name) ? {} : (BESIDE[name] ?? BESIDE[path.slice(0, -1).join('.')])
+    const before = pick((await load({ ...beside })).settings, path)
     const [text, value] = sampleOf(setting, before)
     expect(value).not.toEqual(before)
     const variable = `UPLOAD_SERVER__${path.join('__')}`
-    for (const name of [variable.toUpperCase(), variable, variable.toLowerCase()]) {
-      expect(pick((await load({ [name]: text })).settings, path), name).toEqual(value)
+    for (const spelling of [variable.toUpperCase(), variable, variable.toLowerCase()]) {
+      const { settings } = await load({ ...beside, [spelling]: text })
+      expect(pick(settings, path), spelling).toEqual(value)
     }
-    expect(pick((await load({ [variable.toUpperCase()]: '' })).settings, path)).toEqual(before)
+    const { settings } = await load({ ...beside, [variable.toUpperCase()]: '' })
+    expect(pick(settings, path)).toEqual(before)
   })
 
   it.each(PROVIDER_TYPES)('every option of %s', async type => {
