@@ -69,8 +69,12 @@ export function runServer(
     errors += chunk
   })
   const output = createInterface(child.stdout).on('line', line => void lines.push(line))
-  const url = once(output, 'line').then(([line]) => String(JSON.parse(line).url))
   const exit = once(child, 'close').then(([code, signal]): number | string => code ?? signal)
+  const ended = exit.then(status => {
+    throw new Error(`the server ended with ${status} instead of listening: ${errors}`)
+  })
+  const listening = once(output, 'line').then(([line]) => String(JSON.parse(line).url))
+  const url = Promise.race([listening, ended])
   url.catch(() => {})
   return { process: child, directory, lines, url, exit, errors: () => errors }
 }
