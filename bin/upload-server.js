@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import '../dist/small-heap.js'
+import '../dist/young-heap.js'
 import { main } from '../dist/cli.js'
 
 await main(process.argv)

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs'
 import { type FileHandle, readFile, unlink } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { isStorageFull, UploadError } from '../errors.ts'
+import { endStart, holdYoungHeap } from '../young-heap.ts'
 import { SNIFF_BYTES, sniffType } from './sniff.ts'
 import type { Spool } from './spool.ts'
 
@@ -78,6 +79,7 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
     let head: Buffer = Buffer.alloc(0)
     let file: { path: string; handle: FileHandle } | undefined
     let inFile = false
+    let letHeapGrow = () => {}
     let flushing: Promise<void> = Promise.resolve()
 
     /**
@@ -108,6 +110,7 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
       pending = []
       await flushing.catch(() => {})
       release()
+      letHeapGrow()
       const gone = file
       file = undefined
       if (!gone) return
@@ -126,7 +129,10 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
         pendingBytes += chunk.length
         free -= chunk.length
         reserved += chunk.length
-        inFile ||= size > MEMORY_BYTES || free < 0
+        if (!inFile && (size > MEMORY_BYTES || free < 0)) {
+          inFile = true
+          letHeapGrow = holdYoungHeap()
+        }
         return inFile && (pendingBytes >= FLUSH_BYTES || free < 0) ? flush() : undefined
       },
 
@@ -140,8 +146,11 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
           }
           const type = await sniffType(head)
           const identity = { name, folders, size, sha256: hash.digest('hex'), ...type }
-          if (memory) return inMemory(memory, identity, release)
-          return inFileAt((file as { path: string }).path, identity)
+          if (memory) {
+            endStart()
+            return inMemory(memory, identity, release)
+          }
+          return inFileAt((file as { path: string }).path, identity, letHeapGrow)
         } catch (error) {
           await discard()
           throw error
@@ -179,7 +188,7 @@ function inMemory(bytes: Buffer, identity: Identity, release: () => void): Paylo
   }
 }
 
-function inFileAt(path: string, identity: Identity): Payload {
+function inFileAt(path: string, identity: Identity, letHeapGrow: () => void): Payload {
   let removed: Promise<void> | undefined
   return {
     ...identity,
@@ -187,6 +196,7 @@ function inFileAt(path: string, identity: Identity): Payload {
     stream: () => createReadStream(path, { highWaterMark: FLUSH_BYTES }),
     bytes: () => readFile(path),
     dispose() {
+      letHeapGrow()
       removed ??= unlink(path).catch(() => {})
       return removed
     },
