@@ -8,6 +8,8 @@ import type { AccessSettings } from './routes/access.ts'
 import type { Uploader } from './uploader/index.ts'
 
 export interface GenerationDeps extends ServerDeps {
+  /** A line for the operator from a destination. */
+  warn(message: string): void
   /** True once the server is going down. */
   isStopping(): boolean
   /** Address the server listens on; known when the first request comes. */

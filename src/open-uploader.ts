@@ -25,7 +25,7 @@ export interface ServerDeps {
  */
 export async function openUploader(
   config: LoadedConfig,
-  deps: ServerDeps,
+  deps: ServerDeps & { warn(message: string): void },
   before?: Uploader,
 ): Promise<Uploader> {
   const { settings, dataDirectory } = config
@@ -36,11 +36,10 @@ export async function openUploader(
   )
   const now = () => new Date()
   const noteDetails = (message: string, details: object = {}) => deps.logger.warn(details, message)
-  const warn = (message: string) => deps.logger.warn(message)
   const destinations = await openDestinations(
     config.destinations,
     settings.keyTemplate,
-    warn,
+    deps.warn,
     config.ownPaths,
     before?.destinations,
     settings.pictures,

@@ -12,6 +12,8 @@ export interface RunningServer {
   readonly url: string
   /** False when a server of the same kind was there already and nothing was started. */
   readonly isOurs: boolean
+  /** What the destinations warned of while they were opened; the log begins with the address. */
+  readonly notes: readonly string[]
   /**
    * Answers by another configuration from now on; requests that run end with the one they began with.
    *
@@ -42,8 +44,11 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   const { logger } = deps
   let url = urlOf(listener)
   let stopping = false
+  const notes: string[] = []
+  let isOpen = false
   const around = {
     ...deps,
+    warn: (message: string) => void (isOpen ? logger.warn(message) : notes.push(message)),
     isStopping: () => stopping,
     listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
   }
@@ -69,17 +74,19 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   const taken = await takePort(server, listener, listener.strictPort)
   url = taken.url
   if (taken.kind === 'already-running')
-    return { url, isOurs: false, reload: async () => [], stop: async () => true }
+    return { url, isOurs: false, notes, reload: async () => [], stop: async () => true }
   await current().catch(async error => {
     await stop(0)
     throw error
   })
+  isOpen = true
   const timer = setTimeout(async () => (await current()).start(), LOAD_AFTER_MS)
   const retiring = new Set<Generation>()
 
   return {
     url,
     isOurs: true,
+    notes,
     async reload(wanted) {
       const old = await current()
       const { config: possible, kept } = keepFixed(old.config, wanted)

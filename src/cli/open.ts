@@ -13,5 +13,9 @@ export async function openForCommand(
   const config = await loadConfig({ ...terminal, file: options.config })
   const mask = createMask(config.secrets)
   const logger = await createLog({ level: 'silent', mask })
-  return { config, mask, uploader: await openUploader(config, { mask, env: terminal.env, logger }) }
+  return {
+    config,
+    mask,
+    uploader: await openUploader(config, { mask, env: terminal.env, logger, warn() {} }),
+  }
 }

@@ -102,7 +102,7 @@ function announce({ settings, file, notes }: LoadedConfig, server: RunningServer
         "they count as this machine's and need no key: set auth.loopbackExempt to false",
     )
   }
-  for (const note of notes) logger.warn(note)
+  for (const note of [...notes, ...server.notes]) logger.warn(note)
 }
 
 function untilStopped(server: RunningServer, logger: Logger, signals: Signals): Promise<number> {

@@ -202,6 +202,15 @@ describe('the server', () => {
     })
   })
 
+  it('says where it listens before a destination warns of itself', async () => {
+    const careless = { url: 'https://127.0.0.1:1', insecureTls: true, urlPrefix: 'https://img.example.com' }
+    const server = await start(['-p', '0'], await withConfig({ providers: { webdav: { careless } } }))
+    expect(await server.stop()).toBe(0)
+    const messages = server.log().map(line => String(line['msg']))
+    expect(messages[0]).toMatch(/^Listening on /)
+    expect(messages[1]).toMatch(/careless.*insecureTls/)
+  })
+
   it('takes the next port where something else is, and says so', async () => {
     const other = createServer(socket => socket.end('220 some mail server\r\n'))
     await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve))
