@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { access, link, mkdir, rm, writeFile } from 'node:fs/promises'
+import { access, link, rm, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { z } from 'zod'
 import { coerce } from '../config/environment.ts'
 import { ConfigError, loadConfig } from '../config/load.ts'
 import { resolveLocalPath, userConfigFile } from '../config/paths.ts'
 import { systemCode } from '../errors.ts'
+import { makePath } from '../uploader/make-path.ts'
 import { mapMarked, memberOf } from '../uploader/options.ts'
 import type { Provider } from '../uploader/provider.ts'
 import { loadProvider, PROVIDER_TYPES } from '../uploader/registry.ts'
@@ -106,7 +107,7 @@ async function write(
     default: id,
     providers: { [provider.type]: { [name]: absolute } },
   }
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  await makePath(dirname(file), 0o700)
   const draft = `${file}.${randomBytes(4).toString('hex')}.new`
   await writeFile(draft, `${JSON.stringify(escapeVariables(config), undefined, 2)}\n`, {
     mode: 0o600,

@@ -1,6 +1,7 @@
-import { type FileHandle, mkdir, open, readdir, rm, stat, utimes } from 'node:fs/promises'
+import { type FileHandle, open, readdir, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemCode } from '../errors.ts'
+import { makePath } from './make-path.ts'
 import { dropOwner, isGone, newOwner, parseOwner } from './owner.ts'
 
 /** After this long without a sign of life the files of a process on another machine count as abandoned. */
@@ -36,7 +37,7 @@ export function createSpool(directory: string, prepareAround?: () => Promise<unk
 
   async function prepare(): Promise<void> {
     await prepareAround?.()
-    await mkdir(own, { recursive: true, mode: 0o700 })
+    await makePath(own, 0o700)
     alive ??= setInterval(
       () => void utimes(own, new Date(), new Date()).catch(() => {}),
       SIGN_OF_LIFE_MS,

@@ -1,8 +1,9 @@
-import { access, chmod, constants, mkdir, open } from 'node:fs/promises'
+import { access, chmod, constants, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Dialect, SqliteStatement } from 'kysely'
 import type { Database } from 'libsql'
 import { systemCode, UploadError } from '../../errors.ts'
+import { makePath } from '../make-path.ts'
 import type { Store } from '../store.ts'
 import { createSqlStore } from './sql.ts'
 
@@ -73,7 +74,7 @@ function createPrepare(database: Database): (text: string) => SqliteStatement {
 
 /** SQLite gives the files it makes beside this one the same mode. */
 async function prepareFile(path: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  await makePath(dirname(path), 0o700)
   // One that is there is not opened: closing it would drop the locks that SQLite has on it in this process.
   const handle = await open(path, 'ax', 0o600).catch(error => {
     if (systemCode(error) !== 'EEXIST') throw error

@@ -1,6 +1,7 @@
 import { chmod, mkdir, open, realpath, stat } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { systemCode, UploadError } from '../../../errors.ts'
+import { makePath } from '../../make-path.ts'
 
 const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'])
 /** What file systems answer that have no permissions, or cannot sync a folder. */
@@ -65,7 +66,7 @@ export function createFolders(directory: string, folderMode: number, durable: bo
   }
 
   async function addRoot(): Promise<void> {
-    const outermost = await mkdir(directory, { recursive: true, mode: folderMode })
+    const outermost = await makePath(directory, folderMode)
     if (outermost === undefined) return
     await setMode(directory, folderMode)
     if (!durable) return

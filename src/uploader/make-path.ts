@@ -1,0 +1,34 @@
+import { mkdir, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { systemCode } from '../errors.ts'
+
+/**
+ * Makes a folder and those around it that are missing. `mkdir` with `recursive` never ends, and keeps a thread busy,
+ * where the system makes no folders in one that is there, as in /proc (Node 20.20).
+ *
+ * @returns the outermost that was made; undefined when the folder was there
+ * @throws an error of the system; `EACCES` where no folder can be made
+ */
+export async function makePath(path: string, mode: number): Promise<string | undefined> {
+  try {
+    return await makeFolder(path, mode)
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT' || dirname(path) === path) throw error
+  }
+  const outermost = await makePath(dirname(path), mode)
+  const made = await makeFolder(path, mode).catch(error => {
+    if (systemCode(error) !== 'ENOENT') throw error
+    throw Object.assign(new Error(`EACCES: no folder can be made in "${dirname(path)}"`), { code: 'EACCES' })
+  })
+  return outermost ?? made
+}
+
+async function makeFolder(path: string, mode: number): Promise<string | undefined> {
+  try {
+    await mkdir(path, mode)
+    return path
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST' || !(await stat(path)).isDirectory()) throw error
+    return undefined
+  }
+}
