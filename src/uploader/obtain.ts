@@ -31,6 +31,7 @@ export async function obtain(
   signal: AbortSignal,
 ): Promise<Payload> {
   if (input.kind === 'form') {
+    if (!caller.sources.has('form')) throw notAdmitted('form', caller)
     if (input.payload instanceof UploadError) throw input.payload
     return input.payload
   }
@@ -104,8 +105,11 @@ function notAdmitted(kind: 'form' | 'url' | 'path' | 'clipboard', caller: Caller
   ]
   const why =
     caller.admittedBy === 'loopback' ? `sources.${kind}.enabled is false` : `caller "${caller.name}"`
+  const instead = caller.sources.has('form')
+    ? 'Send the file itself in a form instead.'
+    : `Allowed is: ${[...caller.sources].join(', ') || 'nothing'}.`
   return new UploadError(
     'source_forbidden',
-    `${what} can't be uploaded with this request (${why}). Send the file itself in a form instead.`,
+    `${what} can't be uploaded with this request (${why}). ${instead}`,
   )
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ask } from '../helpers/ask.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
-import { type Answer, list, post } from '../helpers/form.ts'
+import { type Answer, formOf, list, post } from '../helpers/form.ts'
 import { sendUpload } from '../helpers/raw-request.ts'
 import { makeDirectory, startApp, type TestApp } from '../helpers/start-app.ts'
 
@@ -60,6 +60,19 @@ describe('a narrow key', () => {
     const app = await startNarrow()
     const answer = await send(app, { 'X-Upload-Key': CI }, { body: '{}' }, '?configName=screens')
     expectFailure(answer, 403, 'source_forbidden')
+  })
+
+  it.each<[string, RequestInit, Record<string, string>?]>([
+    ['a form', { body: formOf({ 'a.png': 'x' }) }],
+    ['a file as the body', { body: '\0' }, { 'Content-Type': 'image/png' }],
+    ['a data: address', { body: '{"list":["data:,hello"]}' }],
+  ])('attack: sends %s though it may name addresses alone', async (_, body, headers) => {
+    const keys = [{ name: 'fetcher', key: CI, sources: ['url'] }]
+    const app = await startApp({ config: { auth: { keys } } })
+    const answer = await send(app, { 'X-Upload-Key': CI, ...headers }, body)
+    expectFailure(answer, 403, 'source_forbidden')
+    expect(answer.message).toContain('Allowed is: url.')
+    expect(await app.files()).toEqual([])
   })
 
   it('attack: repeats the request of another key to get its answer', async () => {
