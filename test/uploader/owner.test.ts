@@ -55,10 +55,14 @@ describe('a process is gone', () => {
 
   it('of this machine: when it has ended, though its parent took no notice', async context => {
     if (process.platform !== 'linux') return context.skip('only Linux tells the state of a process')
-    const script = 'sleep 0 & echo $!; exec sleep 60'
+    const script = 'sleep 60 & echo $!; exec sleep 60'
     const parent = spawn('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'ignore'] })
     onTestFinished(() => void parent.kill('SIGKILL'))
     const [pid] = await once(parent.stdout, 'data')
+    // A shell would take notice; the program it becomes does not.
+    const nameOf = () => readFile(`/proc/${parent.pid}/comm`, 'utf8')
+    await eventually(async () => expect(await nameOf()).toBe('sleep\n'))
+    process.kill(Number(pid), 'SIGKILL')
     await eventually(() => expect(isGone(`${SCOPE}.${Number(pid)}.${RANDOM}`, 0, HOUR_MS)).toBe(true))
     expect(() => process.kill(Number(pid), 0)).not.toThrow()
   })
