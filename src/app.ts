@@ -148,6 +148,7 @@ function onlyMethods(allowed: string): RequestHandler {
   }
 }
 
+/** There is no delete route: clients of PicList ask for one, and are told so in the 404 that every other path gets. */
 const notFound: RequestHandler = (req: Request) => {
   if (req.path === '/delete') {
     throw new UploadError(

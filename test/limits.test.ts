@@ -14,7 +14,7 @@ import { eventually } from './helpers/eventually.ts'
 import { expectFailure } from './helpers/expect-answer.ts'
 import { type Answer, download, formOf, list, post, upload } from './helpers/form.ts'
 import { startGate } from './helpers/gate.ts'
-import { needs } from './helpers/needs.ts'
+import { needs, needsLinux } from './helpers/needs.ts'
 import { formBody, sendUpload } from './helpers/raw-request.ts'
 import { runProgram } from './helpers/run-program.ts'
 import { runServer, type SpawnedServer, spawnServer } from './helpers/spawn-server.ts'
@@ -506,7 +506,7 @@ describe('an answer that comes before the body of 20 MB is sent can be read', ()
 it('keeps its memory bounded while 50 clients send 20 MB each, and every byte arrives', {
   timeout: 120_000,
 }, async context => {
-  if (process.platform !== 'linux') context.skip('peak memory is read from /proc')
+  needsLinux(context, 'peak memory is read from /proc')
   const directory = await makeDirectory()
   const local = { Default: { directory: join(directory, 'files'), serve: true, durable: false } }
   await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ providers: { local } }))

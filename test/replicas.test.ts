@@ -8,7 +8,7 @@ import { createPostgresStore } from '../src/uploader/store/postgres.ts'
 import { download, formOf, list, post } from './helpers/form.ts'
 import { findFreePorts } from './helpers/free-port.ts'
 import { startGate } from './helpers/gate.ts'
-import { needs } from './helpers/needs.ts'
+import { missing, needs } from './helpers/needs.ts'
 import { runServer, type SpawnedServer } from './helpers/spawn-server.ts'
 import { makeDirectory } from './helpers/start-app.ts'
 import { startDaemon } from './servers/daemon.ts'
@@ -25,11 +25,7 @@ beforeAll(async () => {
 afterAll(() => postgres?.stop())
 
 beforeEach(async context => {
-  if (!postgres) {
-    const reason = 'needs PostgreSQL: apt-get install postgresql'
-    if (process.env['CI'] === 'true') throw new Error(reason)
-    return context.skip(reason)
-  }
+  if (!postgres) missing(context, 'needs PostgreSQL: apt-get install postgresql')
   directory = await makeDirectory()
   url = await postgres.createDatabase(`db${randomUUID().replaceAll('-', '')}`)
 })

@@ -29,6 +29,11 @@ export function needsRoot(context: TestContext, what: string): void {
   if (process.getuid?.() !== 0) missing(context, `needs root: ${what}`)
 }
 
+/** Call first in a test of what only Linux has: /proc, tmpfs, /dev/full. */
+export function needsLinux(context: TestContext, what: string): void {
+  if (process.platform !== 'linux') missing(context, `needs Linux: ${what}`)
+}
+
 /** Reports a test as skipped, and fails it under CI=true. */
 export function missing(context: TestContext, reason: string): never {
   if (process.env['CI'] === 'true') throw new Error(reason)

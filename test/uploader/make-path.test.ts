@@ -2,6 +2,7 @@ import { mkdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { makePath } from '../../src/uploader/make-path.ts'
+import { needsLinux } from '../helpers/needs.ts'
 import { makeDirectory } from '../helpers/start-app.ts'
 
 const PRIVATE = 0o700
@@ -39,7 +40,8 @@ describe('makePath', () => {
     await expect(makePath(join(file, 'a'), PRIVATE)).rejects.toMatchObject({ code: 'ENOTDIR' })
   })
 
-  it.runIf(process.platform === 'linux')('fails where the system makes no folders', async () => {
+  it('fails where the system makes no folders', async context => {
+    needsLinux(context, 'no folder can be made in /proc')
     for (const path of ['/proc/none', '/proc/none/inner'])
       await expect(makePath(path, PRIVATE)).rejects.toMatchObject({ code: 'EACCES' })
   })

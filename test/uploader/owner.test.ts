@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { dropOwner, isGone, newOwner, parseOwner, SCOPE } from '../../src/uploader/owner.ts'
 import { createPresence } from '../../src/uploader/presence.ts'
 import { eventually } from '../helpers/eventually.ts'
+import { needsLinux } from '../helpers/needs.ts'
 
 const RANDOM = '0123456789ab'
 const HOUR_MS = 3_600_000
@@ -46,7 +47,7 @@ describe('a process is gone', () => {
   })
 
   it('of this machine: when another one has its number by now', async context => {
-    if (process.platform !== 'linux') return context.skip('only Linux tells when a process was started')
+    needsLinux(context, '/proc tells when a process was started')
     const stat = await readFile(`/proc/${process.ppid}/stat`, 'latin1')
     const started = stat.slice(stat.lastIndexOf(')')).split(' ')[20]
     expect(isGone(`${SCOPE}.${process.ppid}-${started}.${RANDOM}`, HOUR_MS, 1)).toBe(false)
@@ -54,7 +55,7 @@ describe('a process is gone', () => {
   })
 
   it('of this machine: when it has ended, though its parent took no notice', async context => {
-    if (process.platform !== 'linux') return context.skip('only Linux tells the state of a process')
+    needsLinux(context, '/proc tells the state of a process')
     const script = 'sleep 60 & echo $!; exec sleep 60'
     const parent = spawn('sh', ['-c', script], { stdio: ['ignore', 'pipe', 'ignore'] })
     onTestFinished(() => void parent.kill('SIGKILL'))

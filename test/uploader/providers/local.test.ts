@@ -31,7 +31,7 @@ import { createFolderSync } from '../../../src/uploader/providers/local/folders.
 import { splitKey } from '../../../src/uploader/providers/local/key-path.ts'
 import { local } from '../../../src/uploader/providers/local.ts'
 import { eventually } from '../../helpers/eventually.ts'
-import { needs } from '../../helpers/needs.ts'
+import { needs, needsLinux, needsRoot } from '../../helpers/needs.ts'
 import { type ContractSetup, describeProvider, objectOf } from '../../helpers/provider-contract.ts'
 
 const MIB = 1024 * 1024
@@ -61,11 +61,8 @@ async function makeDirectory(): Promise<string> {
 
 /** Mounts a file system of its own for one test. */
 async function mount(context: TestContext, path: string, options: string): Promise<void> {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) {
-    const reason = 'needs Linux and root: a file system is mounted'
-    if (process.env['CI'] === 'true') throw new Error(reason)
-    context.skip(reason)
-  }
+  needsLinux(context, 'a tmpfs is mounted')
+  needsRoot(context, 'a tmpfs is mounted')
   await mkdir(path, { recursive: true })
   execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', path])
   onTestFinished(() => void execFileSync('umount', ['-l', path]))
