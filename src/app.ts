@@ -6,6 +6,7 @@ import type { Metrics } from './metrics.ts'
 import { type AccessSettings, createAccess } from './routes/access.ts'
 import { createCors } from './routes/cors.ts'
 import { createErrorHandler } from './routes/error-handler.ts'
+import type { FailureWindow } from './routes/failure-window.ts'
 import { createFilesRoute } from './routes/files.ts'
 import { answerHeartbeat } from './routes/heartbeat.ts'
 import { createMetricsRoute } from './routes/metrics.ts'
@@ -24,8 +25,8 @@ export interface AppDeps {
   readonly metrics?: Metrics | undefined
   /** True once the server is going down: nothing new is begun. */
   isStopping(): boolean
-  /** Milliseconds of a clock that only goes forward. */
-  now(): number
+  /** Wrong upload keys and wrong tokens for the metrics; neither is held against the other. */
+  readonly failures: { readonly keys: FailureWindow; readonly tokens: FailureWindow }
   /** Keeps the destinations open until the work is over. */
   track<T>(work: Promise<T>): Promise<T>
 }
@@ -46,7 +47,7 @@ const UPLOAD_PATHS = ['/upload', '/upload/:name']
 /** Builds the HTTP application. It never listens and reads no configuration. */
 export function createApp(deps: AppDeps, settings: AppSettings): Express {
   const { uploader, mask, metrics } = deps
-  const access = createAccess(settings.access, deps.now)
+  const access = createAccess(settings.access, deps.failures.keys)
   const app = express()
   app.disable('x-powered-by').disable('etag').enable('case sensitive routing')
   trustProxies(app, settings)
@@ -81,7 +82,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   const api = createApiRoute(settings)
   app.route('/openapi.json').get(api).all(onlyMethods('GET, HEAD, OPTIONS'))
   if (metrics) {
-    const route = createMetricsRoute(metrics, settings.metrics.token, settings.access, deps.now)
+    const route = createMetricsRoute(metrics, settings.metrics.token, settings.access, deps.failures.tokens)
     app.route('/metrics').get(route).all(onlyMethods('GET, HEAD, OPTIONS'))
   }
   const files = createFilesRoute(uploader.destinations, settings.limits.bodyIdleMs)

@@ -5,6 +5,7 @@ import type { Metrics } from './metrics.ts'
 import { openUploader, type ServerDeps } from './open-uploader.ts'
 import { isSocketPath } from './port.ts'
 import type { AccessSettings } from './routes/access.ts'
+import { createFailureWindow, type FailureWindow } from './routes/failure-window.ts'
 import type { Uploader } from './uploader/index.ts'
 
 export interface GenerationDeps extends ServerDeps {
@@ -22,6 +23,8 @@ export interface Generation {
   readonly uploader: Uploader
   /** Undefined when they are switched off. */
   readonly metrics: Metrics | undefined
+  /** Wrong keys so far. */
+  readonly failures: { readonly keys: FailureWindow; readonly tokens: FailureWindow }
   readonly answer: RequestListener
   /** Loads what uploads need, then looks after pending jobs from time to time. */
   start(): Promise<void>
@@ -46,6 +49,10 @@ export async function openGeneration(
   const metrics = settings.metrics.enabled
     ? (before?.metrics ?? (await import('./metrics.ts')).createMetrics())
     : undefined
+  const failures = before?.failures ?? {
+    keys: createFailureWindow(() => performance.now()),
+    tokens: createFailureWindow(() => performance.now()),
+  }
   const measured = metrics?.measure(uploader) ?? uploader
   let running = 0
   let becomeIdle = () => {}
@@ -65,7 +72,7 @@ export async function openGeneration(
     const { createApp } = await import('./app.ts')
     const { logger, mask, isStopping, listenUrl } = deps
     return createApp(
-      { uploader: measured, logger, mask, metrics, isStopping, track, now: () => performance.now() },
+      { uploader: measured, logger, mask, metrics, isStopping, track, failures },
       {
         ...settings.server,
         ...settings,
@@ -85,6 +92,7 @@ export async function openGeneration(
     config,
     uploader,
     metrics,
+    failures,
     answer(req, res) {
       void track(new Promise(resolve => res.once('close', resolve)))
       loadApp().then(

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { UploadError } from '../errors.ts'
 import type { Caller, SourceKind } from '../uploader/input.ts'
 import { collectKeys, createKeyFinder } from './credentials.ts'
-import { createFailureWindow } from './failure-window.ts'
+import type { FailureWindow } from './failure-window.ts'
 import { findLoopbackDoubt, isLoopbackAddress, isTrustedOrigin, type LoopbackRules } from './loopback.ts'
 
 export interface RequestFacts {
@@ -53,11 +53,14 @@ export function requestFacts(
   return { peerAddress: req.socket.remoteAddress, clientAddress, headers: req.headers, headerCount, query }
 }
 
-/** Decides who may upload: programs on this machine are not asked, then wrong keys are counted by address, then keys. */
-export function createAccess(settings: AccessSettings, now: () => number): Access {
+/**
+ * Decides who may upload: programs on this machine are not asked, then wrong keys are counted by address, then keys.
+ *
+ * @param failures wrong keys so far, which a reload does not forgive
+ */
+export function createAccess(settings: AccessSettings, failures: FailureWindow): Access {
   const keys = settings.keys.filter(({ key }) => key !== '')
   const findKey = createKeyFinder(keys.map(({ key }) => key))
-  const failures = createFailureWindow(settings.maxFailures, settings.failureWindowMs, now)
   const keyCallers = keys.map(key => describeKeyCaller(key, settings))
   const loopback = describeLoopbackCaller(settings)
   const anonymous = settings.anonymous ? describeAnonymousCaller(settings) : undefined
@@ -67,13 +70,13 @@ export function createAccess(settings: AccessSettings, now: () => number): Acces
     const doubt = isLocal ? findLoopbackDoubt(headers, headerCount, settings) : undefined
     if (isLocal && doubt === undefined) return loopback
 
-    const waitS = failures.waitS(clientAddress)
+    const waitS = failures.waitS(clientAddress, settings.maxFailures)
     if (waitS > 0) throw tooManyFailures(waitS)
 
     const sent = keys.length > 0 ? collectKeys(headers, query) : []
     const caller = keyCallers[findKey(sent)]
     if (caller !== undefined) return caller
-    if (sent.length > 0) failures.count(clientAddress)
+    if (sent.length > 0) failures.count(clientAddress, settings.failureWindowMs)
     if (anonymous !== undefined) return anonymous
     throw unauthorized(keys.length > 0, doubt)
   }

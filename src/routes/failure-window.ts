@@ -4,16 +4,17 @@ import ipaddr from 'ipaddr.js'
 const MAX_ADDRESSES = 10_000
 
 export interface FailureWindow {
-  /** Whole seconds until the address may try again; 0 when it may now. */
-  waitS(address: string): number
-  count(address: string): void
+  /** Whole seconds until an address that may fail `maxFailures` times (0: no limit) may try again; 0 when it may now. */
+  waitS(address: string, maxFailures: number): number
+  /** @param windowMs how long it counts, when it is the first one */
+  count(address: string, windowMs: number): void
 }
 
 /**
- * Limits wrong keys by address: after `maxFailures` (0: no limit) it waits until the window that its first one opened is
- * over. A right key in between forgives nothing, or the owner of one key could guess the others.
+ * Limits wrong keys by address: after `maxFailures` it waits until the window that its first one opened is over. A right
+ * key in between forgives nothing, or the owner of one key could guess the others.
  */
-export function createFailureWindow(maxFailures: number, windowMs: number, now: () => number): FailureWindow {
+export function createFailureWindow(now: () => number): FailureWindow {
   // In the order in which the windows were opened, so the first entry is the oldest.
   const windows = new Map<string, { failures: number; endsAt: number }>()
 
@@ -22,7 +23,7 @@ export function createFailureWindow(maxFailures: number, windowMs: number, now: 
     return window !== undefined && window.endsAt > now() ? window : undefined
   }
 
-  function openWindow(address: string) {
+  function openWindow(address: string, windowMs: number) {
     windows.delete(address)
     const [oldest] = windows.keys()
     if (oldest !== undefined && windows.size >= MAX_ADDRESSES) windows.delete(oldest)
@@ -30,16 +31,15 @@ export function createFailureWindow(maxFailures: number, windowMs: number, now: 
   }
 
   return {
-    waitS(address) {
-      const window = currentWindow(groupAddress(address))
+    waitS(address, maxFailures) {
+      const window = maxFailures === 0 ? undefined : currentWindow(groupAddress(address))
       if (window === undefined || window.failures < maxFailures) return 0
       return Math.ceil((window.endsAt - now()) / 1000)
     },
-    count(address) {
-      if (maxFailures === 0) return
+    count(address, windowMs) {
       const group = groupAddress(address)
       const window = currentWindow(group)
-      if (window === undefined) openWindow(group)
+      if (window === undefined) openWindow(group, windowMs)
       else window.failures++
     },
   }

@@ -1,16 +1,17 @@
 import type { RequestHandler } from 'express'
 import { UploadError } from '../errors.ts'
 import { type AccessSettings, createAccess, requestFacts } from './access.ts'
+import type { FailureWindow } from './failure-window.ts'
 
 /** GET /metrics: for programs on this machine, and for whoever sends the token that is for this alone. */
 export function createMetricsRoute(
   metrics: { readonly contentType: string; read(): Promise<string> },
   token: string | undefined,
   settings: AccessSettings,
-  now: () => number,
+  failures: FailureWindow,
 ): RequestHandler {
   const keys = token === undefined ? [] : [{ name: 'metrics', key: token }]
-  const access = createAccess({ ...settings, keys, anonymous: false }, now)
+  const access = createAccess({ ...settings, keys, anonymous: false }, failures)
   return async (req, res) => {
     try {
       access.admit(requestFacts(req, new URL(req.url, 'http://localhost').searchParams, req.ip ?? ''))

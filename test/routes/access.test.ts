@@ -10,6 +10,7 @@ import {
   type RequestFacts,
   requestFacts,
 } from '../../src/routes/access.ts'
+import { createFailureWindow } from '../../src/routes/failure-window.ts'
 import type { SourceKind } from '../../src/uploader/input.ts'
 
 const KEY = 'k3y-0f-the-server'
@@ -61,9 +62,11 @@ function facts({ peerAddress, clientAddress, query, ...headers }: Ask): RequestF
   }
 }
 
+const noFailures = () => createFailureWindow(() => 0)
+
 /** The name of the caller, or the code of the refusal. */
 function decide(settings: AccessSettings, ask: Ask): string {
-  const access = createAccess(settings, () => 0)
+  const access = createAccess(settings, noFailures())
   try {
     return access.admit(facts(ask)).name
   } catch (error) {
@@ -72,7 +75,7 @@ function decide(settings: AccessSettings, ask: Ask): string {
 }
 
 function refuse(settings: AccessSettings, ask: Ask): UploadError {
-  const access = createAccess(settings, () => 0)
+  const access = createAccess(settings, noFailures())
   try {
     access.admit(facts(ask))
   } catch (error) {
@@ -182,7 +185,7 @@ describe('what a caller may name', () => {
     ['no clipboard where that is switched off', common({ clipboard: off }), 'form url path', 'private'],
     ['forms only where all is switched off', common(ALL_OFF), 'form', 'private'],
   ])('on this machine: %s', (_what, settings, kinds, addresses) => {
-    const caller = createAccess(settings, () => 0).admit(facts(here()))
+    const caller = createAccess(settings, noFailures()).admit(facts(here()))
     expect([[...caller.sources].join(' '), caller.addresses, caller.roots]).toEqual([
       kinds,
       addresses,
@@ -201,7 +204,7 @@ describe('what a caller may name', () => {
     ['nothing switched off although listed', withKey(['form', 'url', 'path'], ALL_OFF), 'form', 'public', []],
     ['nothing by an empty list', withKey([]), '', 'public', []],
   ])('with a key: %s', (_what, settings, kinds, addresses, roots) => {
-    const caller = createAccess(settings, () => 0).admit(facts(stranger(RIGHT_KEY)))
+    const caller = createAccess(settings, noFailures()).admit(facts(stranger(RIGHT_KEY)))
     expect([[...caller.sources].join(' '), caller.addresses, caller.roots]).toEqual([kinds, addresses, roots])
   })
 
@@ -211,12 +214,12 @@ describe('what a caller may name', () => {
     ['forms only where all is switched off', open(ALL_OFF), 'form', 'public', []],
     ['the default, whatever a key may', withKey(['clipboard'], {}, true), 'form url', 'public', []],
   ])('anonymous: %s', (_what, settings, kinds, addresses, roots) => {
-    const caller = createAccess(settings, () => 0).admit(facts(stranger()))
+    const caller = createAccess(settings, noFailures()).admit(facts(stranger()))
     expect([[...caller.sources].join(' '), caller.addresses, caller.roots]).toEqual([kinds, addresses, roots])
   })
 
   it('only a key may be bound to destinations', () => {
-    const access = createAccess(TWO_KEYS, () => 0)
+    const access = createAccess(TWO_KEYS, noFailures())
     const of = (ask: Ask) => access.admit(facts(ask)).destinations
     expect(of(stranger({ query: `key=${CI_KEY}` }))).toEqual(['s3/screens'])
     expect(of(stranger(RIGHT_KEY))).toBeUndefined()
@@ -224,7 +227,7 @@ describe('what a caller may name', () => {
   })
 
   it('says how each was admitted', () => {
-    const access = createAccess(OPEN_WITH_KEY, () => 0)
+    const access = createAccess(OPEN_WITH_KEY, noFailures())
     const by = (ask: Ask) => access.admit(facts(ask)).admittedBy
     expect([by(here()), by(stranger(RIGHT_KEY)), by(stranger())]).toEqual(['loopback', 'key', 'anonymous'])
   })
@@ -234,7 +237,10 @@ describe('the limit of wrong keys', () => {
   /** Three wrong keys are allowed in a minute. */
   function start(settings: AccessSettings = ONE_KEY) {
     const clock = { ms: 0 }
-    const access = createAccess(settings, () => clock.ms)
+    const access = createAccess(
+      settings,
+      createFailureWindow(() => clock.ms),
+    )
     const ask = (request: Ask): string => {
       try {
         return access.admit(facts(request)).name
@@ -396,7 +402,7 @@ describe('the words of a refusal', () => {
   })
 
   it('give the seconds to wait after too many wrong keys', () => {
-    const access = createAccess({ ...ONE_KEY, maxFailures: 1 }, () => 0)
+    const access = createAccess({ ...ONE_KEY, maxFailures: 1 }, noFailures())
     const ask = () => access.admit(facts(stranger(WRONG_KEY)))
     expect(ask).toThrow(/^No upload key/)
     expect(ask).toThrow('Too many wrong upload keys came from this address. Try again in 60 s')
@@ -412,14 +418,14 @@ describe('the origins that a preflight may trust', () => {
     ['null', false],
   ])('%s: %s', (origin, trusted) => {
     const settings = { ...NO_KEY, allowedOrigins: ['https://notes.example.com'], allowNullOrigin: true }
-    expect(createAccess(settings, () => 0).isTrustedOrigin(origin)).toBe(trusted)
+    expect(createAccess(settings, noFailures()).isTrustedOrigin(origin)).toBe(trusted)
   })
 })
 
 describe('over a real socket', () => {
   /** Sends the lines after the request line as they are, and answers with the caller or the message of the refusal. */
   async function send(settings: AccessSettings, lines: readonly string[], query = ''): Promise<string> {
-    const access = createAccess(settings, () => 0)
+    const access = createAccess(settings, noFailures())
     const server = createServer((req, res) => {
       const params = new URL(req.url ?? '', 'http://server.invalid').searchParams
       try {
