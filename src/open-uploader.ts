@@ -44,6 +44,8 @@ export async function openUploader(
     before?.destinations,
     settings.pictures,
   )
+  const payloads = before?.payloads ?? createPayloads()
+  payloads.resize(settings.limits.memory)
   const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))
   const store = openStore(config)
   const finalizer = createFinalizer({
@@ -62,7 +64,7 @@ export async function openUploader(
     repeater: createRepeater(store, finalizer.owner),
     destinations,
     defaultId: settings.default,
-    payloads: createPayloads(settings.limits.memory),
+    payloads,
     spool,
     sources: {
       fileSize: settings.limits.fileSize,

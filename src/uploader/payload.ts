@@ -64,6 +64,8 @@ export interface Payloads {
   open(options: PayloadOptions): PayloadWriter
   /** Reads a whole body into a payload. */
   read(body: AsyncIterable<Uint8Array>, options: PayloadOptions): Promise<Payload>
+  /** Another budget from now on; what is in memory stays there and counts. */
+  resize(budget: number): void
 }
 
 /** @param budget most bytes in memory; each payload that arrives may go beyond it by one chunk */
@@ -163,6 +165,10 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
 
   return {
     open,
+    resize(wanted) {
+      free += wanted - budget
+      budget = wanted
+    },
     async read(body, options) {
       const writer = open(options)
       try {
