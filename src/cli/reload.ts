@@ -7,7 +7,7 @@ import { watchFiles } from './watch-files.ts'
 export interface ReloadDeps {
   /** What the server was started with. */
   readonly config: LoadedConfig
-  /** Fingerprint of its files when they were read. */
+  /** Fingerprint of the files to watch when they were read. */
   readonly seen: string
   readonly server: RunningServer
   readonly logger: Logger
@@ -50,7 +50,8 @@ export function keepUpToDate(deps: ReloadDeps): () => void {
   return () => void reload()
 }
 
-function filesToWatch({ settings, files }: LoadedConfig): readonly string[] {
+/** None when changes are not to be looked for. */
+export function filesToWatch({ settings, files }: LoadedConfig): readonly string[] {
   return settings.server.watch ? files : []
 }
 

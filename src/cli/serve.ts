@@ -3,7 +3,7 @@ import { createLog, type Logger } from '../log.ts'
 import { createMask, type Mask } from '../mask.ts'
 import { isLoopbackHost, isSocketPath, PortTakenError } from '../port.ts'
 import { type RunningServer, startServer } from '../server.ts'
-import { keepUpToDate } from './reload.ts'
+import { filesToWatch, keepUpToDate } from './reload.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 import { fingerprint } from './watch-files.ts'
 
@@ -32,7 +32,7 @@ export interface Signals {
 export async function serve(options: ServeOptions, terminal: Terminal, signals: Signals): Promise<number> {
   const load = (file = options.config) => loadConfig({ ...terminal, file, flags: toFlags(options) })
   const config = await load()
-  const seen = fingerprint(config.files)
+  const seen = fingerprint(filesToWatch(config))
   // Requests that run may still use secrets that a reload has replaced.
   const secrets = new Set<string>()
   let maskAll: Mask
