@@ -60,7 +60,6 @@ function createProgram(terminal: Terminal): Command {
   const program = new Command('upload-server')
     .description('Takes files over HTTP as PicGo and PicList do, and answers with their links.')
     .version(version)
-    .showHelpAfterError('Try: upload-server --help')
   const config = () => new Option('-c, --config <file>', 'configuration file')
 
   addServe(program, config(), terminal)
@@ -88,7 +87,9 @@ function createProgram(terminal: Terminal): Command {
   addConfig(program, config, terminal)
   addCompletion(program, terminal)
   for (const command of [program, ...program.commands]) {
-    command.addHelpText('after', HELP[command === program ? '' : command.name()] ?? '')
+    const name = command === program ? '' : command.name()
+    command.addHelpText('after', HELP[name] ?? '')
+    command.showHelpAfterError(`Try: ${['upload-server', name, '--help'].filter(Boolean).join(' ')}`)
   }
   return program
 }

@@ -4,28 +4,74 @@ import { z } from 'zod'
 import { coerce } from '../config/environment.ts'
 import { collectMarked, unwrap } from '../uploader/options.ts'
 import type { Provider } from '../uploader/provider.ts'
-import { loadProvider, PROVIDER_TYPES } from '../uploader/registry.ts'
-import { type Answers, type Given, requiredOptions } from './init.ts'
+import { loadProvider } from '../uploader/registry.ts'
+import type { Answers, Given } from './init.ts'
+import { PLACES, type Place } from './places.ts'
 
 /** Standard output is for results. */
 const output = process.stderr
 
-/** Asks for what a first configuration needs. @returns undefined when the person leaves */
-export async function ask(given: Given): Promise<Answers | undefined> {
-  prompts.intro('A first configuration', { output })
+/** Lines of a list that are seen at a time. */
+const maxItems = 12
+
+type Options = Record<string, unknown>
+
+/**
+ * Asks for what a first configuration needs.
+ *
+ * @param file where it will be written
+ * @returns undefined when the person leaves
+ */
+export function ask(given: Given, file: string): Promise<Answers | undefined> {
+  return unlessLeft(async () => {
+    prompts.intro(`A first configuration: ${file}`, { output })
+    const place = await choosePlace(given.isChosen ? given.provider.type : undefined)
+    const provider = (await loadProvider(place.type)) as Provider
+    const options = await askOptions(provider, place, given.options)
+    const settings = given.settings.server ? given.settings : await askCallers()
+    return { provider, name: given.name, options, settings }
+  })
+}
+
+/** What to do about a configuration that failed when it was tried. */
+export type Next = { readonly answers: Answers; readonly isTried: boolean } | undefined
+
+/** Asks what to do after a failure, so that a mistyped key does not cost all the other answers. */
+export function askAgain(answers: Answers): Promise<Next> {
+  return unlessLeft(async () => {
+    const next = await answered(
+      prompts.select({
+        message: 'What now?',
+        options: [
+          { value: 'change', label: 'Change an answer' },
+          { value: 'again', label: 'Try it again' },
+          { value: 'write', label: 'Write it all the same', hint: 'upload-server check tries it later' },
+          { value: 'leave', label: 'Leave', hint: 'nothing is written' },
+        ],
+        output,
+      }),
+    )
+    if (next === 'leave') throw new Left()
+    const options = { ...answers.options }
+    if (next === 'change') {
+      const { provider } = answers
+      await changeOption(provider, options, [...new Set([...Object.keys(options), ...namesOf(provider)])])
+      await completeOptions(provider, options)
+    }
+    return { answers: { ...answers, options }, isTried: next !== 'write' }
+  })
+}
+
+class Left extends Error {}
+
+async function unlessLeft<T>(questions: () => Promise<T>): Promise<T | undefined> {
   try {
-    const provider = given.isChosen ? given.provider : await chooseProvider()
-    const options = { ...given.options, ...(await askOptions(provider, given.options)) }
-    const key = given.key ?? (await askKey())
-    prompts.outro('Trying it', { output })
-    return { provider, name: given.name, options, key }
+    return await questions()
   } catch (error) {
     if (error instanceof Left) return undefined
     throw error
   }
 }
-
-class Left extends Error {}
 
 /** The answer, unless Ctrl-C was one. */
 async function answered<T>(question: Promise<T>): Promise<Exclude<T, symbol>> {
@@ -34,73 +80,172 @@ async function answered<T>(question: Promise<T>): Promise<Exclude<T, symbol>> {
   return answer as Exclude<T, symbol>
 }
 
-async function chooseProvider(): Promise<Provider> {
-  const type = await answered(
-    prompts.select({
+/** @param type only places of this provider */
+async function choosePlace(type: string | undefined): Promise<Place> {
+  const places = PLACES.filter(place => type === undefined || place.type === type)
+  const [first, second] = places as [Place, ...Place[]]
+  if (!second) return first
+  const label = await answered(
+    prompts.autocomplete({
       message: 'Where do files go?',
-      options: PROVIDER_TYPES.map(value => ({ value, label: value })),
-      maxItems: 12,
+      placeholder: 'type to search',
+      options: places.map(place => ({ value: place.label, label: place.label, hint: place.hint ?? '' })),
+      filter: (text, { value }) => isMatch(text, places.find(place => place.label === value) ?? first),
+      maxItems,
       output,
     }),
   )
-  return (await loadProvider(type)) as Provider
+  return places.find(place => place.label === label) ?? first
+}
+
+function isMatch(text: string, { label, hint = '', type }: Place): boolean {
+  return `${label} ${hint} ${type}`.toLowerCase().includes(text.trim().toLowerCase())
 }
 
 async function askOptions(
   provider: Provider,
-  given: Readonly<Record<string, unknown>>,
-): Promise<Record<string, unknown>> {
-  const options: Record<string, unknown> = { ...given }
-  for (const name of requiredOptions(provider))
-    if (options[name] === undefined) options[name] = await askOption(provider, name)
+  { asks, where, ...place }: Place,
+  given: Options,
+): Promise<Options> {
+  const options: Options = { ...given }
+  if (where) prompts.log.info(`Credentials: ${where}`, { output })
+  for (const entry of asks) {
+    const name = entry.replace('?', '')
+    if (options[name] === undefined) options[name] = await askOption(provider, name, name !== entry)
+  }
+  Object.assign(options, { ...place.options, ...given })
+  const isMore = await answered(
+    prompts.confirm({ message: 'Set further options?', initialValue: false, output }),
+  )
+  for (const name of isMore ? await chooseOptions(provider, options) : [])
+    options[name] = await askOption(provider, name, true)
+  return completeOptions(provider, options)
+}
+
+async function chooseOptions(provider: Provider, options: Options): Promise<string[]> {
+  const names = namesOf(provider).filter(name => options[name] === undefined)
+  return answered(
+    prompts.multiselect({
+      message: 'Which ones? Space chooses, Enter goes on.',
+      options: names.map(name => ({ value: name, label: name, hint: describe(provider, name) })),
+      required: false,
+      maxItems,
+      output,
+    }),
+  )
+}
+
+/** Asks until the options fit together. */
+async function completeOptions(provider: Provider, options: Options): Promise<Options> {
   for (;;) {
-    const rest = Object.keys(provider.config.shape).filter(name => options[name] === undefined)
-    const wrong = problemOf(provider, options)
-    if (rest.length === 0) return options
-    const more = await answered(
-      prompts.multiselect({
-        message: `${wrong ? `${wrong.replace(/\.?$/, '.')} ` : ''}What else is to be set?`,
-        options: rest.map(name => ({ value: name, label: name, hint: describe(provider, name) })),
-        required: wrong !== undefined,
-        maxItems: 12,
-        output,
-      }),
+    const problem = problemOf(provider, options)
+    if (problem === undefined) return options
+    prompts.log.warn(problem, { output })
+    const isNamed = (name: string) => problem.includes(`"${name}"`)
+    await changeOption(
+      provider,
+      options,
+      [...namesOf(provider)].sort((a, b) => +isNamed(b) - +isNamed(a)),
     )
-    for (const name of more) options[name] = await askOption(provider, name)
-    if (problemOf(provider, options) === undefined) return options
   }
 }
 
-function problemOf(provider: Provider, options: Record<string, unknown>): string | undefined {
+/** @param names those that are offered */
+async function changeOption(provider: Provider, options: Options, names: readonly string[]): Promise<void> {
+  const label = (name: string) => {
+    const value = options[name]
+    if (value === undefined) return name
+    return `${name}: ${isSecret(provider, name) ? '•••' : showValue(value)}`
+  }
+  const name = await answered(
+    prompts.select({
+      message: 'Which one?',
+      options: names.map(name => ({ value: name, label: label(name), hint: describe(provider, name) })),
+      maxItems,
+      output,
+    }),
+  )
+  options[name] = await askOption(provider, name, true, options[name])
+}
+
+const namesOf = (provider: Provider) => Object.keys(provider.config.shape)
+
+const isSecret = (provider: Provider, name: string) =>
+  collectMarked(provider.config.shape[name] as z.ZodType, 'x', 'secret').length > 0
+
+const showValue = (value: unknown) =>
+  typeof value === 'object' ? JSON.stringify(value) : String(value ?? '')
+
+function problemOf(provider: Provider, options: Options): string | undefined {
   const parsed = provider.config.safeParse(options)
   if (parsed.success) return provider.validate?.(parsed.data)
   return parsed.error.issues.map(issue => `${issue.path.join('.')}: ${issue.message}`).join('; ')
 }
 
-async function askOption(provider: Provider, name: string): Promise<unknown> {
+/** @returns undefined for an answer that was left empty */
+async function askOption(
+  provider: Provider,
+  name: string,
+  mayBeEmpty: boolean,
+  current?: unknown,
+): Promise<unknown> {
   const schema = provider.config.shape[name] as z.ZodType
   const inner = unwrap(schema)
   const message = `${name}: ${describe(provider, name)}`
-  if (inner instanceof z.ZodBoolean) return answered(prompts.confirm({ message, initialValue: true, output }))
+  if (inner instanceof z.ZodBoolean)
+    return answered(prompts.confirm({ message, initialValue: current !== true, output }))
   if (inner instanceof z.ZodEnum) {
     const options = inner.options.map(value => ({ value: String(value), label: String(value) }))
-    return answered(prompts.select({ message, options, maxItems: 12, output }))
+    return answered(prompts.select({ message, options, maxItems, output }))
+  }
+  const standard = schema.safeParse(undefined)
+  const initial = current ?? (standard.success ? standard.data : undefined)
+  const read = (text: string | undefined) => {
+    const bare = tidy(text ?? '', collectMarked(schema, 'x', 'path').length > 0)
+    return bare === '' ? undefined : coerce(bare, schema)
   }
   const validate = (text: string | undefined) => {
-    const parsed = schema.safeParse(text ? coerce(text, schema) : undefined)
+    const value = read(text)
+    if (value === undefined) return mayBeEmpty ? undefined : 'This one is needed.'
+    const parsed = schema.safeParse(value)
     return parsed.success ? undefined : parsed.error.issues[0]?.message
   }
-  const isSecret = collectMarked(schema, 'x', 'secret').length > 0
-  const text = await answered(
-    isSecret ? prompts.password({ message, validate, output }) : prompts.text({ message, validate, output }),
+  if (isSecret(provider, name)) return read(await answered(prompts.password({ message, validate, output })))
+  const placeholder = mayBeEmpty ? 'may stay empty' : ''
+  return read(
+    await answered(
+      prompts.text({ message, placeholder, initialValue: showValue(initial), validate, output }),
+    ),
   )
-  return coerce(text, schema)
+}
+
+/** What is pasted brings spaces along, and a path that is dropped on a terminal quotes. */
+function tidy(text: string, isPath: boolean): string {
+  const bare = text.trim()
+  return isPath ? bare.replace(/^(["'])(.*)\1$/s, '$2') : bare
 }
 
 const describe = (provider: Provider, name: string) => provider.config.shape[name]?.description ?? ''
 
-async function askKey(): Promise<string | undefined> {
-  const message = 'Will other machines upload through this server? They need a key then, which is made now.'
-  const isWanted = await answered(prompts.confirm({ message, initialValue: false, output }))
-  return isWanted ? randomBytes(24).toString('base64url') : undefined
+async function askCallers(): Promise<Answers['settings']> {
+  const callers = await answered(
+    prompts.select({
+      message: 'Who uploads through this server?',
+      options: [
+        { value: 'here', label: 'Programs on this machine', hint: 'they need no key' },
+        {
+          value: 'network',
+          label: 'Other machines as well',
+          hint: 'with a key, on every address of this machine',
+        },
+        { value: 'proxy', label: 'Whoever comes by a proxy on this machine', hint: 'with a key' },
+      ],
+      output,
+    }),
+  )
+  if (callers === 'here') return {}
+  const key = randomBytes(24).toString('base64url')
+  return callers === 'network'
+    ? { server: { host: '0.0.0.0', key } }
+    : { server: { key }, auth: { loopbackExempt: false } }
 }

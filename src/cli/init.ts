@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { access, link, rm, writeFile } from 'node:fs/promises'
+import { access, constants, link, rm, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import type { z } from 'zod'
 import { coerce } from '../config/environment.ts'
+import { suggest } from '../config/issues.ts'
 import { ConfigError, loadConfig } from '../config/load.ts'
 import { resolveLocalPath, userConfigFile } from '../config/paths.ts'
 import { systemCode } from '../errors.ts'
@@ -11,6 +11,8 @@ import { mapMarked, memberOf } from '../uploader/options.ts'
 import type { Provider } from '../uploader/provider.ts'
 import { loadProvider, PROVIDER_TYPES } from '../uploader/registry.ts'
 import { check } from './check.ts'
+import { startProgress } from './progress.ts'
+import { quote } from './quote.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 
 export interface InitOptions extends CommonOptions {
@@ -32,7 +34,11 @@ export interface Answers {
   readonly provider: Provider
   readonly name: string
   readonly options: Readonly<Record<string, unknown>>
-  readonly key: string | undefined
+  /** Of the server itself. */
+  readonly settings: {
+    readonly server?: { readonly host?: string; readonly key: string }
+    readonly auth?: { readonly loopbackExempt: boolean }
+  }
 }
 
 /** What of that stands on the command line. */
@@ -53,87 +59,133 @@ export async function init(options: InitOptions, terminal: Terminal): Promise<nu
   }
   await assertFree(file)
   const given = await readGiven(options)
-  const answers = options.yes ? given : await (await import('./ask.ts')).ask(given)
-  if (answers === undefined) {
-    terminal.note('Nothing was written.')
-    return 1
+  let answers = options.yes ? given : await (await import('./ask.ts')).ask(given, file)
+  let isTried = options.check
+  while (answers !== undefined) {
+    const problem = await write(file, answers, isTried, terminal)
+    if (problem === undefined) {
+      terminal.print(file)
+      terminal.note(whatNext(file, answers, options, terminal))
+      return 0
+    }
+    if (options.yes) throw new Error(`${problem} --no-check writes a configuration without trying it.`)
+    terminal.note(problem)
+    const next = await (await import('./ask.ts')).askAgain(answers)
+    answers = next?.answers
+    isTried = next?.isTried ?? false
   }
-  return write(file, answers, options, terminal)
+  terminal.note('Nothing was written.')
+  return 1
 }
 
+function whatNext(
+  file: string,
+  { settings }: Answers,
+  { config }: InitOptions,
+  { platform }: Terminal,
+): string {
+  const flag = config === undefined ? '' : ` --config ${quote(config, platform)}`
+  const key = settings.server ? `\nThe key for other machines is in it: server.key in ${file}` : ''
+  return `Written, for your eyes only. Start the server: upload-server${flag}
+Or upload right now: upload-server upload${flag} FILE${key}`
+}
+
+/** Before anything is asked: the file must not be there, and its folder must take one. */
 async function assertFree(file: string): Promise<void> {
-  const isThere = await access(file).then(
+  if (await isThere(file)) throw occupied(file)
+  let folder = dirname(file)
+  while (!(await isThere(folder)) && dirname(folder) !== folder) folder = dirname(folder)
+  await access(folder, constants.W_OK | constants.X_OK).catch(error => {
+    throw new Error(
+      `${file} can't be written: ${systemCode(error)} at ${folder}. Name another file with --config.`,
+    )
+  })
+}
+
+function isThere(path: string): Promise<boolean> {
+  return access(path).then(
     () => true,
     () => false,
   )
-  if (isThere) throw occupied(file)
 }
 
 function occupied(file: string): Error {
-  return new Error(`${file} is there already, and nothing was changed. Name another file with --config.`)
+  return new Error(
+    `${file} is there already, and nothing was changed. Change it by hand and ask upload-server check, or name another file with --config.`,
+  )
 }
 
 async function readGiven({ provider: wanted, name = 'Default', set, key }: InitOptions): Promise<Given> {
   const type = wanted ?? 'local'
   const provider = await loadProvider(type)
-  if (!provider) throw new Error(`"${type}" is no provider. There are ${PROVIDER_TYPES.join(', ')}.`)
+  if (!provider) throw new Error(`"${type}" is no provider${suggest(type, PROVIDER_TYPES)}`)
   const options: Record<string, unknown> = {}
   for (const entry of set) {
     const [, option = '', text = ''] = /^([^=]+)=(.*)$/s.exec(entry) ?? []
     const schema = memberOf(provider.config, option)
     if (!schema) {
-      const known = Object.keys(provider.config.shape).join(', ')
-      throw new Error(`--set ${option || entry}: ${provider.type} has no such option. It has ${known}.`)
+      const known = Object.keys(provider.config.shape)
+      throw new Error(
+        `--set ${option || entry}: ${provider.type} has no such option${suggest(option, known)}`,
+      )
     }
     options[option] = coerce(text, schema)
   }
-  return { provider, isChosen: wanted !== undefined, name, options, key }
+  const settings = key === undefined ? {} : { server: { key } }
+  return { provider, isChosen: wanted !== undefined, name, options, settings }
 }
 
-/** Tries the configuration where it will not be found, then puts it in its place. */
+/**
+ * Tries the configuration where it will not be found, then puts it in its place.
+ *
+ * @returns why it is not there, in words
+ */
 async function write(
   file: string,
   answers: Answers,
-  options: InitOptions,
+  isTried: boolean,
   terminal: Terminal,
-): Promise<number> {
-  const { provider, name, key } = answers
+): Promise<string | undefined> {
+  const { provider, name, settings } = answers
   const id = `${provider.type}/${name}`
   const absolute = mapMarked(provider.config, answers.options, (text, is) =>
     is === 'secret' ? text : resolveLocalPath(text, terminal.cwd),
   )
-  const config = {
-    ...(key !== undefined && { server: { key } }),
-    default: id,
-    providers: { [provider.type]: { [name]: absolute } },
-  }
+  const config = { ...settings, default: id, providers: { [provider.type]: { [name]: absolute } } }
   await makePath(dirname(file), 0o700)
   const draft = `${file}.${randomBytes(4).toString('hex')}.new`
   await writeFile(draft, `${JSON.stringify(escapeVariables(config), undefined, 2)}\n`, {
     mode: 0o600,
     flag: 'wx',
   })
+  const progress = startProgress('Storing a picture there and fetching it back', terminal)
+  const print = (line: string) => {
+    progress.stop()
+    terminal.note(line)
+  }
   try {
-    await loadConfig({ ...terminal, file: draft }).catch(error => {
-      if (error instanceof ConfigError)
-        throw new Error(["This can't be used:", ...error.problems].join('\n  '))
-      throw error
-    })
-    if (options.check && (await check(id, { config: draft }, { ...terminal, print: terminal.note })) !== 0) {
-      terminal.note('Nothing was written. --no-check writes it all the same.')
-      return 1
-    }
+    const problems = await problemsOf(draft, terminal)
+    if (problems.length > 0) return ["This can't be used:", ...problems].join('\n  ')
+    if (isTried && (await check(id, { config: draft }, { ...terminal, print })) !== 0)
+      return 'It was not written.'
     await link(draft, file).catch(error => {
       throw systemCode(error) === 'EEXIST' ? occupied(file) : error
     })
+    return undefined
   } finally {
+    progress.stop()
     await rm(draft, { force: true })
   }
-  terminal.print(file)
-  terminal.note(
-    'Written, for your eyes only. Start the server: upload-server. Or upload right now: upload-server upload FILE',
-  )
-  return 0
+}
+
+async function problemsOf(draft: string, terminal: Terminal): Promise<readonly string[]> {
+  try {
+    await loadConfig({ ...terminal, file: draft })
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems
+    throw error
+  }
 }
 
 /** A whole `${NAME}` is a variable; within other text the two characters are what they are. */
@@ -144,11 +196,4 @@ function escapeVariables(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(escapeVariables)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, escapeVariables(item)]))
-}
-
-/** The options that must be given. */
-export function requiredOptions(provider: Provider): string[] {
-  return Object.entries(provider.config.shape)
-    .filter(([, schema]) => !(schema as z.ZodType).safeParse(undefined).success)
-    .map(([name]) => name)
 }

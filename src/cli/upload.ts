@@ -10,6 +10,7 @@ import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/inpu
 import { formatLink, isWebAddress, openSummary, type Result } from './format.ts'
 import { openForCommand } from './open.ts'
 import { type Progress, startProgress } from './progress.ts'
+import { quote } from './quote.ts'
 import { sendToServer } from './send.ts'
 import { type CommonOptions, type FORMATS, INTERRUPTED, type Terminal } from './terminal.ts'
 
@@ -199,11 +200,6 @@ function commandFor(files: readonly string[], options: UploadOptions, { env, pla
   if (githubSummary) flags.push('--github-summary')
   const guard = files.some(one => /^-./.test(one)) ? ['--'] : []
   return ['upload-server', 'upload', ...flags, ...guard, ...files.map(one => quote(one, platform))].join(' ')
-}
-
-function quote(text: string, platform: NodeJS.Platform): string {
-  if (/^[\w@%+=:,./-]+$/.test(text)) return text
-  return platform === 'win32' ? `"${text}"` : `'${text.replace(/'/g, "'\\''")}'`
 }
 
 /** Where links to what the server itself hands out begin. */

@@ -1,6 +1,8 @@
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { PLACES } from '../../src/cli/places.ts'
+import { loadProvider, PROVIDER_TYPES } from '../../src/uploader/registry.ts'
 import { needs } from '../helpers/needs.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN } from '../helpers/spawn-server.ts'
@@ -10,6 +12,13 @@ import { runCli } from './run-cli.ts'
 const LOCAL = ['--provider', 'local', '--set', 'directory=pictures', '--set', 'serve=true']
 
 const init = (args: string[], cwd: string) => runCli(['init', ...args], { cwd })
+
+const ask = (cwd: string, steps: [wanted: string, answer: string][], args: string[] = []) =>
+  runOnTerminal(
+    ['env', 'TERM=xterm', `XDG_DATA_HOME=${cwd}`, process.execPath, BIN, 'init', '-c', 'x.json', ...args],
+    steps,
+    cwd,
+  )
 
 describe('init --yes', () => {
   it('tries the configuration and writes it for its owner alone', async () => {
@@ -34,8 +43,9 @@ describe('init --yes', () => {
   })
 
   it.each<[string, string[], string]>([
-    ['an unknown provider', ['--provider', 'nope'], '"nope" is no provider. There are local, s3,'],
-    ['an unknown option', ['--set', 'dir=x'], '--set dir: local has no such option. It has directory,'],
+    ['an unknown provider', ['--provider', 'nope'], '"nope" is no provider; there are local, s3,'],
+    ['a misspelt one', ['--provider', 'githb'], '"githb" is no provider; did you mean "github"?'],
+    ['an unknown option', ['--set', 'dir=x'], '--set dir: local has no such option; there are directory,'],
     ['what is missing', [], 'providers.local.Default.directory: is missing; it needs a string'],
     ['a value that is none', [...LOCAL, '--set', 'fileMode=7'], 'providers.local.Default.fileMode'],
   ])('says %s, and writes nothing', async (_, args, message) => {
@@ -74,49 +84,73 @@ describe('init', () => {
     )
   })
 
-  it('asks for provider, options and key, says what is missing, and tries what it got', async context => {
+  it('asks for place, options and callers, and keeps the answers when one of them was wrong', async context => {
     needs(context, 'python3', 'python3')
     const cwd = await makeDirectory()
-    await mkdir(join(cwd, 'pictures'))
-    const command = [
-      'env',
-      'TERM=xterm',
-      `XDG_DATA_HOME=${cwd}`,
-      process.execPath,
-      BIN,
-      'init',
-      '-c',
-      'x.json',
-    ]
-    const { exitCode, stdout } = await runOnTerminal(
-      command,
-      [
-        ['Where do files go?', '\r'],
-        ['directory: ', 'pictures\r'],
-        ['without one of them stored files have no address. What else', ' \r'],
-        ['serve: ', 'y'],
-        ['Will other machines', 'y'],
-      ],
+    await writeFile(join(cwd, 'file'), 'in the place of a folder')
+    const { exitCode, stdout } = await ask(cwd, [
+      ['Where do files go?', 'folder'],
+      ['2 matches', '\r'],
+      ['directory: ', '\r'],
+      ['This one is needed.', 'file/below\r'],
+      ['Set further options?', '\r'],
+      ['Who uploads', '\u001b[B\r'],
+      ['What now?', '\r'],
+      ['Which one?', '\r'],
+      ['directory: Folder', `\u0015 "${join(cwd, 'my pictures')}" \r`],
+    ])
+    expect({ exitCode, stdout }).toMatchObject({ exitCode: 0 })
+    expect(stdout).toContain('FAILED  local/Default')
+    expect(stdout).toContain('ok      local/Default: stored, fetched back, removed')
+    expect(stdout).toContain('Start the server: upload-server --config x.json')
+    expect(JSON.parse(await readFile(join(cwd, 'x.json'), 'utf8'))).toEqual({
+      server: { host: '0.0.0.0', key: expect.stringMatching(/^[\w-]{32}$/) },
+      default: 'local/Default',
+      providers: { local: { Default: { directory: join(cwd, 'my pictures'), serve: true } } },
+    })
+  })
+
+  it('asks until the options fit together', async context => {
+    needs(context, 'python3', 'python3')
+    const cwd = await makeDirectory()
+    const { exitCode, stdout } = await ask(
       cwd,
+      [
+        ['sxcu: ', '\r'],
+        ['url: ', '\r'],
+        ['Set further options?', '\r'],
+        ['Give a "url"', ''],
+        ['Which one?', '\r'],
+        ['url: Address', 'http://127.0.0.1:9/\r'],
+        ['Who uploads', '\r'],
+        ['What now?', '\u001b[B\u001b[B\r'],
+      ],
+      ['--provider', 'http'],
     )
     expect({ exitCode, stdout }).toMatchObject({ exitCode: 0 })
-    expect(stdout).toContain('ok      local/Default: stored, fetched back, removed')
     expect(JSON.parse(await readFile(join(cwd, 'x.json'), 'utf8'))).toEqual({
-      server: { key: expect.stringMatching(/^[\w-]{32}$/) },
-      default: 'local/Default',
-      providers: { local: { Default: { directory: join(cwd, 'pictures'), serve: true } } },
+      default: 'http/Default',
+      providers: { http: { Default: { url: 'http://127.0.0.1:9/' } } },
     })
   })
 
   it('writes nothing when it is left by Ctrl-C', async context => {
     needs(context, 'python3', 'python3')
     const cwd = await makeDirectory()
-    const command = ['env', 'TERM=xterm', process.execPath, BIN, 'init', '-c', 'x.json']
-    const { exitCode, stdout } = await runOnTerminal(command, [['Where do files go?', '\u0003']], cwd)
+    const { exitCode, stdout } = await ask(cwd, [['Where do files go?', '\u0003']])
     expect({ exitCode, stdout }).toEqual({
       exitCode: 1,
       stdout: expect.stringContaining('Nothing was written.'),
     })
     expect(await readdir(cwd)).toEqual([])
   })
+})
+
+it('offers every provider, and asks for options that it has', async () => {
+  expect(new Set(PLACES.map(({ type }) => type))).toEqual(new Set(PROVIDER_TYPES))
+  for (const { type, options, asks } of PLACES) {
+    const provider = await loadProvider(type)
+    const names = [...Object.keys(options ?? {}), ...asks.map(name => name.replace('?', ''))]
+    expect(Object.keys(provider?.config.shape ?? {})).toEqual(expect.arrayContaining(names))
+  }
 })
