@@ -7,16 +7,38 @@ import { collect, parseCount, parsePort, parseServer } from './cli/parse.ts'
 import { isHangup, realSignals, untilInterrupted } from './cli/signals.ts'
 import { CONTROLS, type CommonOptions, FORMATS, SHELLS, type Terminal } from './cli/terminal.ts'
 import type { UploadOptions } from './cli/upload.ts'
+import { createGrowingMask, hideSignatures, type Mask } from './mask.ts'
 
 /** Runs the command line and sets the exit code. Mistakes of the user end in a sentence, never in a stack trace. */
 export async function main(argv: readonly string[]): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', endUnlessReaderLeft)
+  const terminal = realTerminal()
+  keepReportsQuiet(terminal.mask)
   try {
-    await createProgram(realTerminal()).parseAsync(argv)
+    await createProgram(terminal).parseAsync(argv)
   } catch (error) {
-    process.stderr.write(`${describe(error)}\n`)
+    process.stderr.write(`${terminal.mask(describe(error))}\n`)
     process.exitCode = 1
   }
+}
+
+/** What Node says of a crash would show headers and the environment, and with them secrets. */
+function keepReportsQuiet(mask: Mask): void {
+  Object.assign(process.report, { excludeEnv: true })
+  process.on('uncaughtException', error => {
+    process.stderr.write(`${mask(hideSignatures(explainCrash(error)))}\n`)
+    process.exit(1)
+  })
+}
+
+/** The stacks of an error and of its causes. What else they hold, such as a request, is left out. */
+function explainCrash(thrown: unknown): string {
+  const stacks: string[] = []
+  for (let error = thrown; error !== undefined && stacks.length < 10; ) {
+    stacks.push(error instanceof Error ? (error.stack ?? error.message) : String(error))
+    error = error instanceof Error ? error.cause : undefined
+  }
+  return `This is a mistake in upload-server, which ends here. Please report it.\n${stacks.join('\ncaused by ')}`
 }
 
 function describe(error: unknown): string {
@@ -37,6 +59,7 @@ const plain = (text: string): string => text.replace(CONTROLS, '?')
 
 function realTerminal(): Terminal {
   return {
+    ...createGrowingMask(),
     env: process.env,
     platform: process.platform,
     cwd: process.cwd(),

@@ -22,6 +22,19 @@ export function createMask(secrets: readonly string[]): Mask {
   return text => text.replace(pattern, '[secret]')
 }
 
+/** A mask that learns: what runs may still use secrets that a reload has replaced. */
+export function createGrowingMask(): { readonly mask: Mask; learn(secrets: readonly string[]): void } {
+  const known = new Set<string>()
+  let maskKnown = createMask([])
+  return {
+    mask: text => maskKnown(text),
+    learn(secrets) {
+      for (const secret of secrets) known.add(secret)
+      maskKnown = createMask([...known])
+    },
+  }
+}
+
 /** As it is, inside JSON, percent-encoded, in a form, in hex, and in base64 as the last part of a Basic authorization. */
 function addSpellings(secret: string, spellings: Set<string>): void {
   const encoded = encodeURIComponent(secret.toWellFormed())

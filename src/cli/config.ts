@@ -4,20 +4,21 @@ import { importPicGo } from '../config/import.ts'
 import { loadConfig, showConfig } from '../config/load.ts'
 import { isPicGoConfig } from '../config/picgo/recognise.ts'
 import { wholeSchema } from '../config/providers.ts'
-import { createMask } from '../mask.ts'
 import { idOf, openDestinations } from '../uploader/destinations.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 
 /** `config show`: the configuration as the server sees it, defaults filled in and secrets masked. */
 export async function showCommand(options: CommonOptions, terminal: Terminal): Promise<number> {
   const config = await loadConfig({ ...terminal, file: options.config })
-  terminal.print(JSON.stringify(showConfig(config, createMask(config.secrets)), undefined, 2))
+  terminal.learn(config.secrets)
+  terminal.print(JSON.stringify(showConfig(config, terminal.mask), undefined, 2))
   return 0
 }
 
 /** `config validate`: 0 when the server would start with it. Mistakes arrive as a ConfigError. */
 export async function validateCommand(options: CommonOptions, terminal: Terminal): Promise<number> {
   const config = await loadConfig({ ...terminal, file: options.config })
+  terminal.learn(config.secrets)
   const opened = await openDestinations(config.destinations, config.settings.keyTemplate, terminal.note)
   await Promise.all(opened.map(destination => destination.target.close?.()))
   terminal.print(

@@ -21,7 +21,9 @@ export interface HistoryOptions extends CommonOptions {
 
 /** `upload-server history`: what was stored, newest first. */
 export async function history(options: HistoryOptions, terminal: Terminal): Promise<number> {
-  const store = openStore(await loadConfig({ ...terminal, file: options.config }))
+  const config = await loadConfig({ ...terminal, file: options.config })
+  terminal.learn(config.secrets)
+  const store = openStore(config)
   try {
     if (options.prune !== undefined) {
       const gone = await store.pruneHistory(Date.now() - options.prune * DAY_MS)

@@ -1,6 +1,6 @@
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { createLog } from '../log.ts'
-import { createMask, type Mask } from '../mask.ts'
+import type { Mask } from '../mask.ts'
 import { openUploader } from '../open-uploader.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
@@ -11,7 +11,8 @@ export async function openForCommand(
   terminal: Terminal,
 ): Promise<{ config: LoadedConfig; mask: Mask; uploader: Uploader }> {
   const config = await loadConfig({ ...terminal, file: options.config })
-  const mask = createMask(config.secrets)
+  const { mask } = terminal
+  terminal.learn(config.secrets)
   const logger = await createLog({ level: 'silent', mask })
   return {
     config,

@@ -1,6 +1,5 @@
 import { type Flags, type LoadedConfig, loadConfig } from '../config/load.ts'
 import { createLog, type Logger } from '../log.ts'
-import { createMask, type Mask } from '../mask.ts'
 import { isLoopbackHost, isSocketPath, PortTakenError } from '../port.ts'
 import { type RunningServer, startServer } from '../server.ts'
 import { filesToWatch, keepUpToDate } from './reload.ts'
@@ -33,15 +32,8 @@ export async function serve(options: ServeOptions, terminal: Terminal, signals: 
   const load = (file = options.config) => loadConfig({ ...terminal, file, flags: toFlags(options) })
   const config = await load()
   const seen = fingerprint(filesToWatch(config))
-  // Requests that run may still use secrets that a reload has replaced.
-  const secrets = new Set<string>()
-  let maskAll: Mask
-  const learn = (more: readonly string[]) => {
-    for (const secret of more) secrets.add(secret)
-    maskAll = createMask([...secrets])
-  }
+  const { mask, learn } = terminal
   learn(config.secrets)
-  const mask = (text: string) => maskAll(text)
   const logger = await createLog({ level: config.settings.log.level, mask })
   let server: RunningServer
   try {

@@ -1,3 +1,5 @@
+import type { Mask } from '../mask.ts'
+
 /** What a subcommand may touch of the process. Only cli.ts makes one. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>
@@ -13,6 +15,10 @@ export interface Terminal {
   print(line: string): void
   /** A line on standard error: everything else. */
   note(line: string): void
+  /** Hides every secret that was learnt. */
+  readonly mask: Mask
+  /** Has secrets hidden from now on, in what ends the process, too. */
+  learn(secrets: readonly string[]): void
 }
 
 /** The options that every subcommand takes. */
