@@ -59,6 +59,7 @@ export async function openUploader(
   })
   return createUploader({
     warn: noteDetails,
+    mask: deps.mask,
     store,
     finalizer,
     repeater: createRepeater(store, finalizer.owner),

@@ -162,7 +162,14 @@ export function excerpt(text: string): string {
     .replace(/\s+/g, ' ')
     .trim()
   if (plain === '') return '(nothing)'
-  return plain.length > EXCERPT_CHARACTERS ? `${plain.slice(0, EXCERPT_CHARACTERS)}…` : plain
+  return plain.length > EXCERPT_CHARACTERS ? `${cutShort(plain)}…` : plain
+}
+
+/** Ends with a whole word: the beginning of a secret is nothing that a mask would know. */
+function cutShort(text: string): string {
+  const head = text.slice(0, EXCERPT_CHARACTERS)
+  const words = head.replace(/\S*$/, '')
+  return words.length > EXCERPT_CHARACTERS / 2 ? words.trimEnd() : head.replace(/[^"',;]*$/, '')
 }
 
 const PASSING_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504, 507, 509, 520, 521, 522, 523, 524])

@@ -35,6 +35,8 @@ export interface UploaderDeps {
   readonly finalizer: Finalizer
   readonly repeater: Repeater
   now(): Date
+  /** Hides secrets. */
+  mask(text: string): string
   /** A line for the operator. */
   warn(message: string, details: object): void
 }
@@ -90,11 +92,9 @@ export function createUploader(deps: UploaderDeps): Uploader {
   slots.resize(concurrentUploads, waitingUploads)
   const spoolFor = (destination: Destination) => destination.target.spool ?? deps.spool
   const placeDeps: PlaceDeps = {
-    destinations: deps.destinations,
+    ...deps,
     limits: { timeoutMs: deps.limits.deliveryTimeoutMs, retries: deps.limits.retries },
     history: store,
-    now: deps.now,
-    warn: deps.warn,
   }
 
   async function uploadOne(input: Input, index: number, request: UploadRequest): Promise<Outcome> {

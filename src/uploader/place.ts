@@ -22,6 +22,8 @@ export interface PlaceDeps {
   readonly limits: DeliveryLimits
   readonly history: Pick<HistoryStore, 'findStored'>
   now(): Date
+  /** Hides secrets. */
+  mask(text: string): string
   /** A line for the operator. */
   warn(message: string, details: object): void
 }
@@ -49,7 +51,7 @@ export async function place(
       } catch (error) {
         signal.throwIfAborted()
         if (required) throw mirrorFailed(placed, id, error)
-        const message = error instanceof Error ? error.message : String(error)
+        const message = deps.mask(error instanceof Error ? error.message : String(error))
         deps.warn(`The mirror ${id} failed`, { destination: id, problem: message, key: placed.key })
         return { destination: id, error: message }
       }

@@ -167,6 +167,8 @@ it('reads Retry-After as seconds and as a date', () => {
 
 it('keeps excerpts short, on one line and without addresses', () => {
   expect(excerpt('a\n\n<b>b</b>  https://x.example/c')).toBe('a b x.example/c')
-  expect(excerpt('x'.repeat(1000))).toHaveLength(257)
+  expect(excerpt('ab '.repeat(1000))).toBe(`${'ab '.repeat(85).trimEnd()}…`)
+  expect(excerpt(`{"error":"no","key":"${'x'.repeat(1000)}"}`)).toBe('{"error":"no","key":"…')
+  expect(excerpt('x'.repeat(1000))).toBe('…')
   expect(excerpt('')).toBe('(nothing)')
 })
