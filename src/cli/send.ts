@@ -17,6 +17,8 @@ export interface SendOptions {
 
 /** Largest picture taken from the clipboard, bytes; for everything else the server decides. */
 const CLIPBOARD_BYTES = 100 * 1024 * 1024
+/** Most of an answer that is read, bytes. */
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
 interface Answer {
   result?: string[]
@@ -32,6 +34,7 @@ export async function sendToServer(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<Result[]> {
+  if (options.key) terminal.learn([options.key])
   const all = names.length > 0 ? names : ['clipboard']
   const results: Result[] = all.map(name => ({ name, error: INTERRUPTION }))
   const form = new FormData()
@@ -63,7 +66,7 @@ export async function sendToServer(
         answer.message ??
         'the answer has no link for it'
       const name = all[index] as string
-      results[index] = url === undefined ? { name, error } : { name, url }
+      results[index] = url === undefined ? { name, error: terminal.mask(error) } : { name, url }
     }
   }
   await send(formIndexes, { body: form })
@@ -82,11 +85,17 @@ async function post({ server, key, picbed, configName }: SendOptions, init: Requ
   const headers = new Headers(init.headers)
   if (key) headers.set('X-Upload-Key', Buffer.from(key, 'utf8').toString('latin1'))
   try {
-    const response = await fetch(url, { ...init, method: 'POST', headers })
-    const text = await response.text()
+    // Whoever a redirect leads to would get the key.
+    const response = await fetch(url, { ...init, method: 'POST', headers, redirect: 'manual' })
+    const to = response.headers.get('location')
+    if (response.status >= 300 && response.status < 400 && to !== null && URL.canParse(to, url.href))
+      return {
+        message: `${url.host} leads to ${new URL(to, url).origin} (${response.status}): give that address, if it is yours`,
+      }
     try {
-      return readAnswer(JSON.parse(text))
-    } catch {
+      return readAnswer(JSON.parse(await readText(response)))
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
       return { message: `${url.host} answered ${response.status}, which is no answer of an upload server` }
     }
   } catch (error) {
@@ -94,6 +103,17 @@ async function post({ server, key, picbed, configName }: SendOptions, init: Requ
     const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
     return { message: `${url.host} can't be reached: ${cause}` }
   }
+}
+
+async function readText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length
+    if (size > MAX_ANSWER_BYTES) break
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 /** Other servers of this API answer less than ours: a list of links, or a message. */
