@@ -1,15 +1,19 @@
 import { createHash } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { pathToFileURL } from 'node:url'
 import { expect, it, onTestFinished, vi } from 'vitest'
+import { collectMarked } from '../../src/uploader/options.ts'
+import { loadProvider, PROVIDER_TYPES } from '../../src/uploader/registry.ts'
 import { runCli } from '../cli/run-cli.ts'
 import { ask } from '../helpers/ask.ts'
+import { list, post } from '../helpers/form.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
+import { makeDirectory, startApp } from '../helpers/start-app.ts'
 
 /** Found whole in every spelling that encodes what is special only; the rest of a secret is everything special. */
 const core = (name: string): string => `m4rk0${name}0q9`
@@ -33,7 +37,8 @@ const SECRETS = [
     'pass',
     'bearer',
   ],
-  ...['cookie', 'query', 'field', 'forge', 'other', 'hook', 'hookpath', 'pg', 'guess'],
+  ...['cookie', 'query', 'field', 'forge', 'other', 'hook', 'hookpath', 'pg', 'guess', 'metrics', 'host'],
+  ...['vendor', 'upyun', 'leech', 'private', 'phrase', 'mirror', 'init', 'crash'],
 ]
 
 /** A web server that refuses everything and repeats, in its answer, all that it was told. */
@@ -49,6 +54,10 @@ async function startMirror(): Promise<{ url: string; told: string[] }> {
     if (path.startsWith('/digest') && !req.headers.authorization) {
       res.setHeader('WWW-Authenticate', 'Digest realm="r", nonce="n", qop="auth", algorithm=SHA-256')
       res.writeHead(401).end()
+      return
+    }
+    if (req.method === 'HEAD') {
+      res.writeHead(404).end() // nothing is there yet: go on
       return
     }
     const all = { url: path, headers: req.headers, body }
@@ -120,8 +129,17 @@ function configOf(mirror: string, parrot: number, ssh: { port: number; fingerpri
     fields: { password: '{secret:field}' },
     secrets: { ...secrets, bearer: plain('bearer') },
   }
+  const { bucket, urlPrefix } = s3
+  const vendor = { bucket, urlPrefix, region: 'r', endpoint: at('/lines'), addressingStyle: 'path' }
+  const ownNames = {
+    ...vendor,
+    accessKeyId: 'id',
+    secretAccessKey: mark('vendor'),
+    sessionToken: mark('session'),
+  }
   return {
     server: { key: mark('upload') },
+    metrics: { enabled: true, token: mark('metrics') },
     auth: {
       keys: [
         { name: 'ci', key: '${CI_KEY}' },
@@ -133,7 +151,14 @@ function configOf(mirror: string, parrot: number, ssh: { port: number; fingerpri
     limits: { retries: 0, deliveryTimeoutMs: 5000 },
     default: 'local/Default',
     providers: {
-      local: { Default: { directory: 'stored', serve: true } },
+      local: {
+        Default: { directory: 'stored', serve: true },
+        safe: {
+          directory: 'stored',
+          serve: true,
+          mirrors: [{ destination: 'gitlab/mirror', required: true }],
+        },
+      },
       webdav: {
         basic: { url: at('/basic'), username: 'me', password: mark('basic') },
         lines: { url: at('/lines'), username: 'me', password: mark('basic') },
@@ -188,12 +213,52 @@ function configOf(mirror: string, parrot: number, ssh: { port: number; fingerpri
           hostFingerprint: ssh.fingerprint,
           urlPrefix: 'http://x.example',
         },
+        key: {
+          host: '127.0.0.1',
+          port: ssh.port,
+          username: 'me',
+          privateKey: `-----BEGIN OPENSSH PRIVATE KEY-----\n${plain('private')}\n-----END OPENSSH PRIVATE KEY-----\n`,
+          passphrase: mark('phrase'),
+          hostFingerprint: ssh.fingerprint,
+          urlPrefix: 'http://x.example',
+        },
       },
       piclist: {
         header: { url: at('/lines'), serverKey: plain('other') },
         query: { url: at('/redirect'), serverKey: mark('other'), keyInQuery: true },
       },
       gitea: { one: { apiUrl: at('/lines/api/v1'), repo: 'o/r', token: plain('forge') } },
+      gitlab: {
+        one: { apiUrl: at('/lines/api/v4'), repo: 'o/r', token: plain('forge') },
+        mirror: { apiUrl: at('/lines/api/v4'), repo: 'o/r', token: plain('mirror') },
+      },
+      github: { one: { apiUrl: at('/lines'), repo: 'o/r', token: plain('forge') } },
+      gitee: { one: { apiUrl: at('/lines/api/v5'), repo: 'o/r', token: plain('forge') } },
+      aliyun: { one: { ...vendor, accessKeyId: 'id', accessKeySecret: mark('vendor') }, own: ownNames },
+      tcyun: { one: { ...vendor, secretId: 'id', secretKey: mark('vendor') }, own: ownNames },
+      qiniu: { one: { ...vendor, accessKey: 'id', secretKey: mark('vendor') }, own: ownNames },
+      upyun: {
+        one: {
+          bucket: 'pics',
+          operator: 'me',
+          password: mark('upyun'),
+          antiLeechToken: mark('leech'),
+          endpoint: at('/lines'),
+          urlPrefix: 'http://x.example',
+        },
+      },
+      imgur: {
+        app: { url: at('/lines'), clientId: plain('host') },
+        account: { url: at('/lines'), accessToken: plain('host') },
+      },
+      smms: { one: { url: at('/lines'), token: plain('host') } },
+      lsky: {
+        v1: { url: at('/lines'), version: 'v1', token: plain('host') },
+        v2: { url: at('/json'), token: plain('host') },
+      },
+      chevereto: { one: { url: at('/lines'), apiKey: plain('host') } },
+      imgbb: { one: { url: at('/lines'), apiKey: mark('host') } },
+      catbox: { one: { url: at('/lines'), userhash: mark('host') } },
     },
     finalization: {
       hooks: [{ name: 'web', webhook: at(`/lines/${plain('hookpath')}`), secret: mark('hook') }],
@@ -224,15 +289,34 @@ function credentialsIn(told: readonly string[]): string[] {
   return [...new Set(all.map(([, credential = '']) => credential))]
 }
 
+/** Options that providers make with `secret()`, as `type.option`. */
+async function secretOptions(): Promise<string[]> {
+  const providers = await Promise.all(PROVIDER_TYPES.map(loadProvider))
+  return providers.flatMap(provider =>
+    Object.entries(provider?.config.shape ?? {})
+      .filter(([, schema]) =>
+        ['x', { x: 'x' }].some(value => collectMarked(schema, value, 'secret').length > 0),
+      )
+      .map(([option]) => `${provider?.type}.${option}`),
+  )
+}
+
 it('no secret, and nothing made of one, leaves the process but to where it belongs', async () => {
   const directory = await makeDirectory()
   const mirror = await startMirror()
   const config = configOf(mirror.url, await startParrot(), await startSsh())
+  const options = Object.entries(config.providers).flatMap(([type, all]) =>
+    Object.values(all).flatMap(one => Object.keys(one).map(option => `${type}.${option}`)),
+  )
+  expect(options).toEqual(expect.arrayContaining(await secretOptions()))
   await writeFile(join(directory, 'key.txt'), `${mark('file')}\n`)
   await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
   await writeFile(join(directory, 'a.txt'), 'hello')
-  const server = await spawnServer(['--port', '0'], { directory, env: ENV })
-  const url = await vi.waitUntil(() => /Listening on ([^"]+)/.exec(server.lines.join('\n'))?.[1], 10_000)
+  const server = await spawnServer(['--port', '0'], {
+    directory,
+    env: { ...ENV, ...(await crashBy('throw error', directory)) },
+  })
+  const url = await server.url
   const said: string[] = []
 
   const destinations = Object.entries(config.providers).flatMap(([type, all]) =>
@@ -245,8 +329,9 @@ it('no secret, and nothing made of one, leaves the process but to where it belon
   const send = async (method: string, target: string, headers: Record<string, string>, json?: string) => {
     const reply = await ask(url, method, target, { headers, ...(json !== undefined && { body: json }) })
     said.push(JSON.stringify(reply.headers), reply.body)
+    return reply.status
   }
-  for (const one of destinations) await send('POST', `/upload?${one}`, {}, body)
+  await Promise.all(destinations.map(one => send('POST', `/upload?${one}`, {}, body)))
   for (const key of keys) {
     await send('POST', `/upload?key=${encode(key)}`, stranger, body)
     await send('POST', '/upload', { ...stranger, Authorization: `Bearer ${key}` }, body)
@@ -255,47 +340,87 @@ it('no secret, and nothing made of one, leaves the process but to where it belon
     await send('GET', `/files/Default/a.txt?key=${encode(key)}`, {})
   }
   await send('GET', `/files/Default/${encode(mark('upload'))}`, {})
-  await send('GET', '/', stranger)
-  await send('GET', `/upload-server.sxcu?key=${encode(mark('upload'))}`, stranger)
   await send('OPTIONS', `/upload?key=${encode(mark('upload'))}`, stranger)
+  const pages = ['/', '/upload-server.sxcu', '/openapi.json', '/metrics'].map(path => `${path}?key=`)
+  for (const page of pages) {
+    await send('GET', page + encode(mark('upload')), stranger)
+    expect(await send('GET', page + encode(mark('upload')), {})).toBe(200)
+  }
+  await send('GET', '/metrics', { ...stranger, Authorization: `Bearer ${mark('metrics')}` })
   expect(mirror.told.length).toBeGreaterThan(40)
 
+  const [summary, made] = ['summary.md', 'made.json'].map(name => join(directory, name)) as [string, string]
   const run = async (...args: string[]) => {
-    const { stdout, stderr } = await runCli(args, { cwd: directory, env: ENV })
+    const { DEBUG, ...env } = { ...ENV, GITHUB_STEP_SUMMARY: summary }
+    const { stdout, stderr } = await runCli(args, {
+      cwd: directory,
+      env: args[0] === 'init' ? env : { ...env, DEBUG },
+    })
     said.push(stdout, stderr)
   }
+  const through = ['upload', 'a.txt', '--server', url, '--key', mark('upload')]
+  const init = ['init', '--yes', '--provider', 'smms', '--set', `token=${mark('init')}`]
   await Promise.all([
     run('config', 'show'),
     run('config', 'validate'),
     run('check'),
-    run('upload', 'a.txt', '--picbed', 'http', '--config-name', 'lines'),
-    run(
-      'upload',
-      'a.txt',
-      '--server',
-      url,
-      '--key',
-      mark('upload'),
-      '--picbed',
-      'webdav',
-      '--config-name',
-      'lines',
-    ),
+    run('upload', 'a.txt', '--github-summary', '--picbed', 'http', '--config-name', 'lines'),
+    run(...through, '--picbed', 'webdav', '--config-name', 'lines'),
     run('history', '--json'),
     run('finalize'),
+    run(...init, '--set', `url=${mirror.url}/lines`, '--key', mark('init'), '--config', made),
+    run(...init, '--no-check', '--config', join(directory, 'written.json')),
   ])
-  server.process.kill('SIGTERM')
-  await server.exit
+  said.push(await readFile(summary, 'utf8'))
+  // Nothing but the configuration keeps any.
+  await rm(join(directory, 'written.json'))
+  for (const file of await readdir(directory, { recursive: true, withFileTypes: true }))
+    if (file.isFile() && !/^(?:upload-server\.json|key\.txt)$/.test(file.name))
+      said.push(await readFile(join(file.parentPath, file.name), 'latin1'))
+  server.process.kill('SIGUSR2')
+  expect(await server.exit).toBe(1)
   said.push(...server.lines, server.errors())
+  expect(server.errors()).toMatch(/please report it[\s\S]*crashed with[\s\S]*caused by/i)
 
   const everything = said.join('\n')
   const leaked = SECRETS.filter(name => spellingsOf(name).some(spelling => everything.includes(spelling)))
   expect(leaked.map(name => excerptAround(everything, spellingsOf(name)))).toEqual([])
-  const made = credentialsIn(mirror.told)
-  expect(made.length).toBeGreaterThan(10)
-  expect(made.filter(one => everything.includes(one)).map(one => excerptAround(everything, [one]))).toEqual(
-    [],
-  )
+  const credentials = credentialsIn(mirror.told)
+  expect(credentials.length).toBeGreaterThan(10)
+  expect(
+    credentials.filter(one => everything.includes(one)).map(one => excerptAround(everything, [one])),
+  ).toEqual([])
+})
+
+/** Has the process end, at SIGUSR2, by a statement about an `error` that holds what is secret, known or not. */
+async function crashBy(statement: string, directory: string): Promise<Record<string, string>> {
+  const script = `process.on('SIGUSR2', () => {
+    const { KNOWN, UNKNOWN } = process.env
+    const error = new Error('crashed with ' + KNOWN, { cause: new Error('because of ' + KNOWN) })
+    error.request = { password: UNKNOWN }
+    error.cause.stack += '\\nAuthorization: AWS4-HMAC-SHA256 Signature=' + UNKNOWN
+    ${statement}
+  })`
+  const file = join(directory, 'crash.mjs')
+  await writeFile(file, script)
+  return { NODE_OPTIONS: `--import=${pathToFileURL(file)}`, KNOWN: mark('upload'), UNKNOWN: plain('crash') }
+}
+
+it('a promise that nobody waits for ends the server without a secret in its report', async () => {
+  const directory = await makeDirectory()
+  const file = join(directory, 'upload-server.json')
+  await writeFile(file, JSON.stringify({ server: { port: 0, key: mark('old'), watch: false } }))
+  const env = { ...(await crashBy('Promise.reject(error)', directory)), KNOWN: mark('upload') + mark('old') }
+  const server = await spawnServer([], { directory, env })
+  await server.url
+  // Requests may still use the key of before.
+  await writeFile(file, JSON.stringify({ server: { port: 0, key: mark('upload'), watch: false } }))
+  server.process.kill('SIGHUP')
+  await vi.waitUntil(() => server.lines.some(line => line.includes('Configuration reloaded')), 10_000)
+  server.process.kill('SIGUSR2')
+  expect(await server.exit).toBe(1)
+  expect(server.errors()).toMatch(/crashed with \[secret\]\[secret\]/)
+  for (const name of ['upload', 'old', 'crash']) expect(server.errors()).not.toContain(core(name))
 })
 
 function excerptAround(everything: string, spellings: readonly string[]): string {
@@ -303,6 +428,83 @@ function excerptAround(everything: string, spellings: readonly string[]): string
   const at = everything.indexOf(found)
   return everything.slice(Math.max(0, at - 150), at + found.length + 50)
 }
+
+it('attack: a mirror repeats its login, and the upload is a success all the same', async () => {
+  const server = createServer((req, res) => void res.writeHead(403).end(`no: ${req.headers.authorization}`))
+  const url = `http://127.0.0.1:${await listenOn(server)}`
+  const directory = await makeDirectory()
+  const local = { directory: 'stored', serve: true, mirrors: [{ destination: 'webdav/Default' }] }
+  const webdav = { url, username: 'me', password: mark('mirror') }
+  const config = { default: 'local', providers: { local: { Default: local }, webdav: { Default: webdav } } }
+  const app = await startApp({ directory, config })
+  const answer = await post(`${app.url}/upload`, list('data:,hello'))
+  expect(answer.status).toBe(200)
+  const kept = await readFile(join(directory, 'data/upload-server/store.db-wal'), 'latin1')
+  for (const said of [JSON.stringify(answer), kept, app.rawLog()]) {
+    expect(said).toMatch(/no: Basic \w*\[secret\]/)
+    expect(spellingsOf('mirror').filter(spelling => said.includes(spelling))).toEqual([])
+  }
+})
+
+it('attack: a destination repeats a key, and what is shown of its answer ends in the middle of it', async () => {
+  let before = ''
+  const server = createServer((req, res) => {
+    req.resume()
+    const said = [
+      `${before} ${req.headers['x-api-key']}`,
+      JSON.stringify({ x: before, key: req.headers['x-api-key'] }),
+    ]
+    res.writeHead(400).end(said[before.length % 2])
+  })
+  const url = `http://127.0.0.1:${await listenOn(server)}`
+  const config = { providers: { chevereto: { Default: { url, apiKey: plain('host') } } } }
+  const app = await startApp({ config })
+  for (let length = 215; length < 256; length++) {
+    before = 'so much '.repeat(32).slice(0, length)
+    const { message } = await post(`${app.url}/upload`, list('data:,hello'))
+    expect(message).toContain('so much')
+    expect(message).not.toContain(core('host').slice(0, 3))
+  }
+})
+
+it.each<[does: string, said: RegExp, (req: IncomingMessage, res: ServerResponse, other: string) => void]>([
+  [
+    'leads elsewhere',
+    /leads to http:\/\/localhost:\d+ \(307\)/,
+    (_req, res, other) => res.writeHead(307, { Location: `${other}/upload` }).end(),
+  ],
+  [
+    'repeats the key',
+    /no: \[secret\]/,
+    (req, res) => res.end(JSON.stringify({ success: false, message: `no: ${req.headers['x-upload-key']}` })),
+  ],
+  [
+    'never ends its answer',
+    /answered 200, which is no answer of an upload server/,
+    (_req, res) => {
+      const more = () => void (res.destroyed || res.write(' '.repeat(1024 * 1024), more))
+      more()
+    },
+  ],
+])('attack: the server of "upload --server" %s', async (_, said, answer) => {
+  const directory = await makeDirectory()
+  await writeFile(join(directory, 'a.txt'), 'hello')
+  const arrived: string[] = []
+  const other = createServer((req, res) => {
+    arrived.push(String(req.headers['x-upload-key']))
+    res.end('{"success":true,"result":["http://x.example/a"]}')
+  })
+  const otherUrl = `http://localhost:${await listenOn(other)}`
+  const server = createServer((req, res) => void req.resume().on('end', () => answer(req, res, otherUrl)))
+  const url = `http://127.0.0.1:${await listenOn(server)}`
+  const key = plain('upload')
+  const { code, stdout, stderr } = await runCli(['upload', 'a.txt', '--server', url, '--key', key], {
+    cwd: directory,
+  })
+  expect([code, stdout, arrived]).toEqual([1, '', []])
+  expect(stderr).toMatch(said)
+  expect(stderr).not.toContain(core('upload'))
+})
 
 it('the address of a database that does not answer shows no password', async () => {
   const directory = await makeDirectory()
