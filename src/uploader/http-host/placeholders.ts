@@ -2,9 +2,9 @@ import { randomInt, randomUUID } from 'node:crypto'
 import type { HttpReply } from '../http.ts'
 import type { UploadObject } from '../provider.ts'
 import { encodeKey, encodeSegment } from '../public-url.ts'
+import { findInXml, parseXmlPath } from '../xml-path.ts'
 import { findInJson, parseJsonPath } from './json-path.ts'
 import type { Functions } from './template.ts'
-import { findInXml, parseXmlPath } from './xml-path.ts'
 
 /** Where a template stands: what goes into an address is percent-encoded, what goes into a header when it has to be. */
 export type Place = 'url' | 'header' | 'text'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { findInXml, parseXmlPath } from '../../../src/uploader/http-host/xml-path.ts'
+import { findInXml, parseXmlPath } from '../../src/uploader/xml-path.ts'
 
 const ANSWER = `\uFEFF<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE files [<!ENTITY bomb "boom">]>
