@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../../errors.ts'
 import { readParts, streamBody } from '../body.ts'
+import { persist } from '../persist.ts'
 import type { UploadObject } from '../provider.ts'
 import type { BlobRequest, Container } from './container.ts'
 
@@ -90,16 +90,12 @@ async function sendBlock(
   block: Buffer,
   signal: AbortSignal,
 ): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await container.send(blockRequest(name, id, block), signal)
-      return
-    } catch (error) {
-      const mayPass = error instanceof UploadError && error.retryable && !signal.aborted
-      if (!mayPass || attempt === BLOCK_ATTEMPTS) throw error
-      await sleep((error.retryAfterS ?? attempt / 2) * 1000, undefined, { signal })
-    }
-  }
+  await persist(
+    () => container.send(blockRequest(name, id, block), signal),
+    BLOCK_ATTEMPTS,
+    error => error instanceof UploadError && error.retryable && { retryAfterS: error.retryAfterS },
+    signal,
+  )
 }
 
 function blockRequest(name: string, id: string, block: Buffer): BlobRequest {
