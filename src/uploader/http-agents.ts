@@ -2,11 +2,12 @@ import { readFile } from 'node:fs/promises'
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { Socket } from 'node:net'
-import { UploadError } from '../errors.ts'
+import { systemCode, UploadError } from '../errors.ts'
+
+/** A connection that takes longer to be made is given up. */
+const CONNECT_TIMEOUT_MS = 10_000
 
 export interface AgentOptions {
-  /** Of the destination, for messages. */
-  readonly name: string
   readonly caFile?: string | undefined
   readonly insecureTls: boolean
   /** A connection on which nothing happens for so long is given up; 0 for never. */
@@ -15,12 +16,15 @@ export interface AgentOptions {
 
 /** Connections that are kept open between requests. */
 export interface HttpAgents {
-  /** @throws UploadError `delivery_failed` when the certificate file can't be read, which is done at first use */
+  /**
+   * @throws UploadError `delivery_failed`, whose message is the end of a sentence, when the certificate file can't be read,
+   *   which is done at first use
+   */
   get(url: URL): Promise<HttpAgent>
   close(): void
 }
 
-export function createHttpAgents({ name, caFile, insecureTls, idleTimeoutMs }: AgentOptions): HttpAgents {
+export function createHttpAgents({ caFile, insecureTls, idleTimeoutMs }: AgentOptions): HttpAgents {
   const endSilence = createSilenceEnder(idleTimeoutMs)
   const plain = endSilence(new HttpAgent({ keepAlive: true, timeout: idleTimeoutMs }))
   let secure: Promise<HttpsAgent> | undefined
@@ -31,9 +35,7 @@ export function createHttpAgents({ name, caFile, insecureTls, idleTimeoutMs }: A
     const { createSecureContext, rootCertificates } = await import('node:tls')
     const own = await readFile(caFile, 'utf8').catch((cause: unknown) => {
       secure = undefined
-      throw new UploadError('delivery_failed', `${name}: the file that caFile names can't be read.`, {
-        cause,
-      })
+      throw new UploadError('delivery_failed', `"caFile" cannot be read (${systemCode(cause)})`, { cause })
     })
     // Once for all connections: reading the usual certificates takes some 30 ms.
     const secureContext = createSecureContext({ ca: [...rootCertificates, own] })
@@ -63,13 +65,19 @@ function createSilenceEnder(idleTimeoutMs: number) {
     agent.createConnection = (options, done) => {
       const socket = connect(options, done)
       if (!(socket instanceof Socket)) return socket
+      const slow = setTimeout(() => socket.destroy(timedOut()), CONNECT_TIMEOUT_MS)
+      for (const event of ['connect', 'close']) socket.once(event, () => clearTimeout(slow))
       socket.on('timeout', () => {
         // While a connection is unused the agent sets the time its server has named, and leaves it at that afterwards.
         if (socket.timeout !== idleTimeoutMs) return void socket.setTimeout(idleTimeoutMs)
-        socket.destroy(Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' }))
+        socket.destroy(timedOut())
       })
       return socket
     }
     return agent
   }
+}
+
+function timedOut(): Error {
+  return Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
 }

@@ -73,11 +73,20 @@ export function createHttpClient(
   idleTimeoutMs = IDLE_TIMEOUT_MS,
 ): HttpClient {
   if (insecureTls) deps.warn(`${deps.name}: insecureTls accepts any certificate; use caFile instead`)
-  const agents = createHttpAgents({ name: deps.name, caFile, insecureTls, idleTimeoutMs })
+  const agents = createHttpAgents({ caFile, insecureTls, idleTimeoutMs })
+
+  async function getAgent(url: URL): Promise<Agent> {
+    try {
+      return await agents.get(url)
+    } catch (error) {
+      if (!(error instanceof UploadError)) throw error
+      throw new UploadError('delivery_failed', `${deps.name}: ${error.message}.`, { cause: error.cause })
+    }
+  }
 
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
     const url = new URL(request.url)
-    const { response, text } = await exchange(request, url, await agents.get(url), signal)
+    const { response, text } = await exchange(request, url, await getAgent(url), signal)
     const accept = request.accept ?? (status => status >= 200 && status < 300)
     const { status } = response
     const reply = {
