@@ -89,14 +89,11 @@ try {
 async function measureS3() {
   const loads = choose(S3_LOADS, settings)
   if (loads.length === 0) return { loads }
-  try {
-    import.meta.resolve('@aws-sdk/client-s3')
-  } catch {
-    missing.push('S3: the optional package @aws-sdk/client-s3 is not installed.')
-    return { loads: [] }
-  }
   const standIn = await startS3(settings)
-  const contenders = { ...toStandIn(standIn.url), ...(options.s3 && { real: onS3(options.s3) }) }
+  const contenders = {
+    ...toStandIn(standIn.url, options.against),
+    ...(options.s3 && { real: onS3(options.s3) }),
+  }
   if (!options.s3) missing.push('a real S3 server: none was given with --s3.')
   try {
     return await measureGroup('S3', S3_LOADS, contenders)

@@ -53,22 +53,22 @@ export const CONTENDERS = {
   express: floor('Express + multer', 'express'),
 }
 
+const OTHER = 'other checkout'
 /** Another checkout of this program, built. */
-export const otherCheckout = root => uploadServer('other checkout', { local: { durable: false } }, root)
+export const otherCheckout = root => uploadServer(OTHER, { local: { durable: false } }, root)
 
 /** The stand-in for an S3 server. @type {Contender} */
 const S3_SERVER = { name: 'S3 stand-in', prepare: async () => [beside('s3-server.mjs')] }
 
-/** Those that pass files on to S3. @param {string} url of the stand-in */
-export const toStandIn = url => ({
-  ours: {
-    ...uploadServer('upload-server', {
-      s3: s3Options({ endpoint: url, bucket: 'bench', accessKeyId: 'id', secretAccessKey: 'secret' }),
-    }),
-    sizeOnly: true,
-  },
-  put: { ...floor('floor PUT', 'put', `${url}/bench`), sizeOnly: true },
-})
+/** Those that pass files on to S3. @param {string} url of the stand-in @param {string} [other] another checkout */
+export function toStandIn(url, other) {
+  const s3 = s3Options({ endpoint: url, bucket: 'bench', accessKeyId: 'id', secretAccessKey: 'secret' })
+  return {
+    ours: { ...uploadServer('upload-server', { s3 }), sizeOnly: true },
+    ...(other && { other: { ...uploadServer(OTHER, { s3 }, other), sizeOnly: true } }),
+    put: { ...floor('floor PUT', 'put', `${url}/bench`), sizeOnly: true },
+  }
+}
 
 /** @param {string} target URL,bucket,key,secret of a real one */
 export function onS3(target) {
