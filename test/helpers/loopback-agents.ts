@@ -2,7 +2,7 @@ import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { connect as connectTcp } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import type { Agents } from '../../src/uploader/s3/client.ts'
+import type { HttpAgents } from '../../src/uploader/http-agents.ts'
 
 /**
  * Agents that lead every connection to 127.0.0.1, whatever name it is for, so that names such as
@@ -11,7 +11,7 @@ import type { Agents } from '../../src/uploader/s3/client.ts'
  * @param port leads to this port instead of the one that was asked for
  * @param ca certificate to trust; the name is checked against it as usual
  */
-export function createLoopbackAgents({ port, ca }: { port?: number; ca?: string } = {}): Agents {
+export function createLoopbackAgents({ port, ca }: { port?: number; ca?: string } = {}): HttpAgents {
   const httpAgent = new HttpAgent({ keepAlive: true })
   httpAgent.createConnection = options =>
     connectTcp({ host: '127.0.0.1', port: port ?? Number((options as { port?: number }).port) })
@@ -26,5 +26,11 @@ export function createLoopbackAgents({ port, ca }: { port?: number; ca?: string 
       ...(ca === undefined ? {} : { ca }),
     })
   }
-  return { httpAgent, httpsAgent }
+  return {
+    get: async ({ protocol }) => (protocol === 'https:' ? httpsAgent : httpAgent),
+    close() {
+      httpAgent.destroy()
+      httpsAgent.destroy()
+    },
+  }
 }

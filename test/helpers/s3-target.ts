@@ -1,14 +1,14 @@
 import { expect } from 'vitest'
+import type { HttpAgents } from '../../src/uploader/http-agents.ts'
 import type { Target } from '../../src/uploader/provider.ts'
 import { s3 } from '../../src/uploader/providers/s3.ts'
-import type { Agents } from '../../src/uploader/s3/client.ts'
 import { requireSettings } from '../../src/uploader/s3/settings.ts'
 import { openS3 } from '../../src/uploader/s3/target.ts'
 import { createLoopbackAgents } from './loopback-agents.ts'
 
 /** An S3 destination whose connections all lead to 127.0.0.1, by options as they stand in a file. */
-export function openLoopbackS3(options: Record<string, unknown>, agents?: Agents): Target {
+export function openLoopbackS3(options: Record<string, unknown>, agents?: HttpAgents): Target {
   const settings = requireSettings(s3.config.parse(options))
   const deps = { name: 'Default', warn: (message: string) => expect.fail(message) }
-  return openS3('s3', settings, deps, async () => agents ?? createLoopbackAgents())
+  return openS3('s3', settings, deps, agents ?? createLoopbackAgents())
 }

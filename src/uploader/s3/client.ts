@@ -1,141 +1,90 @@
-import { readFile } from 'node:fs/promises'
-import { Agent as HttpAgent } from 'node:http'
-import { Agent as HttpsAgent } from 'node:https'
-import { pipeline, type Readable, Transform } from 'node:stream'
-import { rootCertificates } from 'node:tls'
-import type { S3Client } from '@aws-sdk/client-s3'
-import { systemCode, UploadError } from '../../errors.ts'
-import { importOptional } from '../optional.ts'
+import { hash } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import type { HttpAgents } from '../http-agents.ts'
+import { encodeKey } from '../public-url.ts'
+import { createCredentials } from './credentials.ts'
+import { exchange, type Reply } from './exchange.ts'
+import { Refusal } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
+import { createSigner, formatQuery } from './sign.ts'
 
-const CONNECT_TIMEOUT_MS = 10_000
-/** A connection on which nothing happens for so long is given up. The SDK alone would wait for ever. */
-const IDLE_TIMEOUT_MS = 60_000
-/** Most of an answer that is read, in bytes; the SDK alone would keep one without end in memory. */
-const MAX_REPLY_BYTES = 1024 * 1024
-/** How often one part of a large object is sent before the whole upload fails. */
-const PART_ATTEMPTS = 4
+const HASH_OF_NOTHING = hash('sha256', '')
 
-export type S3Sdk = typeof import('@aws-sdk/client-s3')
-
-/** The SDK and connections to one bucket. */
-export interface S3Connection {
-  readonly sdk: S3Sdk
-  /** Sends everything once: whole objects are sent again by deliver.ts. */
-  readonly client: S3Client
-  /** Sends parts of objects again by itself, so that a broken connection does not cost the parts that have arrived. */
-  readonly patientClient: S3Client
-  close(): void
+export interface S3Request {
+  readonly method: 'PUT' | 'POST' | 'HEAD' | 'DELETE'
+  /** Of the object, with the folder in front of it. */
+  readonly key: string
+  readonly query?: Readonly<Record<string, string>>
+  /** With lower-case names. */
+  readonly headers?: Readonly<Record<string, string>>
+  /** Needed by `PUT` and `POST`. */
+  readonly body?: S3Body
 }
 
-export interface Agents {
-  readonly httpAgent: HttpAgent
-  readonly httpsAgent: HttpsAgent
+export interface S3Body {
+  readonly content: Buffer | Readable
+  /** Bytes. */
+  readonly size: number
+  /** Hex. The server compares it with what arrives. */
+  readonly sha256: string
 }
 
-/** How the two heavy packages get here. They are optional, since only this destination needs them. */
-export function importS3(): Promise<S3Sdk> {
-  // The SDK would tell everybody on Node 20 that its versions of 2027 will not run there.
-  process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true'
-  return importOptional('@aws-sdk/client-s3', () => import('@aws-sdk/client-s3'))
+/** Requests to the objects of one bucket. */
+export interface S3Client {
+  /**
+   * Sends a request once.
+   *
+   * @throws Refusal when the status is not 200 to 299
+   * @throws UploadError `delivery_failed`, whose message is the end of a sentence; or what `exchange` throws
+   */
+  send(request: S3Request, signal: AbortSignal): Promise<Reply>
+  /** A URL that opens one object for so many seconds. */
+  presign(key: string, expiresS: number): Promise<string>
 }
 
-/** @throws UploadError `delivery_failed`, whose message is the end of a sentence, when caFile cannot be read */
-export async function createAgents(caFile: string | undefined, insecureTls: boolean): Promise<Agents> {
-  const ca = caFile && [...rootCertificates, await readFile(caFile, 'utf8').catch(noCertificate)]
+export function createS3Client(settings: S3Settings, agents: HttpAgents): S3Client {
+  const bucket = new URL(settings.bucketUrl)
+  const { protocol, host, port } = bucket
+  const hostname = bucket.hostname.replace(/^\[|\]$/g, '')
+  const folder = bucket.pathname.replace(/\/$/, '')
+  const signer = createSigner(settings.region)
+  const getCredentials = createCredentials(settings)
+  const pathOf = (key: string): string => `${folder}/${encodeKey(key)}`
+
   return {
-    httpAgent: new HttpAgent({ keepAlive: true }),
-    httpsAgent: new HttpsAgent({ keepAlive: true, rejectUnauthorized: !insecureTls, ...(ca && { ca }) }),
-  }
-}
+    async send({ method, key, query = {}, headers, body }, signal) {
+      const credentials = await getCredentials()
+      const agent = await agents.get(bucket)
+      const request = {
+        method,
+        path: pathOf(key),
+        query: formatQuery(query),
+        headers: { ...headers, host, ...(body && { 'content-length': String(body.size) }) },
+        sha256: body?.sha256 ?? HASH_OF_NOTHING,
+      }
+      const signed = signer.sign(request, credentials, new Date())
+      const reply = await exchange(
+        {
+          ...{ protocol, hostname, port, agent, method },
+          path: request.query ? `${request.path}?${request.query}` : request.path,
+          headers: { ...signed, 'user-agent': 'upload-server' },
+          body: body?.content,
+        },
+        signal,
+      )
+      if (reply.status < 200 || reply.status > 299) throw new Refusal(reply)
+      return reply
+    },
 
-function noCertificate(cause: unknown): never {
-  throw new UploadError('delivery_failed', `"caFile" cannot be read (${systemCode(cause)})`, { cause })
-}
-
-/** Connects nothing yet. The agents end with the connection. */
-export async function connectS3(settings: S3Settings, agents: Agents): Promise<S3Connection> {
-  const sdk = await importS3()
-  const make = (maxAttempts: number): S3Client => {
-    const client = new sdk.S3Client({
-      endpoint: settings.endpoint,
-      region: settings.region,
-      forcePathStyle: settings.style === 'path',
-      bucketEndpoint: settings.style === 'cname',
-      ...(settings.credentials && { credentials: settings.credentials }),
-      // Trailers and chunked signatures, the SDK's default, are refused by R2, OSS, Ceph and others.
-      requestChecksumCalculation: 'WHEN_REQUIRED',
-      responseChecksumValidation: 'WHEN_REQUIRED',
-      // An operator should hear of a wrong clock: presigned URLs are not corrected.
-      disableClockSkewCorrection: true,
-      // With agents of our own the SDK sends the header, but does not wait for the answer.
-      expectContinueHeader: false,
-      useDualstackEndpoint: false,
-      useFipsEndpoint: false,
-      maxAttempts,
-      retryMode: 'standard',
-      // Objects, not options: the SDK makes agents without our certificates for some requests otherwise.
-      requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: IDLE_TIMEOUT_MS, ...agents },
-      logger: { trace() {}, debug() {}, info() {}, warn() {}, error() {} },
-    })
-    tidyRequests(client)
-    limitReplies(client)
-    return client
-  }
-  const [client, patientClient] = [make(1), make(PART_ATTEMPTS)]
-  return {
-    sdk,
-    client,
-    patientClient,
-    close() {
-      client.destroy()
-      patientClient.destroy()
+    async presign(key, expiresS) {
+      const path = pathOf(key)
+      const query = signer.presign({ path, host, expiresS }, await getCredentials(), new Date())
+      return `${bucket.origin}${path}?${query}`
     },
   }
 }
 
-/** No object is ever fetched here: what is answered are short documents. */
-function limitReplies(client: S3Client): void {
-  const handler = client.config.requestHandler
-  const handle = handler.handle.bind(handler)
-  handler.handle = async (request, options) => {
-    const answer = await handle(request, options)
-    const { response } = answer as { response: { body?: Readable } }
-    // What goes wrong on either side reaches whoever reads the limited body.
-    if (response.body) response.body = pipeline(response.body, limitBytes(MAX_REPLY_BYTES), () => {})
-    return answer
-  }
-}
-
-function limitBytes(most: number): Transform {
-  let size = 0
-  return new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      size += chunk.length
-      if (size <= most) done(null, chunk)
-      else done(new UploadError('delivery_failed', `its answer is longer than ${most} bytes`))
-    },
-  })
-}
-
-interface SentRequest {
-  readonly query: Record<string, unknown>
-  readonly headers: Record<string, string>
-}
-
-/** Takes out what tells AWS about the SDK: Google refuses `x-id`, and every signed header is one that a proxy can break. */
-function tidyRequests(client: S3Client): void {
-  client.middlewareStack.addRelativeTo(
-    <Args extends { request: unknown }, Reply>(next: (args: Args) => Reply) =>
-      (args: Args) => {
-        const request = args.request as SentRequest
-        delete request.query['x-id']
-        for (const name of ['amz-sdk-invocation-id', 'amz-sdk-request', 'x-amz-user-agent']) {
-          delete request.headers[name]
-        }
-        request.headers['user-agent'] = 'upload-server'
-        return next(args)
-      },
-    { name: 'tidyRequests', relation: 'before', toMiddleware: 'httpSigningMiddleware' },
-  )
+/** Bytes in memory as a body. */
+export function bodyOf(content: Buffer): S3Body {
+  return { content, size: content.length, sha256: hash('sha256', content) }
 }

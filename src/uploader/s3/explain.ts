@@ -1,8 +1,7 @@
 import { UploadError } from '../../errors.ts'
-import { excerpt, parseRetryAfter } from '../http.ts'
-import { isPassing as isPassingCode, networkCodeOf } from '../network.ts'
-import { type Facts, readFacts, skewOf, slimDown } from './facts.ts'
+import { excerpt } from '../http.ts'
 import { explainNetwork } from './network.ts'
+import { type Facts, isPassing, Refusal, retryAfterOf } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
 
 /** Further from the server's clock than this, signatures are refused (Amazon: 15 minutes; some take less). */
@@ -15,22 +14,12 @@ export interface Attempt {
   readonly permission: string
 }
 
-/** Failures that pass. An upload in parts that is gone was taken back by somebody, or is complete already. */
-const PASSING_CODES = new Set([
-  'RequestTimeout',
-  'SlowDown',
-  'OperationAborted',
-  'NoSuchUpload',
-  'TimeoutError',
-])
-const PASSING_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504])
-
 type Explain = (settings: S3Settings, facts: Facts, attempt: Attempt) => string
 
-const wrongRegion: Explain = ({ region }, { details, headers }) => {
-  const found = details['Region'] ?? headers['x-amz-bucket-region']
-  const right = typeof found === 'string' ? `the bucket is in "${found}"` : 'the bucket is in another one'
-  const host = typeof details['Endpoint'] === 'string' ? ` and reached at "${details['Endpoint']}"` : ''
+const wrongRegion: Explain = ({ region }, facts) => {
+  const found = facts.region ?? facts.headers['x-amz-bucket-region']
+  const right = found ? `the bucket is in "${found}"` : 'the bucket is in another one'
+  const host = facts.endpoint ? ` and reached at "${facts.endpoint}"` : ''
   return `the region is wrong: requests are signed for "${region}", but ${right}${host}. Set "region"`
 }
 const wrongStyle: Explain = () => 'it refuses path style. Set "addressingStyle" to "virtual"'
@@ -52,10 +41,8 @@ const noPermission: Explain = ({ bucket, options }, { code }, { permission }) =>
 const noSpace: Explain = () => 'there is no space or quota left'
 const noStorageClass: Explain = () => 'it does not know the storage class. Check "storageClass"'
 const noKms: Explain = () => 'it cannot use the key. Check "sseKmsKeyId" and its permissions'
-const noCredentials: Explain = () =>
-  'there are no credentials. Give "accessKeyId" and "secretAccessKey", or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
 const notS3: Explain = (_, { headers }) =>
-  `it sends us to ${excerpt(headers['location'] ?? '')}. Set "endpoint" to the final address of the S3 API`
+  `it sends us to ${excerpt(headers.location ?? '')}. Set "endpoint" to the final address of the S3 API`
 const refusedOption: Explain = ({ options }) => {
   const optional = ['acl', 'storageClass', 'serverSideEncryption', 'sseKmsKeyId'] as const
   const given = optional.filter(name => options[name] !== undefined).map(name => `"${name}"`)
@@ -84,58 +71,56 @@ const BY_CODE: Readonly<Record<string, Explain>> = {
   QuotaExceeded: noSpace,
   XMinioStorageFull: noSpace,
   InvalidStorageClass: noStorageClass,
-  CredentialsProviderError: noCredentials,
 }
 
-/** Says of an error of the SDK what happened, at which bucket, and what to do about it. */
+/** Says of a failure what happened, at which bucket, and what to do about it. */
 export function explainS3(
   error: unknown,
   label: string,
   settings: S3Settings,
   attempt: Attempt,
 ): UploadError {
-  const facts = readFacts(error)
-  const retryAfterS = parseRetryAfter(facts.headers['retry-after'] ?? null)
-  const isPassing =
-    PASSING_CODES.has(facts.code) ||
-    PASSING_STATUSES.has(facts.status ?? 0) ||
-    (facts.status === undefined && isPassingCode(networkCodeOf(error)))
-  const reason =
-    error instanceof UploadError
-      ? error.message.replace(/\.$/, '')
-      : reasonOf(error, settings, facts, attempt)
+  const retryAfterS = retryAfterOf(error)
+  const reason = reasonOf(error, settings, attempt)
   return new UploadError('delivery_failed', `${label} ${attempt.what}: ${reason}.`, {
-    cause: slimDown(error),
-    retryable: error instanceof UploadError ? error.retryable : isPassing,
+    cause: causeOf(error),
+    retryable: isPassing(error),
     ...(retryAfterS !== undefined && { retryAfterS }),
   })
 }
 
-function reasonOf(error: unknown, settings: S3Settings, facts: Facts, attempt: Attempt): string {
+function reasonOf(error: unknown, settings: S3Settings, attempt: Attempt): string {
+  if (error instanceof UploadError) return error.message.replace(/\.$/, '')
+  if (!(error instanceof Refusal)) return explainNetwork(error, settings)
+  const { facts } = error
   const { status, code, message } = facts
-  const hint = chooseExplanation(facts, settings.region)?.(settings, facts, attempt) ?? ''
-  if (status === undefined) return hint || explainNetwork(error, settings)
+  const hint = chooseExplanation(facts, settings.region)?.(settings, facts, attempt)
   const answer = [new URL(settings.endpoint).host, 'answered', status, code].filter(Boolean).join(' ')
   const words = message && `: ${excerpt(message).replace(/\.$/, '')}`
   return hint ? `${hint} (${answer}${words})` : `${answer}${words}`
 }
 
+/** For the log: the words of the service instead of everything that hangs on its answer. */
+function causeOf(error: unknown): unknown {
+  if (!(error instanceof Refusal)) return error
+  const { status, code, message, requestId } = error.facts
+  return new Error([status, code, message, requestId && `(request ${requestId})`].filter(Boolean).join(' '))
+}
+
 function chooseExplanation(facts: Facts, region: string): Explain | undefined {
-  const { status, code, details, headers } = facts
+  const { status, code, endpoint, skewS = 0, headers } = facts
   const bucketRegion = headers['x-amz-bucket-region'] ?? region
   if (Object.hasOwn(BY_CODE, code)) return BY_CODE[code]
   if (code.startsWith('KMS.')) return noKms
-  if (status === undefined) return undefined
   // Alibaba names the right endpoint in an AccessDenied.
-  if (typeof details['Endpoint'] === 'string' || bucketRegion !== region) return wrongRegion
-  if (status >= 300 && status < 400) return headers['location'] ? notS3 : wrongRegion
-  if ([400, 401, 403].includes(status) && Math.abs(skewOf(facts) ?? 0) > SKEW_S) return wrongClock
+  if (endpoint !== undefined || bucketRegion !== region) return wrongRegion
+  if (status >= 300 && status < 400) return headers.location ? notS3 : wrongRegion
+  if ([400, 401, 403].includes(status) && Math.abs(skewS) > SKEW_S) return wrongClock
   if (status === 401 || status === 403) return noPermission
   return status === 400 || status === 501 ? refusedOption : undefined
 }
 
-function describeSkew(facts: Facts): string {
-  const skewS = skewOf(facts)
+function describeSkew({ skewS }: Facts): string {
   if (skewS === undefined) return 'it differs too much from the one of the service'
   return `it is ${Math.round(Math.abs(skewS) / 60)} minutes ${skewS > 0 ? 'behind' : 'ahead'}`
 }

@@ -3,10 +3,9 @@ import { isNoTls, isUntrusted, networkCodeOf } from '../network.ts'
 import type { S3Settings } from './settings.ts'
 
 /** The end of a sentence about a service that gave no answer. */
-export function explainNetwork(error: unknown, { style, bucket, endpoint }: S3Settings): string {
-  const { host } = new URL(endpoint)
-  const name = style === 'virtual' ? `${bucket}.${host}` : host
-  const orPath = style === 'virtual' ? ', or set "addressingStyle" to "path"' : ''
+export function explainNetwork(error: unknown, { bucketUrl, endpoint }: S3Settings): string {
+  const name = new URL(bucketUrl).host
+  const orPath = name !== new URL(endpoint).host ? ', or set "addressingStyle" to "path"' : ''
   const code = networkCodeOf(error)
   if (code === 'ENOTFOUND') return `the name ${name} is unknown. Check "endpoint" and "region"${orPath}`
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
@@ -19,6 +18,6 @@ export function explainNetwork(error: unknown, { style, bucket, endpoint }: S3Se
     return `${name} does not speak TLS. Write http in front of "endpoint" if that is meant`
   }
   if (code === 'ECONNREFUSED') return `nobody listens at ${name}`
-  if (error instanceof Error && error.name === 'TimeoutError') return `${name} did not answer in time`
+  if (code === 'ETIMEDOUT') return `${name} did not answer in time`
   return `${name} broke off (${code || excerpt(error instanceof Error ? error.message : String(error))})`
 }

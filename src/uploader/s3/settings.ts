@@ -1,3 +1,4 @@
+import { encodeSegment } from '../public-url.ts'
 import { cleanFolder, parseEndpoint, type S3Options } from './options.ts'
 import {
   type AddressingStyle,
@@ -14,6 +15,8 @@ export interface S3Settings {
   readonly bucket: string
   /** Address of the API without a slash at its end; of the bucket itself with the style `cname`. */
   readonly endpoint: string
+  /** Address of the bucket, below which requests for its objects go; without a slash at its end. */
+  readonly bucketUrl: string
   /** For the signature. */
   readonly region: string
   readonly style: AddressingStyle
@@ -25,7 +28,8 @@ export interface S3Settings {
   readonly urlFolder: string
   /** Address below which visitors find objects; undefined: answers are presigned. */
   readonly publicUrl: string | undefined
-  readonly cacheControl: string
+  /** Of every object, with lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
   /** Bytes. */
   readonly partSizeOf: (size: number) => number
   readonly options: S3Options
@@ -73,6 +77,7 @@ function resolveSettings(options: S3Options): S3Settings | string {
     preset: name,
     bucket: options.bucket,
     endpoint,
+    bucketUrl: bucketUrl(endpoint, options.bucket, style),
     region: publicRegion(known),
     style,
     credentials:
@@ -82,9 +87,22 @@ function resolveSettings(options: S3Options): S3Settings | string {
     keyPrefix: withSlash(options.path),
     urlFolder: withSlash(options.webPath ?? options.path),
     publicUrl,
-    cacheControl: options.cacheControl ?? `${isPublic ? 'public' : 'private'}, ${DEFAULT_CACHE}`,
+    headers: headersOf(options),
     partSizeOf: size => Math.max(options.partSize, Math.ceil(size / (preset.maxParts ?? 10_000))),
     options,
+  }
+}
+
+function headersOf(options: S3Options): Record<string, string> {
+  const { url, cacheControl, contentDisposition, acl, storageClass, serverSideEncryption, sseKmsKeyId } =
+    options
+  return {
+    'cache-control': cacheControl ?? `${url === 'public' ? 'public' : 'private'}, ${DEFAULT_CACHE}`,
+    'content-disposition': contentDisposition,
+    ...(acl && { 'x-amz-acl': acl }),
+    ...(storageClass && { 'x-amz-storage-class': storageClass }),
+    ...(serverSideEncryption && { 'x-amz-server-side-encryption': serverSideEncryption }),
+    ...(sseKmsKeyId && { 'x-amz-server-side-encryption-aws-kms-key-id': sseKmsKeyId }),
   }
 }
 
@@ -144,17 +162,22 @@ function naturalUrl(
   style: AddressingStyle,
   region: string,
 ): string | undefined {
-  if (style === 'cname') return endpoint
-  if (publicHost === 'api') return bucketUrl(endpoint, bucket, style)
+  if (style === 'cname' || publicHost === 'api') return bucketUrl(endpoint, bucket, style)
   return (
     publicHost &&
     `https://${publicHost.replace('{bucket}', bucket).replace('{region}', publicRegion(region))}`
   )
 }
 
-/** A wildcard certificate covers one label, so buckets with dots are always named in the path. */
+/**
+ * Buckets are named in the path where they can't be in the host: numbers have no subdomains, and a wildcard
+ * certificate covers one label.
+ */
 function bucketUrl(endpoint: string, bucket: string, style: AddressingStyle): string {
-  if (style === 'path' || bucket.includes('.')) return `${endpoint}/${bucket}`
+  if (style === 'cname') return endpoint
+  const isNumber = /^[\d.]+$|^\[/.test(new URL(endpoint).hostname)
+  const isLabel = /^[a-z\d][a-z\d-]{1,61}[a-z\d]$/.test(bucket)
+  if (style === 'path' || isNumber || !isLabel) return `${endpoint}/${encodeSegment(bucket)}`
   return endpoint.replace('://', `://${bucket}.`)
 }
 

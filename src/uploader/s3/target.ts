@@ -1,94 +1,70 @@
+import { createHttpAgents, type HttpAgents } from '../http-agents.ts'
 import type { ProviderDeps, Target } from '../provider.ts'
-import { type Agents, connectS3, createAgents, type S3Connection } from './client.ts'
+import { createS3Client } from './client.ts'
 import { type Attempt, explainS3 } from './explain.ts'
 import { hasObject, probeBucket, removeObject, storeObject } from './operations.ts'
 import type { S3Settings } from './settings.ts'
 
+/** A connection on which nothing happens for so long is given up. */
+const IDLE_TIMEOUT_MS = 60_000
 const PROBE_PERMISSION = 's3:PutObject and s3:AbortMultipartUpload'
 
 /**
- * A bucket. The SDK is loaded by the first call.
+ * A bucket.
  *
  * @param type id of the provider, for messages
- * @param makeAgents for tests that lead connections elsewhere
+ * @param agents for tests that lead connections elsewhere
  */
 export function openS3(
   type: string,
   settings: S3Settings,
   { name, warn }: ProviderDeps,
-  makeAgents: () => Promise<Agents> = () =>
-    createAgents(settings.options.caFile, settings.options.insecureTls),
+  agents?: HttpAgents,
 ): Target {
   const label = `${type}/${name}`
-  if (settings.options.insecureTls) {
+  const { caFile, insecureTls } = settings.options
+  if (insecureTls) {
     warn(`${label}: "insecureTls" accepts any certificate, also that of somebody in between. Use "caFile".`)
   }
-  const { run, close } = createRunner(
-    async () => connectS3(settings, await makeAgents()),
-    (error, attempt) => explainS3(error, label, settings, attempt),
-  )
-  return {
-    put: (object, signal) =>
-      run({ what: `could not store "${object.key}"`, permission: 's3:PutObject' }, signal, async s3 => ({
-        url: await storeObject(s3, settings, object, signal),
-      })),
-    check: signal =>
-      run({ what: 'could not prepare a probe', permission: PROBE_PERMISSION }, signal, s3 =>
-        probeBucket(s3, settings, signal),
-      ),
-    exists: (key, signal) =>
-      run({ what: `could not look for "${key}"`, permission: 's3:GetObject and s3:ListBucket' }, signal, s3 =>
-        hasObject(s3, settings, key, signal),
-      ),
-    remove: (key, signal) =>
-      run({ what: `could not remove "${key}"`, permission: 's3:DeleteObject' }, signal, s3 =>
-        removeObject(s3, settings, key, signal),
-      ),
-    close,
-  }
-}
-
-interface Runner {
-  run<T>(attempt: Attempt, signal: AbortSignal, work: (s3: S3Connection) => Promise<T>): Promise<T>
-  close(): Promise<void>
-}
-
-/** Connects when there is something to do, and waits at the end for what still goes on behind an abort. */
-function createRunner(
-  connect: () => Promise<S3Connection>,
-  explain: (error: unknown, attempt: Attempt) => Error,
-): Runner {
-  let connection: Promise<S3Connection> | undefined
+  const connections = agents ?? createHttpAgents({ caFile, insecureTls, idleTimeoutMs: IDLE_TIMEOUT_MS })
+  const s3 = createS3Client(settings, connections)
   const running = new Set<Promise<unknown>>()
 
-  async function reach(attempt: Attempt): Promise<S3Connection> {
-    connection ??= connect()
+  async function run<T>(attempt: Attempt, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    signal.throwIfAborted()
+    const working = work()
+    running.add(working)
     try {
-      return await connection
+      return await working
     } catch (error) {
-      connection = undefined
-      throw explain(error, attempt)
+      signal.throwIfAborted()
+      throw explainS3(error, label, settings, attempt)
+    } finally {
+      running.delete(working)
     }
   }
 
   return {
-    async run(attempt, signal, work) {
-      signal.throwIfAborted()
-      const working = work(await reach(attempt))
-      running.add(working)
-      try {
-        return await working
-      } catch (error) {
-        signal.throwIfAborted()
-        throw explain(error, attempt)
-      } finally {
-        running.delete(working)
-      }
-    },
+    put: (object, signal) =>
+      run({ what: `could not store "${object.key}"`, permission: 's3:PutObject' }, signal, async () => ({
+        url: await storeObject(s3, settings, object, signal),
+      })),
+    check: signal =>
+      run({ what: 'could not prepare a probe', permission: PROBE_PERMISSION }, signal, () =>
+        probeBucket(s3, settings, signal),
+      ),
+    exists: (key, signal) =>
+      run({ what: `could not look for "${key}"`, permission: 's3:GetObject and s3:ListBucket' }, signal, () =>
+        hasObject(s3, settings, key, signal),
+      ),
+    remove: (key, signal) =>
+      run({ what: `could not remove "${key}"`, permission: 's3:DeleteObject' }, signal, () =>
+        removeObject(s3, settings, key, signal),
+      ),
     async close() {
+      // Behind an abort parts are still taken back.
       await Promise.allSettled(running)
-      const s3 = await connection?.catch(() => undefined)
-      s3?.close()
+      connections.close()
     },
   }
 }

@@ -155,6 +155,11 @@ describe('what a refusal says', () => {
     expect(error.retryable).toBe(false)
   })
 
+  it('reads no answer without end', async () => {
+    const error = await putAgainst({ status: 400, body: 'x'.repeat(3 * 1024 * 1024) })
+    expect(error.message).toContain('its answer is longer than 1048576 bytes')
+  })
+
   it('names the permission for ACLs when one is set', async () => {
     const error = await putAgainst(refusal(403, 'AccessDenied', 'x'), { acl: 'public-read' })
     expect(error.message).toContain('s3:PutObject and s3:PutObjectAcl')
@@ -179,6 +184,47 @@ describe('what a refusal says', () => {
     expect(error.message).toBe(
       `s3/Default could not look for "a.png": the keys are wrong, or they may not do it: they need the permission s3:GetObject and s3:ListBucket for the bucket "pics" (127.0.0.1:${recorder.port} answered 403).`,
     )
+  })
+})
+
+describe('the end of an upload in parts', () => {
+  const LIMIT = 5 * 1024 * 1024
+
+  /** What a put in two parts says when its last request, or its first, gets these answers, and how often it was sent. */
+  async function completeAgainst(answers: Answer[], begin = '<UploadId>u&amp;1</UploadId>') {
+    const recorder = await startRecorder(({ method, url }) => {
+      if (url.endsWith('?uploads=')) return { status: 200, body: begin }
+      if (method === 'POST') return answers.shift() ?? { status: 500 }
+      return { status: 200, headers: { etag: '"a&b"' } }
+    })
+    const target = openLoopbackS3({
+      endpoint: `http://127.0.0.1:${recorder.port}`,
+      ...{ bucket: 'pics', urlPrefix: 'https://img.example.com', multipartThreshold: LIMIT, ...KEYS },
+    })
+    onTestFinished(() => recorder.close())
+    const put = target.put(objectOf('a.bin', Buffer.alloc(LIMIT + 1)), never())
+    return { put, sent: () => recorder.requests.filter(({ url }) => url === '/pics/a.bin?uploadId=u%261') }
+  }
+  const done = { status: 200, body: '<CompleteMultipartUploadResult/>' }
+
+  it('is asked for again when the service fails after it has said 200', async () => {
+    const { put, sent } = await completeAgainst([refusal(200, 'InternalError', 'Try again.'), done])
+    await put
+    expect(sent().map(({ method }) => method)).toEqual(['POST', 'POST'])
+    expect(sent()[1]?.text).toMatch(
+      /^<CompleteMultipartUpload [^>]*><Part><PartNumber>1<\/PartNumber><ETag>&quot;a&amp;b&quot;<\/ETag><\/Part><Part><PartNumber>2</,
+    )
+  })
+
+  it('takes an upload back that is refused with 200', async () => {
+    const { put, sent } = await completeAgainst([refusal(200, 'InvalidPart', 'No such part.')])
+    expect((await failureOf(put)).message).toMatch(/answered 200 InvalidPart: No such part\.$/)
+    expect(sent().map(({ method }) => method)).toEqual(['POST', 'DELETE'])
+  })
+
+  it('is not reached when the beginning was answered by no S3 service', async () => {
+    const { put } = await completeAgainst([], '<html>welcome</html>')
+    expect((await failureOf(put)).message).toContain('its answer has no UploadId, so it is no S3 service')
   })
 })
 

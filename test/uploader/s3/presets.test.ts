@@ -1,4 +1,5 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { isIP } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { AwsV4Signer } from 'aws4fetch'
@@ -179,6 +180,20 @@ const TABLE: [options: Record<string, unknown>, host: string, path: string, regi
     `https://oss.example.com/${PATH}`,
   ],
   [
+    { endpoint: 'https://127.0.0.1:9000', addressingStyle: 'virtual', preset: 'minio' },
+    '127.0.0.1:9000',
+    `/pics/${PATH}`,
+    'us-east-1',
+    `https://127.0.0.1:9000/pics/${PATH}`,
+  ],
+  [
+    { preset: 'aws', region: 'us-east-1', bucket: 'Old_Name:x' },
+    's3.us-east-1.amazonaws.com',
+    `/Old_Name%3Ax/${PATH}`,
+    'us-east-1',
+    `https://s3.us-east-1.amazonaws.com/Old_Name%3Ax/${PATH}`,
+  ],
+  [
     { endpoint: 's3.us-west-000.backblazeb2.com' },
     'pics.s3.us-west-000.backblazeb2.com',
     `/${PATH}`,
@@ -195,7 +210,8 @@ let ca: string
 let home: string
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 's3-presets-'))
-  const names = TABLE.map(([, host]) => `DNS:${host.replace(/:\d+$/, '')}`)
+  const hosts = TABLE.map(([, host]) => host.replace(/:\d+$/, ''))
+  const names = hosts.map(host => `${isIP(host) ? 'IP' : 'DNS'}:${host}`)
   const { certFile, keyFile } = makeCertificate(home, [...new Set(names)].join(','))
   ca = await readFile(certFile, 'utf8')
   const answer = (request: Recorded) =>
