@@ -14,8 +14,13 @@ const STALL_MS = 60_000
 
 export interface HttpServer {
   readonly server: Server
-  /** Stops listening and lets running requests finish. @returns false when they took longer than `graceMs` and were cut */
-  stop(graceMs: number): Promise<boolean>
+  /**
+   * Stops listening and lets running requests finish.
+   *
+   * @param drained called when they have; open connections are answered until it is done
+   * @returns false when they took longer than `graceMs` and were cut
+   */
+  stop(graceMs: number, drained?: () => Promise<void>): Promise<boolean>
 }
 
 /** Hears of every request that never reaches `handle`. */
@@ -62,7 +67,7 @@ export function createHttpServer(
     if ([...(connections.get(socket) ?? [])].some(res => res.headersSent)) socket.destroy()
     else answerUnreadable(error, socket, note)
   })
-  return { server, stop: graceMs => stopServer(server, connections, graceMs) }
+  return { server, stop: (graceMs, drained) => stopServer(server, connections, graceMs, drained) }
 }
 
 /** What Node says of a request it can't parse. */
@@ -116,13 +121,21 @@ async function stopServer(
   server: Server,
   connections: ReadonlyMap<Duplex, ReadonlySet<ServerResponse>>,
   graceMs: number,
+  drained?: () => Promise<void>,
 ): Promise<boolean> {
   const closed = once(server, 'close')
   // Not the `close` of HTTP servers: it also cuts idle connections, on which a client may be sending its next request.
   NetServer.prototype.close.call(server)
   const isBusy = () => [...connections.values()].some(running => running.size > 0)
   const end = performance.now() + graceMs
-  while (isBusy() && performance.now() < end) await sleep(20)
+  const untilIdle = async () => {
+    while (isBusy() && performance.now() < end) await sleep(20)
+  }
+  await untilIdle()
+  if (drained) {
+    await Promise.race([drained(), sleep(end - performance.now(), undefined, { ref: false })])
+    await untilIdle()
+  }
   const finished = !isBusy()
   for (const socket of connections.keys()) socket.destroy()
   await closed

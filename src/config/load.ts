@@ -3,7 +3,7 @@ import { idOf } from '../uploader/destinations.ts'
 import { collectMarked, type Mark, mapMarked } from '../uploader/options.ts'
 import type { Report } from './interpolate.ts'
 import { reportIssues } from './issues.ts'
-import { resolveLocalPath, userDataDirectory } from './paths.ts'
+import { resolveLocalPath } from './paths.ts'
 import { isRecord, type Json } from './picgo/json.ts'
 import {
   checkCopies,
@@ -12,12 +12,14 @@ import {
   listNamed,
   readDestinations,
 } from './providers.ts'
-import { ConfigError, type LoadOptions, readRaw } from './raw.ts'
+import { ConfigError, type LoadOptions, type RawConfig, readRaw } from './raw.ts'
 import { configSchema, type Settings } from './schema.ts'
 
-export { ConfigError, type Flags, type LoadOptions } from './raw.ts'
+export { ConfigError, type Flags, type LoadOptions, type RawConfig } from './raw.ts'
 
 export interface LoadedConfig {
+  /** What it was made of. */
+  readonly raw: RawConfig
   readonly settings: Settings
   readonly destinations: readonly DestinationConfig[]
   /** The file that was read; undefined: there is none. */
@@ -40,14 +42,27 @@ export interface LoadedConfig {
  */
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const problems: string[] = []
-  const report: Report = (path, message) => {
+  const raw = await readRaw(options, reportTo(problems))
+  return checkConfig(raw, problems)
+}
+
+const reportTo =
+  (problems: string[]): Report =>
+  (path, message) => {
     const line = path ? `${path}: ${message}` : message
     if (!problems.includes(line)) problems.push(line)
   }
 
-  const raw = await readRaw(options, report)
+/**
+ * Checks a configuration that has been read, here or in another process.
+ *
+ * @param problems that are known already
+ * @throws ConfigError
+ */
+export async function checkConfig(raw: RawConfig, problems: string[] = []): Promise<LoadedConfig> {
+  const report = reportTo(problems)
   const resolvePath = (path: string) => resolveLocalPath(path, raw.base)
-  const dataDirectory = userDataDirectory({ ...options, env: raw.env })
+  const { dataDirectory } = raw
   const notes = [...raw.notes]
   const value = namesProviders(raw.value) ? raw.value : withEmbeddedDefault(raw.value, dataDirectory, notes)
 
@@ -63,6 +78,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
 
   const files = [...raw.files, ...destinations.flatMap(one => one.files)]
   return {
+    raw,
     settings,
     destinations,
     file: raw.file,

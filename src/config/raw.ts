@@ -1,11 +1,11 @@
 import { dirname } from 'node:path'
 import { idOf } from '../uploader/destinations.ts'
 import { canonicalType } from '../uploader/registry.ts'
-import { applyEnvironment, type Environment, withDotenv } from './environment.ts'
+import { applyEnvironment, withDotenv } from './environment.ts'
 import { findConfigFile, parseJson } from './file.ts'
 import { interpolate, type Report } from './interpolate.ts'
 import { kindOf } from './issues.ts'
-import type { Place } from './paths.ts'
+import { type Place, userDataDirectory } from './paths.ts'
 import { isRecord, type Json } from './picgo/json.ts'
 import { isPicGoConfig } from './picgo/recognise.ts'
 import { listNamed, mentionedTypes, wholeSchema } from './providers.ts'
@@ -30,13 +30,14 @@ export interface LoadOptions extends Place {
   flags?: Flags
 }
 
-/** A configuration before it is checked. */
+/** A configuration before it is checked: plain data. */
 export interface RawConfig {
   value: Json
   file: string | undefined
   /** Directory that relative paths start at. */
   base: string
-  env: Environment
+  /** For what the program keeps: the embedded destination, the store, temporary files. */
+  dataDirectory: string
   /** Every file that was read. */
   files: string[]
   notes: string[]
@@ -77,7 +78,7 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
     value: applyFlags(value as Json, options.flags ?? {}),
     file: found?.path,
     base,
-    env,
+    dataDirectory: userDataDirectory({ ...options, env }),
     files: [...(found ? [found.path] : []), ...files, ...filled.files],
     notes,
   }

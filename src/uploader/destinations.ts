@@ -4,7 +4,8 @@ import { type KeyTemplate, parseKeyTemplate } from './object-key.ts'
 import type { PictureOptions } from './pictures/options.ts'
 import type { Provider, Target } from './provider.ts'
 import { canonicalType, PROVIDER_TYPES } from './registry.ts'
-import { createSlots, type Slots } from './slots.ts'
+import { createShared, type Shared } from './shared.ts'
+import type { Slots } from './slots.ts'
 import { createUrlRewrite, type RewriteRule } from './url-rewrite.ts'
 
 /** What is needed to choose a destination: the provider's id and the name of the saved configuration. */
@@ -32,7 +33,7 @@ export interface Destination extends Named {
   /** Keys of the uploads under way. */
   readonly keys: KeyRing
   /** For targets that take one put at a time. */
-  readonly queue: Slots | undefined
+  readonly queue: Pick<Slots, 'run'> | undefined
 }
 
 export interface Mirror {
@@ -185,7 +186,7 @@ function listIds(list: readonly Named[]): string {
  *
  * @param keyTemplate for those that have none of their own
  * @param ownPaths files and folders of the server itself
- * @param before those of the configuration before: uploads to them may be under way
+ * @param shared with those of the configuration before, too: uploads to them may be under way
  * @param pictures what is done to pictures where nothing else is said
  */
 export function openDestinations(
@@ -193,17 +194,17 @@ export function openDestinations(
   keyTemplate: string,
   warn: (message: string) => void,
   ownPaths: readonly string[] = [],
-  before: readonly Destination[] = [],
+  shared: Shared = createShared(),
   pictures?: PictureOptions,
 ): Promise<Destination[]> {
   return Promise.all(
     specs.map(async ({ type, name, provider, options, common }) => {
-      const earlier = before.find(one => one.type === type && one.name === name)
+      const id = idOf({ type, name })
       const target = await provider.open(options, { name, warn, ownPaths })
       if ((common.onConflict !== 'replace' || common.dedupe) && !target.exists) {
         throw new UploadError(
           'invalid_request',
-          `${type}/${name}: onConflict and dedupe need a provider that can tell what is there.`,
+          `${id}: onConflict and dedupe need a provider that can tell what is there.`,
         )
       }
       return {
@@ -218,8 +219,8 @@ export function openDestinations(
         fallback: common.fallback,
         mirrors: common.mirrors ?? [],
         pictures: common.pictures ?? pictures,
-        keys: earlier?.keys ?? createKeyRing(),
-        queue: target.serial ? (earlier?.queue ?? createSlots(1, Number.POSITIVE_INFINITY)) : undefined,
+        keys: createKeyRing(shared, id),
+        queue: target.serial ? { run: (work, signal) => shared.inTurn(id, work, signal) } : undefined,
       }
     }),
   )

@@ -89,7 +89,6 @@ export function createUploader(deps: UploaderDeps): Uploader {
   const { store, finalizer } = deps
   const { concurrentUploads, waitingUploads } = deps.limits
   const slots = deps.slots ?? createSlots(concurrentUploads, waitingUploads)
-  slots.resize(concurrentUploads, waitingUploads)
   const spoolFor = (destination: Destination) => destination.target.spool ?? deps.spool
   const placeDeps: PlaceDeps = {
     ...deps,

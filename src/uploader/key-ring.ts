@@ -1,4 +1,5 @@
 import { splitExtension } from './file-name.ts'
+import { createShared, type Shared } from './shared.ts'
 
 /** The keys that uploads under way at one destination have taken, so that no two of them meet. */
 export interface KeyRing {
@@ -10,24 +11,24 @@ export interface KeyRing {
 /** Keys that differ in case or Unicode form only are one file on some disks. */
 const identity = (key: string): string => key.normalize('NFC').toLowerCase()
 
-export function createKeyRing(): KeyRing {
-  const taken = new Set<string>()
+/** @param scope what the keys are told apart by from those of other destinations */
+export function createKeyRing(shared: Shared = createShared(), scope = ''): KeyRing {
+  const nameOf = (key: string) => `${scope}/${identity(key)}`
   return {
     async take(key, refuses) {
       for (let count = 1; ; count++) {
         const candidate = count === 1 ? key : numbered(key, count)
-        if (taken.has(identity(candidate))) continue
-        taken.add(identity(candidate))
+        if (!(await shared.take(nameOf(candidate)))) continue
         try {
           if (!(await refuses?.(candidate))) return candidate
         } catch (error) {
-          taken.delete(identity(candidate))
+          shared.release(nameOf(candidate))
           throw error
         }
-        taken.delete(identity(candidate))
+        shared.release(nameOf(candidate))
       }
     },
-    release: key => void taken.delete(identity(key)),
+    release: key => shared.release(nameOf(key)),
   }
 }
 

@@ -11,6 +11,7 @@ import {
 } from '../../src/uploader/destinations.ts'
 import { defineProvider, type Target } from '../../src/uploader/provider.ts'
 import { canonicalType, loadProvider, PROVIDER_TYPES } from '../../src/uploader/registry.ts'
+import { createShared } from '../../src/uploader/shared.ts'
 
 const named = (...ids: string[]) =>
   ids.map(id => ({ type: id.split('/')[0] as string, name: id.slice(id.indexOf('/') + 1) }))
@@ -224,19 +225,43 @@ describe('openDestinations', () => {
     expect(one?.queue).toBeDefined()
   })
 
-  it('shares names in use and queues with destinations of the same name that were there before', async () => {
+  it('shares names in use and turns with destinations of the same name, and with no others', async () => {
     const serial = { ...target, serial: true }
-    const before = await openDestinations([spec('one', serial), spec('two', serial)], '{filename}', () => {})
-    const after = await openDestinations(
-      [spec('one', serial), spec('new', target)],
-      '{uuid}',
-      () => {},
-      [],
-      before,
+    const shared = createShared()
+    const open = (...names: string[]) =>
+      openDestinations(
+        names.map(name => spec(name, serial)),
+        '{filename}',
+        () => {},
+        [],
+        shared,
+      )
+    const [one, two] = await open('one', 'two')
+    const [after] = await open('one')
+    expect(await one?.keys.take('a.png')).toBe('a.png')
+    expect(await two?.keys.take('a.png')).toBe('a.png')
+    expect(await after?.keys.take('a.png')).toBe('a-2.png')
+    one?.keys.release('a.png')
+    expect(await after?.keys.take('a.png')).toBe('a.png')
+
+    const { signal } = new AbortController()
+    let leave = () => {}
+    const first = one?.queue?.run(
+      () =>
+        new Promise<void>(resolve => {
+          leave = resolve
+        }),
+      signal,
     )
-    expect(after[0]?.keys).toBe(before[0]?.keys)
-    expect(after[0]?.queue).toBe(before[0]?.queue)
-    expect(before.map(one => one.keys)).not.toContain(after[1]?.keys)
+    let isThere = false
+    const second = after?.queue?.run(async () => {
+      isThere = true
+    }, signal)
+    await two?.queue?.run(async () => {}, signal)
+    expect(isThere).toBe(false)
+    leave()
+    await Promise.all([first, second])
+    expect(isThere).toBe(true)
   })
 
   it.each(['rename', 'error'] as const)(
