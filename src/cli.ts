@@ -3,11 +3,12 @@ import { Argument, Command, Option } from 'commander'
 import { HELP } from './cli/help.ts'
 import type { HistoryOptions } from './cli/history.ts'
 import type { InitOptions } from './cli/init.ts'
-import { collect, parseCount, parsePort, parseServer } from './cli/parse.ts'
+import { collect, parseCount, parsePort, parseServer, parseWorkers } from './cli/parse.ts'
 import { isHangup, realSignals, untilInterrupted } from './cli/signals.ts'
 import { CONTROLS, type CommonOptions, FORMATS, SHELLS, type Terminal } from './cli/terminal.ts'
 import type { UploadOptions } from './cli/upload.ts'
-import { createGrowingMask, hideSignatures, type Mask } from './mask.ts'
+import { keepReportsQuiet } from './crash.ts'
+import { createGrowingMask } from './mask.ts'
 
 /** Runs the command line and sets the exit code. Mistakes of the user end in a sentence, never in a stack trace. */
 export async function main(argv: readonly string[]): Promise<void> {
@@ -20,25 +21,6 @@ export async function main(argv: readonly string[]): Promise<void> {
     process.stderr.write(`${terminal.mask(describe(error))}\n`)
     process.exitCode = 1
   }
-}
-
-/** What Node says of a crash would show headers and the environment, and with them secrets. */
-function keepReportsQuiet(mask: Mask): void {
-  Object.assign(process.report, { excludeEnv: true })
-  process.on('uncaughtException', error => {
-    process.stderr.write(`${mask(hideSignatures(explainCrash(error)))}\n`)
-    process.exit(1)
-  })
-}
-
-/** The stacks of an error and of its causes. What else they hold, such as a request, is left out. */
-function explainCrash(thrown: unknown): string {
-  const stacks: string[] = []
-  for (let error = thrown; error !== undefined && stacks.length < 10; ) {
-    stacks.push(error instanceof Error ? (error.stack ?? error.message) : String(error))
-    error = error instanceof Error ? error.cause : undefined
-  }
-  return `This is a mistake in upload-server, which ends here. Please report it.\n${stacks.join('\ncaused by ')}`
 }
 
 function describe(error: unknown): string {
@@ -173,6 +155,7 @@ function addServe(program: Command, config: Option, terminal: Terminal): void {
       'upload key for remote callers; UPLOAD_SERVER_KEY keeps it out of the process list',
     )
     .option('--strict-port', 'fail when the port is taken')
+    .option('--workers <n>', 'processes that share the work, or "auto" (default: 1)', parseWorkers)
     .option('--allow-anonymous', 'let anybody upload without a key')
     .option('--log-level <level>', 'least important level that is logged (default: info)')
     .option('--no-watch', 'take a changed configuration at SIGHUP only')

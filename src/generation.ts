@@ -26,7 +26,7 @@ export interface Generation {
   /** Wrong keys so far. */
   readonly failures: { readonly keys: FailureWindow; readonly tokens: FailureWindow }
   readonly answer: RequestListener
-  /** Loads what uploads need, then looks after pending jobs from time to time. */
+  /** Has its limits hold, loads what uploads need, then looks after pending jobs from time to time. */
   start(): Promise<void>
   /** Lets what runs end as it began, then closes. */
   retire(): Promise<void>
@@ -71,8 +71,9 @@ export async function openGeneration(
   const loadApp = once(async () => {
     const { createApp } = await import('./app.ts')
     const { logger, mask, isStopping, listenUrl } = deps
+    const shown = metrics && { ...metrics, read: deps.readMetrics ?? metrics.read }
     return createApp(
-      { uploader: measured, logger, mask, metrics, isStopping, track, failures },
+      { uploader: measured, logger, mask, metrics: shown, isStopping, track, failures },
       {
         ...settings.server,
         ...settings,
@@ -101,6 +102,9 @@ export async function openGeneration(
       )
     },
     async start() {
+      const { memory, concurrentUploads, waitingUploads } = settings.limits
+      uploader.payloads.resize(memory)
+      uploader.slots.resize(concurrentUploads, waitingUploads)
       await loadApp()
       if (!deps.isStopping()) uploader.finalizer.start()
     },

@@ -8,16 +8,18 @@ export interface LogOptions {
   level: string
   /** Applied to every line before it leaves the process. */
   mask: Mask
+  /** Stands in every line. */
+  base?: Readonly<Record<string, unknown>>
   /** Default: standard output, as JSON or, on a terminal, as text. */
   stream?: DestinationStream
 }
 
 /** The log: a JSON object a line, with every secret masked by its value. */
-export async function createLog({ level, mask, stream }: LogOptions): Promise<Logger> {
+export async function createLog({ level, mask, base, stream }: LogOptions): Promise<Logger> {
   return pino(
     {
       level,
-      base: null,
+      base: base ?? null,
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: label => ({ level: label }) },
       hooks: { streamWrite: line => mask(hideCredentials(line)) },

@@ -7,6 +7,7 @@ import { createFinalizer } from './uploader/finalize.ts'
 import { createUploader, type Uploader } from './uploader/index.ts'
 import { createPayloads } from './uploader/payload.ts'
 import { createRepeater } from './uploader/repeat.ts'
+import type { Shared } from './uploader/shared.ts'
 import { createSpool, sweepSpool } from './uploader/spool.ts'
 import { createPostgresStore } from './uploader/store/postgres.ts'
 import { createSqliteStore } from './uploader/store/sqlite.ts'
@@ -16,6 +17,10 @@ export interface ServerDeps {
   readonly logger: Logger
   readonly mask: Mask
   readonly env: Readonly<Record<string, string | undefined>>
+  /** Default: shared with nobody. */
+  readonly shared?: Shared
+  /** Gives the figures of all processes of the server. Default: this is the only one. */
+  readMetrics?(): Promise<string>
 }
 
 /**
@@ -41,11 +46,10 @@ export async function openUploader(
     settings.keyTemplate,
     deps.warn,
     config.ownPaths,
-    before?.destinations,
+    deps.shared,
     settings.pictures,
   )
-  const payloads = before?.payloads ?? createPayloads()
-  payloads.resize(settings.limits.memory)
+  const payloads = before?.payloads ?? createPayloads(settings.limits.memory)
   const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))
   const store = openStore(config)
   const finalizer = createFinalizer({

@@ -69,7 +69,17 @@ export async function takePort(server: Server, wanted: Endpoint, strict: boolean
   )
 }
 
-/** A socket file that nobody listens on any more is left from a crash and is replaced. */
+/** Removes a socket file that nobody listens on any more: it is left from a crash. */
+export async function removeLeftSocket(wanted: Endpoint): Promise<void> {
+  if (!isSocketPath(wanted.host)) return
+  const isSocket = await lstat(wanted.host).then(
+    status => status.isSocket(),
+    () => false,
+  )
+  if (isSocket && (await askWhoIsThere(wanted)).isRefused) await unlink(wanted.host)
+}
+
+/** One that a crash left is replaced. */
 async function takeSocket(server: Server, wanted: Endpoint, strict: boolean): Promise<Taken> {
   const url = urlOf(wanted)
   if (await listen(server, wanted)) return { kind: 'listening', url }

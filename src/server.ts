@@ -6,6 +6,7 @@ import { createHttpServer } from './http-server.ts'
 import type { ServerDeps } from './open-uploader.ts'
 import { takePort, urlOf } from './port.ts'
 import { answerHeartbeatEarly } from './routes/heartbeat.ts'
+import { createShared } from './uploader/shared.ts'
 
 export interface RunningServer {
   /** Real address, or that of the server of the same kind that was there already. */
@@ -26,6 +27,26 @@ export interface RunningServer {
    * @returns false when `shutdown.graceMs` ran out and the rest was aborted
    */
   stop(): Promise<boolean>
+  /** Settles with the reason when it can't go on. */
+  readonly failed?: Promise<string>
+}
+
+/** One that answers in this very process. */
+export interface LocalServer extends RunningServer {
+  /** The first half of `reload`. @throws as that does */
+  prepare(config: LoadedConfig): Promise<Prepared>
+  /** @param drained called when what ran has finished; open connections are answered until it is done */
+  stop(drained?: () => Promise<void>): Promise<boolean>
+  /** Those of this process; none when they are switched off. */
+  figures(): Promise<object[]>
+}
+
+/** A configuration that is ready to be used. */
+export interface Prepared {
+  /** Settings that changed and need a new start. */
+  readonly kept: string[]
+  commit(): void
+  discard(): Promise<void>
 }
 
 /**
@@ -39,7 +60,7 @@ const LOAD_AFTER_MS = 200
  *
  * @throws PortTakenError when no port can be had
  */
-export async function startServer(config: LoadedConfig, deps: ServerDeps): Promise<RunningServer> {
+export async function startServer(config: LoadedConfig, deps: ServerDeps): Promise<LocalServer> {
   const { server: listener } = config.settings
   const { logger } = deps
   let url = urlOf(listener)
@@ -48,6 +69,7 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   let isOpen = false
   const around = {
     ...deps,
+    shared: deps.shared ?? createShared(),
     warn: (message: string) => void (isOpen ? logger.warn(message) : notes.push(message)),
     isStopping: () => stopping,
     listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
@@ -73,8 +95,7 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   )
   const taken = await takePort(server, listener, listener.strictPort)
   url = taken.url
-  if (taken.kind === 'already-running')
-    return { url, isOurs: false, notes, reload: async () => [], stop: async () => true }
+  if (taken.kind === 'already-running') return notOurs(url)
   await current().catch(async error => {
     await stop(0)
     throw error
@@ -83,44 +104,70 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   const timer = setTimeout(async () => (await current()).start(), LOAD_AFTER_MS)
   const retiring = new Set<Generation>()
 
+  async function prepare(wanted: LoadedConfig): Promise<Prepared> {
+    const old = await current()
+    const { config: possible, kept } = keepFixed(old.config, wanted)
+    const next = await open(possible, old)
+    return {
+      kept,
+      commit() {
+        if (stopping) return void next.close()
+        opened = Promise.resolve(next)
+        next.start()
+        logger.level = possible.settings.log.level
+        retiring.add(old)
+        void old.retire().finally(() => retiring.delete(old))
+      },
+      discard: () => next.close(),
+    }
+  }
+
   return {
     url,
     isOurs: true,
     notes,
+    prepare,
     async reload(wanted) {
-      const old = await current()
-      const { config: possible, kept } = keepFixed(old.config, wanted)
-      const next = await open(possible, old)
-      if (stopping) {
-        await next.close()
-        return []
-      }
-      opened = Promise.resolve(next)
-      next.start()
-      logger.level = possible.settings.log.level
-      retiring.add(old)
-      void old.retire().finally(() => retiring.delete(old))
-      return kept
+      const { kept, commit } = await prepare(wanted)
+      commit()
+      return stopping ? [] : kept
     },
-    async stop() {
+    figures: async () => (await (await current()).metrics?.figures()) ?? [],
+    async stop(drained) {
       stopping = true
       clearTimeout(timer)
       const last = await current()
       const { graceMs } = last.config.settings.shutdown
       const end = performance.now() + graceMs
-      const finished = await stop(graceMs)
+      const finished = await stop(graceMs, drained)
       await Promise.all([last, ...retiring].map(one => one.close(end - performance.now())))
       return finished
     },
   }
 }
 
-/** The listener and the store stay what they are while the server runs. */
-function keepFixed(old: LoadedConfig, wanted: LoadedConfig): { config: LoadedConfig; kept: string[] } {
-  const { host, port, strictPort } = old.settings.server
+function notOurs(url: string): LocalServer {
+  const prepare = () => Promise.reject(new Error('nothing was started'))
+  return {
+    url,
+    isOurs: false,
+    notes: [],
+    prepare,
+    reload: prepare,
+    figures: async () => [],
+    stop: async () => true,
+  }
+}
+
+/** What stays as it is while the server runs. */
+export type Fixed = Pick<LoadedConfig, 'settings' | 'dataDirectory' | 'ownPaths'>
+
+/** The listener, the workers and the store stay what they are while the server runs. */
+export function keepFixed(old: Fixed, wanted: LoadedConfig): { config: LoadedConfig; kept: string[] } {
+  const { host, port, strictPort, workers } = old.settings.server
   const settings: Settings = {
     ...wanted.settings,
-    server: { ...wanted.settings.server, host, port, strictPort },
+    server: { ...wanted.settings.server, host, port, strictPort, workers },
     store: old.settings.store,
   }
   const kept = [

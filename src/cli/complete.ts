@@ -102,6 +102,8 @@ async function valuesOf(
     switch (option.long) {
       case '--config':
         return [FILES]
+      case '--workers':
+        return ['auto']
       case '--log-level':
         return LEVELS
       case '--provider':

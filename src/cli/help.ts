@@ -11,6 +11,7 @@ It ends with 0 when everything was done and with 1 when something was not, which
 Examples:
   upload-server --port 8080
   upload-server --config /etc/upload-server/config.json --strict-port
+  upload-server --workers 2                  on two cores
 
 SIGTERM lets running uploads finish, SIGHUP has the configuration read again.`,
   upload: `

@@ -11,6 +11,12 @@ export const parsePort = (text: string): number => {
   return Number(text)
 }
 
+export const parseWorkers = (text: string): number | 'auto' => {
+  if (text === 'auto') return text
+  if (!/^[1-9]\d{0,2}$/.test(text)) throw new InvalidArgumentError('It is a number from 1 on, or "auto".')
+  return Number(text)
+}
+
 /** `127.0.0.1:36677` will do for `http://127.0.0.1:36677`. */
 export const parseServer = (text: string): string => {
   const address = /^https?:\/\//i.test(text) ? text : `http://${text}`

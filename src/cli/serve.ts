@@ -11,6 +11,7 @@ export interface ServeOptions extends CommonOptions {
   host?: string
   key?: string
   strictPort?: boolean
+  workers?: number | 'auto'
   allowAnonymous?: boolean
   logLevel?: string
   /** False: --no-watch. */
@@ -37,7 +38,11 @@ export async function serve(options: ServeOptions, terminal: Terminal, signals: 
   const logger = await createLog({ level: config.settings.log.level, mask })
   let server: RunningServer
   try {
-    server = await startServer(config, { logger, mask, env: terminal.env })
+    const start =
+      config.settings.server.workers === 1
+        ? startServer
+        : (await import('../workers/primary.ts')).startWorkers
+    server = await start(config, { logger, mask, env: terminal.env })
   } catch (error) {
     if (!(error instanceof PortTakenError)) throw error
     logger.fatal(error.message)
@@ -59,9 +64,10 @@ export async function serve(options: ServeOptions, terminal: Terminal, signals: 
   return stopped
 }
 
-function toFlags({ host, port, key, strictPort, allowAnonymous, logLevel, watch }: ServeOptions): Flags {
+function toFlags(options: ServeOptions): Flags {
+  const { host, port, key, strictPort, workers, allowAnonymous, logLevel, watch } = options
   return {
-    server: { host, port, key, strictPort, ...(watch === false && { watch }) },
+    server: { host, port, key, strictPort, workers, ...(watch === false && { watch }) },
     auth: { anonymous: allowAnonymous },
     log: { level: logLevel },
   }
@@ -100,6 +106,13 @@ function announce({ settings, file, notes }: LoadedConfig, server: RunningServer
 function untilStopped(server: RunningServer, logger: Logger, signals: Signals): Promise<number> {
   return new Promise(resolve => {
     let asked = false
+    server.failed?.then(async reason => {
+      if (asked) return
+      asked = true
+      logger.fatal(reason)
+      await server.stop()
+      resolve(1)
+    })
     signals.onStop(() => {
       if (asked) {
         signals.exit(1)

@@ -65,6 +65,10 @@ export const configSchema = z.strictObject({
         .boolean()
         .default(false)
         .describe('Fail when the port is taken instead of trying the next ones.'),
+      workers: z
+        .union([z.number().int().min(1).max(256), z.literal('auto')])
+        .default(1)
+        .describe('Processes that share the work; "auto": one for each processor core.'),
       key: secret().optional().describe('The upload key remote callers must send.'),
       publicUrl: webAddress
         .optional()

@@ -61,6 +61,7 @@ describe('the tab key', () => {
     [['upload', ''], [':files']],
     [['serve', '--config', ''], [':files']],
     [['--log-level', 'w'], ['warn']],
+    [['--workers', ''], ['auto']],
     [['check', 'web'], ['webdav/blog']],
     [['history', '--destination', 'local/n'], ['local/notes']],
     [['check', '--config', 'absent.json', ''], []],

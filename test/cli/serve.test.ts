@@ -74,6 +74,8 @@ describe('what is wrong on the command line ends with 1 and a sentence', () => {
     [['--port', '1.5'], 'A port is a number from 0 to 65535.'],
     [['--port', '0x50'], 'A port is a number from 0 to 65535.'],
     [['--port', ''], 'A port is a number from 0 to 65535.'],
+    [['--workers', '0'], 'It is a number from 1 on, or "auto".'],
+    [['--workers', 'many'], 'It is a number from 1 on, or "auto".'],
     [['--log-level', 'loud'], 'log.level: must be one of "fatal", "error"'],
     [['--key', ''], 'server.key: must not be empty'],
     [['--config', 'absent.json'], "absent.json can't be read: it is not there"],

@@ -27,6 +27,7 @@ function listSettings(schema: z.ZodType, path: string[] = []): Setting[] {
 /** Values for settings that only take certain texts; all others get one made from their type. */
 const SAMPLES: Record<string, [text: string, value: unknown]> = {
   'server.publicUrl': ['https://img.example.com/x', 'https://img.example.com/x'],
+  'server.workers': ['2', 2],
   'server.trustProxy': ['loopback, 10.0.0.0/8', ['loopback', '10.0.0.0/8']],
   'auth.keys': ['[{"name":"ci","key":"k1"}]', [{ name: 'ci', key: 'k1' }]],
   'sources.path.roots': ['/srv/a, /srv/b', ['/srv/a', '/srv/b']],
@@ -151,6 +152,8 @@ describe('the short names', () => {
     ['UPLOAD_SERVER_KEY', ' a=b#c"d ', ['server', 'key'], ' a=b#c"d '],
     ['UPLOAD_SERVER_PUBLIC_URL', 'https://i.example', ['server', 'publicUrl'], 'https://i.example'],
     ['UPLOAD_SERVER_LOG_LEVEL', 'debug', ['log', 'level'], 'debug'],
+    ['UPLOAD_SERVER_WORKERS', '2', ['server', 'workers'], 2],
+    ['UPLOAD_SERVER_WORKERS', 'auto', ['server', 'workers'], 'auto'],
     ['upload_server_port', '8080', ['server', 'port'], 8080],
   ])('%s=%s sets %j', async (name, text, path, value) => {
     const { settings, notes } = await load({ [name]: text })

@@ -27,6 +27,9 @@ export interface SpawnOptions {
   env?: Record<string, string>
 }
 
+/** TEST_WORKERS=2 npx vitest run test/server.test.ts: the same with as many workers. */
+export const TEST_WORKERS = process.env['TEST_WORKERS']
+
 /** An environment that no configuration of the machine reaches, with everything kept below a directory. */
 export function environmentIn(directory: string, env: Record<string, string> = {}): Record<string, string> {
   return {
@@ -34,6 +37,7 @@ export function environmentIn(directory: string, env: Record<string, string> = {
     HOME: directory,
     XDG_DATA_HOME: directory,
     LC_ALL: 'C.UTF-8',
+    ...(TEST_WORKERS && { UPLOAD_SERVER_WORKERS: TEST_WORKERS }),
     ...env,
   }
 }

@@ -6,6 +6,7 @@ import { loadConfig } from '../../src/config/load.ts'
 import { createLog } from '../../src/log.ts'
 import { createMask } from '../../src/mask.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
+import { runServer, TEST_WORKERS } from './spawn-server.ts'
 
 export interface TestApp {
   /** `http://127.0.0.1:…`, without a final slash. */
@@ -37,6 +38,7 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
   const server = { port: 0, ...(config['server'] as object | undefined) }
   await writeFile(file, JSON.stringify({ ...config, server }))
   const env = { XDG_DATA_HOME: join(directory, 'data'), ...options.env }
+  if (TEST_WORKERS) return startSpawned(directory, file, env)
   const loaded = await loadConfig({ env, platform: 'linux', cwd: directory, file })
 
   let raw = ''
@@ -61,6 +63,28 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
         .map(line => JSON.parse(line))
     },
     rawLog: () => raw,
+    files: () => listFiles(directory),
+  }
+}
+
+/** The same contract, by a process with workers. */
+async function startSpawned(directory: string, file: string, env: Record<string, string>): Promise<TestApp> {
+  const { url, lines, process, exit } = runServer(['--config', file], directory, env)
+  const stop = async () => {
+    process.kill('SIGTERM')
+    return (await exit) === 0
+  }
+  onTestFinished(async () => void (await stop()))
+  const reload = () => Promise.reject(new Error('this test is for one process'))
+  const ofWorkers = () => lines.filter(line => line.includes('"worker":'))
+  return {
+    url: await url,
+    server: { url: await url, isOurs: true, notes: [], reload, stop },
+    directory,
+    get log() {
+      return ofWorkers().map(line => JSON.parse(line))
+    },
+    rawLog: () => ofWorkers().join('\n'),
     files: () => listFiles(directory),
   }
 }

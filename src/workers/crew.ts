@@ -1,0 +1,159 @@
+import cluster, { type Worker } from 'node:cluster'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { LoadedConfig } from '../config/load.ts'
+import type { Logger } from '../log.ts'
+import { type Calls, connect } from './calls.ts'
+import type { Desk, PrimaryMethods } from './desk.ts'
+import type { Started, WorkerMethods } from './worker.ts'
+
+const ENTRY = fileURLToPath(new URL('./worker.js', import.meta.url))
+/** A worker that has listened for less than this died at once. */
+const SOUND_MS = 1000
+/** How often in a row the one in a place may do so. */
+const MOST_EARLY_DEATHS = 5
+const FIRST_PAUSE_MS = 50
+/** Most time that a worker has for its end. */
+const LATE_MS = 5000
+
+export interface Member {
+  readonly index: number
+  readonly worker: Worker
+  readonly calls: Calls<WorkerMethods>
+  /** Fails when the worker ends first. */
+  readonly ready: Promise<void>
+  /** How often in a row the one in this place died at once. */
+  readonly earlyDeaths: number
+  listensSince?: number
+}
+
+export interface CrewDeps {
+  readonly count: number
+  readonly logger: Logger
+  /** The configuration that holds now. */
+  config(): LoadedConfig
+  openDesk(): Desk
+  /** Hears why there is no use in starting another worker. */
+  fail(reason: string): void
+}
+
+/** The workers: one in each place, and another one when it dies. */
+export interface Crew {
+  /** Those that are alive. */
+  readonly members: ReadonlySet<Member>
+  /** Starts all of them. @throws what the first one throws that can't start */
+  start(): Promise<Started>
+  /** Has dying workers not be replaced any more. */
+  dismiss(): void
+  /** Ends those that have nothing to do any more. */
+  end(): Promise<void>
+}
+
+export function createCrew({ count, logger, config, openDesk, fail }: CrewDeps): Crew {
+  const members = new Set<Member>()
+  let isReplacing = false
+  /** What the first one listens at, and what all the others name for the same socket. */
+  let url = ''
+  let port: number | undefined
+  cluster.setupPrimary({ exec: ENTRY, args: [] })
+
+  function fork(index: number, earlyDeaths = 0): Member {
+    const worker = cluster.fork()
+    const desk = openDesk()
+    let isReady = () => {}
+    let hasEnded = (_reason: Error) => {}
+    const ready = new Promise<void>((resolve, reject) => {
+      isReady = resolve
+      hasEnded = reject
+    })
+    ready.catch(() => {})
+    const calls = connect<WorkerMethods, PrimaryMethods>(worker, { ...desk.methods, ready: isReady })
+    const member: Member = { index, worker, calls, ready, earlyDeaths }
+    members.add(member)
+    worker.once('exit', (code, signal) => {
+      members.delete(member)
+      desk.close()
+      const reason = new Error(`Worker ${index} ended with ${signal ?? code}.`)
+      hasEnded(reason)
+      calls.end(reason)
+      if (isReplacing) replace(member, signal ?? code)
+    })
+    return member
+  }
+
+  async function begin(member: Member): Promise<Started> {
+    let known = config()
+    const { settings, dataDirectory, ownPaths, raw } = known
+    const fixed = { settings, dataDirectory, ownPaths }
+    await member.ready
+    const started = await member.calls.call('start', { index: member.index, count, raw, fixed, port })
+    // What was reloaded meanwhile.
+    while (known !== config()) {
+      known = config()
+      await member.calls.call('prepare', known.raw)
+      await member.calls.call('commit')
+    }
+    member.listensSince = performance.now()
+    return started
+  }
+
+  function replace({ index, worker, earlyDeaths, listensSince }: Member, how: string | number): void {
+    const isSound = listensSince !== undefined && performance.now() - listensSince >= SOUND_MS
+    const deaths = isSound ? 0 : earlyDeaths + 1
+    const which = { worker: index, pid: worker.process.pid }
+    logger.error(which, `Worker ${index} ended with ${how}`)
+    if (deaths < MOST_EARLY_DEATHS)
+      setTimeout(() => void startAnother(index, deaths), FIRST_PAUSE_MS * 2 ** deaths)
+    else fail(`Worker ${index} died ${deaths} times as soon as it was started: see the lines above`)
+  }
+
+  async function startAnother(index: number, deaths: number): Promise<void> {
+    if (!isReplacing) return
+    // The socket is gone with the last one that listened; any free port would be another one now.
+    if (![...members].some(one => one.listensSince !== undefined)) port = portOf(url)
+    const member = fork(index, deaths)
+    const { process } = member.worker
+    const which = { worker: index, pid: process.pid }
+    try {
+      await begin(member)
+      logger.info(which, `Worker ${index} was replaced`)
+    } catch (error) {
+      if (!isReplacing) return
+      logger.error(which, `Worker ${index} can't start: ${(error as Error).message}`)
+      process.kill('SIGKILL')
+    }
+  }
+
+  return {
+    members,
+    async start() {
+      const [first, ...others] = Array.from({ length: count }, (_, place) => fork(place + 1))
+      const started = await begin(first as Member)
+      if (!started.isOurs) return started
+      url = started.url
+      const wanted = config().settings.server.port
+      port = wanted === 0 ? 0 : portOf(url)
+      await Promise.all(others.map(begin))
+      isReplacing = true
+      return started
+    },
+    dismiss() {
+      isReplacing = false
+    },
+    async end() {
+      const ends = [...members].map(async ({ worker }) => {
+        const ended = once(worker, 'exit')
+        const late = setTimeout(() => worker.process.kill('SIGKILL'), LATE_MS)
+        worker.process.disconnect() // which no worker survives
+        await ended
+        clearTimeout(late)
+      })
+      await Promise.all(ends)
+    },
+  }
+}
+
+/** None for a Unix socket. */
+function portOf(url: string): number | undefined {
+  return url.startsWith('http:') ? Number(new URL(url).port || 80) : undefined
+}

@@ -1,0 +1,108 @@
+import { availableParallelism } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { LoadedConfig } from '../config/load.ts'
+import type { Settings } from '../config/schema.ts'
+import type { ServerDeps } from '../open-uploader.ts'
+import { PortTakenError, removeLeftSocket } from '../port.ts'
+import { keepFixed, type RunningServer, startServer } from '../server.ts'
+import { createShared } from '../uploader/shared.ts'
+import { createCrew, type Member } from './crew.ts'
+import { createDesk } from './desk.ts'
+
+/** What a worker may take beyond `shutdown.graceMs` to stop. */
+const LATE_MS = 5000
+
+/**
+ * Starts as many processes as `server.workers` says, which answer at one socket over one store. One that dies is
+ * replaced. When it comes to one worker, this process does the work.
+ *
+ * @throws PortTakenError when no port can be had
+ */
+export async function startWorkers(config: LoadedConfig, deps: ServerDeps): Promise<RunningServer> {
+  const { count, notes } = countWorkers(config.settings)
+  if (count === 1) {
+    const server = await startServer(config, deps)
+    return { ...server, notes: [...notes, ...server.notes] }
+  }
+  const shared = createShared()
+  let current = config
+  let fail = (_reason: string) => {}
+  const failed = new Promise<string>(resolve => {
+    fail = resolve
+  })
+  const crew = createCrew({
+    count,
+    logger: deps.logger,
+    config: () => current,
+    openDesk: () => createDesk(shared, readMetrics),
+    fail: reason => fail(reason),
+  })
+
+  /** What came of it at those that live. @throws what one of them throws */
+  async function ask<T>(question: (calls: Member['calls']) => Promise<T>): Promise<T[]> {
+    const asked = [...crew.members]
+    const answers = await Promise.allSettled(asked.map(({ calls }) => question(calls)))
+    return answers.flatMap((answer, index) => {
+      if (answer.status === 'fulfilled') return [answer.value]
+      // One that died meanwhile is replaced by one that knows better.
+      if (crew.members.has(asked[index] as Member)) throw answer.reason
+      return []
+    })
+  }
+
+  async function readMetrics(): Promise<string> {
+    const [{ sumFigures }, figures] = await Promise.all([
+      import('../metrics.ts'),
+      ask(calls => calls.call('figures')),
+    ])
+    return sumFigures(figures)
+  }
+
+  // Workers could not do it: node:cluster counts how often each of them names a socket.
+  await removeLeftSocket(config.settings.server)
+  const started = await crew.start().catch(async error => {
+    await crew.end()
+    throw error.name === 'PortTakenError' ? new PortTakenError(error.message) : error
+  })
+  if (!started.isOurs) await crew.end()
+
+  return {
+    ...started,
+    notes: [...notes, ...started.notes],
+    failed,
+    async reload(wanted) {
+      const { config: possible, kept } = keepFixed(current, wanted)
+      try {
+        await ask(calls => calls.call('prepare', wanted.raw))
+      } catch (error) {
+        await ask(calls => calls.call('discard'))
+        throw error
+      }
+      current = possible
+      await ask(calls => calls.call('commit'))
+      deps.logger.level = possible.settings.log.level
+      return kept
+    },
+    async stop() {
+      crew.dismiss()
+      const end = sleep(current.settings.shutdown.graceMs + LATE_MS, false, { ref: false })
+      const inTime = (question: (calls: Member['calls']) => Promise<boolean | undefined>) =>
+        Promise.all(
+          [...crew.members].map(({ calls }) => Promise.race([question(calls).catch(() => false), end])),
+        )
+      const drained = await inTime(calls => calls.call('drain'))
+      const stopped = await inTime(calls => calls.call('stop'))
+      await crew.end()
+      return [...drained, ...stopped].every(Boolean)
+    },
+  }
+}
+
+/** No more workers than uploads at the same time, of which each takes one at least. */
+function countWorkers({ server, limits }: Settings): { count: number; notes: string[] } {
+  const wanted = server.workers === 'auto' ? availableParallelism() : server.workers
+  const most = limits.concurrentUploads
+  if (wanted <= most) return { count: wanted, notes: [] }
+  const note = `limits.concurrentUploads is ${most}: there are no more workers than that, not ${wanted}`
+  return { count: most, notes: [note] }
+}

@@ -1,0 +1,159 @@
+import '../young-heap.ts'
+import { checkConfig, type LoadedConfig, type RawConfig } from '../config/load.ts'
+import { keepReportsQuiet } from '../crash.ts'
+import { createLog } from '../log.ts'
+import { createGrowingMask } from '../mask.ts'
+import { type Fixed, keepFixed, type LocalServer, type Prepared, startServer } from '../server.ts'
+import type { Shared } from '../uploader/shared.ts'
+import { connect } from './calls.ts'
+import type { PrimaryMethods } from './desk.ts'
+
+/** What a worker needs to know to start. */
+export interface Orders {
+  /** From 1 on. A worker that takes the place of another one has the same. */
+  readonly index: number
+  readonly count: number
+  readonly raw: RawConfig
+  /** What stays as it was when the server started. */
+  readonly fixed: Fixed
+  /** The one that the first worker has taken; undefined: this is the first one. */
+  readonly port: number | undefined
+}
+
+export type Started = Pick<LocalServer, 'url' | 'isOurs' | 'notes'>
+
+/** What the primary process asks of a worker. */
+export interface WorkerMethods {
+  start(orders: Orders): Promise<Started>
+  prepare(raw: RawConfig): Promise<void>
+  commit(): void
+  discard(): Promise<void>
+  figures(): Promise<object[]>
+  /** Stops listening. Settles when what runs has finished; open connections are still answered. */
+  drain(): Promise<true>
+  /** @returns false when something had to be cut */
+  stop(): Promise<boolean>
+}
+
+const { mask, learn } = createGrowingMask()
+keepReportsQuiet(mask)
+let divide: (config: LoadedConfig) => LoadedConfig
+let starting: Promise<LocalServer> | undefined
+let prepared: Prepared | undefined
+let stopped: Promise<boolean> | undefined
+let release = () => {}
+const released = new Promise<void>(resolve => {
+  release = resolve
+})
+
+// The primary says what is to be done: a terminal and systemd signal to all processes.
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
+
+const primary = connect<PrimaryMethods, WorkerMethods>(process, {
+  async start(orders) {
+    divide = createDivide(orders)
+    starting = start(orders)
+    const { url, isOurs, notes } = await starting
+    return { url, isOurs, notes }
+  },
+  async prepare(raw) {
+    const config = divide(await checkConfig(raw))
+    learn(config.secrets)
+    prepared = await (await starting)?.prepare(config)
+  },
+  commit() {
+    prepared?.commit()
+    prepared = undefined
+  },
+  async discard() {
+    await prepared?.discard()
+    prepared = undefined
+  },
+  figures: async () => (await (await starting)?.figures()) ?? [],
+  async drain() {
+    const server = await starting
+    await new Promise<void>(resolve => {
+      stopped = server?.stop(() => {
+        resolve()
+        return released
+      })
+      if (!server) resolve()
+    })
+    return true
+  },
+  async stop() {
+    release()
+    return (await stopped) ?? true
+  },
+})
+
+// What comes before somebody listens is lost.
+primary.tell('ready')
+
+async function start({ index, raw, fixed, port }: Orders): Promise<LocalServer> {
+  const config = divide(keepFixed(fixed, await checkConfig(raw)).config)
+  learn(config.secrets)
+  const { settings } = config
+  const server = port === undefined ? settings.server : { ...settings.server, port, strictPort: true }
+  const logger = await createLog({
+    level: settings.log.level,
+    mask,
+    base: { worker: index, pid: process.pid },
+  })
+  return startServer(
+    { ...config, settings: { ...settings, server } },
+    {
+      logger,
+      mask,
+      env: process.env,
+      shared: createRemoteShared(),
+      readMetrics: () => primary.call('metrics'),
+    },
+  )
+}
+
+/** Limits are for the whole server: each worker gets its part of them, and the parts add up. */
+function createDivide({ index, count }: Orders): (config: LoadedConfig) => LoadedConfig {
+  const partOf = (whole: number) => Math.floor(whole / count) + (index <= whole % count ? 1 : 0)
+  const partOfMany = (whole: number) => Math.max(1, partOf(whole))
+  return config => {
+    const { limits, auth } = config.settings
+    const settings = {
+      ...config.settings,
+      limits: {
+        ...limits,
+        memory: partOfMany(limits.memory),
+        concurrentUploads: partOfMany(limits.concurrentUploads),
+        waitingUploads: partOf(limits.waitingUploads),
+      },
+      auth: { ...auth, maxFailures: auth.maxFailures === 0 ? 0 : partOfMany(auth.maxFailures) },
+    }
+    return { ...config, settings }
+  }
+}
+
+/** What the primary keeps for all. */
+function createRemoteShared(): Shared {
+  let turns = 0
+  return {
+    take: name => primary.call('take', name),
+    release: name => primary.tell('release', name),
+    async inTurn(name, work, signal) {
+      const turn = ++turns
+      const leave = () => primary.tell('leave', turn)
+      let giveUp = () => {}
+      const aborted = new Promise<never>((_, reject) => {
+        giveUp = () => reject(signal.reason)
+        signal.addEventListener('abort', giveUp, { once: true })
+      })
+      try {
+        signal.throwIfAborted()
+        await Promise.race([primary.call('enter', turn, name), aborted])
+        return await work()
+      } finally {
+        signal.removeEventListener('abort', giveUp)
+        leave()
+      }
+    },
+  }
+}

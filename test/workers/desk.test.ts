@@ -1,0 +1,49 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { createShared } from '../../src/uploader/shared.ts'
+import { createDesk } from '../../src/workers/desk.ts'
+
+function openTwo() {
+  const shared = createShared()
+  const open = () => createDesk(shared, async () => '')
+  return [open(), open()] as const
+}
+
+describe('what workers share', () => {
+  it('is a name that one of them has, until it is released or its worker is gone', async () => {
+    const [one, other] = openTwo()
+    expect(await one.methods.take('a')).toBe(true)
+    expect(await other.methods.take('a')).toBe(false)
+    other.methods.release('a') // which is not its own
+    expect(await other.methods.take('a')).toBe(false)
+    one.methods.release('a')
+    expect(await other.methods.take('a')).toBe(true)
+    expect(await other.methods.take('b')).toBe(true)
+    other.close()
+    expect(await one.methods.take('a')).toBe(true)
+    expect(await one.methods.take('b')).toBe(true)
+    expect(await other.methods.take('c')).toBe(false)
+  })
+
+  it('is a turn, which passes on when it is left, given up or its worker is gone', async () => {
+    const [one, other] = openTwo()
+    const order: string[] = []
+    const enter = (desk: typeof one, number: number, name: string) =>
+      void desk.methods.enter(number, 'queue').then(() => order.push(name))
+    await one.methods.enter(1, 'queue')
+    enter(other, 1, 'other')
+    enter(one, 2, 'given up')
+    enter(other, 2, 'of one that dies')
+    enter(one, 3, 'last')
+    await one.methods.enter(4, 'another queue')
+    await turn()
+    expect(order).toEqual([])
+    one.methods.leave(2)
+    one.methods.leave(1)
+    await turn()
+    expect(order).toEqual(['given up', 'other'])
+    other.close()
+    await turn()
+    expect(order).toContain('last')
+  })
+})
