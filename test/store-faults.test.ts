@@ -190,11 +190,11 @@ const FOUND: [
   ],
   [
     'the store of a newer version',
-    /^The store of the server was made by a newer version of upload-server \(schema 99\)\. Use that one\.$/,
+    /^The store of the server was made by a newer version of upload-server \(schema 1\d\d\d\)\. Use that one\.$/,
     async (_context, _disk, path) => {
       await createSqliteStore(path).pruneJobs(0)
-      await query(path, 'update schema_version set version = 99')
-      return () => query(path, 'update schema_version set version = 1')
+      await query(path, 'update schema_version set version = version + 1000')
+      return () => query(path, 'update schema_version set version = version - 1000')
     },
   ],
 ]

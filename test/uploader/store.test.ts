@@ -120,6 +120,29 @@ describe.each(engines)('the %s store', (_name, make) => {
     expect(found.sort((a, b) => a.index - b.index)).toEqual(history)
   })
 
+  it('reads the files of a finished job from its history, and forgets them together', async context => {
+    const store = (await make(context)).open()
+    const job = newJob()
+    await store.begin(job)
+    const files = [newFile({ origin: 'a.png' }), newFile({ index: 1, destination: 'local/fallback' })]
+    const history = files.map(({ destination = job.destination, ...file }) =>
+      newEntry(job, { ...file, destination }),
+    )
+    await store.deliver(job.id, { ...FINISHED, files, history })
+    expect((await store.job(job.id))?.files).toEqual(files)
+    await store.pruneHistory(job.createdAt + 1)
+    expect(await store.job(job.id)).toBeUndefined()
+  })
+
+  it('keeps what became of the mirrors of a finished job', async context => {
+    const store = (await make(context)).open()
+    const job = newJob()
+    await store.begin(job)
+    const files = [newFile({ mirrors: [{ destination: 'local/mirror', error: 'it is down' }] })]
+    await store.deliver(job.id, { ...FINISHED, files, history: [newEntry(job)] })
+    expect((await store.job(job.id))?.files).toEqual(JSON.parse(JSON.stringify(files)))
+  })
+
   it('takes a delivery again without doubling its history', async context => {
     const store = (await make(context)).open()
     const job = newJob()
@@ -339,6 +362,49 @@ describe.each(engines)('the %s store', (_name, make) => {
     await Promise.all(stores.map(store => store.begin(newJob())))
     expect((await stores[0]!.owners()).size).toBe(1)
   })
+})
+
+it('writes few pages of SQLite for an upload', async () => {
+  const path = join(await makeDirectory(), 'store.db')
+  const store = closed(createSqliteStore(path))
+  await store.beat('me', 1)
+  const before = (await stat(`${path}-wal`)).size
+  const uploads = 20
+  for (let n = 0; n < uploads; n++) {
+    const job = newJob()
+    await store.begin(job)
+    await store.deliver(job.id, { ...FINISHED, files: [newFile()], history: [newEntry(job)] })
+  }
+  const bytes = (await stat(`${path}-wal`)).size - before
+  // Three at the beginning, the row and two indexes; five at the end; now and then one is full.
+  expect(bytes / uploads / (4096 + 24)).toBeLessThan(9)
+})
+
+it('brings a SQLite store of the first version up to date', async () => {
+  const path = join(await makeDirectory(), 'store.db')
+  const [interrupted, done] = [newJob(), newJob()]
+  const last = createSqliteStore(path)
+  for (const job of [interrupted, done]) await last.begin(job)
+  const delivery = { ...FINISHED, files: [newFile()], history: [newEntry(done)] }
+  await last.deliver(done.id, delivery)
+  await last.close()
+  const { default: Libsql } = await import('libsql')
+  const database = new Libsql(path)
+  database.exec(`
+    drop index jobs_open;
+    create index jobs_open on jobs (state, owner) where state in ('uploading', 'delivered', 'finalizing');
+    create index history_bytes on history (sha256, destination);
+    update jobs set state = 'interrupted' where id = '${interrupted.id}';
+    update jobs set files = '${JSON.stringify(delivery.files)}' where id = '${done.id}';
+    update schema_version set version = 1`)
+  database.close()
+
+  const store = closed(createSqliteStore(path))
+  expect((await store.job(done.id))?.files).toEqual(delivery.files)
+  expect(await store.findStored('local/blog', 'a'.repeat(64))).toMatchObject({ jobId: done.id })
+  expect((await store.owners()).size).toBe(0)
+  await store.pruneJobs(interrupted.createdAt + 1)
+  expect(await store.job(interrupted.id)).toBeUndefined()
 })
 
 it('keeps the SQLite file from other users', async () => {

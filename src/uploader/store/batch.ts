@@ -1,33 +1,33 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { UploadError } from '../../errors.ts'
-import type { Database, Use } from './tables.ts'
 
-type Work = (transaction: Database) => Promise<void>
+/** Most that a write waits for others. */
+const LONGEST_WAIT_MS = 3
+/** A turn of the event loop that took less had nothing to do. */
+const IDLE_TURN_MS = 0.05
 
-interface Waiting {
+interface Waiting<Work> {
   readonly work: Work
   resolve(): void
   reject(error: unknown): void
 }
 
 /**
- * Gathers writes that come in one turn of the event loop, or while another one is under way, and commits them together:
- * under load a commit costs more than what is in it. Each caller is told when its own write is safe. When one of them fails they are done one by one, but not
- * when the store does: each would wait for it in turn.
+ * Gathers writes and commits them together: a commit costs more than what is in it. As long as the event loop is busy,
+ * what it does brings further writes soon, and those wait for each other; one that is alone is committed at once. Each
+ * caller is told when its own write is safe. When one of them fails they are done one by one, but not when the store
+ * does: each would wait for it in turn.
  */
-export function createBatcher(write: Use): (work: Work) => Promise<void> {
-  let waiting: Waiting[] = []
+export function createBatcher<Work>(
+  commit: (works: readonly Work[]) => Promise<void>,
+): (work: Work) => Promise<void> {
+  let waiting: Waiting<Work>[] = []
   let isRunning = false
-
-  const commit = (works: readonly Work[]) =>
-    write(async transaction => {
-      for (const work of works) await work(transaction)
-    })
 
   async function drain(): Promise<void> {
     isRunning = true
     while (waiting.length > 0) {
-      await turn()
+      await gather()
       const batch = waiting
       waiting = []
       try {
@@ -46,4 +46,13 @@ export function createBatcher(write: Use): (work: Work) => Promise<void> {
       waiting.push({ work, resolve, reject })
       if (!isRunning) void drain()
     })
+}
+
+async function gather(): Promise<void> {
+  const start = performance.now()
+  for (let before = start, now: number; ; before = now) {
+    await turn()
+    now = performance.now()
+    if (now - before < IDLE_TURN_MS || now - start >= LONGEST_WAIT_MS) return
+  }
 }

@@ -1,9 +1,9 @@
 import type { Selectable } from 'kysely'
 import type { HistoryEntry, HistoryStore } from '../store.ts'
-import type { Access, Database, Tables } from './tables.ts'
+import type { Access, Tables } from './tables.ts'
 
 /** The history of a store. */
-export function createHistoryStore({ read, write }: Access): HistoryStore {
+export function createHistoryStore({ read, write, indexBytes }: Access): HistoryStore {
   return {
     history: ({ destination, text, sha256, since, limit }) =>
       read(async db => {
@@ -31,8 +31,9 @@ export function createHistoryStore({ read, write }: Access): HistoryStore {
         return rows.map(toEntry)
       }),
 
-    findStored: (destination, sha256) =>
-      read(async db => {
+    async findStored(destination, sha256) {
+      await indexBytes()
+      return read(async db => {
         const row = await db
           .selectFrom('history')
           .selectAll()
@@ -42,7 +43,8 @@ export function createHistoryStore({ read, write }: Access): HistoryStore {
           .limit(1)
           .executeTakeFirst()
         return row && toEntry(row)
-      }),
+      })
+    },
 
     pruneHistory: before =>
       write(async db => {
@@ -55,44 +57,11 @@ export function createHistoryStore({ read, write }: Access): HistoryStore {
   }
 }
 
-/**
- * The statement that adds an entry, compiled once; the values only stand for parameters. An entry that is there already
- * stays as it is, so that a delivery may be written again.
- */
-export function compileHistory(db: Database) {
-  return db
-    .insertInto('history')
-    .values({
-      job_id: '',
-      position: 0,
-      time: 0,
-      origin: '',
-      url: '',
-      key: '',
-      size: 0,
-      content_type: '',
-      sha256: '',
-      delete_url: '',
-      destination: '',
-      caller: '',
-      request_id: '',
-    })
-    .onConflict(conflict => conflict.columns(['job_id', 'position', 'destination']).doNothing())
-    .compile()
-}
-
-/** In the order of `compileHistory`. */
-export function historyParameters(entry: HistoryEntry): (string | number | null)[] {
-  const { jobId, index, time, origin, url, key, size, contentType, sha256, deleteUrl } = entry
-  const file = [origin, url, key, size, contentType, sha256, deleteUrl ?? null]
-  return [jobId, index, time, ...file, entry.destination, entry.caller, entry.requestId]
-}
-
 function escapeLike(text: string): string {
   return text.replace(/[%_\\]/g, '\\$&')
 }
 
-function toEntry(row: Selectable<Tables['history']>): HistoryEntry {
+export function toEntry(row: Selectable<Tables['history']>): HistoryEntry {
   return {
     time: row.time,
     jobId: row.job_id,

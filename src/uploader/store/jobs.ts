@@ -1,41 +1,18 @@
 import type { Selectable } from 'kysely'
-import type { Job, JobState, JobStore } from '../store.ts'
+import type { Job, JobStore, StoredFile } from '../store.ts'
 import { createBatcher } from './batch.ts'
-import { compileHistory, historyParameters } from './history.ts'
+import { toEntry } from './history.ts'
 import type { Access, Database, Tables } from './tables.ts'
 
-/** A delivery may follow these: somebody may have thought its process gone too early. */
-const DELIVERABLE: readonly JobState[] = ['uploading', 'interrupted']
+/** In place of the files of a finished job whose history says all of them. */
+export const IN_HISTORY = ''
 
 /** The jobs of a store. */
-export function createJobStore({ read, write }: Access): JobStore {
-  const writeSoon = createBatcher(write)
-  let compiled: ReturnType<typeof compileHot> | undefined
-  const hot = (db: Database) => {
-    compiled ??= compileHot(db)
-    return compiled
-  }
+export function createJobStore({ read, write, commit }: Access): JobStore {
+  const writeSoon = createBatcher(commit)
   return {
-    begin: ({ id, createdAt, owner, requestId, caller, destination, origins }, idempotencyKey) =>
-      writeSoon(async db => {
-        const request = [requestId, caller, destination, JSON.stringify(origins)]
-        const parameters = [id, 'uploading', createdAt, null, owner, ...request, '[]', '[]', 0, null, 0]
-        await db.executeQuery({ ...hot(db).begin, parameters })
-        if (idempotencyKey === undefined) return
-        await db.updateTable('repetitions').set({ job_id: id }).where('key', '=', idempotencyKey).execute()
-      }),
-
-    deliver: (id, { state, owner, files, steps, history, now }) =>
-      writeSoon(async db => {
-        const statements = hot(db)
-        for (const entry of history) {
-          await db.executeQuery({ ...statements.history, parameters: historyParameters(entry) })
-        }
-        const finishedAt = state === 'delivered' || state === 'finalizing' ? null : now
-        const changes = [state, JSON.stringify(files), JSON.stringify(steps), finishedAt]
-        const parameters = [...changes, id, ...DELIVERABLE, 'finalizing', owner]
-        await db.executeQuery({ ...statements.deliver, parameters })
-      }),
+    begin: (job, idempotencyKey) => writeSoon(statements => statements.begin(job, idempotencyKey)),
+    deliver: (id, delivery) => writeSoon(statements => statements.deliver(id, delivery)),
 
     claim: (id, owner, from = owner) =>
       write(async db => {
@@ -76,7 +53,10 @@ export function createJobStore({ read, write }: Access): JobStore {
     job: id =>
       read(async db => {
         const row = await db.selectFrom('jobs').selectAll().where('id', '=', id).executeTakeFirst()
-        return row && toJob(row)
+        if (row?.files !== IN_HISTORY) return row && toJob(row)
+        const files = await readFiles(db, row)
+        // When its history is forgotten, so is the job.
+        return files.length === 0 ? undefined : toJob({ ...row, files: JSON.stringify(files) })
       }),
 
     due: (now, limit) =>
@@ -84,6 +64,7 @@ export function createJobStore({ read, write }: Access): JobStore {
         const rows = await db
           .selectFrom('jobs')
           .selectAll()
+          .where('finished_at', 'is', null)
           .where('state', '=', 'delivered')
           .where('next_attempt_at', '<=', now)
           .orderBy('next_attempt_at')
@@ -97,6 +78,7 @@ export function createJobStore({ read, write }: Access): JobStore {
         const rows = await db
           .selectFrom('jobs')
           .selectAll()
+          .where('finished_at', 'is', null)
           .where('state', 'in', ['delivered', 'finalizing'])
           .orderBy('created_at')
           .execute()
@@ -108,12 +90,14 @@ export function createJobStore({ read, write }: Access): JobStore {
         await db
           .updateTable('jobs')
           .set({ state: 'delivered' })
+          .where('finished_at', 'is', null)
           .where('owner', '=', owner)
           .where('state', '=', 'finalizing')
           .execute()
         const rows = await db
           .updateTable('jobs')
-          .set({ state: 'interrupted' })
+          .set(eb => ({ state: 'interrupted', finished_at: eb.ref('created_at') }))
+          .where('finished_at', 'is', null)
           .where('owner', '=', owner)
           .where('state', '=', 'uploading')
           .returningAll()
@@ -124,47 +108,25 @@ export function createJobStore({ read, write }: Access): JobStore {
 
     pruneJobs: before =>
       write(async db => {
-        await db
-          .deleteFrom('jobs')
-          .where('state', 'in', ['finished', 'failed', 'interrupted'])
-          .where(eb => eb(eb.fn.coalesce('finished_at', 'created_at'), '<', before))
-          .execute()
+        await db.deleteFrom('jobs').where('finished_at', '<', before).execute()
       }),
   }
 }
 
-/**
- * The statements of every upload, compiled once: building them each time costs more than running them. The values only
- * stand for parameters, in their order.
- */
-function compileHot(db: Database) {
-  const begin = db
-    .insertInto('jobs')
-    .values({
-      id: '',
-      state: 'uploading',
-      created_at: 0,
-      finished_at: 0,
-      owner: '',
-      request_id: '',
-      caller: '',
-      destination: '',
-      origins: '',
-      files: '',
-      steps: '',
-      attempts: 0,
-      problem: '',
-      next_attempt_at: 0,
-    })
-    .onConflict(conflict => conflict.column('id').doNothing())
-  const deliver = db
-    .updateTable('jobs')
-    .set({ state: 'finished', files: '', steps: '', finished_at: 0 })
-    .where('id', '=', '')
-    .where(eb =>
-      eb.or([eb('state', 'in', DELIVERABLE), eb.and([eb('state', '=', 'finalizing'), eb('owner', '=', '')])]),
-    )
-  return { begin: begin.compile(), deliver: deliver.compile(), history: compileHistory(db) }
+async function readFiles(
+  db: Database,
+  { id, destination }: Selectable<Tables['jobs']>,
+): Promise<StoredFile[]> {
+  const rows = await db
+    .selectFrom('history')
+    .selectAll()
+    .where('job_id', '=', id)
+    .orderBy('position')
+    .execute()
+  return rows.map(row => {
+    const { time: _, jobId: __, caller: ___, requestId: ____, destination: where, ...file } = toEntry(row)
+    return where === destination ? file : { ...file, destination: where }
+  })
 }
 
 function toJob(row: Selectable<Tables['jobs']>): Job {

@@ -3,7 +3,7 @@ import { UploadError } from '../../errors.ts'
 import type { Database, Tables } from './tables.ts'
 
 /** One entry for each version of the schema; never changed once released. */
-const MIGRATIONS: ((db: Transaction<Tables>) => Promise<void>)[] = [createTables]
+const MIGRATIONS: ((db: Transaction<Tables>) => Promise<void>)[] = [createTables, slimIndexes]
 
 /**
  * Brings the schema up to date. Safe when several processes start together.
@@ -98,4 +98,31 @@ async function createTables(transaction: Transaction<Tables>): Promise<void> {
     .addColumn('id', 'text', column => column.primaryKey())
     .addColumn('seen_at', 'bigint', column => column.notNull())
     .execute()
+}
+
+/** What every upload writes shall touch few pages. */
+async function slimIndexes(transaction: Transaction<Tables>): Promise<void> {
+  await sql`update jobs set finished_at = created_at where state = 'interrupted'`.execute(transaction)
+  await transaction.schema.dropIndex('jobs_open').ifExists().execute()
+  // Few jobs are open at any time.
+  await sql`create index jobs_open on jobs (created_at) where finished_at is null`.execute(transaction)
+  // Only a destination with `dedupe` looks for bytes; see `indexBytes`.
+  await transaction.schema.dropIndex('history_bytes').ifExists().execute()
+}
+
+/** Makes findStored fast. @param lock as for `migrate` */
+export async function indexBytes(
+  db: Database,
+  lock?: (transaction: Transaction<Tables>) => Promise<void>,
+): Promise<void> {
+  await db.transaction().execute(async transaction => {
+    await lock?.(transaction)
+    const { schema } = transaction
+    await schema
+      .createIndex('history_bytes')
+      .ifNotExists()
+      .on('history')
+      .columns(['sha256', 'destination'])
+      .execute()
+  })
 }

@@ -47,7 +47,7 @@ export function createPostgresStore(url: string, queryTimeoutMs: number = QUERY_
       // pool hears of idle ones only.
       pool.on('error', () => {})
       pool.on('connect', client => void client.on('error', () => {}))
-      return new PostgresDialect({ pool: withoutHungConnections(pool) })
+      return { dialect: new PostgresDialect({ pool: withoutHungConnections(pool) }) }
     },
     async lock(transaction) {
       const { sql } = await import('kysely')

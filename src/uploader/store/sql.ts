@@ -1,18 +1,34 @@
-import type { Dialect, Transaction } from 'kysely'
+import type { CompiledQuery, Dialect, Transaction } from 'kysely'
 import { UploadError } from '../../errors.ts'
 import type { Store } from '../store.ts'
 import { createHistoryStore } from './history.ts'
 import { createJobStore } from './jobs.ts'
 import { createRepetitionStore } from './repetitions.ts'
-import type { Access, Database, Tables, Use } from './tables.ts'
+import type { Statements } from './statements.ts'
+import type { Access, Database, Tables, Write } from './tables.ts'
 
 /** One kind of database. */
 export interface Engine {
-  connect(): Promise<Dialect>
+  connect(): Promise<Connection>
   /** Lets one process at a time migrate. Left out where a transaction that writes does so by itself. */
   lock?(transaction: Transaction<Tables>): Promise<void>
   /** Turns an error of the database into one for the caller, or says that it passes and the work may be done again. */
   explain(error: unknown): Error | 'again'
+}
+
+export interface Connection {
+  readonly dialect: Dialect
+  /**
+   * Does statements in one transaction, where that is possible at once and so for less than through the dialect. Nothing
+   * else is done at the same time.
+   */
+  commit?(statements: readonly CompiledQuery[]): void
+}
+
+interface Opened {
+  readonly db: Database
+  readonly statements: Statements
+  commit(statements: readonly CompiledQuery[]): Promise<void>
 }
 
 /** For a store that another program keeps busy. */
@@ -24,32 +40,46 @@ const PAUSE_MS = 15
  * database is down, and works once it is up.
  */
 export function createSqlStore(engine: Engine, patienceMs: number = PATIENCE_MS): Store {
-  let opened: Promise<Database> | undefined
+  let opened: Promise<Opened> | undefined
   let isClosed = false
 
-  async function open(): Promise<Database> {
+  async function open(): Promise<Opened> {
     // Loaded at the first use: it takes a third as long as all the rest of the start.
-    const [{ Kysely }, { migrate }] = await Promise.all([import('kysely'), import('./migrate.ts')])
-    const db: Database = new Kysely<Tables>({ dialect: await engine.connect() })
+    const [{ Kysely }, { migrate }, { compileStatements }] = await Promise.all([
+      import('kysely'),
+      import('./migrate.ts'),
+      import('./statements.ts'),
+    ])
+    const { dialect, commit } = await engine.connect()
+    const db: Database = new Kysely<Tables>({ dialect })
     try {
       await migrate(db, engine.lock)
-      return db
+      return {
+        db,
+        statements: compileStatements(db),
+        commit: statements =>
+          commit
+            ? db.connection().execute(async () => commit(statements))
+            : db.transaction().execute(async transaction => {
+                for (const statement of statements) await transaction.executeQuery(statement)
+              }),
+      }
     } catch (error) {
       await db.destroy().catch(() => {})
       throw error
     }
   }
 
-  async function use<T>(work: (db: Database) => Promise<T>): Promise<T> {
+  async function use<T>(work: (opened: Opened) => Promise<T>): Promise<T> {
     for (const start = performance.now(); ; ) {
       if (isClosed) throw closed()
       opened ??= open()
       const opening = opened
       let isOpen = false
       try {
-        const db = await opening
+        const ready = await opening
         isOpen = true
-        return await work(db)
+        return await work(ready)
       } catch (error) {
         if (!isOpen && opened === opening) opened = undefined
         const explained = engine.explain(error)
@@ -60,8 +90,22 @@ export function createSqlStore(engine: Engine, patienceMs: number = PATIENCE_MS)
     }
   }
 
-  const write: Use = work => use(db => db.transaction().execute(work))
-  const access: Access = { read: use, write }
+  let indexed: Promise<void> | undefined
+  const access: Access = {
+    read: work => use(({ db }) => work(db)),
+    write: work => use(({ db }) => db.transaction().execute(work)),
+    commit: (writes: readonly Write[]) =>
+      use(({ statements, commit }) => commit(writes.flatMap(write => write(statements)))),
+    async indexBytes() {
+      const { indexBytes } = await import('./migrate.ts')
+      indexed ??= use(({ db }) => indexBytes(db, engine.lock))
+      await indexed.catch(error => {
+        indexed = undefined
+        throw error
+      })
+    },
+  }
+  const { read, write } = access
   return {
     ...createJobStore(access),
     ...createHistoryStore(access),
@@ -80,10 +124,11 @@ export function createSqlStore(engine: Engine, patienceMs: number = PATIENCE_MS)
         await db.deleteFrom('owners').where('id', '=', owner).execute()
       }),
     owners: () =>
-      use(async db => {
+      read(async db => {
         const busy = await db
           .selectFrom('jobs')
           .select(['owner as id', eb => eb.fn.max('created_at').as('seen_at')])
+          .where('finished_at', 'is', null)
           .where('state', 'in', ['uploading', 'finalizing'])
           .groupBy('owner')
           .execute()
@@ -92,9 +137,9 @@ export function createSqlStore(engine: Engine, patienceMs: number = PATIENCE_MS)
       }),
     async close() {
       isClosed = true
-      const db = await opened?.catch(() => undefined)
+      const last = await opened?.catch(() => undefined)
       opened = undefined
-      await db?.destroy()
+      await last?.db.destroy()
     },
   }
 }

@@ -1,11 +1,11 @@
 import { access, chmod, constants, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Dialect, SqliteStatement } from 'kysely'
+import type { CompiledQuery, SqliteStatement } from 'kysely'
 import type { Database } from 'libsql'
 import { systemCode, UploadError } from '../../errors.ts'
 import { makePath } from '../make-path.ts'
 import type { Store } from '../store.ts'
-import { createSqlStore } from './sql.ts'
+import { type Connection, createSqlStore } from './sql.ts'
 
 /**
  * The embedded store: one SQLite file, mode 0600, in a directory of mode 0700. Write-ahead log; a commit survives the
@@ -18,7 +18,7 @@ export function createSqliteStore(path: string, patienceMs?: number): Store {
   return createSqlStore({ connect: () => connect(path), explain }, patienceMs)
 }
 
-async function connect(path: string): Promise<Dialect> {
+async function connect(path: string): Promise<Connection> {
   const [{ default: Libsql }, { SqliteDialect }] = await Promise.all([import('libsql'), import('kysely')])
   await prepareFile(path)
   const database = openFile(Libsql, path)
@@ -31,9 +31,22 @@ async function connect(path: string): Promise<Dialect> {
     database.close()
     throw error
   }
-  return new SqliteDialect({
-    database: { prepare: createPrepare(database), close: () => void database.close() },
-  })
+  const prepare = createPrepare(database)
+  return {
+    dialect: new SqliteDialect({ database: { prepare, close: () => void database.close() } }),
+    commit: statements => commit(prepare, statements),
+  }
+}
+
+function commit(prepare: (text: string) => SqliteStatement, statements: readonly CompiledQuery[]): void {
+  prepare('begin').run([])
+  try {
+    for (const { sql, parameters } of statements) prepare(sql).run(parameters)
+    prepare('commit').run([])
+  } catch (error) {
+    prepare('rollback').run([])
+    throw error
+  }
 }
 
 /** This library gives no code when it can't open a file. */

@@ -1,16 +1,16 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { UploadError } from '../../../src/errors.ts'
 import { createBatcher } from '../../../src/uploader/store/batch.ts'
-import type { Database, Use } from '../../../src/uploader/store/tables.ts'
 
 /** Counts the commits of works that use no database. */
-function makeWrite() {
+function makeCommit() {
   let commits = 0
-  const write: Use = async work => {
+  const commit = async (works: readonly (() => void)[]) => {
     commits++
-    return work(undefined as unknown as Database)
+    for (const work of works) work()
   }
-  return { write, commits: () => commits }
+  return { commit, commits: () => commits }
 }
 
 /** Each from a callback of its own, as requests come. */
@@ -24,21 +24,34 @@ function inOneTurn<T>(works: readonly (() => Promise<T>)[]): Promise<PromiseSett
 const statuses = (results: readonly PromiseSettledResult<void>[]) => results.map(result => result.status)
 
 it('commits together what comes in one turn of the event loop', async () => {
-  const { write, commits } = makeWrite()
-  const batch = createBatcher(write)
+  const { commit, commits } = makeCommit()
+  const batch = createBatcher(commit)
   const done: number[] = []
-  const works = [0, 1, 2, 3].map(n => () => batch(async () => void done.push(n)))
+  const works = [0, 1, 2, 3].map(n => () => batch(() => void done.push(n)))
   expect(statuses(await inOneTurn(works))).toEqual(Array(4).fill('fulfilled'))
   expect(done).toEqual([0, 1, 2, 3])
   expect(commits()).toBe(1)
 })
 
+it('waits for what comes in further turns, as long as they are busy', async () => {
+  const { commit, commits } = makeCommit()
+  const batch = createBatcher(commit)
+  const writes: Promise<void>[] = []
+  for (let n = 0; n < 6; n++) {
+    writes.push(batch(() => {}))
+    await turn()
+    for (const end = performance.now() + 0.2; performance.now() < end; );
+  }
+  await Promise.all(writes)
+  expect(commits()).toBeLessThan(6)
+})
+
 it('does them one by one when one of them fails, and tells that one alone', async () => {
-  const { write } = makeWrite()
-  const batch = createBatcher(write)
+  const { commit } = makeCommit()
+  const batch = createBatcher(commit)
   const works = [0, 1, 2].map(
     n => () =>
-      batch(async () => {
+      batch(() => {
         if (n === 1) throw new Error('a duplicate')
       }),
   )
@@ -46,12 +59,12 @@ it('does them one by one when one of them fails, and tells that one alone', asyn
 })
 
 it('does not wait for a broken store once for each of them', async () => {
-  const { write, commits } = makeWrite()
-  const batch = createBatcher(async work => {
-    await write(work)
+  const { commit, commits } = makeCommit()
+  const batch = createBatcher(async (works: readonly (() => void)[]) => {
+    await commit(works)
     throw new UploadError('store_unavailable', 'down')
   })
-  const works = [0, 1, 2].map(() => () => batch(async () => {}))
+  const works = [0, 1, 2].map(() => () => batch(() => {}))
   expect(statuses(await inOneTurn(works))).toEqual(Array(3).fill('rejected'))
   expect(commits()).toBe(1)
 })
