@@ -5,6 +5,7 @@ import { deliver } from '../uploader/deliver.ts'
 import { chooseDestination, type Destination, idOf, splitId } from '../uploader/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { toObject } from '../uploader/place.ts'
+import { loadProvider } from '../uploader/registry.ts'
 import { openForCommand } from './open.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 
@@ -74,20 +75,20 @@ async function tryOut(destination: Destination, uploader: Uploader): Promise<str
 
 /** By the public address; what this server would hand out itself is read where it lies, since no server need be running. */
 async function fetchBack(
-  { target }: Destination,
+  { target, type }: Destination,
   key: string,
   url: string,
   signal: AbortSignal,
 ): Promise<Buffer> {
   const path = await target.locate?.(key)
   if (path !== undefined) return readFile(path)
+  const hint = Object.hasOwn((await loadProvider(type))?.config.shape ?? {}, 'urlPrefix')
+    ? 'Is urlPrefix right, and may everybody read there?'
+    : 'May everybody read there?'
   const response = await fetch(url, { signal }).catch((error: Error) => {
     const reason = error.cause instanceof Error ? error.cause.message : error.message
-    throw new Error(`it was stored, but ${url} can't be fetched: ${reason}. Is urlPrefix right?`)
+    throw new Error(`it was stored, but ${url} can't be fetched from here: ${reason}. ${hint}`)
   })
-  if (!response.ok)
-    throw new Error(
-      `it was stored, but ${url} answers ${response.status}. Is urlPrefix right, and is it public?`,
-    )
+  if (!response.ok) throw new Error(`it was stored, but ${url} answers ${response.status}. ${hint}`)
   return Buffer.from(await response.arrayBuffer())
 }

@@ -1,5 +1,6 @@
 import { appendFile } from 'node:fs/promises'
-import { basename } from 'node:path'
+import { basename, extname } from 'node:path'
+import { type Format, formatLink as formatPageLink } from '../page/client/links.ts'
 import type { Terminal } from './terminal.ts'
 
 /** What became of one file or address of the command line. */
@@ -15,17 +16,15 @@ export function isWebAddress(name: string): boolean {
   return /^https?:\/\//i.test(name) && URL.canParse(name)
 }
 
-/** A link as it is wanted. */
-export function formatLink(
-  url: string,
-  name: string,
-  format: 'url' | 'markdown' | 'html' | 'bbcode',
-): string {
-  const title = titleOf(name)
-  if (format === 'markdown') return `![${escapeMarkdown(title)}](${url})`
-  if (format === 'html') return `<img src="${escapeHtml(url)}" alt="${escapeHtml(title)}">`
-  if (format === 'bbcode') return `[img]${url}[/img]`
-  return url
+/** A link as it is wanted, as the usage page writes it. */
+export function formatLink(url: string, name: string, format: Format): string {
+  return formatPageLink({ url, name: titleOf(name), isImage: isPicture(url) }, format)
+}
+
+/** By its extension: the links of some hosts have none, and those take pictures. */
+function isPicture(url: string): boolean {
+  const extension = URL.canParse(url) ? extname(new URL(url).pathname) : ''
+  return extension === '' || /^\.(?:png|apng|jpe?g|gif|webp|avif|svg|bmp|ico|tiff?|hei[cf])$/i.test(extension)
 }
 
 const titleOf = (name: string) => basename(isWebAddress(name) ? new URL(name).pathname : name)
@@ -50,8 +49,7 @@ export async function openSummary(
 function toSummary({ name, url, error }: Result): string {
   const title = escapeMarkdown(titleOf(name)).replace(/[<&`*_]/g, '\\$&')
   if (url === undefined) return `- ❌ ${title}: ${escapeHtml(error ?? '')}`
-  const isPicture = /\.(png|jpe?g|gif|webp|avif|svg)$/i.test(new URL(url).pathname)
-  return `- [${title}](${url})${isPicture ? `\n\n  ![${title}](${url})\n` : ''}`
+  return `- [${title}](${url})${isPicture(url) ? `\n\n  ![${title}](${url})\n` : ''}`
 }
 
 function escapeHtml(text: string): string {

@@ -230,11 +230,11 @@ function asUploadError(error: unknown): UploadError {
   if (isStorageFull(error)) {
     return new UploadError(
       'insufficient_storage',
-      'The disk of the server is full. Free some space there, then send it again.',
+      'The disk of upload-server is full. Free some space there, then send it again.',
       { cause: error },
     )
   }
-  return new UploadError('internal_error', 'Something went wrong inside the server; its log says what.', {
+  return new UploadError('internal_error', 'Something went wrong inside upload-server; its log says what.', {
     cause: error,
   })
 }

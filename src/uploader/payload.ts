@@ -226,7 +226,7 @@ export function tooLarge(name: string, limit: number): UploadError {
   const most = limit >= 1024 * 1024 ? `${+(limit / 1024 / 1024).toFixed(1)} MB` : `${limit} bytes`
   return new UploadError(
     'too_large',
-    `"${name || 'The file'}" is larger than ${most}, the most this server takes (limits.fileSize).`,
+    `"${name || 'The file'}" is larger than ${most}, the most that is taken (limits.fileSize).`,
   )
 }
 
@@ -234,7 +234,7 @@ function storageError(error: unknown): never {
   if (!isStorageFull(error)) throw error
   throw new UploadError(
     'insufficient_storage',
-    'The disk for temporary files on the server is full. Free some space there, then send it again.',
+    'The disk for temporary files of upload-server is full. Free some space there, then send it again.',
     { cause: error },
   )
 }

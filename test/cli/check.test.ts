@@ -72,13 +72,29 @@ describe('check', () => {
         /^FAILED {2}local\/wrong prefix: it was stored, but http.* answers 404\. Is urlPrefix right/,
       ),
       expect.stringMatching(
-        /^FAILED {2}local\/nobody there: it was stored, but http.* can't be fetched: .*ECONNREFUSED/,
+        /^FAILED {2}local\/nobody there: it was stored, but http.* can't be fetched from here: .*ECONNREFUSED/,
       ),
       expect.stringMatching(
         /^FAILED {2}local\/other bytes: what comes back from http.* is not what was stored$/,
       ),
     ])
     expect(await listFiles(join(cwd, 'good'))).toEqual([])
+  })
+
+  it('speaks of no option that the destination does not have', async () => {
+    const server = createServer((req, res) => {
+      req.resume()
+      res.statusCode = req.method === 'POST' ? 200 : 403
+      res.end(`http://${req.headers.host}/private.png`)
+    })
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as AddressInfo
+    const cwd = await makeDirectory()
+    const config = { providers: { http: { host: { url: `http://127.0.0.1:${port}/` } } } }
+    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
+    const { stdout } = await runCli(['check'], { cwd })
+    expect(stdout).toMatch(/^FAILED .*private\.png answers 403\. May everybody read there\?\n$/)
   })
 
   async function serveOtherBytes(): Promise<string> {

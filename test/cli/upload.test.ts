@@ -120,7 +120,7 @@ describe('upload prints one link a line and nothing else', () => {
 })
 
 describe('upload --format', () => {
-  const names = ['a.txt', 'x [1] & "2".txt']
+  const names = ['a.txt', 'x [1] & "2".png']
 
   async function inFormat(format: string): Promise<string> {
     const cwd = await makePlace()
@@ -133,26 +133,24 @@ describe('upload --format', () => {
     return stdout
   }
 
-  const link = `${PREFIX}/one/x%20%5B1%5D%20%26%20_2_.txt`
+  const link = `${PREFIX}/one/x%20%5B1%5D%20%26%20_2_.png`
 
   it('url', async () => {
     expect(await inFormat('url')).toBe(`${PREFIX}/one/a.txt\n${link}\n`)
   })
 
   it('markdown', async () => {
-    expect(await inFormat('markdown')).toBe(
-      `![a.txt](${PREFIX}/one/a.txt)\n![x \\[1\\] & "2".txt](${link})\n`,
-    )
+    expect(await inFormat('markdown')).toBe(`[a.txt](${PREFIX}/one/a.txt)\n![x \\[1\\] & "2".png](${link})\n`)
   })
 
   it('html', async () => {
     expect(await inFormat('html')).toBe(
-      `<img src="${PREFIX}/one/a.txt" alt="a.txt">\n<img src="${link}" alt="x [1] &amp; &quot;2&quot;.txt">\n`,
+      `<a href="${PREFIX}/one/a.txt">a.txt</a>\n<img src="${link}" alt="x [1] &amp; &quot;2&quot;.png">\n`,
     )
   })
 
   it('bbcode', async () => {
-    expect(await inFormat('bbcode')).toBe(`[img]${PREFIX}/one/a.txt[/img]\n[img]${link}[/img]\n`)
+    expect(await inFormat('bbcode')).toBe(`[url=${PREFIX}/one/a.txt]a.txt[/url]\n[img]${link}[/img]\n`)
   })
 
   it('json', async () => {
@@ -246,7 +244,7 @@ describe('what upload cannot store', () => {
     expect(line).toBe('upload --picbed local --config-name two --format html -- -x')
     await writeFile(join(cwd, '-x'), 'x')
     expect((await runShell(`upload_server ${line}`, { cwd })).stdout).toBe(
-      `<img src="${PREFIX}/two/-x.txt" alt="-x">\n`,
+      `<a href="${PREFIX}/two/-x.txt">-x</a>\n`,
     )
   })
 

@@ -58,7 +58,7 @@ function chooseReaders(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): Reade
   if (readers.length > 0) return readers
   throw new UploadError(
     'source_failed',
-    'There is no clipboard, as neither "WAYLAND_DISPLAY" nor "DISPLAY" is set: start the server inside the graphical session, or send the picture as a form or by its path.',
+    'There is no clipboard, as neither "WAYLAND_DISPLAY" nor "DISPLAY" is set: run upload-server inside the graphical session, or send the picture as a file.',
   )
 }
 

@@ -17,14 +17,14 @@ const ADVICE: Record<Caller['addresses'], string> = {
 
 const FAILURES: readonly [code: RegExp, reason: string][] = [
   [/^ENOTFOUND$/, 'the host name does not exist; check the address'],
-  [/^EAI_/, 'the host name could not be looked up; check the DNS of this server'],
+  [/^EAI_/, 'the host name could not be looked up; check the DNS of the machine that fetches it'],
   [/^ECONNREFUSED$/, 'nothing accepts connections at that port'],
   [
     /^ECONNRESET$|^EPIPE$|PREMATURE_CLOSE$/,
     'the connection was closed before the answer was complete; try again',
   ],
   [/^ETIMEDOUT$/, 'the host does not answer'],
-  [/^E(HOST|NET)UNREACH$|^EADDRNOTAVAIL$/, 'there is no way from this server to that host'],
+  [/^E(HOST|NET)UNREACH$|^EADDRNOTAVAIL$/, 'there is no way from here to that host'],
   [
     /CERT|SIGNATURE|ERR_SSL|ERR_TLS|^EPROTO$/,
     'no trusted TLS connection; check the certificate of that host',

@@ -308,7 +308,7 @@ describe('without display or tool', () => {
   it.each([{}, { DISPLAY: '', WAYLAND_DISPLAY: '' }])('says that there is no display (%j)', async env => {
     const { code, message } = await failure(read({ ...env, PATH: process.env['PATH'] }))
     expect(code).toBe('source_failed')
-    expect(message).toContain('neither "WAYLAND_DISPLAY" nor "DISPLAY" is set: start the server inside')
+    expect(message).toContain('neither "WAYLAND_DISPLAY" nor "DISPLAY" is set: run upload-server inside')
   })
 
   it.each([
@@ -504,7 +504,7 @@ describe('macOS, with stand-ins that print what its tools print', () => {
   it('says what to do when there is no session of a user', async () => {
     const { message } = await failure(readMac({ osascript: osascript({}) }))
     expect(message).toContain(`"osascript" ended with status 1 (0:14: execution error: Can't make`)
-    expect(message).toContain('run the server in the session of the user who copies')
+    expect(message).toContain('run upload-server in the session of the user who copies')
   })
 })
 

@@ -267,7 +267,7 @@ describe('openUrl', () => {
     ])('explains a refused connection to %s', async (_, addresses) => {
       const error = await failure('http://closed.example:1/a.png', { lookup: answering(addresses) })
       expect(error.code).toBe('source_failed')
-      expect(error.message).toMatch(/nothing accepts connections|no way from this server/)
+      expect(error.message).toMatch(/nothing accepts connections|no way from here/)
     })
 
     it('refuses an address with the code for it', async () => {

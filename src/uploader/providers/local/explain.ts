@@ -8,7 +8,7 @@ const NO_ROOM: Record<string, string> = {
 
 const IN_THE_WAY =
   'something of that name that is no file is in its place. Use another key or remove what is there'
-const NOT_ALLOWED = 'the server may not write there. Give its user the permission'
+const NOT_ALLOWED = 'upload-server may not write there. Give its user the permission'
 
 const REASONS: Record<string, string> = {
   EACCES: NOT_ALLOWED,

@@ -2,7 +2,7 @@ import { systemCode } from '../../../errors.ts'
 import { type ClipboardContent, otherText, TEXT_BYTES, toImage, tooLarge, toReference } from './content.ts'
 import { type Attempt, runTool, type Tool, toolFailed } from './tool.ts'
 
-const SESSION = 'run the server in the session of the user who copies'
+const SESSION = 'run upload-server in the session of the user who copies'
 // pngpaste is asked first for pictures: osascript prints hex, which takes it seconds for a large screenshot.
 const PNGPASTE: Tool = { program: 'pngpaste', remedy: 'install it with Homebrew', check: SESSION }
 const OSASCRIPT: Tool = { program: 'osascript', remedy: 'add "/usr/bin", where macOS has it', check: SESSION }

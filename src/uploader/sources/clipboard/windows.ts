@@ -12,7 +12,7 @@ import { type Attempt, runTool, type Tool, toolFailed } from './tool.ts'
 const POWERSHELL: Tool = {
   program: 'powershell.exe',
   remedy: 'add the folder "System32\\WindowsPowerShell\\v1.0" of Windows',
-  check: 'run the server in the session of the user who copies',
+  check: 'run upload-server in the session of the user who copies',
 }
 const WSLPATH: Tool = {
   program: 'wslpath',
