@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,12 +12,48 @@ import { BIN, environmentIn } from './helpers/spawn-server.ts'
 import { makeDirectory } from './helpers/start-app.ts'
 import { startX11 } from './servers/display.ts'
 
-const DOCUMENTS = ['cli', 'getting-started', 'moving', 'recipes', 'reliability', 'troubleshooting']
+const FENCED = /^```(.*)\n([\s\S]*?)^```$/gm
 
-/** What would replace the packages these very tests run with. `.ci/run` runs it in its section "installed from the clone". */
-const RUN_ELSEWHERE = 'npm ci\nnpm run build\nnpm install --global .\n'
+const inFolder = (folder: string) =>
+  readdirSync(folder)
+    .filter(name => name.endsWith('.md'))
+    .map(name => join(folder, name))
 
-it.for(DOCUMENTS)('every command of docs/%s.md works', { timeout: 60_000 }, async (document, context) => {
+const DOCUMENTS = ['.', 'docs', 'docs/destinations', 'bench'].flatMap(inFolder).map(file => ({
+  file,
+  blocks: readBlocks(readFileSync(file, 'utf8')),
+}))
+
+/** What these very tests can't run, by the `by=` of a block: who does instead, or why nobody. */
+const RUN_BY = new Map([
+  ['clone', '.ci/run: it replaces the packages that these tests run with'],
+  ['container', '.ci/container, which needs root and takes minutes'],
+  ['bench', '.ci/run measures the quick rows; all of them take half an hour'],
+  ['systemd', 'nobody: it takes a user session of systemd. test/service.test.ts verifies the unit'],
+  ['launchd', 'nobody: it takes macOS. test/service.test.ts reads the file'],
+  ['windows', 'nobody'],
+])
+
+/** `sh` is run here, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts. */
+const KIND =
+  /^(?:sh(?: server)?|(?:sh|bat) by=(?<by>\w+)|console|zsh|fish|json(?: file=[\w./-]+)?|yaml|text)$/
+
+it.each(DOCUMENTS)('$file has no command that nobody runs', ({ file, blocks }) => {
+  for (const { kind, code } of blocks) {
+    const known = KIND.exec(kind)
+    expect(known, `a block of the kind "${kind}":\n${code}`).not.toBeNull()
+    const by = known?.groups?.['by']
+    if (by !== undefined) expect([...RUN_BY.keys()]).toContain(by)
+  }
+  const prose = readFileSync(file, 'utf8').replace(FENCED, '')
+  expect(prose.match(/(?<=\n\n) {4,}[^ -].*/g) ?? [], 'commands stand in blocks with their kind').toEqual([])
+})
+
+const TO_RUN = DOCUMENTS.filter(
+  ({ file, blocks }) => file !== 'README.md' && blocks.some(({ kind }) => isRunHere(kind)),
+)
+
+it.for(TO_RUN)('every command of $file works', { timeout: 60_000 }, async ({ blocks }, context) => {
   for (const [program, debianPackage] of [
     ['curl', 'curl'],
     ['jq', 'jq'],
@@ -27,28 +64,45 @@ it.for(DOCUMENTS)('every command of docs/%s.md works', { timeout: 60_000 }, asyn
   ] as const)
     needs(context, program, debianPackage)
   const desk = await prepareDesk()
-  let ran = 0
-  for (const { kind, code } of readBlocks(await readFile(`docs/${document}.md`, 'utf8'))) {
+  for (const { kind, code } of blocks) {
     const file = / file=(\S+)$/.exec(kind)?.[1]
     if (file !== undefined) await writeFile(join(desk.directory, file), code)
-    if (!/^sh\b/.test(kind) || code === RUN_ELSEWHERE) continue
     if (kind === 'sh server') await desk.serve(code)
-    else await desk.run(code)
-    ran++
+    else if (kind === 'sh') await desk.run(code)
+    else if (kind === 'yaml') for (const script of scriptsOf(code)) await desk.run(script)
   }
-  expect(ran).toBeGreaterThan(0)
 })
+
+function isRunHere(kind: string): boolean {
+  return kind === 'sh' || kind === 'sh server'
+}
+
+/** What a job of GitHub Actions (`run: |`) or GitLab CI (`- curl …` below `script:`) runs. */
+function scriptsOf(yaml: string): string[] {
+  const [, block] = /^ +run: \|\n((?: {4}.*\n)+)/m.exec(yaml) ?? []
+  const [, list] = /^ +script:\n((?: +- .*\n)+)/m.exec(yaml) ?? []
+  return [block, list?.replace(/^ +- /gm, '')].filter(text => text !== undefined)
+}
 
 it('every answer in README.md is what its command prints', { timeout: 60_000 }, async context => {
   needs(context, 'curl', 'curl')
   needs(context, 'Xvfb', 'xvfb')
   needs(context, 'xclip', 'xclip')
   const desk = await prepareDesk()
-  await desk.serve('UPLOAD_SERVER__SOURCES__URL__ALLOWPRIVATE=true upload-server --port 36677\n')
+  const folder = (directory: string) => ({ directory, serve: true })
+  const config = {
+    default: 'local/Default',
+    sources: { url: { allowPrivate: true } },
+    providers: { local: { Default: folder('default'), blog: folder('blog') } },
+  }
+  await writeFile(join(desk.directory, 'upload-server.json'), JSON.stringify(config))
+  await desk.serve('upload-server --port 36677\n')
   const link = (await desk.run('upload-server upload --server http://127.0.0.1:36677 picture.png\n')).trim()
-  const blocks = readBlocks(await readFile('README.md', 'utf8')).filter(({ kind }) => kind === 'console')
-  expect(blocks.length).toBeGreaterThanOrEqual(6)
-  for (const { code } of blocks) {
+  const blocks = readBlocks(await readFile('README.md', 'utf8'))
+  expect(blocks.filter(({ kind }) => kind === 'console').length).toBeGreaterThanOrEqual(6)
+  for (const { kind, code } of blocks) {
+    if (kind === 'sh') expect(await desk.run(code)).toContain('"success":true')
+    if (kind !== 'console') continue
     const [, command = '', answer = ''] = /^\$ (.*)\n([\s\S]*)$/.exec(code) ?? []
     const here = command.replace('https://example.com/other.png', link).replaceAll('/home/me', desk.directory)
     const printed = await desk.run(here.replace('curl ', 'curl -sS '))
@@ -76,10 +130,9 @@ it('docs/troubleshooting.md has every error code', async () => {
   expect([...document.matchAll(/^### (\w+)$/gm)].map(([, code]) => code)).toEqual(codes)
 })
 
-/** The fenced blocks of a document. `sh` is a command, `sh server` one that keeps running, `… file=NAME` a file to save. */
+/** The fenced blocks of a document. */
 function readBlocks(document: string): { kind: string; code: string }[] {
-  const blocks = document.matchAll(/^```(.*)\n([\s\S]*?)^```$/gm)
-  return [...blocks].map(([, kind = '', code = '']) => ({ kind, code }))
+  return [...document.matchAll(FENCED)].map(([, kind = '', code = '']) => ({ kind, code }))
 }
 
 /** A reader at work: a folder with what the documents name, the program installed, a desktop, the port to themselves. */
@@ -89,7 +142,8 @@ async function prepareDesk() {
   onTestFinished(() => display.stop())
   await display.copy('image/png', makePicture())
   const port = String(await findFreePorts())
-  const here = (code: string) => code.replaceAll('36677', port)
+  const here = (code: string) =>
+    code.replaceAll('https://img.example.com', `http://127.0.0.1:${port}`).replaceAll('36677', port)
 
   const bin = join(directory, 'bin')
   await mkdir(bin)
@@ -98,7 +152,9 @@ async function prepareDesk() {
   })
   // Stands in for the mouse: it "takes" a picture that is there.
   await writeFile(join(bin, 'flameshot'), '#!/bin/sh\ncat picture.png\n', { mode: 0o755 })
-  await writeFile(join(directory, 'picture.png'), makePicture())
+  await mkdir(join(directory, 'screenshots'))
+  for (const name of ['picture.png', 'screenshot.png', 'screenshots/first.png', 'screenshots/second.png'])
+    await writeFile(join(directory, name), makePicture())
   await writeFile(join(directory, 'photo.jpg'), makePicture())
   await writeFile(
     join(directory, 'data.json'),
@@ -108,6 +164,11 @@ async function prepareDesk() {
     ...display.env,
     PATH: `${bin}:${process.env['PATH']}`,
     UPLOAD_SERVER_PORT: port,
+    KEY: 'key',
+    UPLOAD_KEY: 'key',
+    UPLOAD_URL: here('https://img.example.com'),
+    GITHUB_RUN_ID: '1',
+    GITHUB_RUN_ATTEMPT: '1',
     GITHUB_STEP_SUMMARY: join(directory, 'summary.md'),
   })
   const start = (code: string) => {

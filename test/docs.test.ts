@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { destinationSchema } from '../src/config/destination.ts'
@@ -122,11 +122,14 @@ it('the configuration reference is current (npx vitest run test/docs.test.ts -u 
   await expect(page()).toMatchFileSnapshot('../docs/configuration.md')
 })
 
-const PAGES = new URL('../docs/destinations/', import.meta.url)
+const pagesIn = (folder: string) =>
+  readdirSync(folder)
+    .filter(name => name.endsWith('.md'))
+    .map(name => join(folder, name))
 
 /** Every configuration on a page, with something for the variables it takes. */
 function examplesOn(page: string): { text: string; env: Record<string, string> }[] {
-  const blocks = readFileSync(new URL(page, PAGES), 'utf8').matchAll(/```json\n(\{[^`]*"providers"[^`]*)```/g)
+  const blocks = readFileSync(page, 'utf8').matchAll(/^```json.*\n([\s\S]*?)^```$/gm)
   return [...blocks].map(([, text = '']) => {
     const names = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => name)
     return { text, env: Object.fromEntries(names.map(name => [name, sampleOf(name)])) }
@@ -134,20 +137,25 @@ function examplesOn(page: string): { text: string; env: Record<string, string> }
 }
 
 /** Keys of Azure are Base64, its tokens the query of a URL. */
-const sampleOf = (name: string) => (/SAS/.test(name) ? 'sv=2021-12-02&sig=x' : 'c2FtcGxl'.repeat(8))
+function sampleOf(name: string): string {
+  if (name === 'DATABASE_URL') return 'postgres://127.0.0.1/upload'
+  return /SAS/.test(name) ? 'sv=2021-12-02&sig=x' : 'c2FtcGxl'.repeat(8)
+}
 
-describe.each(readdirSync(PAGES))('docs/destinations/%s', page => {
+it.each(pagesIn('docs/destinations'))('%s has an example', page => {
+  expect(examplesOn(page)).not.toEqual([])
+})
+
+describe.each(['.', 'docs', 'docs/destinations'].flatMap(pagesIn))('%s', page => {
   const examples = examplesOn(page)
-
-  it('has an example', () => {
-    expect(examples).not.toEqual([])
-  })
 
   it.each(examples)('holds a configuration that is valid: %#', async ({ text, env }) => {
     const cwd = await makeDirectory()
     const file = join(cwd, 'upload-server.json')
     await writeFile(file, text)
+    await writeFile(join(cwd, 'key'), 'sample')
     const { destinations } = await loadConfig({ cwd, platform: 'linux', env: { HOME: cwd, ...env }, file })
-    expect(destinations.map(({ type }) => type)).toContain(page.replace('.md', ''))
+    if (page.includes('destinations'))
+      expect(destinations.map(({ type }) => type)).toContain(basename(page, '.md'))
   })
 })
