@@ -103,6 +103,7 @@ describe('files', () => {
         expect.stringContaining('notes.txt 9 B'),
       ])
       expect(await page.getByRole('status').innerText()).toMatch(/is stored\.$/)
+      expect(await page.locator('#tally').innerText()).toBe('3 of 3 stored')
     })
   })
 
@@ -208,6 +209,8 @@ it('links are copied as URL, Markdown, HTML and BBCode, one or all', async conte
     }
     await page.getByRole('button', { name: 'Copy curl' }).click()
     await eventually(() => clipboard(page)).toMatch(/^curl -F file=@picture\.png http:\S+\/upload$/)
+    await page.getByRole('button', { name: 'Copy Or the file as it is' }).click()
+    await eventually(() => clipboard(page)).toMatch(/^curl .*-T picture\.png http:\S+\/upload\/$/)
     await page.getByRole('button', { name: 'Clear the list' }).click()
     expect(await page.locator('#uploads').isVisible()).toBe(false)
   })
@@ -240,6 +243,8 @@ describe('a failure', () => {
         await eventually(() => row.innerText()).toMatch(/Too large/)
         expect(await row.innerText()).toMatch(/limit[\s\S]*too_large · request [0-9a-f-]{36}/)
         expect(await page.getByRole('status').innerText()).toBe('big.png is not stored: Too large.')
+        expect(await page.getByRole('button', { name: 'Copy all' }).isDisabled()).toBe(true)
+        expect(await listViolations(page)).toEqual([])
         await page.getByRole('button', { name: 'Try again big.png' }).click()
         await eventually(() => row.count()).toBe(1)
       },
@@ -274,6 +279,7 @@ describe('a failure', () => {
         await page.setInputFiles('#files', pictureFile('a.png'))
         await eventually(() => rows(page, 'pending').innerText()).toMatch(/Stored, but not finished/)
         expect(await rows(page, 'pending').innerText()).toMatch(/Hook "announce" failed/)
+        expect(await listViolations(page)).toEqual([])
         await page.getByRole('button', { name: 'Finish a.png' }).click()
         await eventually(() => addresses.filter(url => /finalizationId=/.test(url)).length).toBe(1)
         await eventually(() => rows(page, 'pending').count()).toBe(1)
@@ -310,6 +316,7 @@ describe('the key', () => {
         await give('mistaken')
         await eventually(() => page.getByRole('status').innerText()).toBe('The key is not accepted.')
         expect(await page.locator('#visitor').innerText()).toMatch(/^The key is not accepted\.\n/)
+        expect(await listViolations(page)).toEqual([])
         expect(await page.content()).not.toMatch(/secretblog|pixels/)
         await give(KEY)
         await eventually(() => page.locator('#visitor').innerText()).toMatch(/^Your key is accepted\./)

@@ -93,6 +93,7 @@ function renderExamples(facts: PageFacts): Html {
 <h2>${groups.programs}</h2>
 ${withKey && html`<p>${prose(say.exportKey)}</p>`}
 ${example('curl', 'curl', [say.curl], code.curl)}
+${snippet(say.curlBare, code.curlBare)}
 ${example('fetch', 'fetch', [say.fetch], code.fetch)}
 ${example('python', 'Python', [say.python], code.python)}
 </section>
@@ -140,6 +141,9 @@ ${example('clipboard', more.clipboard, [more.clipboardText], code.clipboard)}
 <p>${more.shareXText} <a href="${facts.root}upload-server.sxcu" download>upload-server.sxcu</a></p>
 <h3 id="about-keys">${more.key}</h3>
 <p>${prose(more.keyText)}</p>
+<h3 id="machines">${more.machines}</h3>
+<p>${more.machinesText} <a href="${facts.root}openapi.json">openapi.json</a></p>
+<p>${prose(more.metricsText)}</p>
 ${example('heartbeat', more.alive, [more.aliveText], code.heartbeat)}
 </section>`
 }

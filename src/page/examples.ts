@@ -11,6 +11,8 @@ export function examplesFor({ base, withKey }: ExampleFacts) {
   return {
     curl: `curl ${withKey ? `${bearer} ` : ''}-F file=@picture.png ${base}/upload`,
 
+    curlBare: `curl ${withKey ? `${bearer} ` : ''}-H "Accept: text/plain" -T picture.png ${base}/upload/`,
+
     fetch: `import { openAsBlob } from 'node:fs'
 
 const form = new FormData()

@@ -11,6 +11,7 @@ export interface ScriptWords {
   readonly sending: string
   readonly storing: string
   readonly stored: string
+  readonly tally: string
   readonly storedName: string
   readonly failedName: string
   readonly pending: string

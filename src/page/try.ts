@@ -40,7 +40,8 @@ ${renderVisitor(facts)}
 <fieldset>
 <legend>${say.formats}</legend>
 ${FORMATS.map(renderFormat)}</fieldset>
-<button id="copy-all" type="button">${say.copyAll}</button>
+<p id="tally" class="muted"></p>
+<button id="copy-all" type="button" disabled>${say.copyAll}</button>
 <button id="clear" type="button">${say.clear}</button>
 </div>
 <ol></ol>
@@ -48,7 +49,7 @@ ${FORMATS.map(renderFormat)}</fieldset>
 <template id="row"><li>
 <span class="thumb">${FILE}</span>
 <div class="what">
-<p class="name"></p>
+<p class="name"><bdi></bdi> <small></small></p>
 <progress max="1"></progress>
 <p class="state"></p>
 <p class="reason" lang="en"></p>
@@ -87,12 +88,12 @@ function renderVisitor({ words, visitor }: PageFacts): Html {
   const { admittedBy, choices } = visitor
   return html`<div id="visitor" data-admitted="${admittedBy}">
 <p class="admitted">${say.admitted[admittedBy]}</p>
-<label for="destination">${say.destination}</label>
+<p class="choice"><label for="destination">${say.destination}</label>
 <select id="destination">
 ${choices.map(
   choice =>
     html`<option value="${queryOf(choice)}"${choice.isDefault && html` selected`}>${choice.picbed} / ${choice.configName}${choice.isDefault ? ` (${say.standard})` : ''}</option>\n`,
-)}</select>
+)}</select></p>
 </div>`
 }
 

@@ -74,6 +74,7 @@ export const en = {
     sending: 'Sending, {percent} %',
     storing: 'Storing…',
     stored: 'Stored',
+    tally: '{stored} of {all} stored',
     storedName: '{name} is stored.',
     failedName: '{name} is not stored: {reason}.',
     pending: 'Stored, but not finished',
@@ -102,6 +103,7 @@ export const en = {
   groups: { programs: 'Terminal and programs', editors: 'Editors', ci: 'CI' },
   examples: {
     curl: 'The field may have any name, and there may be many files. The answer has one link for each, in the same order.',
+    curlBare: 'Or the file as it is, and nothing but its link as the answer:',
     fetch: 'In Node. In a browser the file comes from an input or a drop.',
     python: 'With the package `requests`.',
     typora: 'Preferences → Image → Image Uploader → Custom Command. Test it with “Test Uploader” there.',
@@ -138,6 +140,9 @@ export const en = {
     key: 'The key',
     keyText:
       'Programs on the server’s machine need none. Others send it as `Authorization: Bearer …` or `X-Upload-Key`; `?key=…` works as well, but addresses are easily logged.',
+    machines: 'For programs that read descriptions',
+    machinesText: 'This interface as OpenAPI 3.1:',
+    metricsText: 'Figures for Prometheus are at `/metrics` once `metrics.enabled` is set.',
     alive: 'Is it there?',
     aliveText: 'Answers `{"success":true,"result":"alive"}`, without a key.',
   },

@@ -223,7 +223,8 @@ async function writeAll(handle: FileHandle, chunks: Uint8Array[]): Promise<void>
 
 /** The error of a file over `limits.fileSize`. */
 export function tooLarge(name: string, limit: number): UploadError {
-  const most = limit >= 1024 * 1024 ? `${+(limit / 1024 / 1024).toFixed(1)} MB` : `${limit} bytes`
+  const step = limit < 1024 ? 0 : limit < 1024 ** 2 ? 1 : 2
+  const most = `${+(limit / 1024 ** step).toFixed(1)} ${['bytes', 'KB', 'MB'][step]}`
   return new UploadError(
     'too_large',
     `"${name || 'The file'}" is larger than ${most}, the most that is taken (limits.fileSize).`,

@@ -93,6 +93,7 @@ describe('the limit of a payload', () => {
   it.each([
     ['a.png', 100 * MIB, '"a.png" is larger than 100 MB, the most that is taken (limits.fileSize).'],
     ['a.png', 1.5 * MIB, '"a.png" is larger than 1.5 MB, the most that is taken (limits.fileSize).'],
+    ['a.png', 300_000, '"a.png" is larger than 293 KB, the most that is taken (limits.fileSize).'],
     ['', 512, '"The file" is larger than 512 bytes, the most that is taken (limits.fileSize).'],
   ])('is named when %j is larger', (name, limit, message) => {
     expect(tooLarge(name, limit)).toMatchObject({ code: 'too_large', message })

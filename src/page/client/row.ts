@@ -7,9 +7,8 @@ export function makeRow(name: string, about: string, picture?: File): HTMLLIElem
   const template = document.getElementById('row') as HTMLTemplateElement
   const row = (template.content.cloneNode(true) as DocumentFragment).firstElementChild as HTMLLIElement
   row.tabIndex = -1
-  const title = part(row, '.name')
-  title.append(name, ' ')
-  title.append(Object.assign(document.createElement('small'), { textContent: about }))
+  part(row, '.name bdi').textContent = name
+  part(row, '.name small').textContent = about
   part(row, 'progress').setAttribute('aria-label', name)
   if (picture) showThumbnail(row, URL.createObjectURL(picture))
   return row

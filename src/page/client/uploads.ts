@@ -43,6 +43,7 @@ export function addRefused(name: string, title: string, help = ''): void {
   section.hidden = false
   list.append(row)
   show(row, 'failed', title, '', help)
+  count()
   announce(fill(words.failedName, { name, reason: title }))
 }
 
@@ -72,6 +73,7 @@ export function sendRefused(): void {
 function queue(upload: Upload): void {
   refused.delete(upload)
   show(upload.row, 'waiting', words.waiting)
+  count()
   waiting.push(upload)
   next()
 }
@@ -122,6 +124,7 @@ function settle(upload: Upload, ending: Ending, finalizationId?: string): void {
   const { row, name } = upload
   if (ending.kind === 'stored') {
     showStored(upload, ending.url, ending.type)
+    count()
     announce(fill(words.storedName, { name }))
     return
   }
@@ -156,6 +159,13 @@ function showStored(upload: Upload, url: string, type: string): void {
   if (isImage && !row.querySelector('img')) showThumbnail(row, url)
 }
 
+/** Says how many of the list are stored; one file needs no count. */
+function count(): void {
+  const values = { stored: stored.size, all: list.children.length }
+  element('tally').textContent = values.all > 1 ? fill(words.tally, values) : ''
+  element<HTMLButtonElement>('copy-all').disabled = stored.size === 0
+}
+
 export function setUpList(): void {
   for (const radio of section.querySelectorAll('input[name=format]'))
     radio.addEventListener('change', () => {
@@ -169,7 +179,8 @@ export function setUpList(): void {
   })
   element('clear').addEventListener('click', () => {
     for (const row of list.querySelectorAll('[data-state=stored], [data-state=failed]')) row.remove()
-    for (const upload of stored) stored.delete(upload)
+    stored.clear()
+    count()
     section.hidden = list.children.length === 0
   })
 }
