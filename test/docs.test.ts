@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { destinationSchema } from '../src/config/destination.ts'
 import { loadConfig } from '../src/config/load.ts'
@@ -146,16 +146,16 @@ it.each(pagesIn('docs/destinations'))('%s has an example', page => {
   expect(examplesOn(page)).not.toEqual([])
 })
 
-describe.each(['.', 'docs', 'docs/destinations'].flatMap(pagesIn))('%s', page => {
-  const examples = examplesOn(page)
+const EXAMPLES = ['.', 'docs', 'docs/destinations']
+  .flatMap(pagesIn)
+  .flatMap(page => examplesOn(page).map(example => ({ page, ...example })))
 
-  it.each(examples)('holds a configuration that is valid: %#', async ({ text, env }) => {
-    const cwd = await makeDirectory()
-    const file = join(cwd, 'upload-server.json')
-    await writeFile(file, text)
-    await writeFile(join(cwd, 'key'), 'sample')
-    const { destinations } = await loadConfig({ cwd, platform: 'linux', env: { HOME: cwd, ...env }, file })
-    if (page.includes('destinations'))
-      expect(destinations.map(({ type }) => type)).toContain(basename(page, '.md'))
-  })
+it.each(EXAMPLES)('$page holds a configuration that is valid: %#', async ({ page, text, env }) => {
+  const cwd = await makeDirectory()
+  const file = join(cwd, 'upload-server.json')
+  await writeFile(file, text)
+  await writeFile(join(cwd, 'key'), 'sample')
+  const { destinations } = await loadConfig({ cwd, platform: 'linux', env: { HOME: cwd, ...env }, file })
+  if (page.includes('destinations'))
+    expect(destinations.map(({ type }) => type)).toContain(basename(page, '.md'))
 })

@@ -1,10 +1,13 @@
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
 import sharp, { type Sharp } from 'sharp'
 import { describe, expect, it } from 'vitest'
 import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
 import { type Answer, download, upload } from '../helpers/form.ts'
+import { missing } from '../helpers/needs.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
 import { makeDirectory, startApp, type TestApp } from '../helpers/start-app.ts'
 
@@ -238,6 +241,46 @@ describe('metadata', () => {
   })
 })
 
+describe('animated PNG', () => {
+  const chunk = (type: string, data: Buffer) => {
+    const named = Buffer.concat([Buffer.from(type), data])
+    const ends = Buffer.alloc(8)
+    ends.writeUInt32BE(data.length)
+    ends.writeUInt32BE(crc32(named), 4)
+    return Buffer.concat([ends.subarray(0, 4), named, ends.subarray(4)])
+  }
+  const HEAD = 33 // signature and IHDR
+
+  /** With what phones and editors write into it, and what somebody put behind its end. */
+  async function animated(): Promise<Buffer> {
+    const png = await (await photo(40, 30)).withExif(WITH_PLACE).withIccProfile('p3').png().toBuffer()
+    const control = chunk('acTL', Buffer.from([0, 0, 0, 1, 0, 0, 0, 0]))
+    const text = chunk('tEXt', Buffer.from('Author\0somebody'))
+    return Buffer.concat([png.subarray(0, HEAD), control, text, png.subarray(HEAD), Buffer.from('somebody')])
+  }
+
+  it('loses its metadata, and keeps frames and colours', async () => {
+    const source = await animated()
+    expect((await sharp(source).metadata()).exif).toBeDefined()
+    const answer = await store(await startWith({ strip: true, format: 'webp' }), 'a.png', source)
+    const { bytes, meta, item } = await open(answer)
+    expect(item.type).toBe('image/apng')
+    expect(meta.exif).toBeUndefined()
+    expect(meta.icc).toBeDefined()
+    expect(bytes.includes('somebody')).toBe(false)
+    expect(bytes.includes('acTL')).toBe(true)
+    const pixels = (png: Buffer) => sharp(png).raw().toBuffer()
+    expect((await pixels(bytes)).equals(await pixels(source))).toBe(true)
+  })
+
+  it('is stored as it is when it has none, and refused when it is cut short', async () => {
+    const app = await startWith({ strip: true })
+    const clean = await (await open(await store(app, 'a.png', await animated()))).bytes
+    await expectStored(await store(app, 'b.png', clean), [clean])
+    expectFailure(await store(app, 'c.png', clean.subarray(0, -5)), 422, 'source_failed')
+  })
+})
+
 describe('animated pictures', () => {
   const frames = () => Promise.all([RED, BLUE, RED].map(colour => plain(60, 40, colour).png().toBuffer()))
   const gif = async () =>
@@ -312,6 +355,34 @@ describe('a watermark', () => {
     for (let x = 0; x < 400; x++) for (let y = 0; y < 300; y++) light += at(x, y)[1] > 128 ? 1 : 0
     expect(light).toBeGreaterThan(300)
     expectColour(at(5, 5), RED)
+  })
+
+  it('is written in the font that is named, of several', async context => {
+    const fonts = ['Sans', 'SansMono'].map(name => `/usr/share/fonts/truetype/dejavu/DejaVu${name}.ttf`)
+    if (!fonts.every(existsSync)) missing(context, 'needs fonts: apt-get install fonts-dejavu-core')
+    const source = await plain(400, 300).png().toBuffer()
+    const inFont = async (font: string) => {
+      const app = await startWith({ watermark: { text: 'ill', font, color: '#ffffff', scale: 0.9 } })
+      return store(app, 'a.png', source)
+    }
+    const [sans, mono] = await Promise.all(fonts.map(async font => (await open(await inFont(font))).bytes))
+    expect(sans?.equals(mono!)).toBe(false)
+    const failed = await inFont(process.execPath)
+    expectFailure(failed, 502, 'delivery_failed')
+    expect(failed.message).toMatch(/no TrueType or OpenType font/)
+  })
+
+  it('of text says that no font is there, instead of drawing boxes', async () => {
+    const directory = await makeDirectory()
+    const conf = join(directory, 'fonts.conf')
+    await writeFile(conf, `<fontconfig><dir>${directory}</dir></fontconfig>`)
+    const config = { pictures: { watermark: { text: 'me' } } }
+    await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
+    const server = await spawnServer(['--port', '0'], { directory, env: { FONTCONFIG_FILE: conf } })
+    const picture = await plain(10, 10).png().toBuffer()
+    const answer = await upload(`${await server.url}/upload`, { 'a.png': picture })
+    expectFailure(answer, 502, 'delivery_failed')
+    expect(answer.message).toContain('this machine has no font')
   })
 
   it('that is not there fails the upload, and says so', async () => {

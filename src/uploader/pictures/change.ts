@@ -3,6 +3,7 @@ import { splitExtension } from '../file-name.ts'
 import type { Payload, Payloads } from '../payload.ts'
 import { createSlots } from '../slots.ts'
 import type { Spool } from '../spool.ts'
+import { withoutMetadata } from './apng.ts'
 import { loadSharp, type SharpModule } from './load.ts'
 import { look, mustChange, needsWork, targetOf } from './look.ts'
 import type { Format, PictureOptions } from './options.ts'
@@ -37,6 +38,7 @@ export async function changePicture(
   deps: ChangeDeps,
   signal: AbortSignal,
 ): Promise<Payload> {
+  if (payload.contentType === 'image/apng' && options.strip) return stripAnimatedPng(payload, options, deps)
   if (!TYPES.test(payload.contentType) || isIdle(options)) return payload
   const sharp = await loadSharp().catch(error => {
     throw error instanceof UploadError
@@ -46,6 +48,21 @@ export async function changePicture(
       : error
   })
   return inTurn(payload, options, () => work(sharp, payload, options, deps), signal)
+}
+
+async function stripAnimatedPng(
+  payload: Payload,
+  options: PictureOptions,
+  deps: ChangeDeps,
+): Promise<Payload> {
+  let bytes: Buffer | undefined
+  try {
+    bytes = withoutMetadata(await payload.bytes())
+  } catch (error) {
+    if (options.unreadable === 'keep') return payload
+    throw unreadable(payload, error)
+  }
+  return bytes === undefined ? payload : replace(payload, bytes, undefined, deps)
 }
 
 async function work(

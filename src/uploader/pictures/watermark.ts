@@ -1,5 +1,6 @@
 import type { OverlayOptions } from 'sharp'
 import { UploadError } from '../../errors.ts'
+import { readFontName } from './font.ts'
 import type { SharpModule } from './load.ts'
 import type { Watermark } from './options.ts'
 
@@ -63,8 +64,14 @@ async function read(sharp: SharpModule, watermark: Watermark): Promise<Buffer> {
     if (text !== undefined) {
       const alpha = Math.max(1, Math.round((Number.parseInt(color.slice(7) || 'ff', 16) / 255) * 65_535))
       const markup = `<span foreground="${color.slice(0, 7)}" alpha="${alpha}">${escapeMarkup(text)}</span>`
-      const drawn = { text: markup, rgba: true, dpi: TEXT_DPI, ...(font && { fontfile: font }) }
-      return await sharp({ text: drawn }).png().toBuffer()
+      const named = font ? { fontfile: font, font: await readFontName(font) } : {}
+      if (!font && !(await hasFonts(sharp)))
+        throw new Error(
+          'this machine has no font. Install one, such as the Debian package "fonts-wqy-microhei", or name a file as "font"',
+        )
+      return await sharp({ text: { text: markup, rgba: true, dpi: TEXT_DPI, ...named } })
+        .png()
+        .toBuffer()
     }
     const clear = await sharp(image).toColourspace('srgb').ensureAlpha().png().toBuffer()
     return await sharp(clear).linear([1, 1, 1, opacity], [0, 0, 0, 0]).png().toBuffer()
@@ -78,6 +85,15 @@ async function read(sharp: SharpModule, watermark: Watermark): Promise<Buffer> {
       },
     )
   }
+}
+
+/** Without a font every letter becomes the same box. */
+async function hasFonts(sharp: SharpModule): Promise<boolean> {
+  const draw = (text: string) =>
+    sharp({ text: { text, rgba: true } })
+      .png()
+      .toBuffer()
+  return !(await draw('i')).equals(await draw('W'))
 }
 
 function escapeMarkup(text: string): string {
