@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { userInfo } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-const START_MS = 15_000
+const START_MS = 45_000
 const STOP_MS = 3000
 
 export interface Daemon {
