@@ -1,6 +1,13 @@
+import { open } from 'node:fs/promises'
 import { addAbortSignal, Readable } from 'node:stream'
 import { systemCode, UploadError } from '../errors.ts'
 import type { UploadObject } from './provider.ts'
+
+/** Read from a file at once, bytes. */
+const CHUNK_BYTES = 256 * 1024
+/** Memory for chunks that is kept for the next file, in chunks. */
+const MOST_KEPT = 16
+const kept: Buffer[] = []
 
 /**
  * The bytes of an object, in chunks. Ends early when the signal is aborted.
@@ -19,10 +26,54 @@ export async function* readBody(object: UploadObject, signal: AbortSignal): Asyn
     signal.throwIfAborted()
     throw unreadable(object.key, error)
   }
-  if (size !== object.size) {
-    const message = `"${object.key}" has another size than was said of it. Send it again.`
-    throw new UploadError('delivery_failed', message, { retryable: true })
+  checkSize(object, size)
+}
+
+/**
+ * The same as `readBody`, but each chunk is good only until the next one is asked for: files are read into the same
+ * memory over and over, which takes a third of the time of having new memory for each chunk.
+ */
+export async function* lendBody(object: UploadObject, signal: AbortSignal): AsyncGenerator<Buffer> {
+  const { path, key } = object
+  if (path === undefined) return yield* readBody(object, signal)
+  const fail = (error: unknown): never => {
+    throw unreadable(key, error)
   }
+  const file = await open(path).catch(fail)
+  const memory = [0, 1].map(() => kept.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)) as [Buffer, Buffer]
+  let [current, other] = memory
+  let size = 0
+  let isDone = false
+  const read = () => {
+    const result = file.read(current, 0, CHUNK_BYTES, size)
+    result.catch(() => {}) // seen when it is waited for
+    return result
+  }
+  let reading = read()
+  try {
+    for (;;) {
+      const { bytesRead, buffer } = await reading.catch(fail)
+      signal.throwIfAborted()
+      size += bytesRead
+      if (bytesRead === 0 || size > object.size) break
+      ;[current, other] = [other, current]
+      reading = read()
+      yield buffer.subarray(0, bytesRead)
+    }
+    checkSize(object, size)
+    isDone = true
+  } finally {
+    await reading.catch(() => {})
+    // When it ends early the last chunk may still lie before a socket.
+    if (isDone && kept.length < MOST_KEPT) kept.push(...memory)
+    await file.close()
+  }
+}
+
+function checkSize({ key, size: expected }: UploadObject, size: number): void {
+  if (size === expected) return
+  const message = `"${key}" has another size than was said of it. Send it again.`
+  throw new UploadError('delivery_failed', message, { retryable: true })
 }
 
 /** The same as a stream, for request bodies. */
@@ -43,7 +94,7 @@ export async function* readParts(
   const take = (): Buffer => free.pop() ?? Buffer.allocUnsafeSlow(partBytes)
   let number = 1
   let [part, filled] = [take(), 0]
-  for await (const chunk of readBody(object, signal)) {
+  for await (const chunk of lendBody(object, signal)) {
     for (let rest = chunk; rest.length > 0; ) {
       const copied = rest.copy(part, filled)
       filled += copied

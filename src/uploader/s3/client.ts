@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto'
-import type { Readable } from 'node:stream'
 import type { HttpAgents } from '../http-agents.ts'
 import { encodeKey } from '../public-url.ts'
 import { createCredentials } from './credentials.ts'
-import { exchange, type Reply } from './exchange.ts'
+import { type Content, exchange, type Reply } from './exchange.ts'
 import { Refusal } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
 import { createSigner, formatQuery } from './sign.ts'
@@ -22,7 +21,7 @@ export interface S3Request {
 }
 
 export interface S3Body {
-  readonly content: Buffer | Readable
+  readonly content: Content
   /** Bytes. */
   readonly size: number
   /** Hex. The server compares it with what arrives. */

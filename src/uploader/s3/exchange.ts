@@ -1,10 +1,18 @@
-import { type Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import {
+  type Agent,
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+} from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import type { Readable } from 'node:stream'
 import { UploadError } from '../../errors.ts'
 
 /** Most of an answer that is read, in bytes. */
 const MAX_REPLY_BYTES = 1024 * 1024
+
+/** Each chunk has to be good until the next one is asked for. */
+export type Content = Buffer | AsyncGenerator<Buffer>
 
 export interface Exchange {
   /** `https:` or `http:`. */
@@ -19,7 +27,7 @@ export interface Exchange {
   readonly path: string
   /** All of them, `host` and `content-length` included. */
   readonly headers: Readonly<Record<string, string>>
-  readonly body: Buffer | Readable | undefined
+  readonly body: Content | undefined
 }
 
 export interface Reply {
@@ -47,7 +55,7 @@ export function exchange({ headers, body, ...options }: Exchange, signal: AbortS
       signal.removeEventListener('abort', abort)
       // After an early answer the rest would go on being sent.
       if (!request.writableFinished) request.destroy()
-      if (body && 'destroy' in body) body.destroy()
+      if (isChunks(body)) body.return(undefined).catch(() => {})
     }
     function fail(error: unknown): void {
       reject(error)
@@ -74,9 +82,23 @@ export function exchange({ headers, body, ...options }: Exchange, signal: AbortS
       if (options.method === 'HEAD') succeed(response, '')
       else response.on('end', () => succeed(response, Buffer.concat(chunks).toString('utf8')))
     })
-    if (body && 'pipe' in body) body.on('error', fail).pipe(request)
+    if (isChunks(body)) sendChunks(request, body).catch(fail)
     else request.end(body)
   })
+}
+
+function isChunks(body: Content | undefined): body is AsyncGenerator<Buffer> {
+  return body !== undefined && !Buffer.isBuffer(body)
+}
+
+/** Asks for a chunk when the one before has been handed to the system. */
+async function sendChunks(request: ClientRequest, chunks: AsyncGenerator<Buffer>): Promise<void> {
+  for await (const chunk of chunks) {
+    await new Promise<void>((resolve, reject) => {
+      request.write(chunk, error => (error ? reject(error) : resolve()))
+    })
+  }
+  request.end()
 }
 
 function tooLong(): UploadError {

@@ -1,11 +1,11 @@
 import { UploadError } from '../../errors.ts'
-import { streamBody } from '../body.ts'
+import { lendBody } from '../body.ts'
 import type { UploadObject } from '../provider.ts'
 import type { S3Client } from './client.ts'
 import { requestIdOf } from './refusal.ts'
 
-/** Objects up to this size are sent from memory, in bytes; they lie there already, as a rule. */
-const IN_MEMORY = 1024 * 1024
+/** Objects in memory up to this size are sent at once, in bytes. */
+const AT_ONCE = 1024 * 1024
 
 /** Sends an object in one request, whose length and hash are known before its first byte. */
 export async function putAtOnce(
@@ -15,8 +15,9 @@ export async function putAtOnce(
   object: UploadObject,
   signal: AbortSignal,
 ): Promise<void> {
-  const { size, sha256 } = object
-  const content = size <= IN_MEMORY ? await object.bytes() : streamBody(object, signal)
+  const { path, size, sha256 } = object
+  const isSmall = path === undefined && size <= AT_ONCE
+  const content = isSmall ? await object.bytes() : lendBody(object, signal)
   const reply = await s3.send({ method: 'PUT', key, headers, body: { content, size, sha256 } }, signal)
   if (reply.headers.etag === undefined && requestIdOf(reply.headers) === undefined) throw notS3()
 }
