@@ -1,3 +1,4 @@
+import type { IncomingMessage, RequestListener } from 'node:http'
 import express, { type Express, type Request, type RequestHandler } from 'express'
 import { UploadError } from './errors.ts'
 import type { Logger } from './log.ts'
@@ -9,6 +10,7 @@ import { createErrorHandler } from './routes/error-handler.ts'
 import type { FailureWindow } from './routes/failure-window.ts'
 import { createFilesRoute } from './routes/files.ts'
 import { answerHeartbeat } from './routes/heartbeat.ts'
+import type { ListMemory } from './routes/list-memory.ts'
 import { createMetricsRoute } from './routes/metrics.ts'
 import { createApiRoute } from './routes/openapi-route.ts'
 import { createRequestLog } from './routes/request-log.ts'
@@ -16,6 +18,16 @@ import { createShareXRoute } from './routes/sharex.ts'
 import { createUploadRoute, type UploadRouteSettings } from './routes/upload.ts'
 import { createUsageRoutes } from './routes/usage.ts'
 import type { Uploader } from './uploader/index.ts'
+
+/** What is counted across reloads. */
+export interface Limiters {
+  /** Wrong upload keys. */
+  readonly keys: FailureWindow
+  /** Wrong tokens for the metrics, which are not held against upload keys. */
+  readonly tokens: FailureWindow
+  /** What lists hold in memory. */
+  readonly lists: ListMemory
+}
 
 export interface AppDeps {
   readonly uploader: Uploader
@@ -25,8 +37,7 @@ export interface AppDeps {
   readonly metrics?: Metrics | undefined
   /** True once the server is going down: nothing new is begun. */
   isStopping(): boolean
-  /** Wrong upload keys and wrong tokens for the metrics; neither is held against the other. */
-  readonly failures: { readonly keys: FailureWindow; readonly tokens: FailureWindow }
+  readonly limiters: Limiters
   /** Keeps the destinations open until the work is over. */
   track<T>(work: Promise<T>): Promise<T>
 }
@@ -45,9 +56,9 @@ export interface AppSettings extends UploadRouteSettings {
 const UPLOAD_PATHS = ['/upload', '/upload/:name']
 
 /** Builds the HTTP application. It never listens and reads no configuration. */
-export function createApp(deps: AppDeps, settings: AppSettings): Express {
+export function createApp(deps: AppDeps, settings: AppSettings): RequestListener {
   const { uploader, mask, metrics } = deps
-  const access = createAccess(settings.access, deps.failures.keys)
+  const access = createAccess(settings.access, deps.limiters.keys)
   const app = express()
   app.disable('x-powered-by').disable('etag').enable('case sensitive routing')
   trustProxies(app, settings)
@@ -71,7 +82,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   const heartbeat: RequestHandler = (_req, res) => answerHeartbeat(res)
   app.route('/heartbeat').get(heartbeat).post(heartbeat).all(onlyMethods('GET, HEAD, POST, OPTIONS'))
   app.route('/').get(page).all(onlyMethods('GET, HEAD, OPTIONS'))
-  const answerUpload = createUploadRoute(uploader, access, settings, mask)
+  const answerUpload = createUploadRoute(uploader, access, settings, mask, deps.limiters.lists)
   // What was asked for with an Idempotency-Key goes on when its client has left.
   const upload: RequestHandler = (req, res) => deps.track(answerUpload(req, res))
   app.put(UPLOAD_PATHS, upload)
@@ -82,7 +93,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   const api = createApiRoute(settings)
   app.route('/openapi.json').get(api).all(onlyMethods('GET, HEAD, OPTIONS'))
   if (metrics) {
-    const route = createMetricsRoute(metrics, settings.metrics.token, settings.access, deps.failures.tokens)
+    const route = createMetricsRoute(metrics, settings.metrics.token, settings.access, deps.limiters.tokens)
     app.route('/metrics').get(route).all(onlyMethods('GET, HEAD, OPTIONS'))
   }
   const files = createFilesRoute(uploader.destinations, settings.limits.bodyIdleMs)
@@ -90,7 +101,10 @@ export function createApp(deps: AppDeps, settings: AppSettings): Express {
   app.route('/page/:version/:file').get(asset).all(onlyMethods('GET, HEAD, OPTIONS'))
   app.use(notFound)
   app.use(createErrorHandler(mask))
-  return app
+  return (req, res) => {
+    takePath(req)
+    app(req, res)
+  }
 }
 
 /** Whoever sits at the other end of a Unix socket has no address; it is trusted as soon as any proxy is. */
@@ -104,15 +118,18 @@ function trustProxies(app: Express, { trustProxy, isOnSocket }: AppSettings): vo
 }
 
 /**
- * `/upload/` and `//upload` are `/upload`: some clients append to what a person typed. A target that is a whole address
- * counts as its path, and its host as the one that was asked (RFC 9112 section 3.2.2).
+ * A target that is a whole address counts as its path, and its host as the one that was asked (RFC 9112 section 3.2.2).
+ * Express would have Node read the address, which warns of some with all that stands in them.
  */
+function takePath(req: IncomingMessage): void {
+  const [, host, target] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)(.*)$/i.exec(req.url ?? '') ?? []
+  if (host === undefined) return
+  req.headers.host = host
+  req.url = target?.startsWith('/') ? target : `/${target}`
+}
+
+/** `/upload/` and `//upload` are `/upload`: some clients append to what a person typed. */
 const tidyPath: RequestHandler = (req, _res, next) => {
-  const [, host, target] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(req.url) ?? []
-  if (host !== undefined) {
-    req.headers.host = host
-    req.url = target?.startsWith('/') ? target : `/${target}`
-  }
   const end = req.url.search(/[?#]/)
   const path = end < 0 ? req.url : req.url.slice(0, end)
   if (path.includes('//') || (path.length > 1 && path.endsWith('/'))) {
@@ -126,6 +143,9 @@ const tidyPath: RequestHandler = (req, _res, next) => {
 const requireHost: RequestHandler = (req, _res, next) => {
   if (req.httpVersion === '1.1' && req.headers.host === undefined)
     throw new UploadError('invalid_request', 'The request has no "Host" header, as HTTP/1.1 requires.')
+  // A proxy may have looked at another one than we.
+  if (req.rawHeaders.filter((text, i) => i % 2 === 0 && /^host$/i.test(text)).length > 1)
+    throw new UploadError('invalid_request', 'The request has more than one "Host" header.')
   next()
 }
 

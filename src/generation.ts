@@ -1,11 +1,13 @@
 import type { RequestListener } from 'node:http'
+import type { Limiters } from './app.ts'
 import type { LoadedConfig } from './config/load.ts'
 import type { Settings } from './config/schema.ts'
 import type { Metrics } from './metrics.ts'
 import { openUploader, type ServerDeps } from './open-uploader.ts'
 import { isSocketPath } from './port.ts'
 import type { AccessSettings } from './routes/access.ts'
-import { createFailureWindow, type FailureWindow } from './routes/failure-window.ts'
+import { createFailureWindow } from './routes/failure-window.ts'
+import { createListMemory } from './routes/list-memory.ts'
 import type { Uploader } from './uploader/index.ts'
 
 export interface GenerationDeps extends ServerDeps {
@@ -23,8 +25,7 @@ export interface Generation {
   readonly uploader: Uploader
   /** Undefined when they are switched off. */
   readonly metrics: Metrics | undefined
-  /** Wrong keys so far. */
-  readonly failures: { readonly keys: FailureWindow; readonly tokens: FailureWindow }
+  readonly limiters: Limiters
   readonly answer: RequestListener
   /** Has its limits hold, loads what uploads need, then looks after pending jobs from time to time. */
   start(): Promise<void>
@@ -49,9 +50,10 @@ export async function openGeneration(
   const metrics = settings.metrics.enabled
     ? (before?.metrics ?? (await import('./metrics.ts')).createMetrics())
     : undefined
-  const failures = before?.failures ?? {
+  const limiters = before?.limiters ?? {
     keys: createFailureWindow(() => performance.now()),
     tokens: createFailureWindow(() => performance.now()),
+    lists: createListMemory(),
   }
   const measured = metrics?.measure(uploader) ?? uploader
   let running = 0
@@ -73,7 +75,7 @@ export async function openGeneration(
     const { logger, mask, isStopping, listenUrl } = deps
     const shown = metrics && { ...metrics, read: deps.readMetrics ?? metrics.read }
     return createApp(
-      { uploader: measured, logger, mask, metrics: shown, isStopping, track, failures },
+      { uploader: measured, logger, mask, metrics: shown, isStopping, track, limiters },
       {
         ...settings.server,
         ...settings,
@@ -93,7 +95,7 @@ export async function openGeneration(
     config,
     uploader,
     metrics,
-    failures,
+    limiters,
     answer(req, res) {
       void track(new Promise(resolve => res.once('close', resolve)))
       loadApp().then(

@@ -148,7 +148,9 @@ export const configSchema = z.strictObject({
       jsonBody: size().prefault('16MB').describe('Largest JSON body. Bytes.'),
       memory: size()
         .prefault('64MB')
-        .describe('Most that all files under way hold in memory; the rest waits on disk. Bytes.'),
+        .describe(
+          'Most that all files under way hold in memory; the rest waits on disk. As much for large JSON bodies. Bytes.',
+        ),
       concurrentUploads: count(16, 'Requests delivered at the same time.'),
       waitingUploads: count(256, 'Requests that wait beyond that; the next gets 503.', 0),
       bodyIdleMs: ms(30_000, 'How long a body may stall, of an upload or of a served file.'),

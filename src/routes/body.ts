@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
+import type { ListShare } from './list-memory.ts'
 
 /** Fewer bytes than this in one period count as standing still: a client that sends a byte a second never ends. */
 const LEAST_BYTES = 1024
@@ -50,17 +51,23 @@ export function watchBody(req: Request, idleMs: number, onStall: (error: UploadE
 /**
  * Collects a body.
  *
+ * @param share counts what it takes, and may refuse it
  * @throws UploadError `too_large`, `request_timeout`, `invalid_request` when it is cut off or encoded
  */
-export function readBody(req: Request, limit: number, idleMs: number): Promise<Buffer> {
+export function readBody(req: Request, limit: number, idleMs: number, share: ListShare): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
     const stop = watchBody(req, idleMs, error => end(() => reject(error)))
     const collect = (chunk: Buffer) => {
       size += chunk.length
-      if (size > limit) end(() => reject(tooLargeBody(limit)))
-      else chunks.push(chunk)
+      chunks.push(chunk)
+      try {
+        if (size > limit) throw tooLargeBody(limit)
+        share.take(chunk.length)
+      } catch (error) {
+        end(() => reject(error))
+      }
     }
     const finish = () => end(() => resolve(Buffer.concat(chunks)))
     const cut = () => end(() => reject(cutOff()))

@@ -6,6 +6,7 @@ import { type Payload, type Payloads, type PayloadWriter, tooLarge } from '../up
 import type { Spool } from '../uploader/spool.ts'
 import { cutOff, invite, tooLargeBody, watchBody } from './body.ts'
 import { parseList } from './list.ts'
+import type { ListShare } from './list-memory.ts'
 
 export interface RawOptions {
   /** What the request calls the file; undefined when it does not say. */
@@ -21,6 +22,8 @@ export interface RawOptions {
     /** How long the body may stall. */
     readonly bodyIdleMs: number
   }
+  /** Counts the bytes of what turns out to be a list. */
+  readonly share: ListShare
 }
 
 /** Types under which a file may come without a name. */
@@ -61,6 +64,7 @@ export async function readRaw(req: Request, res: Response, options: RawOptions):
     if (req.method === 'PUT')
       throw new UploadError('no_file', 'The body is empty. Send a file, for example: curl -T picture.png.')
     if (payload.size > limits.jsonBody) throw tooLargeBody(limits.jsonBody)
+    options.share.take(payload.size)
     const inputs = parseList(await payload.bytes(), limits.files)
     await payload.dispose()
     return inputs

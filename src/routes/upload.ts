@@ -11,6 +11,7 @@ import { type Access, requestFacts } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
 import { invite, readBody } from './body.ts'
 import { parseList } from './list.ts'
+import type { ListMemory, ListShare } from './list-memory.ts'
 import { readBoundary } from './multipart.ts'
 import { isRaw, readRaw } from './raw.ts'
 import { type Answer, answerOf, answerOfFiles, answerOfPending, logOutcomes, send } from './reply.ts'
@@ -24,6 +25,7 @@ export interface UploadRouteSettings {
     readonly fileSize: number
     readonly files: number
     readonly jsonBody: number
+    readonly memory: number
     readonly bodyIdleMs: number
   }
 }
@@ -34,6 +36,7 @@ export function createUploadRoute(
   access: Access,
   settings: UploadRouteSettings,
   mask: Mask,
+  lists: ListMemory,
 ): (req: Request, res: Response) => Promise<void> {
   return async (req, res) => {
     const query = new URL(req.url, 'http://localhost').searchParams
@@ -58,19 +61,21 @@ export function createUploadRoute(
     uploader.slots.assertRoom()
 
     const name = query.get('filename') || req.params['name']?.toString()
-    const inputs = await readInputs(req, res, name, uploader, destination, settings.limits)
-    res.locals.log = { ...res.locals.log, inputs: inputs.length, source: inputs[0]?.kind }
-    const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
-    const request = {
-      destination,
-      inputs,
-      pictures,
-      caller,
-      requestId: String(req.id),
-      baseUrl,
-      signal: abortWhenGone(res),
-    }
+    const share = lists.open(settings.limits.memory)
+    let inputs: readonly Input[] = []
     try {
+      inputs = await readInputs(req, res, name, uploader, destination, settings.limits, share)
+      res.locals.log = { ...res.locals.log, inputs: inputs.length, source: inputs[0]?.kind }
+      const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
+      const request = {
+        destination,
+        inputs,
+        pictures,
+        caller,
+        requestId: String(req.id),
+        baseUrl,
+        signal: abortWhenGone(res),
+      }
       const answer = key
         ? await uploadOnce(
             uploader,
@@ -81,6 +86,7 @@ export function createUploadRoute(
         : await upload(uploader, request, res, mask)
       send(res, answer)
     } finally {
+      share.release()
       await uploader.discard(inputs)
     }
   }
@@ -166,6 +172,7 @@ async function readInputs(
   uploader: Uploader,
   destination: Destination,
   limits: UploadRouteSettings['limits'],
+  share: ListShare,
 ): Promise<readonly Input[]> {
   const encoding = req.headers['content-encoding']
   if (encoding && encoding.toLowerCase() !== 'identity') {
@@ -177,10 +184,11 @@ async function readInputs(
   const boundary = readBoundary(req.headers['content-type'])
   const { payloads } = uploader
   const spool = uploader.spoolFor(destination)
-  if (boundary === undefined && isRaw(req, name)) return readRaw(req, res, { name, payloads, spool, limits })
+  if (boundary === undefined && isRaw(req, name))
+    return readRaw(req, res, { name, payloads, spool, limits, share })
   invite(req, res)
   if (boundary === undefined)
-    return parseList(await readBody(req, limits.jsonBody, limits.bodyIdleMs), limits.files)
+    return parseList(await readBody(req, limits.jsonBody, limits.bodyIdleMs, share), limits.files)
   const { readForm } = await import('./form.ts')
   return readForm(req, res, {
     boundary,

@@ -1,6 +1,9 @@
 import { UploadError } from '../../errors.ts'
 import { percentDecode } from './percent-decode.ts'
 
+/** Longest media type with its parameters, characters. */
+const MAX_HEAD = 1000
+
 /**
  * The bytes of a `data:` URI (RFC 2397). The media type and its parameters are ignored: the type is read from the bytes.
  * Base64 may be of either alphabet, with white space and with or without its padding. A `#` belongs to the data, since
@@ -10,7 +13,7 @@ import { percentDecode } from './percent-decode.ts'
  */
 export function decodeDataUri(uri: string): { bytes: Buffer } {
   const comma = uri.indexOf(',')
-  if (comma < 0 || !/^data:/i.test(uri)) {
+  if (comma < 0 || comma > MAX_HEAD || !/^data:/i.test(uri)) {
     throw new UploadError(
       'invalid_request',
       `"${describe(uri)}" is no data URI. It has the form "data:image/png;base64,…".`,
