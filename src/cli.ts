@@ -94,7 +94,8 @@ function createProgram(terminal: Terminal): Command {
   for (const command of [program, ...program.commands]) {
     const name = command === program ? '' : command.name()
     command.addHelpText('after', HELP[name] ?? '')
-    command.showHelpAfterError(`Try: ${['upload-server', name, '--help'].filter(Boolean).join(' ')}`)
+    const asked = name === '' || name === 'serve' ? 'upload-server' : `upload-server ${name}`
+    command.showHelpAfterError(`Try: ${asked} --help`)
   }
   return program
 }

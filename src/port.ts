@@ -61,7 +61,10 @@ export async function takePort(server: Server, wanted: Endpoint, strict: boolean
     if (port > wanted.port) continue
     const url = urlOf(wanted)
     const occupant = await askWhoIsThere(wanted)
-    if (strict) throw new PortTakenError(`Port ${port} of ${wanted.host} is taken: ${occupant.description}.`)
+    if (strict)
+      throw new PortTakenError(
+        `Port ${port} of ${wanted.host} is taken: ${occupant.description}. Stop that, or choose another with --port.`,
+      )
     if (occupant.isAlive) return { kind: 'already-running', url }
   }
   throw new PortTakenError(
@@ -142,13 +145,19 @@ export async function askWhoIsThere(where: Endpoint | URL): Promise<Occupant> {
     return { isAlive, isRefused: false, description }
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    const reason = code === 'ABORT_ERR' ? `within ${HEARTBEAT_TIMEOUT_MS / 1000} s` : `(${code ?? message})`
     return {
       isAlive: false,
       isRefused: code === 'ECONNREFUSED',
-      description: `what is there does not answer /heartbeat ${reason}`,
+      description: describeSilence(code ?? message),
     }
   }
+}
+
+function describeSilence(code: string): string {
+  if (code === 'ECONNREFUSED') return 'nothing listens there (ECONNREFUSED)'
+  if (code === 'EPROTO') return 'what is there speaks no TLS: its address begins with http:// (EPROTO)'
+  const reason = code === 'ABORT_ERR' ? `within ${HEARTBEAT_TIMEOUT_MS / 1000} s` : `(${code})`
+  return `what is there does not answer /heartbeat ${reason}`
 }
 
 async function fetchText(

@@ -1,9 +1,11 @@
 import { openAsBlob } from 'node:fs'
-import { basename, resolve } from 'node:path'
+import { basename } from 'node:path'
+import { explainNetwork, isNoTls, isUntrusted, networkCodeOf } from '../uploader/network.ts'
 import { readClipboard } from '../uploader/sources/clipboard.ts'
 import { isWebAddress, type Result } from './format.ts'
+import { findFile } from './local-file.ts'
 import type { Terminal } from './terminal.ts'
-import { findFault, INTERRUPTION } from './upload.ts'
+import { INTERRUPTION } from './upload.ts'
 
 export interface SendOptions {
   /** Address of the server, with or without `/upload`. */
@@ -100,8 +102,7 @@ async function post({ server, key, picbed, configName }: SendOptions, init: Requ
     }
   } catch (error) {
     if (init.signal?.aborted) return { message: INTERRUPTION }
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)
-    return { message: `${url.host} can't be reached: ${cause}` }
+    return { message: `${url.host} can't be reached: ${reasonOf(error)}` }
   }
 }
 
@@ -114,6 +115,16 @@ async function readText(response: Response): Promise<string> {
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
+}
+
+function reasonOf(error: unknown): string {
+  const code = networkCodeOf(error)
+  if (code === 'ECONNREFUSED') return 'nothing listens there. Is the server running? upload-server starts it'
+  if (isNoTls(code)) return 'it speaks no TLS. Its address begins with http://'
+  if (isUntrusted(code))
+    return `its certificate is not trusted (${code}). NODE_EXTRA_CA_CERTS names further ones`
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  return explainNetwork(cause) ?? (cause instanceof Error ? cause.message : String(cause))
 }
 
 /** Other servers of this API answer less than ours: a list of links, or a message. */
@@ -130,15 +141,14 @@ function readAnswer(answer: Answer): Answer {
 async function openFile(
   name: string,
   stdinName: string | undefined,
-  { cwd, stdin }: Terminal,
+  terminal: Terminal,
 ): Promise<[Blob, string]> {
   if (name === '-') {
     const chunks: Uint8Array[] = []
-    for await (const chunk of stdin) chunks.push(chunk)
+    for await (const chunk of terminal.stdin) chunks.push(chunk)
     return [new Blob([Buffer.concat(chunks)]), stdinName ?? 'file']
   }
-  const path = resolve(cwd, name)
-  const fault = await findFault(path)
+  const { path, fault } = await findFile(name, terminal)
   if (fault !== undefined) throw new Error(fault)
   return [await openAsBlob(path), basename(path)]
 }

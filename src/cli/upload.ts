@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { access, constants, stat } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
-import { systemCode, UploadError } from '../errors.ts'
-import { isSocketPath, urlOf } from '../port.ts'
+import { UploadError } from '../errors.ts'
+import { askWhoIsThere, isSocketPath, urlOf } from '../port.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
 import { formatLink, isWebAddress, openSummary, type Result } from './format.ts'
+import { findFile } from './local-file.ts'
 import { openForCommand } from './open.ts'
 import { type Progress, startProgress } from './progress.ts'
 import { quote } from './quote.ts'
@@ -110,10 +109,21 @@ async function uploadHere(
         if (!signal.aborted) throw error
       })
     }
+    if (terminal.isInteractive && (await isDead(results, config.settings.server))) {
+      progress.stop()
+      terminal.note('These links work while the server runs. Start it with: upload-server')
+    }
     return results
   } finally {
     await uploader.close()
   }
+}
+
+/** Whether links lead to the server of this configuration, and it does not run. */
+async function isDead(results: readonly Result[], server: Settings['server']): Promise<boolean> {
+  if (server.publicUrl !== undefined) return false
+  const base = baseUrlOf(server)
+  return results.some(({ url }) => url?.startsWith(base)) && !(await askWhoIsThere(server)).isAlive
 }
 
 const CLIPBOARD: Input = { kind: 'clipboard', origin: 'clipboard' }
@@ -134,13 +144,13 @@ async function toInput(
   options: UploadOptions,
   uploader: Uploader,
   { settings }: LoadedConfig,
-  { cwd, stdin }: Terminal,
+  terminal: Terminal,
   signal: AbortSignal,
 ): Promise<Input | string> {
   if (name === '-') {
     const spool = uploader.spoolFor(uploader.choose(options, SELF))
     const reading = { name: options.name ?? '', spool, limit: settings.limits.fileSize }
-    const payload = await uploader.payloads.read(stdin, reading).catch((error: unknown) => {
+    const payload = await uploader.payloads.read(terminal.stdin, reading).catch((error: unknown) => {
       if (signal.aborted) return undefined
       if (error instanceof UploadError) return error
       throw error
@@ -149,25 +159,8 @@ async function toInput(
     return { kind: 'form', origin: '-', payload }
   }
   if (isWebAddress(name)) return { kind: 'url', origin: name, url: new URL(name) }
-  const path = resolve(cwd, name)
-  return (await findFault(path)) ?? { kind: 'path', origin: name, path }
-}
-
-/** Says why a file can't be sent, in the words of somebody who sits in front of it. */
-export async function findFault(path: string): Promise<string | undefined> {
-  try {
-    const status = await stat(path)
-    if (status.isDirectory()) return 'it is a folder: name the files in it'
-    if (!status.isFile()) return 'it is no regular file'
-    await access(path, constants.R_OK)
-    return undefined
-  } catch (error) {
-    const code = systemCode(error)
-    if (code === 'ENOENT' || code === 'ENOTDIR') return 'there is no such file'
-    return code === 'EACCES' || code === 'EPERM'
-      ? 'you have no permission to read it'
-      : (error as Error).message
-  }
+  const { path, fault } = await findFile(name, terminal)
+  return fault ?? { kind: 'path', origin: name, path }
 }
 
 function print(results: readonly Result[], format: UploadOptions['format'], terminal: Terminal): void {

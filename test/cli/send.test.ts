@@ -156,7 +156,9 @@ describe('upload --server to something else', () => {
     const closed = `http://127.0.0.1:${await findFreePorts()}`
     const { code, stdout, stderr } = await send(closed, ['a.txt', 'b.txt'])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(/^a\.txt: 127\.0\.0\.1:\d+ can't be reached: connect ECONNREFUSED/)
+    expect(stderr).toMatch(
+      /^a\.txt: 127\.0\.0\.1:\d+ can't be reached: nothing listens there\. Is the server running/,
+    )
     expect(stderr).toMatch(/2 of 2 failed\. Repeat: upload-server upload --server .* a\.txt b\.txt/)
   })
 

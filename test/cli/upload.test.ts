@@ -7,6 +7,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { pathToFileURL } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { eventually } from '../helpers/eventually.ts'
 import { startGate } from '../helpers/gate.ts'
@@ -116,6 +117,7 @@ describe('upload prints one link a line and nothing else', () => {
     const cwd = await makePlace()
     await writeFile(join(cwd, '-k'), 'x')
     expect(await upload(['--', '-k'], cwd)).toEqual(ok(`${PREFIX}/one/-k.txt`))
+    expect(await upload([pathToFileURL(join(cwd, 'a.txt')).href], cwd)).toEqual(ok(`${PREFIX}/one/a.txt`))
   })
 })
 
@@ -210,6 +212,17 @@ describe('upload --picbed and --config-name', () => {
 })
 
 describe('what upload cannot store', () => {
+  it.each([
+    ['"a.txt"', 'there is no such file: leave out the quotes around its name'],
+    ['~/a.txt', 'there is no such file: ~ is your home folder only where the shell sees no quotes'],
+    ['C:\\Users\\me\\a.txt', 'there is no such file: that is a path of Windows'],
+    ['htp://example.com/a.png', 'there is no such file: addresses begin with http:// or https://'],
+    ['file://elsewhere/a.txt', 'there is no such file'],
+  ])('says what is wrong with %s', async (name, reason) => {
+    const { code, stderr } = await upload([name], await makePlace())
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(`${name}: ${reason}`) })
+  })
+
   it('is named, with what to repeat, and does not stop the rest', async () => {
     const cwd = await makePlace()
     await mkdir(join(cwd, 'folder'))
