@@ -94,10 +94,10 @@ async function post({ server, key, picbed, configName }: SendOptions, init: Requ
       return {
         message: `${url.host} leads to ${new URL(to, url).origin} (${response.status}): give that address, if it is yours`,
       }
+    const text = await readText(response)
     try {
-      return readAnswer(JSON.parse(await readText(response)))
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error
+      return readAnswer(JSON.parse(text))
+    } catch {
       return { message: `${url.host} answered ${response.status}, which is no answer of an upload server` }
     }
   } catch (error) {
