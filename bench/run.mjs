@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util'
 import { choose, FOLDER_LOADS, measureLoads, S3_LOADS } from './loads.mjs'
 import { measureProcesses } from './process.mjs'
 import { failuresOf, printReport } from './report.mjs'
-import { CONTENDERS, onS3, otherCheckout, startClient, startS3, toStandIn } from './servers.mjs'
+import { CONTENDERS, onS3, otherCheckout, startClient, startS3, toStandIn, withWorkers } from './servers.mjs'
 
 const HELP = `npm run bench -- [options]
 
@@ -17,6 +17,7 @@ const HELP = `npm run bench -- [options]
   --json FILE      all results, each round by itself
   --verify         compare every stored file instead of one for each row and round
   --against DIR    another checkout of this program, built, beside it
+  --workers N      upload-server with so many processes beside it; the system places all on its cores
   --s3 URL,BUCKET,KEY,SECRET   a real S3 server beside the stand-in; also BENCH_S3
   --profile DIR    write CPU profiles of upload-server there; its rates are lower then
   --directory DIR  on the disk to measure; default: the system's for temporary files
@@ -32,6 +33,7 @@ const { values: options } = parseArgs({
     json: { type: 'string' },
     verify: { type: 'boolean', default: false },
     against: { type: 'string' },
+    workers: { type: 'string' },
     s3: { type: 'string', default: process.env.BENCH_S3 },
     profile: { type: 'string' },
     directory: { type: 'string', default: tmpdir() },
@@ -46,7 +48,7 @@ if (options.help) {
 
 const settings = {
   isQuick: options.quick,
-  isPinned: !options['no-pin'],
+  isPinned: !options['no-pin'] && !options.workers,
   rounds: Number(options.rounds ?? (options.quick ? 3 : 7)),
   ms: Number(options.ms ?? (options.quick ? 100 : 1000)),
   /** Of each of 16 clients. */
@@ -62,7 +64,11 @@ const missing = []
 const client = startClient(settings.isPinned)
 try {
   const loadAverage = loadavg()[0].toFixed(1)
-  const folder = { ...CONTENDERS, ...(options.against && { other: otherCheckout(options.against) }) }
+  const folder = {
+    ...CONTENDERS,
+    ...(options.workers && { workers: withWorkers(options.workers) }),
+    ...(options.against && { other: otherCheckout(options.against) }),
+  }
   const groups = [await measureGroup('folder', FOLDER_LOADS, folder), await measureS3()]
   const { raw: _, synced: __, ...alone } = folder
   const processes = await measureProcesses(alone, client, settings)

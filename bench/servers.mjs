@@ -20,8 +20,8 @@ const TICKS = 100
  * @property {boolean} [sizeOnly] whether of what it stored only the size can be asked for
  */
 
-/** @param {object} destination as in the configuration file @param {string} [root] of the checkout */
-function uploadServer(name, destination, root = ROOT) {
+/** @param {object} destination as in the configuration file @param {string} [root] of the checkout @param {string[]} [flags] */
+function uploadServer(name, destination, root = ROOT, flags = []) {
   const [type] = Object.keys(destination)
   const prepare = async directory => {
     const config = join(directory, 'config.json')
@@ -34,7 +34,7 @@ function uploadServer(name, destination, root = ROOT) {
         limits: { fileSize: '300MB' },
       }),
     )
-    return [join(root, 'bin/upload-server.js'), '--port', '0', '--config', config]
+    return [join(root, 'bin/upload-server.js'), '--port', '0', '--config', config, ...flags]
   }
   return { name, prepare }
 }
@@ -56,6 +56,10 @@ export const CONTENDERS = {
 const OTHER = 'other checkout'
 /** Another checkout of this program, built. */
 export const otherCheckout = root => uploadServer(OTHER, { local: { durable: false } }, root)
+
+/** With so many processes. */
+export const withWorkers = count =>
+  uploadServer(`upload-server, ${count} workers`, { local: { durable: false } }, ROOT, ['--workers', count])
 
 /** The stand-in for an S3 server. @type {Contender} */
 const S3_SERVER = { name: 'S3 stand-in', prepare: async () => [beside('s3-server.mjs')] }
@@ -127,9 +131,9 @@ async function startProcess({ name, prepare }, { directory, isPinned, profile },
     url,
     pid: child.pid,
     /** Processor time so far, ms. */
-    cpuMs: () => readCpuMs(child.pid),
+    cpuMs: () => sumOver(child.pid, readCpuMs),
     /** `VmRSS` or `VmHWM`, MB. */
-    memory: field => readMemory(child.pid, field),
+    memory: field => sumOver(child.pid, pid => readMemory(pid, field)),
     /**
      * Gives back what stored files take. They are not removed: for seconds ext4 would search longer for each new file.
      */
@@ -157,6 +161,13 @@ async function readUrl(output, child) {
     await sleep(1)
   }
   throw new Error(`${child.spawnargs.join(' ')} ended before it listened`)
+}
+
+/** Of a process and those that it started. */
+async function sumOver(pid, read) {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
+  const parts = await Promise.all([pid, ...children.split(' ').filter(Boolean)].map(read))
+  return parts.reduce((sum, part) => sum + part, 0)
 }
 
 /** 0 where there is no /proc. */
