@@ -59,6 +59,7 @@ export function createCrew({ count, logger, config, openDesk, fail }: CrewDeps):
 
   function fork(index: number, earlyDeaths = 0): Member {
     const worker = cluster.fork()
+    dropConnectionOnExit(worker)
     const desk = openDesk()
     let isReady = () => {}
     let hasEnded = (_reason: Error) => {}
@@ -70,14 +71,16 @@ export function createCrew({ count, logger, config, openDesk, fail }: CrewDeps):
     const calls = connect<WorkerMethods, PrimaryMethods>(worker, { ...desk.methods, ready: isReady })
     const member: Member = { index, worker, calls, ready, earlyDeaths }
     members.add(member)
-    worker.once('exit', (code, signal) => {
-      members.delete(member)
+    const leave = (how: string | number) => {
+      if (!members.delete(member)) return
       desk.close()
-      const reason = new Error(`Worker ${index} ended with ${signal ?? code}.`)
+      const reason = new Error(`Worker ${index} ended with ${how}.`)
       hasEnded(reason)
       calls.end(reason)
-      if (isReplacing) replace(member, signal ?? code)
-    })
+      if (isReplacing) replace(member, how)
+    }
+    worker.once('exit', (code, signal) => leave(signal ?? code))
+    worker.on('error', (error: Error) => leave(error.message)) // the system gives no process
     return member
   }
 
@@ -142,7 +145,8 @@ export function createCrew({ count, logger, config, openDesk, fail }: CrewDeps):
     },
     async end() {
       const ends = [...members].map(async ({ worker }) => {
-        const ended = once(worker, 'exit')
+        if (!worker.process.connected) return
+        const ended = once(worker.process, 'exit')
         const late = setTimeout(() => worker.process.kill('SIGKILL'), LATE_MS)
         worker.process.disconnect() // which no worker survives
         await ended
@@ -151,6 +155,20 @@ export function createCrew({ count, logger, config, openDesk, fail }: CrewDeps):
       await Promise.all(ends)
     },
   }
+}
+
+/**
+ * node:cluster forgets the connection that it is handing to a worker when that dies: its client would wait for ever. One
+ * that has arrived is closed here already, and once more does no harm.
+ */
+function dropConnectionOnExit({ process: child }: Worker): void {
+  const send = child.send.bind(child) as (...args: unknown[]) => boolean
+  let connection: { close?(): void } | undefined
+  child.send = (...args: unknown[]) => {
+    if (args[1]) connection = args[1]
+    return send(...args)
+  }
+  child.once('exit', () => connection?.close?.())
 }
 
 /** None for a Unix socket. */

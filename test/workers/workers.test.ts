@@ -189,18 +189,26 @@ describe('a worker that dies', () => {
     expect(status).toBe(200)
   })
 
-  it('again and again as soon as it is there ends the server', async () => {
+  it('leaves no client waiting, and ends the server when it dies again and again as soon as it is there', async () => {
     const server = await spawnServer(ARGUMENTS)
     const url = await server.url
     await eventually(async () => {
       await askBoth(url, 'POST', '/upload')
       expect(pidsOf(server)).toHaveLength(2)
     })
+    const [first = 0, other = 0] = pidsOf(server)
+    process.kill(first, 'SIGSTOP')
+    const beats = [1, 2, 3, 4].map(() => ask(url, 'GET', '/heartbeat').catch(() => 'reset' as const))
+    // The other one has answered what it got; one of the rest is about to be taken.
+    await Promise.any(beats)
+    process.kill(first, 'SIGKILL')
+    const answers = await Promise.all(beats)
+    expect(answers.filter(answer => answer !== 'reset' && answer.status !== 200)).toEqual([])
+
     let hasEnded = false
     void server.exit.then(() => {
       hasEnded = true
     })
-    const other = pidsOf(server)[1]
     await eventually(() => {
       const [pid = 0] = pidsOf(server)
       if (isRunning(pid)) process.kill(pid, 'SIGKILL')
@@ -208,7 +216,7 @@ describe('a worker that dies', () => {
     })
     expect(await server.exit).toBe(1)
     expect(linesOf(server).find(({ level }) => level === 'fatal')?.msg).toMatch(/^Worker 1 died 5 times/)
-    expect(isRunning(other as number)).toBe(false)
+    expect(isRunning(other)).toBe(false)
   })
 })
 
