@@ -207,19 +207,21 @@ export function openDestinations(
           `${id}: onConflict and dedupe need a provider that can tell what is there.`,
         )
       }
+      const immutable = /\{(?:md5|sha1|sha256|uuid|ulid)\b/.test(common.keyTemplate ?? keyTemplate)
       return {
         type,
         name,
         target,
         keyTemplate: parseKeyTemplate(common.keyTemplate ?? keyTemplate),
-        immutable: /\{(?:md5|sha1|sha256|uuid|ulid)\b/.test(common.keyTemplate ?? keyTemplate),
+        immutable,
         onConflict: common.onConflict,
         dedupe: common.dedupe ?? false,
         rewriteUrl: createUrlRewrite(common.urlRewrite ?? []),
         fallback: common.fallback,
         mirrors: common.mirrors ?? [],
         pictures: common.pictures ?? pictures,
-        keys: createKeyRing(shared, id),
+        // Where equal keys mean equal bytes it does no harm when two processes write one: that is worth no message.
+        keys: createKeyRing(immutable && common.onConflict === 'replace' ? undefined : shared, id),
         queue: target.serial ? { run: (work, signal) => shared.inTurn(id, work, signal) } : undefined,
       }
     }),
