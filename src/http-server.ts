@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import { Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -11,6 +12,10 @@ const HEADERS_TIMEOUT_MS = 20_000
 const KEEP_ALIVE_MS = 65_000
 /** How long nothing of a whole answer may be read before the connection is cut. */
 const STALL_MS = 60_000
+/** Most files that are open beside connections and theirs: loading a library opens hundreds at once. */
+const OTHER_FILES = 600
+/** How often the log says that connections are turned away. */
+const DROP_NOTE_MS = 60_000
 
 export interface HttpServer {
   readonly server: Server
@@ -49,6 +54,7 @@ export function createHttpServer(
     connections.set(socket, new Set())
     socket.once('close', () => connections.delete(socket))
   })
+  turnAwayBeyondLimit(server, note)
   const accept: RequestListener = (req, res) => {
     const running = connections.get(req.socket)?.add(res)
     const leave = () => running?.delete(res)
@@ -68,6 +74,34 @@ export function createHttpServer(
     else answerUnreadable(error, socket, note)
   })
   return { server, stop: (graceMs, drained) => stopServer(server, connections, graceMs, drained) }
+}
+
+/**
+ * Keeps enough open files for everything but connections, each of which may have a file of its own: what can't be loaded
+ * for want of files can't be loaded later either.
+ */
+function turnAwayBeyondLimit(server: Server, note: NoteUnreadable): void {
+  const files = mostOpenFiles()
+  if (files === undefined) return
+  const most = Math.floor((files - Math.min(OTHER_FILES, files / 2)) / 2)
+  server.maxConnections = most
+  let notedAt = -DROP_NOTE_MS
+  server.on('drop', () => {
+    if (performance.now() - notedAt < DROP_NOTE_MS) return
+    notedAt = performance.now()
+    const message = `More than ${most} connections are open, so new ones are closed. The process may have ${files} open files: raise that limit (ulimit -n), or have a proxy limit connections`
+    note(crypto.randomUUID(), 503, message)
+  })
+}
+
+/** Undefined where the system does not say; Node has raised the limit as far as it may. */
+function mostOpenFiles(): number | undefined {
+  try {
+    const [, files] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return files === undefined ? undefined : Number(files)
+  } catch {
+    return undefined
+  }
 }
 
 /** What Node says of a request it can't parse. */

@@ -1,11 +1,18 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { eventually } from '../helpers/eventually.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { list, post } from '../helpers/form.ts'
+import { findFreePorts } from '../helpers/free-port.ts'
+import { needs, needsLinux } from '../helpers/needs.ts'
+import { runOnTerminal } from '../helpers/pty.ts'
 import { sendRaw, sendUpload } from '../helpers/raw-request.ts'
-import { startApp } from '../helpers/start-app.ts'
+import { BIN, environmentIn } from '../helpers/spawn-server.ts'
+import { makeDirectory, startApp } from '../helpers/start-app.ts'
 
 const HELLO = '{"list":["data:,hello"]}'
 const inside = `POST /upload HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${HELLO.length}\r\n\r\n${HELLO}`
@@ -63,6 +70,55 @@ describe('attack: a whole address in the place of a path', () => {
     expect(warnings.filter(one => one.includes('[::1'))).toEqual([])
     expect(app.rawLog()).not.toContain('s3cr3t-k3y')
   })
+})
+
+it('attack: what a request names moves the cursor of the terminal that shows the log', async context => {
+  needs(context, 'python3', 'python3')
+  const directory = await makeDirectory()
+  const [port, env] = [await findFreePorts(), environmentIn(directory)]
+  const settings = Object.entries(env).map(([name, value]) => `${name}=${value}`)
+  const command = ['env', '-i', ...settings, process.execPath, BIN, '--port', String(port)]
+  const shown = runOnTerminal(
+    command,
+    [
+      ['Listening on', ''],
+      ['evil', '\u0003'],
+    ],
+    directory,
+  )
+  const name = '\u001b[2J\u001b]0;evil\u0007\u009b2J\u202e\n{"level":"fatal"}'
+  const send = () => post(`http://127.0.0.1:${port}/upload`, list(`/${name}`))
+  expect((await eventually(send)).status).toBe(422)
+  const { exitCode, stdout } = await shown
+  expect(exitCode).toBe(0)
+  expect(stdout).toContain('evil')
+  expect(stdout.replace(/\u001b\[\d*m/g, '')).not.toMatch(
+    /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202e]/,
+  )
+  expect(stdout).not.toMatch(/^\{"level":"fatal"/m)
+})
+
+it('attack: somebody opens all connections there are while the first upload comes', async context => {
+  needsLinux(context, 'ulimit -n')
+  const directory = await makeDirectory()
+  const env = { ...environmentIn(directory), NODE: process.execPath, BIN }
+  const server = spawn('bash', ['-c', 'ulimit -n 1024; exec "$NODE" "$BIN" --port 0'], { cwd: directory, env })
+  onTestFinished(() => void server.kill('SIGKILL'))
+  let log = ''
+  server.stdout.on('data', chunk => (log += chunk))
+  const url = await vi.waitUntil(() => /Listening on ([^"]+)/.exec(log)?.[1], 20_000)
+  const { hostname, port } = new URL(url)
+  const open = Array.from({ length: 1100 }, () => connect(Number(port), hostname).on('error', () => {}))
+  onTestFinished(() => open.forEach(socket => void socket.destroy()))
+  await vi.waitUntil(() => log.includes('so new ones are closed'), 10_000)
+  // One of those that were there first.
+  const first = open.find(socket => !socket.destroyed && socket.readyState === 'open')
+  first?.write(inside)
+  const [said] = (await once(first as Socket, 'data')) as [Buffer]
+  expect(String(said)).toMatch(/^HTTP\/1\.1 200 /)
+  for (const socket of open) socket.destroy()
+  const again = () => post(`${url}/upload`, list('data:,hello'))
+  expect((await eventually(again)).status).toBe(200)
 })
 
 describe('attack: lists that are held back fill the memory', () => {
