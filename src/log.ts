@@ -1,3 +1,4 @@
+import { Writable } from 'node:stream'
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino'
 import type { Mask } from './mask.ts'
 
@@ -35,14 +36,22 @@ function hideCredentials(text: string): string {
   )
 }
 
+/** Moves the cursor of some terminals, or turns the direction of what follows, and needs no escape in JSON. */
+const UNESCAPED = /[\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
+
 /** What is kept for later while it can't be written, bytes; the rest is dropped. */
 const KEPT_BYTES = 1024 * 1024
 
 /** A reader that goes away (`upload-server | head`) ends nothing, and neither does a full disk. */
 async function standardOutput(): Promise<DestinationStream> {
-  if (!process.stdout.isTTY) {
-    return destination({ fd: 1, sync: true, maxLength: KEPT_BYTES }).on('error', () => {})
-  }
+  const output = destination({ fd: 1, sync: true, maxLength: KEPT_BYTES }).on('error', () => {})
+  if (!process.stdout.isTTY) return output
   const { default: pretty } = await import('pino-pretty')
-  return pretty({ destination: 1, sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' })
+  const terminal = new Writable({
+    write(text, _encoding, done) {
+      output.write(String(text).replace(UNESCAPED, '?'))
+      done()
+    },
+  })
+  return pretty({ destination: terminal, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' })
 }

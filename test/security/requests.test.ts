@@ -102,7 +102,10 @@ it('attack: somebody opens all connections there are while the first upload come
   needsLinux(context, 'ulimit -n')
   const directory = await makeDirectory()
   const env = { ...environmentIn(directory), NODE: process.execPath, BIN }
-  const server = spawn('bash', ['-c', 'ulimit -n 1024; exec "$NODE" "$BIN" --port 0'], { cwd: directory, env })
+  const server = spawn('bash', ['-c', 'ulimit -n 1024; exec "$NODE" "$BIN" --port 0'], {
+    cwd: directory,
+    env,
+  })
   onTestFinished(() => void server.kill('SIGKILL'))
   let log = ''
   server.stdout.on('data', chunk => (log += chunk))
