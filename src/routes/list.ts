@@ -18,9 +18,7 @@ export function parseList(body: Buffer, maxFiles: number): readonly Input[] {
   try {
     value = JSON.parse(text)
   } catch {
-    throw invalid(
-      'The body is neither a form nor JSON. Send multipart/form-data with a file, or {"list": ["/path/to/file.png"]}.',
-    )
+    throw invalid(/^\s*[{[]/.test(text) ? describeBroken(text) : NEITHER)
   }
   if (value === null) return CLIPBOARD
   if (typeof value !== 'object' || Array.isArray(value)) {
@@ -32,6 +30,16 @@ export function parseList(body: Buffer, maxFiles: number): readonly Input[] {
   if (list.length === 0) return CLIPBOARD
   if (list.length > maxFiles) throw tooMany(maxFiles)
   return parseEntries(list)
+}
+
+const NEITHER =
+  'The body is neither a form nor JSON. Send multipart/form-data with a file, or {"list": ["/path/to/file.png"]}.'
+
+/** Paths of Windows are what goes wrong first. */
+function describeBroken(text: string): string {
+  return /(?<!\\)(?:\\\\)*\\(?!["\\/bfnrt]|u[0-9a-f]{4})/i.test(text)
+    ? 'The body is no valid JSON: each \\ of a path is written \\\\ there.'
+    : 'The body is no valid JSON: look for a comma, quote or bracket too many or too few.'
 }
 
 /** The refusal of more files than one request may have. */
@@ -73,6 +81,7 @@ function parseEntry(entry: unknown): Input {
   }
   if (scheme)
     throw new Error(`has the unknown scheme "${scheme}:"; paths, http, https, file and data are known`)
+  if (/^(["']).*\1$/s.test(entry)) throw new Error('is in quotes of its own: leave them out')
   throw new Error(`"${shorten(entry)}" is no absolute path: relative paths and ~ mean nothing to the server`)
 }
 
