@@ -21,7 +21,7 @@ COPY --from=build /app/dist dist
 # For watermarks of text, in Latin and Chinese.
 RUN apt-get -qq update \
     && apt-get -qq install -y --no-install-recommends fonts-wqy-microhei >/dev/null \
-    && rm -rf /var/lib/apt/lists/*
+    && apt-get clean && rm -rf /var/lib/apt/lists/*
 # A new volume takes over the owner of the directory that it covers. What is mounted into a read-only root needs its place.
 RUN install -d -o node -g node /data && install -d /etc/upload-server
 USER node

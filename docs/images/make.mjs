@@ -9,28 +9,24 @@ import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/upload-server.js', import.meta.url))
-const SIZES = [
-  [1440, 1000],
-  [360, 800],
-]
+const SHOTS = [1440, 360].flatMap(width =>
+  ['light', 'dark'].map(scheme => ({ width, scheme, locale: 'en', name: `page-${width}-${scheme}` })),
+)
+SHOTS.push({ width: 1440, scheme: 'light', locale: 'zh-CN', name: 'page-zh-CN' })
 
 const directory = await mkdtemp(join(tmpdir(), 'upload-server-screenshots-'))
 const server = await startServer()
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
 try {
-  const language = process.argv[2] ?? 'en'
-  for (const [width, height] of SIZES) {
-    for (const colorScheme of ['light', 'dark']) {
-      const page = await browser.newPage({ viewport: { width, height }, colorScheme, locale: language })
-      await page.goto(server.url)
-      await uploadPictures(page)
-      await page.getByText('Markdown', { exact: true }).click()
-      await page.mouse.move(0, 0)
-      const suffix = language === 'en' ? '' : `-${language}`
-      const path = fileURLToPath(new URL(`page-${width}-${colorScheme}${suffix}.png`, import.meta.url))
-      await page.screenshot({ path, fullPage: process.argv[3] === 'full' })
-      await page.close()
-    }
+  for (const { width, scheme, locale, name } of SHOTS) {
+    const viewport = { width, height: width < 600 ? 800 : 1000 }
+    const page = await browser.newPage({ viewport, colorScheme: scheme, locale })
+    await page.goto(server.url)
+    await uploadPictures(page)
+    await page.getByText('Markdown', { exact: true }).click()
+    await page.mouse.move(0, 0)
+    await page.screenshot({ path: fileURLToPath(new URL(`${name}.png`, import.meta.url)) })
+    await page.close()
   }
 } finally {
   await browser.close()
@@ -50,12 +46,13 @@ async function startServer() {
       providers: { local: { blog: folder('blog'), screenshots: folder('screenshots') } },
     }),
   )
-  const process = spawn(PROGRAM, ['--config', config], { stdio: ['ignore', 'pipe', 'inherit'] })
-  for await (const line of createInterface(process.stdout)) {
+  const env = { ...process.env, XDG_DATA_HOME: directory }
+  const child = spawn(PROGRAM, ['--config', config], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+  for await (const line of createInterface(child.stdout)) {
     const [url] = /http:\/\/[^\s"]+/.exec(line) ?? []
-    if (url) return { process, url }
+    if (url) return { process: child, url }
   }
-  await once(process, 'exit')
+  await once(child, 'exit')
   throw new Error('The server did not start.')
 }
 
