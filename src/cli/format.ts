@@ -9,6 +9,8 @@ export interface Result {
   readonly name: string
   readonly url?: string
   readonly error?: string
+  /** It is stored, but a later step failed: what finishes it without uploading again. */
+  readonly finalizationId?: string
 }
 
 /** Whether an argument is an address and not the name of a file. */

@@ -7,6 +7,9 @@ import { findFile } from './local-file.ts'
 import type { Terminal } from './terminal.ts'
 import { INTERRUPTION } from './upload.ts'
 
+/** Of a server that has stored files and gives no links until it has finished. */
+const UNFINISHED = 'it is stored, but not finished'
+
 export interface SendOptions {
   /** Address of the server, with or without `/upload`. */
   server: string
@@ -27,6 +30,7 @@ interface Answer {
   items?: { index: number; imgUrl: string }[]
   errors?: { index: number; message: string }[]
   message?: string
+  finalizationId?: string
 }
 
 /** Sends files as a form and addresses as a list through a running server, and puts the answers back in order. */
@@ -59,6 +63,14 @@ export async function sendToServer(
   const send = async (indexes: number[], init: RequestInit) => {
     if (indexes.length === 0 || signal.aborted) return
     const answer = await post(options, { ...init, signal })
+    const { finalizationId } = answer
+    if (finalizationId !== undefined) {
+      terminal.note(`${UNFINISHED}: ${answer.message ?? ''}`.trim())
+      for (const index of indexes) {
+        results[index] = { name: all[index] as string, error: UNFINISHED, finalizationId }
+      }
+      return
+    }
     for (const [place, index] of indexes.entries()) {
       const url = answer.items
         ? answer.items.find(item => item.index === place)?.imgUrl
@@ -79,9 +91,15 @@ export async function sendToServer(
   return results
 }
 
-async function post({ server, key, picbed, configName }: SendOptions, init: RequestInit): Promise<Answer> {
+/** @param server its address, with or without `/upload` */
+export function uploadAddress(server: string): URL {
   const url = new URL(server)
   if (!/\/upload\/?$/.test(url.pathname)) url.pathname = `${url.pathname.replace(/\/$/, '')}/upload`
+  return url
+}
+
+async function post({ server, key, picbed, configName }: SendOptions, init: RequestInit): Promise<Answer> {
+  const url = uploadAddress(server)
   if (picbed) url.searchParams.set('picbed', picbed)
   if (configName) url.searchParams.set('configName', configName)
   const headers = new Headers(init.headers)
@@ -129,12 +147,13 @@ function reasonOf(error: unknown): string {
 
 /** Other servers of this API answer less than ours: a list of links, or a message. */
 function readAnswer(answer: Answer): Answer {
-  const { result, items, errors, message } = answer
+  const { result, items, errors, message, finalizationId } = answer
   return {
     ...(Array.isArray(result) && { result }),
     ...(Array.isArray(items) && { items }),
     ...(Array.isArray(errors) && { errors }),
     ...(message && { message: String(message) }),
+    ...(finalizationId && { finalizationId: String(finalizationId) }),
   }
 }
 

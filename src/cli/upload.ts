@@ -3,6 +3,7 @@ import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
 import { UploadError } from '../errors.ts'
 import { askWhoIsThere, isSocketPath, urlOf } from '../port.ts'
+import { FinalizationPending } from '../uploader/finalization-pending.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
 import { formatLink, isWebAddress, openSummary, type Result } from './format.ts'
@@ -10,7 +11,7 @@ import { findFile } from './local-file.ts'
 import { openForCommand } from './open.ts'
 import { type Progress, startProgress } from './progress.ts'
 import { quote } from './quote.ts'
-import { sendToServer } from './send.ts'
+import { sendToServer, uploadAddress } from './send.ts'
 import { type CommonOptions, type FORMATS, INTERRUPTED, type Terminal } from './terminal.ts'
 
 export interface UploadOptions extends CommonOptions {
@@ -53,13 +54,18 @@ export async function upload(
     progress.stop()
   }
   print(results, options.format, terminal)
-  const failed = results.filter(result => result.error !== undefined)
+  const failed = results.filter(result => result.error !== undefined && result.finalizationId === undefined)
   for (const { name, error } of failed) terminal.note(`${name}: ${error}`)
   await summarize?.(results)
-  if (failed.length === 0) return 0
-  const again = commandFor(names.length > 0 ? failed.map(({ name }) => name) : [], options, terminal)
-  terminal.note(`${failed.length} of ${results.length} failed. Repeat: ${again}`)
-  return signal.aborted ? INTERRUPTED : 1
+  const pending = new Set(results.flatMap(({ finalizationId = [] }) => finalizationId))
+  for (const id of pending)
+    terminal.note(`Finish without uploading again: ${finishFor(id, options, terminal)}`)
+  if (failed.length > 0) {
+    const again = commandFor(names.length > 0 ? failed.map(({ name }) => name) : [], options, terminal)
+    terminal.note(`${failed.length} of ${results.length} failed. Repeat: ${again}`)
+  }
+  if (signal.aborted && failed.length > 0) return INTERRUPTED
+  return failed.length + pending.size > 0 ? 1 : 0
 }
 
 async function uploadHere(
@@ -106,7 +112,11 @@ async function uploadHere(
     }
     if (inputs.length > 0 && !signal.aborted) {
       await uploader.upload(request).catch(error => {
-        if (!signal.aborted) throw error
+        if (error instanceof FinalizationPending) {
+          const { finalizationId, problem } = error
+          terminal.note(`Everything is stored, but not finished: ${mask(problem)}`)
+          for (const place of places) results[place] = { ...(results[place] as Result), finalizationId }
+        } else if (!signal.aborted) throw error
       })
     }
     if (terminal.isInteractive && (await isDead(results, config.settings.server))) {
@@ -193,6 +203,18 @@ function commandFor(files: readonly string[], options: UploadOptions, { env, pla
   if (githubSummary) flags.push('--github-summary')
   const guard = files.some(one => /^-./.test(one)) ? ['--'] : []
   return ['upload-server', 'upload', ...flags, ...guard, ...files.map(one => quote(one, platform))].join(' ')
+}
+
+/** A command line that finishes what is stored. It holds no key. */
+function finishFor(id: string, { config, server, key }: UploadOptions, { platform }: Terminal): string {
+  if (server === undefined) {
+    const flags = config === undefined ? [] : ['--config', quote(config, platform)]
+    return ['upload-server', 'finalize', ...flags, id].join(' ')
+  }
+  const { origin, pathname, search } = uploadAddress(server)
+  const header = key === undefined && search === '' ? [] : ['-H', quote('X-Upload-Key: KEY', platform)]
+  const address = quote(`${origin}${pathname}?finalizationId=${id}`, platform)
+  return ['curl', '-X', 'POST', ...header, address].join(' ')
 }
 
 /** Where links to what the server itself hands out begin. */

@@ -1,11 +1,12 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { formOf, list, post } from '../helpers/form.ts'
 import { startGate } from '../helpers/gate.ts'
+import { needs } from '../helpers/needs.ts'
 import { type SpawnedServer, spawnServer } from '../helpers/spawn-server.ts'
 import { makeDirectory } from '../helpers/start-app.ts'
-import { runCli } from './run-cli.ts'
+import { runCli, runShell } from './run-cli.ts'
 
 /** Writes a line at each run. Fails while the file `hook.broken` is there, waits while `hook.slow` is. */
 const HOOK = 'echo "$UPLOAD_ID" >> "$0"; while [ -e "$0.slow" ]; do sleep 0.02; done; ! [ -e "$0.broken" ]'
@@ -143,5 +144,49 @@ describe('beside a running server', () => {
     expect(await finishing).toMatchObject({ code: 0, stdout: expect.stringMatching(/^finished /) })
     expect(await uploading).toMatchObject({ status: 200 })
     expect(await hookRuns()).toHaveLength(1)
+  })
+})
+
+describe('an upload whose hook fails', () => {
+  const finishing = /^Finish without uploading again: (.+)$/m
+
+  it('prints the links, and the command that finishes it', async () => {
+    await hookIs('broken')
+    await writeFile(join(cwd, 'a b.txt'), 'a')
+    const { code, stdout, stderr } = await runCli(['upload', '--config', 'upload-server.json', 'a b.txt'], {
+      cwd,
+    })
+    expect(code).toBe(1)
+    expect(stdout).toMatch(/^http:\/\/\S+\/a_?\S+\.txt\n$/)
+    expect(stderr).toContain('Everything is stored, but not finished: Hook "note" failed: exit code 1')
+    expect(stderr).not.toContain('Repeat')
+    await hookIsNot('broken')
+    const [, command = ''] = finishing.exec(stderr) ?? []
+    expect(command).toMatch(/^upload-server finalize --config upload-server\.json \S+$/)
+    const finished = await runShell(command.replace('upload-server', 'upload_server'), { cwd })
+    expect(finished).toMatchObject({ code: 0, stdout: expect.stringContaining(stdout.trim()) })
+    expect(
+      await readdir(join(cwd, 'files', String(new Date().getFullYear())), { recursive: true }),
+    ).toHaveLength(2)
+  })
+
+  it('through a server prints the request that finishes it', async context => {
+    needs(context, 'curl', 'curl')
+    await hookIs('broken')
+    const server = await startServer()
+    await writeFile(join(cwd, 'a.txt'), 'a')
+    const args = ['upload', '--server', await server.url, '--key', 'marked-secret', 'a.txt', 'absent.txt']
+    const { code, stdout, stderr } = await runCli(args, { cwd })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain('it is stored, but not finished: Remote upload completed.')
+    expect(stderr).toMatch(/^1 of 2 failed\. Repeat: upload-server upload .* absent\.txt$/m)
+    expect(stderr).not.toContain('marked-secret')
+    await hookIsNot('broken')
+    const [, command = ''] = finishing.exec(stderr) ?? []
+    const finished = await runShell(command.replace('KEY', 'marked-secret'), { cwd })
+    expect(JSON.parse(finished.stdout)).toMatchObject({
+      success: true,
+      result: [expect.stringContaining('/a-')],
+    })
   })
 })
