@@ -65,9 +65,22 @@ async function stoppedPostgres(context: TestContext): Promise<Fault> {
   }
 }
 
+async function hangingPostgres(context: TestContext): Promise<Fault> {
+  const server = postgres ?? missing(context, 'needs PostgreSQL: apt-get install postgresql')
+  const url = await server.createDatabase(`db${randomUUID().replaceAll('-', '')}`)
+  onTestFinished(server.thaw)
+  return {
+    store: { driver: 'postgres', url: `${url}?query_timeout=500` },
+    breakDown: server.freeze,
+    cure: server.thaw,
+    refusal: unavailable(/^The database of the server does not answer \(.*\)\. Try again in a moment\.$/),
+  }
+}
+
 const FAULTS: [string, (context: TestContext, directory: string) => Promise<Fault>][] = [
   ['on a full disk', fullDisk],
   ['in a PostgreSQL that is stopped', stoppedPostgres],
+  ['in a PostgreSQL that hangs', hangingPostgres],
 ]
 
 async function query(path: string, text: string): Promise<void> {
@@ -102,6 +115,7 @@ describe.each(FAULTS)('a store %s', (_what, make) => {
     await expectWorks(app)
     await breakDown()
     const answer = await expectRefused(app, refusal)
+    expect(await (await fetch(`${app.url}/heartbeat`)).json()).toMatchObject({ success: true })
     expect(answer.headers.get('retry-after')).toBe('5')
     const withKey = { body: formOf({ 'a.png': 'one' }), headers: { 'Idempotency-Key': 'k1' } }
     expect(await post(`${app.url}/upload`, withKey)).toMatchObject({ status: refusal.status })

@@ -16,6 +16,9 @@ export interface PostgresServer {
   createDatabase(name: string): Promise<string>
   halt(): Promise<void>
   resume(): Promise<void>
+  /** Has it hang: it keeps its connections and its port, and says nothing. */
+  freeze(): Promise<void>
+  thaw(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -41,7 +44,7 @@ export async function startPostgres(): Promise<PostgresServer> {
   await run(join(bin, 'initdb'), [...init, '-E', 'UTF8', '--no-locale', '-N'], { ...user, cwd: directory })
   const port = await findFreePorts()
 
-  async function start(): Promise<() => Promise<void>> {
+  async function start() {
     const settings = [
       'listen_addresses=127.0.0.1',
       `port=${port}`,
@@ -68,13 +71,25 @@ export async function startPostgres(): Promise<PostgresServer> {
       if (tries > 200 || server.exitCode !== null) throw new Error('PostgreSQL did not start')
       await new Promise(resolve => setTimeout(resolve, 50))
     }
-    return async () => {
+    const end = async () => {
       server.kill('SIGINT')
       await ended
     }
+    /** To the server and the processes that serve its connections. */
+    const signal = async (name: 'SIGSTOP' | 'SIGCONT') => {
+      const { stdout } = await run('ps', ['-o', 'pid=', '--ppid', String(server.pid)])
+      for (const pid of [server.pid, ...stdout.trim().split(/\s+/)]) {
+        try {
+          process.kill(Number(pid), name)
+        } catch {
+          // It has ended since.
+        }
+      }
+    }
+    return { end, signal }
   }
 
-  let end = await start()
+  let running = await start()
   const urlOf = (name: string) => `postgres://app:pgpass@127.0.0.1:${port}/${name}`
   return {
     url: urlOf('postgres'),
@@ -83,12 +98,14 @@ export async function startPostgres(): Promise<PostgresServer> {
       await run(join(bin, 'createdb'), ['-h', '127.0.0.1', '-p', String(port), '-U', 'app', name], { env })
       return urlOf(name)
     },
-    halt: () => end(),
+    halt: () => running.end(),
     async resume() {
-      end = await start()
+      running = await start()
     },
+    freeze: () => running.signal('SIGSTOP'),
+    thaw: () => running.signal('SIGCONT'),
     async stop() {
-      await end()
+      await running.end()
       await rm(directory, { recursive: true, force: true })
     },
   }

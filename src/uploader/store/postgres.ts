@@ -7,7 +7,10 @@ import { createSqlStore } from './sql.ts'
 /** More would only queue inside PostgreSQL. */
 const CONNECTIONS = 10
 const CONNECT_TIMEOUT_MS = 3000
-const QUERY_TIMEOUT_MS = 10_000
+const QUERY_TIMEOUT_MS = 5000
+/** For what takes its time in a large store, or waits until another process has done it. */
+const LONG_TIMEOUT_MS = 10 * 60 * 1000
+const IS_LONG = /^(create|drop|delete|select pg_advisory)/
 /** For saying goodbye to a server that may not answer. */
 const END_TIMEOUT_MS = 2000
 /** Any number; all processes of this program use the same. */
@@ -17,10 +20,12 @@ const BIGINT = 20
 /**
  * The store for several processes behind a load balancer.
  *
- * @param url such as `postgres://user:password@host:5432/database`
- * @param queryTimeoutMs after which a query without an answer is given up, with its connection; default 10 s
+ * A query without an answer is given up after 5 s, with its connection: a server may hang, or be cut off, without
+ * closing any. Servers are not told of a limit, since some proxies refuse to pass it on.
+ *
+ * @param url such as `postgres://user:password@host:5432/database`, also with `?query_timeout=MILLISECONDS`
  */
-export function createPostgresStore(url: string, queryTimeoutMs: number = QUERY_TIMEOUT_MS): Store {
+export function createPostgresStore(url: string): Store {
   return createSqlStore({
     async connect() {
       const { PostgresDialect } = await import('kysely')
@@ -32,10 +37,10 @@ export function createPostgresStore(url: string, queryTimeoutMs: number = QUERY_
         )
       })
       const pool = new pg.Pool({
+        query_timeout: QUERY_TIMEOUT_MS,
         connectionString: url,
         max: CONNECTIONS,
         connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-        query_timeout: queryTimeoutMs,
         keepAlive: true,
         // Times and sizes are whole numbers far below 2^53.
         types: {
@@ -66,7 +71,8 @@ function withoutHungConnections(pool: Pool): PostgresPool {
       const query = async (text: string, values: unknown[]) => {
         if (hung) throw hung
         try {
-          return await client.query(text, values)
+          const limit = IS_LONG.test(text) ? { query_timeout: LONG_TIMEOUT_MS } : {}
+          return await client.query({ text, values, ...limit })
         } catch (error) {
           if (isTimeout(error)) hung = error
           throw error
