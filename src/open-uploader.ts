@@ -51,7 +51,7 @@ export async function openUploader(
   )
   const payloads = before?.payloads ?? createPayloads(settings.limits.memory)
   const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))
-  const store = openStore(config)
+  const store = openStore(config, noteDetails)
   const finalizer = createFinalizer({
     store,
     hooks: settings.finalization.hooks,
@@ -84,8 +84,11 @@ export async function openUploader(
 }
 
 /** Nothing is opened before the store is first used. */
-export function openStore({ settings, dataDirectory }: LoadedConfig): Store {
+export function openStore(
+  { settings, dataDirectory }: LoadedConfig,
+  warn: (message: string) => void = () => {},
+): Store {
   const { driver, path, url } = settings.store
   if (driver === 'postgres') return createPostgresStore(url ?? '')
-  return createSqliteStore(path ?? join(dataDirectory, 'store.db'))
+  return createSqliteStore(path ?? join(dataDirectory, 'store.db'), { warn })
 }

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { mkdir, rm, statfs, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { copyFile, mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { createSqliteStore } from '../src/uploader/store/sqlite.ts'
 import { type Answer, formOf, list, post, upload } from './helpers/form.ts'
@@ -246,4 +246,67 @@ it('a store that another program keeps locked: waits for a while, then refuses, 
   other.exec('commit')
   await expectWorks(app)
   other.close()
+})
+
+describe('a store whose file is lost under a running server', () => {
+  /** What is done to the file, and whether what it knew stays known. */
+  const LOSSES: [string, (path: string) => Promise<unknown>, boolean][] = [
+    ['removed', path => rm(path), false],
+    ['removed with all that belongs to it', path => rm(dirname(path), { recursive: true }), false],
+    ['moved away', path => rename(path, `${path}.old`), false],
+    ['left without its log', path => rm(`${path}-wal`), true],
+    [
+      'replaced by an older one',
+      async path => {
+        await copyFile(`${path}.backup`, `${path}.new`)
+        await rename(`${path}.new`, path)
+      },
+      false,
+    ],
+  ]
+
+  it.for(LOSSES)(
+    '%s: whatever is answered afterwards is known after a restart',
+    async ([_what, lose, isKept]) => {
+      const directory = await makeDirectory()
+      const path = join(directory, 'store', 'store.db')
+      const before = createSqliteStore(path)
+      await before.pruneJobs(0)
+      await before.close()
+      await copyFile(path, `${path}.backup`)
+      const app = await start(directory, { driver: 'sqlite', path })
+      await expectWorks(app)
+      await lose(path)
+      const withKey = { body: formOf({ 'kept.png': 'kept' }), headers: { 'Idempotency-Key': 'k1' } }
+      const answers = await Promise.all([
+        upload(`${app.url}/upload`, { 'a.png': 'a' }),
+        upload(`${app.url}/upload`, { 'b.png': 'b' }),
+        post(`${app.url}/upload`, withKey),
+      ])
+      expect(answers.map(answer => answer.status)).toEqual([200, 200, 200])
+      expect(app.rawLog()).toMatch(/The file of the store was moved, removed or replaced/)
+      const store = createSqliteStore(path)
+      onTestFinished(() => store.close())
+      const links = (await store.history({ limit: 10 })).map(entry => entry.url)
+      expect(links).toEqual(expect.arrayContaining(answers.flatMap(answer => answer.result)))
+      expect(links).toHaveLength(isKept ? 4 : 3)
+      expect(await post(`${app.url}/upload`, withKey)).toMatchObject({ result: answers[2]?.result })
+    },
+  )
+
+  it('while an upload is on its way: it is finished in the one that takes its place', async () => {
+    const directory = await makeDirectory()
+    const path = join(directory, 'store', 'store.db')
+    const app = await start(directory, { driver: 'sqlite', path })
+    const gate = await startGate()
+    const first = post(`${app.url}/upload`, list(gate.url))
+    await gate.reached(1)
+    await rm(path)
+    gate.open()
+    const { status, result } = await first
+    expect(status).toBe(200)
+    const store = createSqliteStore(path)
+    onTestFinished(() => store.close())
+    expect((await store.history({ limit: 10 })).map(entry => entry.url)).toEqual(result)
+  })
 })

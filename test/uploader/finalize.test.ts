@@ -28,7 +28,7 @@ interface Running {
 
 /** One process, as far as the store can tell. Those of one test share the store. */
 function open(hooks: readonly Hook[], change: Partial<FinalizerDeps> = {}): Running {
-  const store = createSqliteStore(join(directory, 'store.db'), 200)
+  const store = createSqliteStore(join(directory, 'store.db'), { patienceMs: 200 })
   const warnings: Running['warnings'] = []
   const finalizer = createFinalizer({
     store,

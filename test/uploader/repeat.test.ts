@@ -24,7 +24,7 @@ interface Running {
 }
 
 function open({ owner = newOwner(SCOPE), patienceMs = 30_000, now = Date.now } = {}): Running {
-  const store = createSqliteStore(join(directory, 'store.db'), 200)
+  const store = createSqliteStore(join(directory, 'store.db'), { patienceMs: 200 })
   onTestFinished(() => store.close())
   return { store, owner, repeater: createRepeater(store, owner, patienceMs, now) }
 }

@@ -23,15 +23,29 @@ export interface Connection {
    * else is done at the same time.
    */
   commit?(statements: readonly CompiledQuery[]): void
+  /** Whether what was written may be gone, since something else lies in the place of the store by now. */
+  isLost?(): boolean
+  /** Parts from a store that is lost, before it is closed. */
+  detach?(): void
+}
+
+export interface StoreOptions {
+  /** For how long a store is waited for that another program keeps busy. Default 3 s. */
+  readonly patienceMs?: number
+  /** A line for the operator. */
+  warn?(message: string): void
 }
 
 interface Opened {
   readonly db: Database
   readonly statements: Statements
   commit(statements: readonly CompiledQuery[]): Promise<void>
+  isLost(): boolean
+  detach(): void
+  /** How many are at it. */
+  users: number
 }
 
-/** For a store that another program keeps busy. */
 const PATIENCE_MS = 3000
 const PAUSE_MS = 15
 
@@ -39,7 +53,10 @@ const PAUSE_MS = 15
  * A store over an SQL database. It is opened when first used, and again when that failed: a server starts although its
  * database is down, and works once it is up.
  */
-export function createSqlStore(engine: Engine, patienceMs: number = PATIENCE_MS): Store {
+export function createSqlStore(
+  engine: Engine,
+  { patienceMs = PATIENCE_MS, warn = () => {} }: StoreOptions = {},
+): Store {
   let opened: Promise<Opened> | undefined
   let isClosed = false
 
@@ -50,12 +67,15 @@ export function createSqlStore(engine: Engine, patienceMs: number = PATIENCE_MS)
       import('./migrate.ts'),
       import('./statements.ts'),
     ])
-    const { dialect, commit } = await engine.connect()
+    const { dialect, commit, isLost = () => false, detach = () => {} } = await engine.connect()
     const db: Database = new Kysely<Tables>({ dialect })
     try {
       await migrate(db, engine.lock)
       return {
         db,
+        isLost,
+        detach,
+        users: 0,
         statements: compileStatements(db),
         commit: statements =>
           commit
@@ -70,22 +90,38 @@ export function createSqlStore(engine: Engine, patienceMs: number = PATIENCE_MS)
     }
   }
 
+  async function reopen(lost: Opened): Promise<Opened> {
+    warn('The file of the store was moved, removed or replaced. The one in its place is used from now on')
+    do await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
+    while (lost.users > 0)
+    lost.detach()
+    await lost.db.destroy()
+    return open()
+  }
+
+  /** What was done in a store that is lost is done again in the one in its place. */
   async function use<T>(work: (opened: Opened) => Promise<T>): Promise<T> {
     for (const start = performance.now(); ; ) {
       if (isClosed) throw closed()
       opened ??= open()
       const opening = opened
-      let isOpen = false
+      let ready: Opened | undefined
+      let problem: unknown
       try {
-        const ready = await opening
-        isOpen = true
-        return await work(ready)
+        ready = await opening
+        const result = await occupy(ready, work)
+        if (!ready.isLost()) return result
       } catch (error) {
-        if (!isOpen && opened === opening) opened = undefined
-        const explained = engine.explain(error)
-        if (explained !== 'again') throw explained
-        if (performance.now() - start > patienceMs) throw busy(error)
+        problem = error
       }
+      if (ready?.isLost()) {
+        if (opened === opening) opened = reopen(ready)
+      } else {
+        if (!ready && opened === opening) opened = undefined
+        const explained = engine.explain(problem)
+        if (explained !== 'again') throw explained
+      }
+      if (performance.now() - start > patienceMs) throw busy(problem)
       await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
     }
   }
@@ -141,6 +177,15 @@ export function createSqlStore(engine: Engine, patienceMs: number = PATIENCE_MS)
       opened = undefined
       await last?.db.destroy()
     },
+  }
+}
+
+async function occupy<T>(opened: Opened, work: (opened: Opened) => Promise<T>): Promise<T> {
+  opened.users++
+  try {
+    return await work(opened)
+  } finally {
+    opened.users--
   }
 }
 

@@ -5,17 +5,26 @@ import type { Database } from 'libsql'
 import { systemCode, UploadError } from '../../errors.ts'
 import { makePath } from '../make-path.ts'
 import type { Store } from '../store.ts'
-import { type Connection, createSqlStore } from './sql.ts'
+import { type Connection, createSqlStore, type Engine, type StoreOptions } from './sql.ts'
+import { type SqliteFiles, watchSqliteFiles } from './sqlite-files.ts'
 
 /**
  * The embedded store: one SQLite file, mode 0600, in a directory of mode 0700. Write-ahead log; a commit survives the
  * end of the process at any instant (`synchronous = NORMAL`: the last commits may be lost when the machine loses power,
- * never the file).
- *
- * @param patienceMs for how long a file is waited for that another program has locked; default 3 s
+ * never the file). When it is moved, removed or replaced, the one in its place is used.
  */
-export function createSqliteStore(path: string, patienceMs?: number): Store {
-  return createSqlStore({ connect: () => connect(path), explain }, patienceMs)
+export function createSqliteStore(path: string, options?: StoreOptions): Store {
+  let files: SqliteFiles | undefined
+  const engine: Engine = {
+    async connect() {
+      await files?.removeRest()
+      const connection = await connect(path)
+      files = watchSqliteFiles(path)
+      return { ...connection, isLost: files.isLost }
+    },
+    explain,
+  }
+  return createSqlStore(engine, options)
 }
 
 async function connect(path: string): Promise<Connection> {
@@ -35,6 +44,21 @@ async function connect(path: string): Promise<Connection> {
   return {
     dialect: new SqliteDialect({ database: { prepare, close: () => void database.close() } }),
     commit: statements => commit(prepare, statements),
+    detach: () => detach(database),
+  }
+}
+
+/**
+ * Has SQLite take the log into the file and forget it. This library closes a connection when the last of its statements
+ * is collected, and SQLite then removes the log by its name: it would be that of the next connection.
+ */
+function detach(database: Database): void {
+  for (const pragma of ['wal_checkpoint(TRUNCATE)', 'journal_mode = DELETE']) {
+    try {
+      database.pragma(pragma)
+    } catch {
+      // Another process has the file open, too, or its disk is gone. What is lost is done again.
+    }
   }
 }
 
