@@ -2,6 +2,7 @@ import type { RequestListener } from 'node:http'
 import type { Limiters } from './app.ts'
 import type { LoadedConfig } from './config/load.ts'
 import type { Settings } from './config/schema.ts'
+import type { MessageTypes } from './message-types.ts'
 import type { Metrics } from './metrics.ts'
 import { openUploader, type ServerDeps } from './open-uploader.ts'
 import { isSocketPath } from './port.ts'
@@ -17,6 +18,8 @@ export interface GenerationDeps extends ServerDeps {
   isStopping(): boolean
   /** Address the server listens on; known when the first request comes. */
   listenUrl(): string
+  /** Called with the application that requests go to from now on. */
+  makeFor: MessageTypes['makeFor']
 }
 
 /** What answers requests by one configuration. A reload opens the next one; this one ends with its last request. */
@@ -74,7 +77,7 @@ export async function openGeneration(
     const { createApp } = await import('./app.ts')
     const { logger, mask, isStopping, listenUrl } = deps
     const shown = metrics && { ...metrics, read: deps.readMetrics ?? metrics.read }
-    return createApp(
+    const app = createApp(
       { uploader: measured, logger, mask, metrics: shown, isStopping, track, limiters },
       {
         ...settings.server,
@@ -85,6 +88,8 @@ export async function openGeneration(
         listenUrl,
       },
     )
+    deps.makeFor(app)
+    return app
   })
   const close = (graceMs?: number) => {
     closed ??= uploader.close(graceMs)

@@ -4,6 +4,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse, S
 import { Server as NetServer } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createMessageTypes, type MessageTypes } from './message-types.ts'
 import { drainAfterAnswer, LINGER_MS } from './routes/body.ts'
 
 /** Time for the headers of a request; bodies are watched by `limits.bodyIdleMs`. */
@@ -19,6 +20,8 @@ const DROP_NOTE_MS = 60_000
 
 export interface HttpServer {
   readonly server: Server
+  /** Makes the messages of all later requests for this application. */
+  readonly makeFor: MessageTypes['makeFor']
   /**
    * Stops listening and lets running requests finish.
    *
@@ -37,7 +40,9 @@ export function createHttpServer(
   note: NoteUnreadable,
   stallMs: number = STALL_MS,
 ): HttpServer {
+  const { options, makeFor } = createMessageTypes()
   const server = createServer({
+    ...options,
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: 0,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -73,7 +78,7 @@ export function createHttpServer(
     if ([...(connections.get(socket) ?? [])].some(res => res.headersSent)) socket.destroy()
     else answerUnreadable(error, socket, note)
   })
-  return { server, stop: (graceMs, drained) => stopServer(server, connections, graceMs, drained) }
+  return { server, makeFor, stop: (graceMs, drained) => stopServer(server, connections, graceMs, drained) }
 }
 
 /**

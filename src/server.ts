@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { LoadedConfig } from './config/load.ts'
 import type { Settings } from './config/schema.ts'
 import type { Generation } from './generation.ts'
-import { createHttpServer } from './http-server.ts'
+import { createHttpServer, type HttpServer } from './http-server.ts'
 import type { ServerDeps } from './open-uploader.ts'
 import { takePort, urlOf } from './port.ts'
 import { answerHeartbeatEarly } from './routes/heartbeat.ts'
@@ -73,6 +73,7 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
     warn: (message: string) => void (isOpen ? logger.warn(message) : notes.push(message)),
     isStopping: () => stopping,
     listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
+    makeFor: (app: Parameters<HttpServer['makeFor']>[0]) => makeFor(app),
   }
   const open = async (wanted: LoadedConfig, before?: Generation) =>
     (await import('./generation.ts')).openGeneration(wanted, around, before)
@@ -82,7 +83,7 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
     return opened
   }
 
-  const { server, stop } = createHttpServer(
+  const { server, makeFor, stop } = createHttpServer(
     (req, res) => {
       const isUnlogged = !logger.isLevelEnabled('debug')
       if (isUnlogged && !stopping && answerHeartbeatEarly(req, res, deps.mask)) return

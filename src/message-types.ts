@@ -1,0 +1,38 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+
+/** What an Express application puts behind each request and each answer. */
+interface Prototypes {
+  readonly request: object
+  readonly response: object
+}
+
+export interface MessageTypes {
+  /** For `createServer`. */
+  readonly options: { readonly IncomingMessage: typeof IncomingMessage; readonly ServerResponse: typeof ServerResponse }
+  /** Makes the messages of all later requests for this application. */
+  makeFor(app: Prototypes): void
+}
+
+/**
+ * Requests and answers that have from birth the prototypes that Express gives to each by `Object.setPrototypeOf`, which
+ * then changes nothing. Else V8 compiles what touches them again and again: an upload through Express and multer takes
+ * two and a half times as long (bench/README.md).
+ */
+export function createMessageTypes(): MessageTypes {
+  // Functions, since the prototype of a class is fixed; Node's own can be called on what they did not make.
+  function Request(this: IncomingMessage, ...args: unknown[]): void {
+    Reflect.apply(IncomingMessage, this, args)
+  }
+  function Response(this: ServerResponse, ...args: unknown[]): void {
+    Reflect.apply(ServerResponse, this, args)
+  }
+  const makeFor = ({ request, response }: Prototypes) => {
+    Request.prototype = request
+    Response.prototype = response
+  }
+  makeFor({ request: IncomingMessage.prototype, response: ServerResponse.prototype })
+  return {
+    options: { IncomingMessage: Request, ServerResponse: Response } as unknown as MessageTypes['options'],
+    makeFor,
+  }
+}
