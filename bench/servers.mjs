@@ -24,7 +24,9 @@ const TICKS = 100
 function uploadServer(name, destination, root = ROOT, flags = []) {
   const [type] = Object.keys(destination)
   const prepare = async directory => {
-    const config = join(directory, 'config.json')
+    // Apart from what is written, as where it is installed: the server watches the folder of its configuration.
+    const config = join(directory, 'config', 'config.json')
+    await mkdir(join(directory, 'config'), { recursive: true })
     const files = type === 'local' ? { directory: join(directory, 'files'), serve: true } : {}
     await writeFile(
       config,

@@ -4,6 +4,7 @@ import type { LoadedConfig } from './config/load.ts'
 import type { Settings } from './config/schema.ts'
 import type { MessageTypes } from './message-types.ts'
 import type { Metrics } from './metrics.ts'
+import { once } from './once.ts'
 import { openUploader, type ServerDeps } from './open-uploader.ts'
 import { isSocketPath } from './port.ts'
 import type { AccessSettings } from './routes/access.ts'
@@ -131,14 +132,5 @@ function accessSettings({ server, auth, sources }: Settings): AccessSettings {
     keys: server.key === undefined ? keys : [{ name: 'server', key: server.key }, ...keys],
     allowedHosts: server.allowedHosts,
     sources,
-  }
-}
-
-/** Calls the function at the first use only. */
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined
-  return () => {
-    made ??= make()
-    return made
   }
 }

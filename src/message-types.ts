@@ -8,7 +8,10 @@ interface Prototypes {
 
 export interface MessageTypes {
   /** For `createServer`. */
-  readonly options: { readonly IncomingMessage: typeof IncomingMessage; readonly ServerResponse: typeof ServerResponse }
+  readonly options: {
+    readonly IncomingMessage: typeof IncomingMessage
+    readonly ServerResponse: typeof ServerResponse
+  }
   /** Makes the messages of all later requests for this application. */
   makeFor(app: Prototypes): void
 }

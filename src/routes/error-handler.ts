@@ -53,7 +53,13 @@ export function fail(res: Response, error: UploadError, message: string): Failur
 /** Writes an answer of /upload: as JSON, unless the client wants text. */
 export function sendBody(res: Response, body: object): void {
   if (wantsText(res.req)) res.type('text/plain').send(toText(body))
-  else res.json(body)
+  else {
+    // As `res.json` does with what the application sets, which takes four times as long to find that out.
+    const json = JSON.stringify(body)
+    res.setHeader('Content-Type', 'application/json; charset=utf-8')
+    res.setHeader('Content-Length', Buffer.byteLength(json))
+    res.end(json)
+  }
 }
 
 /** A message as a client may see it: without secrets, and without an address that it could take for the picture's. */

@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import type { Mask } from '../mask.ts'
+import { once } from '../once.ts'
 import { type Destination, idOf } from '../uploader/destinations.ts'
 import { FinalizationPending } from '../uploader/finalization-pending.ts'
 import type { Uploader, UploadRequest } from '../uploader/index.ts'
@@ -164,6 +165,9 @@ function readIdempotencyKey(header: string | undefined): string | undefined {
   )
 }
 
+/** Of some size, and not needed to start. */
+const loadForm = once(() => import('./form.ts'))
+
 /** A form when it says so, a file when the request says so, else a list whatever its label. */
 async function readInputs(
   req: Request,
@@ -189,7 +193,7 @@ async function readInputs(
   invite(req, res)
   if (boundary === undefined)
     return parseList(await readBody(req, limits.jsonBody, limits.bodyIdleMs, share), limits.files)
-  const { readForm } = await import('./form.ts')
+  const { readForm } = await loadForm()
   return readForm(req, res, {
     boundary,
     payloads,

@@ -4,10 +4,13 @@ import type { Response } from 'node-fetch'
 import { z } from 'zod'
 import { UploadError } from '../errors.ts'
 import { hideSignatures } from '../mask.ts'
+import { once } from '../once.ts'
 import { createHttpAgents } from './http-agents.ts'
 import { explainNetwork, isNoTls, isUntrusted, networkCodeOf } from './network.ts'
 import { ownFile } from './options.ts'
 import type { ProviderDeps } from './provider.ts'
+
+const loadFetch = once(() => import('node-fetch'))
 
 /** Most of an answer that is read, in bytes; few destinations have that much to say. */
 const MAX_REPLY_BYTES = 1024 * 1024
@@ -113,7 +116,7 @@ async function exchange(
   signal: AbortSignal,
 ): Promise<{ response: Response; text: string }> {
   const { method, headers: given, body: content, maxReplyBytes = MAX_REPLY_BYTES } = request
-  const { default: fetch, Headers } = await import('node-fetch')
+  const { default: fetch, Headers } = await loadFetch()
   // node-fetch 3.3.2 throws beside rejecting when the signal is aborted already (node-fetch#1801).
   signal.throwIfAborted()
   const headers = new Headers({ ...given })

@@ -1,8 +1,12 @@
 import { UploadError } from '../errors.ts'
+import { once } from '../once.ts'
 import type { Caller, Input } from './input.ts'
 import type { Payload, Payloads } from './payload.ts'
 import type { Source } from './sources/source.ts'
 import type { Spool } from './spool.ts'
+
+const loadPathSource = once(() => import('./sources/path.ts'))
+const loadUrlSource = once(() => import('./sources/url.ts'))
 
 /** What opening inputs needs to know beside the input. */
 export interface SourceSettings {
@@ -60,11 +64,11 @@ async function openSource(
     case 'data':
       return inMemory('', input.bytes)
     case 'path': {
-      const { openPath } = await import('./sources/path.ts')
+      const { openPath } = await loadPathSource()
       return openPath(input.path, { roots: caller.roots, ownPaths: settings.ownPaths })
     }
     case 'url': {
-      const { openUrl } = await import('./sources/url.ts')
+      const { openUrl } = await loadUrlSource()
       return openUrl(input.url, {
         addresses: caller.addresses,
         timeoutMs: settings.urlTimeoutMs,

@@ -1,3 +1,7 @@
+import { once } from '../once.ts'
+
+const loadFileType = once(() => import('file-type'))
+
 /** What the bytes of a file say it is. */
 export interface FileType {
   /** MIME type; `application/octet-stream` when the bytes say nothing. */
@@ -24,7 +28,7 @@ const HTML_START =
 export async function sniffType(head: Uint8Array): Promise<FileType> {
   const markup = sniffMarkup(head)
   if (markup) return markup
-  const { fileTypeFromBuffer } = await import('file-type')
+  const { fileTypeFromBuffer } = await loadFileType()
   const found = await fileTypeFromBuffer(head)
   if (found) return { contentType: found.mime, extension: `.${found.ext}` }
   if (isTiff(head)) return TIFF
@@ -36,7 +40,13 @@ function isTiff(head: Uint8Array): boolean {
   return ['49492a00', '4d4d002a'].includes(Buffer.from(head.subarray(0, 4)).toString('hex'))
 }
 
+/** `<`, white space or the first byte of a byte order mark: most pictures need not be looked at as text. */
+function mayBeMarkup([first = 0]: Uint8Array): boolean {
+  return first === 0x3c || first <= 0x20 || first === 0xa0 || first === 0xef
+}
+
 function sniffMarkup(head: Uint8Array): FileType | undefined {
+  if (!mayBeMarkup(head)) return undefined
   let text = Buffer.from(head.buffer, head.byteOffset, head.length).toString('latin1')
   text = text.replace(/^\u00ef\u00bb\u00bf/, '').trimStart()
   if (!text.startsWith('<')) return undefined

@@ -26,6 +26,7 @@ export interface Folders {
  */
 export function createFolders(directory: string, folderMode: number, durable: boolean): Folders {
   let root: string | undefined
+  const searches = new Map<string, Promise<string | undefined>>()
   const underWay = new Map<string, Promise<string>>()
 
   async function find(path: string): Promise<string | undefined> {
@@ -47,11 +48,20 @@ export function createFolders(directory: string, folderMode: number, durable: bo
   }
 
   async function make(path: string, mode = folderMode): Promise<string> {
-    const found = underWay.get(path) ?? (await find(path))
+    const found = underWay.get(path) ?? (await search(path))
     if (found !== undefined) return found
     const making = underWay.get(path) ?? add(path, mode).finally(() => underWay.delete(path))
     underWay.set(path, making)
     return making
+  }
+
+  /** As `find`; who asks for the same folder at the same time shares the answer. */
+  function search(path: string): Promise<string | undefined> {
+    const running = searches.get(path)
+    if (running !== undefined) return running
+    const found = find(path).finally(() => searches.delete(path))
+    searches.set(path, found)
+    return found
   }
 
   async function add(path: string, mode: number): Promise<string> {
