@@ -3,6 +3,7 @@ import express, { type Express, type Request, type RequestHandler } from 'expres
 import { UploadError } from './errors.ts'
 import type { Logger } from './log.ts'
 import type { Mask } from './mask.ts'
+import type { Prototypes } from './message-types.ts'
 import type { Metrics } from './metrics.ts'
 import { type AccessSettings, createAccess } from './routes/access.ts'
 import { createCors } from './routes/cors.ts'
@@ -55,8 +56,13 @@ export interface AppSettings extends UploadRouteSettings {
 /** `curl -T picture.png …/upload/` appends the name. */
 const UPLOAD_PATHS = ['/upload', '/upload/:name']
 
+/** What answers requests, and what Express puts behind each of them. */
+export interface App extends Prototypes {
+  readonly answer: RequestListener
+}
+
 /** Builds the HTTP application. It never listens and reads no configuration. */
-export function createApp(deps: AppDeps, settings: AppSettings): RequestListener {
+export function createApp(deps: AppDeps, settings: AppSettings): App {
   const { uploader, mask, metrics } = deps
   const access = createAccess(settings.access, deps.limiters.keys)
   const app = express()
@@ -101,9 +107,13 @@ export function createApp(deps: AppDeps, settings: AppSettings): RequestListener
   app.route('/page/:version/:file').get(asset).all(onlyMethods('GET, HEAD, OPTIONS'))
   app.use(notFound)
   app.use(createErrorHandler(mask))
-  return (req, res) => {
-    takePath(req)
-    app(req, res)
+  return {
+    answer(req, res) {
+      takePath(req)
+      app(req, res)
+    },
+    request: app.request,
+    response: app.response,
   }
 }
 

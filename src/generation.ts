@@ -105,7 +105,7 @@ export async function openGeneration(
     answer(req, res) {
       void track(new Promise(resolve => res.once('close', resolve)))
       loadApp().then(
-        app => app(req, res),
+        app => app.answer(req, res),
         () => req.destroy(),
       )
     },

@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 
 /** What an Express application puts behind each request and each answer. */
-interface Prototypes {
+export interface Prototypes {
   readonly request: object
   readonly response: object
 }
