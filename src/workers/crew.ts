@@ -24,7 +24,10 @@ export interface Member {
   readonly ready: Promise<void>
   /** How often in a row the one in this place died at once. */
   readonly earlyDeaths: number
+  /** Set once it takes connections, and hears what it is asked. */
   listensSince?: number
+  /** What it works by. */
+  knows?: LoadedConfig
 }
 
 export interface CrewDeps {
@@ -39,10 +42,12 @@ export interface CrewDeps {
 
 /** The workers: one in each place, and another one when it dies. */
 export interface Crew {
-  /** Those that are alive. */
-  readonly members: ReadonlySet<Member>
+  /** Those that take connections now. */
+  listening(): Member[]
   /** Starts all of them. @throws what the first one throws that can't start */
   start(): Promise<Started>
+  /** Has one take the configuration that holds now, if it does not know that. */
+  update(member: Member): Promise<void>
   /** Has dying workers not be replaced any more. */
   dismiss(): void
   /** Ends those that have nothing to do any more. */
@@ -80,25 +85,36 @@ export function createCrew({ count, logger, config, openDesk, fail }: CrewDeps):
       if (isReplacing) replace(member, how)
     }
     worker.once('exit', (code, signal) => leave(signal ?? code))
-    worker.on('error', (error: Error) => leave(error.message)) // the system gives no process
+    // The system gives no process, or there is no talking to it.
+    worker.on('error', (error: Error) => {
+      worker.process.kill('SIGKILL')
+      leave(error.message)
+    })
     return member
   }
 
   async function begin(member: Member): Promise<Started> {
-    let known = config()
-    const { settings, dataDirectory, ownPaths, raw } = known
+    member.knows = config()
+    const { settings, dataDirectory, ownPaths, raw } = member.knows
     const fixed = { settings, dataDirectory, ownPaths }
     await member.ready
     const started = await member.calls.call('start', { index: member.index, count, raw, fixed, port })
-    // What was reloaded meanwhile.
-    while (known !== config()) {
-      known = config()
-      await member.calls.call('prepare', known.raw)
-      await member.calls.call('commit')
-    }
     member.listensSince = performance.now()
+    await update(member)
     return started
   }
+
+  /** What was reloaded while it started. */
+  async function update(member: Member): Promise<void> {
+    while (member.knows !== config()) {
+      const next = config()
+      await member.calls.call('prepare', next.raw)
+      await member.calls.call('commit')
+      member.knows = next
+    }
+  }
+
+  const listening = () => [...members].filter(one => one.listensSince !== undefined)
 
   function replace({ index, worker, earlyDeaths, listensSince }: Member, how: string | number): void {
     const isSound = listensSince !== undefined && performance.now() - listensSince >= SOUND_MS
@@ -113,7 +129,7 @@ export function createCrew({ count, logger, config, openDesk, fail }: CrewDeps):
   async function startAnother(index: number, deaths: number): Promise<void> {
     if (!isReplacing) return
     // The socket is gone with the last one that listened; any free port would be another one now.
-    if (![...members].some(one => one.listensSince !== undefined)) port = portOf(url)
+    if (listening().length === 0) port = portOf(url)
     const member = fork(index, deaths)
     const { process } = member.worker
     const which = { worker: index, pid: process.pid }
@@ -128,7 +144,8 @@ export function createCrew({ count, logger, config, openDesk, fail }: CrewDeps):
   }
 
   return {
-    members,
+    listening,
+    update,
     async start() {
       const [first, ...others] = Array.from({ length: count }, (_, place) => fork(place + 1))
       const started = await begin(first as Member)
@@ -137,6 +154,7 @@ export function createCrew({ count, logger, config, openDesk, fail }: CrewDeps):
       const wanted = config().settings.server.port
       port = wanted === 0 ? 0 : portOf(url)
       await Promise.all(others.map(begin))
+      if (members.size < count) throw new Error('A worker ended while the others were started.')
       isReplacing = true
       return started
     },

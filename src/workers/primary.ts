@@ -39,13 +39,12 @@ export async function startWorkers(config: LoadedConfig, deps: ServerDeps): Prom
   })
 
   /** What came of it at those that live. @throws what one of them throws */
-  async function ask<T>(question: (calls: Member['calls']) => Promise<T>): Promise<T[]> {
-    const asked = [...crew.members]
-    const answers = await Promise.allSettled(asked.map(({ calls }) => question(calls)))
+  async function ask<T>(members: Member[], question: (calls: Member['calls']) => Promise<T>): Promise<T[]> {
+    const answers = await Promise.allSettled(members.map(({ calls }) => question(calls)))
     return answers.flatMap((answer, index) => {
       if (answer.status === 'fulfilled') return [answer.value]
       // One that died meanwhile is replaced by one that knows better.
-      if (crew.members.has(asked[index] as Member)) throw answer.reason
+      if (crew.listening().includes(members[index] as Member)) throw answer.reason
       return []
     })
   }
@@ -53,7 +52,7 @@ export async function startWorkers(config: LoadedConfig, deps: ServerDeps): Prom
   async function readMetrics(): Promise<string> {
     const [{ sumFigures }, figures] = await Promise.all([
       import('../metrics.ts'),
-      ask(calls => calls.call('figures')),
+      ask(crew.listening(), calls => calls.call('figures')),
     ])
     return sumFigures(figures)
   }
@@ -72,24 +71,27 @@ export async function startWorkers(config: LoadedConfig, deps: ServerDeps): Prom
     failed,
     async reload(wanted) {
       const { config: possible, kept } = keepFixed(current, wanted)
+      const asked = crew.listening()
       try {
-        await ask(calls => calls.call('prepare', wanted.raw))
+        await ask(asked, calls => calls.call('prepare', wanted.raw))
       } catch (error) {
-        await ask(calls => calls.call('discard'))
+        await ask(asked, calls => calls.call('discard'))
         throw error
       }
       current = possible
-      await ask(calls => calls.call('commit'))
+      for (const member of asked) member.knows = possible
+      await ask(asked, calls => calls.call('commit'))
+      // Those that came meanwhile.
+      await Promise.allSettled(crew.listening().map(crew.update))
       deps.logger.level = possible.settings.log.level
       return kept
     },
     async stop() {
       crew.dismiss()
       const end = sleep(current.settings.shutdown.graceMs + LATE_MS, false, { ref: false })
-      const inTime = (question: (calls: Member['calls']) => Promise<boolean | undefined>) =>
-        Promise.all(
-          [...crew.members].map(({ calls }) => Promise.race([question(calls).catch(() => false), end])),
-        )
+      const asked = crew.listening()
+      const inTime = (question: (calls: Member['calls']) => Promise<boolean>) =>
+        Promise.all(asked.map(({ calls }) => Promise.race([question(calls).catch(() => false), end])))
       const drained = await inTime(calls => calls.call('drain'))
       const stopped = await inTime(calls => calls.call('stop'))
       await crew.end()

@@ -77,6 +77,7 @@ const primary = connect<PrimaryMethods, WorkerMethods>(process, {
         resolve()
         return released
       })
+      stopped?.catch(() => {}) // `stop` tells of it
       if (!server) resolve()
     })
     return true
