@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
-import { Server as NetServer } from 'node:net'
+import { Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createMessageTypes, type MessageTypes } from './message-types.ts'
@@ -89,9 +89,14 @@ function turnAwayBeyondLimit(server: Server, note: NoteUnreadable): void {
   const files = mostOpenFiles()
   if (files === undefined) return
   const most = Math.floor((files - Math.min(OTHER_FILES, files / 2)) / 2)
-  server.maxConnections = most
+  let count = 0
   let notedAt = -DROP_NOTE_MS
-  server.on('drop', () => {
+  // Not `maxConnections`: node:cluster offers what one worker turns away to the next one, round and round.
+  server.prependListener('connection', (socket: Socket) => {
+    count++
+    socket.once('close', () => count--)
+    if (count <= most) return
+    socket.destroy()
     if (performance.now() - notedAt < DROP_NOTE_MS) return
     notedAt = performance.now()
     const message = `More than ${most} connections are open, so new ones are closed. The process may have ${files} open files: raise that limit (ulimit -n), or have a proxy limit connections`
