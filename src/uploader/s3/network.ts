@@ -17,6 +17,9 @@ export function explainNetwork(error: unknown, { bucketUrl, endpoint }: S3Settin
   if (isNoTls(code)) {
     return `${name} does not speak TLS. Write http in front of "endpoint" if that is meant`
   }
+  if (code === 'ERR_INVALID_CHAR') {
+    return 'an option holds a character that no header may hold. Check the ends of "accessKeyId" and "sessionToken"'
+  }
   if (code === 'ECONNREFUSED') return `nobody listens at ${name}`
   if (code === 'ETIMEDOUT') return `${name} did not answer in time`
   return `${name} broke off (${code || excerpt(error instanceof Error ? error.message : String(error))})`
