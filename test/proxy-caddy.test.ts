@@ -1,0 +1,101 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { ask } from './helpers/ask.ts'
+import { expectNoWayAround, fill, withPassword } from './helpers/behind-proxy.ts'
+import { download, formOf, post } from './helpers/form.ts'
+import { findFreePorts } from './helpers/free-port.ts'
+import { needs } from './helpers/needs.ts'
+import { makePicture } from './helpers/picture.ts'
+import { makeDirectory, startApp } from './helpers/start-app.ts'
+import { startDaemon } from './servers/daemon.ts'
+
+const KEY = 'k3y-that-only-caddy-knows'
+const EXAMPLE = new URL('../docs/examples/Caddyfile', import.meta.url)
+/** Of "open sesame", made quickly. */
+const HASH = '$2b$04$msq6PEIfnX26AL2hdkvTVOHTge2mgHipbtYPjMerEOpghPK.r0acK'
+
+/** The server with Caddy in front, set up by the example; `path` is where it stands on its site. */
+async function startBehindCaddy(context: TestContext, path = '') {
+  needs(context, 'caddy', 'caddy')
+  const site = `http://127.0.0.1:${await findFreePorts()}`
+  const url = site + path
+  const app = await startApp({
+    config: {
+      server: { key: KEY, publicUrl: url, trustProxy: ['loopback'] },
+      auth: { loopbackExempt: false },
+    },
+  })
+  const directory = await makeDirectory()
+  const example = await fill(EXAMPLE, [
+    ['img.example.com {', `${site} {`],
+    ['@open path', `${path && `handle_path ${path}/* {\n`}@open path`],
+    ['reverse_proxy 127.0.0.1:36677', `reverse_proxy ${new URL(app.url).host}`],
+    ['reverse_proxy 127.0.0.1:36677', `reverse_proxy ${new URL(app.url).host}`],
+    ['/var/log/caddy/access.log', join(directory, 'access.log')],
+    ['HASH', HASH],
+  ])
+  const end = path && '}'
+  await writeFile(join(directory, 'Caddyfile'), `{\nadmin off\n}\n${example}${end}`)
+  const env = [`UPLOAD_SERVER_KEY=${KEY}`, `XDG_DATA_HOME=${directory}`, `XDG_CONFIG_HOME=${directory}`]
+  const run = ['caddy', 'run', '--config', join(directory, 'Caddyfile'), '--adapter', 'caddyfile']
+  const daemon = await startDaemon('env', [...env, ...run], { port: Number(new URL(url).port) })
+  onTestFinished(daemon.stop)
+  return { app, url, accessLog: () => readFile(join(directory, 'access.log'), 'utf8') }
+}
+
+describe('behind the Caddy of docs/examples', () => {
+  it('an upload with the password is stored, everybody can fetch it, and no log holds a key', async context => {
+    const { app, url, accessLog } = await startBehindCaddy(context)
+    const picture = makePicture(5 * 1024 * 1024)
+    const answer = await post(`${url}/upload?key=${KEY}`, {
+      body: formOf({ 'a.png': picture }),
+      headers: withPassword('open sesame', { 'X-Upload-Key': KEY, 'X-PicGo-Secret': KEY }),
+    })
+    expect(answer).toMatchObject({ status: 200, success: true })
+    expect(answer.result[0]).toContain(`${url}/files/Default/`)
+    expect(picture.equals(await download(String(answer.result[0])))).toBe(true)
+    await expect.poll(accessLog).toMatch(/"uri":"\/upload".*"user_id":"me".*"status":200/)
+    expect((await accessLog()) + app.rawLog()).not.toContain(KEY)
+  })
+
+  it.for<[who: string, headers: Record<string, string>]>([
+    ['without a password', {}],
+    ['with a wrong password', withPassword('sesame')],
+    ['with the upload key in place of a password', { 'X-Upload-Key': KEY }],
+    ['with the upload key as bearer', { Authorization: `Bearer ${KEY}` }],
+  ])('an upload %s is refused', async ([, headers], context) => {
+    const { app, url } = await startBehindCaddy(context)
+    const reply = await ask(url, 'POST', '/upload', { headers, body: '{"list":["data:,hello"]}' })
+    expect(reply.status).toBe(401)
+    expect(await app.files()).toEqual([])
+  })
+
+  it('attack: what callers claim about where they come from is replaced', async context => {
+    const { app, url } = await startBehindCaddy(context)
+    const headers = withPassword('open sesame', {
+      'X-Forwarded-For': '203.0.113.9',
+      'X-Real-IP': '203.0.113.9',
+      'X-Forwarded-Host': 'evil.example',
+      'X-Upload-Key': 'wrong',
+      Forwarded: 'for=203.0.113.9',
+    })
+    const answer = await post(`${url}/upload`, { body: formOf({ 'a.txt': 'hello' }), headers })
+    expect(answer).toMatchObject({ status: 200, result: [expect.stringContaining(`${url}/files/`)] })
+    expect(app.log.find(line => line['stored'] === 1)).toMatchObject({ address: '127.0.0.1' })
+    expect(app.rawLog()).not.toMatch(/203\.0\.113\.9|evil/)
+  })
+
+  it('attack: no spelling of a path leads through the open places to an upload', async context => {
+    const { app, url } = await startBehindCaddy(context)
+    await expectNoWayAround(app, url)
+  })
+
+  it('below a path of a site, links have the path', async context => {
+    const { url } = await startBehindCaddy(context, '/img')
+    const headers = withPassword('open sesame')
+    const answer = await post(`${url}/upload`, { body: formOf({ 'a.txt': 'hello' }), headers })
+    expect(answer.result[0]).toContain(`${url}/files/Default/`)
+    expect((await download(String(answer.result[0]))).toString()).toBe('hello')
+  })
+})
