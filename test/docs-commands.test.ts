@@ -1,53 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
+import { DOCUMENTS, readBlocks } from './helpers/documents.ts'
 import { findFreePorts } from './helpers/free-port.ts'
 import { needs } from './helpers/needs.ts'
 import { makePicture } from './helpers/picture.ts'
 import { BIN, environmentIn } from './helpers/spawn-server.ts'
 import { makeDirectory } from './helpers/start-app.ts'
 import { startX11 } from './servers/display.ts'
-
-const FENCED = /^```(.*)\n([\s\S]*?)^```$/gm
-
-const inFolder = (folder: string) =>
-  readdirSync(folder)
-    .filter(name => name.endsWith('.md'))
-    .map(name => join(folder, name))
-
-const DOCUMENTS = ['.', 'docs', 'docs/destinations', 'bench'].flatMap(inFolder).map(file => ({
-  file,
-  blocks: readBlocks(readFileSync(file, 'utf8')),
-}))
-
-/** What these very tests can't run, by the `by=` of a block: who does instead, or why nobody. */
-const RUN_BY = new Map([
-  ['clone', '.ci/run: it replaces the packages that these tests run with'],
-  ['container', '.ci/container, which needs root and takes minutes'],
-  ['bench', '.ci/run measures the quick rows; all of them take half an hour'],
-  ['systemd', 'nobody: it takes a user session of systemd. test/service.test.ts verifies the unit'],
-  ['launchd', 'nobody: it takes macOS. test/service.test.ts reads the file'],
-  ['windows', 'nobody'],
-])
-
-/** `sh` is run here, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts. */
-const KIND =
-  /^(?:sh(?: server)?|(?:sh|bat) by=(?<by>\w+)|console|zsh|fish|json(?: file=[\w./-]+)?|yaml|text)$/
-
-it.each(DOCUMENTS)('$file has no command that nobody runs', ({ file, blocks }) => {
-  for (const { kind, code } of blocks) {
-    const known = KIND.exec(kind)
-    expect(known, `a block of the kind "${kind}":\n${code}`).not.toBeNull()
-    const by = known?.groups?.['by']
-    if (by !== undefined) expect([...RUN_BY.keys()]).toContain(by)
-  }
-  const prose = readFileSync(file, 'utf8').replace(FENCED, '')
-  expect(prose.match(/(?<=\n\n) {4,}[^ -].*/g) ?? [], 'commands stand in blocks with their kind').toEqual([])
-})
 
 const TO_RUN = DOCUMENTS.filter(
   ({ file, blocks }) => file !== 'README.md' && blocks.some(({ kind }) => isRunHere(kind)),
@@ -129,11 +92,6 @@ it('docs/troubleshooting.md has every error code', async () => {
   const document = await readFile('docs/troubleshooting.md', 'utf8')
   expect([...document.matchAll(/^### (\w+)$/gm)].map(([, code]) => code)).toEqual(codes)
 })
-
-/** The fenced blocks of a document. */
-function readBlocks(document: string): { kind: string; code: string }[] {
-  return [...document.matchAll(FENCED)].map(([, kind = '', code = '']) => ({ kind, code }))
-}
 
 /** A reader at work: a folder with what the documents name, the program installed, a desktop, the port to themselves. */
 async function prepareDesk() {

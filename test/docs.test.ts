@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { destinationSchema } from '../src/config/destination.ts'
 import { loadConfig } from '../src/config/load.ts'
 import { configSchema } from '../src/config/schema.ts'
+import { DOCUMENTS, FENCED, inFolder } from './helpers/documents.ts'
 import { makeDirectory } from './helpers/start-app.ts'
 
 interface Option {
@@ -122,11 +123,6 @@ it('the configuration reference is current (npx vitest run test/docs.test.ts -u 
   await expect(page()).toMatchFileSnapshot('../docs/configuration.md')
 })
 
-const pagesIn = (folder: string) =>
-  readdirSync(folder)
-    .filter(name => name.endsWith('.md'))
-    .map(name => join(folder, name))
-
 /** Every configuration on a page, with something for the variables it takes. */
 function examplesOn(page: string): { text: string; env: Record<string, string> }[] {
   const blocks = readFileSync(page, 'utf8').matchAll(/^```json.*\n([\s\S]*?)^```$/gm)
@@ -142,12 +138,12 @@ function sampleOf(name: string): string {
   return /SAS/.test(name) ? 'sv=2021-12-02&sig=x' : 'c2FtcGxl'.repeat(8)
 }
 
-it.each(pagesIn('docs/destinations'))('%s has an example', page => {
+it.each(inFolder('docs/destinations'))('%s has an example', page => {
   expect(examplesOn(page)).not.toEqual([])
 })
 
 const EXAMPLES = ['.', 'docs', 'docs/destinations']
-  .flatMap(pagesIn)
+  .flatMap(inFolder)
   .flatMap(page => examplesOn(page).map(example => ({ page, ...example })))
 
 it.each(EXAMPLES)('$page holds a configuration that is valid: %#', async ({ page, text, env }) => {
@@ -158,4 +154,29 @@ it.each(EXAMPLES)('$page holds a configuration that is valid: %#', async ({ page
   const { destinations } = await loadConfig({ cwd, platform: 'linux', env: { HOME: cwd, ...env }, file })
   if (page.includes('destinations'))
     expect(destinations.map(({ type }) => type)).toContain(basename(page, '.md'))
+})
+
+/** What docs-commands.test.ts can't run, by the `by=` of a block: who does instead, or why nobody. */
+const RUN_BY = new Map([
+  ['clone', '.ci/run: it replaces the packages that these tests run with'],
+  ['container', '.ci/container, which needs root and takes minutes'],
+  ['bench', '.ci/run measures the quick rows; all of them take half an hour'],
+  ['systemd', 'nobody: it takes a user session of systemd. test/service.test.ts verifies the unit'],
+  ['launchd', 'nobody: it takes macOS. test/service.test.ts reads the file'],
+  ['windows', 'nobody'],
+])
+
+/** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts. */
+const KIND =
+  /^(?:sh(?: server)?|(?:sh|bat) by=(?<by>\w+)|console|zsh|fish|json(?: file=[\w./-]+)?|yaml|text)$/
+
+it.each(DOCUMENTS)('$file has no command that nobody runs', ({ file, blocks }) => {
+  for (const { kind, code } of blocks) {
+    const known = KIND.exec(kind)
+    expect(known, `a block of the kind "${kind}":\n${code}`).not.toBeNull()
+    const by = known?.groups?.['by']
+    if (by !== undefined) expect([...RUN_BY.keys()]).toContain(by)
+  }
+  const prose = readFileSync(file, 'utf8').replace(FENCED, '')
+  expect(prose.match(/(?<=\n\n) {4,}[^ -].*/g) ?? [], 'commands stand in blocks with their kind').toEqual([])
 })

@@ -1,0 +1,21 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export const FENCED = /^```(.*)\n([\s\S]*?)^```$/gm
+
+/** The Markdown files of a folder. */
+export const inFolder = (folder: string) =>
+  readdirSync(folder)
+    .filter(name => name.endsWith('.md'))
+    .map(name => join(folder, name))
+
+/** Every document, with its blocks. */
+export const DOCUMENTS = ['.', 'docs', 'docs/destinations', 'bench'].flatMap(inFolder).map(file => ({
+  file,
+  blocks: readBlocks(readFileSync(file, 'utf8')),
+}))
+
+/** The fenced blocks of a document. */
+export function readBlocks(document: string): { kind: string; code: string }[] {
+  return [...document.matchAll(FENCED)].map(([, kind = '', code = '']) => ({ kind, code }))
+}
