@@ -121,7 +121,8 @@ async function uploadHere(
     }
     if (terminal.isInteractive && (await isDead(results, config.settings.server))) {
       progress.stop()
-      terminal.note('These links work while the server runs. Start it with: upload-server')
+      const flag = options.config === undefined ? '' : ` --config ${quote(options.config, terminal.platform)}`
+      terminal.note(`These links work while the server runs. Start it with: upload-server${flag}`)
     }
     return results
   } finally {

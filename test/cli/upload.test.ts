@@ -10,6 +10,7 @@ import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { eventually } from '../helpers/eventually.ts'
+import { findFreePorts } from '../helpers/free-port.ts'
 import { startGate } from '../helpers/gate.ts'
 import { needs } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
@@ -477,4 +478,19 @@ it('upload leaves no temporary files behind', async () => {
   await upload(['big.bin', 'absent', '-'], cwd, { input: randomBytes(3_000_000) })
   const names = await readdir(cwd, { recursive: true })
   expect(names.filter(name => /^\d+$/.test(basename(name)))).toEqual([])
+})
+
+it('says on a terminal that links of a server that does not run are dead, and how to start it', async context => {
+  needs(context, 'python3', 'python3')
+  const cwd = await makeDirectory()
+  const port = await findFreePorts()
+  await writeFile(join(cwd, 'a.txt'), 'x')
+  const providers = { local: { Default: { directory: 'img', serve: true } } }
+  await writeFile(join(cwd, 'x.json'), JSON.stringify({ server: { port }, providers }))
+  const command = ['env', 'TERM=xterm', `XDG_DATA_HOME=${cwd}`, process.execPath, BIN]
+  const { exitCode, stdout } = await runOnTerminal([...command, 'upload', '-c', 'x.json', 'a.txt'], [], cwd)
+  expect({ exitCode, stdout }).toEqual({
+    exitCode: 0,
+    stdout: expect.stringContaining('Start it with: upload-server --config x.json'),
+  })
 })
