@@ -69,6 +69,11 @@ export function exchange({ headers, body, ...options }: Exchange, signal: AbortS
     }
 
     request.on('error', fail)
+    // Without this a server that turns to another protocol would be waited for until the time is over.
+    request.on('upgrade', (response, socket) => {
+      socket.destroy()
+      succeed(response, '')
+    })
     request.on('response', response => {
       const chunks: Buffer[] = []
       let size = 0

@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { UploadError } from '../../../src/errors.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
@@ -158,6 +159,22 @@ describe('what a refusal says', () => {
   it('reads no answer without end', async () => {
     const error = await putAgainst({ status: 400, body: 'x'.repeat(3 * 1024 * 1024) })
     expect(error.message).toContain('its answer is longer than 1048576 bytes')
+  })
+
+  it('ends at once when the server turns to another protocol', async () => {
+    const server = createServer().on('connection', socket => {
+      socket.once('data', () =>
+        socket.write('HTTP/1.1 101 Other\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'),
+      )
+    })
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as AddressInfo
+    const endpoint = `http://127.0.0.1:${port}`
+    const target = openLoopbackS3({ endpoint, bucket: 'pics', urlPrefix: 'https://img.example.com', ...KEYS })
+    const error = await failureOf(target.put(objectOf('a.png', Buffer.of(1)), AbortSignal.timeout(5000)))
+    expect(error.message).toMatch(/answered 101\.$/)
+    expect(error.retryable).toBe(false)
   })
 
   it('says that a key cannot be sent, and does not repeat it', async () => {
