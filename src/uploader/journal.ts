@@ -1,5 +1,5 @@
 import { FinalizationPending } from './finalization-pending.ts'
-import type { HistoryEntry, Job, Progress, Store, StoredFile } from './store.ts'
+import type { Delivery, HistoryEntry, Job, Progress, Store, StoredFile } from './store.ts'
 
 const HISTORY_STEP = 'history'
 
@@ -51,20 +51,21 @@ export function createJournal({ store, owner, now, warn }: JournalDeps): Journal
     async deliver(job, files, state) {
       const time = now().getTime()
       const history = files.flatMap(file => toEntries(job, file, time))
-      const delivery = { state, owner, files, steps: [HISTORY_STEP], history, now: time }
-      const later = { ...delivery, state: withoutHold(state) }
+      const steps = [HISTORY_STEP]
+      const writeAs = (as: Delivery['state']) =>
+        store.deliver(job.id, { state: as, owner, files, steps, history, now: time })
       try {
         await write(
           job.id,
-          () => store.deliver(job.id, delivery),
-          () => store.deliver(job.id, later),
+          () => writeAs(state),
+          () => writeAs(withoutHold(state)),
         )
       } catch (error) {
         const stored = files.map(({ key, url }) => ({ key, url }))
         warn((error as Error).message, { finalizationId: job.id, requestId: job.requestId, stored })
         throw error
       }
-      return { ...job, state, files, steps: delivery.steps }
+      return { ...job, state, files, steps }
     },
     async advance(job, change) {
       const progress = { attempts: job.attempts, now: now().getTime(), ...change }
@@ -94,8 +95,11 @@ function withoutHold<T extends string>(state: T): Exclude<T, 'finalizing'> | 'de
 /** One entry for the file and one for each copy at a mirror. */
 function toEntries(job: Job, file: StoredFile, time: number): HistoryEntry[] {
   const { id: jobId, caller, requestId } = job
-  const { mirrors = [], destination = job.destination, ...rest } = file
-  const entry = { ...rest, time, jobId, destination, caller, requestId }
+  const { index, origin, url, key, size, contentType, sha256, deleteUrl } = file
+  const { destination = job.destination, mirrors } = file
+  const about = { index, origin, url, key, size, contentType, sha256, deleteUrl }
+  const entry = { ...about, time, jobId, destination, caller, requestId }
+  if (!mirrors) return [entry]
   const copies = mirrors.flatMap(({ destination: mirror, key, url }) =>
     key === undefined || url === undefined
       ? []
