@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { crc32 } from 'node:zlib'
 import sharp, { type Sharp } from 'sharp'
 import { describe, expect, it } from 'vitest'
@@ -12,6 +13,12 @@ import { spawnServer } from '../helpers/spawn-server.ts'
 import { makeDirectory, startApp, type TestApp } from '../helpers/start-app.ts'
 
 type Rgb = [number, number, number]
+
+/**
+ * 64 x 48, #c03060 with a square of 16 in #00ff00 in the corner, in Display P3: a PNG that sharp made, through
+ * `heif-enc -q 50` of libheif 1.15.
+ */
+const HEIC = fileURLToPath(new URL('../fixtures/p3.heic', import.meta.url))
 
 const RED: Rgb = [255, 0, 0]
 const BLUE: Rgb = [0, 0, 255]
@@ -143,6 +150,28 @@ describe('pictures are converted', () => {
       .png()
       .toBuffer()
     expectColour((await open(await store(app, 'a.png', clear))).at(5, 5), [255, 255, 255])
+  })
+})
+
+describe('HEIC', () => {
+  it.each([
+    [{ strip: true }, 'a.jpg', 'image/jpeg', 64],
+    [{ format: 'webp', resize: { width: 32 } }, 'a.webp', 'image/webp', 32],
+  ] as const)('with %j becomes %s, in its colours', async (options, name, type, width) => {
+    const { at, item, meta } = await open(
+      await store(await startWith(options), 'a.heic', await readFile(HEIC)),
+    )
+    expect(item).toMatchObject({ fileName: name, type })
+    expect(meta).toMatchObject({ width, hasProfile: true, hasAlpha: false })
+    const isNear = (seen: number[], wanted: Rgb) =>
+      seen.every((value, channel) => Math.abs(value - wanted[channel]!) < 40)
+    expect(isNear([...at(2, 2)], [0, 255, 0])).toBe(true)
+    expect(isNear([...at(width - 4, width / 2)], [0xc0, 0x30, 0x60])).toBe(true)
+  })
+
+  it('lies as it is when nothing is asked for', async () => {
+    const whole = await readFile(HEIC)
+    await expectStored(await store(await startWith({}), 'a.heic', whole), [whole])
   })
 })
 
@@ -467,14 +496,20 @@ describe('hostile pictures', () => {
     expect(answer.message).toContain('pictures.timeoutMs')
   })
 
-  it('of HEIC as phones take it are told apart', async () => {
+  it('of HEIC are told apart', async () => {
     const heic = Buffer.concat([
       Buffer.from('\0\0\0\x18ftypheic\0\0\0\0mif1heic', 'latin1'),
       randomBytes(1000),
     ])
     const answer = await store(await startWith({ format: 'jpeg' }), 'a.heic', heic)
     expectFailure(answer, 422, 'source_failed')
-    expect(answer.message).toContain('HEIC as phones take it')
+    expect(answer.message).toContain("can't be read as a picture")
+    const whole = await readFile(HEIC)
+    const cut = Buffer.concat([whole.subarray(0, -300), randomBytes(300)])
+    for (const options of [{ format: 'webp' }, { strip: true, maxPixels: 1000 }] as const) {
+      const failed = await store(await startWith(options), 'a.heic', 'maxPixels' in options ? whole : cut)
+      expect(failed.success).toBe(false)
+    }
   })
 
   it('leave nothing behind', async () => {
@@ -550,26 +585,36 @@ it('many at once are changed one after the other, each by itself', async () => {
   }
 })
 
-describe('without sharp', () => {
-  const NO_SHARP = `--import=${new URL('../fixtures/no-sharp.mjs', import.meta.url)}`
+describe('without a package', () => {
+  const HOOK = `--import=${new URL('../fixtures/without.mjs', import.meta.url)}`
 
-  async function spawnWith(pictures: object | undefined): Promise<string> {
+  async function spawnWithout(name: string, pictures: object | undefined): Promise<string> {
     const directory = await makeDirectory()
     await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ pictures }))
-    const server = await spawnServer(['--port', '0'], { directory, env: { NODE_OPTIONS: NO_SHARP } })
+    const env = { NODE_OPTIONS: HOOK, WITHOUT: name }
+    const server = await spawnServer(['--port', '0'], { directory, env })
     return server.url
   }
 
-  it('pictures say what to install, other files are stored', async () => {
-    const url = await spawnWith({ strip: true })
+  it('pictures say that sharp is to be installed, other files are stored', async () => {
+    const url = await spawnWithout('sharp', { strip: true })
     const answer = await upload(`${url}/upload`, { 'a.png': await plain(10, 10).png().toBuffer() })
     expectFailure(answer, 502, 'delivery_failed')
     expect(answer.message).toMatch(/^Pictures can't be changed here: .*"npm install sharp"/)
     await expectStored(await upload(`${url}/upload`, { 'a.txt': 'text' }), ['text'])
   })
 
+  it('HEIC says that libheif-js is to be installed, other pictures are changed', async () => {
+    const url = await spawnWithout('libheif-js', { format: 'webp', larger: true })
+    const answer = await upload(`${url}/upload`, { 'a.heic': await readFile(HEIC) })
+    expectFailure(answer, 502, 'delivery_failed')
+    expect(answer.message).toMatch(/^Pictures can't be changed here: .*"npm install libheif-js"/)
+    const other = await upload(`${url}/upload`, { 'a.png': await plain(10, 10).png().toBuffer() })
+    expect((await open(other)).item.type).toBe('image/webp')
+  })
+
   it('pictures are stored as they are when nothing is asked for', async () => {
-    const url = await spawnWith(undefined)
+    const url = await spawnWithout('sharp', undefined)
     const picture = await plain(10, 10).png().toBuffer()
     await expectStored(await upload(`${url}/upload`, { 'a.png': picture }), [picture])
   })

@@ -1,9 +1,7 @@
+import { AROUND_CHUNK_BYTES, SIGNATURE_BYTES } from './png.ts'
+
 /** Chunks that say something of the picture and change nothing of how it looks; the colour profile (iCCP) is none. */
 const METADATA = new Set(['eXIf', 'tEXt', 'zTXt', 'iTXt', 'tIME'])
-
-const SIGNATURE = 8
-/** Length, type and checksum around the data of a chunk. */
-const AROUND = 12
 
 /**
  * A PNG without its metadata, pixels and frames untouched: sharp reads the first frame of an animated one only.
@@ -13,11 +11,11 @@ const AROUND = 12
  * @see https://www.w3.org/TR/png-3/#5Chunk-layout
  */
 export function withoutMetadata(png: Buffer): Buffer | undefined {
-  const kept = [png.subarray(0, SIGNATURE)]
+  const kept = [png.subarray(0, SIGNATURE_BYTES)]
   let isChanged = false
-  for (let at = SIGNATURE; at < png.length; ) {
-    if (at + AROUND > png.length) throw new Error('it ends within a chunk')
-    const end = at + AROUND + png.readUInt32BE(at)
+  for (let at = SIGNATURE_BYTES; at < png.length; ) {
+    if (at + AROUND_CHUNK_BYTES > png.length) throw new Error('it ends within a chunk')
+    const end = at + AROUND_CHUNK_BYTES + png.readUInt32BE(at)
     if (end > png.length) throw new Error('it ends within a chunk')
     const type = png.toString('latin1', at + 4, at + 8)
     if (METADATA.has(type)) isChanged = true

@@ -40,13 +40,7 @@ export async function changePicture(
 ): Promise<Payload> {
   if (payload.contentType === 'image/apng' && options.strip) return stripAnimatedPng(payload, options, deps)
   if (!TYPES.test(payload.contentType) || isIdle(options)) return payload
-  const sharp = await loadSharp().catch(error => {
-    throw error instanceof UploadError
-      ? new UploadError('delivery_failed', `Pictures can't be changed here: ${error.message}.`, {
-          cause: error,
-        })
-      : error
-  })
+  const sharp = await loadSharp()
   return inTurn(payload, options, () => work(sharp, payload, options, deps), signal)
 }
 
@@ -149,15 +143,12 @@ function tooSlow({ name }: Payload, { timeoutMs }: PictureOptions): UploadError 
   )
 }
 
-function unreadable({ name, contentType }: Payload, error: unknown): UploadError {
+function unreadable({ name }: Payload, error: unknown): UploadError {
   const reason = error instanceof Error ? error.message.split('\n')[0] : String(error)
   const what = `"${name || 'The picture'}"`
-  const hint = /hei[cf]/.test(contentType)
-    ? 'HEIC as phones take it can only be read by a sharp that was built with its decoder. Send JPEG'
-    : 'Send it whole'
   return new UploadError(
     'source_failed',
-    `${what} can't be read as a picture (${reason}). ${hint}, or have it stored as it is by "pictures.unreadable": "keep".`,
+    `${what} can't be read as a picture (${reason}). Send it whole, or have it stored as it is by "pictures.unreadable": "keep".`,
     { cause: error },
   )
 }

@@ -1,3 +1,4 @@
+import { UploadError } from '../../errors.ts'
 import { importOptional } from '../optional.ts'
 
 export type SharpModule = typeof import('sharp').default
@@ -6,7 +7,7 @@ let loading: Promise<SharpModule> | undefined
 
 /** sharp, without its cache. @throws UploadError `delivery_failed` when it is not installed */
 export function loadSharp(): Promise<SharpModule> {
-  loading ??= importOptional('sharp', async () => (await import('sharp')).default).then(sharp => {
+  loading ??= loadLibrary('sharp', async () => (await import('sharp')).default).then(sharp => {
     sharp.cache(false)
     sharp.concurrency(1)
     return sharp
@@ -15,4 +16,15 @@ export function loadSharp(): Promise<SharpModule> {
     loading = undefined
   })
   return loading
+}
+
+/** A package that pictures need. @throws UploadError `delivery_failed` when it is not installed */
+export async function loadLibrary<T>(name: string, load: () => Promise<T>): Promise<T> {
+  try {
+    return await importOptional(name, load)
+  } catch (error) {
+    if (!(error instanceof UploadError)) throw error
+    const { message, cause } = error
+    throw new UploadError('delivery_failed', `Pictures can't be changed here: ${message}.`, { cause })
+  }
 }

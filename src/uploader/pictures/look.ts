@@ -1,6 +1,7 @@
 import type { Metadata, Sharp, SharpOptions } from 'sharp'
 import { UploadError } from '../../errors.ts'
 import type { Payload } from '../payload.ts'
+import { heicToPng, needsDecoder } from './heic.ts'
 import type { SharpModule } from './load.ts'
 import type { PictureOptions, SourceFormat } from './options.ts'
 
@@ -17,7 +18,7 @@ export interface Looked {
 
 /** Reads the header of a picture. @throws UploadError `too_large` for one with too many pixels */
 export async function look(sharp: SharpModule, payload: Payload, options: PictureOptions): Promise<Looked> {
-  const input = payload.path ?? (await payload.bytes())
+  let input = payload.path ?? (await payload.bytes())
   const settings: SharpOptions = { animated: true, limitInputPixels: false, failOn: 'error' }
   // Reads the header only.
   const meta = await sharp(input, settings).metadata()
@@ -25,6 +26,8 @@ export async function look(sharp: SharpModule, payload: Payload, options: Pictur
   const pixels = meta.width * meta.height
   if (pixels > options.maxPixels) throw tooManyPixels(payload, pixels, options.maxPixels)
   const source = meta.format === 'heif' ? (meta.compression === 'av1' ? 'avif' : 'heic') : meta.format
+  if (source === 'heic' && needsDecoder(sharp))
+    input = await heicToPng(sharp, await payload.bytes(), meta.icc, options)
   const frameHeight = meta.pageHeight ?? meta.height
   const isTurned = (meta.orientation ?? 1) > 4
   return {

@@ -1,0 +1,72 @@
+import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import { loadLibrary, type SharpModule } from './load.ts'
+import { withProfile } from './png.ts'
+
+/** What a picture holds, upright: four bytes for each pixel. */
+interface Pixels {
+  readonly width: number
+  readonly height: number
+  readonly hasAlpha: boolean
+  readonly data: Uint8Array
+}
+
+/** The library works without a pause, and takes a second for what a telephone makes: in a thread that can be ended. */
+const DECODE = `
+const { parentPort, workerData } = require('node:worker_threads')
+const { bytes, library, maxPixels } = workerData
+const { HeifDecoder } = require(library)
+const images = new HeifDecoder().decode(bytes)
+const image = images.find(one => one.is_primary()) ?? images[0]
+if (!image) throw new Error('it holds no picture')
+const [width, height] = [image.get_width(), image.get_height()]
+if (width * height > maxPixels) throw new Error('it has more pixels than it says')
+image.display({ data: new Uint8ClampedArray(width * height * 4), width, height }, shown => {
+  if (!shown) throw new Error('its data is damaged')
+  const pixels = { width, height, hasAlpha: image.has_alpha_channel(), data: new Uint8Array(shown.data.buffer) }
+  parentPort.postMessage(pixels, [shown.data.buffer])
+})
+`
+
+/** Whether sharp can't read HEVC, as the one can't that npm installs. */
+export function needsDecoder(sharp: SharpModule): boolean {
+  return !sharp.format.heif.input.fileSuffix?.includes('.heic')
+}
+
+/**
+ * The picture of a HEIC file as a PNG, upright and with its colour profile; its other metadata is left out.
+ *
+ * @param icc the profile; undefined: there is none
+ * @throws UploadError `delivery_failed` when the package for it is not installed; Error for what is no such picture
+ */
+export async function heicToPng(
+  sharp: SharpModule,
+  bytes: Buffer,
+  icc: Buffer | undefined,
+  { maxPixels, timeoutMs }: { maxPixels: number; timeoutMs: number },
+): Promise<Buffer> {
+  const library = await loadLibrary('libheif-js', async () =>
+    import.meta.resolve('libheif-js/wasm-bundle.js'),
+  )
+  const { width, height, hasAlpha, data } = await decode({ bytes, library, maxPixels }, timeoutMs)
+  const raw = sharp(data, { raw: { width, height, channels: 4 } })
+  const png = await (hasAlpha ? raw : raw.removeAlpha()).png({ compressionLevel: 0 }).toBuffer()
+  return icc ? withProfile(png, icc) : png
+}
+
+function decode(
+  { library, ...work }: { bytes: Buffer; library: string; maxPixels: number },
+  timeoutMs: number,
+): Promise<Pixels> {
+  return new Promise((resolve, reject) => {
+    const workerData = { ...work, library: fileURLToPath(library) }
+    const worker = new Worker(DECODE, { eval: true, workerData, stdout: true, stderr: true })
+    const timer = setTimeout(() => void worker.terminate(), timeoutMs)
+    worker.once('message', resolve)
+    worker.once('error', reject)
+    worker.once('exit', () => {
+      clearTimeout(timer)
+      reject(new Error('it took too long'))
+    })
+  })
+}
