@@ -16,7 +16,7 @@ import { BIN, environmentIn, runServer, type SpawnedServer } from './helpers/spa
 import { makeDirectory } from './helpers/start-app.ts'
 
 /** CRASH_ROUNDS=200 CRASH_POINTS=60 npx vitest run test/crash.test.ts */
-const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? 20)
+const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? 12)
 const POINTS = process.env['CRASH_POINTS']
   ? Array.from({ length: Number(process.env['CRASH_POINTS']) }, (_, n) => n + 1)
   : [4, 7, 10, 13, 16]
