@@ -1,4 +1,4 @@
-/** Calls the function at the first use only, a second time after it has failed. Far cheaper than `import()` of what is there. */
+/** Calls the function at the first use only, and once more after it has failed. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined
   return () => {

@@ -54,7 +54,7 @@ export function fail(res: Response, error: UploadError, message: string): Failur
 export function sendBody(res: Response, body: object): void {
   if (wantsText(res.req)) res.type('text/plain').send(toText(body))
   else {
-    // As `res.json` does with what the application sets, which takes four times as long to find that out.
+    // What `res.json` comes to with these settings, without its look at types, character sets and tags.
     const json = JSON.stringify(body)
     res.setHeader('Content-Type', 'application/json; charset=utf-8')
     res.setHeader('Content-Length', Buffer.byteLength(json))

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { UploadError } from '../../errors.ts'
 import { readParts, streamBody } from '../body.ts'
-import { persist } from '../persist.ts'
 import type { UploadObject } from '../provider.ts'
+import { retry } from '../retry.ts'
 import type { BlobRequest, Container } from './container.ts'
 
 const MIB = 1024 * 1024
@@ -90,7 +90,7 @@ async function sendBlock(
   block: Buffer,
   signal: AbortSignal,
 ): Promise<void> {
-  await persist(
+  await retry(
     () => container.send(blockRequest(name, id, block), signal),
     BLOCK_ATTEMPTS,
     error => error instanceof UploadError && error.retryable && { retryAfterS: error.retryAfterS },

@@ -1,22 +1,16 @@
 import { UploadError } from '../../errors.ts'
+import { once } from '../../once.ts'
 import { importOptional } from '../optional.ts'
 
 export type SharpModule = typeof import('sharp').default
 
-let loading: Promise<SharpModule> | undefined
-
 /** sharp, without its cache. @throws UploadError `delivery_failed` when it is not installed */
-export function loadSharp(): Promise<SharpModule> {
-  loading ??= loadLibrary('sharp', async () => (await import('sharp')).default).then(sharp => {
-    sharp.cache(false)
-    sharp.concurrency(1)
-    return sharp
-  })
-  loading.catch(() => {
-    loading = undefined
-  })
-  return loading
-}
+export const loadSharp = once(async (): Promise<SharpModule> => {
+  const sharp = await loadLibrary('sharp', async () => (await import('sharp')).default)
+  sharp.cache(false)
+  sharp.concurrency(1)
+  return sharp
+})
 
 /** A package that pictures need. @throws UploadError `delivery_failed` when it is not installed */
 export async function loadLibrary<T>(name: string, load: () => Promise<T>): Promise<T> {

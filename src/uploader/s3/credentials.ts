@@ -1,4 +1,5 @@
 import { systemCode, UploadError } from '../../errors.ts'
+import { once } from '../../once.ts'
 import { excerpt } from '../http.ts'
 import { isPassing } from '../network.ts'
 import { importOptional } from '../optional.ts'
@@ -20,14 +21,12 @@ export function createCredentials({ credentials, region }: S3Settings): GetCrede
  * @param region where tokens are exchanged when the environment names none
  */
 function fromEnvironment(region: string): GetCredentials {
-  let chain: ReturnType<typeof loadChain> | undefined
+  const getChain = once(loadChain) // of its own, since it keeps what it found
   return async () => {
-    chain ??= loadChain()
     try {
-      const find = await chain
+      const find = await getChain()
       return await find({ callerClientConfig: { region: async () => region } })
     } catch (error) {
-      if (error instanceof UploadError) chain = undefined // the package may be there next time
       throw explain(error)
     }
   }

@@ -1,7 +1,7 @@
 import { UploadError } from '../../errors.ts'
 import { readParts } from '../body.ts'
-import { persist } from '../persist.ts'
 import type { UploadObject } from '../provider.ts'
+import { retry } from '../retry.ts'
 import { bodyOf, type S3Client } from './client.ts'
 import type { Reply } from './exchange.ts'
 import { isPassing, Refusal, readElement, retryAfterOf } from './refusal.ts'
@@ -106,12 +106,7 @@ async function completeUpload(
 }
 
 function sendPatiently(send: () => Promise<Reply>, signal: AbortSignal): Promise<Reply> {
-  return persist(
-    send,
-    PART_ATTEMPTS,
-    error => isPassing(error) && { retryAfterS: retryAfterOf(error) },
-    signal,
-  )
+  return retry(send, PART_ATTEMPTS, error => isPassing(error) && { retryAfterS: retryAfterOf(error) }, signal)
 }
 
 function missing(name: string): never {

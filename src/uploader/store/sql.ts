@@ -1,5 +1,6 @@
 import type { CompiledQuery, Dialect, Transaction } from 'kysely'
 import { UploadError } from '../../errors.ts'
+import { once } from '../../once.ts'
 import type { Store } from '../store.ts'
 import { createHistoryStore } from './history.ts'
 import { createJobStore } from './jobs.ts'
@@ -126,20 +127,15 @@ export function createSqlStore(
     }
   }
 
-  let indexed: Promise<void> | undefined
   const access: Access = {
     read: work => use(({ db }) => work(db)),
     write: work => use(({ db }) => db.transaction().execute(work)),
     commit: (writes: readonly Write[]) =>
       use(({ statements, commit }) => commit(writes.flatMap(write => write(statements)))),
-    async indexBytes() {
+    indexBytes: once(async () => {
       const { indexBytes } = await import('./migrate.ts')
-      indexed ??= use(({ db }) => indexBytes(db, engine.lock))
-      await indexed.catch(error => {
-        indexed = undefined
-        throw error
-      })
-    },
+      await use(({ db }) => indexBytes(db, engine.lock))
+    }),
   }
   const { read, write } = access
   return {

@@ -10,7 +10,7 @@ const FIRST_PAUSE_MS = 250
  * @param mayPass undefined or false for failures for good; else how long to wait, when the other side says so
  * @throws the failure of the last attempt, or the reason of `signal`
  */
-export async function persist<T>(
+export async function retry<T>(
   work: () => Promise<T>,
   attempts: number,
   mayPass: (error: unknown) => { retryAfterS: number | undefined } | undefined | false,
