@@ -55,11 +55,13 @@ export function createHttpServer(
   server.maxHeadersCount = 0
   // Open connections, each with the answers that are being given on it.
   const connections = new Map<Duplex, Set<ServerResponse>>()
-  server.on('connection', socket => {
+  const turnAwayBeyondLimit = createConnectionLimit(note)
+  // Ahead of Node's own listener, which reads from the socket.
+  server.prependListener('connection', (socket: Socket) => {
     connections.set(socket, new Set())
     socket.once('close', () => connections.delete(socket))
+    turnAwayBeyondLimit(socket, connections.size)
   })
-  turnAwayBeyondLimit(server, note)
   const accept: RequestListener = (req, res) => {
     const running = connections.get(req.socket)?.add(res)
     const leave = () => running?.delete(res)
@@ -85,23 +87,20 @@ export function createHttpServer(
  * Keeps enough open files for everything but connections, each of which may have a file of its own: what can't be loaded
  * for want of files can't be loaded later either.
  */
-function turnAwayBeyondLimit(server: Server, note: NoteUnreadable): void {
+function createConnectionLimit(note: NoteUnreadable): (socket: Socket, open: number) => void {
   const files = mostOpenFiles()
-  if (files === undefined) return
+  if (files === undefined) return () => {}
   const most = Math.floor((files - Math.min(OTHER_FILES, files / 2)) / 2)
-  let count = 0
   let notedAt = -DROP_NOTE_MS
   // Not `maxConnections`: node:cluster offers what one worker turns away to the next one, round and round.
-  server.prependListener('connection', (socket: Socket) => {
-    count++
-    socket.once('close', () => count--)
-    if (count <= most) return
+  return (socket, open) => {
+    if (open <= most) return
     socket.destroy()
     if (performance.now() - notedAt < DROP_NOTE_MS) return
     notedAt = performance.now()
     const message = `More than ${most} connections are open, so new ones are closed. The process may have ${files} open files: raise that limit (ulimit -n), or have a proxy limit connections`
     note(crypto.randomUUID(), 503, message)
-  })
+  }
 }
 
 /** Undefined where the system does not say; Node has raised the limit as far as it may. */
