@@ -3,9 +3,10 @@ import { isIP } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { AwsV4Signer } from 'aws4fetch'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { PRESET_NAMES } from '../../../src/uploader/s3/presets.ts'
 import { createLoopbackAgents } from '../../helpers/loopback-agents.ts'
+import { hasProgram, needs } from '../../helpers/needs.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 import { type Recorded, type Recorder, startRecorder } from '../../helpers/recorder.ts'
 import { openLoopbackS3 } from '../../helpers/s3-target.ts'
@@ -207,8 +208,9 @@ const SIGNED = 'content-disposition;content-length;content-type;host;x-amz-conte
 
 let recorder: Recorder
 let ca: string
-let home: string
+let home: string | undefined
 beforeAll(async () => {
+  if (!hasProgram('openssl')) return
   home = await mkdtemp(join(tmpdir(), 's3-presets-'))
   const hosts = TABLE.map(([, host]) => host.replace(/:\d+$/, ''))
   const names = hosts.map(host => `${isIP(host) ? 'IP' : 'DNS'}:${host}`)
@@ -223,9 +225,10 @@ beforeAll(async () => {
       : { status: 200, headers: { etag: '"x"' } }
   recorder = await startRecorder(answer, { cert: ca, key: await readFile(keyFile, 'utf8') })
 })
+beforeEach(context => needs(context, 'openssl', 'openssl'))
 afterAll(async () => {
-  recorder.close()
-  await rm(home, { recursive: true })
+  recorder?.close()
+  if (home) await rm(home, { recursive: true })
 })
 
 /** Stores an object and gives the request that was sent for it. */
