@@ -162,6 +162,14 @@ describe('the first heartbeat', () => {
   })
 })
 
+describe('a package of hundreds of files', () => {
+  it.each(['zod', 'kysely'])('%s is loaded as one', name => {
+    const imports = new RegExp(`(?:from|import\\()\\s*'${name}[/']`)
+    expect(SOURCES.filter(path => imports.test(read(path)))).toEqual([`src/packages/${name}.ts`])
+    expect(read(`dist/packages/${name}.js`)).not.toMatch(/^import\b/m)
+  })
+})
+
 describe('the package', () => {
   const { files, bin, version } = JSON.parse(read('package.json')) as {
     files: string[]

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import * as prompts from '@clack/prompts'
-import { z } from 'zod'
 import { coerce } from '../config/environment.ts'
+import * as z from '../packages/zod.ts'
 import { collectMarked, unwrap } from '../uploader/options.ts'
 import type { Provider } from '../uploader/provider.ts'
 import { loadProvider } from '../uploader/registry.ts'

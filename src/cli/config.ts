@@ -1,9 +1,9 @@
-import { z } from 'zod'
 import { parseJson, readText } from '../config/file.ts'
 import { importPicGo } from '../config/import.ts'
 import { loadConfig, showConfig } from '../config/load.ts'
 import { isPicGoConfig } from '../config/picgo/recognise.ts'
 import { wholeSchema } from '../config/providers.ts'
+import * as z from '../packages/zod.ts'
 import { idOf, openDestinations } from '../uploader/destinations.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 

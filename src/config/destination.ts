@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../packages/zod.ts'
 import { pictureSchema } from '../uploader/pictures/options.ts'
 import { keyTemplate } from './values.ts'
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { z } from 'zod'
+import * as z from '../packages/zod.ts'
 import { memberOf, unwrap } from '../uploader/options.ts'
 import { canonicalType } from '../uploader/registry.ts'
 import type { Report } from './interpolate.ts'

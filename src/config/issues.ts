@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../packages/zod.ts'
 import { memberOf, unwrap } from '../uploader/options.ts'
 import type { Report } from './interpolate.ts'
 
@@ -9,7 +9,7 @@ import type { Report } from './interpolate.ts'
  */
 export function reportIssues(error: z.ZodError, schema: z.ZodType, report: Report): void {
   for (const issue of error.issues) {
-    const path = z.core.toDotPath(issue.path)
+    const path = z.toDotPath(issue.path)
     if (issue.code !== 'unrecognized_keys') {
       report(path, describeIssue(issue))
       continue
@@ -36,7 +36,7 @@ export function suggest(given: string, known: readonly string[]): string {
 
 const TYPES: Record<string, string> = { record: 'object', array: 'list', int: 'whole number' }
 
-function describeIssue(issue: z.core.$ZodIssue): string {
+function describeIssue(issue: z.$ZodIssue): string {
   switch (issue.code) {
     case 'invalid_type': {
       const wanted = withArticle(TYPES[issue.expected] ?? issue.expected)

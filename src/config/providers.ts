@@ -1,5 +1,5 @@
-import { z } from 'zod'
 import { UploadError } from '../errors.ts'
+import * as z from '../packages/zod.ts'
 import { chooseDestination, idOf, type Named, splitId } from '../uploader/destinations.ts'
 import { collectMarked, mapMarked } from '../uploader/options.ts'
 import type { Provider } from '../uploader/provider.ts'

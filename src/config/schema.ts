@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../packages/zod.ts'
 import { SOURCES } from '../uploader/input.ts'
 import { localPath, secret, secretAddress } from '../uploader/options.ts'
 import { pictureSchema } from '../uploader/pictures/options.ts'

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { z } from 'zod'
+import * as z from '../packages/zod.ts'
 import { parseKeyTemplate } from '../uploader/object-key.ts'
 
 /** Longest time a timer of Node takes; with more it goes off at once. */
@@ -17,7 +17,7 @@ export const count = (value: number, what: string, min = 1) =>
 export function section<S extends z.ZodRawShape>(shape: S, what: string) {
   return z
     .strictObject(shape)
-    .prefault({} as z.input<z.ZodObject<S, z.core.$strict>>)
+    .prefault({} as z.input<z.ZodObject<S, z.$strict>>)
     .describe(what)
 }
 

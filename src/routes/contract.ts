@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../packages/zod.ts'
 import { ERROR_CODES } from './error-handler.ts'
 
 const link = z.url().describe('Absolute http(s) address.')

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { z } from 'zod'
+import * as z from '../packages/zod.ts'
 import * as contract from './contract.ts'
 import { ERROR_CODES, statusOf } from './error-handler.ts'
 

@@ -1,6 +1,6 @@
-import { z } from 'zod'
 import { UploadError } from '../errors.ts'
 import { createMask, type Mask } from '../mask.ts'
+import * as z from '../packages/zod.ts'
 import { createHttpClient, excerpt, type HttpOptions, type HttpReply, type HttpRequest } from './http.ts'
 import { compileHost, type Host, type HostDescription } from './http-host/description.ts'
 import { makeMultipartBody, makeRawBody, type StreamedBody } from './http-host/multipart-body.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../packages/zod.ts'
 
 /** `file`: a path to what belongs to the server alone, such as a key. */
 export type Mark = 'secret' | 'path' | 'file'

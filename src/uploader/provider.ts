@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import type { z } from 'zod'
+import type * as z from '../packages/zod.ts'
 import type { Spool } from './spool.ts'
 
 /** One stored thing on its way to a destination: a key and the bytes that belong to it. */

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../packages/zod.ts'
 
 /** Allowed in a URL path, but an end of the link for Markdown, HTML attributes and shells. */
 const TROUBLE = /[!'()*]/g

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { z } from 'zod'
 import { UploadError } from '../errors.ts'
+import * as z from '../packages/zod.ts'
 
 /** Where an object lies on a server that has folders; relative paths start where a login does. */
 export interface RemotePlace {

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../packages/zod.ts'
 
 /** What is appended to every URL, as an option: a query, or the name of a version of the picture. */
 export function urlSuffix() {

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../../packages/zod.ts'
 import { localPath } from '../options.ts'
 
 /** What pictures can be made into. */

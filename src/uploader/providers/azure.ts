@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../../packages/zod.ts'
 import { type Access, createContainer } from '../azure/container.ts'
 import { probeContainer, putBlob } from '../azure/put-blob.ts'
 import { createReadToken } from '../azure/sign.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../../packages/zod.ts'
 import { createBackground } from '../background.ts'
 import { connect, type Session } from '../ftp/connect.ts'
 import { createExplain } from '../ftp/explain.ts'

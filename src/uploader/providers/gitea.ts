@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../../packages/zod.ts'
 import { createGitHubLike } from '../contents-api/github-like.ts'
 import { apiUrl, contentsOptions, findContradiction, maxBytes, repoName } from '../contents-api/options.ts'
 import { createContentsTarget } from '../contents-api.ts'

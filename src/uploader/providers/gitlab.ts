@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../../packages/zod.ts'
 import { apiUrl, contentsOptions, findContradiction, maxBytes } from '../contents-api/options.ts'
 import { createContentsTarget, type Forge, type Found } from '../contents-api.ts'
 import type { HttpReply } from '../http.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../../packages/zod.ts'
 import { httpOptions } from '../http.ts'
 import { findOpenCredential } from '../http-host/credentials.ts'
 import { createHost, findFault, type HostDescription } from '../http-host.ts'

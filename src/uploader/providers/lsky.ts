@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../../packages/zod.ts'
 import { httpOptions } from '../http.ts'
 import { createHost, type HostDescription, httpAddress, literal } from '../http-host.ts'
 import { secret } from '../options.ts'

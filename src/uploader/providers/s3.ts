@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../../packages/zod.ts'
 import { defineProvider } from '../provider.ts'
 import { s3Options } from '../s3/options.ts'
 import { fromPicGo } from '../s3/picgo-s3.ts'

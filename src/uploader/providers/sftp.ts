@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../../packages/zod.ts'
 import { createBackground } from '../background.ts'
 import { localPath, ownFile, secret } from '../options.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../provider.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../../packages/zod.ts'
 import { secret } from '../options.ts'
 import { defineVendor } from '../s3/vendor.ts'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../../packages/zod.ts'
 import { createHttpClient, httpOptions } from '../http.ts'
 import { secret } from '../options.ts'
 import { readAddress, readFolder, readText } from '../picgo-options.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../../packages/zod.ts'
 import { httpOptions } from '../http.ts'
 import { secret } from '../options.ts'
 import { urlPrefix } from '../public-url.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from '../../packages/zod.ts'
 import { defineProvider, type Provider } from '../provider.ts'
 import { toUrlSuffix } from '../url-suffix.ts'
 import { bucketOptions, s3Options } from './options.ts'

@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely'
+import type { Selectable } from '../../packages/kysely.ts'
 import type { Job, JobStore, StoredFile } from '../store.ts'
 import { createBatcher } from './batch.ts'
 import { toEntry } from './history.ts'

@@ -1,5 +1,5 @@
-import { type Kysely, sql, type Transaction } from 'kysely'
 import { UploadError } from '../../errors.ts'
+import { type Kysely, sql, type Transaction } from '../../packages/kysely.ts'
 import type { Database, Tables } from './tables.ts'
 
 /** One entry for each version of the schema; never changed once released. */

@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely'
+import type { Selectable } from '../../packages/kysely.ts'
 import type { Repetition, RepetitionStore } from '../store.ts'
 import type { Access, Database, Tables } from './tables.ts'
 

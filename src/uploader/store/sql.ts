@@ -1,6 +1,6 @@
-import type { CompiledQuery, Dialect, Transaction } from 'kysely'
 import { UploadError } from '../../errors.ts'
 import { once } from '../../once.ts'
+import type { CompiledQuery, Dialect, Transaction } from '../../packages/kysely.ts'
 import type { Store } from '../store.ts'
 import { createHistoryStore } from './history.ts'
 import { createJobStore } from './jobs.ts'
@@ -64,7 +64,7 @@ export function createSqlStore(
   async function open(): Promise<Opened> {
     // Loaded at the first use: it takes a third as long as all the rest of the start.
     const [{ Kysely }, { migrate }, { compileStatements }] = await Promise.all([
-      import('kysely'),
+      import('../../packages/kysely.ts'),
       import('./migrate.ts'),
       import('./statements.ts'),
     ])

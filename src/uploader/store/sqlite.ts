@@ -1,8 +1,8 @@
 import { access, chmod, constants, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { CompiledQuery, SqliteStatement } from 'kysely'
 import type { Database } from 'libsql'
 import { systemCode, UploadError } from '../../errors.ts'
+import type { CompiledQuery, SqliteStatement } from '../../packages/kysely.ts'
 import { makePath } from '../make-path.ts'
 import type { Store } from '../store.ts'
 import { type Connection, createSqlStore, type Engine, type StoreOptions } from './sql.ts'
@@ -28,7 +28,10 @@ export function createSqliteStore(path: string, options?: StoreOptions): Store {
 }
 
 async function connect(path: string): Promise<Connection> {
-  const [{ default: Libsql }, { SqliteDialect }] = await Promise.all([import('libsql'), import('kysely')])
+  const [{ default: Libsql }, { SqliteDialect }] = await Promise.all([
+    import('libsql'),
+    import('../../packages/kysely.ts'),
+  ])
   await prepareFile(path)
   const database = openFile(Libsql, path)
   try {

@@ -1,4 +1,4 @@
-import { type CompiledQuery, sql } from 'kysely'
+import { type CompiledQuery, sql } from '../../packages/kysely.ts'
 import type { Delivery, HistoryEntry, JobState, NewJob } from '../store.ts'
 import { IN_HISTORY } from './jobs.ts'
 import type { Database } from './tables.ts'

@@ -1,4 +1,4 @@
-import type { CompiledQuery, Kysely } from 'kysely'
+import type { CompiledQuery, Kysely } from '../../packages/kysely.ts'
 import type { JobState } from '../store.ts'
 import type { Statements } from './statements.ts'
 
