@@ -16,6 +16,7 @@ import { createMetricsRoute } from './routes/metrics.ts'
 import { createApiRoute } from './routes/openapi-route.ts'
 import { createRequestLog } from './routes/request-log.ts'
 import { createShareXRoute } from './routes/sharex.ts'
+import { pathOf } from './routes/target.ts'
 import { createUploadRoute, type UploadRouteSettings } from './routes/upload.ts'
 import { createUsageRoutes } from './routes/usage.ts'
 import type { Uploader } from './uploader/index.ts'
@@ -140,12 +141,9 @@ function takePath(req: IncomingMessage): void {
 
 /** `/upload/` and `//upload` are `/upload`: some clients append to what a person typed. */
 const tidyPath: RequestHandler = (req, _res, next) => {
-  const end = req.url.search(/[?#]/)
-  const path = end < 0 ? req.url : req.url.slice(0, end)
-  if (path.includes('//') || (path.length > 1 && path.endsWith('/'))) {
-    req.url =
-      (path.replace(/\/+/g, '/').replace(/(?<=.)\/$/, '') || '/') + (end < 0 ? '' : req.url.slice(end))
-  }
+  const path = pathOf(req.url)
+  if (path.includes('//') || (path.length > 1 && path.endsWith('/')))
+    req.url = (path.replace(/\/+/g, '/').replace(/(?<=.)\/$/, '') || '/') + req.url.slice(path.length)
   next()
 }
 

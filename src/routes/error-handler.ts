@@ -47,7 +47,7 @@ export function fail(res: Response, error: UploadError, message: string): Failur
   if (error.code === 'unauthorized') res.set('WWW-Authenticate', 'Bearer')
   if (error.retryAfterS !== undefined) res.set('Retry-After', String(Math.ceil(error.retryAfterS)))
   if (error.code === 'shutting_down' || error.code === 'request_timeout') res.set('Connection', 'close')
-  return { success: false, message, msg: message, code: error.code, requestId: String(res.req.id) }
+  return { success: false, message, msg: message, code: error.code, requestId: res.req.id }
 }
 
 /** Writes an answer of /upload: as JSON, unless the client wants text. */
@@ -83,7 +83,7 @@ export function createErrorHandler(mask: Mask): ErrorRequestHandler {
       next(thrown)
       return
     }
-    const error = asUploadError(thrown, String(req.id))
+    const error = asUploadError(thrown, req.id)
     res.err = error
     const body = fail(res, error, publicMessage(error, mask))
     const status = httpStatus(thrown)

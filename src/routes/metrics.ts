@@ -2,6 +2,7 @@ import type { RequestHandler } from 'express'
 import { UploadError } from '../errors.ts'
 import { type AccessSettings, createAccess, requestFacts } from './access.ts'
 import type { FailureWindow } from './failure-window.ts'
+import { queryOf } from './target.ts'
 
 /** GET /metrics: for programs on this machine, and for whoever sends the token that is for this alone. */
 export function createMetricsRoute(
@@ -14,7 +15,7 @@ export function createMetricsRoute(
   const access = createAccess({ ...settings, keys, anonymous: false }, failures)
   return async (req, res) => {
     try {
-      access.admit(requestFacts(req, new URL(req.url, 'http://localhost').searchParams, req.ip ?? ''))
+      access.admit(requestFacts(req, queryOf(req.url), req.ip ?? ''))
     } catch (error) {
       throw error instanceof UploadError && error.code === 'unauthorized' ? unauthorized() : error
     }

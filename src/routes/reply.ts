@@ -5,6 +5,7 @@ import type { Outcome } from '../uploader/input.ts'
 import type { Copy, StoredFile } from '../uploader/store.ts'
 import type { Pending, Uploaded, UploadFailure } from './contract.ts'
 import { publicMessage, sendBody, statusOf, withoutAddresses } from './error-handler.ts'
+import { addToLog } from './request-log.ts'
 
 type Failed = Extract<Outcome, { ok: false }>
 
@@ -77,8 +78,7 @@ export function send(res: Response, { status, body, retryAfterS }: Answer): void
 export function logOutcomes(res: Response, outcomes: readonly Outcome[], mask: Mask): void {
   const stored = outcomes.filter(outcome => outcome.ok)
   const failed = outcomes.filter(outcome => !outcome.ok)
-  res.locals.log = {
-    ...res.locals.log,
+  addToLog(res, {
     stored: stored.length,
     bytes: stored.reduce((sum, outcome) => sum + outcome.size, 0),
     keys: stored.map(outcome => outcome.key),
@@ -86,7 +86,7 @@ export function logOutcomes(res: Response, outcomes: readonly Outcome[], mask: M
       code: failed[0].error.code,
       errors: failed.map(outcome => publicMessage(outcome.error, mask)),
     }),
-  }
+  })
   const cause = failed.find(outcome => outcome.error.cause !== undefined) ?? failed[0]
   if (cause) res.err = cause.error
 }

@@ -1,56 +1,69 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { RequestHandler, Response } from 'express'
 import { stdSerializers } from 'pino'
-import { type HttpLogger, pinoHttp } from 'pino-http'
 import { UploadError } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import { hideSignatures, type Mask } from '../mask.ts'
 import { shorten, statusOf } from './error-handler.ts'
 import { requestIdOf } from './request-id.ts'
+import { pathOf } from './target.ts'
 
-/** What a route adds to the line of its request; it lies in `res.locals.log`. */
-export type LogFields = Record<string, unknown>
+declare module 'http' {
+  interface IncomingMessage {
+    /** The id of the request. */
+    id: string
+  }
+  interface ServerResponse {
+    /** Why the request failed, for its line in the log. */
+    err?: Error
+  }
+}
+
+/** What a route adds to the line of its request. */
+export function addToLog(res: Response, fields: Record<string, unknown>): void {
+  Object.assign(res.locals.log, fields)
+}
 
 /** Gives every request an id and, at its end, one line in the log, without the query and without headers. */
-export function createRequestLog(logger: Logger, mask: Mask): HttpLogger<IncomingMessage, ServerResponse> {
-  return pinoHttp<IncomingMessage, ServerResponse>({
-    logger,
-    genReqId: (req, res) => {
-      const id = requestIdOf(req, mask)
-      res.setHeader('X-Request-Id', id)
-      return id
-    },
-    customLogLevel: (req, res, error) => {
+export function createRequestLog(logger: Logger, mask: Mask): RequestHandler {
+  const log = logger.child({}, { serializers: { err: describeError } })
+  return (req, res, next) => {
+    const { method } = req
+    const path = pathOf(req.url) // keys stand in the query
+    const began = Date.now()
+    const id = requestIdOf(req, mask)
+    req.id = id
+    res.setHeader('X-Request-Id', id)
+    res.locals.log = {}
+    let broken: Error | undefined
+    res.on('error', error => {
+      broken ??= error
+    })
+    res.once('close', () => {
+      const err = broken ?? res.err
       // With `compat.alwaysOk` the status of a failure is 200.
       const status = res.err instanceof UploadError ? statusOf(res.err.code) : res.statusCode
-      if (status >= 500 || (error && status < 400)) return 'error'
-      if (status >= 400) return 'warn'
-      // Health checks and scrapers come every few seconds and say nothing as long as they succeed.
-      return ['/heartbeat', '/metrics'].includes(pathOf(req)) ? 'debug' : 'info'
-    },
-    serializers: {
-      req: (req: IncomingMessage) => ({ method: req.method, path: pathOf(req) }),
-      res: (res: ServerResponse) => ({ status: res.headersSent ? res.statusCode : null }),
-      err: describeError,
-    },
-    wrapSerializers: false,
-    quietReqLogger: true,
-    customAttributeKeys: { reqId: 'id', responseTime: 'ms' },
-    customProps: (_req, res) => fieldsOf(res),
-    customSuccessMessage: (_req, res) => (res.writableFinished ? 'answered' : 'client went away'),
-    customErrorMessage: (_req, res) => (res.writableFinished ? 'failed' : 'client went away'),
-  })
+      const failed = err !== undefined || status >= 500
+      log[levelOf(status, broken !== undefined, path)](
+        {
+          id,
+          req: { method, path },
+          ...res.locals.log,
+          res: { status: res.headersSent ? res.statusCode : null },
+          err,
+          ms: Date.now() - began,
+        },
+        !res.writableFinished ? 'client went away' : failed ? 'failed' : 'answered',
+      )
+    })
+    next()
+  }
 }
 
-function fieldsOf(res: ServerResponse): LogFields {
-  const locals: unknown = 'locals' in res ? res.locals : undefined
-  const fields: unknown =
-    typeof locals === 'object' && locals !== null && 'log' in locals ? locals.log : undefined
-  return typeof fields === 'object' && fields !== null ? { ...fields } : {}
-}
-
-/** The query is left out: keys stand in it. */
-function pathOf(req: IncomingMessage): string {
-  return (req.url ?? '').replace(/[?#].*$/s, '')
+function levelOf(status: number, isBroken: boolean, path: string): 'error' | 'warn' | 'info' | 'debug' {
+  if (status >= 500 || (isBroken && status < 400)) return 'error'
+  if (status >= 400) return 'warn'
+  // Health checks and scrapers come every few seconds and say nothing as long as they succeed.
+  return path === '/heartbeat' || path === '/metrics' ? 'debug' : 'info'
 }
 
 /** Expected failures need no stack of ours; what caused them does. */

@@ -1,5 +1,6 @@
 import type { RequestHandler } from 'express'
 import { baseUrlOf } from './base-url.ts'
+import { queryOf } from './target.ts'
 
 export interface ShareXSettings {
   readonly publicUrl?: string | undefined
@@ -15,7 +16,7 @@ export interface ShareXSettings {
 export function createShareXRoute(settings: ShareXSettings): RequestHandler {
   return (req, res) => {
     const base = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
-    const query = new URL(req.url, 'http://localhost').searchParams
+    const query = queryOf(req.url)
     const chosen = ['picbed', 'configName'].flatMap(name => {
       const value = query.get(name)
       return value ? [[name, escapeSyntax(value)]] : []

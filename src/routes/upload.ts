@@ -16,6 +16,8 @@ import type { ListMemory, ListShare } from './list-memory.ts'
 import { readBoundary } from './multipart.ts'
 import { isRaw, readRaw } from './raw.ts'
 import { type Answer, answerOf, answerOfFiles, answerOfPending, logOutcomes, send } from './reply.ts'
+import { addToLog } from './request-log.ts'
+import { queryOf } from './target.ts'
 
 export interface UploadRouteSettings {
   readonly publicUrl?: string | undefined
@@ -40,9 +42,10 @@ export function createUploadRoute(
   lists: ListMemory,
 ): (req: Request, res: Response) => Promise<void> {
   return async (req, res) => {
-    const query = new URL(req.url, 'http://localhost').searchParams
-    const caller = access.admit(requestFacts(req, query, req.ip ?? ''))
-    res.locals.log = { caller: caller.name, admittedBy: caller.admittedBy, address: req.ip }
+    const query = queryOf(req.url)
+    const address = req.ip
+    const caller = access.admit(requestFacts(req, query, address ?? ''))
+    addToLog(res, { caller: caller.name, admittedBy: caller.admittedBy, address })
     const finalizationId = query.get('finalizationId')
     if (finalizationId) {
       send(res, await finish(uploader, finalizationId, abortWhenGone(res), mask))
@@ -55,7 +58,7 @@ export function createUploadRoute(
       },
       caller,
     )
-    res.locals.log = { ...res.locals.log, destination: idOf(destination) }
+    addToLog(res, { destination: idOf(destination) })
     const pictures = readWish(query)
     withWish(destination.pictures, pictures) // refused before the body is read
     const key = readIdempotencyKey(req.get('idempotency-key'))
@@ -66,14 +69,14 @@ export function createUploadRoute(
     let inputs: readonly Input[] = []
     try {
       inputs = await readInputs(req, res, name, uploader, destination, settings.limits, share)
-      res.locals.log = { ...res.locals.log, inputs: inputs.length, source: inputs[0]?.kind }
+      addToLog(res, { inputs: inputs.length, source: inputs[0]?.kind })
       const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
       const request = {
         destination,
         inputs,
         pictures,
         caller,
-        requestId: String(req.id),
+        requestId: req.id,
         baseUrl,
         signal: abortWhenGone(res),
       }
@@ -105,7 +108,7 @@ async function upload(
     return answerOf(outcomes, request.requestId, mask)
   } catch (error) {
     if (!(error instanceof FinalizationPending)) throw error
-    res.locals.log = { ...res.locals.log, finalizationId: error.finalizationId, problem: error.message }
+    addToLog(res, { finalizationId: error.finalizationId, problem: error.message })
     return answerOfPending(error, mask)
   }
 }
@@ -133,7 +136,7 @@ async function uploadOnce(
   }
   const answer = await uploader.repeater.answerOnce(idempotencyKey, fingerprint, run, signal)
   if (first) return first
-  res.locals.log = { ...res.locals.log, repeated: true }
+  addToLog(res, { repeated: true })
   const { status, jobId } = answer
   if (status === undefined) return finish(uploader, jobId, signal, mask)
   // Without the store the first answer is still true.

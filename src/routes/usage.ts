@@ -11,6 +11,7 @@ import type { Caller } from '../uploader/input.ts'
 import { type Access, type RequestFacts, requestFacts } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
 import { publicMessage } from './error-handler.ts'
+import { queryOf } from './target.ts'
 
 /** Nothing inline, nothing from elsewhere but pictures: the links that uploads get lead anywhere. */
 const POLICY = [
@@ -101,7 +102,7 @@ export function createUsageRoutes(
 
 /** What the browser prefers, unless the visitor chose by `?lang=`. */
 async function loadWords(req: Request) {
-  const chosen = new URL(req.url, 'http://localhost').searchParams.get('lang')
+  const chosen = queryOf(req.url).get('lang')
   const language = chosen ?? req.acceptsLanguages('en', 'zh')
   return language === 'zh'
     ? (await import('../page/words-zh.ts')).zh

@@ -1,0 +1,11 @@
+/** The path of a request target. */
+export function pathOf(target: string): string {
+  const end = target.search(/[?#]/)
+  return end < 0 ? target : target.slice(0, end)
+}
+
+/** The parameters of a request target. */
+export function queryOf(target: string): URLSearchParams {
+  const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(target) ?? []
+  return new URLSearchParams(query)
+}
