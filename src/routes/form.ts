@@ -1,13 +1,14 @@
-import type { Readable } from 'node:stream'
+import { EventEmitter } from 'node:events'
+import type { Readable, Writable } from 'node:stream'
 import type { Request, Response } from 'express'
-import multer, { type StorageEngine } from 'multer'
+import multer from 'multer'
 import { UploadError } from '../errors.ts'
 import type { Input } from '../uploader/input.ts'
 import type { Payload, Payloads, PayloadWriter } from '../uploader/payload.ts'
 import type { Spool } from '../uploader/spool.ts'
 import { cutOff, watchBody } from './body.ts'
 import { tooMany } from './list.ts'
-import { PartMender } from './multipart.ts'
+import { MENDED_HEADERS, PartMender } from './multipart.ts'
 import type { PartHeader } from './part-header.ts'
 
 /** Text fields that may stand beside the files. */
@@ -30,6 +31,21 @@ export interface FormOptions {
 /** What became of one file part: an input, or nothing for a browser's empty file field. */
 type Received = Promise<Payload | UploadError | undefined>
 
+/** Bytes of a form that multer's parser may hold, more than what arrives at once. */
+const PARSER_BYTES = 128 * 1024
+
+/** One for all forms: what belongs to a form is in the `Form` that it gets for a request. */
+const parse = multer({
+  storage: {
+    _handleFile: (form, file, done) => asForm(form).take(file, done),
+    _removeFile: (_form, _file, done) => done(null),
+  },
+  streamHandler: (form: unknown, parser: Writable) => asForm(form).feed(parser),
+  highWaterMark: PARSER_BYTES,
+} as multer.Options).any()
+
+const asForm = (form: unknown) => form as Form
+
 /**
  * Reads a multipart body: every file part becomes an input, spooled; text fields are thrown away.
  *
@@ -37,76 +53,131 @@ type Received = Promise<Payload | UploadError | undefined>
  *   `request_timeout`; nothing that was received stays behind
  */
 export async function readForm(req: Request, res: Response, options: FormOptions): Promise<Input[]> {
-  const parts = new PartMender(options.boundary, {
-    maxParts: options.files + MAX_FIELDS,
-    maxBytes: options.files * options.fileSize + OVERHEAD_BYTES,
-  })
-  const received = new Map<PartHeader, Received>()
-  const engine = createEngine(parts.parts, received, options)
-  const stop = feed(req, parts, options.bodyIdleMs)
+  const form = new Form(req, options)
   try {
     await new Promise<void>((resolve, reject) => {
-      // multer takes the mended stream for the request: it reads its headers and its bytes and nothing else.
-      multer({ storage: engine }).any()(parts as unknown as Request, res, (error: unknown) => {
+      parse(form as unknown as Request, res, (error: unknown) => {
         if (error) reject(error instanceof UploadError ? error : unreadable(error))
         else resolve()
       })
     })
-    return await toInputs(received, options.files)
+    return await form.toInputs()
   } catch (error) {
-    for (const one of received.values()) {
+    await form.discard()
+    throw error
+  } finally {
+    form.release()
+  }
+}
+
+/** What multer takes for the request. It reads the headers, and is told of failures by an `error` event. */
+class Form extends EventEmitter {
+  readonly headers = MENDED_HEADERS
+  readonly #req: Request
+  readonly #options: FormOptions
+  readonly #mender: PartMender
+  readonly #received = new Map<PartHeader, Received>()
+  readonly #stopWatch: () => void
+  #files = 0
+  #parser: Writable | undefined
+
+  constructor(req: Request, options: FormOptions) {
+    super()
+    const { boundary, files, fileSize, bodyIdleMs } = options
+    const limits = { maxParts: files + MAX_FIELDS, maxBytes: files * fileSize + OVERHEAD_BYTES }
+    this.#req = req
+    this.#options = options
+    this.#mender = new PartMender(boundary, limits, bytes => void this.#parser?.write(bytes))
+    this.#stopWatch = watchBody(req, bodyIdleMs, this.#fail)
+  }
+
+  /** Gives the parser the mended body, no faster than it takes it. */
+  feed(parser: Writable): void {
+    this.#parser = parser
+    this.#req.on('data', this.#read).on('end', this.#end).on('close', this.#cut).on('error', this.#cut)
+  }
+
+  readonly #read = (chunk: Buffer) => {
+    try {
+      this.#mender.write(chunk)
+    } catch (error) {
+      this.#fail(error)
+      return
+    }
+    if (!this.#parser?.writableNeedDrain) return
+    this.#req.pause()
+    this.#parser.once('drain', () => this.#req.resume())
+  }
+
+  readonly #end = () => {
+    try {
+      this.#mender.end()
+      this.#parser?.end()
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  readonly #cut = () => {
+    if (!this.#req.complete) this.#fail(cutOff())
+  }
+
+  readonly #fail = (error: unknown) => {
+    this.#stop()
+    this.emit('error', error)
+  }
+
+  #stop(): void {
+    this.#stopWatch()
+    this.#req.off('data', this.#read).off('end', this.#end).off('close', this.#cut).off('error', this.#cut)
+  }
+
+  /** Takes nothing more from the request. */
+  release(): void {
+    this.#stop()
+    this.#req.on('error', () => {})
+  }
+
+  /** Receives a file part. */
+  take(file: Express.Multer.File, done: (error: unknown, info?: object) => void): void {
+    const { payloads, spool, fileSize: limit, files } = this.#options
+    const header = this.#mender.parts[Number(file.fieldname)] as PartHeader
+    if (!header.mayBeEmptyInput && ++this.#files > files) {
+      file.stream.resume()
+      done(tooMany(files))
+      return
+    }
+    const one = receive(file.stream, payloads.open({ name: header.fileName, spool, limit }), header)
+    this.#received.set(header, one)
+    void one.then(() => done(null, {}))
+  }
+
+  async toInputs(): Promise<Input[]> {
+    const { files: most } = this.#options
+    const inputs: Input[] = []
+    for (const [header, one] of this.#received) {
+      const payload = await one
+      if (payload) inputs.push({ kind: 'form', origin: header.fileName, payload })
+    }
+    if (inputs.length > most) throw tooMany(most)
+    if (inputs.length > 0) return inputs
+    throw new UploadError(
+      'no_file',
+      'The form has no file. Send at least one part with a file name, for example: curl -F file=@picture.png.',
+    )
+  }
+
+  async discard(): Promise<void> {
+    for (const one of this.#received.values()) {
       const payload = await one
       if (payload && !(payload instanceof UploadError)) await payload.dispose()
     }
-    throw error
-  } finally {
-    stop()
   }
-}
 
-/** Pipes the request into the mender, and tells the mender when nothing more will come. */
-function feed(req: Request, parts: PartMender, idleMs: number): () => void {
-  const cut = () => {
-    if (!req.complete) parts.destroy(cutOff())
-  }
-  const stopWatch = watchBody(req, idleMs, error => parts.destroy(error))
-  req.once('close', cut).once('error', cut)
-  req.pipe(parts)
-  return () => {
-    stopWatch()
-    req.off('close', cut).off('error', cut)
-    req.unpipe(parts)
-    req.on('error', () => {})
-  }
-}
-
-function createEngine(
-  headers: readonly PartHeader[],
-  received: Map<PartHeader, Received>,
-  options: FormOptions,
-): StorageEngine {
-  let files = 0
-  return {
-    _handleFile(_req, file, done) {
-      const header = headers[Number(file.fieldname)]
-      if (!header?.isFile) {
-        file.stream.resume()
-        file.stream.once('end', () => done(null, {}))
-        file.stream.once('error', done)
-        return
-      }
-      if (!header.mayBeEmptyInput && ++files > options.files) {
-        file.stream.resume()
-        done(tooMany(options.files))
-        return
-      }
-      const { payloads, spool, fileSize: limit } = options
-      const one = receive(file.stream, payloads.open({ name: header.fileName, spool, limit }), header)
-      received.set(header, one)
-      void one.then(() => done(null, {}))
-    },
-    _removeFile: (_req, _file, done) => done(null),
-  }
+  // What multer does with a request beyond that makes no difference here.
+  readonly readable = false
+  unpipe(): void {}
+  resume(): void {}
 }
 
 /** Writes one part into a payload. What goes wrong becomes the result: the other parts go on. */
@@ -155,20 +226,6 @@ async function receive(stream: Readable, writer: PayloadWriter, header: PartHead
           cause: error,
         })
   }
-}
-
-async function toInputs(received: Map<PartHeader, Received>, most: number): Promise<Input[]> {
-  const inputs: Input[] = []
-  for (const [header, one] of received) {
-    const payload = await one
-    if (payload) inputs.push({ kind: 'form', origin: header.fileName, payload })
-  }
-  if (inputs.length > most) throw tooMany(most)
-  if (inputs.length > 0) return inputs
-  throw new UploadError(
-    'no_file',
-    'The form has no file. Send at least one part with a file name, for example: curl -F file=@picture.png.',
-  )
 }
 
 /** multer and busboy reject with plain errors for what is the client's doing. */

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { Transform, type TransformCallback } from 'node:stream'
 import { UploadError } from '../errors.ts'
 import { type PartHeader, parsePartHeader } from './part-header.ts'
 
@@ -38,56 +37,59 @@ export interface PartMenderOptions {
 /** Without a kind, what begins at `start` may yet become one. */
 type Delimiter = { kind: 'part' | 'close' | undefined; start: number; end: number }
 
+// 70 characters: the longer it is, the faster multer's parser gets through a file.
+const MENDED_BOUNDARY = `${randomUUID()}${randomUUID()}`.slice(0, 70)
+const MENDED_DELIMITER = `\r\n--${MENDED_BOUNDARY}`
+
+/** What multer reads of a request that holds a mended form. */
+export const MENDED_HEADERS = {
+  'content-type': `multipart/form-data; boundary=${MENDED_BOUNDARY}`,
+  'transfer-encoding': 'chunked',
+} as const
+
 /**
  * Rewrites a form on its way to multer, whose parser drops parts with odd headers: each file part gets its place in
- * `parts` as field and file name, and a boundary that no client can know. Text fields are left out. Multer takes it
- * for the request. Fails with UploadError `invalid_request` for a body that is no complete form, `too_large` for too many parts.
+ * `parts` as field and file name, and a boundary that no client can know. Text fields are left out.
  */
-export class PartMender extends Transform {
-  readonly headers: { 'content-type': string; 'transfer-encoding': string }
+export class PartMender {
   /** Every part begun so far, in order, text fields included. */
   readonly parts: PartHeader[] = []
   readonly #maxParts: number
   readonly #maxBytes: number
   readonly #maxHeaderBytes: number
   readonly #delimiter: Buffer
-  readonly #newDelimiter: string
+  readonly #pass: (bytes: Buffer) => void
   #state: 'preamble' | 'header' | 'file' | 'field' | 'epilogue' = 'preamble'
   // Bytes still to be judged. At first the line end that a form without preamble lacks before its first delimiter.
   #rest: Buffer = Buffer.from('\r\n')
   #isBodyBegun = false
   #bytes = 0
 
-  constructor(boundary: string, options: PartMenderOptions) {
-    super()
+  /** @param pass takes the rewritten form, piece by piece */
+  constructor(boundary: string, options: PartMenderOptions, pass: (bytes: Buffer) => void) {
     const { maxParts, maxBytes = Number.POSITIVE_INFINITY, maxHeaderBytes = MAX_HEADER_BYTES } = options
     this.#maxBytes = maxBytes
-    // 70 characters: the longer it is, the faster multer's parser gets through a file.
-    const newBoundary = `${randomUUID()}${randomUUID()}`.slice(0, 70)
-    this.headers = {
-      'content-type': `multipart/form-data; boundary=${newBoundary}`,
-      'transfer-encoding': 'chunked',
-    }
     this.#maxParts = maxParts
     this.#maxHeaderBytes = maxHeaderBytes
     this.#delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1')
-    this.#newDelimiter = `\r\n--${newBoundary}`
+    this.#pass = pass
   }
 
-  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    try {
-      this.#bytes += chunk.length
-      if (this.#bytes > this.#maxBytes) throw tooLargeForm()
-      this.#rest = this.#read(this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]))
-      done()
-    } catch (error) {
-      done(error as Error)
-    }
+  /**
+   * Takes the next bytes of the body; pieces of them are passed on before it returns.
+   * @throws UploadError `invalid_request` when they can't be part of a form, `too_large` for too many parts or bytes
+   */
+  write(chunk: Buffer): void {
+    this.#bytes += chunk.length
+    if (this.#bytes > this.#maxBytes) throw tooLargeForm()
+    this.#rest = this.#read(this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]))
   }
 
-  override _flush(done: TransformCallback): void {
+  /** @throws UploadError `invalid_request` when the form is not complete */
+  end(): void {
     // Some clients leave out the line end behind the last delimiter.
-    this._transform(Buffer.from('\r\n'), 'binary', error => done(error ?? this.#incompleteness()))
+    this.write(Buffer.from('\r\n'))
+    if (this.#state !== 'epilogue') throw incomplete(this.#state === 'preamble')
   }
 
   #read(data: Buffer): Buffer {
@@ -134,10 +136,8 @@ export class PartMender extends Transform {
     this.#isBodyBegun = false
     this.#state = header.isFile ? 'file' : 'field'
     if (!header.isFile) return
-    this.push(
-      `${this.#newDelimiter}\r\nContent-Disposition: form-data; name="${index}"; filename="${index}"\r\n` +
-        'Content-Type: application/octet-stream\r\n\r\n',
-    )
+    const lines = `\r\nContent-Disposition: form-data; name="${index}"; filename="${index}"\r\n\r\n`
+    this.#pass(Buffer.from(MENDED_DELIMITER + lines, 'latin1'))
   }
 
   #passBody(bytes: Buffer): void {
@@ -145,7 +145,7 @@ export class PartMender extends Transform {
     // The first two bytes are the line end before the body.
     const body = this.#isBodyBegun ? bytes : bytes.subarray(2)
     this.#isBodyBegun = true
-    if (body.length > 0) this.push(body)
+    if (body.length > 0) this.#pass(body)
   }
 
   #passDelimiter(kind: 'part' | 'close'): void {
@@ -153,7 +153,7 @@ export class PartMender extends Transform {
       if (kind === 'close') return
       throw new UploadError('invalid_request', 'The form goes on behind its closing boundary.')
     }
-    if (kind === 'close') this.push(`${this.#newDelimiter}--\r\n`)
+    if (kind === 'close') this.#pass(Buffer.from(`${MENDED_DELIMITER}--\r\n`, 'latin1'))
     this.#state = kind === 'close' ? 'epilogue' : 'header'
   }
 
@@ -175,15 +175,13 @@ export class PartMender extends Transform {
     }
     return { kind: undefined, start: data.length, end: data.length }
   }
+}
 
-  #incompleteness(): UploadError | null {
-    if (this.#state === 'epilogue') return null
-    const message =
-      this.#state === 'preamble'
-        ? 'The body holds no form: the boundary named in its "Content-Type" is not in it.'
-        : 'The form was cut off: its closing boundary is missing. Send it again.'
-    return new UploadError('invalid_request', message)
-  }
+function incomplete(isEmpty: boolean): UploadError {
+  const message = isEmpty
+    ? 'The body holds no form: the boundary named in its "Content-Type" is not in it.'
+    : 'The form was cut off: its closing boundary is missing. Send it again.'
+  return new UploadError('invalid_request', message)
 }
 
 function tooLargeForm(): UploadError {

@@ -130,11 +130,20 @@ function decodeBytes(text: string, sign: '%' | '='): Buffer {
   return Buffer.from(decoded, 'latin1')
 }
 
+/** Making one takes as long as decoding some hundred lines. */
+const decoders = new Map<string, TextDecoder>()
+
+function decoderOf(label: string): TextDecoder {
+  const decoder = decoders.get(label) ?? new TextDecoder(label, { fatal: true, ignoreBOM: true })
+  decoders.set(label, decoder)
+  return decoder
+}
+
 /** Never fails: what does not fit its character set is tried as UTF-8, then read as Latin-1. */
 function decodeText(bytes: Uint8Array, charset: string): string {
   for (const label of [charset, 'utf-8']) {
     try {
-      return new TextDecoder(label, { fatal: true, ignoreBOM: true }).decode(bytes)
+      return decoderOf(label).decode(bytes)
     } catch {
       // An unknown character set, or bytes that it does not have.
     }

@@ -2,16 +2,13 @@ import { writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { buffer } from 'node:stream/consumers'
-import type { Response as Reply, Request } from 'express'
 import fc from 'fast-check'
-import multer, { type StorageEngine } from 'multer'
 import { expect, it } from 'vitest'
 import { ConfigError, loadConfig } from '../../src/config/load.ts'
 import { UploadError } from '../../src/errors.ts'
 import { createMask, hideSignatures } from '../../src/mask.ts'
 import { parseList } from '../../src/routes/list.ts'
-import { PartMender, readBoundary } from '../../src/routes/multipart.ts'
+import { readBoundary } from '../../src/routes/multipart.ts'
 import { parsePartHeader } from '../../src/routes/part-header.ts'
 import { cleanFileName } from '../../src/uploader/file-name.ts'
 import { parseJsonPath } from '../../src/uploader/http-host/json-path.ts'
@@ -20,6 +17,7 @@ import type { Payload } from '../../src/uploader/payload.ts'
 import { splitKey } from '../../src/uploader/providers/local/key-path.ts'
 import { parseChallenges } from '../../src/uploader/webdav/digest.ts'
 import { findInXml, parseXmlPath } from '../../src/uploader/xml-path.ts'
+import { readMended } from '../helpers/mended-form.ts'
 import { formBody } from '../helpers/raw-request.ts'
 import { makeDirectory, startApp } from '../helpers/start-app.ts'
 
@@ -155,26 +153,14 @@ const form = fc
     return body
   })
 
-const memory: StorageEngine = {
-  _handleFile: (_request, file, done) =>
-    void buffer(file.stream).then(read => done(null, { buffer: read }), done),
-  _removeFile: (_request, _file, done) => done(null),
-}
-
 async function readForm(body: Buffer, chunk: number): Promise<Buffer[]> {
-  const mender = new PartMender('b', { maxParts: 100 })
   const pieces = Array.from({ length: Math.ceil(body.length / chunk) }, (_, i) =>
     body.subarray(i * chunk, (i + 1) * chunk),
   )
-  Readable.from(pieces, { objectMode: false }).pipe(mender)
-  const request = mender as unknown as Request
-  await new Promise<void>((resolve, reject) => {
-    multer({ storage: memory }).any()(request, {} as Reply, (error: unknown) =>
-      error ? reject(error) : resolve(),
-    )
+  const { parts, files } = await readMended(Readable.from(pieces, { objectMode: false }), 'b', {
+    maxParts: 100,
   })
-  const files = request.files as Express.Multer.File[]
-  expect(files).toHaveLength(mender.parts.filter(one => one.isFile).length)
+  expect(files).toHaveLength(parts.filter(one => one.isFile).length)
   return files.map(file => file.buffer)
 }
 
