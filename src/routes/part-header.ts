@@ -1,3 +1,4 @@
+import { TextDecoder } from 'node:util'
 import { UploadError } from '../errors.ts'
 import { baseName } from '../uploader/file-name.ts'
 
