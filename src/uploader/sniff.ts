@@ -14,6 +14,10 @@ export interface FileType {
 export const SNIFF_BYTES = 4100
 
 const UNKNOWN: FileType = { contentType: 'application/octet-stream', extension: '' }
+const PNG: FileType = { contentType: 'image/png', extension: '.png' }
+const JPEG: FileType = { contentType: 'image/jpeg', extension: '.jpg' }
+const GIF: FileType = { contentType: 'image/gif', extension: '.gif' }
+const WEBP: FileType = { contentType: 'image/webp', extension: '.webp' }
 const SVG: FileType = { contentType: 'image/svg+xml', extension: '.svg' }
 const HTML: FileType = { contentType: 'text/html', extension: '.html' }
 const XML: FileType = { contentType: 'application/xml', extension: '.xml' }
@@ -26,13 +30,51 @@ const HTML_START =
 
 /** Reads the type of a file from its first bytes; neither names nor labels count. */
 export async function sniffType(head: Uint8Array): Promise<FileType> {
-  const markup = sniffMarkup(head)
-  if (markup) return markup
+  const known = sniffPicture(head) ?? sniffMarkup(head)
+  if (known) return known
   const { fileTypeFromBuffer } = await loadFileType()
   const found = await fileTypeFromBuffer(head)
   if (found) return { contentType: found.mime, extension: `.${found.ext}` }
   if (isTiff(head)) return TIFF
   return looksLikeText(head) ? TEXT : UNKNOWN
+}
+
+/**
+ * What most uploads are, told as file-type would, in a tenth of the time (WHATWG MIME Sniffing, section 6.1). An animated
+ * PNG is left to it, and one whose first chunks are longer than what is here.
+ */
+function sniffPicture(head: Uint8Array): FileType | undefined {
+  const bytes = Buffer.from(head.buffer, head.byteOffset, head.length)
+  switch (bytes[0]) {
+    case 0x89:
+      return isStillPng(bytes) ? PNG : undefined
+    case 0xff:
+      return bytes[1] === 0xd8 && bytes[2] === 0xff && bytes[3] !== JPEG_LS ? JPEG : undefined
+    case 0x47:
+      return bytes.toString('latin1', 0, 3) === 'GIF' ? GIF : undefined
+    case 0x52:
+      return bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP'
+        ? WEBP
+        : undefined
+  }
+  return undefined
+}
+
+/** The marker behind the start of a JPEG-LS (ITU-T T.87), which is another type. */
+const JPEG_LS = 0xf7
+/** The signature of a PNG, and the start of the chunk that comes first. */
+const PNG_START = '\x89PNG\r\n\x1a\n\0\0\0\rIHDR'
+
+/** Whether the picture begins before a chunk says that there are several (PNG, third edition, section 11.3.4.1). */
+function isStillPng(bytes: Buffer): boolean {
+  if (bytes.toString('latin1', 0, PNG_START.length) !== PNG_START) return false
+  let at = PNG_START.length - 8
+  let chunk = ''
+  while (at + 8 <= bytes.length && chunk !== 'IDAT' && chunk !== 'acTL') {
+    chunk = bytes.toString('latin1', at + 4, at + 8)
+    at += bytes.readUInt32BE(at) + 12
+  }
+  return chunk === 'IDAT'
 }
 
 /** What says more of it may lie at its end, where file-type would look. */

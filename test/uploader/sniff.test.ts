@@ -1,3 +1,4 @@
+import { fileTypeFromBuffer } from 'file-type'
 import { describe, expect, it } from 'vitest'
 import { SNIFF_BYTES, sniffType } from '../../src/uploader/sniff.ts'
 
@@ -35,6 +36,33 @@ describe('sniffType', () => {
     ['control characters', bytes('abc\x01\x02'), UNKNOWN],
   ])('knows %s', async (_, head, [contentType, extension]) => {
     expect(await sniffType(head)).toEqual({ contentType, extension })
+  })
+
+  const png = (...chunks: string[]) =>
+    bytes(`\x89PNG\r\n\x1a\n\0\0\0\rIHDR${'\0'.repeat(17)}${chunks.join('')}`)
+  const chunk = (type: string, length: number) =>
+    `\0\0${String.fromCharCode(length >> 8, length & 255)}${type}${'\0'.repeat(length + 4)}`
+  it.each<[string, Buffer]>([
+    ['a PNG with chunks before the picture', png(chunk('gAMA', 4), chunk('iCCP', 300), chunk('IDAT', 9))],
+    ['an animated PNG', png(chunk('acTL', 8), chunk('IDAT', 9))],
+    ['a PNG whose picture begins further behind', png(chunk('iCCP', 5000), chunk('IDAT', 9))],
+    ['a PNG that is cut off', png(chunk('gAMA', 4))],
+    ['a PNG that begins with another chunk', bytes(`\x89PNG\r\n\x1a\n${chunk('tEXt', 9)}${tail}`)],
+    ['the first bytes of a PNG', bytes('\x89PNG\r\n')],
+    ['a JPEG', bytes(`\xff\xd8\xff\xe1${tail}`)],
+    ['a JPEG-LS', bytes(`\xff\xd8\xff\xf7${tail}`)],
+    ['the first bytes of a JPEG', bytes('\xff\xd8\xff')],
+    ['an MPEG file', bytes(`\xff\xfb\x90\x64${tail}`)],
+    ['a GIF', bytes(`GIF87a${tail}`)],
+    ['a WebP', bytes(`RIFF\0\x01\0\0WEBPVP8L${tail}`)],
+    ['an AVI', bytes(`RIFF\0\x01\0\0AVI LIST${tail}`)],
+    ['a wave file', bytes(`RIFF\0\x01\0\0WAVEfmt ${tail}`)],
+  ])('says of %s what file-type says', async (_, whole) => {
+    const head = whole.subarray(0, SNIFF_BYTES)
+    const found = await fileTypeFromBuffer(head)
+    const expected = found && { contentType: found.mime, extension: `.${found.ext}` }
+    const unknown = { contentType: 'application/octet-stream', extension: '' }
+    expect(await sniffType(head)).toEqual(expected ?? unknown)
   })
 
   it.each<[string, readonly [string, string]]>([
