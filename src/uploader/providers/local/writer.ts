@@ -1,6 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { writeFile as writeFileWithCallback } from 'node:fs'
-import { constants, copyFile, type FileHandle, link, open, rename, unlink, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  constants,
+  copyFile,
+  type FileHandle,
+  link,
+  open,
+  rename,
+  unlink,
+  writeFile,
+} from 'node:fs/promises'
 import { join } from 'node:path'
 import { addAbortSignal } from 'node:stream'
 import { promisify } from 'node:util'
@@ -47,7 +57,13 @@ export function createWriter(options: WriterOptions): Write {
       await writeWhole(path, bytes, { flag: 'wx', mode: fileMode, flush: durable, signal })
       return
     }
-    if (body.path !== undefined) await linkOrCopy(body.path, path)
+    if (body.path !== undefined) {
+      await linkOrCopy(body.path, path)
+      if (!durable) {
+        await chmod(path, fileMode).catch(ignoreMissingModes)
+        return
+      }
+    }
     const handle = await open(path, isLinked ? 'r+' : 'wx', fileMode)
     try {
       if (!isLinked) await writeBody(handle, body, signal)
