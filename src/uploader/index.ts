@@ -103,16 +103,24 @@ export function createUploader(deps: UploaderDeps): Uploader {
     try {
       payload = await obtain(input, caller, deps.payloads, spoolFor(destination), deps.sources, signal)
       payload = await change(payload, request)
-      const { destination: where, ...placed } = await place(
-        payload,
-        destination,
-        request.baseUrl,
-        placeDeps,
-        signal,
-      )
+      const placed = await place(payload, destination, request.baseUrl, placeDeps, signal)
+      const { key, url, deleteUrl, mirrors } = placed
       const { size, contentType, sha256 } = payload
-      const elsewhere = where === idOf(destination) ? {} : { destination: where }
-      return { ok: true, index, origin, ...placed, ...elsewhere, size, contentType, sha256 }
+      const outcome = {
+        ok: true,
+        index,
+        origin,
+        key,
+        url,
+        deleteUrl,
+        mirrors,
+        size,
+        contentType,
+        sha256,
+      } as const
+      return placed.destination === idOf(destination)
+        ? outcome
+        : { ...outcome, destination: placed.destination }
     } catch (error) {
       signal.throwIfAborted()
       return { ok: false, index, origin, error: asUploadError(error) }

@@ -94,11 +94,22 @@ function withoutHold<T extends string>(state: T): Exclude<T, 'finalizing'> | 'de
 
 /** One entry for the file and one for each copy at a mirror. */
 function toEntries(job: Job, file: StoredFile, time: number): HistoryEntry[] {
-  const { id: jobId, caller, requestId } = job
-  const { index, origin, url, key, size, contentType, sha256, deleteUrl } = file
-  const { destination = job.destination, mirrors } = file
-  const about = { index, origin, url, key, size, contentType, sha256, deleteUrl }
-  const entry = { ...about, time, jobId, destination, caller, requestId }
+  const { index, origin, url, key, size, contentType, sha256, deleteUrl, mirrors } = file
+  const entry: HistoryEntry = {
+    time,
+    jobId: job.id,
+    index,
+    origin,
+    url,
+    key,
+    size,
+    contentType,
+    sha256,
+    deleteUrl,
+    destination: file.destination ?? job.destination,
+    caller: job.caller,
+    requestId: job.requestId,
+  }
   if (!mirrors) return [entry]
   const copies = mirrors.flatMap(({ destination: mirror, key, url }) =>
     key === undefined || url === undefined

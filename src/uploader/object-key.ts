@@ -83,8 +83,12 @@ export function parseKeyTemplate(template: string): KeyTemplate {
     const [base, extension] = splitExtension(name)
     const render = async (shown: string) => {
       const naming: Naming = { payload, now, base: shown, extension }
-      const rendered = await Promise.all(parts.map(part => (typeof part === 'string' ? part : part(naming))))
-      return cleanKey(rendered.join(''))
+      let rendered = ''
+      for (const part of parts) {
+        const text = typeof part === 'string' ? part : part(naming)
+        rendered += typeof text === 'string' ? text : await text
+      }
+      return cleanKey(rendered)
     }
     const key = await render(base)
     if (key === '') return name

@@ -78,7 +78,7 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
     let reserved = 0
     let pending: Uint8Array[] = []
     let pendingBytes = 0
-    let head: Buffer = Buffer.alloc(0)
+    let head: Uint8Array = NO_BYTES
     let file: { path: string; handle: FileHandle } | undefined
     let inFile = false
     let letHeapGrow = () => {}
@@ -125,8 +125,7 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
         size += chunk.length
         if (size > limit) throw tooLarge(name, limit)
         hash.update(chunk)
-        if (head.length < SNIFF_BYTES)
-          head = Buffer.concat([head, chunk.subarray(0, SNIFF_BYTES - head.length)])
+        if (head.length < SNIFF_BYTES) head = lengthen(head, chunk)
         pending.push(chunk)
         pendingBytes += chunk.length
         free -= chunk.length
@@ -139,15 +138,15 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
       },
 
       async finish() {
-        const memory = inFile ? undefined : Buffer.concat(pending)
+        const memory = inFile ? undefined : joined(pending)
         try {
           if (!memory) {
             await flush()
             await flushing.catch(storageError)
             await file?.handle.close()
           }
-          const type = await sniffType(head)
-          const identity = { name, folders, size, sha256: hash.digest('hex'), ...type }
+          const { contentType, extension } = await sniffType(head)
+          const identity = { name, folders, size, sha256: hash.digest('hex'), contentType, extension }
           if (memory) {
             endStart()
             return inMemory(memory, identity, release)
@@ -184,9 +183,29 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
 
 type Identity = Omit<Payload, 'path' | 'stream' | 'bytes' | 'dispose'>
 
+const NO_BYTES = Buffer.alloc(0)
+
+/** The start of a file, with what belongs to it of the next chunk. */
+function lengthen(head: Uint8Array, chunk: Uint8Array): Uint8Array {
+  const more = chunk.subarray(0, SNIFF_BYTES - head.length)
+  return head.length === 0 ? more : Buffer.concat([head, more])
+}
+
+function joined(chunks: readonly Uint8Array[]): Buffer {
+  const [only] = chunks
+  return chunks.length === 1 && Buffer.isBuffer(only) ? only : Buffer.concat(chunks)
+}
+
 function inMemory(bytes: Buffer, identity: Identity, release: () => void): Payload {
+  const { name, folders, size, sha256, contentType, extension } = identity
+  // Spread out, since copying members takes longer than all the rest.
   return {
-    ...identity,
+    name,
+    folders,
+    size,
+    sha256,
+    contentType,
+    extension,
     path: undefined,
     stream: () => Readable.from([bytes], { objectMode: false }),
     bytes: async () => bytes,
