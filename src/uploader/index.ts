@@ -1,6 +1,7 @@
 import { isStorageFull, UploadError } from '../errors.ts'
 import { type Choice, chooseDestination, type Destination, idOf } from './destinations.ts'
 import type { Finalizer } from './finalize.ts'
+import { inOrder } from './in-order.ts'
 import type { Caller, Input, Outcome } from './input.ts'
 import { newJobId } from './job-id.ts'
 import { obtain, type SourceSettings } from './obtain.ts'
@@ -106,7 +107,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
       const placed = await place(payload, destination, request.baseUrl, placeDeps, signal)
       const { key, url, deleteUrl, mirrors } = placed
       const { size, contentType, sha256 } = payload
-      const outcome = {
+      const file = {
         ok: true,
         index,
         origin,
@@ -118,9 +119,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
         contentType,
         sha256,
       } as const
-      return placed.destination === idOf(destination)
-        ? outcome
-        : { ...outcome, destination: placed.destination }
+      return placed.destination === idOf(destination) ? file : { ...file, destination: placed.destination }
     } catch (error) {
       signal.throwIfAborted()
       return { ok: false, index, origin, error: asUploadError(error) }
@@ -245,21 +244,4 @@ function asUploadError(error: unknown): UploadError {
   return new UploadError('internal_error', 'Something went wrong inside upload-server; its log says what.', {
     cause: error,
   })
-}
-
-/** Maps a list with at most `width` calls at a time and keeps the order. When one throws, those under way end first. */
-async function inOrder<T, R>(
-  list: readonly T[],
-  width: number,
-  map: (item: T, index: number) => Promise<R>,
-): Promise<R[]> {
-  const results: R[] = new Array(list.length)
-  const entries = list.entries()
-  const work = async () => {
-    for (const [index, item] of entries) results[index] = await map(item, index)
-  }
-  const workers = Array.from({ length: Math.min(width, list.length) }, work)
-  await Promise.allSettled(workers)
-  await Promise.all(workers)
-  return results
 }

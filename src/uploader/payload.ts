@@ -197,20 +197,12 @@ function joined(chunks: readonly Uint8Array[]): Buffer {
 }
 
 function inMemory(bytes: Buffer, identity: Identity, release: () => void): Payload {
-  const { name, folders, size, sha256, contentType, extension } = identity
-  // Spread out, since copying members takes longer than all the rest.
-  return {
-    name,
-    folders,
-    size,
-    sha256,
-    contentType,
-    extension,
+  return Object.assign(identity, {
     path: undefined,
     stream: () => Readable.from([bytes], { objectMode: false }),
     bytes: async () => bytes,
     dispose: async () => release(),
-  }
+  })
 }
 
 function inFileAt(path: string, identity: Identity, letHeapGrow: () => void): Payload {
