@@ -73,6 +73,8 @@ export function createRounds(deps: RoundsDeps): Rounds {
   }
 
   async function lookAround(): Promise<void> {
+    // A server at rest holds no open store: that would take more memory than all the rest of the uploader.
+    if (!beating && !store.mayHoldJobs()) return
     await keepAlive()
     await cleanUp()
     const due = (await store.due(nowMs(), AT_ONCE)).map(job => job.id)

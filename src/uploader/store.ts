@@ -182,6 +182,8 @@ export interface RepetitionStore {
 
 /** Keeps jobs, history and answers. Several processes may share one. */
 export interface Store extends JobStore, HistoryStore, RepetitionStore {
+  /** Whether jobs may wait in it, or processes that are gone may have left some. False when that is certain; opens nothing. */
+  mayHoldJobs(): boolean
   /** Says that a process lives. */
   beat(owner: string, now: number): Promise<void>
   leave(owner: string): Promise<void>

@@ -310,6 +310,27 @@ describe('a job of a process on another machine', () => {
   })
 })
 
+describe('a store that no job waits in', () => {
+  it('is left alone until something is written there, whoever does it', async () => {
+    const store = createSqliteStore(join(directory, 'store.db'))
+    let looks = 0
+    const watched = { ...store, mayHoldJobs: () => ++looks > 0 && store.mayHoldJobs() }
+    const { finalizer, warnings } = open([], { store: watched, roundMs: 5 })
+    finalizer.start()
+    await expect.poll(() => looks).toBeGreaterThan(3)
+    expect(existsSync(join(directory, 'store.db'))).toBe(false)
+
+    // The name of this process without what tells it from an earlier one of the same number.
+    const dead = finalizer.owner.replace(/-\d*\.[0-9a-f]+$/, '-1.0123456789ab')
+    const other = createSqliteStore(join(directory, 'store.db'))
+    const job = newJob(dead)
+    await other.begin(job)
+    await other.close()
+    await expect.poll(async () => (await store.job(job.id))?.state).toBe('interrupted')
+    expect(warnings).toMatchObject([{ details: { jobId: job.id } }])
+  })
+})
+
 describe('pending jobs', () => {
   it('are retried by themselves, ever more rarely', async () => {
     const { hook, runs, is } = makeHook('hook')

@@ -15,6 +15,10 @@ export interface Engine {
   lock?(transaction: Transaction<Tables>): Promise<void>
   /** Turns an error of the database into one for the caller, or says that it passes and the work may be done again. */
   explain(error: unknown): Error | 'again'
+  /** See `Store`. Default: always true. */
+  mayHoldJobs?(): boolean
+  /** Has `mayHoldJobs` tell, from the end of the transaction on, that nothing is left to do. Cheap when it does already. */
+  setAtRest?(db: Database, isAtRest: boolean): Promise<void>
 }
 
 export interface Connection {
@@ -143,8 +147,11 @@ export function createSqlStore(
     ...createHistoryStore(access),
     ...createRepetitionStore(access),
 
+    mayHoldJobs: () => engine.mayHoldJobs?.() ?? true,
+
     beat: (owner, now) =>
       write(async db => {
+        await engine.setAtRest?.(db, false)
         await db
           .insertInto('owners')
           .values({ id: owner, seen_at: now })
@@ -154,6 +161,7 @@ export function createSqlStore(
     leave: owner =>
       write(async db => {
         await db.deleteFrom('owners').where('id', '=', owner).execute()
+        if (engine.setAtRest && (await isUnused(db))) await engine.setAtRest(db, true)
       }),
     owners: () =>
       read(async db => {
@@ -174,6 +182,18 @@ export function createSqlStore(
       await last?.db.destroy()
     },
   }
+}
+
+/** Whether all jobs are over and no process said that it lives. Whoever begins a job has said so before. */
+async function isUnused(db: Database): Promise<boolean> {
+  const owner = await db.selectFrom('owners').select('id').limit(1).executeTakeFirst()
+  const job = await db
+    .selectFrom('jobs')
+    .select('id')
+    .where('finished_at', 'is', null)
+    .limit(1)
+    .executeTakeFirst()
+  return owner === undefined && job === undefined
 }
 
 async function occupy<T>(opened: Opened, work: (opened: Opened) => Promise<T>): Promise<T> {

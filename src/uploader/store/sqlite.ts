@@ -7,6 +7,7 @@ import { makePath } from '../make-path.ts'
 import type { Store } from '../store.ts'
 import { type Connection, createSqlStore, type Engine, type StoreOptions } from './sql.ts'
 import { type SqliteFiles, watchSqliteFiles } from './sqlite-files.ts'
+import { AT_REST, mayHoldJobs, noteConnection } from './sqlite-rest.ts'
 
 /**
  * The embedded store: one SQLite file, mode 0600, in a directory of mode 0700. Write-ahead log; a commit survives the
@@ -23,6 +24,13 @@ export function createSqliteStore(path: string, options?: StoreOptions): Store {
       return { ...connection, isLost: files.isLost }
     },
     explain,
+    mayHoldJobs: () => mayHoldJobs(path),
+    async setAtRest(db, isAtRest) {
+      const { sql } = await import('../../packages/kysely.ts')
+      const mark = isAtRest ? AT_REST : 0
+      const { rows } = await sql<{ user_version: number }>`pragma user_version`.execute(db)
+      if (rows[0]?.user_version !== mark) await sql`pragma user_version = ${sql.lit(mark)}`.execute(db)
+    },
   }
   return createSqlStore(engine, options)
 }
@@ -33,6 +41,7 @@ async function connect(path: string): Promise<Connection> {
     import('../../packages/kysely.ts'),
   ])
   await prepareFile(path)
+  noteConnection(path)
   const database = openFile(Libsql, path)
   try {
     // Waiting happens in createSqlStore, not here: this library blocks the process while it waits.
@@ -45,10 +54,16 @@ async function connect(path: string): Promise<Connection> {
   }
   const prepare = createPrepare(database)
   return {
-    dialect: new SqliteDialect({ database: { prepare, close: () => void database.close() } }),
+    dialect: new SqliteDialect({ database: { prepare, close: () => close(database) } }),
     commit: statements => commit(prepare, statements),
     detach: () => detach(database),
   }
+}
+
+/** What was written is in the file then, where `mayHoldJobs` looks for it. */
+function close(database: Database): void {
+  tryPragmas(database, 'wal_checkpoint(TRUNCATE)')
+  database.close()
 }
 
 /**
@@ -56,7 +71,11 @@ async function connect(path: string): Promise<Connection> {
  * is collected, and SQLite then removes the log by its name: it would be that of the next connection.
  */
 function detach(database: Database): void {
-  for (const pragma of ['wal_checkpoint(TRUNCATE)', 'journal_mode = DELETE']) {
+  tryPragmas(database, 'wal_checkpoint(TRUNCATE)', 'journal_mode = DELETE')
+}
+
+function tryPragmas(database: Database, ...pragmas: string[]): void {
+  for (const pragma of pragmas) {
     try {
       database.pragma(pragma)
     } catch {
