@@ -71,29 +71,40 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   trustProxies(app, settings)
   app.set('query parser', false)
 
-  app.use(tidyPath)
-  app.use(createRequestLog(deps.logger, mask))
-  if (metrics) app.use(metrics.count)
-  app.use(createCors(access.isTrustedOrigin))
-  // Before anything can fail, for the error handler: failed uploads have an answer of their own.
-  const markUpload: RequestHandler = (_req, res, next) => {
-    Object.assign(res.locals, { isUpload: true, alwaysOk: settings.alwaysOk })
-    next()
+  const logRequest = createRequestLog(deps.logger, mask)
+  const allowOrigins = createCors(access.isTrustedOrigin)
+  const assertServed = (req: Request) => {
+    requireHost(req)
+    if (deps.isStopping()) throw goingDown()
   }
-  app.post('/upload', markUpload)
-  app.put(UPLOAD_PATHS, markUpload)
-  app.use(requireHost)
-  app.use(refuseWhen(deps.isStopping))
+  // One middleware: the way to the next one takes longer than what most of these do.
+  app.use((req, res, next) => {
+    tidyPath(req)
+    logRequest(req, res)
+    metrics?.count(req, res)
+    if (!allowOrigins(req, res)) next()
+  })
+  const answerUpload = createUploadRoute(uploader, access, settings, mask, deps.limiters.lists)
+  const upload: RequestHandler = (req, res) => {
+    // Before anything can fail, for the error handler: failed uploads have an answer of their own.
+    res.locals.isUpload = true
+    res.locals.alwaysOk = settings.alwaysOk
+    assertServed(req)
+    // What was asked for with an Idempotency-Key goes on when its client has left.
+    return deps.track(answerUpload(req, res))
+  }
+  app.post('/upload', upload)
+  app.put(UPLOAD_PATHS, upload)
+  app.use((req, _res, next) => {
+    assertServed(req)
+    next()
+  })
 
   const { page, asset } = createUsageRoutes(uploader, access, settings, mask)
   const heartbeat: RequestHandler = (_req, res) => answerHeartbeat(res)
   app.route('/heartbeat').get(heartbeat).post(heartbeat).all(onlyMethods('GET, HEAD, POST, OPTIONS'))
   app.route('/').get(page).all(onlyMethods('GET, HEAD, OPTIONS'))
-  const answerUpload = createUploadRoute(uploader, access, settings, mask, deps.limiters.lists)
-  // What was asked for with an Idempotency-Key goes on when its client has left.
-  const upload: RequestHandler = (req, res) => deps.track(answerUpload(req, res))
-  app.put(UPLOAD_PATHS, upload)
-  app.route('/upload').get(page).post(upload).all(onlyMethods('GET, HEAD, POST, PUT, OPTIONS'))
+  app.route('/upload').get(page).all(onlyMethods('GET, HEAD, POST, PUT, OPTIONS'))
   const { keys, anonymous } = settings.access
   const shareX = createShareXRoute({ ...settings, asksKey: keys.length > 0 && !anonymous })
   app.route('/upload-server.sxcu').get(shareX).all(onlyMethods('GET, HEAD, OPTIONS'))
@@ -140,31 +151,24 @@ function takePath(req: IncomingMessage): void {
 }
 
 /** `/upload/` and `//upload` are `/upload`: some clients append to what a person typed. */
-const tidyPath: RequestHandler = (req, _res, next) => {
+function tidyPath(req: Request): void {
   const path = pathOf(req.url)
   if (path.includes('//') || (path.length > 1 && path.endsWith('/')))
     req.url = (path.replace(/\/+/g, '/').replace(/(?<=.)\/$/, '') || '/') + req.url.slice(path.length)
-  next()
 }
 
 /** RFC 9112 section 3.2. */
-const requireHost: RequestHandler = (req, _res, next) => {
-  if (req.httpVersion === '1.1' && req.headers.host === undefined)
+function requireHost({ httpVersion, headers, rawHeaders }: Request): void {
+  if (httpVersion === '1.1' && headers.host === undefined)
     throw new UploadError('invalid_request', 'The request has no "Host" header, as HTTP/1.1 requires.')
   // A proxy may have looked at another one than we.
-  if (req.rawHeaders.filter((text, i) => i % 2 === 0 && /^host$/i.test(text)).length > 1)
+  if (rawHeaders.filter((text, i) => i % 2 === 0 && text.toLowerCase() === 'host').length > 1)
     throw new UploadError('invalid_request', 'The request has more than one "Host" header.')
-  next()
 }
 
-function refuseWhen(isStopping: () => boolean): RequestHandler {
-  return (_req, _res, next) => {
-    if (isStopping())
-      throw new UploadError('shutting_down', 'The server is going down. Try again in a moment.', {
-        retryAfterS: 5,
-      })
-    next()
-  }
+function goingDown(): UploadError {
+  const message = 'The server is going down. Try again in a moment.'
+  return new UploadError('shutting_down', message, { retryAfterS: 5 })
 }
 
 function onlyMethods(allowed: string): RequestHandler {

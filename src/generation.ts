@@ -64,14 +64,13 @@ export async function openGeneration(
   let becomeIdle = () => {}
   let closed: Promise<void> | undefined
 
-  async function track<T>(work: Promise<T>): Promise<T> {
+  const leave = () => {
+    running--
+    if (running === 0) becomeIdle()
+  }
+  function track<T>(work: Promise<T>): Promise<T> {
     running++
-    try {
-      return await work
-    } finally {
-      running--
-      if (running === 0) becomeIdle()
-    }
+    return work.finally(leave)
   }
 
   const loadApp = once(async () => {
@@ -103,7 +102,8 @@ export async function openGeneration(
     metrics,
     limiters,
     answer(req, res) {
-      void track(new Promise(resolve => res.once('close', resolve)))
+      running++
+      res.once('close', leave)
       loadApp().then(
         app => app.answer(req, res),
         () => req.destroy(),

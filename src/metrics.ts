@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { idOf } from './uploader/destinations.ts'
 import { FinalizationPending } from './uploader/finalization-pending.ts'
@@ -13,8 +13,8 @@ const DURATIONS_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300
 export interface Metrics {
   /** The same uploader; what it does is counted. */
   measure(uploader: Uploader): Uploader
-  /** Counts answers. */
-  readonly count: RequestHandler
+  /** Counts an answer. */
+  count(req: IncomingMessage, res: ServerResponse): void
   /** The type and the text that Prometheus reads. */
   readonly contentType: string
   read(): Promise<string>
@@ -123,9 +123,8 @@ export function createMetrics(): Metrics {
         },
       }
     },
-    count(req, res, next) {
+    count(req, res) {
       res.once('finish', () => answers.inc({ method: req.method, status: res.statusCode }))
-      next()
     },
     contentType: registry.contentType,
     read() {

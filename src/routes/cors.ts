@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express'
+import type { Request, Response } from 'express'
 
 /**
  * Opens every answer to every origin, failures included, and answers preflights on every path. That is safe only
@@ -6,14 +6,16 @@ import type { RequestHandler } from 'express'
  *
  * @param isTrustedOrigin origins that count as programs on this machine; only these may set `User-Agent`, which tells
  *   a desktop program from a browser
+ * @returns whether the request was a preflight and has its answer
  */
-export function createCors(isTrustedOrigin: (origin: string) => boolean): RequestHandler {
-  return (req, res, next) => {
-    res.set('Access-Control-Allow-Origin', '*')
+export function createCors(
+  isTrustedOrigin: (origin: string) => boolean,
+): (req: Request, res: Response) => boolean {
+  return (req, res) => {
+    res.setHeader('Access-Control-Allow-Origin', '*')
     if (req.method !== 'OPTIONS') {
-      res.set('Access-Control-Expose-Headers', 'X-Request-Id, Retry-After')
-      next()
-      return
+      res.setHeader('Access-Control-Expose-Headers', 'X-Request-Id, Retry-After')
+      return false
     }
     const asked = (req.get('access-control-request-headers') ?? '')
       .split(',')
@@ -27,5 +29,6 @@ export function createCors(isTrustedOrigin: (origin: string) => boolean): Reques
     res.set('Access-Control-Max-Age', '600')
     res.set('Vary', 'Origin, Access-Control-Request-Headers')
     res.status(204).end()
+    return true
   }
 }

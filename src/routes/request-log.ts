@@ -1,4 +1,4 @@
-import type { RequestHandler, Response } from 'express'
+import type { Request, Response } from 'express'
 import { stdSerializers } from 'pino'
 import { UploadError } from '../errors.ts'
 import type { Logger } from '../log.ts'
@@ -24,9 +24,9 @@ export function addToLog(res: Response, fields: Record<string, unknown>): void {
 }
 
 /** Gives every request an id and, at its end, one line in the log, without the query and without headers. */
-export function createRequestLog(logger: Logger, mask: Mask): RequestHandler {
+export function createRequestLog(logger: Logger, mask: Mask): (req: Request, res: Response) => void {
   const log = logger.child({}, { serializers: { err: describeError } })
-  return (req, res, next) => {
+  return (req, res) => {
     const { method } = req
     const path = pathOf(req.url) // keys stand in the query
     const began = Date.now()
@@ -55,7 +55,6 @@ export function createRequestLog(logger: Logger, mask: Mask): RequestHandler {
         !res.writableFinished ? 'client went away' : failed ? 'failed' : 'answered',
       )
     })
-    next()
   }
 }
 
