@@ -8,10 +8,10 @@ import type { Metrics } from './metrics.ts'
 import { type AccessSettings, createAccess } from './routes/access.ts'
 import { createCors } from './routes/cors.ts'
 import { createErrorHandler } from './routes/error-handler.ts'
-import type { FailureWindow } from './routes/failure-window.ts'
+import { createFailureWindow, type FailureWindow } from './routes/failure-window.ts'
 import { createFilesRoute } from './routes/files.ts'
 import { answerHeartbeat } from './routes/heartbeat.ts'
-import type { ListMemory } from './routes/list-memory.ts'
+import { createListMemory, type ListMemory } from './routes/list-memory.ts'
 import { createMetricsRoute } from './routes/metrics.ts'
 import { createApiRoute } from './routes/openapi-route.ts'
 import { createRequestLog } from './routes/request-log.ts'
@@ -29,6 +29,11 @@ export interface Limiters {
   readonly tokens: FailureWindow
   /** What lists hold in memory. */
   readonly lists: ListMemory
+}
+
+export function createLimiters(): Limiters {
+  const now = () => performance.now()
+  return { keys: createFailureWindow(now), tokens: createFailureWindow(now), lists: createListMemory() }
 }
 
 export interface AppDeps {

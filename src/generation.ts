@@ -1,15 +1,14 @@
 import type { RequestListener } from 'node:http'
-import type { Limiters } from './app.ts'
+import type { App, Limiters } from './app.ts'
 import type { LoadedConfig } from './config/load.ts'
 import type { Settings } from './config/schema.ts'
 import type { MessageTypes } from './message-types.ts'
 import type { Metrics } from './metrics.ts'
 import { once } from './once.ts'
-import { openUploader, type ServerDeps } from './open-uploader.ts'
+import { openConfigured } from './open-destinations.ts'
+import type { ServerDeps } from './open-uploader.ts'
 import { isSocketPath } from './port.ts'
 import type { AccessSettings } from './routes/access.ts'
-import { createFailureWindow } from './routes/failure-window.ts'
-import { createListMemory } from './routes/list-memory.ts'
 import type { Uploader } from './uploader/index.ts'
 
 export interface GenerationDeps extends ServerDeps {
@@ -23,13 +22,21 @@ export interface GenerationDeps extends ServerDeps {
   makeFor: MessageTypes['makeFor']
 }
 
+/** What requests need and the start does not. */
+export interface Loaded {
+  readonly uploader: Uploader
+  readonly limiters: Limiters
+  readonly app: App
+}
+
 /** What answers requests by one configuration. A reload opens the next one; this one ends with its last request. */
 export interface Generation {
   readonly config: LoadedConfig
-  readonly uploader: Uploader
   /** Undefined when they are switched off. */
   readonly metrics: Metrics | undefined
-  readonly limiters: Limiters
+  /** What it counted; see `Metrics`. */
+  figures(): Promise<object[]>
+  load(): Promise<Loaded>
   readonly answer: RequestListener
   /** Has its limits hold, loads what uploads need, then looks after pending jobs from time to time. */
   start(): Promise<void>
@@ -50,16 +57,11 @@ export async function openGeneration(
   before?: Generation,
 ): Promise<Generation> {
   const { settings } = config
-  const uploader = await openUploader(config, deps, before?.uploader)
+  const destinations = await openConfigured(config, deps)
   const metrics = settings.metrics.enabled
     ? (before?.metrics ?? (await import('./metrics.ts')).createMetrics())
     : undefined
-  const limiters = before?.limiters ?? {
-    keys: createFailureWindow(() => performance.now()),
-    tokens: createFailureWindow(() => performance.now()),
-    lists: createListMemory(),
-  }
-  const measured = metrics?.measure(uploader) ?? uploader
+  const carried = before && carriedBy(await before.load())
   let running = 0
   let becomeIdle = () => {}
   let closed: Promise<void> | undefined
@@ -73,10 +75,16 @@ export async function openGeneration(
     return work.finally(leave)
   }
 
-  const loadApp = once(async () => {
-    const { createApp } = await import('./app.ts')
+  const load = once(async (): Promise<Loaded> => {
+    const [{ makeUploader }, { createApp, createLimiters }] = await Promise.all([
+      import('./open-uploader.ts'),
+      import('./app.ts'),
+    ])
+    const uploader = makeUploader(config, deps, destinations, carried)
+    const limiters = carried?.limiters ?? createLimiters()
     const { logger, mask, isStopping, listenUrl } = deps
     const shown = metrics && { ...metrics, read: deps.readMetrics ?? metrics.read }
+    const measured = metrics?.measure(uploader) ?? uploader
     const app = createApp(
       { uploader: measured, logger, mask, metrics: shown, isStopping, track, limiters },
       {
@@ -89,40 +97,50 @@ export async function openGeneration(
       },
     )
     deps.makeFor(app)
-    return app
+    return { uploader, limiters, app }
   })
   const close = (graceMs?: number) => {
-    closed ??= uploader.close(graceMs)
+    closed ??= load().then(({ uploader }) => uploader.close(graceMs))
     return closed
   }
 
   return {
     config,
-    uploader,
     metrics,
-    limiters,
+    load,
+    async figures() {
+      await load()
+      return (await metrics?.figures()) ?? []
+    },
     answer(req, res) {
       running++
       res.once('close', leave)
-      loadApp().then(
-        app => app.answer(req, res),
+      load().then(
+        ({ app }) => app.answer(req, res),
         () => req.destroy(),
       )
     },
     async start() {
       const { memory, concurrentUploads, waitingUploads } = settings.limits
+      const { uploader } = await load()
       uploader.payloads.resize(memory)
       uploader.slots.resize(concurrentUploads, waitingUploads)
-      await loadApp()
       if (!deps.isStopping()) uploader.finalizer.start()
     },
     async retire() {
+      const { uploader } = await load()
       uploader.finalizer.stop()
       if (running > 0) await new Promise<void>(resolve => (becomeIdle = resolve))
       await close(settings.shutdown.graceMs)
     },
     close,
   }
+}
+
+/** No more of it: each generation would keep all before it. */
+function carriedBy({ uploader, limiters }: Loaded) {
+  const { payloads, slots } = uploader
+  return { payloads, slots, limiters }
 }
 
 function accessSettings({ server, auth, sources }: Settings): AccessSettings {

@@ -2,7 +2,8 @@ import { dirname, join } from 'node:path'
 import type { LoadedConfig } from './config/load.ts'
 import type { Logger } from './log.ts'
 import type { Mask } from './mask.ts'
-import { openDestinations } from './uploader/destinations.ts'
+import { openConfigured } from './open-destinations.ts'
+import type { Destination } from './uploader/destinations.ts'
 import { createFinalizer } from './uploader/finalize.ts'
 import { createUploader, type Uploader } from './uploader/index.ts'
 import { createPayloads } from './uploader/payload.ts'
@@ -23,16 +24,25 @@ export interface ServerDeps {
   readMetrics?(): Promise<string>
 }
 
-/**
- * Opens the destinations of a configuration and makes the uploader over them.
- *
- * @param before the uploader that this one follows in the same process
- */
+/** Opens the destinations of a configuration and makes the uploader over them. */
 export async function openUploader(
   config: LoadedConfig,
   deps: ServerDeps & { warn(message: string): void },
-  before?: Uploader,
 ): Promise<Uploader> {
+  return makeUploader(config, deps, await openConfigured(config, deps))
+}
+
+/**
+ * Makes the uploader of a configuration. The store is opened when it is first used.
+ *
+ * @param before what goes on of the uploader that this one follows in the same process
+ */
+export function makeUploader(
+  config: LoadedConfig,
+  deps: ServerDeps,
+  destinations: readonly Destination[],
+  before?: Pick<Uploader, 'payloads' | 'slots'>,
+): Uploader {
   const { settings, dataDirectory } = config
   const temporary = join(dataDirectory, 'tmp')
   const spool = createSpool(temporary)
@@ -41,14 +51,6 @@ export async function openUploader(
   )
   const now = () => new Date()
   const noteDetails = (message: string, details: object = {}) => deps.logger.warn(details, message)
-  const destinations = await openDestinations(
-    config.destinations,
-    settings.keyTemplate,
-    deps.warn,
-    config.ownPaths,
-    deps.shared,
-    settings.pictures,
-  )
   const payloads = before?.payloads ?? createPayloads(settings.limits.memory)
   const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))
   const store = openStore(config, noteDetails)

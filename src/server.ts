@@ -133,7 +133,7 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
       commit()
       return stopping ? [] : kept
     },
-    figures: async () => (await (await current()).metrics?.figures()) ?? [],
+    figures: async () => (await current()).figures(),
     async stop(drained) {
       stopping = true
       clearTimeout(timer)

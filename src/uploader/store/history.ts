@@ -1,4 +1,4 @@
-import type { Selectable } from '../../packages/kysely.ts'
+import { type Selectable, sql } from '../../packages/kysely.ts'
 import type { HistoryEntry, HistoryStore } from '../store.ts'
 import type { Access, Tables } from './tables.ts'
 
@@ -7,8 +7,6 @@ export function createHistoryStore({ read, write, indexBytes }: Access): History
   return {
     history: ({ destination, text, sha256, since, limit }) =>
       read(async db => {
-        // Loaded by now: see sql.ts.
-        const { sql } = await import('../../packages/kysely.ts')
         const isLike = (column: string, pattern: string) =>
           sql<boolean>`lower(${sql.ref(column)}) like lower(${pattern}) escape '\\'`
         let query = db.selectFrom('history').selectAll()

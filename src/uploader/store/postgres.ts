@@ -1,6 +1,6 @@
 import type { Pool } from 'pg'
 import { systemCode, UploadError } from '../../errors.ts'
-import type { PostgresPool } from '../../packages/kysely.ts'
+import { PostgresDialect, type PostgresPool, sql } from '../../packages/kysely.ts'
 import type { Store } from '../store.ts'
 import { createSqlStore } from './sql.ts'
 
@@ -28,7 +28,6 @@ const BIGINT = 20
 export function createPostgresStore(url: string): Store {
   return createSqlStore({
     async connect() {
-      const { PostgresDialect } = await import('../../packages/kysely.ts')
       const { default: pg } = await import('pg').catch((cause: unknown) => {
         throw new UploadError(
           'store_unavailable',
@@ -55,7 +54,6 @@ export function createPostgresStore(url: string): Store {
       return { dialect: new PostgresDialect({ pool: withoutHungConnections(pool) }) }
     },
     async lock(transaction) {
-      const { sql } = await import('../../packages/kysely.ts')
       await sql`select pg_advisory_xact_lock(${LOCK})`.execute(transaction)
     },
     explain,

@@ -1,11 +1,12 @@
 import { UploadError } from '../../errors.ts'
 import { once } from '../../once.ts'
-import type { CompiledQuery, Dialect, Transaction } from '../../packages/kysely.ts'
+import { type CompiledQuery, type Dialect, Kysely, type Transaction } from '../../packages/kysely.ts'
 import type { Store } from '../store.ts'
 import { createHistoryStore } from './history.ts'
 import { createJobStore } from './jobs.ts'
+import { indexBytes, migrate } from './migrate.ts'
 import { createRepetitionStore } from './repetitions.ts'
-import type { Statements } from './statements.ts'
+import { compileStatements, type Statements } from './statements.ts'
 import type { Access, Database, Tables, Write } from './tables.ts'
 
 /** One kind of database. */
@@ -66,12 +67,6 @@ export function createSqlStore(
   let isClosed = false
 
   async function open(): Promise<Opened> {
-    // Loaded at the first use: it takes a third as long as all the rest of the start.
-    const [{ Kysely }, { migrate }, { compileStatements }] = await Promise.all([
-      import('../../packages/kysely.ts'),
-      import('./migrate.ts'),
-      import('./statements.ts'),
-    ])
     const { dialect, commit, isLost = () => false, detach = () => {} } = await engine.connect()
     const db: Database = new Kysely<Tables>({ dialect })
     try {
@@ -137,7 +132,6 @@ export function createSqlStore(
     commit: (writes: readonly Write[]) =>
       use(({ statements, commit }) => commit(writes.flatMap(write => write(statements)))),
     indexBytes: once(async () => {
-      const { indexBytes } = await import('./migrate.ts')
       await use(({ db }) => indexBytes(db, engine.lock))
     }),
   }

@@ -2,7 +2,7 @@ import { access, chmod, constants, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Database } from 'libsql'
 import { systemCode, UploadError } from '../../errors.ts'
-import type { CompiledQuery, SqliteStatement } from '../../packages/kysely.ts'
+import { type CompiledQuery, SqliteDialect, type SqliteStatement, sql } from '../../packages/kysely.ts'
 import { makePath } from '../make-path.ts'
 import type { Store } from '../store.ts'
 import { type Connection, createSqlStore, type Engine, type StoreOptions } from './sql.ts'
@@ -26,7 +26,6 @@ export function createSqliteStore(path: string, options?: StoreOptions): Store {
     explain,
     mayHoldJobs: () => mayHoldJobs(path),
     async setAtRest(db, isAtRest) {
-      const { sql } = await import('../../packages/kysely.ts')
       const mark = isAtRest ? AT_REST : 0
       const { rows } = await sql<{ user_version: number }>`pragma user_version`.execute(db)
       if (rows[0]?.user_version !== mark) await sql`pragma user_version = ${sql.lit(mark)}`.execute(db)
@@ -36,10 +35,7 @@ export function createSqliteStore(path: string, options?: StoreOptions): Store {
 }
 
 async function connect(path: string): Promise<Connection> {
-  const [{ default: Libsql }, { SqliteDialect }] = await Promise.all([
-    import('libsql'),
-    import('../../packages/kysely.ts'),
-  ])
+  const { default: Libsql } = await import('libsql')
   await prepareFile(path)
   noteConnection(path)
   const database = openFile(Libsql, path)
