@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { lstat, unlink } from 'node:fs/promises'
 import type { IncomingMessage, Server } from 'node:http'
-import { isIPv6 } from 'node:net'
 
 /** How many ports are tried when the wanted one is taken, itself not counted. */
 const FURTHER_PORTS = 10
@@ -40,7 +39,8 @@ export function isSocketPath(host: string): boolean {
 export function urlOf({ host, port }: Endpoint): string {
   if (isSocketPath(host)) return `unix:${host}`
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
-  return `http://${isIPv6(reachable) ? `[${reachable}]` : reachable}:${port}`
+  // Only an IPv6 address has a colon. To ask node:net compiles a pattern that takes 5 ms of the start.
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }
 
 /**

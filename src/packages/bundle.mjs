@@ -1,9 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { build } from 'rolldown'
 
-/** Part of the build: these modules take in what they import. Loading a file takes up to a millisecond. */
+/**
+ * Part of the build: these modules take in what they import. Loading a file takes up to a millisecond, and its text stays in
+ * memory, so comments and spaces go; names stay for stack traces.
+ */
 for (const name of ['zod', 'kysely']) {
   const file = `dist/packages/${name}.js`
   const banner = `/*!\n${await readFile(`node_modules/${name}/LICENSE`, 'utf8')}*/`
-  await build({ input: file, output: { file, banner }, platform: 'node' })
+  await build({ input: file, output: { file, banner, minify: { mangle: false } }, platform: 'node' })
 }
