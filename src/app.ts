@@ -82,13 +82,6 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
     requireHost(req)
     if (deps.isStopping()) throw goingDown()
   }
-  // One middleware: the way to the next one takes longer than what most of these do.
-  app.use((req, res, next) => {
-    tidyPath(req)
-    logRequest(req, res)
-    metrics?.count(req, res)
-    if (!allowOrigins(req, res)) next()
-  })
   const answerUpload = createUploadRoute(uploader, access, settings, mask, deps.limiters.lists)
   const upload: RequestHandler = (req, res) => {
     // Before anything can fail, for the error handler: failed uploads have an answer of their own.
@@ -125,9 +118,12 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   app.use(notFound)
   app.use(createErrorHandler(mask))
   return {
+    // What goes before every route is no middleware: the way from one to the next takes longer than what they do.
     answer(req, res) {
       takePath(req)
-      app(req, res)
+      logRequest(req, res)
+      metrics?.count(req, res)
+      if (!allowOrigins(req, res)) app(req, res)
     },
     request: app.request,
     response: app.response,
@@ -146,20 +142,21 @@ function trustProxies(app: Express, { trustProxy, isOnSocket }: AppSettings): vo
 
 /**
  * A target that is a whole address counts as its path, and its host as the one that was asked (RFC 9112 section 3.2.2).
- * Express would have Node read the address, which warns of some with all that stands in them.
+ * Express would have Node read the address, which warns of some with all that stands in them. `/upload/` and `//upload`
+ * are `/upload`: some clients append to what a person typed.
  */
-function takePath(req: IncomingMessage): void {
-  const [, host, target] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)(.*)$/i.exec(req.url ?? '') ?? []
-  if (host === undefined) return
-  req.headers.host = host
-  req.url = target?.startsWith('/') ? target : `/${target}`
-}
-
-/** `/upload/` and `//upload` are `/upload`: some clients append to what a person typed. */
-function tidyPath(req: Request): void {
-  const path = pathOf(req.url)
+function takePath(req: IncomingMessage & { originalUrl?: string }): void {
+  let target = req.url ?? ''
+  const [, host, rest] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)(.*)$/i.exec(target) ?? []
+  if (host !== undefined) {
+    req.headers.host = host
+    target = rest?.startsWith('/') ? rest : `/${rest}`
+  }
+  req.originalUrl = target // Express's word for what was asked
+  const path = pathOf(target)
   if (path.includes('//') || (path.length > 1 && path.endsWith('/')))
-    req.url = (path.replace(/\/+/g, '/').replace(/(?<=.)\/$/, '') || '/') + req.url.slice(path.length)
+    target = (path.replace(/\/+/g, '/').replace(/(?<=.)\/$/, '') || '/') + target.slice(path.length)
+  req.url = target
 }
 
 /** RFC 9112 section 3.2. */

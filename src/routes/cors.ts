@@ -1,4 +1,4 @@
-import type { Request, Response } from 'express'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 
 /**
  * Opens every answer to every origin, failures included, and answers preflights on every path. That is safe only
@@ -10,25 +10,26 @@ import type { Request, Response } from 'express'
  */
 export function createCors(
   isTrustedOrigin: (origin: string) => boolean,
-): (req: Request, res: Response) => boolean {
+): (req: IncomingMessage, res: ServerResponse) => boolean {
   return (req, res) => {
     res.setHeader('Access-Control-Allow-Origin', '*')
     if (req.method !== 'OPTIONS') {
       res.setHeader('Access-Control-Expose-Headers', 'X-Request-Id, Retry-After')
       return false
     }
-    const asked = (req.get('access-control-request-headers') ?? '')
+    const asked = (req.headers['access-control-request-headers'] ?? '')
       .split(',')
       .map(name => name.trim())
       .filter(name => /^[\w!#$%&'*+.^`|~-]+$/.test(name))
-    const trusted = isTrustedOrigin(req.get('origin') ?? '')
+    const trusted = isTrustedOrigin(req.headers.origin ?? '')
     const allowed = asked.filter(name => trusted || name.toLowerCase() !== 'user-agent')
-    res.set('Access-Control-Allow-Methods', 'GET, HEAD, POST, PUT, OPTIONS')
-    if (allowed.length > 0) res.set('Access-Control-Allow-Headers', allowed.join(', '))
-    res.set('Access-Control-Allow-Private-Network', 'true')
-    res.set('Access-Control-Max-Age', '600')
-    res.set('Vary', 'Origin, Access-Control-Request-Headers')
-    res.status(204).end()
+    res.setHeader('Access-Control-Allow-Methods', 'GET, HEAD, POST, PUT, OPTIONS')
+    if (allowed.length > 0) res.setHeader('Access-Control-Allow-Headers', allowed.join(', '))
+    res.setHeader('Access-Control-Allow-Private-Network', 'true')
+    res.setHeader('Access-Control-Max-Age', '600')
+    res.setHeader('Vary', 'Origin, Access-Control-Request-Headers')
+    res.statusCode = 204
+    res.end()
     return true
   }
 }

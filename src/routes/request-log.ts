@@ -1,4 +1,4 @@
-import type { Request, Response } from 'express'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { stdSerializers } from 'pino'
 import { UploadError } from '../errors.ts'
 import type { Logger } from '../log.ts'
@@ -15,25 +15,30 @@ declare module 'http' {
   interface ServerResponse {
     /** Why the request failed, for its line in the log. */
     err?: Error
+    /** What else stands in that line. */
+    logged: Record<string, unknown>
   }
 }
 
 /** What a route adds to the line of its request. */
-export function addToLog(res: Response, fields: Record<string, unknown>): void {
-  Object.assign(res.locals.log, fields)
+export function addToLog(res: ServerResponse, fields: Record<string, unknown>): void {
+  Object.assign(res.logged, fields)
 }
 
 /** Gives every request an id and, at its end, one line in the log, without the query and without headers. */
-export function createRequestLog(logger: Logger, mask: Mask): (req: Request, res: Response) => void {
+export function createRequestLog(
+  logger: Logger,
+  mask: Mask,
+): (req: IncomingMessage, res: ServerResponse) => void {
   const log = logger.child({}, { serializers: { err: describeError } })
   return (req, res) => {
     const { method } = req
-    const path = pathOf(req.url) // keys stand in the query
+    const path = pathOf(req.url ?? '') // keys stand in the query
     const began = Date.now()
     const id = requestIdOf(req, mask)
     req.id = id
     res.setHeader('X-Request-Id', id)
-    res.locals.log = {}
+    res.logged = {}
     let broken: Error | undefined
     res.on('error', error => {
       broken ??= error
@@ -47,7 +52,7 @@ export function createRequestLog(logger: Logger, mask: Mask): (req: Request, res
         {
           id,
           req: { method, path },
-          ...res.locals.log,
+          ...res.logged,
           res: { status: res.headersSent ? res.statusCode : null },
           err,
           ms: Date.now() - began,
