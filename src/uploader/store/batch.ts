@@ -49,7 +49,6 @@ export function createBatcher<Work>(
 }
 
 async function gather(): Promise<void> {
-  await turn() // the rest of this one
   const start = performance.now()
   for (let before = start, now: number; ; before = now) {
     await turn()
