@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { type FileHandle, readFile, unlink } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { isStorageFull, UploadError } from '../errors.ts'
-import { endStart, holdYoungHeap } from '../young-heap.ts'
+import { noteChunk } from '../young-heap.ts'
 import { SNIFF_BYTES, sniffType } from './sniff.ts'
 import type { Spool } from './spool.ts'
 
@@ -81,7 +81,6 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
     let head: Uint8Array = NO_BYTES
     let file: { path: string; handle: FileHandle } | undefined
     let inFile = false
-    let letHeapGrow = () => {}
     let flushing: Promise<void> = Promise.resolve()
 
     /**
@@ -112,7 +111,6 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
       pending = []
       await flushing.catch(() => {})
       release()
-      letHeapGrow()
       const gone = file
       file = undefined
       if (!gone) return
@@ -130,10 +128,8 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
         pendingBytes += chunk.length
         free -= chunk.length
         reserved += chunk.length
-        if (!inFile && (size > MEMORY_BYTES || free < 0)) {
-          inFile = true
-          letHeapGrow = holdYoungHeap()
-        }
+        inFile ||= size > MEMORY_BYTES || free < 0
+        noteChunk(chunk.length)
         return inFile && (pendingBytes >= FLUSH_BYTES || free < 0) ? flush() : undefined
       },
 
@@ -147,11 +143,8 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
           }
           const { contentType, extension } = await sniffType(head)
           const identity = { name, folders, size, sha256: hash.digest('hex'), contentType, extension }
-          if (memory) {
-            endStart()
-            return inMemory(memory, identity, release)
-          }
-          return inFileAt((file as { path: string }).path, identity, letHeapGrow)
+          if (memory) return inMemory(memory, identity, release)
+          return inFileAt((file as { path: string }).path, identity)
         } catch (error) {
           await discard()
           throw error
@@ -205,7 +198,7 @@ function inMemory(bytes: Buffer, identity: Identity, release: () => void): Paylo
   })
 }
 
-function inFileAt(path: string, identity: Identity, letHeapGrow: () => void): Payload {
+function inFileAt(path: string, identity: Identity): Payload {
   let removed: Promise<void> | undefined
   return {
     ...identity,
@@ -213,7 +206,6 @@ function inFileAt(path: string, identity: Identity, letHeapGrow: () => void): Pa
     stream: () => createReadStream(path, { highWaterMark: FLUSH_BYTES }),
     bytes: () => readFile(path),
     dispose() {
-      letHeapGrow()
       removed ??= unlink(path).catch(() => {})
       return removed
     },
