@@ -11,8 +11,8 @@ setFlagsFromString('--semi-space-growth-factor=1')
 
 // V8 goes through all objects there are when they and what lies outside of its heap, as chunks do, have grown by a
 // fraction of what there was: by 8 MB in a server of this size, which is every 40 uploads of 100 KB, and takes half of the
-// processor time. Now it is four times as much as there was.
-setFlagsFromString('--heap-growing-percent=400')
+// processor time. Now it is two and a half times as much.
+setFlagsFromString('--heap-growing-percent=250')
 
 /** Bytes of chunks between two collections of new objects. */
 const COLLECT_BYTES = 16 * 1024 * 1024
