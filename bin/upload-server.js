@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import '../dist/young-heap.js'
+import '../dist/garbage-collection.js'
 import { main } from '../dist/cli.js'
 
 await main(process.argv)

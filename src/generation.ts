@@ -5,7 +5,7 @@ import type { Settings } from './config/schema.ts'
 import type { MessageTypes } from './message-types.ts'
 import type { Metrics } from './metrics.ts'
 import { once } from './once.ts'
-import { openConfigured } from './open-destinations.ts'
+import { openConfiguredDestinations } from './open-destinations.ts'
 import type { ServerDeps } from './open-uploader.ts'
 import { isSocketPath } from './port.ts'
 import type { AccessSettings } from './routes/access.ts'
@@ -57,7 +57,7 @@ export async function openGeneration(
   before?: Generation,
 ): Promise<Generation> {
   const { settings } = config
-  const destinations = await openConfigured(config, deps)
+  const destinations = await openConfiguredDestinations(config, deps)
   const metrics = settings.metrics.enabled
     ? (before?.metrics ?? (await import('./metrics.ts')).createMetrics())
     : undefined

@@ -10,7 +10,7 @@ export interface DestinationDeps {
 }
 
 /** Opens the destinations of a configuration. @throws when one can't be used as it is configured */
-export function openConfigured(
+export function openConfiguredDestinations(
   { destinations, settings, ownPaths }: LoadedConfig,
   { warn, shared }: DestinationDeps,
 ): Promise<Destination[]> {

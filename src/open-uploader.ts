@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path'
 import type { LoadedConfig } from './config/load.ts'
 import type { Logger } from './log.ts'
 import type { Mask } from './mask.ts'
-import { openConfigured } from './open-destinations.ts'
+import { openConfiguredDestinations } from './open-destinations.ts'
 import type { Destination } from './uploader/destinations.ts'
 import { createFinalizer } from './uploader/finalize.ts'
 import { createUploader, type Uploader } from './uploader/index.ts'
@@ -29,7 +29,7 @@ export async function openUploader(
   config: LoadedConfig,
   deps: ServerDeps & { warn(message: string): void },
 ): Promise<Uploader> {
-  return makeUploader(config, deps, await openConfigured(config, deps))
+  return makeUploader(config, deps, await openConfiguredDestinations(config, deps))
 }
 
 /**

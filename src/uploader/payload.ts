@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { type FileHandle, readFile, unlink } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { isStorageFull, UploadError } from '../errors.ts'
-import { noteChunk } from '../young-heap.ts'
+import { noteChunk } from '../garbage-collection.ts'
 import { SNIFF_BYTES, sniffType } from './sniff.ts'
 import type { Spool } from './spool.ts'
 

@@ -1,4 +1,4 @@
-import '../young-heap.ts'
+import '../garbage-collection.ts'
 import { checkConfig, type LoadedConfig, type RawConfig } from '../config/load.ts'
 import { keepReportsQuiet } from '../crash.ts'
 import { createLog } from '../log.ts'

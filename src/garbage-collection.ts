@@ -6,7 +6,7 @@ import { runInNewContext } from 'node:vm'
 // for being idle, and remembers kinds of objects for longer than the two collections that are its default.
 setFlagsFromString('--no-memory-reducer')
 setFlagsFromString('--retain-maps-for-n-gc=1000')
-// Its space for new objects stays as small as it is at first, until there is something to upload.
+// Its space for new objects stays as small as it is at first, until much has arrived: loading needs no more.
 setFlagsFromString('--semi-space-growth-factor=1')
 
 // V8 goes through all objects there are when they and what lies outside of its heap, as chunks do, have grown by a
