@@ -129,6 +129,7 @@ async function startProcess({ name, prepare }, { directory, isPinned, profile },
   })
   const url = await readUrl(output, child)
   await output.close()
+  const emptied = new Set()
   return {
     url,
     pid: child.pid,
@@ -141,7 +142,10 @@ async function startProcess({ name, prepare }, { directory, isPinned, profile },
      */
     async emptyFiles() {
       for (const entry of await readdir(files, { recursive: true, withFileTypes: true })) {
-        if (entry.isFile()) await truncate(join(entry.parentPath, entry.name))
+        const path = join(entry.parentPath, entry.name)
+        if (!entry.isFile() || emptied.has(path)) continue
+        await truncate(path)
+        emptied.add(path)
       }
     },
     async stop() {
