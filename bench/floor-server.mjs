@@ -2,12 +2,14 @@
  * What the machine can do at best, to hold the server's numbers against: `node floor-server.mjs KIND DIRECTORY [URL]`.
  *
  * - `raw`: bare node:http, the body goes into a file as it comes, nothing is parsed
+ * - `hashed`: the same, and its SHA-256 is taken
  * - `busboy`: bare node:http and busboy, the part goes into a file
  * - `put`: bare node:http and busboy, the part goes on to the URL in a plain PUT
  * - `express`: Express and multer with its disk storage
  *
  * All answer `GET /heartbeat`, hand stored files out under `/files/`, and print their address as the first line.
  */
+import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { copyFile } from 'node:fs/promises'
 import { Agent, createServer, request } from 'node:http'
@@ -63,6 +65,16 @@ function raw() {
   })
 }
 
+function hashed() {
+  return bare((req, res) => {
+    const name = newName()
+    const file = createWriteStream(join(directory, name))
+    const hash = createHash('sha256')
+    req.on('data', chunk => hash.update(chunk)).pipe(file)
+    file.on('close', () => answer(res, JSON.stringify({ ...answerOf([name]), sha256: hash.digest('hex') })))
+  })
+}
+
 function withBusboy() {
   const busboy = createRequire(import.meta.resolve('multer'))('busboy')
   return bare((req, res) => {
@@ -106,7 +118,7 @@ async function withExpress() {
   return createServer(app)
 }
 
-const server = await { raw, busboy: withBusboy, put: withPut, express: withExpress }[kind]()
+const server = await { raw, hashed, busboy: withBusboy, put: withPut, express: withExpress }[kind]()
 server.listen(0, '127.0.0.1', () => {
   url = `http://127.0.0.1:${server.address().port}`
   console.log(JSON.stringify({ url }))

@@ -64,13 +64,14 @@ const missing = []
 const client = startClient(settings.isPinned)
 try {
   const loadAverage = loadavg()[0].toFixed(1)
+  const { hashed, ...quick } = CONTENDERS
   const folder = {
-    ...CONTENDERS,
+    ...(options.quick ? quick : CONTENDERS),
     ...(options.workers && { workers: withWorkers(options.workers) }),
     ...(options.against && { other: otherCheckout(options.against) }),
   }
   const groups = [await measureGroup('folder', FOLDER_LOADS, folder), await measureS3()]
-  const { raw: _, synced: __, ...alone } = folder
+  const { raw: _, hashed: __, synced: ___, ...alone } = folder
   const processes = await measureProcesses(alone, client, settings)
   settings.note('')
   const report = {

@@ -43,7 +43,12 @@ function uploadServer(name, destination, root = ROOT, flags = []) {
 
 function floor(name, kind, ...more) {
   const prepare = async directory => [beside('floor-server.mjs'), kind, join(directory, 'files'), ...more]
-  return { name, prepare, wholeBody: kind === 'raw', onlyUploads: kind === 'express' || kind === 'put' }
+  return {
+    name,
+    prepare,
+    wholeBody: kind === 'raw' || kind === 'hashed',
+    onlyUploads: kind === 'express' || kind === 'put',
+  }
 }
 
 /** Those that store in a folder. @type {Record<string, Contender>} */
@@ -51,6 +56,7 @@ export const CONTENDERS = {
   ours: uploadServer('upload-server', { local: { durable: false } }),
   synced: uploadServer('the same, durable', { local: { durable: true } }),
   raw: floor('floor raw', 'raw'),
+  hashed: floor('floor raw, SHA-256', 'hashed'),
   busboy: floor('floor busboy', 'busboy'),
   express: floor('Express + multer', 'express'),
 }
