@@ -30,6 +30,8 @@ export interface Payload {
   readonly extension: string
   /** The private file the bytes lie in; undefined when they are in memory. */
   readonly path: string | undefined
+  /** The bytes as they came, piece by piece; undefined when they are in a file. */
+  chunks(): readonly Uint8Array[] | undefined
   stream(): Readable
   bytes(): Promise<Buffer>
   /** Frees the memory and removes the temporary file. Safe to call twice. */
@@ -120,6 +122,7 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
 
     return {
       write(chunk) {
+        if (chunk.length === 0) return undefined
         size += chunk.length
         if (size > limit) throw tooLarge(name, limit)
         hash.update(chunk)
@@ -134,17 +137,15 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
       },
 
       async finish() {
-        const memory = inFile ? undefined : joined(pending)
         try {
-          if (!memory) {
+          if (inFile) {
             await flush()
             await flushing.catch(storageError)
             await file?.handle.close()
           }
           const { contentType, extension } = await sniffType(head)
           const identity = { name, folders, size, sha256: hash.digest('hex'), contentType, extension }
-          if (memory) return inMemory(memory, identity, release)
-          return inFileAt((file as { path: string }).path, identity)
+          return file ? inFileAt(file.path, identity) : inMemory(pending, identity, release)
         } catch (error) {
           await discard()
           throw error
@@ -174,7 +175,7 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
   }
 }
 
-type Identity = Omit<Payload, 'path' | 'stream' | 'bytes' | 'dispose'>
+type Identity = Omit<Payload, 'path' | 'chunks' | 'stream' | 'bytes' | 'dispose'>
 
 const NO_BYTES = Buffer.alloc(0)
 
@@ -184,16 +185,19 @@ function lengthen(head: Uint8Array, chunk: Uint8Array): Uint8Array {
   return head.length === 0 ? more : Buffer.concat([head, more])
 }
 
-function joined(chunks: readonly Uint8Array[]): Buffer {
-  const [only] = chunks
-  return chunks.length === 1 && Buffer.isBuffer(only) ? only : Buffer.concat(chunks)
-}
-
-function inMemory(bytes: Buffer, identity: Identity, release: () => void): Payload {
+function inMemory(received: readonly Uint8Array[], identity: Identity, release: () => void): Payload {
+  let chunks = received
   return Object.assign(identity, {
     path: undefined,
-    stream: () => Readable.from([bytes], { objectMode: false }),
-    bytes: async () => bytes,
+    chunks: () => chunks,
+    stream: () => Readable.from(chunks, { objectMode: false }),
+    async bytes() {
+      const [only] = chunks
+      if (chunks.length === 1 && Buffer.isBuffer(only)) return only
+      const joined = Buffer.concat(chunks)
+      chunks = [joined]
+      return joined
+    },
     dispose: async () => release(),
   })
 }
@@ -203,6 +207,7 @@ function inFileAt(path: string, identity: Identity): Payload {
   return {
     ...identity,
     path,
+    chunks: () => undefined,
     stream: () => createReadStream(path, { highWaterMark: FLUSH_BYTES }),
     bytes: () => readFile(path),
     dispose() {

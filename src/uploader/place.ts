@@ -154,6 +154,7 @@ export function toObject(payload: Payload, key: string): UploadObject {
     contentType: payload.contentType,
     sha256: payload.sha256,
     path: payload.path,
+    chunks: () => payload.chunks(),
     stream: () => payload.stream(),
     bytes: () => payload.bytes(),
   }

@@ -14,6 +14,8 @@ export interface UploadObject {
   readonly sha256: string
   /** Where the bytes lie, when they lie in a private file of this process. May be hard-linked, never changed. */
   readonly path?: string | undefined
+  /** The whole body in pieces, without copying, when it is in memory. */
+  chunks?(): readonly Uint8Array[] | undefined
   /** A fresh stream over the whole body at each call. */
   stream(): Readable
   /** The whole body. */

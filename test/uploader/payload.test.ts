@@ -48,6 +48,9 @@ describe('a payload', () => {
     })
     expect(payload.path !== undefined).toBe(inFile)
     if (payload.path !== undefined) expect((await readFile(payload.path)).equals(bytes)).toBe(true)
+    const chunks = payload.chunks()
+    expect(chunks === undefined).toBe(inFile)
+    if (chunks) expect(Buffer.concat(chunks).equals(bytes)).toBe(true)
     expect((await payload.bytes()).equals(bytes)).toBe(true)
     const streams = [payload.stream(), payload.stream(), payload.stream()]
     for (const body of await Promise.all(streams.map(stream => buffer(stream))))
