@@ -3,19 +3,29 @@ import { cleanFileName, cutText, splitExtension } from './file-name.ts'
 import type { Payload } from './payload.ts'
 
 /** Makes the key of a payload at a destination. */
-export type KeyTemplate = (payload: Payload, now: Date) => Promise<string>
+export type KeyTemplate = (payload: Payload, now: Date) => string | Promise<string>
 
 /** Common file systems take 255; the rest is for a counter such as `-2`. */
 const MAX_SEGMENT_BYTES = 245
+/** Most that a UTF-16 code unit takes in UTF-8. */
+const MAX_UTF8_BYTES = 3
+
+/** What `cleanKey` looks for: segments that are empty or dots, and blanks at an end of one. */
+const UNCLEAN = /(?:^|\/)(?:\s|\.*(?:\/|$))|\s(?:\/|$)/
+
+/** Hashes that a payload does not come with. */
+type Algorithm = 'md5' | 'sha1'
+type Digests = Partial<Record<Algorithm, string>>
 
 interface Naming {
   payload: Payload
   now: Date
   base: string
   extension: string
+  digests: Digests
 }
 
-type Part = (naming: Naming) => string | Promise<string>
+type Part = (naming: Naming) => string
 
 const two = (value: number): string => String(value).padStart(2, '0')
 
@@ -35,20 +45,14 @@ const PLACEHOLDERS: Record<string, Part> = {
   extname: ({ extension }) => extension,
   uuid: () => randomUUID(),
   ulid: ({ now }) => ulid(now.getTime()),
-  md5: ({ payload }) => digest(payload, 'md5'),
-  sha1: ({ payload }) => digest(payload, 'sha1'),
+  md5: ({ digests }) => digests.md5 as string,
+  sha1: ({ digests }) => digests.sha1 as string,
   sha256: ({ payload }) => payload.sha256,
 }
 
 const PARAMETERS: [RegExp, (value: number) => Part | undefined][] = [
-  [
-    /^md5-(\d+)$/,
-    n => (n <= 32 ? async ({ payload }) => (await digest(payload, 'md5')).slice(0, n) : undefined),
-  ],
-  [
-    /^sha1-(\d+)$/,
-    n => (n <= 40 ? async ({ payload }) => (await digest(payload, 'sha1')).slice(0, n) : undefined),
-  ],
+  [/^md5-(\d+)$/, n => (n <= 32 ? ({ digests }) => (digests.md5 as string).slice(0, n) : undefined)],
+  [/^sha1-(\d+)$/, n => (n <= 40 ? ({ digests }) => (digests.sha1 as string).slice(0, n) : undefined)],
   [/^sha256-(\d+)$/, n => (n <= 64 ? ({ payload }) => payload.sha256.slice(0, n) : undefined)],
   [/^str-(\d+)$/, n => (n <= 64 ? () => randomString(n) : undefined)],
   [
@@ -77,24 +81,30 @@ export function parseKeyTemplate(template: string): KeyTemplate {
     throw new Error('has a "." or ".." segment')
   }
   const parts = template.split(/(\{[^{}]*\})/).map(parsePart)
+  const algorithms = (['md5', 'sha1'] as const).filter(one => template.includes(`{${one}`))
 
-  return async (payload, now) => {
+  function makeKey(payload: Payload, now: Date, digests: Digests): string {
     const name = cleanFileName(payload.name, payload.extension)
     const [base, extension] = splitExtension(name)
-    const render = async (shown: string) => {
-      const naming: Naming = { payload, now, base: shown, extension }
+    const render = (shown: string) => {
+      const naming: Naming = { payload, now, base: shown, extension, digests }
       let rendered = ''
-      for (const part of parts) {
-        const text = typeof part === 'string' ? part : part(naming)
-        rendered += typeof text === 'string' ? text : await text
-      }
+      for (const part of parts) rendered += typeof part === 'string' ? part : part(naming)
       return cleanKey(rendered)
     }
-    const key = await render(base)
+    const key = render(base)
     if (key === '') return name
+    if (key.length * MAX_UTF8_BYTES <= MAX_SEGMENT_BYTES) return key
     const longest = Math.max(...key.split('/').map(segment => Buffer.byteLength(segment)))
     const excess = longest - MAX_SEGMENT_BYTES
     return excess > 0 ? render(cutText(base, Math.max(Buffer.byteLength(base) - excess, 1))) : key
+  }
+
+  if (algorithms.length === 0) return (payload, now) => makeKey(payload, now, {})
+  return async (payload, now) => {
+    const digests: Digests = {}
+    for (const algorithm of algorithms) digests[algorithm] = await digest(payload, algorithm)
+    return makeKey(payload, now, digests)
   }
 }
 
@@ -117,6 +127,7 @@ function parsePart(text: string): string | Part {
 
 /** Drops the empty segments that placeholders without a value leave, and guards the ones that became dots. */
 function cleanKey(key: string): string {
+  if (!UNCLEAN.test(key)) return key
   return key
     .split('/')
     .map(segment => segment.trim())
@@ -125,7 +136,7 @@ function cleanKey(key: string): string {
     .join('/')
 }
 
-async function digest(payload: Payload, algorithm: 'md5' | 'sha1'): Promise<string> {
+async function digest(payload: Payload, algorithm: Algorithm): Promise<string> {
   const hash = createHash(algorithm)
   for await (const chunk of payload.stream()) hash.update(chunk)
   return hash.digest('hex')
