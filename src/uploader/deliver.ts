@@ -52,33 +52,38 @@ function putInTurn(
 }
 
 /** One attempt. Ends at the time limit even where a provider does not look at its signal. */
-async function putWithin(
+function putWithin(
   destination: Destination,
   object: UploadObject,
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<Stored> {
-  signal.throwIfAborted()
-  const attempt = new AbortController()
-  let stop: (reason: unknown) => void = () => {}
-  const stopped = new Promise<never>((_, reject) => {
-    stop = reason => {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted()
+    const attempt = new AbortController()
+    const stored = destination.target.put(object, attempt.signal)
+    const stop = (reason: unknown) => {
+      reject(reason) // ahead of what the provider makes of it
       attempt.abort(reason)
-      reject(reason)
     }
+    const timer = setTimeout(() => stop(timedOut(destination, object, timeoutMs)), timeoutMs)
+    const leave = () => stop(signal.reason)
+    signal.addEventListener('abort', leave)
+    const end = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', leave)
+    }
+    stored.then(
+      answer => {
+        end()
+        resolve(answer)
+      },
+      error => {
+        end()
+        reject(error)
+      },
+    )
   })
-  stopped.catch(() => {})
-  const timer = setTimeout(() => stop(timedOut(destination, object, timeoutMs)), timeoutMs)
-  const leave = () => stop(signal.reason)
-  signal.addEventListener('abort', leave, { once: true })
-  try {
-    return await Promise.race([destination.target.put(object, attempt.signal), stopped])
-  } catch (error) {
-    throw attempt.signal.aborted ? attempt.signal.reason : error
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', leave)
-  }
 }
 
 function timedOut(destination: Destination, object: UploadObject, timeoutMs: number): UploadError {
