@@ -1,4 +1,5 @@
-import { chmod, mkdir, open, realpath, stat } from 'node:fs/promises'
+import { realpath } from 'node:fs'
+import { chmod, mkdir, open, stat } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { systemCode, UploadError } from '../../../errors.ts'
 import { makePath } from '../../make-path.ts'
@@ -26,13 +27,21 @@ export interface Folders {
  */
 export function createFolders(directory: string, folderMode: number, durable: boolean): Folders {
   let root: string | undefined
+  /** What was found to lie below `root` the last time: mostly the same is asked for again. */
+  let last: { path: string; real: string } | undefined
   const searches = new Map<string, Promise<string | undefined>>()
   const underWay = new Map<string, Promise<string>>()
 
   async function find(path: string): Promise<string | undefined> {
-    const real = await realpath(path).catch(ignoreCodes(ABSENT))
-    if (real === undefined || isOurs(path, real)) return real
-    root = await realpath(directory) // not yet known, or the directory is a link that leads elsewhere now
+    let real: string
+    try {
+      real = await resolveLinks(path)
+    } catch (error) {
+      return ignoreCodes(ABSENT)(error)
+    }
+    if (isOurs(path, real)) return real
+    root = await resolveLinks(directory) // not yet known, or the directory is a link that leads elsewhere now
+    last = undefined
     if (isOurs(path, real)) return real
     throw new UploadError(
       'delivery_failed',
@@ -41,7 +50,13 @@ export function createFolders(directory: string, folderMode: number, durable: bo
   }
 
   function isOurs(path: string, real: string): boolean {
-    if (root === undefined) return false
+    if (path === last?.path && real === last.real) return true
+    if (root === undefined || !isInside(root, path, real)) return false
+    last = { path, real }
+    return true
+  }
+
+  function isInside(root: string, path: string, real: string): boolean {
     if (real === join(root, relative(directory, path))) return true
     const inner = relative(root, real)
     return !isAbsolute(inner) && inner.split(sep).every(name => !name.startsWith('.'))
@@ -56,12 +71,14 @@ export function createFolders(directory: string, folderMode: number, durable: bo
   }
 
   /** As `find`; who asks for the same folder at the same time shares the answer. */
-  function search(path: string): Promise<string | undefined> {
-    const running = searches.get(path)
-    if (running !== undefined) return running
-    const found = find(path).finally(() => searches.delete(path))
+  async function search(path: string): Promise<string | undefined> {
+    const found = searches.get(path) ?? find(path)
     searches.set(path, found)
-    return found
+    try {
+      return await found
+    } finally {
+      searches.delete(path)
+    }
   }
 
   async function add(path: string, mode: number): Promise<string> {
@@ -133,6 +150,15 @@ async function syncFolder(path: string): Promise<void> {
 async function setMode(path: string, mode: number): Promise<void> {
   const inherited = (await stat(path)).mode & 0o2000
   await chmod(path, mode | inherited).catch(ignoreCodes(UNSUPPORTED))
+}
+
+function resolveLinks(path: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    realpath.native(path, (error, real) => {
+      if (error) reject(error)
+      else resolve(real)
+    })
+  })
 }
 
 function ignoreCodes(codes: ReadonlySet<string>): (error: unknown) => undefined {
