@@ -1,5 +1,5 @@
 import { type FileHandle, open, readdir, rm, stat, utimes } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, sep } from 'node:path'
 import { systemCode } from '../errors.ts'
 import { makePath } from './make-path.ts'
 import { dropOwner, isGone, newOwner, parseOwner } from './owner.ts'
@@ -44,23 +44,26 @@ export function createSpool(directory: string, prepareAround?: () => Promise<unk
     ).unref()
   }
 
-  async function makeNew<T>(make: (path: string) => Promise<T>): Promise<T> {
+  function prepareOnce(): Promise<unknown> {
     ready ??= prepare().catch(error => {
       ready = undefined
       throw error
     })
-    await ready
-    return make(join(own, String(++count)))
+    return ready
   }
+
+  const newPath = () => `${own}${sep}${++count}`
 
   async function place<T>(make: (path: string) => Promise<T>): Promise<T> {
     try {
-      return await makeNew(make)
+      await prepareOnce()
+      return await make(newPath())
     } catch (error) {
       // Somebody cleaned up around us: make the directory again, once.
       if (systemCode(error) !== 'ENOENT') throw error
       ready = undefined
-      return makeNew(make)
+      await prepareOnce()
+      return make(newPath())
     }
   }
 

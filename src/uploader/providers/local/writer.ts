@@ -1,28 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { writeFile as writeFileWithCallback } from 'node:fs'
-import {
-  chmod,
-  constants,
-  copyFile,
-  type FileHandle,
-  link,
-  open,
-  rename,
-  unlink,
-  writeFile,
-} from 'node:fs/promises'
-import { join } from 'node:path'
+import * as fs from 'node:fs'
+import { chmod, constants, copyFile, type FileHandle, link, open, unlink, writeFile } from 'node:fs/promises'
+import { join, sep } from 'node:path'
 import { addAbortSignal } from 'node:stream'
-import { promisify } from 'node:util'
 import { systemCode, UploadError } from '../../../errors.ts'
 import type { UploadObject } from '../../provider.ts'
 import type { Spool } from '../../spool.ts'
 
 /** Up to this size a body is taken as a whole and written in one go. */
 const AT_ONCE_BYTES = 1024 * 1024
-/** Opens, writes and closes without a `FileHandle`, which takes longer to make than a small file to write. */
-const writeWhole = promisify(writeFileWithCallback)
-
 /** What `link` answers where a second name is not to be had: another file system, one without links, too many of them. */
 const NO_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
 /** What file systems answer that have no permissions of their own. */
@@ -49,14 +35,24 @@ export function createWriter(options: WriterOptions): Write {
   const { spool, makeFolder, syncFolder, fileMode, durable } = options
   const isMasked = (fileMode & process.umask()) !== 0
 
-  async function fill(path: string, body: Body, signal: AbortSignal): Promise<void> {
-    const isLinked = body.path !== undefined
-    if (!isLinked && !isMasked && body.size <= AT_ONCE_BYTES) {
-      const bytes = await body.bytes()
-      assertSize(bytes.length, body)
-      await writeWhole(path, bytes, { flag: 'wx', mode: fileMode, flush: durable, signal })
-      return
+  /** Makes the temporary file, and removes what it made when that fails. */
+  async function fill(path: string, body: Body, signal: AbortSignal): Promise<string> {
+    try {
+      if (body.path !== undefined || isMasked || body.size > AT_ONCE_BYTES) await copy(path, body, signal)
+      else {
+        const bytes = await body.bytes()
+        assertSize(bytes.length, body)
+        await writeNew(path, bytes, fileMode, durable)
+      }
+      return path
+    } catch (error) {
+      await discard(path)
+      throw error
     }
+  }
+
+  async function copy(path: string, body: Body, signal: AbortSignal): Promise<void> {
+    const isLinked = body.path !== undefined
     if (body.path !== undefined) {
       await linkOrCopy(body.path, path)
       if (!durable) {
@@ -76,7 +72,7 @@ export function createWriter(options: WriterOptions): Write {
 
   async function move(path: string, folder: string, file: string): Promise<void> {
     try {
-      await rename(path, join(folder, file))
+      await rename(path, folder + sep + file)
     } catch (error) {
       if (systemCode(error) !== 'EXDEV') throw error
       await copyOver(path, folder, file)
@@ -86,31 +82,68 @@ export function createWriter(options: WriterOptions): Write {
   /** For a folder on which another file system is mounted: the copy is made beside the target, and renamed there. */
   async function copyOver(path: string, folder: string, file: string): Promise<void> {
     const beside = join(folder, `.${randomUUID()}`)
-    await orDiscard(beside, async () => {
+    try {
       await copyFile(path, beside, constants.COPYFILE_EXCL)
       if (durable) await syncFile(beside)
       await rename(beside, join(folder, file))
-    })
+    } catch (error) {
+      await discard(beside)
+      throw error
+    }
     await discard(path)
   }
 
   return async (body, folder, file, signal) => {
     signal.throwIfAborted()
-    const path = await spool.place(async place => {
-      await orDiscard(place, () => fill(place, body, signal))
-      return place
-    })
-    const real = await orDiscard(path, async () => {
+    const path = await spool.place(place => fill(place, body, signal))
+    let real: string
+    try {
       signal.throwIfAborted()
-      const found = await makeFolder(folder)
+      real = await makeFolder(folder)
       signal.throwIfAborted()
-      await move(path, found, file)
-      return found
-    })
+      await move(path, real, file)
+    } catch (error) {
+      await discard(path)
+      throw error
+    }
     // A rename onto another name of the same file does nothing and leaves both (POSIX); a repeated put is one.
     if (body.path !== undefined) await discard(path)
     if (durable) await syncFolder(real)
   }
+}
+
+/** Without a `FileHandle`, nor the promises of node:fs, which take longer to make than a small file to write. */
+function writeNew(path: string, bytes: Uint8Array, mode: number, durable: boolean): Promise<void> {
+  return new Promise((resolve, reject) => {
+    fs.open(path, 'wx', mode, (error, file) => {
+      if (error) {
+        reject(error)
+        return
+      }
+      const close = (failure?: unknown) =>
+        fs.close(file, error => {
+          if (failure || error) reject(failure ?? error)
+          else resolve()
+        })
+      const write = (from: number) =>
+        fs.write(file, bytes, from, bytes.length - from, null, (error, count) => {
+          if (error) close(error)
+          else if (from + count < bytes.length) write(from + count)
+          else if (durable) fs.fsync(file, close)
+          else close()
+        })
+      write(0)
+    })
+  })
+}
+
+function rename(from: string, to: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    fs.rename(from, to, error => {
+      if (error) reject(error)
+      else resolve()
+    })
+  })
 }
 
 async function writeBody(handle: FileHandle, body: Body, signal: AbortSignal): Promise<void> {
@@ -142,15 +175,6 @@ async function syncFile(path: string): Promise<void> {
     await handle.sync()
   } finally {
     await handle.close()
-  }
-}
-
-async function orDiscard<T>(path: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    await discard(path)
-    throw error
   }
 }
 
