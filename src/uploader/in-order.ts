@@ -1,5 +1,13 @@
 /** Maps a list with at most `width` calls at a time and keeps the order. When one throws, those under way end first. */
-export async function inOrder<T, R>(
+export function inOrder<T, R>(
+  list: readonly T[],
+  width: number,
+  map: (item: T, index: number) => Promise<R>,
+): Promise<R[]> {
+  return list.length === 1 ? Promise.all(list.map(map)) : sideBySide(list, width, map)
+}
+
+async function sideBySide<T, R>(
   list: readonly T[],
   width: number,
   map: (item: T, index: number) => Promise<R>,

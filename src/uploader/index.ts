@@ -6,6 +6,7 @@ import type { Caller, Input, Outcome } from './input.ts'
 import { newJobId } from './job-id.ts'
 import { obtain, type SourceSettings } from './obtain.ts'
 import type { Payload, Payloads } from './payload.ts'
+import type { PictureOptions } from './pictures/options.ts'
 import { type PictureWish, withWish } from './pictures/wish.ts'
 import { type PlaceDeps, place } from './place.ts'
 import type { Repeater } from './repeat.ts'
@@ -103,7 +104,8 @@ export function createUploader(deps: UploaderDeps): Uploader {
     let payload: Payload | undefined
     try {
       payload = await obtain(input, caller, deps.payloads, spoolFor(destination), deps.sources, signal)
-      payload = await change(payload, request)
+      const changes = withWish(destination.pictures, request.pictures)
+      if (changes) payload = await change(payload, changes, request)
       const placed = await place(payload, destination, request.baseUrl, placeDeps, signal)
       const { key, url, deleteUrl, mirrors } = placed
       const { size, contentType, sha256 } = payload
@@ -131,10 +133,9 @@ export function createUploader(deps: UploaderDeps): Uploader {
   /** Does to a picture what destination and request say; anything else comes back as it is. */
   async function change(
     payload: Payload,
-    { destination, pictures, signal }: UploadRequest,
+    options: PictureOptions,
+    { destination, signal }: UploadRequest,
   ): Promise<Payload> {
-    const options = withWish(destination.pictures, pictures)
-    if (!options) return payload
     const { changePicture } = await import('./pictures/change.ts')
     const { fileSize } = deps.sources
     const changed = await changePicture(

@@ -19,8 +19,9 @@ export function createKeyRing(shared: Shared = createShared(), scope = ''): KeyR
       for (let count = 1; ; count++) {
         const candidate = count === 1 ? key : numbered(key, count)
         if (!(await shared.take(nameOf(candidate)))) continue
+        if (!refuses) return candidate
         try {
-          if (!(await refuses?.(candidate))) return candidate
+          if (!(await refuses(candidate))) return candidate
         } catch (error) {
           shared.release(nameOf(candidate))
           throw error

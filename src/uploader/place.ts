@@ -41,7 +41,12 @@ export async function place(
   deps: PlaceDeps,
   signal: AbortSignal,
 ): Promise<Placed> {
-  const placed = await placeWithFallback(payload, destination, baseUrl, deps, signal)
+  let placed: Placed
+  try {
+    placed = await placeAt(payload, destination, baseUrl, deps, signal)
+  } catch (error) {
+    placed = await placeAtFallback(payload, destination, error, baseUrl, deps, signal)
+  }
   if (destination.mirrors.length === 0) return placed
   const mirrors = await Promise.all(
     destination.mirrors.map(async ({ destination: id, required }): Promise<Copy> => {
@@ -60,30 +65,28 @@ export async function place(
   return { ...placed, mirrors }
 }
 
-async function placeWithFallback(
+/** @param error why the destination failed */
+async function placeAtFallback(
   payload: Payload,
   destination: Destination,
+  error: unknown,
   baseUrl: string,
   deps: PlaceDeps,
   signal: AbortSignal,
 ): Promise<Placed> {
+  signal.throwIfAborted()
+  if (destination.fallback === undefined) throw error
+  const id = destination.fallback
+  const problem = error instanceof Error ? error.message : String(error)
+  deps.warn(`${idOf(destination)} failed; its fallback ${id} is used`, {
+    destination: idOf(destination),
+    problem,
+  })
   try {
-    return await placeAt(payload, destination, baseUrl, deps, signal)
-  } catch (error) {
+    return await placeAt(payload, byId(deps.destinations, id), baseUrl, deps, signal)
+  } catch (second) {
     signal.throwIfAborted()
-    if (destination.fallback === undefined) throw error
-    const id = destination.fallback
-    const problem = error instanceof Error ? error.message : String(error)
-    deps.warn(`${idOf(destination)} failed; its fallback ${id} is used`, {
-      destination: idOf(destination),
-      problem,
-    })
-    try {
-      return await placeAt(payload, byId(deps.destinations, id), baseUrl, deps, signal)
-    } catch (second) {
-      signal.throwIfAborted()
-      throw bothFailed(error, second, id)
-    }
+    throw bothFailed(error, second, id)
   }
 }
 
@@ -113,8 +116,9 @@ async function placeAt(
 
 function takeKey(destination: Destination, key: string, signal: AbortSignal): Promise<string> {
   const { target, onConflict } = destination
+  if (onConflict === 'replace') return destination.keys.take(key)
   return destination.keys.take(key, async candidate => {
-    if (onConflict === 'replace' || !(await target.exists?.(candidate, signal))) return false
+    if (!(await target.exists?.(candidate, signal))) return false
     if (onConflict === 'rename') return true
     throw new UploadError(
       'delivery_failed',
