@@ -1,4 +1,3 @@
-import { setImmediate as turn } from 'node:timers/promises'
 import { UploadError } from '../../errors.ts'
 
 /** Most that a write waits for others. */
@@ -14,13 +13,13 @@ interface Waiting<Work> {
 
 /**
  * Gathers writes and commits them together: a commit costs more than what is in it. As long as the event loop is busy,
- * what it does brings further writes soon, and those wait for each other; one that is alone is committed at once. Each
- * caller is told when its own write is safe. When one of them fails they are done one by one, but not when the store
- * does: each would wait for it in turn.
+ * what it does brings further writes soon, and those wait for each other; one that is alone, or said to be, is committed
+ * at once. Each caller is told when its own write is safe. When one of them fails they are done one by one, but not when
+ * the store does: each would wait for it in turn.
  */
 export function createBatcher<Work>(
   commit: (works: readonly Work[]) => Promise<void>,
-): (work: Work) => Promise<void> {
+): (work: Work, isAlone?: boolean) => Promise<void> {
   let waiting: Waiting<Work>[] = []
   let isRunning = false
 
@@ -41,18 +40,24 @@ export function createBatcher<Work>(
     isRunning = false
   }
 
-  return work =>
-    new Promise((resolve, reject) => {
+  return (work, isAlone = false) => {
+    if (isAlone && !isRunning) return commit([work])
+    return new Promise((resolve, reject) => {
       waiting.push({ work, resolve, reject })
       if (!isRunning) void drain()
     })
+  }
 }
 
-async function gather(): Promise<void> {
+function gather(): Promise<void> {
   const start = performance.now()
-  for (let before = start, now: number; ; before = now) {
-    await turn()
-    now = performance.now()
-    if (now - before < IDLE_TURN_MS || now - start >= LONGEST_WAIT_MS) return
-  }
+  let before = start
+  return new Promise(resolve => {
+    setImmediate(function turn() {
+      const now = performance.now()
+      if (now - before < IDLE_TURN_MS || now - start >= LONGEST_WAIT_MS) return resolve()
+      before = now
+      setImmediate(turn)
+    })
+  })
 }

@@ -10,9 +10,17 @@ export const IN_HISTORY = ''
 /** The jobs of a store. */
 export function createJobStore({ read, write, commit }: Access): JobStore {
   const writeSoon = createBatcher(commit)
+  /** Begun here and not yet delivered. Without others nobody else writes soon. */
+  const underWay = new Set<string>()
   return {
-    begin: (job, idempotencyKey) => writeSoon(statements => statements.begin(job, idempotencyKey)),
-    deliver: (id, delivery) => writeSoon(statements => statements.deliver(id, delivery)),
+    async begin(job, idempotencyKey) {
+      await writeSoon(statements => statements.begin(job, idempotencyKey), underWay.size === 0)
+      underWay.add(job.id)
+    },
+    deliver(id, delivery) {
+      underWay.delete(id)
+      return writeSoon(statements => statements.deliver(id, delivery), underWay.size === 0)
+    },
 
     claim: (id, owner, from = owner) =>
       write(async db => {

@@ -46,6 +46,14 @@ it('waits for what comes in further turns, as long as they are busy', async () =
   expect(commits()).toBeLessThan(6)
 })
 
+it('commits at once what is said to be alone', async () => {
+  const { commit, commits } = makeCommit()
+  const batch = createBatcher(commit)
+  const written = batch(() => {}, true)
+  expect(commits()).toBe(1)
+  await written
+})
+
 it('does them one by one when one of them fails, and tells that one alone', async () => {
   const { commit } = makeCommit()
   const batch = createBatcher(commit)
