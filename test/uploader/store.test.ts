@@ -262,6 +262,28 @@ describe.each(engines)('the %s store', (_name, make) => {
     expect((await store.owners()).get('alive')).toBe(foreign.createdAt)
   })
 
+  it('begins a job while a transaction is under way, and neither becomes a part of the other', async context => {
+    const place = await make(context)
+    const [other, store] = [place.open(), place.open()]
+    const [interrupted, job, foreign] = [newJob({ owner: 'gone' }), newJob(), newJob()]
+    await other.begin(interrupted)
+    let begun = Promise.resolve()
+    await store.abandon('gone', () => {
+      begun = store.begin(job)
+    })
+    await begun
+    expect(await store.job(interrupted.id)).toMatchObject({ state: 'interrupted' })
+    expect(await store.job(job.id)).toMatchObject({ state: 'uploading' })
+    const failing = store.abandon('me', () => {
+      begun = store.begin(foreign)
+      throw new Error('of no use')
+    })
+    await expect(failing).rejects.toThrow('of no use')
+    await begun
+    expect(await store.job(job.id)).toMatchObject({ state: 'uploading' })
+    expect(await store.job(foreign.id)).toMatchObject({ state: 'uploading' })
+  })
+
   it('finds history by destination, text, hash and time, newest first', async context => {
     const store = (await make(context)).open()
     const job = newJob()

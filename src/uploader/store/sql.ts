@@ -25,12 +25,17 @@ export interface Engine {
 export interface Connection {
   readonly dialect: Dialect
   /**
-   * Does statements in one transaction, where that is possible at once and so for less than through the dialect. Nothing
-   * else is done at the same time.
+   * Does statements in one transaction before it returns, where that is possible and so for less than through the dialect.
+   *
+   * @throws when nothing was done, for one since another transaction is under way
    */
-  commit?(statements: readonly CompiledQuery[]): void
-  /** Whether what was written may be gone, since something else lies in the place of the store by now. */
-  isLost?(): boolean
+  commitNow?(statements: readonly CompiledQuery[]): void
+  /**
+   * Whether what was written may be gone, since something else lies in the place of the store by now.
+   *
+   * @param maxAgeMs how old an answer may be that says no; default 0
+   */
+  isLost?(maxAgeMs?: number): boolean
   /** Parts from a store that is lost, before it is closed. */
   detach?(): void
 }
@@ -42,18 +47,17 @@ export interface StoreOptions {
   warn?(message: string): void
 }
 
-interface Opened {
+interface Opened extends Required<Pick<Connection, 'isLost' | 'detach'>>, Pick<Connection, 'commitNow'> {
   readonly db: Database
   readonly statements: Statements
-  commit(statements: readonly CompiledQuery[]): Promise<void>
-  isLost(): boolean
-  detach(): void
   /** How many are at it. */
   users: number
 }
 
 const PATIENCE_MS = 3000
 const PAUSE_MS = 15
+/** After this at the latest a store is noticed that is lost. What was written before it went is gone anyway. */
+const LOST_FOR_MS = 100
 
 /**
  * A store over an SQL database. It is opened when first used, and again when that failed: a server starts although its
@@ -64,26 +68,18 @@ export function createSqlStore(
   { patienceMs = PATIENCE_MS, warn = () => {} }: StoreOptions = {},
 ): Store {
   let opened: Promise<Opened> | undefined
+  /** What `opened` came to. */
+  let current: Opened | undefined
   let isClosed = false
 
   async function open(): Promise<Opened> {
-    const { dialect, commit, isLost = () => false, detach = () => {} } = await engine.connect()
+    const { dialect, ...rest } = await engine.connect()
     const db: Database = new Kysely<Tables>({ dialect })
     try {
       await migrate(db, engine.lock)
-      return {
-        db,
-        isLost,
-        detach,
-        users: 0,
-        statements: compileStatements(db),
-        commit: statements =>
-          commit
-            ? db.connection().execute(async () => commit(statements))
-            : db.transaction().execute(async transaction => {
-                for (const statement of statements) await transaction.executeQuery(statement)
-              }),
-      }
+      const without = { isLost: () => false, detach: () => {} }
+      current = { ...without, ...rest, db, users: 0, statements: compileStatements(db) }
+      return current
     } catch (error) {
       await db.destroy().catch(() => {})
       throw error
@@ -110,12 +106,15 @@ export function createSqlStore(
       try {
         ready = await opening
         const result = await occupy(ready, work)
-        if (!ready.isLost()) return result
+        if (!ready.isLost(LOST_FOR_MS)) return result
       } catch (error) {
         problem = error
       }
       if (ready?.isLost()) {
-        if (opened === opening) opened = reopen(ready)
+        if (opened === opening) {
+          current = undefined
+          opened = reopen(ready)
+        }
       } else {
         if (!ready && opened === opening) opened = undefined
         const explained = engine.explain(problem)
@@ -126,11 +125,31 @@ export function createSqlStore(
     }
   }
 
+  /** How nearly every upload is written. What this leaves undone is left to `use`, which knows what to do about it. */
+  function commitNow(writes: readonly Write[]): boolean {
+    if (!current?.commitNow || isClosed) return false
+    const { statements, commitNow, isLost } = current
+    try {
+      commitNow(writes.flatMap(write => write(statements)))
+      return !isLost(LOST_FOR_MS)
+    } catch {
+      return false
+    }
+  }
+
   const access: Access = {
     read: work => use(({ db }) => work(db)),
     write: work => use(({ db }) => db.transaction().execute(work)),
-    commit: (writes: readonly Write[]) =>
-      use(({ statements, commit }) => commit(writes.flatMap(write => write(statements)))),
+    async commit(writes) {
+      if (commitNow(writes)) return
+      await use(({ db, statements }) =>
+        db.transaction().execute(async transaction => {
+          for (const statement of writes.flatMap(write => write(statements))) {
+            await transaction.executeQuery(statement)
+          }
+        }),
+      )
+    },
     indexBytes: once(async () => {
       await use(({ db }) => indexBytes(db, engine.lock))
     }),
@@ -172,7 +191,7 @@ export function createSqlStore(
     async close() {
       isClosed = true
       const last = await opened?.catch(() => undefined)
-      opened = undefined
+      opened = current = undefined
       await last?.db.destroy()
     },
   }

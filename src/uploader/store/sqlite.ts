@@ -51,7 +51,7 @@ async function connect(path: string): Promise<Connection> {
   const prepare = createPrepare(database)
   return {
     dialect: new SqliteDialect({ database: { prepare, close: () => close(database) } }),
-    commit: statements => commit(prepare, statements),
+    commitNow: statements => commitNow(prepare, statements),
     detach: () => detach(database),
   }
 }
@@ -80,7 +80,8 @@ function tryPragmas(database: Database, ...pragmas: string[]): void {
   }
 }
 
-function commit(prepare: (text: string) => SqliteStatement, statements: readonly CompiledQuery[]): void {
+function commitNow(prepare: (text: string) => SqliteStatement, statements: readonly CompiledQuery[]): void {
+  // This fails, and changes nothing, while another transaction is under way.
   prepare('begin').run([])
   try {
     for (const { sql, parameters } of statements) prepare(sql).run(parameters)
