@@ -15,6 +15,11 @@ const KEEP_ALIVE_MS = 65_000
 const STALL_MS = 60_000
 /** Most files that are open beside connections and theirs: loading a library opens hundreds at once. */
 const OTHER_FILES = 600
+/**
+ * What a message may buffer, bytes: as much as arrives at once. The first part of a body comes with the headers, before
+ * anybody reads it, and would otherwise have Node stop the socket and start it again for each request.
+ */
+const BUFFERED_BYTES = 64 * 1024
 /** How often the log says that connections are turned away. */
 const DROP_NOTE_MS = 60_000
 
@@ -48,6 +53,7 @@ export function createHttpServer(
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: 5000,
     noDelay: true,
+    highWaterMark: BUFFERED_BYTES,
     // The application says so, in an answer that is not empty.
     requireHostHeader: false,
   })
@@ -65,9 +71,11 @@ export function createHttpServer(
   const accept: RequestListener = (req, res) => {
     const running = connections.get(req.socket)?.add(res)
     const leave = () => running?.delete(res)
-    res.once('close', () => (req.complete || req.destroyed ? leave() : req.once('end', leave)))
+    res.on('close', () => (req.complete || req.destroyed ? leave() : req.once('end', leave)))
     // Until the connection waits for its next request, when Node sets its own limit.
-    res.once('prefinish', () => req.socket.setTimeout(stallMs))
+    res.on('prefinish', () => {
+      if (req.socket.writableLength > 0) req.socket.setTimeout(stallMs)
+    })
     drainAfterAnswer(req, res)
     handle(req, res)
   }
