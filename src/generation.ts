@@ -114,7 +114,7 @@ export async function openGeneration(
     },
     answer(req, res) {
       running++
-      res.once('close', leave)
+      res.on('close', leave)
       load().then(
         ({ app }) => app.answer(req, res),
         () => req.destroy(),

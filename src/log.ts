@@ -31,6 +31,7 @@ export async function createLog({ level, mask, base, stream }: LogOptions): Prom
 
 /** Takes user names, passwords and queries, where signatures and tokens stand, out of the addresses in a text. */
 function hideCredentials(text: string): string {
+  if (!text.includes('://')) return text
   return text.replace(/https?:\/\/[^\s"'\\]*/gi, address =>
     address.replace(/\/\/[^/?#]*@/, '//').replace(/\?.*/, '?[hidden]'),
   )

@@ -43,7 +43,7 @@ export function createRequestLog(
     res.on('error', error => {
       broken ??= error
     })
-    res.once('close', () => {
+    res.on('close', () => {
       const err = broken ?? res.err
       // With `compat.alwaysOk` the status of a failure is 200.
       const status = res.err instanceof UploadError ? statusOf(res.err.code) : res.statusCode

@@ -16,6 +16,7 @@ export interface PictureWish {
  * @throws UploadError `invalid_request` for what is no such value
  */
 export function readWish(query: URLSearchParams): PictureWish | undefined {
+  if (query.size === 0) return undefined
   const wish = {
     format: read(
       query,
