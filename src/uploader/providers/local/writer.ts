@@ -14,7 +14,7 @@ const NO_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'E
 /** What file systems answer that have no permissions of their own. */
 const NO_MODES = new Set(['EPERM', 'ENOTSUP', 'ENOSYS'])
 
-export type Body = Pick<UploadObject, 'size' | 'path' | 'stream' | 'bytes'>
+export type Body = Pick<UploadObject, 'size' | 'path' | 'chunks' | 'stream' | 'bytes'>
 
 export interface WriterOptions {
   /** On the file system the files go to. */
@@ -40,9 +40,9 @@ export function createWriter(options: WriterOptions): Write {
     try {
       if (body.path !== undefined || isMasked || body.size > AT_ONCE_BYTES) await copy(path, body, signal)
       else {
-        const bytes = await body.bytes()
-        assertSize(bytes.length, body)
-        await writeNew(path, bytes, fileMode, durable)
+        const chunks = body.chunks?.() ?? [await body.bytes()]
+        assertSize(bytesOf(chunks), body)
+        await writeNew(path, chunks, fileMode, durable)
       }
       return path
     } catch (error) {
@@ -113,7 +113,12 @@ export function createWriter(options: WriterOptions): Write {
 }
 
 /** Without a `FileHandle`, nor the promises of node:fs, which take longer to make than a small file to write. */
-function writeNew(path: string, bytes: Uint8Array, mode: number, durable: boolean): Promise<void> {
+function writeNew(
+  path: string,
+  chunks: readonly Uint8Array[],
+  mode: number,
+  durable: boolean,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     fs.open(path, 'wx', mode, (error, file) => {
       if (error) {
@@ -125,16 +130,22 @@ function writeNew(path: string, bytes: Uint8Array, mode: number, durable: boolea
           if (failure || error) reject(failure ?? error)
           else resolve()
         })
-      const write = (from: number) =>
-        fs.write(file, bytes, from, bytes.length - from, null, (error, count) => {
+      const write = (rest: readonly Uint8Array[]) =>
+        fs.writev(file, rest, (error, written) => {
           if (error) close(error)
-          else if (from + count < bytes.length) write(from + count)
+          else if (written < bytesOf(rest)) write([Buffer.concat(rest).subarray(written)])
           else if (durable) fs.fsync(file, close)
           else close()
         })
-      write(0)
+      write(chunks)
     })
   })
+}
+
+function bytesOf(chunks: readonly Uint8Array[]): number {
+  let bytes = 0
+  for (const chunk of chunks) bytes += chunk.length
+  return bytes
 }
 
 function rename(from: string, to: string): Promise<void> {
