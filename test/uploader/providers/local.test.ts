@@ -546,6 +546,10 @@ describe('a folder that cannot be written', () => {
       })
       expect(error.message).not.toContain(directory)
     }
+    const quarter = Buffer.alloc(MIB / 4)
+    const pieces = { ...objectOf('a.bin', Buffer.alloc(MIB)), chunks: () => Array(4).fill(quarter) }
+    const error = await failureOf(target.put(pieces, never()))
+    expect(error).toMatchObject({ code: 'insufficient_storage' })
     expect((await listFiles(directory)).map(path => basename(path))).toEqual(['a.bin', 'filler'])
     expect(await readFile(join(directory, 'a.bin'), 'utf8')).toBe('before')
     await target.put(objectOf('small.bin', Buffer.of(1)), never())
