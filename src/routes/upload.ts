@@ -2,6 +2,7 @@ import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import type { Mask } from '../mask.ts'
 import { once } from '../once.ts'
+import { type Cancellation, Canceller, toAbortSignal } from '../uploader/cancellation.ts'
 import { type Destination, idOf } from '../uploader/destinations.ts'
 import { FinalizationPending } from '../uploader/finalization-pending.ts'
 import type { Uploader, UploadRequest } from '../uploader/index.ts'
@@ -129,12 +130,12 @@ async function uploadOnce(
   const fingerprint = fingerprintOf(asked, inputs)
   let first: Answer | undefined
   const run = async () => {
-    first = await upload(uploader, { ...request, signal: new AbortController().signal }, res, mask)
+    first = await upload(uploader, { ...request, signal: new Canceller() }, res, mask)
     const { result, finalizationId } = first.body
     const keep = finalizationId !== undefined || (result?.length ?? 0) > 0
     return { status: first.status, body: JSON.stringify(first.body), jobId: finalizationId, keep }
   }
-  const answer = await uploader.repeater.answerOnce(idempotencyKey, fingerprint, run, signal)
+  const answer = await uploader.repeater.answerOnce(idempotencyKey, fingerprint, run, toAbortSignal(signal))
   if (first) return first
   addToLog(res, { repeated: true })
   const { status, jobId } = answer
@@ -145,9 +146,9 @@ async function uploadOnce(
 }
 
 /** Finishes an upload whose last steps failed; nothing is uploaded again. */
-async function finish(uploader: Uploader, id: string, signal: AbortSignal, mask: Mask): Promise<Answer> {
+async function finish(uploader: Uploader, id: string, signal: Cancellation, mask: Mask): Promise<Answer> {
   try {
-    const job = await uploader.finalizer.retry(id, signal)
+    const job = await uploader.finalizer.retry(id, toAbortSignal(signal))
     if (job) return answerOfFiles(job.files)
   } catch (error) {
     if (error instanceof FinalizationPending) return answerOfPending(error, mask)
@@ -208,13 +209,13 @@ async function readInputs(
 }
 
 /** Aborts when the client goes away before it has its answer. */
-function abortWhenGone(res: Response): AbortSignal {
-  const gone = new AbortController()
+function abortWhenGone(res: Response): Cancellation {
+  const gone = new Canceller()
   const leave = () => {
     if (res.writableFinished) return
     gone.abort(new UploadError('invalid_request', 'The client went away before the upload was done.'))
   }
   if (res.closed) leave()
   else res.once('close', leave)
-  return gone.signal
+  return gone
 }

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isStorageFull, systemCode, UploadError } from '../errors.ts'
+import { type Cancellation, toAbortSignal } from './cancellation.ts'
 import { type Destination, idOf } from './destinations.ts'
 import { isPassing } from './network.ts'
 import type { Stored, UploadObject } from './provider.ts'
+import { limitTime } from './time-limit.ts'
 
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
@@ -25,7 +27,7 @@ export async function deliver(
   destination: Destination,
   object: UploadObject,
   limits: DeliveryLimits,
-  signal: AbortSignal,
+  signal: Cancellation,
 ): Promise<Stored> {
   for (let attempt = 0; ; attempt++) {
     try {
@@ -35,7 +37,7 @@ export async function deliver(
       const failure = explain(error, destination, object)
       const pause = pauseMs(attempt, failure.retryAfterS)
       if (attempt >= limits.retries || !failure.retryable || pause > LONGEST_PAUSE_MS) throw failure
-      await sleep(pause, undefined, { signal }).catch(() => {})
+      await sleep(pause, undefined, { signal: toAbortSignal(signal) }).catch(() => {})
       signal.throwIfAborted()
     }
   }
@@ -45,7 +47,7 @@ function putInTurn(
   destination: Destination,
   object: UploadObject,
   timeoutMs: number,
-  signal: AbortSignal,
+  signal: Cancellation,
 ): Promise<Stored> {
   const put = () => putWithin(destination, object, timeoutMs, signal)
   return destination.queue ? destination.queue.run(put, signal) : put()
@@ -56,7 +58,7 @@ function putWithin(
   destination: Destination,
   object: UploadObject,
   timeoutMs: number,
-  signal: AbortSignal,
+  signal: Cancellation,
 ): Promise<Stored> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()
@@ -66,11 +68,11 @@ function putWithin(
       reject(reason) // ahead of what the provider makes of it
       attempt.abort(reason)
     }
-    const timer = setTimeout(() => stop(timedOut(destination, object, timeoutMs)), timeoutMs)
+    const endWatch = limitTime(timeoutMs, () => stop(timedOut(destination, object, timeoutMs)))
     const leave = () => stop(signal.reason)
     signal.addEventListener('abort', leave)
     const end = () => {
-      clearTimeout(timer)
+      endWatch()
       signal.removeEventListener('abort', leave)
     }
     stored.then(

@@ -1,4 +1,5 @@
 import { isStorageFull, UploadError } from '../errors.ts'
+import { type Cancellation, toAbortSignal } from './cancellation.ts'
 import { type Choice, chooseDestination, type Destination, idOf } from './destinations.ts'
 import type { Finalizer } from './finalize.ts'
 import { inOrder } from './in-order.ts'
@@ -51,7 +52,7 @@ export interface UploadRequest {
   /** Address of this server as the caller sees it, with a final slash; relative URLs of providers start there. */
   readonly baseUrl: string
   /** Aborts what has not been delivered. */
-  readonly signal: AbortSignal
+  readonly signal: Cancellation
   /** What the request wants of its pictures. */
   readonly pictures?: PictureWish | undefined
   /** Leads repetitions to the job. */
@@ -142,7 +143,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
       payload,
       options,
       { payloads: deps.payloads, spool: spoolFor(destination), fileSize },
-      signal,
+      toAbortSignal(signal),
     )
     if (changed !== payload) await payload.dispose()
     return changed

@@ -1,5 +1,6 @@
 import { UploadError } from '../errors.ts'
 import { once } from '../once.ts'
+import { type Cancellation, toAbortSignal } from './cancellation.ts'
 import type { Caller, Input } from './input.ts'
 import type { Payload, Payloads } from './payload.ts'
 import type { Source } from './sources/source.ts'
@@ -32,14 +33,14 @@ export async function obtain(
   payloads: Payloads,
   spool: Spool,
   settings: SourceSettings,
-  signal: AbortSignal,
+  signal: Cancellation,
 ): Promise<Payload> {
   if (input.kind === 'form') {
     if (!caller.sources.has('form')) throw notAdmitted('form', caller)
     if (input.payload instanceof UploadError) throw input.payload
     return input.payload
   }
-  const { name, folders, body } = await openSource(input, caller, settings, signal)
+  const { name, folders, body } = await openSource(input, caller, settings, toAbortSignal(signal))
   signal.throwIfAborted()
   const payload = await payloads.read(body, { name, folders, spool, limit: settings.fileSize })
   if (input.kind !== 'clipboard' || payload.contentType.startsWith('image/')) return payload

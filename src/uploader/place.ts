@@ -1,4 +1,5 @@
 import { UploadError } from '../errors.ts'
+import { type Cancellation, toAbortSignal } from './cancellation.ts'
 import { type DeliveryLimits, deliver } from './deliver.ts'
 import { type Destination, idOf, splitId } from './destinations.ts'
 import type { Payload } from './payload.ts'
@@ -39,7 +40,7 @@ export async function place(
   destination: Destination,
   baseUrl: string,
   deps: PlaceDeps,
-  signal: AbortSignal,
+  signal: Cancellation,
 ): Promise<Placed> {
   let placed: Placed
   try {
@@ -72,7 +73,7 @@ async function placeAtFallback(
   error: unknown,
   baseUrl: string,
   deps: PlaceDeps,
-  signal: AbortSignal,
+  signal: Cancellation,
 ): Promise<Placed> {
   signal.throwIfAborted()
   if (destination.fallback === undefined) throw error
@@ -96,12 +97,12 @@ async function placeAt(
   destination: Destination,
   baseUrl: string,
   { limits, history, now }: PlaceDeps,
-  signal: AbortSignal,
+  signal: Cancellation,
 ): Promise<Placed> {
   const id = idOf(destination)
   if (destination.dedupe) {
     const same = await history.findStored(id, payload.sha256)
-    if (same && (await destination.target.exists?.(same.key, signal))) {
+    if (same && (await destination.target.exists?.(same.key, toAbortSignal(signal)))) {
       return { destination: id, key: same.key, url: same.url, deleteUrl: same.deleteUrl }
     }
   }
@@ -114,11 +115,11 @@ async function placeAt(
   }
 }
 
-function takeKey(destination: Destination, key: string, signal: AbortSignal): Promise<string> {
+function takeKey(destination: Destination, key: string, signal: Cancellation): Promise<string> {
   const { target, onConflict } = destination
   if (onConflict === 'replace') return destination.keys.take(key)
   return destination.keys.take(key, async candidate => {
-    if (!(await target.exists?.(candidate, signal))) return false
+    if (!(await target.exists?.(candidate, toAbortSignal(signal)))) return false
     if (onConflict === 'rename') return true
     throw new UploadError(
       'delivery_failed',

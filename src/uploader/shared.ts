@@ -1,3 +1,4 @@
+import type { Cancellation } from './cancellation.ts'
 import { createSlots, type Slots } from './slots.ts'
 
 /** What all uploads of a server share, whichever of its processes they are in. */
@@ -6,7 +7,7 @@ export interface Shared {
   take(name: string): boolean | Promise<boolean>
   release(name: string): void
   /** Does work while no other work of that name goes on, in the order of the calls. */
-  inTurn<T>(name: string, work: () => Promise<T>, signal: AbortSignal): Promise<T>
+  inTurn<T>(name: string, work: () => Promise<T>, signal: Cancellation): Promise<T>
 }
 
 /** For one process. */

@@ -1,4 +1,5 @@
 import { UploadError } from '../errors.ts'
+import type { Cancellation } from './cancellation.ts'
 
 /** A bounded number of places, and a bounded queue in front of them. */
 export interface Slots {
@@ -6,7 +7,7 @@ export interface Slots {
    * Waits for a place, runs the work, frees the place.
    * @throws UploadError `overloaded` when the queue is full
    */
-  run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>
+  run<T>(work: () => Promise<T>, signal: Cancellation): Promise<T>
   /** @throws UploadError `overloaded` when a newcomer would be turned away */
   assertRoom(): void
   /** Other numbers from now on; what runs or waits already is not turned away. */
@@ -46,7 +47,7 @@ export function createSlots(places: number, waiting: number): Slots {
     }
   }
 
-  function take(signal: AbortSignal): Promise<void> | undefined {
+  function take(signal: Cancellation): Promise<void> | undefined {
     if (busy < places) {
       busy++
       return undefined
@@ -62,7 +63,7 @@ export function createSlots(places: number, waiting: number): Slots {
         reject(signal.reason)
       }
       queue.push(start)
-      signal.addEventListener('abort', leave, { once: true })
+      signal.addEventListener('abort', leave)
     })
   }
 

@@ -145,7 +145,7 @@ function createRemoteShared(): Shared {
       let giveUp = () => {}
       const aborted = new Promise<never>((_, reject) => {
         giveUp = () => reject(signal.reason)
-        signal.addEventListener('abort', giveUp, { once: true })
+        signal.addEventListener('abort', giveUp)
       })
       try {
         signal.throwIfAborted()
