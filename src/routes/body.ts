@@ -23,16 +23,13 @@ export function invite(req: Request, res: Response): void {
  * @returns ends the watch
  */
 export function watchBody(req: Request, idleMs: number, onStall: (error: UploadError) => void): () => void {
-  let received = 0
-  const count = (chunk: Buffer) => {
-    received += chunk.length
-  }
+  const { socket } = req
+  let before = socket.bytesRead
   const timer = setInterval(() => {
-    if (received >= LEAST_BYTES || req.isPaused()) {
-      received = 0
-      return
-    }
-    stop()
+    const received = socket.bytesRead - before
+    before += received
+    if (received >= LEAST_BYTES || req.isPaused()) return
+    clearInterval(timer)
     onStall(
       new UploadError(
         'request_timeout',
@@ -40,12 +37,7 @@ export function watchBody(req: Request, idleMs: number, onStall: (error: UploadE
       ),
     )
   }, idleMs)
-  const stop = () => {
-    clearInterval(timer)
-    req.off('data', count)
-  }
-  req.on('data', count)
-  return stop
+  return () => clearInterval(timer)
 }
 
 /**

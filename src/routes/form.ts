@@ -1,4 +1,3 @@
-import { EventEmitter } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import type { Request, Response } from 'express'
 import multer from 'multer'
@@ -71,7 +70,7 @@ export async function readForm(req: Request, res: Response, options: FormOptions
 }
 
 /** What multer takes for the request. It reads the headers, and is told of failures by an `error` event. */
-class Form extends EventEmitter {
+class Form {
   readonly headers = MENDED_HEADERS
   readonly #req: Request
   readonly #options: FormOptions
@@ -80,9 +79,9 @@ class Form extends EventEmitter {
   readonly #stopWatch: () => void
   #files = 0
   #parser: Writable | undefined
+  #tellMulter: (error: unknown) => void = () => {}
 
   constructor(req: Request, options: FormOptions) {
-    super()
     const { boundary, files, fileSize, bodyIdleMs } = options
     const limits = { maxParts: files + MAX_FIELDS, maxBytes: files * fileSize + OVERHEAD_BYTES }
     this.#req = req
@@ -94,7 +93,7 @@ class Form extends EventEmitter {
   /** Gives the parser the mended body, no faster than it takes it. */
   feed(parser: Writable): void {
     this.#parser = parser
-    this.#req.on('data', this.#read).on('end', this.#end).on('close', this.#cut).on('error', this.#cut)
+    this.#req.on('data', this.#read).on('end', this.#end).on('close', this.#cut)
   }
 
   readonly #read = (chunk: Buffer) => {
@@ -123,19 +122,15 @@ class Form extends EventEmitter {
   }
 
   readonly #fail = (error: unknown) => {
-    this.#stop()
-    this.emit('error', error)
-  }
-
-  #stop(): void {
-    this.#stopWatch()
-    this.#req.off('data', this.#read).off('end', this.#end).off('close', this.#cut).off('error', this.#cut)
+    this.release()
+    this.#tellMulter(error)
   }
 
   /** Takes nothing more from the request. */
   release(): void {
-    this.#stop()
-    this.#req.on('error', () => {})
+    this.#stopWatch()
+    if (this.#req.readableEnded) return
+    this.#req.off('data', this.#read).off('end', this.#end).off('close', this.#cut)
   }
 
   /** Receives a file part. */
@@ -174,6 +169,10 @@ class Form extends EventEmitter {
     }
   }
 
+  on(event: string, listener: (error: unknown) => void): void {
+    if (event === 'error') this.#tellMulter = listener
+  }
+
   // What multer does with a request beyond that makes no difference here.
   readonly readable = false
   unpipe(): void {}
@@ -201,13 +200,8 @@ async function receive(stream: Readable, writer: PayloadWriter, header: PartHead
         failed(error)
       }
     })
-    stream.once('end', resolve)
-    stream.once('error', error => {
-      failure ??= error
-      resolve()
-    })
-    stream.once('close', () => {
-      if (!stream.readableEnded) failure ??= cutOff()
+    stream.on('close', () => {
+      if (!stream.readableEnded) failure ??= stream.errored ?? cutOff()
       resolve()
     })
   })

@@ -37,9 +37,24 @@ export interface PartMenderOptions {
 /** Without a kind, what begins at `start` may yet become one. */
 type Delimiter = { kind: 'part' | 'close' | undefined; start: number; end: number }
 
-// 70 characters: the longer it is, the faster multer's parser gets through a file.
-const MENDED_BOUNDARY = `${randomUUID()}${randomUUID()}`.slice(0, 70)
+/** Up to this many bytes `indexOf` looks for the first one as fast as memory is read, beyond it step by step. */
+const PREFIX_BYTES = 7
+const NOTHING = Buffer.alloc(0)
+const [TAB, LF, CR, SPACE, DASH] = [0x09, 0x0a, 0x0d, 0x20, 0x2d]
+
+// Longer than a client's may be: the longer it is, the faster multer's parser gets through a file, and the longer it takes
+// to begin one. Of the random part no byte of a file may know; the rest is of a byte that few files have.
+const MENDED_BOUNDARY = randomUUID().padEnd(140, '~')
 const MENDED_DELIMITER = `\r\n--${MENDED_BOUNDARY}`
+const MENDED_CLOSE = Buffer.from(`${MENDED_DELIMITER}--\r\n`, 'latin1')
+
+/** What begins a part whose place in `parts` is `index`. */
+const mendedHeader = (index: number): Buffer =>
+  Buffer.from(
+    `${MENDED_DELIMITER}\r\nContent-Disposition: form-data; name="${index}"; filename="${index}"\r\n\r\n`,
+    'latin1',
+  )
+const FIRST_MENDED_HEADER = mendedHeader(0)
 
 /** What multer reads of a request that holds a mended form. */
 export const MENDED_HEADERS = {
@@ -58,10 +73,13 @@ export class PartMender {
   readonly #maxBytes: number
   readonly #maxHeaderBytes: number
   readonly #delimiter: Buffer
+  readonly #prefix: Buffer
   readonly #pass: (bytes: Buffer) => void
   #state: 'preamble' | 'header' | 'file' | 'field' | 'epilogue' = 'preamble'
-  // Bytes still to be judged. At first the line end that a form without preamble lacks before its first delimiter.
-  #rest: Buffer = Buffer.from('\r\n')
+  /** Bytes still to be judged. */
+  #rest: Buffer = NOTHING
+  /** The line end before a delimiter is missing in the first line of a form. */
+  #isFirstLine = true
   #isBodyBegun = false
   #bytes = 0
 
@@ -72,6 +90,7 @@ export class PartMender {
     this.#maxParts = maxParts
     this.#maxHeaderBytes = maxHeaderBytes
     this.#delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1')
+    this.#prefix = this.#delimiter.subarray(0, PREFIX_BYTES)
     this.#pass = pass
   }
 
@@ -87,6 +106,7 @@ export class PartMender {
 
   /** @throws UploadError `invalid_request` when the form is not complete */
   end(): void {
+    if (this.#state === 'epilogue' && this.#rest.length < this.#delimiter.length) return
     // Some clients leave out the line end behind the last delimiter.
     this.write(Buffer.from('\r\n'))
     if (this.#state !== 'epilogue') throw incomplete(this.#state === 'preamble')
@@ -100,7 +120,7 @@ export class PartMender {
         from = body
       }
       const { kind, start, end } = this.#findDelimiter(data, from)
-      if (this.#state === 'file') this.#passBody(data.subarray(from, start))
+      if (this.#state === 'file') this.#passBody(data, from, start)
       if (kind === undefined) return data.subarray(start)
       this.#passDelimiter(kind)
       from = end
@@ -112,11 +132,12 @@ export class PartMender {
     const block = data.subarray(from, from + this.#maxHeaderBytes + '\r\n\r\n\r\n'.length)
     const blankLine = block.indexOf('\r\n\r\n')
     // A part may end within its header block: the next delimiter must not be swallowed.
-    const next = this.#findDelimiter(blankLine === -1 ? block : block.subarray(0, blankLine + 2), 0)
-    const end = next.kind === undefined ? blankLine : next.start
+    const next = this.#findDelimiter(block, 0)
+    const isCut = next.kind !== undefined && (blankLine === -1 || next.end <= blankLine)
+    const end = isCut ? next.start : blankLine
     if (end !== -1) {
       this.#beginPart(parsePartHeader(block.subarray(2, end)))
-      return from + (next.kind === undefined ? end + 2 : end)
+      return from + (isCut ? end : end + 2)
     }
     if (from + block.length === data.length) return undefined
     throw new UploadError(
@@ -135,17 +156,15 @@ export class PartMender {
     const index = this.parts.push(header) - 1
     this.#isBodyBegun = false
     this.#state = header.isFile ? 'file' : 'field'
-    if (!header.isFile) return
-    const lines = `\r\nContent-Disposition: form-data; name="${index}"; filename="${index}"\r\n\r\n`
-    this.#pass(Buffer.from(MENDED_DELIMITER + lines, 'latin1'))
+    if (header.isFile) this.#pass(index === 0 ? FIRST_MENDED_HEADER : mendedHeader(index))
   }
 
-  #passBody(bytes: Buffer): void {
-    if (bytes.length === 0) return
+  #passBody(data: Buffer, from: number, to: number): void {
+    if (from === to) return
     // The first two bytes are the line end before the body.
-    const body = this.#isBodyBegun ? bytes : bytes.subarray(2)
+    const start = this.#isBodyBegun ? from : from + 2
     this.#isBodyBegun = true
-    if (body.length > 0) this.#pass(body)
+    if (start < to) this.#pass(data.subarray(start, to))
   }
 
   #passDelimiter(kind: 'part' | 'close'): void {
@@ -153,27 +172,56 @@ export class PartMender {
       if (kind === 'close') return
       throw new UploadError('invalid_request', 'The form goes on behind its closing boundary.')
     }
-    if (kind === 'close') this.#pass(Buffer.from(`${MENDED_DELIMITER}--\r\n`, 'latin1'))
+    if (kind === 'close') this.#pass(MENDED_CLOSE)
     this.#state = kind === 'close' ? 'epilogue' : 'header'
   }
 
-  /** The first delimiter at or behind `from`. A line that only begins like one is data (RFC 2046 section 5.1.1). */
+  /** The first delimiter at or behind `from`. */
   #findDelimiter(data: Buffer, from: number): Delimiter {
-    let start = data.indexOf(this.#delimiter, from)
-    for (; start !== -1; start = data.indexOf(this.#delimiter, start + 1)) {
-      const end = start + this.#delimiter.length
-      const tail = data.toString('latin1', end, end + MAX_PADDING_BYTES)
-      if (/^[ \t]*\r\n/.test(tail)) return { kind: 'part', start, end: end + tail.indexOf('\r') }
-      if (/^--[ \t]*[\r\n]/.test(tail)) return { kind: 'close', start, end: end + 2 }
-      const isOpen = tail.length < MAX_PADDING_BYTES && /^-?-?[ \t]*\r?$/.test(tail)
-      if (isOpen) return { kind: undefined, start, end }
+    if (this.#isFirstLine) {
+      const found = this.#readDelimiter(data, -2)
+      this.#isFirstLine = found !== undefined && found.kind === undefined
+      if (found) return found
     }
-    start = Math.max(from, data.length - this.#delimiter.length + 1)
-    for (start = data.indexOf('\r', start); start !== -1; start = data.indexOf('\r', start + 1)) {
-      const tail = data.subarray(start)
-      if (tail.equals(this.#delimiter.subarray(0, tail.length))) return { kind: undefined, start, end: start }
+    let start = data.indexOf(this.#prefix, from)
+    for (; start !== -1; start = data.indexOf(this.#prefix, start + 1)) {
+      const found = this.#readDelimiter(data, start)
+      if (found) return found
+    }
+    start = data.indexOf(CR, Math.max(from, data.length - this.#prefix.length + 1))
+    for (; start !== -1; start = data.indexOf(CR, start + 1)) {
+      const found = this.#readDelimiter(data, start)
+      if (found) return found
     }
     return { kind: undefined, start: data.length, end: data.length }
+  }
+
+  /**
+   * What begins at `start`, if it may be a delimiter. A line that only begins like one is data (RFC 2046 section 5.1.1).
+   * @param start -2 for a line that lacks the line end before it
+   */
+  #readDelimiter(data: Buffer, start: number): Delimiter | undefined {
+    const before = Math.max(0, start)
+    const end = start + this.#delimiter.length
+    const skipped = before - start
+    const known = Math.min(end, data.length)
+    if (this.#delimiter.compare(data, before, known, skipped, skipped + known - before) !== 0)
+      return undefined
+    const unsure: Delimiter = { kind: undefined, start: before, end: before }
+    if (known < end) return unsure
+    const limit = end + MAX_PADDING_BYTES
+    const isClose = data[end] === DASH && data[end + 1] === DASH
+    let at = isClose ? end + 2 : end
+    while (at < limit && (data[at] === SPACE || data[at] === TAB)) at++
+    if (at === limit) return undefined
+    if (at === data.length) return unsure
+    if (isClose)
+      return data[at] === CR || data[at] === LF ? { kind: 'close', start: before, end: end + 2 } : undefined
+    if (at + 1 === data.length)
+      return data[at] === CR || (data[at] === DASH && at === end) ? unsure : undefined
+    return data[at] === CR && data[at + 1] === LF && at + 1 < limit
+      ? { kind: 'part', start: before, end: at }
+      : undefined
   }
 }
 
