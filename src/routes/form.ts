@@ -41,6 +41,7 @@ const parse = multer({
   },
   streamHandler: (form: unknown, parser: Writable) => asForm(form).feed(parser),
   highWaterMark: PARSER_BYTES,
+  fileHwm: PARSER_BYTES,
 } as multer.Options).any()
 
 const asForm = (form: unknown) => form as Form

@@ -51,7 +51,7 @@ const MENDED_CLOSE = Buffer.from(`${MENDED_DELIMITER}--\r\n`, 'latin1')
 /** What begins a part whose place in `parts` is `index`. */
 const mendedHeader = (index: number): Buffer =>
   Buffer.from(
-    `${MENDED_DELIMITER}\r\nContent-Disposition: form-data; name="${index}"; filename="${index}"\r\n\r\n`,
+    `${MENDED_DELIMITER}\r\nContent-Disposition:form-data;name=${index};filename=${index}\r\n\r\n`,
     'latin1',
   )
 const FIRST_MENDED_HEADER = mendedHeader(0)

@@ -1,3 +1,4 @@
+import { isAscii } from 'node:buffer'
 import { TextDecoder } from 'node:util'
 import { UploadError } from '../errors.ts'
 import { baseName } from '../uploader/file-name.ts'
@@ -19,7 +20,7 @@ export interface PartHeader {
  * Throws UploadError `invalid_request` for a file in a transfer encoding that changes its bytes and for a form within the form.
  */
 export function parsePartHeader(block: Buffer): PartHeader {
-  const headers = readHeaders(decodeText(block, 'utf-8'))
+  const headers = readHeaders(isAscii(block) ? block.toString('latin1') : decodeText(block, 'utf-8'))
   const contentType = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? ''
   const name = readFileName(readParameters(headers.get('content-disposition') ?? ''))
   const isFile = name !== undefined || !['', 'text/plain'].includes(contentType)

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { type FileHandle, readFile, unlink } from 'node:fs/promises'
+import { close as closeWithCallback, createReadStream, writev as writevWithCallback } from 'node:fs'
+import { readFile, unlink } from 'node:fs/promises'
 import { Readable } from 'node:stream'
+import { promisify } from 'node:util'
 import { isStorageFull, UploadError } from '../errors.ts'
 import { noteChunk } from '../garbage-collection.ts'
 import { SNIFF_BYTES, sniffType } from './sniff.ts'
@@ -13,6 +14,9 @@ const MEMORY_BYTES = 512 * 1024
 const BUDGET_BYTES = 64 * 1024 * 1024
 /** Bytes gathered before they are written to the temporary file in one call. */
 const FLUSH_BYTES = 256 * 1024
+
+const close = promisify(closeWithCallback)
+const writev = promisify(writevWithCallback)
 
 /** The bytes of one input: in memory up to a threshold, above it in a private temporary file. Can be read again and again. */
 export interface Payload {
@@ -81,27 +85,39 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
     let pending: Uint8Array[] = []
     let pendingBytes = 0
     let head: Uint8Array = NO_BYTES
-    let file: { path: string; handle: FileHandle } | undefined
     let inFile = false
+    let path: string | undefined
+    /** Of the file at `path` while it is open. */
+    let fd: number | undefined
     let flushing: Promise<void> = Promise.resolve()
+    let unwritten = 0
 
     /**
-     * Queues what is pending behind the write under way, and gives that one to wait for: two buffers at most. At first,
-     * when there is more to write, and without free memory it gives the last one.
+     * Queues what is pending behind the write under way, and gives that one to wait for: two buffers at most. Without free
+     * memory it gives the last one.
      */
-    function flush(): Promise<void> {
-      const before = flushing
+    function flush(): Promise<void> | undefined {
+      const before = unwritten > 0 ? flushing : undefined
       const chunks = pending
       const bytes = pendingBytes
       pending = []
       pendingBytes = 0
-      flushing = before.then(async () => {
-        file ??= await spool.create()
-        await writeAll(file.handle, chunks)
+      unwritten += bytes
+      flushing = flushing.then(async () => {
+        if (fd === undefined) ({ path, fd } = await spool.create())
+        await writeAll(fd, chunks)
+        unwritten -= bytes
         release(bytes)
       })
       flushing.catch(() => {}) // seen by the next write, finish or abort
-      return (free < 0 || bytes >= MEMORY_BYTES ? flushing : before).catch(storageError)
+      return (free < 0 ? flushing : before)?.catch(storageError)
+    }
+
+    async function closeFile(): Promise<void> {
+      if (fd === undefined) return
+      const closing = close(fd)
+      fd = undefined
+      await closing
     }
 
     function release(bytes = reserved): void {
@@ -113,11 +129,9 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
       pending = []
       await flushing.catch(() => {})
       release()
-      const gone = file
-      file = undefined
-      if (!gone) return
-      await gone.handle.close().catch(() => {})
-      await unlink(gone.path).catch(() => {})
+      if (path === undefined) return
+      await closeFile().catch(() => {})
+      await unlink(path).catch(() => {})
     }
 
     return {
@@ -141,11 +155,11 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
           if (inFile) {
             await flush()
             await flushing.catch(storageError)
-            await file?.handle.close()
+            await closeFile()
           }
           const { contentType, extension } = await sniffType(head)
           const identity = { name, folders, size, sha256: hash.digest('hex'), contentType, extension }
-          return file ? inFileAt(file.path, identity) : inMemory(pending, identity, release)
+          return path === undefined ? inMemory(pending, identity, release) : inFileAt(path, identity)
         } catch (error) {
           await discard()
           throw error
@@ -217,9 +231,9 @@ function inFileAt(path: string, identity: Identity): Payload {
   }
 }
 
-async function writeAll(handle: FileHandle, chunks: Uint8Array[]): Promise<void> {
+async function writeAll(fd: number, chunks: Uint8Array[]): Promise<void> {
   for (let rest = chunks; rest.length > 0; ) {
-    let { bytesWritten } = await handle.writev(rest)
+    let { bytesWritten } = await writev(fd, rest)
     const left: Uint8Array[] = []
     for (const chunk of rest) {
       if (bytesWritten < chunk.length) left.push(chunk.subarray(bytesWritten))

@@ -1,5 +1,7 @@
-import { type FileHandle, open, readdir, rm, stat, utimes } from 'node:fs/promises'
+import { open as openWithCallback } from 'node:fs'
+import { readdir, rm, stat, utimes } from 'node:fs/promises'
 import { join, sep } from 'node:path'
+import { promisify } from 'node:util'
 import { systemCode } from '../errors.ts'
 import { makePath } from './make-path.ts'
 import { dropOwner, isGone, newOwner, parseOwner } from './owner.ts'
@@ -8,11 +10,14 @@ import { dropOwner, isGone, newOwner, parseOwner } from './owner.ts'
 const ABANDONED_MS = 24 * 60 * 60 * 1000
 const SIGN_OF_LIFE_MS = 60 * 60 * 1000
 
+/** Without a `FileHandle`, whose calls take longer. */
+const open = promisify(openWithCallback)
+
 /** A private directory for temporary files of this process, mode 0700, made when first used. */
 export interface Spool {
   readonly directory: string
-  /** A new, empty file, mode 0600, open for writing and reading. Whoever takes it removes it. */
-  create(): Promise<{ path: string; handle: FileHandle }>
+  /** A new, empty file, mode 0600, open for writing and reading. Whoever takes it closes and removes it. */
+  create(): Promise<{ path: string; fd: number }>
   /**
    * Has `make` make something under a name in the directory that is new. It may be called a second time, with another
    * name, when somebody removed the directory. Whoever makes something removes it, also when `make` fails.
@@ -69,7 +74,7 @@ export function createSpool(directory: string, prepareAround?: () => Promise<unk
 
   return {
     directory: own,
-    create: () => place(async path => ({ path, handle: await open(path, 'wx+', 0o600) })),
+    create: () => place(async path => ({ path, fd: await open(path, 'wx+', 0o600) })),
     place,
     async close() {
       clearInterval(alive)

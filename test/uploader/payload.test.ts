@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { open, readdir, readFile, symlink } from 'node:fs/promises'
+import { openSync } from 'node:fs'
+import { readdir, readFile, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
@@ -208,7 +209,7 @@ describe('a payload that fails', () => {
       async create() {
         const path = join(dirname(await makeDirectory()), `full-${randomBytes(6).toString('hex')}`)
         await symlink('/dev/full', path)
-        return { path, handle: await open(path, 'r+') }
+        return { path, fd: openSync(path, 'r+') }
       },
     }
   }

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { closeSync, existsSync, writeSync } from 'node:fs'
 import { mkdir, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
@@ -25,11 +25,11 @@ describe('a spool', () => {
     expect(new Set(files.map(file => file.path)).size).toBe(20)
     expect(dirname(spool.directory)).toBe(directory)
     expect(await modeOf(spool.directory)).toBe(0o700)
-    for (const { path, handle } of files) {
+    for (const { path, fd } of files) {
       expect(dirname(path)).toBe(spool.directory)
       expect(await modeOf(path)).toBe(0o600)
-      await handle.write('x')
-      await handle.close()
+      writeSync(fd, 'x')
+      closeSync(fd)
     }
     await spool.close()
     expect(await readdir(directory)).toEqual([])
@@ -38,9 +38,9 @@ describe('a spool', () => {
   it('keeps two spools in one directory apart', async () => {
     const directory = await makeDirectory()
     const [one, two] = [createSpool(directory), createSpool(directory)]
-    const { path, handle } = await one.create()
-    await handle.close()
-    await (await two.create()).handle.close()
+    const { path, fd } = await one.create()
+    closeSync(fd)
+    closeSync((await two.create()).fd)
     await two.close()
     expect(existsSync(path)).toBe(true)
     await one.close()
@@ -49,10 +49,10 @@ describe('a spool', () => {
 
   it('goes on when somebody removes its directory', async () => {
     const spool = createSpool(await makeDirectory())
-    await (await spool.create()).handle.close()
+    closeSync((await spool.create()).fd)
     await rm(spool.directory, { recursive: true })
-    const { path, handle } = await spool.create()
-    await handle.close()
+    const { path, fd } = await spool.create()
+    closeSync(fd)
     expect(existsSync(path)).toBe(true)
     expect(await modeOf(spool.directory)).toBe(0o700)
     await spool.close()
@@ -64,8 +64,8 @@ describe('a spool', () => {
     const spool = createSpool(join(directory, 'tmp'))
     await expect(spool.create()).rejects.toMatchObject({ code: expect.stringMatching(/ENOTDIR|EEXIST/) })
     await rm(join(directory, 'tmp'))
-    const { handle } = await spool.create()
-    await handle.close()
+    const { fd } = await spool.create()
+    closeSync(fd)
     await spool.close()
   })
 
@@ -85,7 +85,7 @@ describe('a spool', () => {
       calls++
       await mkdir(join(directory, 'x'), { mode: 0o755 })
     })
-    for (const { handle } of await Promise.all([spool.create(), spool.create()])) await handle.close()
+    for (const { fd } of await Promise.all([spool.create(), spool.create()])) closeSync(fd)
     expect(calls).toBe(1)
     await spool.close()
   })
@@ -127,7 +127,7 @@ describe('sweepSpool', () => {
   it('leaves alone what this process and other running ones use', async () => {
     const directory = await makeSpools([`${here}.${process.ppid}.0123456789ab`, `${here}.1.0123456789ab`])
     const spool = createSpool(directory)
-    await (await spool.create()).handle.close()
+    closeSync((await spool.create()).fd)
     const before = await readdir(directory)
     expect(before).toContain(basename(spool.directory))
     await sweepSpool(directory)

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createReadStream } from 'node:fs'
+import { closeSync, createReadStream, writeFileSync } from 'node:fs'
 import {
   chmod,
   link,
@@ -425,7 +425,7 @@ describe('how local writes', () => {
   it('makes the folder itself with its mode when payloads are spooled before the first put', async () => {
     const { target, directory } = await openFresh({ directoryMode: '0750' })
     const file = await target.spool?.create()
-    await file?.handle.close()
+    if (file) closeSync(file.fd)
     expect((await stat(directory)).mode & 0o777).toBe(0o750)
     expect((await stat(dirname(file?.path ?? ''))).mode & 0o777).toBe(0o700)
   })
@@ -465,8 +465,8 @@ describe('payloads that local links', () => {
   async function spoolPayload(target: Target, bytes: Buffer): Promise<string> {
     const file = await target.spool?.create()
     if (!file) return expect.fail('local has a spool')
-    await file.handle.writeFile(bytes)
-    await file.handle.close()
+    writeFileSync(file.fd, bytes)
+    closeSync(file.fd)
     return file.path
   }
 
@@ -660,7 +660,7 @@ describe('temporary files of killed servers', () => {
   it('of another destination in this process with the same folder are not taken for them', async () => {
     const { target, directory } = await openFresh()
     const file = await target.spool?.create()
-    await file?.handle.close()
+    if (file) closeSync(file.fd)
     const other = await openLocal(directory, {}, 'other')
     await other.put(objectOf('a.png', Buffer.of(1)), never())
     await other.close?.()
