@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { close as closeWithCallback, createReadStream, writev as writevWithCallback } from 'node:fs'
+import { close as closeWithCallback, createReadStream } from 'node:fs'
 import { readFile, unlink } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { promisify } from 'node:util'
@@ -7,6 +7,7 @@ import { isStorageFull, UploadError } from '../errors.ts'
 import { noteChunk } from '../garbage-collection.ts'
 import { SNIFF_BYTES, sniffType } from './sniff.ts'
 import type { Spool } from './spool.ts'
+import { writeAll } from './write-all.ts'
 
 /** A payload up to this many bytes stays in memory while the budget allows. */
 const MEMORY_BYTES = 512 * 1024
@@ -16,7 +17,6 @@ const BUDGET_BYTES = 64 * 1024 * 1024
 const FLUSH_BYTES = 256 * 1024
 
 const close = promisify(closeWithCallback)
-const writev = promisify(writevWithCallback)
 
 /** The bytes of one input: in memory up to a threshold, above it in a private temporary file. Can be read again and again. */
 export interface Payload {
@@ -228,18 +228,6 @@ function inFileAt(path: string, identity: Identity): Payload {
       removed ??= unlink(path).catch(() => {})
       return removed
     },
-  }
-}
-
-async function writeAll(fd: number, chunks: Uint8Array[]): Promise<void> {
-  for (let rest = chunks; rest.length > 0; ) {
-    let { bytesWritten } = await writev(fd, rest)
-    const left: Uint8Array[] = []
-    for (const chunk of rest) {
-      if (bytesWritten < chunk.length) left.push(chunk.subarray(bytesWritten))
-      bytesWritten = Math.max(0, bytesWritten - chunk.length)
-    }
-    rest = left
   }
 }
 
