@@ -2,28 +2,33 @@ import { UploadError } from '../../errors.ts'
 import { type Kysely, sql, type Transaction } from '../../packages/kysely.ts'
 import type { Database, Tables } from './tables.ts'
 
-/** One entry for each version of the schema; never changed once released. */
-const MIGRATIONS: ((db: Transaction<Tables>) => Promise<void>)[] = [createTables, slimIndexes]
+/** What databases differ in. */
+export interface MigrationSettings {
+  /** Lets one process at a time migrate. Left out where a transaction that writes does so by itself. */
+  lock?(transaction: Transaction<Tables>): Promise<void>
+  /** Whether a table has numbers of its own for its rows, and its key in an index beside it, unless it is made without. */
+  readonly hasRowids?: boolean
+}
 
-/**
- * Brings the schema up to date. Safe when several processes start together.
- *
- * @param lock lets one process at a time through, for databases whose transactions do not
- */
-export async function migrate(
-  db: Database,
-  lock?: (transaction: Transaction<Tables>) => Promise<void>,
-): Promise<void> {
+/** One entry for each version of the schema; never changed once released. */
+const MIGRATIONS: ((db: Transaction<Tables>, settings: MigrationSettings) => Promise<void>)[] = [
+  createTables,
+  slimIndexes,
+  dropRowidsOfJobs,
+]
+
+/** Brings the schema up to date. Safe when several processes start together. */
+export async function migrate(db: Database, settings: MigrationSettings): Promise<void> {
   // Most of the time there is nothing to do, and nobody to wait for. A new store has no such table.
   if ((await readVersion(db).catch(() => undefined)) === MIGRATIONS.length) return
   await db.transaction().execute(async transaction => {
-    await lock?.(transaction)
+    await settings.lock?.(transaction)
     await sql`create table if not exists schema_version (version integer not null)`.execute(transaction)
     const found = await readVersion(transaction)
     if (found === undefined) await transaction.insertInto('schema_version').values({ version: 0 }).execute()
     const version = found ?? 0
     if (version > MIGRATIONS.length) throw tooNew(version)
-    for (const step of MIGRATIONS.slice(version)) await step(transaction)
+    for (const step of MIGRATIONS.slice(version)) await step(transaction, settings)
     if (version < MIGRATIONS.length) {
       await transaction.updateTable('schema_version').set({ version: MIGRATIONS.length }).execute()
     }
@@ -41,9 +46,8 @@ function tooNew(version: number): UploadError {
   )
 }
 
-async function createTables(transaction: Transaction<Tables>): Promise<void> {
-  const { schema }: Kysely<Tables> = transaction
-  await schema
+function jobsTable({ schema }: Kysely<Tables>) {
+  return schema
     .createTable('jobs')
     .addColumn('id', 'text', column => column.primaryKey())
     .addColumn('state', 'text', column => column.notNull())
@@ -59,7 +63,11 @@ async function createTables(transaction: Transaction<Tables>): Promise<void> {
     .addColumn('attempts', 'integer', column => column.notNull())
     .addColumn('problem', 'text')
     .addColumn('next_attempt_at', 'bigint', column => column.notNull())
-    .execute()
+}
+
+async function createTables(transaction: Transaction<Tables>): Promise<void> {
+  const { schema }: Kysely<Tables> = transaction
+  await jobsTable(transaction).execute()
   // Few jobs are in these states at any time, so the index stays small and the common path does not touch it.
   await sql`create index jobs_open on jobs (state, owner) where state in ('uploading', 'delivered', 'finalizing')`.execute(
     transaction,
@@ -104,17 +112,31 @@ async function createTables(transaction: Transaction<Tables>): Promise<void> {
 async function slimIndexes(transaction: Transaction<Tables>): Promise<void> {
   await sql`update jobs set finished_at = created_at where state = 'interrupted'`.execute(transaction)
   await transaction.schema.dropIndex('jobs_open').ifExists().execute()
-  // Few jobs are open at any time.
-  await sql`create index jobs_open on jobs (created_at) where finished_at is null`.execute(transaction)
+  await indexOpenJobs(transaction)
   // Only a destination with `dedupe` looks for bytes; see `indexBytes`.
   await transaction.schema.dropIndex('history_bytes').ifExists().execute()
 }
 
-/** Makes findStored fast. @param lock as for `migrate` */
-export async function indexBytes(
-  db: Database,
-  lock?: (transaction: Transaction<Tables>) => Promise<void>,
+/** Few jobs are open at any time. */
+async function indexOpenJobs(transaction: Transaction<Tables>): Promise<void> {
+  await sql`create index jobs_open on jobs (created_at) where finished_at is null`.execute(transaction)
+}
+
+/** What every upload writes shall touch few pages: the table and its key are one then. */
+async function dropRowidsOfJobs(
+  transaction: Transaction<Tables>,
+  { hasRowids }: MigrationSettings,
 ): Promise<void> {
+  if (!hasRowids) return
+  await sql`alter table jobs rename to jobs_before`.execute(transaction)
+  await jobsTable(transaction).modifyEnd(sql`without rowid`).execute()
+  await sql`insert into jobs select * from jobs_before order by id`.execute(transaction)
+  await transaction.schema.dropTable('jobs_before').execute()
+  await indexOpenJobs(transaction)
+}
+
+/** Makes findStored fast. */
+export async function indexBytes(db: Database, { lock }: MigrationSettings): Promise<void> {
   await db.transaction().execute(async transaction => {
     await lock?.(transaction)
     const { schema } = transaction

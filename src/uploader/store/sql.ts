@@ -1,19 +1,17 @@
 import { UploadError } from '../../errors.ts'
 import { once } from '../../once.ts'
-import { type CompiledQuery, type Dialect, Kysely, type Transaction } from '../../packages/kysely.ts'
+import { type CompiledQuery, type Dialect, Kysely } from '../../packages/kysely.ts'
 import type { Store } from '../store.ts'
 import { createHistoryStore } from './history.ts'
 import { createJobStore } from './jobs.ts'
-import { indexBytes, migrate } from './migrate.ts'
+import { indexBytes, type MigrationSettings, migrate } from './migrate.ts'
 import { createRepetitionStore } from './repetitions.ts'
 import { compileStatements, type Statements } from './statements.ts'
 import type { Access, Database, Tables, Write } from './tables.ts'
 
 /** One kind of database. */
-export interface Engine {
+export interface Engine extends MigrationSettings {
   connect(): Promise<Connection>
-  /** Lets one process at a time migrate. Left out where a transaction that writes does so by itself. */
-  lock?(transaction: Transaction<Tables>): Promise<void>
   /** Turns an error of the database into one for the caller, or says that it passes and the work may be done again. */
   explain(error: unknown): Error | 'again'
   /** See `Store`. Default: always true. */
@@ -76,7 +74,7 @@ export function createSqlStore(
     const { dialect, ...rest } = await engine.connect()
     const db: Database = new Kysely<Tables>({ dialect })
     try {
-      await migrate(db, engine.lock)
+      await migrate(db, engine)
       const without = { isLost: () => false, detach: () => {} }
       current = { ...without, ...rest, db, users: 0, statements: compileStatements(db) }
       return current
@@ -151,7 +149,7 @@ export function createSqlStore(
       )
     },
     indexBytes: once(async () => {
-      await use(({ db }) => indexBytes(db, engine.lock))
+      await use(({ db }) => indexBytes(db, engine))
     }),
   }
   const { read, write } = access

@@ -23,6 +23,7 @@ export function createSqliteStore(path: string, options?: StoreOptions): Store {
       files = watchSqliteFiles(path)
       return { ...connection, isLost: files.isLost }
     },
+    hasRowids: true,
     explain,
     mayHoldJobs: () => mayHoldJobs(path),
     async setAtRest(db, isAtRest) {
