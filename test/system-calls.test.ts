@@ -34,7 +34,9 @@ it('an upload does not ask more of the file system than it needs', { timeout: 12
   // The body is read from a socket that is never stopped.
   expect(sum(small, 'epoll_ctl')).toBeLessThan(1)
   // The store: two commits, which uploads at the same time share.
-  expect(sum(small, 'pwrite64', 'fcntl')).toBeLessThan(20)
+  expect(sum(small, 'pwrite64', 'fcntl')).toBeLessThan(14)
+  // Whether the file of the store is still there is asked now and then.
+  expect(sum(small, 'stat', 'lstat', 'fstat', 'statx', 'newfstatat')).toBeLessThan(0.5)
 
   for (const calls of [large, largeDurable]) {
     // Written once, in pieces of 256 KiB, and linked into its place.

@@ -117,10 +117,12 @@ function createPrepare(database: Database): (text: string) => SqliteStatement {
   // A statement that found the file locked would stay in the way of every commit until it is run again, which this one
   // is not: so it is the first one of a transaction, and no other one can find it locked.
   const begin = execute('begin immediate')
+  const commit = execute('commit')
   const rollback = execute('rollback')
   const nothing = execute('')
   return text => {
     if (text === 'begin') return begin
+    if (text === 'commit') return commit
     // On a full disk SQLite has rolled back by itself, and refuses to do it again.
     if (text === 'rollback') return database.inTransaction ? rollback : nothing
     const statement = statements.get(text) ?? database.prepare(text)
