@@ -13,8 +13,9 @@ import { writeAll } from './write-all.ts'
 const MEMORY_BYTES = 512 * 1024
 /** Default of what all payloads together may hold in memory, bytes. */
 const BUDGET_BYTES = 64 * 1024 * 1024
-/** Bytes gathered before they are written to the temporary file in one call. */
-const FLUSH_BYTES = 256 * 1024
+/** Bytes gathered before they are written to the temporary file in one call: with most of the budget free, and without. */
+const FLUSH_BYTES = 1024 * 1024
+const SMALL_FLUSH_BYTES = 256 * 1024
 
 const close = promisify(closeWithCallback)
 
@@ -93,8 +94,8 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
     let unwritten = 0
 
     /**
-     * Queues what is pending behind the write under way, and gives that one to wait for: two buffers at most. Without free
-     * memory it gives the last one.
+     * Queues what is pending behind the write under way, and gives that one to wait for: two buffers at most. When there is
+     * more to write, and without free memory it gives the last one.
      */
     function flush(): Promise<void> | undefined {
       const before = unwritten > 0 ? flushing : undefined
@@ -110,7 +111,7 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
         release(bytes)
       })
       flushing.catch(() => {}) // seen by the next write, finish or abort
-      return (free < 0 ? flushing : before)?.catch(storageError)
+      return (free < 0 || bytes >= MEMORY_BYTES ? flushing : before)?.catch(storageError)
     }
 
     async function closeFile(): Promise<void> {
@@ -147,7 +148,9 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
         reserved += chunk.length
         inFile ||= size > MEMORY_BYTES || free < 0
         noteChunk(chunk.length)
-        return inFile && (pendingBytes >= FLUSH_BYTES || free < 0) ? flush() : undefined
+        if (!inFile) return undefined
+        const enough = free > (budget * 7) / 8 ? FLUSH_BYTES : SMALL_FLUSH_BYTES
+        return pendingBytes >= enough || free < 0 ? flush() : undefined
       },
 
       async finish() {
@@ -222,7 +225,7 @@ function inFileAt(path: string, identity: Identity): Payload {
     ...identity,
     path,
     chunks: () => undefined,
-    stream: () => createReadStream(path, { highWaterMark: FLUSH_BYTES }),
+    stream: () => createReadStream(path, { highWaterMark: SMALL_FLUSH_BYTES }),
     bytes: () => readFile(path),
     dispose() {
       removed ??= unlink(path).catch(() => {})
