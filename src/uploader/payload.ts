@@ -13,9 +13,10 @@ import { writeAll } from './write-all.ts'
 const MEMORY_BYTES = 512 * 1024
 /** Default of what all payloads together may hold in memory, bytes. */
 const BUDGET_BYTES = 64 * 1024 * 1024
-/** Bytes gathered before they are written to the temporary file in one call: with most of the budget free, and without. */
+/** Bytes gathered before they are written to a temporary file in one call: while few files are being written, and many. */
 const FLUSH_BYTES = 1024 * 1024
 const SMALL_FLUSH_BYTES = 256 * 1024
+const FEW_FILES = 8
 
 const close = promisify(closeWithCallback)
 
@@ -78,6 +79,8 @@ export interface Payloads {
 /** @param budget most bytes in memory; each payload that arrives may go beyond it by one chunk */
 export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
   let free = budget
+  /** What is being written to files, by its hash. */
+  const spooling = new Set<unknown>()
 
   function open({ name, folders = [], spool, limit }: PayloadOptions): PayloadWriter {
     const hash = createHash('sha256')
@@ -88,8 +91,7 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
     let head: Uint8Array = NO_BYTES
     let inFile = false
     let path: string | undefined
-    /** Of the file at `path` while it is open. */
-    let fd: number | undefined
+    let fd: number | undefined // while it is open
     let flushing: Promise<void> = Promise.resolve()
     let unwritten = 0
 
@@ -128,6 +130,7 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
 
     async function discard(): Promise<void> {
       pending = []
+      spooling.delete(hash)
       await flushing.catch(() => {})
       release()
       if (path === undefined) return
@@ -146,10 +149,11 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
         pendingBytes += chunk.length
         free -= chunk.length
         reserved += chunk.length
-        inFile ||= size > MEMORY_BYTES || free < 0
         noteChunk(chunk.length)
+        inFile ||= size > MEMORY_BYTES || free < 0
         if (!inFile) return undefined
-        const enough = free > (budget * 7) / 8 ? FLUSH_BYTES : SMALL_FLUSH_BYTES
+        spooling.add(hash)
+        const enough = spooling.size <= FEW_FILES ? FLUSH_BYTES : SMALL_FLUSH_BYTES
         return pendingBytes >= enough || free < 0 ? flush() : undefined
       },
 
@@ -159,6 +163,7 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
             await flush()
             await flushing.catch(storageError)
             await closeFile()
+            spooling.delete(hash)
           }
           const { contentType, extension } = await sniffType(head)
           const identity = { name, folders, size, sha256: hash.digest('hex'), contentType, extension }
