@@ -3,7 +3,10 @@ import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import type { ListShare } from './list-memory.ts'
 
-/** Fewer bytes than this in one period count as standing still: a client that sends a byte a second never ends. */
+/**
+ * Fewer bytes than this on the connection in one period count as standing still: a client that sends a byte a second
+ * never ends.
+ */
 const LEAST_BYTES = 1024
 
 /** How long an unread body is thrown away after an early answer, before the connection is cut. */

@@ -37,13 +37,13 @@ export interface PartMenderOptions {
 /** Without a kind, what begins at `start` may yet become one. */
 type Delimiter = { kind: 'part' | 'close' | undefined; start: number; end: number }
 
-/** Up to this many bytes `indexOf` looks for the first one as fast as memory is read, beyond it step by step. */
+/** What of a delimiter is looked for first: `indexOf` is fastest with up to 7 bytes, whatever the file holds. */
 const PREFIX_BYTES = 7
 const NOTHING = Buffer.alloc(0)
 const [TAB, LF, CR, SPACE, DASH] = [0x09, 0x0a, 0x0d, 0x20, 0x2d]
 
-// Longer than a client's may be: the longer it is, the faster multer's parser gets through a file, and the longer it takes
-// to begin one. Of the random part no byte of a file may know; the rest is of a byte that few files have.
+// The longer it is, the faster multer's parser gets through a file, and the longer it takes to begin one. The random part
+// is for no client to know, the rest of a byte that few files have: the parser goes slower where it finds a byte of it.
 const MENDED_BOUNDARY = randomUUID().padEnd(140, '~')
 const MENDED_DELIMITER = `\r\n--${MENDED_BOUNDARY}`
 const MENDED_CLOSE = Buffer.from(`${MENDED_DELIMITER}--\r\n`, 'latin1')
@@ -209,6 +209,7 @@ export class PartMender {
       return undefined
     const unsure: Delimiter = { kind: undefined, start: before, end: before }
     if (known < end) return unsure
+
     const limit = end + MAX_PADDING_BYTES
     const isClose = data[end] === DASH && data[end + 1] === DASH
     let at = isClose ? end + 2 : end
