@@ -15,8 +15,8 @@ const MEMORY_BYTES = 512 * 1024
 const BUDGET_BYTES = 64 * 1024 * 1024
 /** Bytes gathered before they are written to a temporary file in one call: while few files are being written, and many. */
 const FLUSH_BYTES = 1024 * 1024
-const SMALL_FLUSH_BYTES = 256 * 1024
-const FEW_FILES = 8
+const SMALL_FLUSH_BYTES = 128 * 1024
+const FEW_FILES = 4
 
 const close = promisify(closeWithCallback)
 
@@ -230,7 +230,7 @@ function inFileAt(path: string, identity: Identity): Payload {
     ...identity,
     path,
     chunks: () => undefined,
-    stream: () => createReadStream(path, { highWaterMark: SMALL_FLUSH_BYTES }),
+    stream: () => createReadStream(path, { highWaterMark: 256 * 1024 }),
     bytes: () => readFile(path),
     dispose() {
       removed ??= unlink(path).catch(() => {})
