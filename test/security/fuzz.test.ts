@@ -174,8 +174,10 @@ it('fuzz: any form is read or refused', { timeout: TIME_LIMIT_MS }, async () => 
 })
 
 it('fuzz: any files come through a form as they are, in any chunks', { timeout: TIME_LIMIT_MS }, async () => {
+  // What a sender may not take this boundary for: it begins no line of the content, the first one included.
+  const hasBoundary = (content: Buffer) => Buffer.concat([Buffer.from('\r\n'), content]).includes('\r\n--b')
   const files = fc.array(
-    bytes.filter(one => !one.includes('\r\n--b')),
+    bytes.filter(one => !hasBoundary(one)),
     { minLength: 1, maxLength: 4 },
   )
   const property = fc.asyncProperty(files, fc.integer({ min: 1, max: 200 }), async (contents, chunk) => {
