@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
+/** Above 10080, the last of those that `fetch` and browsers refuse (WHATWG Fetch, "bad port"). */
+const LOWEST = 10_081
 /** Below the range from which the kernel takes ports of its own for outgoing connections. */
-const LOWEST = 10_000
 const HIGHEST = 32_767
 
 /** The first of `count` ports in a row that nobody listens on now, for servers that cannot take port 0. */
