@@ -207,8 +207,8 @@ function lengthen(head: Uint8Array, chunk: Uint8Array): Uint8Array {
   return head.length === 0 ? more : Buffer.concat([head, more])
 }
 
-function inMemory(received: readonly Uint8Array[], identity: Identity, release: () => void): Payload {
-  let chunks = received
+function inMemory(received: Uint8Array[], identity: Identity, release: () => void): Payload {
+  let chunks: readonly Uint8Array[] = received.splice(0) // the writer keeps no pieces of what is joined here
   return Object.assign(identity, {
     path: undefined,
     chunks: () => chunks,
