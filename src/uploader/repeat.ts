@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../errors.ts'
 import type { Input } from './input.ts'
 import { createPresence } from './presence.ts'
-import type { Answered, Repetition, Store } from './store.ts'
+import { type Answered, type Repetition, STORED_STATES, type Store } from './store.ts'
 
 const FIRST_POLL_MS = 25
 const LONGEST_POLL_MS = 250
@@ -118,7 +118,7 @@ export function createRepeater(
 
   async function isDelivered(jobId: string): Promise<boolean> {
     const job = await store.job(jobId)
-    return job !== undefined && ['delivered', 'finalizing', 'finished'].includes(job.state)
+    return job !== undefined && STORED_STATES.includes(job.state)
   }
 
   async function answer(

@@ -5,6 +5,9 @@
  */
 export type JobState = 'uploading' | 'delivered' | 'finalizing' | 'finished' | 'failed' | 'interrupted'
 
+/** Everything is stored by then. */
+export const STORED_STATES: readonly JobState[] = ['delivered', 'finalizing', 'finished']
+
 /** One file of a job, stored at a destination. */
 export interface StoredFile {
   readonly index: number
@@ -171,7 +174,12 @@ export interface HistoryStore {
 export interface RepetitionStore {
   /** Takes an idempotency key. @returns false when it is taken already */
   reserve(key: string, fingerprint: string, owner: string, now: number): Promise<boolean>
-  /** Takes over the key of a request whose process is gone. @returns false when somebody else was faster */
+  /**
+   * Takes over the key of a request whose process is gone. What that process wrote last is waited for: it may still be on
+   * its way into the database.
+   *
+   * @returns false when somebody else was faster, or when everything was stored for the request: its job is to be finished
+   */
   takeOver(key: string, from: string, to: string): Promise<boolean>
   answer(key: string, answer: Answered): Promise<void>
   /** Frees a key that has no answer, unless somebody else has taken it over. */

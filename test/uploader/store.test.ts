@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { createPostgresStore } from '../../src/uploader/store/postgres.ts'
 import { createSqliteStore } from '../../src/uploader/store/sqlite.ts'
 import type { HistoryEntry, NewJob, Store, StoredFile } from '../../src/uploader/store.ts'
+import { eventually } from '../helpers/eventually.ts'
 import { missing } from '../helpers/needs.ts'
 import { makeDirectory } from '../helpers/start-app.ts'
 import { findPostgres, type PostgresServer, startPostgres } from '../servers/postgres.ts'
@@ -361,6 +363,22 @@ describe.each(engines)('the %s store', (_name, make) => {
     expect(await store.repetition('k')).toMatchObject({ jobId: job.id, answer: undefined })
   })
 
+  it('does not give away the key of a request for which everything was stored', async context => {
+    const store = (await make(context)).open()
+    for (const state of ['delivered', 'finalizing', 'finished', 'failed'] as const) {
+      const job = newJob()
+      await store.reserve(state, 'print', 'gone', 9)
+      await store.begin(job, state)
+      await store.deliver(job.id, { ...FINISHED, state })
+      expect(await store.takeOver(state, 'gone', 'me')).toBe(state === 'failed')
+    }
+    const begun = newJob()
+    await store.reserve('begun', 'print', 'gone', 9)
+    await store.begin(begun, 'begun')
+    expect(await store.takeOver('begun', 'gone', 'me')).toBe(true)
+    expect(await store.job(begun.id)).toMatchObject({ state: 'uploading', owner: begun.owner })
+  })
+
   it('forgets old jobs that are over, and no others', async context => {
     const store = (await make(context)).open()
     const [old, open, young] = [
@@ -385,6 +403,36 @@ describe.each(engines)('the %s store', (_name, make) => {
     expect((await stores[0]!.owners()).size).toBe(1)
   })
 })
+
+it.for([
+  ['commit', false],
+  ['rollback', true],
+] as const)(
+  'waits with a takeover for the %s of what a killed process was writing to PostgreSQL',
+  async ([end, isTaken], context) => {
+    const url = await needsPostgres(context).createDatabase(`db${randomUUID().replaceAll('-', '')}`)
+    const store = closed(createPostgresStore(url))
+    const job = newJob()
+    await store.reserve('k', 'print', 'gone', 9)
+    await store.begin(job, 'k')
+    const killed = new pg.Client(url)
+    await killed.connect()
+    onTestFinished(() => killed.end())
+    await killed.query('begin')
+    await killed.query(`update jobs set state = 'finished' where id = $1`, [job.id])
+    let taken: boolean | undefined
+    const taking = store.takeOver('k', 'gone', 'me').then(result => {
+      taken = result
+    })
+    await eventually(async () => {
+      expect((await killed.query('select 1 from pg_locks where not granted')).rowCount).toBe(1)
+    })
+    expect(taken).toBeUndefined()
+    await killed.query(end)
+    await taking
+    expect(taken).toBe(isTaken)
+  },
+)
 
 it('writes few pages of SQLite for an upload', async () => {
   const path = join(await makeDirectory(), 'store.db')

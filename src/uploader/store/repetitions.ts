@@ -1,5 +1,5 @@
 import type { Selectable } from '../../packages/kysely.ts'
-import type { Repetition, RepetitionStore } from '../store.ts'
+import { type JobState, type Repetition, type RepetitionStore, STORED_STATES } from '../store.ts'
 import type { Access, Database, Tables } from './tables.ts'
 
 /** The idempotency keys of a store. */
@@ -22,6 +22,8 @@ export function createRepetitionStore({ read, write }: Access): RepetitionStore 
 
     takeOver: (key, from, to) =>
       write(async db => {
+        const job = await lockJob(db, key)
+        if (job && STORED_STATES.includes(job.state)) return false
         const { numUpdatedRows } = await db
           .updateTable('repetitions')
           .set({ owner: to })
@@ -58,6 +60,19 @@ export function createRepetitionStore({ read, write }: Access): RepetitionStore 
         await db.deleteFrom('repetitions').where('created_at', '<', before).execute()
       }),
   }
+}
+
+/**
+ * The job of a key once nobody is writing it any more: a process may be killed while the database commits what it
+ * delivered. A change that changes nothing waits for that, and holds the row, in every database; reading doesn't.
+ */
+function lockJob(db: Database, key: string): Promise<{ state: JobState } | undefined> {
+  return db
+    .updateTable('jobs')
+    .set(eb => ({ owner: eb.ref('owner') }))
+    .where('id', '=', eb => eb.selectFrom('repetitions').select('job_id').where('key', '=', key))
+    .returning('state')
+    .executeTakeFirst()
 }
 
 function toRepetition(row: Selectable<Tables['repetitions']>): Repetition {
