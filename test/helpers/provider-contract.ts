@@ -360,6 +360,8 @@ async function withoutStrayErrors(work: () => Promise<unknown>): Promise<void> {
 /** Counts what is still in use: what waits to be collected says when the collector ran, not what is held. */
 async function watchMemory<T>(work: () => Promise<T>): Promise<{ result: T; peakBytes: number }> {
   const measure = () => {
+    // The memory of buffers is given back by a thread, and counted until then; the second collection waits for that.
+    collectGarbage()
     collectGarbage()
     return process.memoryUsage().external
   }
