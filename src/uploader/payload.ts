@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
-import { close as closeWithCallback, createReadStream } from 'node:fs'
-import { readFile, unlink } from 'node:fs/promises'
-import { Readable } from 'node:stream'
+import { close as closeWithCallback } from 'node:fs'
+import { unlink } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { isStorageFull, UploadError } from '../errors.ts'
 import { noteChunk } from '../garbage-collection.ts'
+import { inFileAt, inMemory } from './payload-bytes.ts'
 import { SNIFF_BYTES, sniffType } from './sniff.ts'
 import type { Spool } from './spool.ts'
-import { writeAll } from './write-all.ts'
+import { writeAll as writeAllWithCallback } from './write-all.ts'
 
 /** A payload up to this many bytes stays in memory while the budget allows. */
 const MEMORY_BYTES = 512 * 1024
@@ -19,6 +20,7 @@ const SMALL_FLUSH_BYTES = 128 * 1024
 const FEW_FILES = 4
 
 const close = promisify(closeWithCallback)
+const writeAll = promisify(writeAllWithCallback)
 
 /** The bytes of one input: in memory up to a threshold, above it in a private temporary file. Can be read again and again. */
 export interface Payload {
@@ -197,46 +199,12 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
   }
 }
 
-type Identity = Omit<Payload, 'path' | 'chunks' | 'stream' | 'bytes' | 'dispose'>
-
 const NO_BYTES = Buffer.alloc(0)
 
 /** The start of a file, with what belongs to it of the next chunk. */
 function lengthen(head: Uint8Array, chunk: Uint8Array): Uint8Array {
   const more = chunk.subarray(0, SNIFF_BYTES - head.length)
   return head.length === 0 ? more : Buffer.concat([head, more])
-}
-
-function inMemory(received: Uint8Array[], identity: Identity, release: () => void): Payload {
-  let chunks: readonly Uint8Array[] = received.splice(0) // the writer keeps no pieces of what is joined here
-  return Object.assign(identity, {
-    path: undefined,
-    chunks: () => chunks,
-    stream: () => Readable.from(chunks, { objectMode: false }),
-    async bytes() {
-      const [only] = chunks
-      if (chunks.length === 1 && Buffer.isBuffer(only)) return only
-      const joined = Buffer.concat(chunks)
-      chunks = [joined]
-      return joined
-    },
-    dispose: async () => release(),
-  })
-}
-
-function inFileAt(path: string, identity: Identity): Payload {
-  let removed: Promise<void> | undefined
-  return {
-    ...identity,
-    path,
-    chunks: () => undefined,
-    stream: () => createReadStream(path, { highWaterMark: 256 * 1024 }),
-    bytes: () => readFile(path),
-    dispose() {
-      removed ??= unlink(path).catch(() => {})
-      return removed
-    },
-  }
 }
 
 /** The error of a file over `limits.fileSize`. */

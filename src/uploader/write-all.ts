@@ -1,17 +1,24 @@
-import { writev as writevWithCallback } from 'node:fs'
-import { promisify } from 'node:util'
-
-const writev = promisify(writevWithCallback)
+import { writev } from 'node:fs'
 
 /** Appends chunks to an open file in as few calls as the system takes them in. */
-export async function writeAll(fd: number, chunks: Uint8Array[]): Promise<void> {
-  for (let rest = chunks; rest.length > 0; ) {
-    let { bytesWritten } = await writev(fd, rest)
-    const left: Uint8Array[] = []
-    for (const chunk of rest) {
-      if (bytesWritten < chunk.length) left.push(chunk.subarray(bytesWritten))
-      bytesWritten = Math.max(0, bytesWritten - chunk.length)
-    }
-    rest = left
+export function writeAll(
+  file: number,
+  chunks: readonly Uint8Array[],
+  done: (error: Error | null) => void,
+): void {
+  writev(file, chunks, (error, written) => {
+    const rest = error ? [] : after(chunks, written)
+    if (rest.length === 0) done(error)
+    else writeAll(file, rest, done)
+  })
+}
+
+function after(chunks: readonly Uint8Array[], bytes: number): Uint8Array[] {
+  const rest: Uint8Array[] = []
+  let skipped = bytes
+  for (const chunk of chunks) {
+    if (skipped < chunk.length) rest.push(chunk.subarray(skipped))
+    skipped = Math.max(0, skipped - chunk.length)
   }
+  return rest
 }

@@ -6,6 +6,7 @@ import { addAbortSignal } from 'node:stream'
 import { systemCode, UploadError } from '../../../errors.ts'
 import type { UploadObject } from '../../provider.ts'
 import type { Spool } from '../../spool.ts'
+import { writeAll } from '../../write-all.ts'
 
 /** Up to this size a body is taken as a whole and written in one go. */
 const AT_ONCE_BYTES = 1024 * 1024
@@ -130,14 +131,10 @@ function writeNew(
           if (failure || error) reject(failure ?? error)
           else resolve()
         })
-      const write = (rest: readonly Uint8Array[]) =>
-        fs.writev(file, rest, (error, written) => {
-          if (error) close(error)
-          else if (written < bytesOf(rest)) write([Buffer.concat(rest).subarray(written)])
-          else if (durable) fs.fsync(file, close)
-          else close()
-        })
-      write(chunks)
+      writeAll(file, chunks, error => {
+        if (error || !durable) close(error)
+        else fs.fsync(file, close)
+      })
     })
   })
 }
