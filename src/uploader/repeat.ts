@@ -72,7 +72,7 @@ export function createRepeater(
 
   async function save(key: string, fingerprint: string, answer: Answered | undefined): Promise<void> {
     try {
-      await (answer ? store.answer(key, answer) : store.release(key, owner))
+      await (answer ? store.answer(key, owner, answer) : store.release(key, owner))
       unsaved.delete(key)
     } catch {
       unsaved.set(key, { fingerprint, answer })

@@ -134,7 +134,7 @@ export interface JobStore {
   /**
    * Writes a job before its first byte goes out.
    *
-   * @param idempotencyKey a reserved key, which then leads to the job
+   * @param idempotencyKey reserved by the job's owner; it then leads to the job unless somebody else has taken it over
    */
   begin(job: NewJob, idempotencyKey?: string): Promise<void>
   deliver(id: string, delivery: Delivery): Promise<void>
@@ -181,7 +181,8 @@ export interface RepetitionStore {
    * @returns false when somebody else was faster, or when everything was stored for the request: its job is to be finished
    */
   takeOver(key: string, from: string, to: string): Promise<boolean>
-  answer(key: string, answer: Answered): Promise<void>
+  /** Writes the answer to a key, unless somebody else has taken it over. */
+  answer(key: string, owner: string, answer: Answered): Promise<void>
   /** Frees a key that has no answer, unless somebody else has taken it over. */
   release(key: string, owner: string): Promise<void>
   repetition(key: string): Promise<Repetition | undefined>

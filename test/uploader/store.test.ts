@@ -330,7 +330,8 @@ describe.each(engines)('the %s store', (_name, make) => {
     const { owner } = (await stores[0]!.repetition('k'))!
     expect(await stores[0]!.takeOver('k', 'someone', 'p9')).toBe(false)
     expect(await stores[0]!.takeOver('k', owner, 'p9')).toBe(true)
-    await stores[0]!.answer('k', { status: 200, body: '{"a":1}', jobId: 'j' })
+    await stores[0]!.answer('k', 'p9', { status: 200, body: '{"a":1}', jobId: 'j' })
+    await stores[1]!.answer('k', owner, { status: 200, body: '{"b":2}', jobId: 'late' })
     expect(await stores[1]!.repetition('k')).toEqual({
       fingerprint: 'print',
       owner: 'p9',
@@ -361,18 +362,20 @@ describe.each(engines)('the %s store', (_name, make) => {
     expect(await store.repetition('k')).toMatchObject({ jobId: undefined })
     await store.begin(job, 'k')
     expect(await store.repetition('k')).toMatchObject({ jobId: job.id, answer: undefined })
+    await store.begin(newJob({ owner: 'late' }), 'k')
+    expect(await store.repetition('k')).toMatchObject({ jobId: job.id })
   })
 
   it('does not give away the key of a request for which everything was stored', async context => {
     const store = (await make(context)).open()
     for (const state of ['delivered', 'finalizing', 'finished', 'failed'] as const) {
-      const job = newJob()
+      const job = newJob({ owner: 'gone' })
       await store.reserve(state, 'print', 'gone', 9)
       await store.begin(job, state)
       await store.deliver(job.id, { ...FINISHED, state })
       expect(await store.takeOver(state, 'gone', 'me')).toBe(state === 'failed')
     }
-    const begun = newJob()
+    const begun = newJob({ owner: 'gone' })
     await store.reserve('begun', 'print', 'gone', 9)
     await store.begin(begun, 'begun')
     expect(await store.takeOver('begun', 'gone', 'me')).toBe(true)
@@ -412,7 +415,7 @@ it.for([
   async ([end, isTaken], context) => {
     const url = await needsPostgres(context).createDatabase(`db${randomUUID().replaceAll('-', '')}`)
     const store = closed(createPostgresStore(url))
-    const job = newJob()
+    const job = newJob({ owner: 'gone' })
     await store.reserve('k', 'print', 'gone', 9)
     await store.begin(job, 'k')
     const killed = new pg.Client(url)

@@ -34,12 +34,13 @@ export function createRepetitionStore({ read, write }: Access): RepetitionStore 
         return numUpdatedRows > 0n
       }),
 
-    answer: (key, { status, body, jobId }) =>
+    answer: (key, owner, { status, body, jobId }) =>
       write(async db => {
         await db
           .updateTable('repetitions')
           .set({ status, body, job_id: jobId ?? null })
           .where('key', '=', key)
+          .where('owner', '=', owner)
           .execute()
       }),
 

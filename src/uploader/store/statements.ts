@@ -21,7 +21,9 @@ export function compileStatements(db: Database): Statements {
     begin({ id, createdAt, owner, requestId, caller, destination, origins }, idempotencyKey) {
       const parameters = [id, createdAt, owner, requestId, caller, destination, JSON.stringify(origins)]
       const job = { ...begin, parameters }
-      return idempotencyKey === undefined ? [job] : [job, { ...lead, parameters: [id, idempotencyKey] }]
+      return idempotencyKey === undefined
+        ? [job]
+        : [job, { ...lead, parameters: [id, idempotencyKey, owner] }]
     },
     deliver(id, delivery) {
       const { state, owner, files, history, now } = delivery
@@ -75,7 +77,8 @@ function compileBegin(db: Database): CompiledQuery {
 }
 
 function compileLead(db: Database): CompiledQuery {
-  return db.updateTable('repetitions').set({ job_id: '' }).where('key', '=', '').compile()
+  const update = db.updateTable('repetitions').set({ job_id: '' })
+  return update.where('key', '=', '').where('owner', '=', '').compile()
 }
 
 /** An entry that is there already stays as it is, so that a delivery may be written again. */
