@@ -6,10 +6,12 @@
  * - `busboy`: bare node:http and busboy, the part goes into a file
  * - `put`: bare node:http and busboy, the part goes on to the URL in a plain PUT
  * - `express`: Express and multer with its disk storage
+ * - `recorded`: the same, and what has to be known of an upload: its SHA-256, its job and its history in SQLite, a line of
+ *   the log
  *
  * All answer `GET /heartbeat`, hand stored files out under `/files/`, and print their address as the first line.
  */
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { copyFile } from 'node:fs/promises'
 import { Agent, createServer, request } from 'node:http'
@@ -118,7 +120,59 @@ async function withExpress() {
   return createServer(app)
 }
 
-const server = await { raw, hashed, busboy: withBusboy, put: withPut, express: withExpress }[kind]()
+async function withRecords() {
+  const [{ default: express }, { default: multer }, { default: Libsql }, { pino }] = await Promise.all([
+    import('express'),
+    import('multer'),
+    import('libsql'),
+    import('pino'),
+  ])
+  const records = new Libsql(join(directory, '../records.db'))
+  records.pragma('journal_mode = WAL')
+  records.pragma('synchronous = NORMAL')
+  records.exec(`
+    create table jobs (id text primary key, state text, created_at integer) without rowid;
+    create table history (job_id text, name text, size integer, sha256 text, time integer)`)
+  const begin = records.prepare(`insert into jobs values (?, 'uploading', ?)`)
+  const note = records.prepare('insert into history values (?, ?, ?, ?, ?)')
+  const end = records.prepare(`update jobs set state = 'finished' where id = ?`)
+  const deliver = records.transaction((id, files) => {
+    for (const { filename, size, sha256 } of files) note.run(id, filename, size, sha256, Date.now())
+    end.run(id)
+  })
+  const storage = {
+    _handleFile(_req, { stream }, done) {
+      const filename = newName()
+      const hash = createHash('sha256')
+      const file = createWriteStream(join(directory, filename))
+      stream.on('data', chunk => hash.update(chunk)).pipe(file)
+      file.on('error', done)
+      file.on('finish', () => done(null, { filename, size: file.bytesWritten, sha256: hash.digest('hex') }))
+    },
+  }
+  const logger = pino()
+  const app = express()
+  app.get('/heartbeat', (_req, res) => res.json({ success: true, result: 'alive' }))
+  app.get('/files/:name', serveFile)
+  app.post(
+    '/upload',
+    (req, _res, next) => {
+      req.id = randomUUID()
+      begin.run(req.id, Date.now())
+      next()
+    },
+    multer({ storage }).any(),
+    ({ id, files, ip }, res) => {
+      deliver(id, files)
+      res.json(answerOf(files.map(file => file.filename)))
+      logger.info({ id, ip, keys: files.map(file => file.filename), status: res.statusCode }, 'upload')
+    },
+  )
+  return createServer(app)
+}
+
+const kinds = { raw, hashed, busboy: withBusboy, put: withPut, express: withExpress, recorded: withRecords }
+const server = await kinds[kind]()
 server.listen(0, '127.0.0.1', () => {
   url = `http://127.0.0.1:${server.address().port}`
   console.log(JSON.stringify({ url }))

@@ -64,14 +64,13 @@ const missing = []
 const client = startClient(settings.isPinned)
 try {
   const loadAverage = loadavg()[0].toFixed(1)
-  const { hashed, ...quick } = CONTENDERS
   const folder = {
-    ...(options.quick ? quick : CONTENDERS),
+    ...without(CONTENDERS, options.quick ? ['hashed', 'recorded'] : []),
     ...(options.workers && { workers: withWorkers(options.workers) }),
     ...(options.against && { other: otherCheckout(options.against) }),
   }
   const groups = [await measureGroup('folder', FOLDER_LOADS, folder), await measureS3()]
-  const { raw: _, hashed: __, synced: ___, ...alone } = folder
+  const alone = without(folder, ['synced', 'raw', 'hashed', 'recorded'])
   const processes = await measureProcesses(alone, client, settings)
   settings.note('')
   const report = {
@@ -112,6 +111,10 @@ async function measureS3() {
 async function measureGroup(title, all, contenders) {
   const loads = await measureLoads(title, choose(all, settings), contenders, client, settings)
   return { title, loads, names: namesOf(contenders) }
+}
+
+function without(contenders, keys) {
+  return Object.fromEntries(Object.entries(contenders).filter(([key]) => !keys.includes(key)))
 }
 
 function namesOf(contenders) {

@@ -47,7 +47,7 @@ function floor(name, kind, ...more) {
     name,
     prepare,
     wholeBody: kind === 'raw' || kind === 'hashed',
-    onlyUploads: kind === 'express' || kind === 'put',
+    onlyUploads: kind === 'express' || kind === 'recorded' || kind === 'put',
   }
 }
 
@@ -59,6 +59,7 @@ export const CONTENDERS = {
   hashed: floor('floor raw, SHA-256', 'hashed'),
   busboy: floor('floor busboy', 'busboy'),
   express: floor('Express + multer', 'express'),
+  recorded: floor('Express + multer, records', 'recorded'),
 }
 
 const OTHER = 'other checkout'
