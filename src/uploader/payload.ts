@@ -14,10 +14,9 @@ import { writeAll as writeAllWithCallback } from './write-all.ts'
 const MEMORY_BYTES = 512 * 1024
 /** Default of what all payloads together may hold in memory, bytes. */
 const BUDGET_BYTES = 64 * 1024 * 1024
-/** Bytes gathered before they are written to a temporary file in one call: while few files are being written, and many. */
-const FLUSH_BYTES = 1024 * 1024
-const SMALL_FLUSH_BYTES = 128 * 1024
-const FEW_FILES = 4
+/** What all files being written may gather, bytes, and how much of it each gathers before that is written in one call. */
+const GATHERED_BYTES = 6 * 1024 * 1024
+const [LEAST_FLUSH_BYTES, MOST_FLUSH_BYTES] = [128 * 1024, 1024 * 1024]
 
 const close = promisify(closeWithCallback)
 const writeAll = promisify(writeAllWithCallback)
@@ -155,8 +154,8 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
         inFile ||= size > MEMORY_BYTES || free < 0
         if (!inFile) return undefined
         spooling.add(hash)
-        const enough = spooling.size <= FEW_FILES ? FLUSH_BYTES : SMALL_FLUSH_BYTES
-        return pendingBytes >= enough || free < 0 ? flush() : undefined
+        const share = Math.max(LEAST_FLUSH_BYTES, GATHERED_BYTES / spooling.size)
+        return pendingBytes >= Math.min(share, MOST_FLUSH_BYTES) || free < 0 ? flush() : undefined
       },
 
       async finish() {
