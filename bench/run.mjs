@@ -12,7 +12,7 @@ const HELP = `npm run bench -- [options]
 
   --quick          fewer and shorter rows; ends within a minute on a machine that does nothing else
   --only REGEXP    rows whose name matches, such as "^100 KB", "S3, 5 MB", "heartbeat", "memory"
-  --rounds N       how often each row is measured; default 7, with --quick 3
+  --rounds N       how often each row is measured; default 5, with --quick 3
   --ms N           how long new requests are begun in a round; default 1000, with --quick 100
   --json FILE      all results, each round by itself
   --verify         compare every stored file instead of one for each row and round
@@ -49,7 +49,7 @@ if (options.help) {
 const settings = {
   isQuick: options.quick,
   isPinned: !options['no-pin'] && !options.workers,
-  rounds: Number(options.rounds ?? (options.quick ? 3 : 7)),
+  rounds: Number(options.rounds ?? (options.quick ? 3 : 5)),
   ms: Number(options.ms ?? (options.quick ? 100 : 1000)),
   /** Of each of 16 clients. */
   warmUpRequests: options.quick ? 100 : 500,
