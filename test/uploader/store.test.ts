@@ -382,6 +382,17 @@ describe.each(engines)('the %s store', (_name, make) => {
     expect(await store.job(begun.id)).toMatchObject({ state: 'uploading', owner: begun.owner })
   })
 
+  it('gives away the key of a request whose job is forgotten with its history', async context => {
+    const store = (await make(context)).open()
+    const job = newJob({ owner: 'gone' })
+    await store.reserve('k', 'print', 'gone', 9)
+    await store.begin(job, 'k')
+    await store.deliver(job.id, { ...FINISHED, files: [newFile()], history: [newEntry(job)] })
+    expect(await store.takeOver('k', 'gone', 'me')).toBe(false)
+    await store.pruneHistory(Number.MAX_SAFE_INTEGER)
+    expect(await store.takeOver('k', 'gone', 'me')).toBe(true)
+  })
+
   it('forgets old jobs that are over, and no others', async context => {
     const store = (await make(context)).open()
     const [old, open, young] = [

@@ -58,14 +58,7 @@ export function createJobStore({ read, write, commit }: Access): JobStore {
         return numUpdatedRows > 0n
       }),
 
-    job: id =>
-      read(async db => {
-        const row = await db.selectFrom('jobs').selectAll().where('id', '=', id).executeTakeFirst()
-        if (row?.files !== IN_HISTORY) return row && toJob(row)
-        const files = await readFiles(db, row)
-        // When its history is forgotten, so is the job.
-        return files.length === 0 ? undefined : toJob({ ...row, files: JSON.stringify(files) })
-      }),
+    job: id => read(db => readJob(db, id)),
 
     due: (now, limit) =>
       read(async db => {
@@ -119,6 +112,15 @@ export function createJobStore({ read, write, commit }: Access): JobStore {
         await db.deleteFrom('jobs').where('finished_at', '<', before).execute()
       }),
   }
+}
+
+/** See `JobStore.job`. */
+export async function readJob(db: Database, id: string): Promise<Job | undefined> {
+  const row = await db.selectFrom('jobs').selectAll().where('id', '=', id).executeTakeFirst()
+  if (row?.files !== IN_HISTORY) return row && toJob(row)
+  const files = await readFiles(db, row)
+  // When its history is forgotten, so is the job.
+  return files.length === 0 ? undefined : toJob({ ...row, files: JSON.stringify(files) })
 }
 
 async function readFiles(

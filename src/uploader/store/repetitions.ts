@@ -1,5 +1,6 @@
 import type { Selectable } from '../../packages/kysely.ts'
-import { type JobState, type Repetition, type RepetitionStore, STORED_STATES } from '../store.ts'
+import { type Repetition, type RepetitionStore, STORED_STATES } from '../store.ts'
+import { readJob } from './jobs.ts'
 import type { Access, Database, Tables } from './tables.ts'
 
 /** The idempotency keys of a store. */
@@ -22,7 +23,8 @@ export function createRepetitionStore({ read, write }: Access): RepetitionStore 
 
     takeOver: (key, from, to) =>
       write(async db => {
-        const job = await lockJob(db, key)
+        const locked = await lockJob(db, key)
+        const job = locked && (await readJob(db, locked.id))
         if (job && STORED_STATES.includes(job.state)) return false
         const { numUpdatedRows } = await db
           .updateTable('repetitions')
@@ -64,15 +66,15 @@ export function createRepetitionStore({ read, write }: Access): RepetitionStore 
 }
 
 /**
- * The job of a key once nobody is writing it any more: a process may be killed while the database commits what it
- * delivered. A change that changes nothing waits for that, and holds the row, in every database; reading doesn't.
+ * Holds the job of a key once nobody is writing it any more: a process may be killed while the database commits what it
+ * delivered. A change that changes nothing waits for that in every database; reading doesn't.
  */
-function lockJob(db: Database, key: string): Promise<{ state: JobState } | undefined> {
+function lockJob(db: Database, key: string): Promise<{ id: string } | undefined> {
   return db
     .updateTable('jobs')
     .set(eb => ({ owner: eb.ref('owner') }))
     .where('id', '=', eb => eb.selectFrom('repetitions').select('job_id').where('key', '=', key))
-    .returning('state')
+    .returning('id')
     .executeTakeFirst()
 }
 
