@@ -18,8 +18,8 @@ LOOPBACK.addSubnet('127.0.0.0', 8)
 LOOPBACK.addAddress('::1', 'ipv6')
 
 const LOCALHOST = /^(?:[a-z0-9_-]+\.)*localhost$/
-const APPLICATION_ORIGIN =
-  /^(?:app|lsp|tauri|capacitor|file|vscode-webview|chrome-extension|moz-extension):\/\/[^\s/\\,?#]*$/
+/** `app://obsidian.md`, `chrome-extension://…`: every scheme but those of web pages. */
+const APPLICATION_ORIGIN = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^\s/\\,?#]*$/
 
 /** True for 127.0.0.0/8, also when mapped into IPv6, and ::1, in any spelling a socket may report. */
 export function isLoopbackAddress(address: string | undefined): boolean {
@@ -78,7 +78,8 @@ function findOriginDoubt(headers: IncomingHttpHeaders, rules: LoopbackRules): st
     return isCrossSite ? 'a page of another site sent it (Sec-Fetch-Site)' : undefined
   }
   if (origin === 'null') {
-    // A page in a browser can't put this into its User-Agent without a preflight, which refuses it.
+    // File pages of desktop programs have it, and so do sandboxed frames of any page: nothing else that a browser sends
+    // of its own accord tells them apart. A page can't set it without a preflight, and that refuses it (cors.ts).
     if (rules.allowNullOrigin || headers['user-agent']?.includes('Electron/')) return undefined
     return 'its Origin is "null"; if you trust every such page, set "auth.allowNullOrigin"'
   }

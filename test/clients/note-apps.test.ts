@@ -202,8 +202,8 @@ describe('probes', () => {
     },
   )
 
-  it('a helper page takes any answer to OPTIONS for "it runs"; a public page may ask for this machine', async () => {
-    const app = await startApp()
+  it('a helper page takes any answer to OPTIONS for "it runs"; one that is trusted may ask for this machine', async () => {
+    const app = await startApp({ config: { auth: { allowedOrigins: ['https://helper.example'] } } })
     const extra = ['Access-Control-Request-Private-Network: true']
     const answer = await sendRaw(app.url, askForHeaders('https://helper.example', 'content-type', extra))
     expect(answer.status).toBe(204)

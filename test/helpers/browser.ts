@@ -16,6 +16,14 @@ const ARGUMENTS = [
 
 export type Page = Awaited<ReturnType<Browser['newPage']>>
 
+/** A page of any browser, as far as attacks need one. */
+export interface Tab {
+  goto(url: string): Promise<unknown>
+  /** Runs a script in the page, and waits for its promise. */
+  evaluate(script: string): Promise<unknown>
+  close(): Promise<unknown>
+}
+
 let browser: Promise<Browser> | undefined
 
 function launch(context: TestContext): Promise<Browser> {

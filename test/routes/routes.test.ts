@@ -96,47 +96,51 @@ describe('the heartbeat is given', () => {
   })
 })
 
-describe('a preflight', () => {
-  it.for([
-    ['content-type', 'content-type'],
-    ['authorization,x-upload-key', 'authorization, x-upload-key'],
-    ['Content-Type, X-PicGo-Secret', 'Content-Type, X-PicGo-Secret'],
-    ['content-type, user-agent', 'content-type'],
-    ['User-Agent', undefined],
-    ['x-a,, ,x-b', 'x-a, x-b'],
-    ['x-a: 1, <script>, x-b', 'x-b'],
-    [undefined, undefined],
-  ] as const)('asking for %s is granted %s', async ([asked, granted]) => {
-    const app = await startApp()
-    const headers = {
-      Origin: 'https://page.example',
-      'Access-Control-Request-Method': 'POST',
-      ...(asked !== undefined && { 'Access-Control-Request-Headers': asked }),
-    }
-    const reply = await ask(app.url, 'OPTIONS', '/upload', { headers })
-    expect(reply.status).toBe(204)
-    expect(reply.headers['access-control-allow-headers']).toBe(granted)
-    expect(reply.headers['access-control-allow-origin']).toBe('*')
-    expect(reply.headers['access-control-allow-methods']).toBe('GET, HEAD, POST, PUT, OPTIONS')
-    expect(reply.headers['access-control-allow-private-network']).toBe('true')
-    expect(reply.headers).not.toHaveProperty('access-control-allow-credentials')
-  })
+/** What the preflight of an upload is granted. */
+async function preflight(origin: string, asked: string | undefined, auth: object = {}) {
+  const app = await startApp({ config: { auth } })
+  const headers = {
+    Origin: origin,
+    'Access-Control-Request-Method': 'POST',
+    'Access-Control-Request-Private-Network': 'true',
+    ...(asked !== undefined && { 'Access-Control-Request-Headers': asked }),
+  }
+  const reply = await ask(app.url, 'OPTIONS', '/upload', { headers })
+  expect(reply.status).toBe(204)
+  expect(reply.headers['access-control-allow-origin']).toBe('*')
+  expect(reply.headers['access-control-allow-methods']).toBe('GET, HEAD, POST, PUT, OPTIONS')
+  expect(reply.headers).not.toHaveProperty('access-control-allow-credentials')
+  const { 'access-control-allow-headers': names, 'access-control-allow-private-network': isNear } =
+    reply.headers
+  return { names, isNear }
+}
 
-  it.for(['app://obsidian.md', 'tauri://localhost', 'http://localhost:5173'])(
-    'from %s may ask for User-Agent as well',
-    async origin => {
-      const app = await startApp()
-      const headers = { Origin: origin, 'Access-Control-Request-Headers': 'user-agent' }
-      const reply = await ask(app.url, 'OPTIONS', '/upload', { headers })
-      expect(reply.headers['access-control-allow-headers']).toBe('user-agent')
+describe('a preflight', () => {
+  const FIXED =
+    'accept, accept-language, authorization, cache-control, content-type, idempotency-key, x-picgo-secret, ' +
+    'x-request-id, x-requested-with, x-upload-key'
+
+  it.for(['content-type', 'content-type, user-agent', 'User-Agent', '*', '*, user-agent', 'x-a', undefined])(
+    'attack: a page asks for %s and is granted what every page is',
+    async asked => {
+      for (const origin of ['https://page.example', 'null', 'http://192.168.1.1', ''])
+        expect(await preflight(origin, asked)).toEqual({ names: FIXED })
+      expect(await preflight('null', asked, { allowNullOrigin: true })).toEqual({ names: FIXED })
     },
   )
 
-  it('never grants User-Agent to a page without origin of its own', async () => {
-    const app = await startApp({ config: { auth: { allowNullOrigin: true } } })
-    const headers = { Origin: 'null', 'Access-Control-Request-Headers': 'user-agent' }
-    const reply = await ask(app.url, 'OPTIONS', '/upload', { headers })
-    expect(reply.headers).not.toHaveProperty('access-control-allow-headers')
+  it.for([
+    ['content-type', 'content-type'],
+    ['authorization,x-upload-key', 'authorization, x-upload-key'],
+    ['Content-Type, X-PicGo-Secret, user-agent', 'Content-Type, X-PicGo-Secret, user-agent'],
+    ['x-a,, ,x-b', 'x-a, x-b'],
+    ['x-a: 1, <script>, x-b', 'x-b'],
+    [undefined, undefined],
+  ] as const)('of a program that asks for %s is granted %s', async ([asked, granted]) => {
+    const auth = { allowedOrigins: ['https://notes.example'] }
+    for (const origin of ['app://obsidian.md', 'yank-note://localhost', 'http://localhost:5173'])
+      expect(await preflight(origin, asked)).toEqual({ names: granted, isNear: 'true' })
+    expect(await preflight('https://notes.example', asked, auth)).toEqual({ names: granted, isNear: 'true' })
   })
 })
 
