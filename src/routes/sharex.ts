@@ -23,6 +23,7 @@ export function createShareXRoute(settings: ShareXSettings): RequestHandler {
     })
     res
       .attachment('upload-server.sxcu')
+      .set('Cache-Control', 'no-store') // it holds the host that was asked for
       .type('json')
       .send(
         JSON.stringify(
