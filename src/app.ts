@@ -11,6 +11,7 @@ import { createErrorHandler } from './routes/error-handler.ts'
 import { createFailureWindow, type FailureWindow } from './routes/failure-window.ts'
 import { createFilesRoute } from './routes/files.ts'
 import { answerHeartbeat } from './routes/heartbeat.ts'
+import { isHost } from './routes/host.ts'
 import { createListMemory, type ListMemory } from './routes/list-memory.ts'
 import { createMetricsRoute } from './routes/metrics.ts'
 import { createApiRoute } from './routes/openapi-route.ts'
@@ -159,10 +160,12 @@ function takePath(req: IncomingMessage & { originalUrl?: string }): void {
   req.url = target
 }
 
-/** RFC 9112 section 3.2. */
+/** RFC 9112 section 3.2. Links begin with it, so nothing is stored before it is known to be one. */
 function requireHost({ httpVersion, headers, rawHeaders }: Request): void {
   if (httpVersion === '1.1' && headers.host === undefined)
     throw new UploadError('invalid_request', 'The request has no "Host" header, as HTTP/1.1 requires.')
+  if (headers.host !== undefined && !isHost(headers.host))
+    throw new UploadError('invalid_request', 'The "Host" of the request is no host name and no IP address.')
   // A proxy may have looked at another one than we.
   if (rawHeaders.filter((text, i) => i % 2 === 0 && text.toLowerCase() === 'host').length > 1)
     throw new UploadError('invalid_request', 'The request has more than one "Host" header.')

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Mask } from '../mask.ts'
+import { isHost } from './host.ts'
 import { requestIdOf } from './request-id.ts'
 
 const BODY = '{"success":true,"result":"alive"}'
@@ -20,6 +21,7 @@ export function answerHeartbeatEarly(req: IncomingMessage, res: ServerResponse, 
   if (
     url !== '/heartbeat' ||
     headers.host === undefined ||
+    !isHost(headers.host) ||
     (method !== 'GET' && method !== 'POST' && method !== 'HEAD')
   )
     return false

@@ -60,6 +60,7 @@ export function createUploadRoute(
       caller,
     )
     addToLog(res, { destination: idOf(destination) })
+    const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
     const pictures = readWish(query)
     withWish(destination.pictures, pictures) // refused before the body is read
     const key = readIdempotencyKey(req.get('idempotency-key'))
@@ -71,7 +72,6 @@ export function createUploadRoute(
     try {
       inputs = await readInputs(req, res, name, uploader, destination, settings.limits, share)
       addToLog(res, { inputs: inputs.length, source: inputs[0]?.kind })
-      const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
       const request = {
         destination,
         inputs,

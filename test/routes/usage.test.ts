@@ -47,16 +47,6 @@ describe('the usage page', () => {
     expect(body).toContain('Bearer $UPLOAD_KEY&quot; -F file=@picture.png https://img.example.com/up/upload')
   })
 
-  it.for(['"><script>alert(1)</script>', 'a"b', "a'b", 'q z', 'user@evil.example', 'evil.example/x'])(
-    'is not changed by the Host %s',
-    async host => {
-      const app = await startApp()
-      const { body } = await get(app, { Host: host })
-      expect(body).not.toContain(host)
-      expect(body).toContain(`${app.url}/upload`)
-    },
-  )
-
   it('escapes what it shows', async () => {
     const name = '<img src=x onerror=alert(1)>'
     const app = await startApp({

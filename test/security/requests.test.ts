@@ -49,11 +49,11 @@ describe('attack: a request that two programs may read differently', () => {
 
 describe('attack: a whole address in the place of a path', () => {
   it.each<[line: string, status: number]>([
-    ['GET http://[::1/heartbeat?key=s3cr3t-k3y HTTP/1.1', 200],
-    ['GET ftp://[::1/nothing?key=s3cr3t-k3y HTTP/1.1', 404],
+    ['GET http://[::1/heartbeat?key=s3cr3t-k3y HTTP/1.1', 400],
+    ['GET ftp://[::1/nothing?key=s3cr3t-k3y HTTP/1.1', 400],
     ['POST http://evil.example/upload HTTP/1.1', 401],
-    ['POST http://127.0.0.1@evil.example/upload HTTP/1.1', 401],
-    ['POST http://[::1/upload HTTP/1.1', 401],
+    ['POST http://127.0.0.1@evil.example/upload HTTP/1.1', 400],
+    ['POST http://[::1/upload HTTP/1.1', 400],
   ])('%s', async (line, status) => {
     const warnings: string[] = []
     const note = (warning: Error) => void warnings.push(warning.message)
