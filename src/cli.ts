@@ -5,7 +5,7 @@ import type { HistoryOptions } from './cli/history.ts'
 import type { InitOptions } from './cli/init.ts'
 import { collect, parseCount, parsePort, parseServer, parseWorkers } from './cli/parse.ts'
 import { isHangup, realSignals, untilInterrupted } from './cli/signals.ts'
-import { CONTROLS, type CommonOptions, FORMATS, SHELLS, type Terminal } from './cli/terminal.ts'
+import { type CommonOptions, FORMATS, plain, SHELLS, type Terminal } from './cli/terminal.ts'
 import type { UploadOptions } from './cli/upload.ts'
 import { keepReportsQuiet } from './crash.ts'
 import { createGrowingMask } from './mask.ts'
@@ -18,7 +18,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   try {
     await createProgram(terminal).parseAsync(argv)
   } catch (error) {
-    process.stderr.write(`${terminal.mask(describe(error))}\n`)
+    terminal.note(terminal.mask(describe(error)))
     process.exitCode = 1
   }
 }
@@ -35,9 +35,6 @@ function endUnlessReaderLeft(error: NodeJS.ErrnoException): void {
   process.stderr.write(`The output can't be written: ${error.message}\n`)
   process.exit(1)
 }
-
-/** What a file is called, or a server answers, is none of the terminal's business. */
-const plain = (text: string): string => text.replace(CONTROLS, '?')
 
 function realTerminal(): Terminal {
   return {
@@ -65,6 +62,7 @@ function createProgram(terminal: Terminal): Command {
   const program = new Command('upload-server')
     .description('Takes files over HTTP as PicGo and PicList do, and answers with their links.')
     .version(version)
+    .configureOutput({ writeErr: text => void process.stderr.write(plain(text)) })
   const config = () => new Option('-c, --config <file>', 'configuration file')
 
   addServe(program, config(), terminal)

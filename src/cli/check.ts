@@ -7,7 +7,8 @@ import type { Uploader } from '../uploader/index.ts'
 import { toObject } from '../uploader/place.ts'
 import { loadProvider } from '../uploader/registry.ts'
 import { openForCommand } from './open.ts'
-import type { CommonOptions, Terminal } from './terminal.ts'
+import { readAtMost } from './read-at-most.ts'
+import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 
 const TIMEOUT_MS = 60_000
 
@@ -28,10 +29,10 @@ export async function check(
     let failures = 0
     for (const destination of select(uploader.destinations, id, config.settings.default)) {
       try {
-        terminal.print(`ok      ${idOf(destination)}: ${await tryOut(destination, uploader)}`)
+        terminal.print(oneLine(`ok      ${idOf(destination)}: ${await tryOut(destination, uploader)}`))
       } catch (error) {
         failures++
-        terminal.print(`FAILED  ${idOf(destination)}: ${mask((error as Error).message)}`)
+        terminal.print(oneLine(`FAILED  ${idOf(destination)}: ${mask((error as Error).message)}`))
       }
     }
     return failures === 0 ? 0 : 1
@@ -90,5 +91,5 @@ async function fetchBack(
     throw new Error(`it was stored, but ${url} can't be fetched from here: ${reason}. ${hint}`)
   })
   if (!response.ok) throw new Error(`it was stored, but ${url} answers ${response.status}. ${hint}`)
-  return Buffer.from(await response.arrayBuffer())
+  return readAtMost(response, PROBE.length + 1)
 }

@@ -5,13 +5,13 @@ import { isPicGoConfig } from '../config/picgo/recognise.ts'
 import { wholeSchema } from '../config/providers.ts'
 import * as z from '../packages/zod.ts'
 import { idOf, openDestinations } from '../uploader/destinations.ts'
-import type { CommonOptions, Terminal } from './terminal.ts'
+import { type CommonOptions, type Terminal, toJson } from './terminal.ts'
 
 /** `config show`: the configuration as the server sees it, defaults filled in and secrets masked. */
 export async function showCommand(options: CommonOptions, terminal: Terminal): Promise<number> {
   const config = await loadConfig({ ...terminal, file: options.config })
   terminal.learn(config.secrets)
-  terminal.print(JSON.stringify(showConfig(config, terminal.mask), undefined, 2))
+  terminal.print(toJson(showConfig(config, terminal.mask)))
   return 0
 }
 
@@ -30,7 +30,7 @@ export async function validateCommand(options: CommonOptions, terminal: Terminal
 
 /** `config schema`: the JSON Schema of the file, for editors. */
 export async function schemaCommand(terminal: Terminal): Promise<number> {
-  terminal.print(JSON.stringify(await describeConfig(), undefined, 2))
+  terminal.print(toJson(await describeConfig()))
   return 0
 }
 
@@ -51,7 +51,7 @@ export async function importCommand(file: string, terminal: Terminal): Promise<n
     return 1
   }
   const { config, notes } = await importPicGo(old as Record<string, unknown>)
-  terminal.print(JSON.stringify(config, undefined, 2))
+  terminal.print(toJson(config))
   for (const note of notes) terminal.note(note)
   return 0
 }

@@ -1,5 +1,5 @@
 import { openForCommand } from './open.ts'
-import type { CommonOptions, Terminal } from './terminal.ts'
+import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 
 /** `upload-server finalize [ID]`: finishes uploads whose last steps failed; without an id all of them. */
 export async function finalize(
@@ -16,10 +16,10 @@ export async function finalize(
       try {
         const job = await uploader.finalizer.retry(one, AbortSignal.timeout(10 * 60 * 1000))
         if (job === undefined) throw new Error('no upload waits to be finished under this id')
-        terminal.print(`finished  ${one}  ${job.files.map(file => file.url).join(' ')}`)
+        terminal.print(oneLine(`finished  ${one}  ${job.files.map(file => file.url).join(' ')}`))
       } catch (error) {
         failures++
-        terminal.note(`failed    ${one}  ${mask((error as Error).message)}`)
+        terminal.note(oneLine(`failed    ${one}  ${mask((error as Error).message)}`))
       }
     }
     return failures === 0 ? 0 : 1

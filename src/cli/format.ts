@@ -1,7 +1,7 @@
 import { appendFile } from 'node:fs/promises'
 import { basename, extname } from 'node:path'
-import { type Format, formatLink as formatPageLink } from '../page/client/links.ts'
-import type { Terminal } from './terminal.ts'
+import { addressIn, type Format, formatLink as formatPageLink } from '../page/client/links.ts'
+import { oneLine, type Terminal } from './terminal.ts'
 
 /** What became of one file or address of the command line. */
 export interface Result {
@@ -31,7 +31,8 @@ function isPicture(url: string): boolean {
 
 const titleOf = (name: string) => basename(isWebAddress(name) ? new URL(name).pathname : name)
 
-const escapeMarkdown = (text: string) => text.replace(/[[\]\\]/g, '\\$&')
+/** Text without any markup, HTML included. */
+const escapeMarkdown = (text: string) => oneLine(text).replace(/[[\]\\<>&`*_~|!:#]/g, '\\$&')
 
 /**
  * Finds the file whose Markdown GitHub Actions shows below a run, before anything is uploaded.
@@ -49,11 +50,8 @@ export async function openSummary(
 }
 
 function toSummary({ name, url, error }: Result): string {
-  const title = escapeMarkdown(titleOf(name)).replace(/[<&`*_]/g, '\\$&')
-  if (url === undefined) return `- ❌ ${title}: ${escapeHtml(error ?? '')}`
-  return `- [${title}](${url})${isPicture(url) ? `\n\n  ![${title}](${url})\n` : ''}`
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;')
+  const title = escapeMarkdown(titleOf(name))
+  if (url === undefined) return `- ❌ ${title}: ${escapeMarkdown(error ?? '')}`
+  const address = addressIn(url, 'markdown')
+  return `- [${title}](${address})${isPicture(url) ? `\n\n  ![${title}](${address})\n` : ''}`
 }

@@ -1,7 +1,7 @@
 import { loadConfig } from '../config/load.ts'
 import { openStore } from '../open-uploader.ts'
 import type { HistoryEntry } from '../uploader/store.ts'
-import { CONTROLS, type CommonOptions, type Terminal } from './terminal.ts'
+import { type CommonOptions, oneLine, type Terminal, toJson } from './terminal.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -39,7 +39,7 @@ export async function history(options: HistoryOptions, terminal: Terminal): Prom
       since: options.days === undefined ? undefined : Date.now() - options.days * DAY_MS,
       limit: options.limit,
     })
-    if (options.json) terminal.print(escapeControls(JSON.stringify(entries.map(toJson), undefined, 2)))
+    if (options.json) terminal.print(toJson(entries.map(describe)))
     else for (const entry of entries) terminal.print(toLine(entry))
     if (entries.length === 0) terminal.note('Nothing was found.')
     return 0
@@ -48,17 +48,11 @@ export async function history(options: HistoryOptions, terminal: Terminal): Prom
   }
 }
 
-function toJson({ time, contentType, ...entry }: HistoryEntry) {
+function describe({ time, contentType, ...entry }: HistoryEntry) {
   return { time: new Date(time).toISOString(), type: contentType, ...entry }
-}
-
-/** JSON leaves some characters as they are that no terminal should get. */
-function escapeControls(json: string): string {
-  return json.replace(CONTROLS, one => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 function toLine({ time, destination, size, origin, url }: HistoryEntry): string {
   const day = new Date(time).toISOString().replace('T', ' ').slice(0, 19)
-  const name = origin.replace(/[\t\n]/g, '?')
-  return `${day}  ${destination}  ${String(size).padStart(10)}  ${name}  ${url}`
+  return oneLine(`${day}  ${destination}  ${String(size).padStart(10)}  ${origin}  ${url}`)
 }

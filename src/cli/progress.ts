@@ -1,4 +1,4 @@
-import { CONTROLS, type Terminal } from './terminal.ts'
+import { oneLine, type Terminal } from './terminal.ts'
 
 /** Work that is over sooner needs no words. */
 const PATIENCE_MS = 500
@@ -11,7 +11,7 @@ export interface Progress {
 }
 
 export function startProgress(text: string, { isInteractive }: Pick<Terminal, 'isInteractive'>): Progress {
-  let current = plain(text)
+  let current = oneLine(text)
   let isOver = !isInteractive
   let line: { text: string; stop(): void } | undefined
   const begin = async () => {
@@ -22,7 +22,7 @@ export function startProgress(text: string, { isInteractive }: Pick<Terminal, 'i
   const timer = isInteractive ? setTimeout(() => void begin(), PATIENCE_MS) : undefined
   return {
     update(next) {
-      current = plain(next)
+      current = oneLine(next)
       if (line) line.text = current
     },
     stop() {
@@ -32,5 +32,3 @@ export function startProgress(text: string, { isInteractive }: Pick<Terminal, 'i
     },
   }
 }
-
-const plain = (text: string) => text.replace(CONTROLS, '?')

@@ -2,9 +2,10 @@ import { openAsBlob } from 'node:fs'
 import { basename } from 'node:path'
 import { explainNetwork, isNoTls, isUntrusted, networkCodeOf } from '../uploader/network.ts'
 import { readClipboard } from '../uploader/sources/clipboard.ts'
+import { type Answer, AnswerError, readAnswer } from './answer.ts'
 import { isWebAddress, type Result } from './format.ts'
 import { findFile } from './local-file.ts'
-import type { Terminal } from './terminal.ts'
+import { oneLine, type Terminal } from './terminal.ts'
 import { INTERRUPTION } from './upload.ts'
 
 /** Of a server that has stored files and gives no links until it has finished. */
@@ -22,16 +23,6 @@ export interface SendOptions {
 
 /** Largest picture taken from the clipboard, bytes; for everything else the server decides. */
 const CLIPBOARD_BYTES = 100 * 1024 * 1024
-/** Most of an answer that is read, bytes. */
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024
-
-interface Answer {
-  result?: string[]
-  items?: { index: number; imgUrl: string }[]
-  errors?: { index: number; message: string }[]
-  message?: string
-  finalizationId?: string
-}
 
 /** Sends files as a form and addresses as a list through a running server, and puts the answers back in order. */
 export async function sendToServer(
@@ -62,24 +53,16 @@ export async function sendToServer(
   }
   const send = async (indexes: number[], init: RequestInit) => {
     if (indexes.length === 0 || signal.aborted) return
-    const answer = await post(options, { ...init, signal })
-    const { finalizationId } = answer
-    if (finalizationId !== undefined) {
-      terminal.note(`${UNFINISHED}: ${answer.message ?? ''}`.trim())
-      for (const index of indexes) {
-        results[index] = { name: all[index] as string, error: UNFINISHED, finalizationId }
-      }
-      return
-    }
+    const { outcomes, message, finalizationId } = await post(options, { ...init, signal }, indexes.length)
+    if (finalizationId !== undefined)
+      terminal.note(oneLine(terminal.mask(`${UNFINISHED}: ${message ?? ''}`.trim())))
     for (const [place, index] of indexes.entries()) {
-      const url = answer.items
-        ? answer.items.find(item => item.index === place)?.imgUrl
-        : answer.result?.[place]
-      const error =
-        answer.errors?.find(one => one.index === place)?.message ??
-        answer.message ??
-        'the answer has no link for it'
       const name = all[index] as string
+      if (finalizationId !== undefined) {
+        results[index] = { name, error: UNFINISHED, finalizationId }
+        continue
+      }
+      const { url, error = message ?? 'the answer has no link for it' } = outcomes[place] ?? {}
       results[index] = url === undefined ? { name, error: terminal.mask(error) } : { name, url }
     }
   }
@@ -98,41 +81,39 @@ export function uploadAddress(server: string): URL {
   return url
 }
 
-async function post({ server, key, picbed, configName }: SendOptions, init: RequestInit): Promise<Answer> {
+async function post(
+  { server, key, picbed, configName }: SendOptions,
+  init: RequestInit,
+  count: number,
+): Promise<Answer> {
   const url = uploadAddress(server)
   if (picbed) url.searchParams.set('picbed', picbed)
   if (configName) url.searchParams.set('configName', configName)
   const headers = new Headers(init.headers)
   if (key) headers.set('X-Upload-Key', Buffer.from(key, 'utf8').toString('latin1'))
+  const failed = (message: string): Answer => ({
+    outcomes: [],
+    message: init.signal?.aborted ? INTERRUPTION : message,
+  })
+  let response: Response
   try {
     // Whoever a redirect leads to would get the key.
-    const response = await fetch(url, { ...init, method: 'POST', headers, redirect: 'manual' })
-    const to = response.headers.get('location')
-    if (response.status >= 300 && response.status < 400 && to !== null && URL.canParse(to, url.href))
-      return {
-        message: `${url.host} leads to ${new URL(to, url).origin} (${response.status}): give that address, if it is yours`,
-      }
-    const text = await readText(response)
-    try {
-      return readAnswer(JSON.parse(text))
-    } catch {
-      return { message: `${url.host} answered ${response.status}, which is no answer of an upload server` }
-    }
+    response = await fetch(url, { ...init, method: 'POST', headers, redirect: 'manual' })
   } catch (error) {
-    if (init.signal?.aborted) return { message: INTERRUPTION }
-    return { message: `${url.host} can't be reached: ${reasonOf(error)}` }
+    return failed(`${url.host} can't be reached: ${reasonOf(error)}`)
   }
-}
-
-async function readText(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length
-    if (size > MAX_ANSWER_BYTES) break
-    chunks.push(chunk)
+  const { status } = response
+  const to = response.headers.get('location')
+  if (status >= 300 && status < 400 && to !== null && URL.canParse(to, url.href))
+    return failed(
+      `${url.host} leads to ${new URL(to, url).origin} (${status}): give that address, if it is yours`,
+    )
+  try {
+    return await readAnswer(response, count, url.host)
+  } catch (error) {
+    const isOurs = error instanceof AnswerError
+    return failed(isOurs ? error.message : `the answer of ${url.host} broke off: ${reasonOf(error)}`)
   }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
 function reasonOf(error: unknown): string {
@@ -143,18 +124,6 @@ function reasonOf(error: unknown): string {
     return `its certificate is not trusted (${code}). NODE_EXTRA_CA_CERTS names further ones`
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   return explainNetwork(cause) ?? (cause instanceof Error ? cause.message : String(cause))
-}
-
-/** Other servers of this API answer less than ours: a list of links, or a message. */
-function readAnswer(answer: Answer): Answer {
-  const { result, items, errors, message, finalizationId } = answer
-  return {
-    ...(Array.isArray(result) && { result }),
-    ...(Array.isArray(items) && { items }),
-    ...(Array.isArray(errors) && { errors }),
-    ...(message && { message: String(message) }),
-    ...(finalizationId && { finalizationId: String(finalizationId) }),
-  }
 }
 
 async function openFile(

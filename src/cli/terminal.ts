@@ -27,8 +27,31 @@ export interface CommonOptions {
 }
 
 /** What moves the cursor of a terminal or turns the direction of what follows; line feeds and tabs are not among it. */
-export const CONTROLS =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
+const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+
+/** What services that build take for a command in the output of one: `::error::` at the start of a line, `##[error]` anywhere. */
+const COMMANDS = /^([^\S\n]*:)(?=:)|#(?=#\w*\[)/gm
+
+/** Text as it may be shown: what a file is called, or a server answers, moves no cursor and commands nobody. */
+export function plain(text: string): string {
+  return text.replace(CONTROLS, '?').replace(COMMANDS, '$& ')
+}
+
+/** What somebody else has said or named, as a part of one line. */
+export function oneLine(text: string): string {
+  return plain(text.replace(/[\t\n]/g, '?'))
+}
+
+/** JSON for people and programs: what `plain` would change is escaped, so that it stays what it is. */
+export function toJson(value: unknown): string {
+  return JSON.stringify(value, undefined, 2)
+    .replace(CONTROLS, toEscape)
+    .replace(/#(?=#\w*\[)/g, toEscape)
+}
+
+function toEscape(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
 
 /** What `upload-server upload` can print. */
 export const FORMATS = ['url', 'markdown', 'html', 'bbcode', 'json'] as const

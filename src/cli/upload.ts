@@ -12,7 +12,7 @@ import { openForCommand } from './open.ts'
 import { type Progress, startProgress } from './progress.ts'
 import { quote } from './quote.ts'
 import { sendToServer, uploadAddress } from './send.ts'
-import { type CommonOptions, type FORMATS, INTERRUPTED, type Terminal } from './terminal.ts'
+import { type CommonOptions, type FORMATS, INTERRUPTED, oneLine, type Terminal, toJson } from './terminal.ts'
 
 export interface UploadOptions extends CommonOptions {
   picbed?: string
@@ -55,7 +55,7 @@ export async function upload(
   }
   print(results, options.format, terminal)
   const failed = results.filter(result => result.error !== undefined && result.finalizationId === undefined)
-  for (const { name, error } of failed) terminal.note(`${name}: ${error}`)
+  for (const { name, error } of failed) terminal.note(oneLine(`${name}: ${error}`))
   await summarize?.(results)
   const pending = new Set(results.flatMap(({ finalizationId = [] }) => finalizationId))
   for (const id of pending)
@@ -114,7 +114,7 @@ async function uploadHere(
       await uploader.upload(request).catch(error => {
         if (error instanceof FinalizationPending) {
           const { finalizationId, problem } = error
-          terminal.note(`Everything is stored, but not finished: ${mask(problem)}`)
+          terminal.note(oneLine(`Everything is stored, but not finished: ${mask(problem)}`))
           for (const place of places) results[place] = { ...(results[place] as Result), finalizationId }
         } else if (!signal.aborted) throw error
       })
@@ -176,11 +176,11 @@ async function toInput(
 
 function print(results: readonly Result[], format: UploadOptions['format'], terminal: Terminal): void {
   if (format === 'json') {
-    terminal.print(JSON.stringify(results, undefined, 2))
+    terminal.print(toJson(results))
     return
   }
   for (const { name, url } of results) {
-    if (url !== undefined) terminal.print(formatLink(url, name, format))
+    if (url !== undefined) terminal.print(formatLink(url, oneLine(name), format))
   }
 }
 

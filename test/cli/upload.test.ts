@@ -335,7 +335,7 @@ describe('upload --github-summary', () => {
         '',
         `  ![p \\[1\\].png](${link})`,
         '',
-        '- ❌ absent\\<b>: there is no such file',
+        '- ❌ absent\\<b\\>: there is no such file',
         `- [a.txt](${PREFIX}/one/a.txt)`,
         '',
         '',

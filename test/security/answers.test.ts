@@ -1,0 +1,259 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { readAnswer } from '../../src/cli/answer.ts'
+import { oneLine, toJson } from '../../src/cli/terminal.ts'
+import { formatLink } from '../../src/page/client/links.ts'
+import { runCli, runShell } from '../cli/run-cli.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+
+/** What a line must not hold that a person or a build job reads. */
+const HARMFUL =
+  /^\s*::|##(?:\[|\w+\[)|[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2028\u2029]|\u{e0001}/mu
+
+async function startServer(handle: RequestListener): Promise<string> {
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => handle(request, response))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+async function sendTo(answer: unknown, args: string[] = [], files = ['a.png']) {
+  const url = await startServer((_, response) => {
+    response.end(typeof answer === 'string' ? answer : JSON.stringify(answer))
+  })
+  const cwd = await makeDirectory()
+  for (const file of files) await writeFile(join(cwd, file), 'content')
+  const env = { GITHUB_STEP_SUMMARY: join(cwd, 'summary.md') }
+  const result = await runCli(['upload', '--server', url, ...args, '--', ...files], { cwd, env })
+  return { ...result, summary: () => readFile(env.GITHUB_STEP_SUMMARY, 'utf8') }
+}
+
+const linkOf = (link: unknown) => [
+  { success: true, result: [link] },
+  { success: true, items: [{ index: 0, imgUrl: link }] },
+]
+
+describe('a server that is sent to', () => {
+  it.each([
+    'https://x/a.png\n::error::nothing was uploaded',
+    'https://x/a.png\r::error::x',
+    'https://x/a.png\u2028::error::x',
+    'https://x/\u001b]0;title\u0007',
+    'https://x/\u009b2J',
+    'https://x/\u202egnp.exe',
+    'https://x/a b.png',
+    'https://x/"onerror="alert(1)',
+    "https://x/'onerror='alert(1)",
+    'https://x/<script>alert(1)</script>',
+    'https://x/`id`',
+    'https://x/\\..\\a',
+    '::add-mask::x',
+    'javascript:alert(1)//https://x/',
+    'data:text/html,x',
+    'file:///etc/passwd',
+    '//x/a.png',
+    '/a.png',
+    'https://',
+    'https://a:99999/',
+    '',
+    `https://x/${'a'.repeat(10_000)}`,
+    { toString: 'x' },
+    ['https://x/a.png'],
+    7,
+    null,
+  ])('answers with %j as a link', async link => {
+    for (const answer of linkOf(link)) {
+      const { outcomes } = await readAnswer(Response.json(answer), 1, 'x')
+      expect(outcomes[0]).toEqual({ error: 'what x answered with is no link' })
+    }
+  })
+
+  it('answers with line feeds in links and messages, for a build job to obey', async () => {
+    const evil =
+      '\n::warning::pwned\r\n  ::stop-commands::x\n##[error]pwned ##vso[task.complete]\u001b[2J\u202e'
+    const files = ['a.png', 'b.png', 'c.png']
+    const answer = {
+      success: false,
+      message: `no${evil}`,
+      items: [{ index: 1, imgUrl: `https://x/b.png${evil}` }],
+      errors: [{ index: 0, message: `::error::no${evil}` }],
+    }
+    for (const format of ['url', 'markdown', 'html', 'bbcode', 'json']) {
+      const { code, stdout, stderr, summary } = await sendTo(
+        answer,
+        ['--format', format, '--github-summary'],
+        files,
+      )
+      expect(code).toBe(1)
+      for (const text of [stdout, stderr, await summary()]) expect(text).not.toMatch(HARMFUL)
+      expect(stderr).toContain('a.png: ::error::no?')
+      if (format === 'json') expect(JSON.parse(stdout)).toHaveLength(3)
+      else expect(stdout).toBe('')
+    }
+  })
+
+  it('answers with markup for the summary', async () => {
+    const message =
+      '<img src=x onerror=alert(1)> [click](https://evil.example) ![x](https://evil.example/x) `x` @all'
+    const { summary } = await sendTo({ success: false, message }, ['--github-summary'])
+    expect(await summary()).toBe(
+      '- ❌ a.png: \\<img src=x onerror=alert(1)\\> \\[click\\](https\\://evil.example) \\!\\[x\\](https\\://evil.example/x) \\`x\\` @all\n\n',
+    )
+  })
+
+  it('answers with an id that is a command', async () => {
+    const finalizationId = "x'; rm -rf ~ #"
+    const { code, stderr } = await sendTo({ success: false, finalizationId, message: 'no' })
+    expect(code).toBe(1)
+    expect(stderr).not.toContain('rm -rf')
+    expect(stderr).toMatch(/^a\.png: no$/m)
+  })
+
+  it.each<[string, object]>([
+    ['too few links', { result: ['https://x/1'] }],
+    ['too many links', { result: ['https://x/1', 'https://x/2', 'https://x/3'] }],
+    [
+      'two links for one',
+      {
+        items: [
+          { index: 0, imgUrl: 'https://x/1' },
+          { index: 0, imgUrl: 'https://x/2' },
+        ],
+      },
+    ],
+    ['a link for nobody', { items: [{ index: 2, imgUrl: 'https://x/1' }] }],
+    ['a link at minus one', { items: [{ index: -1, imgUrl: 'https://x/1' }] }],
+    ['no object', { items: [null, 'x'] }],
+    ['links, and that it failed', { success: false, result: ['https://x/1', 'https://x/2'] }],
+    ['a link and a failure for each', failuresBeside(['https://x/1', 'https://x/2'])],
+  ])('answers with %s', async (_, answer) => {
+    const { code, stdout, stderr } = await sendTo({ success: true, ...answer }, [], ['a.png', 'b.png'])
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^a\.png: .+\nb\.png: .+\n2 of 2 failed/)
+  })
+
+  it.each([
+    '',
+    'null',
+    '[]',
+    '7',
+    '"https://x/a.png"',
+    '<html>',
+    '{"success":true,"result":["https://x/a.png"]',
+    '{"items":{"length":1}}',
+  ])('answers %j', async answer => {
+    const { code, stdout, stderr } = await sendTo(answer)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(
+      /^a\.png: (127\.0\.0\.1:\d+ answered 200, which is no answer|the answer has no link)/,
+    )
+  })
+
+  it('answers without an end', async () => {
+    let sent = 0
+    const url = await startServer((_, response) => {
+      const more = () => {
+        for (let room = true; room && !response.destroyed; sent += 65_536)
+          room = response.write(' '.repeat(65_536))
+      }
+      response.on('drain', more)
+      more()
+    })
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'a.png'), 'content')
+    const { code, stderr } = await runCli(['upload', '--server', url, 'a.png'], { cwd })
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^a\.png: .* is larger than 16777216 bytes/)
+    expect(sent).toBeLessThan(64 * 1024 * 1024)
+  })
+
+  it('answers a byte at a time', async () => {
+    const url = await startServer((_, response) => {
+      const timer = setInterval(() => response.write(' '), 20)
+      response.on('close', () => clearInterval(timer))
+    })
+    const answer = readAnswer(await fetch(url), 1, 'it', { bytes: 1000, ms: 300 })
+    await expect(answer).rejects.toThrow('it takes longer than 0.3 s')
+  })
+
+  it('breaks its answer off', async () => {
+    const url = await startServer((_, response) => {
+      response.writeHead(200, { 'Content-Length': '100' })
+      response.write('{"success":true', () => response.destroy())
+    })
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'a.png'), 'content')
+    const { code, stderr } = await runCli(['upload', '--server', url, 'a.png'], { cwd })
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^a\.png: the answer of .* broke off: /)
+  })
+})
+
+function failuresBeside(links: string[]): object {
+  return {
+    items: links.map((imgUrl, index) => ({ index, imgUrl })),
+    errors: links.map((_, index) => ({ index, message: 'no' })),
+  }
+}
+
+it('a file whose name is a command of a build service is not obeyed, and can be repeated', async () => {
+  const name = "::warning::a\n::error::b's \u001b[2J##[group]"
+  const files = [name]
+  const told = await sendTo({ success: false, message: 'no' }, [], files)
+  expect(told.stderr).not.toMatch(HARMFUL)
+  const [, repeat = ''] = /Repeat: .* (\$'.*')$/m.exec(told.stderr) ?? []
+  const cwd = await makeDirectory()
+  const shown = await runShell(`bash -c 'printf %s "$0"' >/dev/null; bash -c "$SCRIPT"`, {
+    cwd,
+    env: { SCRIPT: `printf %s ${repeat}` },
+  })
+  expect(shown.stdout).toBe(name.replace('##[', '# #['))
+  const fine = { success: true, result: ['https://x/a.png'] }
+  for (const format of ['url', 'markdown', 'html', 'bbcode', 'json'])
+    expect((await sendTo(fine, ['--format', format], files)).stdout).not.toMatch(HARMFUL)
+})
+
+it('a link of another server is whole in every format', () => {
+  const link = { url: 'http://[::1]:80/a)[/img](b]c.png?d=(e)&f', name: 'a](x)<b>"c"', isImage: true }
+  expect(formatLink(link, 'markdown')).toBe(
+    '![a\\](x)\\<b>"c"](http://[::1]:80/a%29[/img]%28b]c.png?d=%28e%29&f)',
+  )
+  expect(formatLink(link, 'bbcode')).toBe('[img]http://[::1]:80/a)%5B/img%5D(b%5Dc.png?d=(e)&f[/img]')
+  expect(formatLink(link, 'html')).toBe(
+    '<img src="http://[::1]:80/a)[/img](b]c.png?d=(e)&amp;f" alt="a](x)&lt;b&gt;&quot;c&quot;">',
+  )
+})
+
+it.each([
+  '::error::x',
+  ' \t::error::x',
+  '##[error]x',
+  'a ##vso[task]x',
+  '\u001b[2J',
+  'a\n::x',
+  'a\r::x',
+  '\u2028::x',
+])('what somebody else says is one line and no command: %j', text => {
+  expect(oneLine(text)).not.toMatch(HARMFUL)
+  expect(oneLine(text)).not.toContain('\n')
+  expect(toJson({ text })).not.toMatch(HARMFUL)
+  expect(JSON.parse(toJson({ text }))).toEqual({ text })
+})
+
+it('an error about a configuration commands nobody', async () => {
+  const cwd = await makeDirectory()
+  await writeFile(join(cwd, 'c.json'), JSON.stringify({ 'a\n::error::x\u001b[2J': 1 }))
+  const { code, stderr } = await runCli(['config', 'validate', '--config', 'c.json'], { cwd })
+  expect(code).toBe(1)
+  expect(stderr).not.toMatch(HARMFUL)
+  const unknown = await runCli(['upload', '--a\n::error::x\u001b[2J'], { cwd })
+  expect(unknown.stderr).not.toMatch(HARMFUL)
+})
