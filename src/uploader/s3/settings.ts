@@ -122,6 +122,10 @@ function findMissing(
   if (!given && preset.host?.includes('{account}') && options.accountId === undefined) {
     return `"accountId" is needed: it is a part of the address of ${name}. Or give the "endpoint".`
   }
+  for (const [option, value] of Object.entries({ region, accountId: options.accountId })) {
+    if (!given && value !== undefined && !/^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/i.test(value))
+      return `"${option}" is wrong: as a part of an address it may hold letters, digits and "-".`
+  }
   if ((options.accessKeyId === undefined) !== (options.secretAccessKey === undefined)) {
     return '"accessKeyId" and "secretAccessKey" belong together: give both, or none to take them from the environment.'
   }
