@@ -60,6 +60,11 @@ export const local = defineProvider({
       ? undefined
       : 'Set "serve" to true or give a "urlPrefix": without one of them stored files have no address.',
   open: openFolder,
+  // What PicList has in its folder lies there without folders by date.
+  fromPicGo: options => ({
+    options: { ...options, keyTemplate: '{filename}-{sha256-8}{extname}' },
+    notes: [],
+  }),
 })
 
 function openFolder(options: z.output<typeof config>, { name, warn, ownPaths = [] }: ProviderDeps): Target {
