@@ -71,6 +71,7 @@ export function makeUploader(
     repeater: createRepeater(store, finalizer.owner),
     destinations,
     defaultId: settings.default,
+    leftOut: config.leftOut,
     payloads,
     spool,
     sources: {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
+import type { LoadedConfig } from '../config/load.ts'
 import { deliver } from '../uploader/deliver.ts'
 import { chooseDestination, type Destination, idOf, splitId } from '../uploader/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
@@ -27,7 +28,7 @@ export async function check(
   const { config, mask, uploader } = await openForCommand(options, terminal)
   try {
     let failures = 0
-    for (const destination of select(uploader.destinations, id, config.settings.default)) {
+    for (const destination of select(uploader.destinations, id, config)) {
       try {
         terminal.print(oneLine(`ok      ${idOf(destination)}: ${await tryOut(destination, uploader)}`))
       } catch (error) {
@@ -44,11 +45,11 @@ export async function check(
 function select(
   all: readonly Destination[],
   id: string | undefined,
-  defaultId: string | undefined,
+  { settings, leftOut }: LoadedConfig,
 ): readonly Destination[] {
   if (id === undefined) return all
   const { type, name } = splitId(id)
-  return [chooseDestination(all, defaultId, { picbed: type, configName: name })]
+  return [chooseDestination(all, settings.default, { picbed: type, configName: name }, undefined, leftOut)]
 }
 
 /** Under a key as uploads get it: permissions may hold for one folder only. @returns what was done, in words */

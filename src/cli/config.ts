@@ -3,6 +3,7 @@ import { importPicGo } from '../config/import.ts'
 import { loadConfig, showConfig } from '../config/load.ts'
 import { isPicGoConfig } from '../config/picgo/recognise.ts'
 import { wholeSchema } from '../config/providers.ts'
+import { leaveOutUnusable } from '../config/unusable.ts'
 import * as z from '../packages/zod.ts'
 import { idOf, openDestinations } from '../uploader/destinations.ts'
 import { type CommonOptions, type Terminal, toJson } from './terminal.ts'
@@ -50,7 +51,8 @@ export async function importCommand(file: string, terminal: Terminal): Promise<n
     terminal.note(`${file} is no configuration of PicGo or PicList: it has no "picBed".`)
     return 1
   }
-  const { config, notes } = await importPicGo(old as Record<string, unknown>)
+  const imported = await importPicGo(old as Record<string, unknown>)
+  const { config, notes } = await leaveOutUnusable(imported, (_, problem) => terminal.note(problem))
   terminal.print(toJson(config))
   for (const note of notes) terminal.note(note)
   return 0

@@ -5,9 +5,18 @@ import { translatePicGo } from './picgo.ts'
 /** How a key ends that a provider makes of PicGo's `path`. */
 const NAME = '{filename}-{sha256-8}{extname}'
 
-/** A PicGo or PicList file as a configuration of ours, with a sentence for each thing that is lost. */
-export async function importPicGo(old: Json): Promise<{ config: Json; notes: string[] }> {
-  const { config, notes } = translatePicGo(old)
+export interface Import {
+  config: Json
+  /** A sentence for each thing that is lost. */
+  notes: string[]
+  /** Where each destination stands in the old file, by its id. */
+  places: Map<string, string>
+}
+
+/** A PicGo or PicList file as a configuration of ours. What it says of destinations is not checked. */
+export async function importPicGo(old: Json): Promise<Import> {
+  const places = new Map<string, string>()
+  const { config, notes } = translatePicGo(old, (id, path) => places.set(id, path))
   const urlRewrite = readRewriteRules(old, notes)
   const providers: Json = {}
   for (const [type, saved] of Object.entries(isRecord(config['providers']) ? config['providers'] : {})) {
@@ -27,7 +36,7 @@ export async function importPicGo(old: Json): Promise<{ config: Json; notes: str
     }
     providers[type] = read
   }
-  return { config: Object.keys(providers).length > 0 ? { ...config, providers } : config, notes }
+  return { config: Object.keys(providers).length > 0 ? { ...config, providers } : config, notes, places }
 }
 
 /** The folder of a destination in front of the name that renaming gives. */

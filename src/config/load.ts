@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { idOf } from '../uploader/destinations.ts'
+import { idOf, type LeftOut } from '../uploader/destinations.ts'
 import { collectMarked, type Mark, mapMarked } from '../uploader/options.ts'
 import type { Report } from './interpolate.ts'
 import { reportIssues } from './issues.ts'
@@ -31,6 +31,8 @@ export interface LoadedConfig {
   /** Files and directories of the server itself that nobody may upload. */
   readonly ownPaths: readonly string[]
   readonly secrets: readonly string[]
+  /** Destinations of a PicGo or PicList file that can't be used. */
+  readonly leftOut: readonly LeftOut[]
   /** Sentences for the operator. */
   readonly notes: readonly string[]
 }
@@ -91,6 +93,7 @@ export async function checkConfig(raw: RawConfig, problems: string[] = []): Prom
         ...destinations.flatMap(one => one.secrets),
       ]),
     ],
+    leftOut: raw.leftOut,
     notes,
   }
 }

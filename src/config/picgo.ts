@@ -1,4 +1,4 @@
-import { translateDestinations } from './picgo/destinations.ts'
+import { type Found, translateDestinations } from './picgo/destinations.ts'
 import { compact, escapeVariables, type Json, type Note, section } from './picgo/json.ts'
 import { noteLeftOut } from './picgo/left-out.ts'
 import { translateNaming } from './picgo/naming.ts'
@@ -12,8 +12,12 @@ export interface Translation {
   notes: string[]
 }
 
-/** Translates a file that `isPicGoConfig` has recognised. Whatever it holds, nothing is thrown. */
-export function translatePicGo(value: Record<string, unknown>): Translation {
+/**
+ * Translates a file that `isPicGoConfig` has recognised. Whatever it holds, nothing is thrown.
+ *
+ * @param found is told of each destination
+ */
+export function translatePicGo(value: Record<string, unknown>, found: Found = () => {}): Translation {
   const notes: string[] = []
   const note: Note = (path, what) => notes.push(`"${path}" ${what}.`)
   const read = (name: string): Json => section(value, name, name, note)
@@ -25,7 +29,7 @@ export function translatePicGo(value: Record<string, unknown>): Translation {
   ]
   const { keyTemplate, own } = translateNaming(settings, buildIn, note)
   const pictures = readPictures(buildIn, note)
-  const destinations = translateDestinations(picBed, uploader, own, pictures, note)
+  const destinations = translateDestinations(picBed, uploader, { templates: own, pictures, note, found })
   const server = translateServer(settings, note)
   const level = translateLogLevel(settings, note)
   noteLeftOut(value, picBed, settings, note)

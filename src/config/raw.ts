@@ -1,8 +1,9 @@
 import { dirname } from 'node:path'
-import { idOf } from '../uploader/destinations.ts'
+import { idOf, type LeftOut } from '../uploader/destinations.ts'
 import { canonicalType } from '../uploader/registry.ts'
 import { applyEnvironment, withDotenv } from './environment.ts'
 import { findConfigFile, parseJson } from './file.ts'
+import type { Import } from './import.ts'
 import { interpolate, type Report } from './interpolate.ts'
 import { kindOf } from './issues.ts'
 import { type Place, userDataDirectory } from './paths.ts'
@@ -41,6 +42,8 @@ export interface RawConfig {
   /** Every file that was read. */
   files: string[]
   notes: string[]
+  /** Destinations of a PicGo or PicList file that can't be used. */
+  leftOut: LeftOut[]
 }
 
 /**
@@ -60,13 +63,18 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
   const { env, files } = await withDotenv(options.env, [options.cwd, base])
 
   let value: unknown = {}
-  const notes: string[] = []
+  let notes: string[] = []
+  let imported: Import | undefined
   if (found) {
     value = await parseJson(found.text, report).catch((error: Error) => {
       throw new ConfigError(found.path, [error.message])
     })
     if (!isRecord(value)) throw new ConfigError(found.path, [`must hold an object, not ${kindOf(value)}`])
-    if (isPicGoConfig(value)) value = await fromPicGo(value, notes, report)
+    if (isPicGoConfig(value)) {
+      imported = await fromPicGo(value, report)
+      value = imported.config
+      notes = imported.notes
+    }
   }
   const filled = interpolate(value, env, base, report)
   const named = Object.keys(env).flatMap(
@@ -74,6 +82,14 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
   )
   const schema = await wholeSchema([...mentionedTypes(filled.value), ...named.map(canonicalType)])
   value = applyEnvironment(filled.value, env, schema, report, note => notes.push(note))
+  let leftOut: LeftOut[] = []
+  if (imported) {
+    const { leaveOutUnusable } = await import('./unusable.ts')
+    const left = await leaveOutUnusable({ ...imported, config: value as Json }, report)
+    value = left.config
+    notes = left.notes
+    leftOut = left.leftOut
+  }
   return {
     value: applyFlags(value as Json, options.flags ?? {}),
     file: found?.path,
@@ -81,6 +97,7 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
     dataDirectory: userDataDirectory({ ...options, env }),
     files: [...(found ? [found.path] : []), ...files, ...filled.files],
     notes,
+    leftOut,
   }
 }
 
@@ -88,15 +105,15 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
  * A PicGo or PicList file as if it were ours. That the uploader in use can't be used here is a mistake: files must not
  * go anywhere else.
  */
-async function fromPicGo(old: Json, notes: string[], report: Report): Promise<Json> {
+async function fromPicGo(old: Json, report: Report): Promise<Import> {
   const { importPicGo } = await import('./import.ts')
-  const { config, notes: translated } = await importPicGo(old)
-  notes.push(...translated)
+  const imported = await importPicGo(old)
+  const { config, notes } = imported
   const usable = listNamed(config['providers']).map(idOf)
   const current = config['default']
-  if (typeof current !== 'string' || usable.includes(current)) return config
-  for (const note of translated) report('', note)
-  return { ...config, default: usable[0] }
+  if (typeof current !== 'string' || usable.includes(current)) return imported
+  for (const note of notes) report('', note)
+  return { ...imported, config: { ...config, default: usable[0] } }
 }
 
 function applyFlags(value: Json, flags: Flags): Json {

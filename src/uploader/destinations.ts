@@ -14,6 +14,11 @@ export interface Named {
   readonly name: string
 }
 
+/** One that is configured and can't be used. */
+export interface LeftOut extends Named {
+  readonly reason: string
+}
+
 /** A provider with options, under a name, ready to be used. */
 export interface Destination extends Named {
   readonly target: Target
@@ -97,6 +102,7 @@ export function splitId(id: string): { type: string; name: string | undefined } 
  * @param all every saved configuration
  * @param defaultId the setting `default`; may be missing when there is only one
  * @param allowed what the caller may use; the others are not even named
+ * @param leftOut what can't be used: to choose one is an error, so that nothing else takes its place
  * @throws UploadError `unknown_destination`, `ambiguous_destination`, `destination_forbidden`
  */
 export function chooseDestination<T extends Named>(
@@ -104,22 +110,27 @@ export function chooseDestination<T extends Named>(
   defaultId: string | undefined,
   choice: Choice = {},
   allowed?: readonly string[],
+  leftOut: readonly LeftOut[] = [],
 ): T {
-  const found = find(all, defaultId, choice, allowed)
-  if (isCovered(found, allowed)) return found
-  throw new UploadError(
-    'destination_forbidden',
-    `This key may not use ${idOf(found)}. It may use ${listIds(all.filter(one => isCovered(one, allowed)))}.`,
-  )
+  const usable = listIds(all.filter(one => isCovered(one, allowed)))
+  const found = find<T | LeftOut>([...all, ...leftOut], defaultId, choice, usable)
+  if (!isCovered(found, allowed))
+    throw new UploadError(
+      'destination_forbidden',
+      `This key may not use ${idOf(found)}. It may use ${usable}.`,
+    )
+  const isLeftOut = (one: T | LeftOut): one is LeftOut => leftOut.some(other => other === one)
+  if (!isLeftOut(found)) return found
+  return fail(`${idOf(found)} was left out, since it can't be used: ${found.reason}. Known are ${usable}.`)
 }
 
 function find<T extends Named>(
   all: readonly T[],
   defaultId: string | undefined,
   { picbed, configName }: Choice,
-  allowed?: readonly string[],
+  usable: string,
 ): T {
-  const known = () => `Known are ${listIds(all.filter(one => isCovered(one, allowed)))}.`
+  const known = `Known are ${usable}.`
   const preset = defaultId === undefined ? undefined : splitId(defaultId)
   const defaultType =
     preset?.type ?? (new Set(all.map(one => one.type)).size === 1 ? all[0]?.type : undefined)
@@ -131,16 +142,14 @@ function find<T extends Named>(
       const reason = PROVIDER_TYPES.includes(type)
         ? 'has no configuration here'
         : 'is no provider of this server'
-      throw new UploadError('unknown_destination', `picbed "${picbed}" ${reason}. ${known()}`)
+      throw new UploadError('unknown_destination', `picbed "${picbed}" ${reason}. ${known}`)
     }
-    return (
-      pick(mine, configName, preset) ?? fail(`${picbed} has no configuration "${configName}". ${known()}`)
-    )
+    return pick(mine, configName, preset) ?? fail(`${picbed} has no configuration "${configName}". ${known}`)
   }
   if (!configName || configName === DEFAULT_NAME) {
     const mine = all.filter(one => one.type === defaultType)
-    if (mine.length === 0) fail(`The setting "default" names no configuration. ${known()}`)
-    return pick(mine, configName, preset) ?? fail(`The setting "default" names no configuration. ${known()}`)
+    if (mine.length === 0) fail(`The setting "default" names no configuration. ${known}`)
+    return pick(mine, configName, preset) ?? fail(`The setting "default" names no configuration. ${known}`)
   }
   const inDefault = all.find(one => one.type === defaultType && one.name === configName)
   const elsewhere = all.filter(one => one.name === configName)
@@ -150,7 +159,7 @@ function find<T extends Named>(
       `Several providers have a configuration "${configName}": ${listIds(elsewhere)}. Say which with picbed.`,
     )
   }
-  return inDefault ?? elsewhere[0] ?? fail(`No provider has a configuration "${configName}". ${known()}`)
+  return inDefault ?? elsewhere[0] ?? fail(`No provider has a configuration "${configName}". ${known}`)
 }
 
 /** The named configuration of one provider; without a name the one `default` names, else `Default`, else the only one. */

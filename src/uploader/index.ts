@@ -1,6 +1,6 @@
 import { isStorageFull, UploadError } from '../errors.ts'
 import { type Cancellation, toAbortSignal } from './cancellation.ts'
-import { type Choice, chooseDestination, type Destination, idOf } from './destinations.ts'
+import { type Choice, chooseDestination, type Destination, idOf, type LeftOut } from './destinations.ts'
 import type { Finalizer } from './finalize.ts'
 import { inOrder } from './in-order.ts'
 import type { Caller, Input, Outcome } from './input.ts'
@@ -22,6 +22,8 @@ export interface UploaderDeps {
   readonly destinations: readonly Destination[]
   /** The setting `default`. */
   readonly defaultId: string | undefined
+  /** What requests may name and is told why it can't be used. */
+  readonly leftOut: readonly LeftOut[]
   readonly payloads: Payloads
   /** For destinations without a spool of their own. */
   readonly spool: Spool
@@ -174,7 +176,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
     store,
     slots,
     choose: (choice, caller) =>
-      chooseDestination(deps.destinations, deps.defaultId, choice, caller.destinations),
+      chooseDestination(deps.destinations, deps.defaultId, choice, caller.destinations, deps.leftOut),
     spoolFor,
     async upload(request) {
       const job = newJob(request, finalizer.owner, deps.now())

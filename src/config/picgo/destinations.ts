@@ -21,6 +21,16 @@ const NO_UPLOADERS = new Set([
   ...['secondUploader', 'secondUploaderId', 'secondUploaderConfig'],
 ])
 
+/** Is told the id of a destination (`provider/configName`) and its path in the old file. */
+export type Found = (id: string, path: string) => void
+
+interface Context {
+  templates: Map<string, string>
+  pictures: Pictures
+  note: Note
+  found: Found
+}
+
 /** Configurations of one provider by name; undefined for a name that is only reserved. */
 type Names = Map<string, Json | undefined>
 
@@ -31,26 +41,25 @@ type Names = Map<string, Json | undefined>
 export function translateDestinations(
   picBed: Json,
   uploader: Json,
-  templates: Map<string, string>,
-  pictures: Pictures,
-  note: Note,
+  context: Context,
 ): { providers: Record<string, Json>; default: string | undefined } {
+  const { note } = context
   const current = readCurrent(picBed, note)
-  const found = new Map<string, Names>()
+  const all = new Map<string, Names>()
   let chosen: string | undefined
   for (const type of listTypes(picBed, uploader, current)) {
     const { saved, active } = readSaved(type, picBed, uploader, note)
     const provider = canonicalType(type)
-    const names: Names = found.get(provider) ?? new Map()
-    found.set(provider, names)
+    const names: Names = all.get(provider) ?? new Map()
+    all.set(provider, names)
     if (!UPLOADERS.has(type)) noteUnsupported(type, saved, note)
     const carried = UPLOADERS.has(type) ? saved : []
-    const activeName = addAll(type, carried, active, { names, templates, pictures, note })
+    const activeName = addAll(type, carried, active, { ...context, provider, names })
     if (type === current) chosen = `${provider}/${activeName ?? reserve(active?.name ?? 'Default', names)}`
     else if (saved.length > 1 && activeName !== undefined && activeName !== 'Default')
       note(`uploader.${type}.defaultId`, `was left out: a request for "${type}" has to name "${activeName}"`)
   }
-  const providers = collect(found)
+  const providers = collect(all)
   noteDefault(providers, current, chosen, note)
   return { providers, default: chosen }
 }
@@ -79,11 +88,9 @@ function noteUnsupported(type: string, saved: Saved[], note: Note): void {
   note(path, `was left out: ${WITHOUT_PROVIDER.get(type) ?? `there is no provider for "${type}"`}`)
 }
 
-interface Target {
+interface Target extends Context {
+  provider: string
   names: Names
-  templates: Map<string, string>
-  pictures: Pictures
-  note: Note
 }
 
 /** Adds the configurations under unique names and answers the name of the active one, if it is among them. */
@@ -91,7 +98,7 @@ function addAll(
   type: string,
   saved: Saved[],
   active: Saved | undefined,
-  { names, templates, pictures, note }: Target,
+  { provider, names, templates, pictures, note, found }: Target,
 ): string | undefined {
   let activeName: string | undefined
   for (const one of saved) {
@@ -101,6 +108,7 @@ function addAll(
     if (name !== one.name) note(one.path, `is called "${name}" here, since "${one.name}" is taken`)
     const keyTemplate = one.id === undefined ? undefined : templates.get(one.id)
     names.set(name, compact({ ...options, keyTemplate, pictures: pictures.own(type, one.id) }))
+    found(`${provider}/${name}`, one.path)
     if (one === active) activeName = name
   }
   return activeName
@@ -123,9 +131,9 @@ function reserve(name: string, names: Names): string {
   return free
 }
 
-function collect(found: Map<string, Names>): Record<string, Json> {
+function collect(all: Map<string, Names>): Record<string, Json> {
   const providers: [string, Json][] = []
-  for (const [provider, names] of found) {
+  for (const [provider, names] of all) {
     const filled = [...names].filter(([, options]) => options !== undefined)
     if (filled.length > 0) providers.push([provider, Object.fromEntries(filled)])
   }

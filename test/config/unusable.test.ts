@@ -1,0 +1,200 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/load.ts'
+import { openDestinations } from '../../src/uploader/destinations.ts'
+import { canonicalType } from '../../src/uploader/registry.ts'
+import { runCli } from '../cli/run-cli.ts'
+import { formOf, post, upload } from '../helpers/form.ts'
+import { spawnServer } from '../helpers/spawn-server.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+
+type Options = Record<string, unknown>
+
+/** Every uploader with the options that its form requires, filled in. */
+const UPLOADERS: Record<string, Options> = {
+  aliyun: { accessKeyId: 'a', accessKeySecret: 's', bucket: 'pics', area: 'oss-cn-beijing' },
+  tcyun: { secretId: 'a', secretKey: 's', bucket: 'pics', appId: '125', area: 'ap-nanjing', version: 'v5' },
+  qiniu: { accessKey: 'a', secretKey: 's', bucket: 'pics', url: 'https://q.example.com', area: 'z0' },
+  upyun: { bucket: 'pics', operator: 'op', password: 's', url: 'https://u.example.com' },
+  github: { repo: 'someone/pics', branch: 'main', token: 's' },
+  gitee: { repo: 'someone/pics', token: 's' },
+  imgur: { clientId: 's' },
+  smms: { token: 's' },
+  local: { path: '/srv/pics', customUrl: 'https://l.example.com' },
+  webdavplist: { host: 'https://dav.example.com', username: 'me', password: 's' },
+  sftpplist: { host: 'sftp.example.com', username: 'me', password: 's', uploadPath: '/srv/img' },
+  lskyplist: { version: 'V2', host: 'https://lsky.example.com', token: 's' },
+  piclist: { host: '127.0.0.1', port: 36677 },
+  'aws-s3': { accessKeyID: 'a', secretAccessKey: 's', bucketName: 'pics', region: 'us-east-1' },
+  'aws-s3-plist': {
+    accessKeyID: 'a',
+    secretAccessKey: 's',
+    bucketName: 'pics',
+    uploadPath: '{fileName}.{extName}',
+    endpoint: 'https://s3.example.com',
+  },
+  'web-uploader': { url: 'https://w.example.com/upload', paramName: 'file', jsonPath: 'data' },
+  advancedplist: { endpoint: 'https://w.example.com/upload', method: 'POST', formDataKey: 'file' },
+}
+
+/** What people leave behind: half filled in, emptied, of another version, edited by hand. */
+const WRONG = [undefined, '', '   ', null, 0, true, {}, [], ['x'], '..', '::', 'a b\n', 'x'.repeat(5000)]
+
+const SHAPES: [string, Options][] = Object.entries(UPLOADERS).flatMap(([type, options]) =>
+  Object.keys(options).flatMap(name =>
+    WRONG.map((value): [string, Options] => [type, { ...options, [name]: value }]),
+  ),
+)
+
+/** Shapes that stopped the server. */
+const FOUND: [string, Options][] = [
+  ['qiniu', { ...UPLOADERS['qiniu'], area: '' }],
+  ['upyun', { ...UPLOADERS['upyun'], url: 'u.example.com' }],
+  ['smms', { token: '', backupDomain: 'x.example.com' }],
+  ['github', { ...UPLOADERS['github'], token: '' }],
+  ['aliyun', { accessKeyId: 'a', bucket: 'pics' }],
+  ['aws-s3-plist', { ...UPLOADERS['aws-s3-plist'], secretAccessKey: '' }],
+  ['lskyplist', { version: 'V2', token: 's' }],
+  ['imgur', { username: 'me' }],
+]
+
+const GOOD = { _id: 'good', _configName: 'Good', repo: 'someone/pics', branch: 'main', token: 't' }
+
+/** A file in which GitHub is in use, and another uploader has one saved configuration that is the given one. */
+function fileWith(type: string, options: Options, more: object = {}) {
+  const saved = { ...options, _id: 'id', _configName: 'Mine' }
+  const configList = type === 'github' ? [GOOD, saved] : [saved]
+  return {
+    picBed: { uploader: 'github', current: 'github', ...more },
+    uploader: {
+      [type]: { configList, defaultId: 'id' },
+      github: { configList: type === 'github' ? configList : [GOOD], defaultId: 'good' },
+    },
+  }
+}
+
+async function load(file: object, env: Record<string, string> = {}) {
+  const directory = await makeDirectory()
+  const path = join(directory, 'data.json')
+  await writeFile(path, JSON.stringify(file))
+  const config = await loadConfig({
+    env: { XDG_DATA_HOME: directory, ...env },
+    platform: 'linux',
+    cwd: directory,
+    file: path,
+  })
+  const opened = await openDestinations(config.destinations, config.settings.keyTemplate, () => {})
+  await Promise.all(opened.map(one => one.target.close?.()))
+  return config
+}
+
+const pathOf = (type: string) => `uploader.${type}.configList[${type === 'github' ? 1 : 0}]`
+
+describe('a saved configuration of PicGo or PicList that can not be used', () => {
+  it.each(FOUND)('does not stop the server while another is in use: %s %j', async (type, options) => {
+    const config = await load(fileWith(type, options))
+    expect(config.settings.default).toBe('github/Good')
+    expect(config.destinations.map(one => one.name)).toEqual(['Good'])
+    expect(config.leftOut).toMatchObject([{ type: canonicalType(type), name: 'Mine' }])
+    const notes = config.notes.filter(note => note.startsWith(`"${pathOf(type)}" was left out, since `))
+    expect(notes).toHaveLength(1)
+    expect(config.notes.join()).not.toContain(`providers.${canonicalType(type)}.Mine`)
+  })
+
+  it.each(FOUND)('stops it while it is in use: %s %j', async (type, options) => {
+    const file = fileWith(type, options)
+    file.picBed.uploader = type
+    const store = file.uploader as Record<string, { defaultId: string }>
+    store[type]!.defaultId = 'id'
+    const failure = await load(file).catch((error: Error) => error)
+    expect(failure).toMatchObject({ name: 'ConfigError' })
+    expect((failure as Error).message).toContain(`"${pathOf(type)}" is in use and can't be used here: `)
+  })
+
+  it.each(Object.keys(UPLOADERS))('is left out whatever is wrong with it: %s', async type => {
+    const shapes = SHAPES.filter(([of]) => of === type)
+    let left = 0
+    for (const [, options] of shapes) {
+      const config = await load(fileWith(type, options)).catch(error =>
+        expect.fail(`${JSON.stringify(options).slice(0, 500)}: ${error}`),
+      )
+      const isThere = config.destinations.some(one => one.name === 'Mine')
+      const path = pathOf(type)
+      // It is there, or a note says where it stood.
+      if (!isThere) left++
+      if (!isThere) expect(config.notes.join('\n')).toContain(`"${path}`)
+      expect(config.settings.default).toBe('github/Good')
+    }
+    if (!['piclist'].includes(type)) expect(left).toBeGreaterThan(0)
+  })
+
+  it('is the second uploader of PicList: only a note', async () => {
+    for (const wrong of [null, 5, 'qiniu', { token: 1 }, []]) {
+      const more = { secondUploader: 'qiniu', secondUploaderId: wrong, secondUploaderConfig: wrong }
+      const config = await load(fileWith('qiniu', { ...UPLOADERS['qiniu'], area: '' }, more))
+      expect(config.destinations).toHaveLength(1)
+    }
+  })
+
+  it('can be completed by the environment', async () => {
+    const env = { UPLOAD_SERVER__PROVIDERS__SMMS__MINE__TOKEN: 'token' }
+    const config = await load(fileWith('smms', { backupDomain: 'x.example.com' }), env)
+    expect(config.leftOut).toEqual([])
+    expect(config.destinations.map(one => one.name).sort()).toEqual(['Good', 'Mine'])
+  })
+
+  it('is in use when the environment says so', async () => {
+    const env = { UPLOAD_SERVER__DEFAULT: 'smms/Mine' }
+    const failure = await load(fileWith('smms', { backupDomain: 'x.example.com' }), env).catch(error => error)
+    expect(failure).toMatchObject({ name: 'ConfigError' })
+    expect(failure.message).toContain('providers.smms.Mine.token')
+  })
+
+  it('is left out by "config import", too, with the same notes', async () => {
+    const cwd = await makeDirectory()
+    await writeFile(
+      join(cwd, 'data.json'),
+      JSON.stringify(fileWith('qiniu', { ...UPLOADERS['qiniu'], area: '' })),
+    )
+    const { code, stdout, stderr } = await runCli(['config', 'import', 'data.json'], { cwd })
+    expect(code).toBe(0)
+    expect(Object.keys(JSON.parse(stdout).providers)).toEqual(['github'])
+    expect(stderr).toContain('"uploader.qiniu.configList[0]" was left out, since ')
+    await writeFile(join(cwd, 'ours.json'), stdout)
+    expect(await runCli(['config', 'validate', '--config', 'ours.json'], { cwd })).toMatchObject({ code: 0 })
+  })
+
+  it('is unknown to requests, and nothing else takes its place', async () => {
+    const directory = await makeDirectory()
+    const local = {
+      path: join(directory, 'pics'),
+      customUrl: 'https://l.example.com',
+      _configName: 'Good',
+      _id: '1',
+    }
+    const other = { ...UPLOADERS['piclist'], _configName: 'Other', _id: '2' }
+    const broken = { picbed: 'x', port: 'none', host: 'a b', _configName: 'Default', _id: '3' }
+    const file = {
+      picBed: { uploader: 'local' },
+      uploader: {
+        local: { configList: [local], defaultId: '1' },
+        piclist: { configList: [other, broken], defaultId: '3' },
+      },
+    }
+    await writeFile(join(directory, 'data.json'), JSON.stringify(file))
+    const server = await spawnServer(['--config', 'data.json', '--port', '0'], { directory })
+    const url = await server.url
+    for (const query of ['picbed=piclist&configName=Default', 'picbed=piclist']) {
+      const answer = await post(`${url}/upload?${query}`, { body: formOf({ 'a.txt': 'x' }) })
+      expect(answer).toMatchObject({ status: 400, code: 'unknown_destination' })
+      expect(answer.message).toMatch(
+        /^piclist\/Default was left out, since .*"url".* Known are "local\/Good", "piclist\/Other"\.$/,
+      )
+    }
+    const { status, result } = await upload(`${url}/upload`, { 'a.txt': 'x' })
+    expect(status).toBe(200)
+    // In PicList's folder itself, not in one by date.
+    expect(result[0]).toMatch(/^https:\/\/l\.example\.com\/a-[0-9a-f]{8}\.txt$/)
+  })
+})
