@@ -15,16 +15,18 @@ const kept: Buffer[] = []
  * @throws UploadError `delivery_failed` when they cannot be read, or, retryable, are fewer or more than the object says
  */
 export async function* readBody(object: UploadObject, signal: AbortSignal): AsyncGenerator<Buffer> {
+  const stream = addAbortSignal(signal, object.stream())
   let size = 0
   try {
-    for await (const chunk of addAbortSignal(signal, object.stream())) {
+    for await (const chunk of stream) {
       size += chunk.length
       if (size > object.size) break
       yield chunk
     }
   } catch (error) {
     signal.throwIfAborted()
-    throw unreadable(object.key, error)
+    // A connection that breaks throws its error in here, too, where the body goes through a stream.
+    throw stream.errored === error ? unreadable(object.key, error) : error
   }
   checkSize(object, size)
 }

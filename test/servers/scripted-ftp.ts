@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** A server that speaks enough FTP for one upload after the other, and says what it is told to. */
 export interface ScriptedFtp {
@@ -13,9 +14,11 @@ export interface ScriptedFtp {
 
 /**
  * @param script answers by the first word of a command, instead of the usual ones; a function gets the rest of the line
+ * @param resets how many data connections are reset before the first byte, without a word about it
  */
 export async function startScriptedFtp(
   script: Record<string, string | ((rest: string) => string | undefined)> = {},
+  { resets = 0 } = {},
 ): Promise<ScriptedFtp> {
   const commands: string[] = []
   const files = new Map<string, Buffer>()
@@ -23,17 +26,20 @@ export async function startScriptedFtp(
 
   const serve = (control: Socket) => {
     let data: Promise<Buffer> | undefined
+    let isReset = false
     let renamed = ''
     const usual: Record<string, (rest: string) => string | Promise<string>> = {
       USER: () => '331 Password please',
       PASS: () => '230 Welcome',
       PWD: () => '257 "/" is where you are',
       EPSV: async () => {
-        const { port, received } = await takeData(sockets)
+        isReset = resets-- > 0
+        const { port, received } = await takeData(sockets, isReset)
         data = received
         return `229 Extended passive mode (|||${port}|)`
       },
       STOR: async path => {
+        if (isReset) await sleep(50) // so that the reset is there first
         control.write('150 Go on\r\n')
         files.set(path, (await data) ?? Buffer.alloc(0))
         return '226 Done'
@@ -76,13 +82,20 @@ export async function startScriptedFtp(
   }
 }
 
-/** Waits on a port of its own for one connection, and for everything that comes over it. */
-async function takeData(sockets: Set<Socket>): Promise<{ port: number; received: Promise<Buffer> }> {
+/** Waits on a port of its own for one connection, and for everything that comes over it; for ever when that is reset. */
+async function takeData(
+  sockets: Set<Socket>,
+  isReset: boolean,
+): Promise<{ port: number; received: Promise<Buffer> }> {
   const server = createServer()
   await listen(server)
   const { port } = server.address() as AddressInfo
   const received = once(server, 'connection').then(async ([socket]: Socket[]) => {
     server.close()
+    if (isReset) {
+      setTimeout(() => (socket as Socket).resetAndDestroy(), 10) // earlier it is another way that is tried
+      return await new Promise<Buffer>(() => {})
+    }
     const chunks: Buffer[] = []
     for await (const chunk of keep(sockets, socket as Socket)) chunks.push(chunk)
     return Buffer.concat(chunks)

@@ -409,6 +409,19 @@ describe('ftp at a server that', () => {
     await expect.poll(() => server.files.size).toBe(0)
   })
 
+  it('resets the data connection without a word: is named, and worth another try', async () => {
+    const server = await startScriptedFtp({}, { resets: 1 })
+    onTestFinished(server.close)
+    const login = { port: server.port, secure: 'none', username: 'u', password }
+    const target = await openForTest(login, () => {})
+    const object = objectOf('a.bin', Buffer.alloc(4 * MIB, 'a'))
+    const error = await failureOf(target.put(object, never()))
+    expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
+    expect(error.message).toContain('"ftp/Default" (127.0.0.1) cannot be reached or broke off')
+    await target.put(object, never())
+    expect(server.files.get('/a.bin')?.length).toBe(object.size)
+  })
+
   it('repeats the password in its answer: is not quoted', async () => {
     const { put } = await start({ PASS: rest => `530 "${rest}" is wrong` })
     const error = await failureOf(put())
