@@ -1,13 +1,14 @@
 import { UploadError } from '../errors.ts'
-import { createCommitBody, hashBlob } from './contents-api/body.ts'
-import { explainReply, isStale, lacksBranch, type Place } from './contents-api/failure.ts'
+import { createCommitBody, isBlobOf } from './contents-api/body.ts'
+import { explainReply, isStale, lacksBranch, noForge, type Place } from './contents-api/failure.ts'
+import { type Members, membersOf, readMembers } from './contents-api/members.ts'
 import type { ContentsOptions } from './contents-api/options.ts'
 import { createHttpClient, type HttpReply, type HttpRequest } from './http.ts'
 import type { ProviderDeps, Target, UploadObject } from './provider.ts'
 import { joinUrl } from './public-url.ts'
 
-/** A file that is there is answered with its content by some forges: up to 10 MiB in base64 by Gitea. */
-const MAX_LOOKUP_BYTES = 16 * 1024 * 1024
+/** Look-ups and commits are answered with the content of the file by some forges: up to 10 MiB in base64 by Gitea. */
+const MAX_REPLY_BYTES = 16 * 1024 * 1024
 
 /** A file as it is in the branch. */
 export interface Found {
@@ -27,12 +28,24 @@ export interface Forge {
   readonly branchUrl: string
   fileUrl(key: string): string
   readonly lookUp: 'GET' | 'HEAD'
-  /** Reads the answer to a look-up; undefined when it says that nothing is there. */
-  read(reply: HttpReply): Found | undefined
+  /** Reads the answer to a look-up; undefined when it says that nothing is there, "unknown" when it is no forge's. */
+  read(reply: HttpReply): Found | undefined | 'unknown'
   /** Method that makes a file; PUT changes one. */
   readonly create: 'PUT' | 'POST'
   /** Members of a commit beside its content. `found` is what it replaces or removes. */
   commit(message: string, found: Found | undefined): Record<string, unknown>
+  /**
+   * Whether the answer to a commit says that the file was stored.
+   *
+   * @param isContent whether a name of git's is that of the bytes that were sent
+   */
+  confirms(
+    answer: Members,
+    key: string,
+    isContent: (sha: string) => Promise<boolean>,
+  ): boolean | Promise<boolean>
+  /** Whether the answer to a removal says that the file was removed. */
+  confirmsRemoval(reply: HttpReply): boolean
   /** Members that go with the content. */
   readonly content?: Readonly<Record<string, string>>
   /** Removals carry their members in the query instead of a body. */
@@ -83,22 +96,36 @@ async function lookUp(
   signal: AbortSignal,
 ): Promise<Found | undefined> {
   const url = `${forge.fileUrl(key)}?ref=${encodeURIComponent(place.branch)}`
-  const reply = await send({ method: forge.lookUp, url, maxReplyBytes: MAX_LOOKUP_BYTES }, signal)
+  const reply = await send({ method: forge.lookUp, url, maxReplyBytes: MAX_REPLY_BYTES }, signal)
   if (reply.status === 404 && !lacksBranch(reply)) return undefined
   if (reply.status === 409 && /empty/i.test(reply.text)) return undefined // no commit in the repository yet
   if (reply.status !== 200) throw explainReply(reply, `looking for "${key}"`, place)
-  return forge.read(reply)
+  const found = forge.read(reply)
+  if (found === 'unknown') throw noForge(reply, `looking for "${key}"`, place)
+  return found
 }
 
 async function store(session: Session, object: UploadObject, signal: AbortSignal): Promise<void> {
   for (let isFirst = true; ; isFirst = false) {
     const found = await lookUp(session, object.key, signal)
-    if (found?.size === object.size && found.sha === (await hashBlob(object, found.sha, signal))) return
+    if (found?.size === object.size && (await isBlobOf(object, found.sha, signal))) return
     const reply = await commit(session, object, found, signal)
-    if (reply.status < 300) return
+    if (reply.status < 300) return await confirm(session, object, reply, signal)
     if (!isFirst || !isStale(reply, found !== undefined))
       throw explainReply(reply, `committing "${object.key}"`, session.place)
   }
+}
+
+/** A page that asks for a login is answered with 200 as well. */
+async function confirm(
+  { forge, place }: Session,
+  object: UploadObject,
+  reply: HttpReply,
+  signal: AbortSignal,
+): Promise<void> {
+  const isContent = (sha: string) => isBlobOf(object, sha, signal)
+  if (await forge.confirms(readMembers(reply), object.key, isContent)) return
+  throw noForge(reply, `committing "${object.key}"`, place)
 }
 
 function commit(
@@ -111,7 +138,8 @@ function commit(
   const { body, length } = createCommitBody(object, members)
   const headers = { 'Content-Type': 'application/json', 'Content-Length': String(length) }
   const method = found ? 'PUT' : forge.create
-  return send({ method, url: forge.fileUrl(object.key), headers, body }, signal)
+  const request = { method, url: forge.fileUrl(object.key), headers, body }
+  return send({ ...request, maxReplyBytes: MAX_REPLY_BYTES }, signal)
 }
 
 async function remove(session: Session, key: string, signal: AbortSignal): Promise<void> {
@@ -119,7 +147,8 @@ async function remove(session: Session, key: string, signal: AbortSignal): Promi
     const found = await lookUp(session, key, signal)
     if (!found) return
     const reply = await session.send(removalOf(session.forge, key, found), signal)
-    if (reply.status < 300) return
+    if (reply.status < 300 && session.forge.confirmsRemoval(reply)) return
+    if (reply.status < 300) throw noForge(reply, `removing "${key}"`, session.place)
     if (!isFirst || !isStale(reply, true)) throw explainReply(reply, `removing "${key}"`, session.place)
   }
 }
@@ -145,7 +174,7 @@ async function check({ forge, place, send }: Session, signal: AbortSignal): Prom
   const ask = async (url: string, doing: string) => {
     const reply = await send({ method: 'GET', url }, signal)
     if (reply.status !== 200) throw explainReply(reply, doing, place)
-    return membersOf(reply.json())
+    return readMembers(reply)
   }
   const repo = await ask(forge.repoUrl, `looking for the repository "${place.repo}"`)
   const refuse = (reason: string) => new UploadError('delivery_failed', `"${place.repo}" ${reason}`)
@@ -156,10 +185,6 @@ async function check({ forge, place, send }: Session, signal: AbortSignal): Prom
   const branch = await ask(forge.branchUrl, `looking for the branch "${place.branch}"`)
   if (branch['can_push'] === false || branch['user_can_push'] === false)
     throw refuse(`lets the token's owner not push to "${place.branch}".`)
-}
-
-function membersOf(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }
 
 function tooLarge({ key, size }: UploadObject, { host }: Place, maxBytes: number): UploadError {

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { deliverTo, FORGES, failureOf, openForge, startForge } from '../helpers/forges.ts'
 import { objectOf } from '../helpers/provider-contract.ts'
@@ -197,6 +197,25 @@ describe('what a forge refuses is explained', () => {
     expect(error.message).toMatch(/It said: not for \[secret\]$/)
   })
 
+  it.each(KINDS)('%s: a login page in the place of an answer to a commit is no file', async kind => {
+    const { forge, target } = await startForge(kind)
+    for (const body of ['<html>Log in</html>', '', { content: { sha: '0'.repeat(40) }, branch: 'main' }]) {
+      forge.answerWith(request => (isWrite(request) ? { status: 200, body } : undefined))
+      const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
+      expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+    }
+    expect(forge.commits).toEqual([])
+  })
+
+  it('a repository with Git LFS has a pointer in the place of the file', async () => {
+    const { forge, target } = await startForge('gitea')
+    const object = objectOf('a.bin', Buffer.from('x'))
+    const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${object.sha256}\nsize 1\n`
+    const sha = createHash('sha1').update(`blob ${pointer.length}\0${pointer}`).digest('hex')
+    forge.answerWith(request => (isWrite(request) ? { status: 201, body: { content: { sha } } } : undefined))
+    await target.put(object, never())
+  })
+
   it('and nothing is stored when a look-up answers no file', async () => {
     const { forge, target } = await startForge('gitea')
     forge.answerWith(request => (isWrite(request) ? undefined : { status: 200, body: '<html>Log in</html>' }))
@@ -329,7 +348,8 @@ it('sends projects, branches and keys with slashes as one part of the path', asy
   const { forge } = await startForge('gitlab')
   const options = { apiUrl: forge.apiUrl, token: forge.token, repo: 'group/sub/img', branch: 'feature/x' }
   const target = await openForge(FORGES.gitlab, options)
-  forge.answerWith(({ method }) => ({ status: method === 'HEAD' ? 404 : 200, body: {} }))
+  const stored = { file_path: 'a/ü.png', branch: 'feature/x' }
+  forge.answerWith(({ method }) => ({ status: method === 'HEAD' ? 404 : 200, body: stored }))
   await target.check?.(never())
   const { url } = await target.put(objectOf('a/ü.png', Buffer.from('x')), never())
   await target.close?.()

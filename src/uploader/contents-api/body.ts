@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, type Hash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { readBody } from '../body.ts'
 import type { UploadObject } from '../provider.ts'
@@ -32,9 +32,18 @@ async function* encode(head: string, object: UploadObject, signal: AbortSignal):
   yield rest.toString('base64') + TAIL
 }
 
-/** The name git gives to the bytes, in the notation of `like`: SHA-1, or SHA-256 in repositories made for it. */
-export async function hashBlob(object: UploadObject, like: string, signal: AbortSignal): Promise<string> {
-  const hash = createHash(like.length === 64 ? 'sha256' : 'sha1').update(`blob ${object.size}\0`)
+/** Whether a name of git's is that of the bytes, or of the pointer that a repository with Git LFS has in their place. */
+export async function isBlobOf(object: UploadObject, name: string, signal: AbortSignal): Promise<boolean> {
+  const { size, sha256 } = object
+  const hash = startBlobHash(name, size)
   for await (const chunk of readBody(object, signal)) hash.update(chunk)
-  return hash.digest('hex')
+  if (hash.digest('hex') === name) return true
+  // github.com/git-lfs/git-lfs, docs/spec.md
+  const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${sha256}\nsize ${size}\n`
+  return startBlobHash(name, pointer.length).update(pointer).digest('hex') === name
+}
+
+/** SHA-1, or SHA-256 in repositories made for it, as the length of a name tells. */
+function startBlobHash(like: string, bytes: number): Hash {
+  return createHash(like.length === 64 ? 'sha256' : 'sha1').update(`blob ${bytes}\0`)
 }

@@ -61,6 +61,15 @@ export function explainReply(reply: HttpReply, doing: string, place: Place): Upl
   return new UploadError('delivery_failed', message(hintOf(reply.status, words, place)), { retryable })
 }
 
+/** The error behind an answer whose status is a success, but that does not say what a forge says then. */
+export function noForge(reply: HttpReply, doing: string, { host, token }: Place): UploadError {
+  const said = excerpt(reply.text.replaceAll(token, '[secret]'))
+  return new UploadError(
+    'delivery_failed',
+    `${host} answered ${reply.status} to ${doing}, but not as its API does: check "apiUrl", and what stands between. It said: ${said}`,
+  )
+}
+
 function hintOf(status: number, words: string, { repo, branch }: Place): string {
   if (status >= 300 && status < 400) return `"${repo}" has moved; set "repo" and "apiUrl" to where it is now`
   if (status === 401) return 'the token is wrong, has expired or lacks a scope'

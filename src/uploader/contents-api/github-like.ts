@@ -2,6 +2,7 @@ import { UploadError } from '../../errors.ts'
 import type { Forge, Found } from '../contents-api.ts'
 import type { HttpReply } from '../http.ts'
 import { encodeKey, encodeSegment } from '../public-url.ts'
+import { membersOf, readMembers } from './members.ts'
 import type { ContentsOptions } from './options.ts'
 
 /**
@@ -23,16 +24,22 @@ export function createGitHubLike({
     fileUrl: key => `${repoUrl}/contents/${encodeKey(key)}`,
     lookUp: 'GET',
     read: readFile,
+    confirms({ content }, _key, isContent) {
+      const { sha } = membersOf(content)
+      return typeof sha === 'string' && isContent(sha)
+    },
+    confirmsRemoval: reply => 'commit' in readMembers(reply),
     commit: (message, found) => ({ message, branch, ...author, ...(found && { sha: found.sha }) }),
   } satisfies Partial<Forge>
 }
 
 /** Reads a file of the contents API. Gitee answers an empty list for what is not there. */
-function readFile(reply: HttpReply): Found | undefined {
-  const entry = reply.json()
+function readFile(reply: HttpReply): Found | undefined | 'unknown' {
+  const entry = readMembers(reply)
   if (Array.isArray(entry) && entry.length === 0) return undefined
-  const { type, path, sha, size } = (entry ?? {}) as Record<string, unknown>
+  const { type, path, sha, size } = entry
   if (type === 'file' && typeof sha === 'string' && typeof size === 'number') return { sha, size }
+  if (typeof type !== 'string' && !Array.isArray(entry)) return 'unknown'
   const name = typeof path === 'string' ? `"${path}"` : 'the key'
   throw new UploadError(
     'delivery_failed',

@@ -51,16 +51,15 @@ function describeGitLab({ apiUrl, repo, branch, token, authorName, authorEmail }
       ...author,
       ...(found?.commit !== undefined && { last_commit_id: found.commit }),
     }),
+    confirms: ({ file_path, branch: changed }, key) => file_path === key && changed === branch,
+    confirmsRemoval: reply => reply.status === 204,
     content: { encoding: 'base64' },
     publicUrl: `${apiUrl.replace(/\/api\/v4$/, '')}/${encodeKey(repo)}/-/raw/${encodeKey(branch)}`,
   }
 }
 
 /** A HEAD request answers all about a file but its content in headers. */
-function readHeaders({ headers }: HttpReply): Found {
-  return {
-    sha: headers['x-gitlab-blob-id'] ?? '',
-    size: Number(headers['x-gitlab-size']),
-    commit: headers['x-gitlab-last-commit-id'],
-  }
+function readHeaders({ headers }: HttpReply): Found | 'unknown' {
+  const { 'x-gitlab-blob-id': sha, 'x-gitlab-size': size, 'x-gitlab-last-commit-id': commit } = headers
+  return sha === undefined || size === undefined ? 'unknown' : { sha, size: Number(size), commit }
 }
