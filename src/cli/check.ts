@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { LoadedConfig } from '../config/load.ts'
 import { deliver } from '../uploader/deliver.ts'
@@ -82,8 +81,8 @@ async function fetchBack(
   url: string,
   signal: AbortSignal,
 ): Promise<Buffer> {
-  const path = await target.locate?.(key)
-  if (path !== undefined) return readFile(path)
+  const file = await target.locate?.(key)
+  if (file !== undefined) return file.handle.readFile().finally(() => file.close())
   const hint = Object.hasOwn((await loadProvider(type))?.config.shape ?? {}, 'urlPrefix')
     ? 'Is urlPrefix right, and may everybody read there?'
     : 'May everybody read there?'

@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Request, RequestHandler, Response } from 'express'
 import { UploadError } from '../errors.ts'
@@ -28,14 +28,18 @@ export function createFilesRoute(
     const { name, key } = req.params
     const destination = destinations.find(one => one.name === name && one.target.locate)
     const clean = key.every(segment => segment !== '' && !segment.startsWith('.') && !/[/\\\0]/.test(segment))
-    const path = clean ? await destination?.target.locate?.(key.join('/')) : undefined
-    if (!destination || path === undefined) throw new UploadError('not_found', 'There is no such file.')
-    const { contentType, etag, size } = await inspectFile(path)
-    spanLongSuffix(req, size)
-    setHeaders(res, basename(path), contentType)
-    res.set('ETag', etag)
-    res.setTimeout(idleMs, () => res.destroy())
-    await send(res, path, destination.immutable)
+    const file = clean ? await destination?.target.locate?.(key.join('/')) : undefined
+    if (!destination || file === undefined) throw new UploadError('not_found', 'There is no such file.')
+    try {
+      const { contentType, etag, size } = await inspectFile(file.handle)
+      spanLongSuffix(req, size)
+      setHeaders(res, basename(file.real), contentType)
+      res.set('ETag', etag)
+      res.setTimeout(idleMs, () => res.destroy())
+      await send(res, file.path, destination.immutable)
+    } finally {
+      await file.close()
+    }
   }
 }
 
@@ -70,14 +74,9 @@ function send(res: Response, path: string, immutable: boolean): Promise<void> {
 }
 
 /** The type by the bytes, and a tag that changes with them: a file is replaced as a whole, never written to. */
-async function inspectFile(path: string) {
-  const handle = await open(path)
-  try {
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(SNIFF_BYTES), 0, SNIFF_BYTES, 0)
-    const { ino, size, mtimeNs } = await handle.stat({ bigint: true })
-    const etag = `"${[ino, size, mtimeNs].map(part => part.toString(36)).join('-')}"`
-    return { ...(await sniffType(buffer.subarray(0, bytesRead))), etag, size }
-  } finally {
-    await handle.close()
-  }
+async function inspectFile(handle: FileHandle) {
+  const { buffer, bytesRead } = await handle.read(Buffer.alloc(SNIFF_BYTES), 0, SNIFF_BYTES, 0)
+  const { ino, size, mtimeNs } = await handle.stat({ bigint: true })
+  const etag = `"${[ino, size, mtimeNs].map(part => part.toString(36)).join('-')}"`
+  return { ...(await sniffType(buffer.subarray(0, bytesRead))), etag, size }
 }

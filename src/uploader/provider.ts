@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream'
 import type * as z from '../packages/zod.ts'
+import type { HeldFile } from './held.ts'
 import type { Spool } from './spool.ts'
 
 /** One stored thing on its way to a destination: a key and the bytes that belong to it. */
@@ -12,7 +13,10 @@ export interface UploadObject {
   readonly contentType: string
   /** SHA-256 of the bytes, hex. */
   readonly sha256: string
-  /** Where the bytes lie, when they lie in a private file of this process. May be hard-linked, never changed. */
+  /**
+   * Where the bytes lie, when they lie in a private file: good for this process and those that it starts. Never changed;
+   * who hard-links it shares bytes and mode with whoever else does.
+   */
   readonly path?: string | undefined
   /** The whole body in pieces, without copying, when it is in memory. */
   chunks?(): readonly Uint8Array[] | undefined
@@ -44,8 +48,8 @@ export interface Target {
   remove?(key: string, signal: AbortSignal): Promise<void>
   /** Whether an object of that key is there; needed by `onConflict`. */
   exists?(key: string, signal: AbortSignal): Promise<boolean>
-  /** Absolute path of a stored object that this server may hand out under /files/; undefined when there is none. */
-  locate?(key: string): Promise<string | undefined>
+  /** Opens a stored object that this server may hand out under /files/; undefined when there is none. */
+  locate?(key: string): Promise<HeldFile | undefined>
   close?(): Promise<void>
 }
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync, writeSync } from 'node:fs'
-import { mkdir, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, realpath, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -26,7 +26,7 @@ describe('a spool', () => {
     expect(dirname(spool.directory)).toBe(directory)
     expect(await modeOf(spool.directory)).toBe(0o700)
     for (const { path, fd } of files) {
-      expect(dirname(path)).toBe(spool.directory)
+      expect(await realpath(dirname(path))).toBe(await realpath(spool.directory))
       expect(await modeOf(path)).toBe(0o600)
       writeSync(fd, 'x')
       closeSync(fd)
@@ -81,9 +81,10 @@ describe('a spool', () => {
   it('has what is around it prepared once', async () => {
     const directory = await makeDirectory()
     let calls = 0
-    const spool = createSpool(join(directory, 'x'), async () => {
+    const spool = createSpool(join(directory, 'x'), async work => {
       calls++
       await mkdir(join(directory, 'x'), { mode: 0o755 })
+      return work(join(directory, 'x'))
     })
     for (const { fd } of await Promise.all([spool.create(), spool.create()])) closeSync(fd)
     expect(calls).toBe(1)

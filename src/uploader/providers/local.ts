@@ -1,16 +1,18 @@
 import { randomUUID } from 'node:crypto'
-import { lstat, rmdir, stat, unlink } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { lstat, rmdir, unlink } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import { systemCode, UploadError } from '../../errors.ts'
 import * as z from '../../packages/zod.ts'
+import { createFolderSync, syncFolder } from '../folder-sync.ts'
+import type { HeldFile } from '../held.ts'
 import { localPath } from '../options.ts'
 import { type Identity, isOwnPath, ownPathsIn } from '../own-paths.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../provider.ts'
 import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../public-url.ts'
 import { createSpool, sweepSpool } from '../spool.ts'
 import { createExplained, type Explained } from './local/explain.ts'
-import { createFolderSync, createFolders, type Folders } from './local/folders.ts'
+import { createFolders, type Folders } from './local/folders.ts'
 import { splitKey } from './local/key-path.ts'
 import { type Body, createWriter } from './local/writer.ts'
 
@@ -72,12 +74,16 @@ function openFolder(options: z.output<typeof config>, { name, warn, ownPaths = [
   const directory = resolve(options.directory)
   const spoolPath = join(directory, SPOOL_NAME)
   const folders = createFolders(directory, Number.parseInt(options.directoryMode, 8), durable)
-  const spool = createSpool(spoolPath, () => folders.make(spoolPath, 0o700))
+  const spool = createSpool(spoolPath, work => folders.make(spoolPath, ({ path }) => work(path), 0o700))
   const fileMode = Number.parseInt(options.fileMode, 8)
+  const isOwn = createOwnCheck(directory, ownPaths)
   const write = createWriter({
     spool,
-    makeFolder: folders.make,
-    syncFolder: createFolderSync(),
+    inFolder: folders.make,
+    admit: async path => {
+      if (await isOwn(path)) throw belongsToServer(basename(path))
+    },
+    syncFolder: createFolderSync(syncFolder),
     fileMode,
     durable,
   })
@@ -85,7 +91,6 @@ function openFolder(options: z.output<typeof config>, { name, warn, ownPaths = [
   const swept = sweepSpool(spoolPath).catch(error =>
     warn(`local/${name}: cannot remove what an earlier run left in "${SPOOL_NAME}" (${systemCode(error)}).`),
   )
-  const isOwn = createOwnCheck(directory, ownPaths)
   const toUrl = (key: string): string =>
     urlPrefix === undefined ? `files/${encodeSegment(name)}/${encodeKey(key)}` : joinUrl(urlPrefix, key)
 
@@ -95,23 +100,21 @@ function openFolder(options: z.output<typeof config>, { name, warn, ownPaths = [
       explained(`Storing "${object.key}"`, signal, async () => {
         const { parents, file } = splitKey(object.key)
         await swept
-        const folder = join(directory, ...parents)
-        const findPlace = async () => join((await folders.find(folder)) ?? folder, file)
-        if (await isOwn(findPlace)) throw belongsToServer(object.key)
-        await write(object, folder, file, signal)
+        await write(object, join(directory, ...parents), file, signal)
         return { url: toUrl(object.key) }
       }),
     check: signal =>
       explained('Storing a probe file', signal, async () => {
         const probe = `.${randomUUID()}`
         await write(PROBE, directory, probe, signal)
-        await unlink(join(directory, probe))
+        await folders.find(directory, ({ path }) => unlink(join(path, probe)))
       }),
     ...createLookup(directory, folders, explained),
     ...(serve && { locate: createLocate(directory, folders, isOwn) }),
     async close() {
       await swept
       await spool.close()
+      await folders.close()
       await rmdir(spoolPath).catch(() => {}) // stays while another process uses it
     },
   }
@@ -122,36 +125,31 @@ function createLookup(
   folders: Folders,
   explained: Explained,
 ): Required<Pick<Target, 'exists' | 'remove'>> {
-  /** Where the object is or would be; links in its folders are resolved, one in its own place is not. */
-  async function findPlace(key: string): Promise<string | undefined> {
+  /** Does work with the path of an object; links in its folders are resolved, one in its own place is not. */
+  async function find<T>(key: string, work: (path: string) => Promise<T>): Promise<T | undefined> {
     const { parents, file } = splitKey(key)
-    const folder = await folders.find(join(directory, ...parents))
-    return folder === undefined ? undefined : join(folder, file)
+    return folders.find(join(directory, ...parents), ({ path }) => work(join(path, file)))
   }
 
   return {
     exists: (key, signal) =>
       explained(`Looking for "${key}"`, signal, async () => {
-        const path = await findPlace(key)
-        return path !== undefined && (await lstat(path).catch(ignoreAbsent)) !== undefined
+        return (await find(key, path => lstat(path).catch(ignoreAbsent))) !== undefined
       }),
     remove: (key, signal) =>
-      explained(`Removing "${key}"`, signal, async () => {
-        const path = await findPlace(key)
-        if (path !== undefined) await unlink(path).catch(ignoreAbsent)
-      }),
+      explained(`Removing "${key}"`, signal, () => find(key, path => unlink(path).catch(ignoreAbsent))),
   }
 }
 
-/** Finds the server's own files in the folder: its configuration may lie beside what it stores. `path` is asked for then. */
-type OwnCheck = (path: () => Promise<string>, identity?: Identity) => Promise<boolean>
+/** Finds the server's own files in the folder, by real paths: its configuration may lie beside what it stores. */
+type OwnCheck = (path: string, identity?: Identity) => Promise<boolean>
 
 function createOwnCheck(directory: string, ownPaths: readonly string[]): OwnCheck {
   let found: Promise<string[]> | undefined
   return async (path, identity) => {
     found ??= ownPathsIn(directory, ownPaths)
     const inside = await found
-    return inside.length > 0 && isOwnPath(await path(), identity, inside)
+    return inside.length > 0 && isOwnPath(path, identity, inside)
   }
 }
 
@@ -166,19 +164,21 @@ function createLocate(
   directory: string,
   folders: Folders,
   isOwn: OwnCheck,
-): (key: string) => Promise<string | undefined> {
+): (key: string) => Promise<HeldFile | undefined> {
   return async key => {
+    let found: HeldFile | undefined
     try {
       const { parents, file } = splitKey(key)
-      const path = await folders.find(join(directory, ...parents, file))
-      const status = path === undefined ? undefined : await stat(path).catch(ignoreAbsent)
-      if (path === undefined || !status?.isFile() || (await isOwn(async () => path, status))) return undefined
-      return path
+      found = await folders.open(join(directory, ...parents, file))
+      if (found?.status.isFile() && !(await isOwn(found.real, found.status))) return found
     } catch (error) {
+      await found?.close()
       // A key that no object can have, or a link that leads out.
-      if (error instanceof UploadError) return undefined
-      throw error
+      if (!(error instanceof UploadError)) throw error
+      return undefined
     }
+    await found?.close()
+    return undefined
   }
 }
 

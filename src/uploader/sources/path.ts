@@ -1,8 +1,8 @@
-import { constants } from 'node:fs'
-import { type FileHandle, lstat, open, realpath, stat } from 'node:fs/promises'
+import { type FileHandle, lstat, realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, normalize } from 'node:path'
 import { systemCode, UploadError } from '../../errors.ts'
-import { isBelowAny, isOwnPath, isSameFile } from '../own-paths.ts'
+import { hold } from '../held.ts'
+import { isBelowAny, isOwnPath } from '../own-paths.ts'
 import type { Source } from './source.ts'
 import { findWindowsFault } from './windows-path.ts'
 
@@ -10,9 +10,6 @@ const READ_BYTES = 256 * 1024
 
 /** File systems of the kernel: what lies there are no files, and some of it is secret. */
 const KERNEL_TREES = ['/proc', '/sys', '/dev']
-
-// O_NONBLOCK: opening a FIFO must not wait for its other end. Both are missing on Windows.
-const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0)
 
 export interface PathOptions {
   /** Directories the file must lie below; undefined: anywhere. */
@@ -44,27 +41,27 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
   const real = await realpath(path).catch((error: unknown) => missing(path, options.roots, error))
   if (options.roots && !isBelowAny(real, await realRoots(options.roots))) throw outside(path)
   if (isBelowAny(real, KERNEL_TREES)) throw forbidden()
-  const handle = await open(real, FLAGS).catch((error: unknown) => {
+  const file = await hold(real).catch((error: unknown) => {
     throw unreadable(path, error)
   })
   try {
-    const status = await handle.stat()
-    if (!status.isFile()) {
+    // Between realpath and open somebody may have exchanged a folder on the way: what was opened is what counts.
+    if (options.roots && !isBelowAny(file.real, await realRoots(options.roots))) throw outside(path)
+    if (isBelowAny(file.real, KERNEL_TREES)) throw forbidden()
+    if (!file.status.isFile()) {
       throw new UploadError(
         'source_failed',
-        `"${path}" is ${status.isDirectory() ? 'a folder. Name the files in it' : 'no regular file'}.`,
+        `"${path}" is ${file.status.isDirectory() ? 'a folder. Name the files in it' : 'no regular file'}.`,
       )
     }
-    // Between realpath and open somebody may have put a link in the way: what was opened must be what was checked.
-    if ((await realpath(real)) !== real || !isSameFile(status, await stat(real))) throw forbidden()
-    if (await isOwnPath(real, status, options.ownPaths)) throw forbidden()
+    if (await isOwnPath(file.real, file.status, options.ownPaths)) throw forbidden()
     return {
       name: basename(path),
       folders: dirname(path).split(/[\\/]/).filter(Boolean),
-      body: read(handle, path, status.size),
+      body: read(file.handle, path, file.status.size),
     }
   } catch (error) {
-    await handle.close()
+    await file.close()
     throw error instanceof UploadError ? error : unreadable(path, error)
   }
 }

@@ -1,22 +1,31 @@
 import { realpath } from 'node:fs'
-import { chmod, mkdir, open, stat } from 'node:fs/promises'
-import { dirname, isAbsolute, join, relative, sep } from 'node:path'
+import { chmod, lstat, mkdir } from 'node:fs/promises'
+import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { systemCode, UploadError } from '../../../errors.ts'
+import { ignoreCodes, syncFolder, UNSUPPORTED } from '../../folder-sync.ts'
+import { type Held, type HeldFile, hold, holdFolder } from '../../held.ts'
+import { createKeptFolders, type Kept } from '../../kept-folders.ts'
 import { makePath } from '../../make-path.ts'
 
 const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'])
-/** What file systems answer that have no permissions, or cannot sync a folder. */
-const UNSUPPORTED = new Set(['EPERM', 'ENOTSUP', 'ENOSYS', 'EINVAL'])
 
-/** Folders below one directory, that no link leads out of. Paths given are absolute and lie below it by their names. */
+/** How often others may remove a folder while it is made. */
+const MOST_TRIES = 100
+/**
+ * Folders below one directory, that no link leads out of. Paths given are absolute and lie below it by their names. What
+ * is done in a folder goes by its `path`, so that it is done there whatever others put in its place.
+ */
 export interface Folders {
   /**
-   * The real path of what is there, links resolved; undefined when nothing is.
+   * Does `work` in a folder that is there; undefined when none is.
    * @throws UploadError `delivery_failed` when a link leads out of the directory or to something hidden in it
    */
-  find(path: string): Promise<string | undefined>
-  /** The real path of a folder, which is made with all around it when it is missing. `mode` is for the innermost. */
-  make(path: string, mode?: number): Promise<string>
+  find<T>(path: string, work: (folder: Held) => Promise<T>): Promise<T | undefined>
+  /** Does `work` in a folder, which is made with all around it when it is missing. `mode` is for the innermost. */
+  make<T>(path: string, work: (folder: Held) => Promise<T>, mode?: number): Promise<T>
+  /** Opens a file that is there, links resolved; undefined when none is. @throws as `find` */
+  open(path: string): Promise<HeldFile | undefined>
+  close(): Promise<void>
 }
 
 /**
@@ -27,52 +36,42 @@ export interface Folders {
  */
 export function createFolders(directory: string, folderMode: number, durable: boolean): Folders {
   let root: string | undefined
-  /** What was found to lie below `root` the last time: mostly the same is asked for again. */
-  let last: { path: string; real: string } | undefined
-  const searches = new Map<string, Promise<string | undefined>>()
-  const underWay = new Map<string, Promise<string>>()
+  const kept = createKeptFolders()
+  const searches = new Map<string, Promise<Kept | undefined>>()
+  const underWay = new Map<string, Promise<Kept>>()
 
-  async function find(path: string): Promise<string | undefined> {
-    let real: string
-    try {
-      real = await resolveLinks(path)
-    } catch (error) {
-      return ignoreCodes(ABSENT)(error)
-    }
-    if (isOurs(path, real)) return real
+  /** @param real what `path` has led to */
+  async function admit(path: string, real: string): Promise<void> {
+    if (isInside(path, real)) return
     root = await resolveLinks(directory) // not yet known, or the directory is a link that leads elsewhere now
-    last = undefined
-    if (isOurs(path, real)) return real
+    if (isInside(path, real)) return
     throw new UploadError(
       'delivery_failed',
       `"${relative(directory, path)}" is not in the folder of the destination: a link leads out of it. Remove the link.`,
     )
   }
 
-  function isOurs(path: string, real: string): boolean {
-    if (path === last?.path && real === last.real) return true
-    if (root === undefined || !isInside(root, path, real)) return false
-    last = { path, real }
-    return true
-  }
-
-  function isInside(root: string, path: string, real: string): boolean {
+  function isInside(path: string, real: string): boolean {
+    if (root === undefined) return false
     if (real === join(root, relative(directory, path))) return true
     const inner = relative(root, real)
     return !isAbsolute(inner) && inner.split(sep).every(name => !name.startsWith('.'))
   }
 
-  async function make(path: string, mode = folderMode): Promise<string> {
-    const found = underWay.get(path) ?? (await search(path))
-    if (found !== undefined) return found
-    const making = underWay.get(path) ?? add(path, mode).finally(() => underWay.delete(path))
-    underWay.set(path, making)
-    return making
+  async function open(path: string): Promise<Kept> {
+    const folder = await holdFolder(path, 'follow')
+    try {
+      await admit(path, folder.real)
+    } catch (error) {
+      await folder.close()
+      throw error
+    }
+    return kept.keep(path, folder)
   }
 
-  /** As `find`; who asks for the same folder at the same time shares the answer. */
-  async function search(path: string): Promise<string | undefined> {
-    const found = searches.get(path) ?? find(path)
+  /** Whoever asks for the same folder at the same time shares the answer. */
+  async function search(path: string): Promise<Kept | undefined> {
+    const found = searches.get(path) ?? lookUp(path).catch(ignoreCodes(ABSENT))
     searches.set(path, found)
     try {
       return await found
@@ -81,75 +80,98 @@ export function createFolders(directory: string, folderMode: number, durable: bo
     }
   }
 
-  async function add(path: string, mode: number): Promise<string> {
-    if (path === directory) await addRoot()
-    else await addFolder(join(await make(dirname(path)), relative(dirname(path), path)), mode)
-    const real = await find(path)
-    if (real !== undefined) return real
-    throw new UploadError(
-      'delivery_failed',
-      `"${relative(directory, path)}" is a link that leads nowhere. Remove the link.`,
-    )
+  async function lookUp(path: string): Promise<Kept> {
+    const isFound = async (folder: Held) => (await resolveLinks(path)) === folder.real
+    return (await kept.find(path, isFound)) ?? open(path)
   }
 
-  async function addRoot(): Promise<void> {
-    const outermost = await makePath(directory, folderMode)
-    if (outermost === undefined) return
-    await setMode(directory, folderMode)
-    if (!durable) return
-    for (let path = directory; path.length >= outermost.length; path = dirname(path)) {
-      await syncFolder(dirname(path))
+  async function obtain(path: string, mode: number): Promise<Kept> {
+    for (let tries = 1; ; tries++) {
+      const found = underWay.get(path) ?? (await search(path))
+      if (found !== undefined) return found
+      const adding = underWay.get(path) ?? add(path, mode).finally(() => underWay.delete(path))
+      underWay.set(path, adding)
+      try {
+        return await adding
+      } catch (error) {
+        if (systemCode(error) !== 'ENOENT' || tries === MOST_TRIES) throw error
+      }
     }
   }
 
-  async function addFolder(path: string, mode: number): Promise<void> {
-    const isNew = await mkdir(path, mode).then(() => true, ignoreCodes(new Set(['EEXIST'])))
-    if (isNew) await setMode(path, mode)
-    if (durable) await syncFolder(dirname(path))
+  async function add(path: string, mode: number): Promise<Kept> {
+    if (path === directory) await addRoot()
+    else
+      await obtain(dirname(path), folderMode).then(one =>
+        kept.use(one, around => addFolder(around, path, mode)),
+      )
+    try {
+      return await open(path)
+    } catch (error) {
+      if (!ABSENT.has(systemCode(error) ?? '') || !(await isLink(path))) throw error
+      throw new UploadError(
+        'delivery_failed',
+        `"${relative(directory, path)}" is a link that leads nowhere. Remove the link.`,
+      )
+    }
   }
 
-  return { find, make }
-}
-
-/**
- * Puts the entries of a folder on the disk. One sync is under way for a folder at a time; all who come meanwhile share
- * the next one, since the one under way may have begun before their entries were there.
- */
-export function createFolderSync(sync: (path: string) => Promise<void> = syncFolder) {
-  const underWay = new Map<string, Promise<void>>()
-  const next = new Map<string, Promise<void>>()
-
-  function begin(path: string): Promise<void> {
-    next.delete(path)
-    const running = sync(path).finally(() => underWay.delete(path))
-    underWay.set(path, running)
-    return running
+  async function addRoot(): Promise<void> {
+    const outermost = await makePath(directory, folderMode).catch(error => {
+      if (systemCode(error) !== 'EEXIST') throw error
+      throw Object.assign(new Error(`ENOTDIR: "${directory}" is a file`), { code: 'ENOTDIR' })
+    })
+    if (outermost === undefined) return
+    const folder = await holdFolder(directory, 'refuse')
+    await setMode(folder, folderMode).finally(() => folder.close())
+    if (!durable) return
+    for (let path = directory; path.length >= outermost.length; path = dirname(path)) {
+      const around = await holdFolder(dirname(path), 'follow')
+      await syncFolder(around).finally(() => around.close())
+    }
   }
 
-  return (path: string): Promise<void> => {
-    const current = underWay.get(path)
-    if (current === undefined) return begin(path)
-    const shared = next.get(path) ?? current.catch(() => {}).then(() => begin(path))
-    next.set(path, shared)
-    return shared
+  async function addFolder(around: Held, path: string, mode: number): Promise<void> {
+    const place = join(around.path, basename(path))
+    const isNew = await mkdir(place, mode).then(() => true, ignoreCodes(new Set(['EEXIST'])))
+    if (isNew) {
+      const folder = await holdFolder(place, 'refuse')
+      await setMode(folder, mode).finally(() => folder.close())
+    }
+    if (durable) await syncFolder(around)
   }
-}
 
-/** Puts the entries of a folder on the disk, which Windows does by itself. */
-async function syncFolder(path: string): Promise<void> {
-  if (process.platform === 'win32') return
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync().catch(ignoreCodes(UNSUPPORTED))
-  } finally {
-    await handle.close()
+  return {
+    async find(path, work) {
+      const found = await search(path)
+      return found && kept.use(found, work)
+    },
+    make: async (path, work, mode = folderMode) => kept.use(await obtain(path, mode), work),
+    async open(path) {
+      const real = await resolveLinks(path).catch(ignoreCodes(ABSENT))
+      if (real === undefined) return undefined
+      await admit(path, real)
+      const file = await hold(real).catch(ignoreCodes(ABSENT))
+      if (file === undefined) return undefined
+      try {
+        await admit(path, file.real)
+        return file
+      } catch (error) {
+        await file.close()
+        throw error
+      }
+    },
+    close: kept.close,
   }
 }
 
 /** Gives a new folder its mode whatever the umask is, and leaves it the group it inherits. */
-async function setMode(path: string, mode: number): Promise<void> {
-  const inherited = (await stat(path)).mode & 0o2000
-  await chmod(path, mode | inherited).catch(ignoreCodes(UNSUPPORTED))
+async function setMode({ path, status }: Held, mode: number): Promise<void> {
+  await chmod(path, mode | (status.mode & 0o2000)).catch(ignoreCodes(UNSUPPORTED))
+}
+
+async function isLink(path: string): Promise<boolean> {
+  return (await lstat(path).catch(ignoreCodes(ABSENT)))?.isSymbolicLink() ?? false
 }
 
 function resolveLinks(path: string): Promise<string> {
@@ -159,10 +181,4 @@ function resolveLinks(path: string): Promise<string> {
       else resolve(real)
     })
   })
-}
-
-function ignoreCodes(codes: ReadonlySet<string>): (error: unknown) => undefined {
-  return error => {
-    if (!codes.has(systemCode(error) ?? '')) throw error
-  }
 }

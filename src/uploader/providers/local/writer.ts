@@ -1,9 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import * as fs from 'node:fs'
-import { chmod, constants, copyFile, type FileHandle, link, open, unlink, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  constants,
+  copyFile,
+  type FileHandle,
+  link,
+  open,
+  stat,
+  unlink,
+  writeFile,
+} from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { addAbortSignal } from 'node:stream'
 import { systemCode, UploadError } from '../../../errors.ts'
+import type { Held } from '../../held.ts'
 import type { UploadObject } from '../../provider.ts'
 import type { Spool } from '../../spool.ts'
 import { writeAll } from '../../write-all.ts'
@@ -20,10 +31,12 @@ export type Body = Pick<UploadObject, 'size' | 'path' | 'chunks' | 'stream' | 'b
 export interface WriterOptions {
   /** On the file system the files go to. */
   spool: Spool
-  /** Gives the real path of a folder, and makes the folder when it is missing. */
-  makeFolder(path: string): Promise<string>
+  /** Does work in a folder, and makes the folder when it is missing. */
+  inFolder<T>(path: string, work: (folder: Held) => Promise<T>): Promise<T>
+  /** Refuses files that may not be replaced, by their real path. */
+  admit(path: string): Promise<void>
   /** Puts the entries of a folder on the disk. */
-  syncFolder(path: string): Promise<void>
+  syncFolder(folder: Held): Promise<void>
   fileMode: number
   /** Whether a file and its name are on the disk before `write` is done. */
   durable: boolean
@@ -33,7 +46,7 @@ export interface WriterOptions {
 export type Write = (body: Body, folder: string, file: string, signal: AbortSignal) => Promise<void>
 
 export function createWriter(options: WriterOptions): Write {
-  const { spool, makeFolder, syncFolder, fileMode, durable } = options
+  const { spool, inFolder, admit, syncFolder, fileMode, durable } = options
   const isMasked = (fileMode & process.umask()) !== 0
 
   /** Makes the temporary file, and removes what it made when that fails. */
@@ -50,6 +63,19 @@ export function createWriter(options: WriterOptions): Write {
       await discard(path)
       throw error
     }
+  }
+
+  /**
+   * What is linked shares bytes and mode with all its names: only a payload that was spooled for this folder, and is
+   * nowhere else yet, becomes the object itself.
+   */
+  async function linkOrCopy(source: string, path: string): Promise<void> {
+    try {
+      if (spool.holds(source) && (await stat(source)).nlink === 1) return await link(source, path)
+    } catch (error) {
+      if (!NO_LINK.has(systemCode(error) ?? '')) throw error
+    }
+    await copyFile(source, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
   }
 
   async function copy(path: string, body: Body, signal: AbortSignal): Promise<void> {
@@ -97,19 +123,20 @@ export function createWriter(options: WriterOptions): Write {
   return async (body, folder, file, signal) => {
     signal.throwIfAborted()
     const path = await spool.place(place => fill(place, body, signal))
-    let real: string
     try {
       signal.throwIfAborted()
-      real = await makeFolder(folder)
-      signal.throwIfAborted()
-      await move(path, real, file)
+      await inFolder(folder, async held => {
+        await admit(join(held.real, file))
+        signal.throwIfAborted()
+        await move(path, held.path, file)
+        if (durable) await syncFolder(held)
+      })
     } catch (error) {
       await discard(path)
       throw error
     }
     // A rename onto another name of the same file does nothing and leaves both (POSIX); a repeated put is one.
     if (body.path !== undefined) await discard(path)
-    if (durable) await syncFolder(real)
   }
 }
 
@@ -166,15 +193,6 @@ function assertSize(size: number, body: Body): void {
     `Of the ${body.size} bytes of the file ${size} came. Send it again.`,
     { retryable: true },
   )
-}
-
-async function linkOrCopy(source: string, path: string): Promise<void> {
-  try {
-    await link(source, path)
-  } catch (error) {
-    if (!NO_LINK.has(systemCode(error) ?? '')) throw error
-    await copyFile(source, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
-  }
 }
 
 async function syncFile(path: string): Promise<void> {

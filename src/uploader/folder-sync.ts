@@ -1,0 +1,40 @@
+import { systemCode } from '../errors.ts'
+import type { Held } from './held.ts'
+
+/** What file systems answer that have no permissions, or cannot sync a folder. */
+export const UNSUPPORTED: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'ENOSYS', 'EINVAL'])
+
+/**
+ * Puts the entries of a folder on the disk. One sync is under way for a folder at a time; all who come meanwhile share
+ * the next one, since the one under way may have begun before their entries were there.
+ */
+export function createFolderSync<T = Held>(sync: (folder: T) => Promise<void>) {
+  const underWay = new Map<T, Promise<void>>()
+  const next = new Map<T, Promise<void>>()
+
+  function begin(folder: T): Promise<void> {
+    next.delete(folder)
+    const running = sync(folder).finally(() => underWay.delete(folder))
+    underWay.set(folder, running)
+    return running
+  }
+
+  return (folder: T): Promise<void> => {
+    const current = underWay.get(folder)
+    if (current === undefined) return begin(folder)
+    const shared = next.get(folder) ?? current.catch(() => {}).then(() => begin(folder))
+    next.set(folder, shared)
+    return shared
+  }
+}
+
+/** Puts the entries of a folder on the disk, which Windows does by itself. */
+export async function syncFolder(folder: Held): Promise<void> {
+  await folder.handle?.sync().catch(ignoreCodes(UNSUPPORTED))
+}
+
+export function ignoreCodes(codes: ReadonlySet<string>): (error: unknown) => undefined {
+  return error => {
+    if (!codes.has(systemCode(error) ?? '')) throw error
+  }
+}

@@ -1,0 +1,71 @@
+import type { Held } from './held.ts'
+
+/** So long a folder is held: afterwards somebody may have mounted another file system there. */
+const HELD_MS = 1000
+/** Most folders that are held beside those in use: a key template can make one for every file. */
+const MOST_HELD = 8
+
+/** A folder that is held for several, and closed when the last one is done. */
+export interface Kept {
+  readonly folder: Held
+  readonly since: number
+  users: number
+  isDropped: boolean
+}
+
+/**
+ * Folders held open for whoever asks for the same ones again. What is found or kept is to be used at once: it may be
+ * closed as soon as something else has been waited for.
+ */
+export function createKeptFolders() {
+  const kept = new Map<string, Kept>()
+
+  async function use<T>(one: Kept, work: (folder: Held) => Promise<T>): Promise<T> {
+    one.users++
+    try {
+      return await work(one.folder)
+    } finally {
+      one.users--
+      await closeUnused(one)
+    }
+  }
+
+  async function closeUnused(one: Kept): Promise<void> {
+    if (one.isDropped && one.users === 0) await one.folder.close()
+  }
+
+  async function drop(path: string, one: Kept): Promise<void> {
+    if (one.isDropped) return
+    one.isDropped = true
+    if (kept.get(path) === one) kept.delete(path)
+    await closeUnused(one)
+  }
+
+  return {
+    use,
+    keep(path: string, folder: Held): Kept {
+      const one: Kept = { folder, since: performance.now(), users: 0, isDropped: false }
+      kept.set(path, one)
+      const [oldest] = kept
+      if (oldest && kept.size > MOST_HELD) drop(...oldest).catch(() => {})
+      return one
+    },
+    /** @param isFound whether the path leads there now */
+    async find(path: string, isFound: (folder: Held) => Promise<boolean>): Promise<Kept | undefined> {
+      const one = kept.get(path)
+      if (one === undefined) return undefined
+      const check = async (folder: Held) => {
+        if (performance.now() - one.since > HELD_MS) return false
+        const answers = await Promise.all([isFound(folder), folder.isInPlace()])
+        return answers.every(Boolean)
+      }
+      const isGood = await use(one, check).catch(() => false)
+      if (isGood && !one.isDropped) return one
+      await drop(path, one)
+      return undefined
+    },
+    async close(): Promise<void> {
+      for (const [path, one] of kept) await drop(path, one)
+    },
+  }
+}
