@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import '../dist/garbage-collection.js'
+import '../dist/v8-settings.js'
 import { main } from '../dist/cli.js'
 
 await main(process.argv)

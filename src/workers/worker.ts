@@ -1,4 +1,4 @@
-import '../garbage-collection.ts'
+import '../v8-settings.ts'
 import { checkConfig, type LoadedConfig, type RawConfig } from '../config/load.ts'
 import { keepReportsQuiet } from '../crash.ts'
 import { createLog } from '../log.ts'
