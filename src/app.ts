@@ -114,7 +114,10 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
     app.route('/metrics').get(route).all(onlyMethods('GET, HEAD, OPTIONS'))
   }
   const files = createFilesRoute(uploader.destinations, settings.limits.bodyIdleMs)
-  app.route('/files/:name/*key').get(files).all(onlyMethods('GET, HEAD, OPTIONS'))
+  app
+    .route('/files/:name/*key')
+    .get((req, res) => deps.track(files(req, res)))
+    .all(onlyMethods('GET, HEAD, OPTIONS'))
   app.route('/page/:version/:file').get(asset).all(onlyMethods('GET, HEAD, OPTIONS'))
   app.use(notFound)
   app.use(createErrorHandler(mask))

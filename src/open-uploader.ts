@@ -3,12 +3,14 @@ import type { LoadedConfig } from './config/load.ts'
 import type { Logger } from './log.ts'
 import type { Mask } from './mask.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
+import { createClock } from './uploader/clock.ts'
 import type { Destination } from './uploader/destinations.ts'
 import { createFinalizer } from './uploader/finalize.ts'
-import { createUploader, type Uploader } from './uploader/index.ts'
+import { createUploader, type Uploader, type UploaderDeps } from './uploader/index.ts'
 import { createPayloads } from './uploader/payload.ts'
 import { createRepeater } from './uploader/repeat.ts'
 import type { Shared } from './uploader/shared.ts'
+import { createSlots } from './uploader/slots.ts'
 import { createSpool, sweepSpool } from './uploader/spool.ts'
 import { createPostgresStore } from './uploader/store/postgres.ts'
 import { createSqliteStore } from './uploader/store/sqlite.ts'
@@ -24,65 +26,91 @@ export interface ServerDeps {
   readMetrics?(): Promise<string>
 }
 
+/** What a process has once, whichever configuration holds: a reload changes its limits and hooks, nothing else. */
+export interface Runtime
+  extends Pick<UploaderDeps, 'store' | 'finalizer' | 'repeater' | 'payloads' | 'slots' | 'spool'> {
+  /** @param graceMs for how long what runs may go on; default: not at all */
+  close(graceMs?: number): Promise<void>
+}
+
 /** Opens the destinations of a configuration and makes the uploader over them. */
 export async function openUploader(
   config: LoadedConfig,
   deps: ServerDeps & { warn(message: string): void },
 ): Promise<Uploader> {
-  return makeUploader(config, deps, await openConfiguredDestinations(config, deps))
+  const destinations = await openConfiguredDestinations(config, deps)
+  const runtime = createRuntime(config, deps)
+  const uploader = makeUploader(config, deps, destinations, runtime)
+  return {
+    ...uploader,
+    async close(graceMs) {
+      await runtime.close(graceMs)
+      await uploader.close()
+    },
+  }
 }
 
-/**
- * Makes the uploader of a configuration. The store is opened when it is first used.
- *
- * @param before what goes on of the uploader that this one follows in the same process
- */
+/** The store is opened when it is first used, the folder for temporary files made then. */
+export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
+  const { limits, finalization } = config.settings
+  const temporary = temporaryOf(config)
+  void sweepSpool(temporary).catch(error =>
+    deps.logger.warn({ err: error }, 'Old temporary files could not be removed'),
+  )
+  const spool = createSpool(temporary)
+  const warn = noteTo(deps.logger)
+  const clock = createClock()
+  const store = openStore(config, warn)
+  const finalizer = createFinalizer({
+    store,
+    ...finalization,
+    env: deps.env,
+    mask: deps.mask,
+    now: () => new Date(),
+    clock,
+    warn,
+  })
+  const repeater = createRepeater(store, finalizer.owner, undefined, clock.now)
+  return {
+    store,
+    finalizer,
+    repeater,
+    payloads: createPayloads(limits.memory),
+    slots: createSlots(limits.concurrentUploads, limits.waitingUploads),
+    spool,
+    async close(graceMs) {
+      await repeater.close()
+      await finalizer.close(graceMs)
+      await spool.close()
+    },
+  }
+}
+
+/** Makes the uploader of a configuration. */
 export function makeUploader(
   config: LoadedConfig,
   deps: ServerDeps,
   destinations: readonly Destination[],
-  before?: Pick<Uploader, 'payloads' | 'slots'>,
+  runtime: Runtime,
 ): Uploader {
-  const { settings, dataDirectory } = config
-  const temporary = join(dataDirectory, 'tmp')
-  const spool = createSpool(temporary)
-  void sweepSpool(temporary).catch(error =>
-    deps.logger.warn({ err: error }, 'Old temporary files could not be removed'),
-  )
-  const now = () => new Date()
-  const noteDetails = (message: string, details: object = {}) => deps.logger.warn(details, message)
-  const payloads = before?.payloads ?? createPayloads(settings.limits.memory)
+  const { settings } = config
   const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))
-  const store = openStore(config, noteDetails)
-  const finalizer = createFinalizer({
-    store,
-    hooks: settings.finalization.hooks,
-    keepDays: settings.finalization.keepDays,
-    env: deps.env,
-    mask: deps.mask,
-    now,
-    warn: noteDetails,
-  })
   return createUploader({
-    warn: noteDetails,
+    ...runtime,
+    warn: noteTo(deps.logger),
     mask: deps.mask,
-    store,
-    finalizer,
-    repeater: createRepeater(store, finalizer.owner),
+    hooks: settings.finalization.hooks,
     destinations,
     defaultId: settings.default,
     leftOut: config.leftOut,
-    payloads,
-    spool,
     sources: {
       fileSize: settings.limits.fileSize,
       urlTimeoutMs: settings.sources.url.timeoutMs,
-      ownPaths: [...config.ownPaths, temporary, ...spools],
+      ownPaths: [...config.ownPaths, temporaryOf(config), ...spools],
       env: deps.env,
     },
     limits: settings.limits,
-    slots: before?.slots,
-    now,
+    now: () => new Date(),
   })
 }
 
@@ -95,3 +123,10 @@ export function openStore(
   if (driver === 'postgres') return createPostgresStore(url ?? '')
   return createSqliteStore(path ?? join(dataDirectory, 'store.db'), { warn })
 }
+
+const temporaryOf = ({ dataDirectory }: LoadedConfig) => join(dataDirectory, 'tmp')
+
+const noteTo =
+  (logger: Logger) =>
+  (message: string, details: object = {}) =>
+    logger.warn(details, message)

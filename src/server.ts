@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { LoadedConfig } from './config/load.ts'
 import type { Settings } from './config/schema.ts'
-import type { Generation } from './generation.ts'
-import { createHttpServer, type HttpServer } from './http-server.ts'
+import type { Generation, GenerationDeps } from './generation.ts'
+import { createHttpServer } from './http-server.ts'
 import type { ServerDeps } from './open-uploader.ts'
 import { takePort, urlOf } from './port.ts'
 import { answerHeartbeatEarly } from './routes/heartbeat.ts'
@@ -33,7 +33,7 @@ export interface RunningServer {
 
 /** One that answers in this very process. */
 export interface LocalServer extends RunningServer {
-  /** The first half of `reload`. @throws as that does */
+  /** The first half of `reload`; one at a time, in the order of the calls. @throws as that does */
   prepare(config: LoadedConfig): Promise<Prepared>
   /** @param drained called when what ran has finished; open connections are answered until it is done */
   stop(drained?: () => Promise<void>): Promise<boolean>
@@ -41,7 +41,7 @@ export interface LocalServer extends RunningServer {
   figures(): Promise<object[]>
 }
 
-/** A configuration that is ready to be used. */
+/** A configuration that is ready to be used. Either `commit` or `discard` must follow, once: the next one waits for it. */
 export interface Prepared {
   /** Settings that changed and need a new start. */
   readonly kept: string[]
@@ -50,13 +50,8 @@ export interface Prepared {
 }
 
 /**
- * How long what the first upload needs stays unloaded, unless a request comes: loading it takes as long as the start, and
- * whoever waits for the first heartbeat should not wait for it.
- */
-const LOAD_AFTER_MS = 200
-
-/**
- * Starts the server of a configuration: takes the port, then opens the destinations.
+ * Starts the server of a configuration: takes the port, then opens the destinations. Heartbeats are answered from then on,
+ * other requests once everything is there.
  *
  * @throws PortTakenError when no port can be had
  */
@@ -66,60 +61,78 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   let url = urlOf(listener)
   let stopping = false
   const notes: string[] = []
-  let isOpen = false
-  const around = {
-    ...deps,
-    shared: deps.shared ?? createShared(),
-    warn: (message: string) => void (isOpen ? logger.warn(message) : notes.push(message)),
-    isStopping: () => stopping,
-    listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
-    makeFor: (app: Parameters<HttpServer['makeFor']>[0]) => makeFor(app),
-  }
-  const open = async (wanted: LoadedConfig, before?: Generation) =>
-    (await import('./generation.ts')).openGeneration(wanted, around, before)
-  let opened: Promise<Generation> | undefined
-  const current = () => {
-    opened ??= open(config)
-    return opened
-  }
+  /** Undefined until everything is there that requests need. */
+  let current: Generation | undefined
+  const early: (() => void)[] = []
 
   const { server, makeFor, stop } = createHttpServer(
     (req, res) => {
       const isUnlogged = !logger.isLevelEnabled('debug')
       if (isUnlogged && !stopping && answerHeartbeatEarly(req, res, deps.mask)) return
-      current().then(
-        generation => generation.answer(req, res),
-        () => req.destroy(),
-      )
+      if (current) current.answer(req, res)
+      else early.push(() => current?.answer(req, res))
     },
     (id, status, message) => logger.warn({ id, res: { status } }, message),
   )
   const taken = await takePort(server, listener, listener.strictPort)
   url = taken.url
   if (taken.kind === 'already-running') return notOurs(url)
-  await current().catch(async error => {
+
+  const { createRuntime, openGeneration } = await import('./generation.ts')
+  const runtime = createRuntime(config, deps)
+  const around: GenerationDeps = {
+    ...deps,
+    shared: deps.shared ?? createShared(),
+    runtime,
+    warn: message => void (current ? logger.warn(message) : notes.push(message)),
+    isStopping: () => stopping,
+    listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
+    makeFor,
+  }
+  const first = await openGeneration(config, around).catch(async error => {
     await stop(0)
+    await runtime.close()
     throw error
   })
-  isOpen = true
-  const timer = setTimeout(async () => (await current()).start(), LOAD_AFTER_MS)
   const retiring = new Set<Generation>()
+  let lastReload: Promise<void> = Promise.resolve()
+  take(first)
+
+  function take(next: Generation): void {
+    const old = current
+    current = next
+    next.start()
+    for (const answer of early.splice(0)) answer()
+    if (!old) return
+    retiring.add(old)
+    void old.retire().finally(() => retiring.delete(old))
+  }
 
   async function prepare(wanted: LoadedConfig): Promise<Prepared> {
-    const old = await current()
-    const { config: possible, kept } = keepFixed(old.config, wanted)
-    const next = await open(possible, old)
-    return {
-      kept,
-      commit() {
-        if (stopping) return void next.close()
-        opened = Promise.resolve(next)
-        next.start()
-        logger.level = possible.settings.log.level
-        retiring.add(old)
-        void old.retire().finally(() => retiring.delete(old))
-      },
-      discard: () => next.close(),
+    const before = lastReload
+    let end = () => {}
+    lastReload = new Promise(resolve => {
+      end = resolve
+    })
+    await before
+    try {
+      const old = current ?? first
+      const { config: possible, kept } = keepFixed(old.config, wanted)
+      const next = await openGeneration(possible, around, old)
+      const discard = () => next.close().finally(end)
+      return {
+        kept,
+        commit() {
+          if (stopping) return void discard()
+          take(next)
+          logger.level = possible.settings.log.level
+          end()
+        },
+        discard,
+      }
+    } catch (error) {
+      end()
+      throw error
     }
   }
 
@@ -133,15 +146,15 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
       commit()
       return stopping ? [] : kept
     },
-    figures: async () => (await current()).figures(),
+    figures: async () => (await current?.metrics?.figures()) ?? [],
     async stop(drained) {
       stopping = true
-      clearTimeout(timer)
-      const last = await current()
+      const last = current ?? first
       const { graceMs } = last.config.settings.shutdown
       const end = performance.now() + graceMs
       const finished = await stop(graceMs, drained)
-      await Promise.all([last, ...retiring].map(one => one.close(end - performance.now())))
+      await runtime.close(end - performance.now())
+      await Promise.all([last, ...retiring].map(one => one.close()))
       return finished
     },
   }

@@ -36,6 +36,12 @@ export async function serve(options: ServeOptions, terminal: Terminal, signals: 
   const { mask, learn } = terminal
   learn(config.secrets)
   const logger = await createLog({ level: config.settings.log.level, mask })
+  // From before the first heartbeat on: whoever waits for that one may send the signal, which else ends the process.
+  let reload = () => {
+    reloadIsWanted = true
+  }
+  let reloadIsWanted = false
+  signals.onReload(() => reload())
   let server: RunningServer
   try {
     const start =
@@ -59,8 +65,9 @@ export async function serve(options: ServeOptions, terminal: Terminal, signals: 
   const stopped = untilStopped(server, logger, signals)
   // A file that has gone must not become the embedded default.
   const reread = () => load(config.file)
-  signals.onReload(keepUpToDate({ config, seen, server, logger, learn, load: reread }))
+  reload = keepUpToDate({ config, seen, server, logger, learn, load: reread })
   announce(config, server, logger)
+  if (reloadIsWanted) reload()
   return stopped
 }
 

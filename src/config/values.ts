@@ -51,11 +51,16 @@ export const trustProxy = z
     isProxy,
     'is no address, no range such as "10.0.0.0/8", and none of "loopback", "linklocal", "uniquelocal"',
   )
+  .refine(
+    value => !/\/0+$/.test(value),
+    'is every address there is: whoever sends X-Forwarded-For would choose its own. Name your proxies, such as "10.0.0.0/8"',
+  )
 
-/** What Express takes for "trust proxy". */
+/** What Express takes for "trust proxy", which knows no zones of addresses, and ranges of all addresses; it refuses these. */
 function isProxy(value: string): boolean {
   const [, address = '', bits] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(value) ?? []
   const family = isIP(address)
+  if (address.includes('%')) return false
   if (family === 0) return ['loopback', 'linklocal', 'uniquelocal'].includes(value)
   return bits === undefined || Number(bits) <= (family === 4 ? 32 : 128)
 }

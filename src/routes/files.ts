@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises'
 import { basename } from 'node:path'
-import type { Request, RequestHandler, Response } from 'express'
+import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import type { Destination } from '../uploader/destinations.ts'
 import { SNIFF_BYTES, sniffType } from '../uploader/sniff.ts'
@@ -23,7 +23,7 @@ const INLINE = /^(?:image\/(?!svg)|video\/|audio\/|text\/plain|application\/pdf)
 export function createFilesRoute(
   destinations: readonly Destination[],
   idleMs: number,
-): RequestHandler<{ name: string; key: string[] }> {
+): (req: Request<{ name: string; key: string[] }>, res: Response) => Promise<void> {
   return async (req, res) => {
     const { name, key } = req.params
     const destination = destinations.find(one => one.name === name && one.target.locate)

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Clock, createClock } from './clock.ts'
 import { FinalizationPending } from './finalization-pending.ts'
 import type { Hook, HookDeps } from './hooks.ts'
 import { createJournal } from './journal.ts'
@@ -15,16 +16,22 @@ const LONGEST_PAUSE_MS = 10 * 60 * 1000
 /** For what was cut short at the end to be written down. */
 const LAST_WRITES_MS = 2000
 
-export interface FinalizerDeps extends HookDeps {
-  readonly store: Store
+/** What a reload may change. */
+export interface FinalizerSettings {
   readonly hooks: readonly Hook[]
   /** Days for which jobs that are over are remembered. */
   readonly keepDays: number
+}
+
+export interface FinalizerDeps extends HookDeps, FinalizerSettings {
+  readonly store: Store
   /** For how long a process of another machine may be silent before it counts as gone. Default 30 s. */
   readonly patienceMs?: number
   /** Between looking for pending jobs, and between signs of life. Default 5 s. */
   readonly roundMs?: number
   now(): Date
+  /** What the times of idempotency keys in the store are by. Default: one that nobody else has. */
+  readonly clock?: Clock
   warn(message: string, details?: object): void
 }
 
@@ -40,19 +47,21 @@ export interface Finalizer {
   begin(job: NewJob, idempotencyKey?: string): Promise<void>
   /**
    * Records what was delivered and, when it was everything, finishes the job.
+   *
+   * @param hooks those of the configuration that it began with; default: those that hold now
    * @throws FinalizationPending when a step fails
    */
-  complete(job: Job, files: readonly StoredFile[], isWhole: boolean): Promise<void>
+  complete(job: Job, files: readonly StoredFile[], isWhole: boolean, hooks?: readonly Hook[]): Promise<void>
   /**
    * Finishes a pending job; waits when somebody is at it already.
    * @returns the finished job; undefined when there is no such job to finish
    * @throws FinalizationPending when a step fails again
    */
   retry(id: string, signal: AbortSignal): Promise<Job | undefined>
+  /** Has jobs that are tried again finished by these settings from now on. */
+  adopt(settings: FinalizerSettings): void
   /** Cleans up after processes that are gone, and retries pending jobs from time to time. */
   start(): void
-  /** Begins nothing of its own any more. */
-  stop(): void
   /** @param graceMs for how long what runs may go on; default: not at all */
   close(graceMs?: number): Promise<void>
 }
@@ -61,7 +70,8 @@ export interface Finalizer {
 type Attempt = Job | undefined | 'elsewhere'
 
 export function createFinalizer(deps: FinalizerDeps): Finalizer {
-  const { store, hooks } = deps
+  const { store } = deps
+  let { hooks, keepDays }: FinalizerSettings = deps
   const owner = newOwner(SCOPE)
   const { isGone } = createPresence(deps.patienceMs)
   const journal = createJournal({ ...deps, owner })
@@ -72,7 +82,16 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
   /** Jobs this process is finishing: one attempt at a time, which all who ask share. */
   const running = new Map<string, Promise<Attempt>>()
   const retryHere = (id: string) => running.get(id) ?? track(id, attempt(id))
-  const rounds = createRounds({ ...deps, owner, isGone, journal, retry: retryHere })
+  const rounds = createRounds({
+    ...deps,
+    keepDays: () => keepDays,
+    longestPauseMs: LONGEST_PAUSE_MS,
+    clock: deps.clock ?? createClock(),
+    owner,
+    isGone,
+    journal,
+    retry: retryHere,
+  })
 
   function track(id: string, work: Promise<Attempt>): Promise<Attempt> {
     const run = work.finally(() => running.delete(id))
@@ -81,9 +100,9 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
   }
 
   /** Runs the hooks that are missing. The job is ours: its state is `finalizing` and its owner this process. */
-  async function runSteps(job: Job): Promise<Job> {
+  async function runSteps(job: Job, wanted = hooks): Promise<Job> {
     const steps = [...job.steps]
-    for (const hook of hooks) {
+    for (const hook of wanted) {
       const step = `hook:${hook.name}`
       if (steps.includes(step)) continue
       try {
@@ -94,7 +113,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
         throw await postpone(job, steps, `Hook "${hook.name}" failed: ${reason}`)
       }
       steps.push(step)
-      if (hook !== hooks.at(-1)) await journal.advance(job, { state: 'finalizing', steps })
+      if (hook !== wanted.at(-1)) await journal.advance(job, { state: 'finalizing', steps })
     }
     await journal.advance(job, { state: 'finished', steps })
     return { ...job, state: 'finished', steps }
@@ -140,10 +159,10 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
       await store.begin(job, idempotencyKey)
       uploading.add(job.id)
     },
-    async complete(job, files, isWhole) {
-      const state = isWhole ? (hooks.length > 0 ? 'finalizing' : 'finished') : 'failed'
+    async complete(job, files, isWhole, wanted = hooks) {
+      const state = isWhole ? (wanted.length > 0 ? 'finalizing' : 'finished') : 'failed'
       const delivered = journal.deliver(job, files, state)
-      const finished = state === 'finalizing' ? delivered.then(runSteps) : delivered
+      const finished = state === 'finalizing' ? delivered.then(done => runSteps(done, wanted)) : delivered
       await track(job.id, finished).finally(() => uploading.delete(job.id))
     },
     async retry(id, signal) {
@@ -154,8 +173,11 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
         await sleep(pause, undefined, { signal }).catch(() => {})
       }
     },
+    adopt(settings) {
+      hooks = settings.hooks
+      keepDays = settings.keepDays
+    },
     start: rounds.start,
-    stop: rounds.stop,
     async close(graceMs = 0) {
       rounds.stop()
       await settle(graceMs)

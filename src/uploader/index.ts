@@ -2,6 +2,7 @@ import { isStorageFull, UploadError } from '../errors.ts'
 import { type Cancellation, toAbortSignal } from './cancellation.ts'
 import { type Choice, chooseDestination, type Destination, idOf, type LeftOut } from './destinations.ts'
 import type { Finalizer } from './finalize.ts'
+import type { Hook } from './hooks.ts'
 import { inOrder } from './in-order.ts'
 import type { Caller, Input, Outcome } from './input.ts'
 import { newJobId } from './job-id.ts'
@@ -11,7 +12,7 @@ import type { PictureOptions } from './pictures/options.ts'
 import { type PictureWish, withWish } from './pictures/wish.ts'
 import { type PlaceDeps, place } from './place.ts'
 import type { Repeater } from './repeat.ts'
-import { createSlots, type Slots } from './slots.ts'
+import type { Slots } from './slots.ts'
 import type { Spool } from './spool.ts'
 import type { Job, Store, StoredFile } from './store.ts'
 
@@ -29,15 +30,15 @@ export interface UploaderDeps {
   readonly spool: Spool
   readonly sources: SourceSettings
   readonly limits: {
-    readonly concurrentUploads: number
-    readonly waitingUploads: number
     readonly deliveryTimeoutMs: number
     readonly retries: number
   }
-  /** Shared with the uploader before, whose requests count, too. */
-  readonly slots?: Slots | undefined
+  /** Shared with the uploaders before, whose requests count, too. */
+  readonly slots: Slots
   readonly store: Store
   readonly finalizer: Finalizer
+  /** What follows an upload that begins here. */
+  readonly hooks: readonly Hook[]
   readonly repeater: Repeater
   now(): Date
   /** Hides secrets. */
@@ -91,9 +92,7 @@ export interface Uploader {
 }
 
 export function createUploader(deps: UploaderDeps): Uploader {
-  const { store, finalizer } = deps
-  const { concurrentUploads, waitingUploads } = deps.limits
-  const slots = deps.slots ?? createSlots(concurrentUploads, waitingUploads)
+  const { store, finalizer, slots } = deps
   const spoolFor = (destination: Destination) => destination.target.spool ?? deps.spool
   const placeDeps: PlaceDeps = {
     ...deps,
@@ -183,7 +182,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
       try {
         const outcomes = await slots.run(() => deliverAll(job, request), request.signal)
         const isWhole = outcomes.every(outcome => outcome.ok)
-        const completed = finalizer.complete(job, filesOf(outcomes), isWhole)
+        const completed = finalizer.complete(job, filesOf(outcomes), isWhole, deps.hooks)
         // Of a job that failed in part the answer tells; its history is saved later when it can't be now.
         await (isWhole ? completed : completed.catch(() => {}))
         return outcomes
@@ -192,11 +191,8 @@ export function createUploader(deps: UploaderDeps): Uploader {
       }
     },
     discard,
-    async close(graceMs) {
-      await deps.repeater.close()
-      await finalizer.close(graceMs)
+    async close() {
       await Promise.allSettled(deps.destinations.map(destination => destination.target.close?.()))
-      await deps.spool.close()
     },
   }
 }

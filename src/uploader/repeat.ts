@@ -105,7 +105,7 @@ export function createRepeater(
     const found = await store.repetition(key)
     const oldest = now() - KEPT_MS
     if (found === undefined || found.createdAt >= oldest) return found
-    await store.pruneRepetitions(oldest)
+    await store.expire(key, oldest)
     return undefined
   }
 

@@ -1,3 +1,4 @@
+import type { Clock } from './clock.ts'
 import type { Journal } from './journal.ts'
 import { KEPT_MS } from './repeat.ts'
 import type { Job, Store } from './store.ts'
@@ -14,8 +15,12 @@ export interface RoundsDeps {
   readonly owner: string
   readonly journal: Pick<Journal, 'kept'>
   /** Days for which jobs that are over are remembered. */
-  readonly keepDays: number
+  keepDays(): number
   readonly roundMs?: number
+  /** The longest time between two attempts at a job. */
+  readonly longestPauseMs: number
+  /** What the times of idempotency keys are by. */
+  readonly clock: Clock
   isGone(owner: string, sign: number): boolean
   retry(id: string): Promise<unknown>
   now(): Date
@@ -38,7 +43,8 @@ export function createRounds(deps: RoundsDeps): Rounds {
   let beating: NodeJS.Timeout | undefined
   let next: NodeJS.Timeout | undefined
   let isStopped = false
-  let lastPrune = 0
+  let lastPrune = Number.NEGATIVE_INFINITY
+  let pruning: Promise<void> | undefined
   let problem = ''
   const nowMs = () => deps.now().getTime()
 
@@ -65,26 +71,51 @@ export function createRounds(deps: RoundsDeps): Rounds {
     })
   }
 
+  /** Of a large store it takes long, though never much at a time: jobs must not wait for it. */
+  function pruneSometimes(): void {
+    if (pruning || performance.now() - lastPrune < DAY_MS) return
+    pruning = prune()
+      .catch(tell)
+      .finally(() => {
+        pruning = undefined
+      })
+  }
+
   async function prune(): Promise<void> {
-    if (nowMs() - lastPrune < DAY_MS) return
-    await store.pruneJobs(nowMs() - deps.keepDays * DAY_MS)
-    await store.pruneRepetitions(nowMs() - KEPT_MS)
-    lastPrune = nowMs()
+    await store.pruneJobs(nowMs() - deps.keepDays() * DAY_MS)
+    await store.pruneRepetitions(deps.clock.now() - KEPT_MS)
+    lastPrune = performance.now()
+  }
+
+  /** Keys that were sent under the wrong time are as old as they were when it is put right. */
+  async function followClock(): Promise<void> {
+    const byMs = deps.clock.setBy()
+    if (byMs === 0) return
+    await store.shiftRepetitions(owner, byMs)
+    deps.clock.adjust(byMs)
   }
 
   async function lookAround(): Promise<void> {
     // A server at rest holds no open store: that would take more memory than all the rest of the uploader.
     if (!beating && !store.mayHoldJobs()) return
     await keepAlive()
+    await followClock()
     await cleanUp()
-    const due = (await store.due(nowMs(), AT_ONCE)).map(job => job.id)
+    const due = (await store.due(nowMs(), AT_ONCE, deps.longestPauseMs)).map(job => job.id)
     // Slow hooks must not keep the rest waiting for long; what is left comes first in the next round.
     const end = performance.now() + SHARE * roundMs
     for (const id of new Set([...deps.journal.kept(), ...due])) {
       if (isStopped || performance.now() > end) break
       await deps.retry(id).catch(() => {}) // it has been logged, and its turn comes again
     }
-    await prune()
+    pruneSometimes()
+  }
+
+  /** An outage is worth one line. */
+  function tell(error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error)
+    if (message !== problem && !isStopped) deps.warn(`The store of jobs can't be used: ${message}`)
+    problem = message
   }
 
   async function round(): Promise<void> {
@@ -92,10 +123,7 @@ export function createRounds(deps: RoundsDeps): Rounds {
       await lookAround()
       problem = ''
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error)
-      // An outage is worth one line.
-      if (message !== problem && !isStopped) deps.warn(`The store of jobs can't be used: ${message}`)
-      problem = message
+      tell(error)
     }
     if (!isStopped) next = setTimeout(round, roundMs).unref()
   }

@@ -148,8 +148,12 @@ export interface JobStore {
   /** Writes how far it came. @returns false when somebody else has taken the job meanwhile: then nothing is written */
   advance(id: string, owner: string, progress: Progress): Promise<boolean>
   job(id: string): Promise<Job | undefined>
-  /** `delivered` jobs whose next attempt is due. */
-  due(now: number, limit: number): Promise<Job[]>
+  /**
+   * `delivered` jobs whose next attempt is due.
+   *
+   * @param longestPauseMs one that is further away was planned by a clock that has been set back since, and is due
+   */
+  due(now: number, limit: number, longestPauseMs: number): Promise<Job[]>
   /** All jobs that wait for finalization or are in it. */
   pending(): Promise<Job[]>
   /**
@@ -159,7 +163,7 @@ export interface JobStore {
    * @param report hears of each interrupted job before that is written: rather twice than never
    */
   abandon(owner: string, report: (job: Job) => void): Promise<void>
-  /** Forgets jobs that were over before. */
+  /** Forgets jobs that were over before, a bounded part at a time. */
   pruneJobs(before: number): Promise<void>
 }
 
@@ -167,7 +171,7 @@ export interface HistoryStore {
   history(filter: HistoryFilter): Promise<HistoryEntry[]>
   /** The latest file of these bytes at a destination. */
   findStored(destination: string, sha256: string): Promise<HistoryEntry | undefined>
-  /** @returns how many entries went */
+  /** Forgets older entries, a bounded part at a time. @returns how many went */
   pruneHistory(before: number): Promise<number>
 }
 
@@ -186,6 +190,11 @@ export interface RepetitionStore {
   /** Frees a key that has no answer, unless somebody else has taken it over. */
   release(key: string, owner: string): Promise<void>
   repetition(key: string): Promise<Repetition | undefined>
+  /** Frees a key that is older. */
+  expire(key: string, before: number): Promise<void>
+  /** Moves the times of a process's keys when its clock was set. */
+  shiftRepetitions(owner: string, byMs: number): Promise<void>
+  /** Frees all keys that are older, a bounded part at a time. */
   pruneRepetitions(before: number): Promise<void>
 }
 

@@ -54,6 +54,10 @@ export interface Crew {
   end(): Promise<void>
 }
 
+let reloads = 0
+/** What tells a reload from others. */
+export const newReload = (): number => ++reloads
+
 export function createCrew({ count, logger, config, openDesk, fail }: CrewDeps): Crew {
   const members = new Set<Member>()
   let isReplacing = false
@@ -108,8 +112,9 @@ export function createCrew({ count, logger, config, openDesk, fail }: CrewDeps):
   async function update(member: Member): Promise<void> {
     while (member.knows !== config()) {
       const next = config()
-      await member.calls.call('prepare', next.raw)
-      await member.calls.call('commit')
+      const reload = newReload()
+      await member.calls.call('prepare', reload, next.raw)
+      await member.calls.call('commit', reload)
       member.knows = next
     }
   }

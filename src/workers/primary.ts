@@ -6,7 +6,7 @@ import type { ServerDeps } from '../open-uploader.ts'
 import { PortTakenError, removeLeftSocket } from '../port.ts'
 import { keepFixed, type RunningServer, startServer } from '../server.ts'
 import { createShared } from '../uploader/shared.ts'
-import { createCrew, type Member } from './crew.ts'
+import { createCrew, type Member, newReload } from './crew.ts'
 import { createDesk } from './desk.ts'
 
 /** What a worker may take beyond `shutdown.graceMs` to stop. */
@@ -72,15 +72,16 @@ export async function startWorkers(config: LoadedConfig, deps: ServerDeps): Prom
     async reload(wanted) {
       const { config: possible, kept } = keepFixed(current, wanted)
       const asked = crew.listening()
+      const id = newReload()
       try {
-        await ask(asked, calls => calls.call('prepare', wanted.raw))
+        await ask(asked, calls => calls.call('prepare', id, wanted.raw))
       } catch (error) {
-        await ask(asked, calls => calls.call('discard'))
+        await ask(asked, calls => calls.call('discard', id))
         throw error
       }
       current = possible
       for (const member of asked) member.knows = possible
-      await ask(asked, calls => calls.call('commit'))
+      await ask(asked, calls => calls.call('commit', id))
       // Those that came meanwhile.
       await Promise.allSettled(crew.listening().map(crew.update))
       deps.logger.level = possible.settings.log.level

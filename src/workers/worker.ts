@@ -25,9 +25,15 @@ export type Started = Pick<LocalServer, 'url' | 'isOurs' | 'notes'>
 /** What the primary process asks of a worker. */
 export interface WorkerMethods {
   start(orders: Orders): Promise<Started>
-  prepare(raw: RawConfig): Promise<void>
-  commit(): void
-  discard(): Promise<void>
+  /**
+   * Makes ready for another configuration, once those before are taken or discarded.
+   *
+   * @param reload what `commit` or `discard` are told, one of which must follow
+   */
+  prepare(reload: number, raw: RawConfig): Promise<void>
+  commit(reload: number): void
+  /** Does nothing when there is nothing to discard. */
+  discard(reload: number): Promise<void>
   figures(): Promise<object[]>
   /** Stops listening. Settles when what runs has finished; open connections are still answered. */
   drain(): Promise<true>
@@ -39,7 +45,7 @@ const { mask, learn } = createGrowingMask()
 keepReportsQuiet(mask)
 let divide: (config: LoadedConfig) => LoadedConfig
 let starting: Promise<LocalServer> | undefined
-let prepared: Prepared | undefined
+const prepared = new Map<number, Prepared>()
 let stopped: Promise<boolean> | undefined
 let release = () => {}
 const released = new Promise<void>(resolve => {
@@ -56,18 +62,22 @@ const primary = connect<PrimaryMethods, WorkerMethods>(process, {
     const { url, isOurs, notes } = await starting
     return { url, isOurs, notes }
   },
-  async prepare(raw) {
+  async prepare(reload, raw) {
     const config = divide(await checkConfig(raw))
     learn(config.secrets)
-    prepared = await (await starting)?.prepare(config)
+    const next = await (await starting)?.prepare(config)
+    if (next) prepared.set(reload, next)
   },
-  commit() {
-    prepared?.commit()
-    prepared = undefined
+  commit(reload) {
+    const next = prepared.get(reload)
+    if (!next) throw new Error('Nothing is prepared that could be taken.')
+    prepared.delete(reload)
+    next.commit()
   },
-  async discard() {
-    await prepared?.discard()
-    prepared = undefined
+  async discard(reload) {
+    const next = prepared.get(reload)
+    prepared.delete(reload)
+    await next?.discard()
   },
   figures: async () => (await (await starting)?.figures()) ?? [],
   async drain() {

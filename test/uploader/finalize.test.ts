@@ -348,6 +348,26 @@ describe('pending jobs', () => {
     }
   })
 
+  it('that were planned by a clock that has been set back are retried, also after a restart', async () => {
+    const { hook, runs, is } = makeHook('hook')
+    const day = 24 * 60 * 60 * 1000
+    let now = Date.now()
+    await is('broken')
+    const here = open([hook], { roundMs: 20, now: () => new Date(now) })
+    const { id } = await upload(here)
+    now -= day
+    here.finalizer.start()
+    await expect.poll(async () => (await here.store.job(id))?.attempts).toBe(2)
+    await here.finalizer.close()
+    now -= day
+    const next = open([hook], { roundMs: 20, now: () => new Date(now) })
+    next.finalizer.start()
+    await expect.poll(async () => (await next.store.job(id))?.attempts).toBe(3)
+    now += 10_000 - 1
+    await sleep(100)
+    expect(await runs()).toBe(3)
+  })
+
   it('that fail do not keep others from being finished', async () => {
     const { hook, is, isNot } = makeHook('hook')
     const picky = { ...hook, name: 'picky', command: ['sh', '-c', 'test -e "$0/$UPLOAD_ID"', directory] }
@@ -370,6 +390,23 @@ describe('pending jobs', () => {
     const { id } = await upload(before)
     await before.finalizer.close()
     expect(await open([]).finalizer.retry(id, never)).toMatchObject({ state: 'finished' })
+  })
+})
+
+describe('after a reload', () => {
+  it('pending jobs are finished by the new hooks, what began before by its own', async () => {
+    const [first, second] = [makeHook('first'), makeHook('second')]
+    const here = open([first.hook])
+    await first.is('broken')
+    const pending = await upload(here)
+    await first.isNot('broken')
+    const job = newJob(here.finalizer.owner)
+    await here.finalizer.begin(job)
+    here.finalizer.adopt({ hooks: [second.hook], keepDays: 7 })
+    await here.finalizer.complete(job, [FILE], true, [first.hook])
+    expect([await first.runs(), await second.runs()]).toEqual([2, 0])
+    await here.finalizer.retry(pending.id, never)
+    expect([await first.runs(), await second.runs()]).toEqual([2, 1])
   })
 })
 

@@ -205,8 +205,8 @@ describe.each(engines)('the %s store', (_name, make) => {
     expect(await store.advance(job.id, 'me', postponed)).toBe(true)
     const expected = { state: 'delivered', steps, attempts: 1, problem: 'b failed' }
     expect(await store.job(job.id)).toMatchObject(expected)
-    expect(await store.due(1999, 10)).toHaveLength(0)
-    expect(await store.due(2000, 10)).toHaveLength(1)
+    expect(await store.due(1999, 10, 5000)).toHaveLength(0)
+    expect(await store.due(2000, 10, 5000)).toHaveLength(1)
     expect(await store.pending()).toHaveLength(1)
     expect(await store.claim(job.id, 'me')).toMatchObject({ steps, attempts: 1 })
     expect(await store.advance(job.id, 'me', { ...progress, state: 'finished' })).toBe(true)
@@ -410,6 +410,27 @@ describe.each(engines)('the %s store', (_name, make) => {
     expect(await store.job(young.id)).toBeDefined()
   })
 
+  it('forgets what is old a part at a time, and all of it', async context => {
+    const store = (await make(context)).open()
+    const jobs = Array.from({ length: 1200 }, (_, n) => newJob({ id: `job-${n}`, createdAt: 1 }))
+    await Promise.all(jobs.map(job => store.begin(job)))
+    await Promise.all(
+      jobs.map((job, n) => {
+        const history = [newEntry(job, { time: n % 2 })]
+        return store.deliver(job.id, { ...FINISHED, history, now: n % 2 })
+      }),
+    )
+    for (const { id } of jobs.slice(0, 300)) await store.reserve(`k${id}`, 'f', 'me', 0)
+    await Promise.all([store.pruneJobs(1), store.pruneRepetitions(1)])
+    expect(await store.pruneHistory(1)).toBe(600)
+    const left = await store.history({ limit: 2000 })
+    expect(left.map(({ time }) => time)).toEqual(Array(600).fill(1))
+    const known = await Promise.all(jobs.map(({ id }) => store.job(id)))
+    expect(known.map(job => job !== undefined)).toEqual(jobs.map((_, n) => n % 2 === 1))
+    const keys = await Promise.all(jobs.slice(0, 300).map(({ id }) => store.repetition(`k${id}`)))
+    expect(keys.every(key => key === undefined)).toBe(true)
+  })
+
   it('can be opened by several at the same time for the first time', async context => {
     const place = await make(context)
     const stores = Array.from({ length: 6 }, () => place.open())
@@ -501,6 +522,43 @@ it('brings a SQLite store of the first version up to date', async () => {
   const tables = migrated.prepare(`select name from sqlite_master where sql like '% without rowid'`).all()
   expect(tables).toEqual([{ name: 'jobs' }])
   migrated.close()
+})
+
+it('the first pruning of very many rows in SQLite does not keep everything else waiting', async () => {
+  const path = join(await makeDirectory(), 'store.db')
+  const store = closed(createSqliteStore(path))
+  await store.pruneJobs(0)
+  const { default: Libsql } = await import('libsql')
+  const database = new Libsql(path)
+  const rows = 'with recursive n(i) as (select 1 union all select i + 1 from n where i < 50000)'
+  const id = "printf('%012x', i)"
+  database.exec(`
+    ${rows} insert into jobs select ${id}, 'finished', i, i, 'o', 'r', 'c', 'd', '[]', '', '[]', 0, null, 0 from n;
+    ${rows} insert into history select ${id}, 0, i, 'a', 'u', 'k', 1, 't', 's', null, 'd', 'c', 'r' from n;
+    ${rows} insert into repetitions select ${id}, 'f', 'o', i, null, 200, '{}' from n`)
+  const count = (table: string) =>
+    (database.prepare(`select count(*) as n from ${table}`).get() as { n: number }).n
+  const prunings = [
+    ['jobs', store.pruneJobs],
+    ['history', store.pruneHistory],
+    ['repetitions', store.pruneRepetitions],
+  ] as const
+  for (const [table, prune] of prunings) {
+    let isOver = false
+    let turns = 0
+    const pruning = prune(40_000).finally(() => {
+      isOver = true
+    })
+    while (!isOver) {
+      await new Promise(resolve => setTimeout(resolve, 1))
+      turns++
+    }
+    await pruning
+    expect([table, count(table)]).toEqual([table, 10_001])
+    // No part is larger than a thousand rows.
+    expect(turns).toBeGreaterThanOrEqual(50)
+  }
+  database.close()
 })
 
 it('keeps the SQLite file from other users', async () => {

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from '../../packages/kysely.ts'
 import type { HistoryEntry, HistoryStore } from '../store.ts'
+import { prune } from './prune.ts'
 import type { Access, Tables } from './tables.ts'
 
 /** The history of a store. */
@@ -44,14 +45,7 @@ export function createHistoryStore({ read, write, indexBytes }: Access): History
       })
     },
 
-    pruneHistory: before =>
-      write(async db => {
-        const { numDeletedRows } = await db
-          .deleteFrom('history')
-          .where('time', '<', before)
-          .executeTakeFirst()
-        return Number(numDeletedRows)
-      }),
+    pruneHistory: before => prune(write, 'history', before),
   }
 }
 

@@ -2,6 +2,7 @@ import type { Selectable } from '../../packages/kysely.ts'
 import type { Job, JobStore, StoredFile } from '../store.ts'
 import { createBatcher } from './batch.ts'
 import { toEntry } from './history.ts'
+import { prune } from './prune.ts'
 import type { Access, Database, Tables } from './tables.ts'
 
 /** In place of the files of a finished job whose history says all of them. */
@@ -60,14 +61,16 @@ export function createJobStore({ read, write, commit }: Access): JobStore {
 
     job: id => read(db => readJob(db, id)),
 
-    due: (now, limit) =>
+    due: (now, limit, longestPauseMs) =>
       read(async db => {
         const rows = await db
           .selectFrom('jobs')
           .selectAll()
           .where('finished_at', 'is', null)
           .where('state', '=', 'delivered')
-          .where('next_attempt_at', '<=', now)
+          .where(eb =>
+            eb.or([eb('next_attempt_at', '<=', now), eb('next_attempt_at', '>', now + longestPauseMs)]),
+          )
           .orderBy('next_attempt_at')
           .limit(limit)
           .execute()
@@ -107,10 +110,7 @@ export function createJobStore({ read, write, commit }: Access): JobStore {
         for (const row of rows) report(toJob(row))
       }),
 
-    pruneJobs: before =>
-      write(async db => {
-        await db.deleteFrom('jobs').where('finished_at', '<', before).execute()
-      }),
+    pruneJobs: async before => void (await prune(write, 'jobs', before)),
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Selectable } from '../../packages/kysely.ts'
 import { type Repetition, type RepetitionStore, STORED_STATES } from '../store.ts'
 import { readJob } from './jobs.ts'
+import { prune } from './prune.ts'
 import type { Access, Database, Tables } from './tables.ts'
 
 /** The idempotency keys of a store. */
@@ -58,10 +59,21 @@ export function createRepetitionStore({ read, write }: Access): RepetitionStore 
 
     repetition: key => read(db => find(db, key)),
 
-    pruneRepetitions: before =>
+    expire: (key, before) =>
       write(async db => {
-        await db.deleteFrom('repetitions').where('created_at', '<', before).execute()
+        await db.deleteFrom('repetitions').where('key', '=', key).where('created_at', '<', before).execute()
       }),
+
+    shiftRepetitions: (owner, byMs) =>
+      write(async db => {
+        await db
+          .updateTable('repetitions')
+          .set(eb => ({ created_at: eb('created_at', '+', byMs) }))
+          .where('owner', '=', owner)
+          .execute()
+      }),
+
+    pruneRepetitions: async before => void (await prune(write, 'repetitions', before)),
   }
 }
 
