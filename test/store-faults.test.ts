@@ -1,14 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { copyFile, mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
+import { chmod, chown, copyFile, mkdir, open, rename, rm, stat, statfs, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { loadConfig } from '../src/config/load.ts'
 import { createSqliteStore } from '../src/uploader/store/sqlite.ts'
 import { eventually } from './helpers/eventually.ts'
 import { type Answer, formOf, list, post, upload } from './helpers/form.ts'
 import { startGate } from './helpers/gate.ts'
 import { mountSmall } from './helpers/mount-small.ts'
-import { missing } from './helpers/needs.ts'
+import { missing, needsRoot } from './helpers/needs.ts'
 import { makeDirectory, startApp, type TestApp } from './helpers/start-app.ts'
 import { findPostgres, type PostgresServer, startPostgres } from './servers/postgres.ts'
 
@@ -101,6 +103,7 @@ const storedBy = async (app: TestApp) => (await app.files()).filter(path => path
 async function expectRefused(app: TestApp, { status, code, message }: Refusal): Promise<Answer> {
   const answer = await upload(`${app.url}/upload`, { 'a.png': 'one' })
   expect(answer).toMatchObject({ status, code, message: expect.stringMatching(message), result: [] })
+  expect(answer.headers.get('retry-after')).toBe('5')
   return answer
 }
 
@@ -117,9 +120,8 @@ describe.each(FAULTS)('a store %s', (_what, make) => {
     const app = await start(directory, store)
     await expectWorks(app)
     await breakDown()
-    const answer = await expectRefused(app, refusal)
+    await expectRefused(app, refusal)
     expect(await (await fetch(`${app.url}/heartbeat`)).json()).toMatchObject({ success: true })
-    expect(answer.headers.get('retry-after')).toBe('5')
     const withKey = { body: formOf({ 'a.png': 'one' }), headers: { 'Idempotency-Key': 'k1' } }
     expect(await post(`${app.url}/upload`, withKey)).toMatchObject({ status: refusal.status })
     expect(await storedBy(app)).toBe(1)
@@ -162,7 +164,7 @@ const FOUND: [
 ][] = [
   [
     'a disk that is read-only',
-    /^The store of the server can't be read or written \(EROFS\)\. Mend its folder/,
+    /^The store of the server, store\.db, can't be read or written \(EROFS\)\. .*mend its folder/,
     async (context, disk) => {
       await mountSmall(context, disk, '2m')
       execFileSync('mount', ['-o', 'remount,ro', disk])
@@ -171,7 +173,7 @@ const FOUND: [
   ],
   [
     'a file that is read-only',
-    /^The store of the server can't be read or written \(EROFS\)\. Mend its folder/,
+    /^The store of the server, store\.db, can't be read or written \(EROFS\)\. .*mend its folder/,
     async (context, disk, path) => {
       await mountSmall(context, disk, '2m')
       await createSqliteStore(path).pruneJobs(0)
@@ -181,8 +183,28 @@ const FOUND: [
     },
   ],
   [
+    'a folder that is read-only around a file that is not',
+    /^The store of the server, store\.db, can't be read or written \(SQLITE_READONLY\)\. .*mend its folder/,
+    async (context, disk, path) => {
+      needsRoot(context, 'it becomes somebody who may not write everywhere')
+      const nobody = 65534
+      const made = join(dirname(disk), 'made.db')
+      const store = createSqliteStore(made)
+      await store.pruneJobs(0)
+      await store.close()
+      await mkdir(disk)
+      await copyFile(made, path)
+      await chown(path, nobody, nobody)
+      await chmod(dirname(disk), 0o777)
+      const cure = () => process.seteuid?.(0)
+      onTestFinished(cure)
+      process.seteuid?.(nobody)
+      return cure
+    },
+  ],
+  [
     'a file in the place of its folder',
-    /^The store of the server can't be read or written \((EEXIST|ENOTDIR)\)\. Mend its folder/,
+    /^The store of the server, store\.db, can't be read or written \((EEXIST|ENOTDIR)\)\. .*mend its folder/,
     async (_context, disk) => {
       await writeFile(disk, '')
       return () => rm(disk)
@@ -190,7 +212,7 @@ const FOUND: [
   ],
   [
     'a folder in its place',
-    /^The store of the server can't be read or written \(SQLITE_CANTOPEN\)\. Mend its folder/,
+    /^The store of the server, store\.db, can't be read or written \(SQLITE_CANTOPEN\)\. .*mend its folder/,
     async (_context, _disk, path) => {
       await mkdir(path, { recursive: true })
       return () => rm(path, { recursive: true })
@@ -198,10 +220,24 @@ const FOUND: [
   ],
   [
     'a file that is no database',
-    /^The store of the server is damaged or no SQLite database \(SQLITE_NOTADB\)\. Put a sound one/,
+    /^The store of the server, store\.db, is damaged or no SQLite database \(SQLITE_NOTADB\)\. Put a sound one/,
     async (_context, disk, path) => {
       await mkdir(disk)
       await writeFile(path, 'a picture, perhaps '.repeat(1000))
+      return () => rm(path)
+    },
+  ],
+  [
+    'a database with a hole in it',
+    /^The store of the server, store\.db, is damaged or no SQLite database \(SQLITE_CORRUPT\)\. Put a sound one/,
+    async (_context, _disk, path) => {
+      const store = createSqliteStore(path)
+      await store.pruneJobs(0)
+      await store.close()
+      const { size } = await stat(path)
+      const file = await open(path, 'r+')
+      await file.write(Buffer.alloc(size - 100, 'x'), 0, size - 100, 100)
+      await file.close()
       return () => rm(path)
     },
   ],
@@ -249,6 +285,28 @@ it('a store that another program keeps locked: waits for a while, then refuses, 
   other.exec('commit')
   await expectWorks(app)
   other.close()
+})
+
+it('what a locked store did not take is not forgotten by a reload', async () => {
+  const directory = await makeDirectory()
+  const path = join(directory, 'store.db')
+  const app = await start(directory, { driver: 'sqlite', path })
+  const gate = await startGate()
+  const first = post(`${app.url}/upload`, list(gate.url))
+  await gate.reached(1)
+  const { default: Libsql } = await import('libsql')
+  const other = new Libsql(path)
+  other.exec('begin exclusive')
+  gate.open()
+  const { status, finalizationId } = (await first) as unknown as { status: number; finalizationId: string }
+  expect(status).toBe(424)
+  const file = join(directory, 'upload-server.json')
+  await app.server.reload(await loadConfig({ env: {}, platform: 'linux', cwd: directory, file }))
+  await sleep(3500) // longer than a store is waited for
+  other.exec('commit')
+  other.close()
+  const finished = await post(`${app.url}/upload?finalizationId=${finalizationId}`)
+  expect(finished).toMatchObject({ status: 200, result: [expect.any(String)] })
 })
 
 /** Uploads until the server says that it uses another file as its store. */

@@ -1,6 +1,7 @@
-import { UploadError } from '../../errors.ts'
+import type { UploadError } from '../../errors.ts'
 import { type Kysely, sql, type Transaction } from '../../packages/kysely.ts'
 import type { Database, Tables } from './tables.ts'
+import { storeUnavailable } from './unavailable.ts'
 
 /** What databases differ in. */
 export interface MigrationSettings {
@@ -40,8 +41,7 @@ async function readVersion(db: Database): Promise<number | undefined> {
 }
 
 function tooNew(version: number): UploadError {
-  return new UploadError(
-    'store_unavailable',
+  return storeUnavailable(
     `The store of the server was made by a newer version of upload-server (schema ${version}). Use that one.`,
   )
 }

@@ -3,6 +3,7 @@ import { systemCode, UploadError } from '../../errors.ts'
 import { PostgresDialect, type PostgresPool, sql } from '../../packages/kysely.ts'
 import type { Store } from '../store.ts'
 import { createSqlStore } from './sql.ts'
+import { storeUnavailable } from './unavailable.ts'
 
 /** More would only queue inside PostgreSQL. */
 const CONNECTIONS = 10
@@ -29,11 +30,7 @@ export function createPostgresStore(url: string): Store {
   return createSqlStore({
     async connect() {
       const { default: pg } = await import('pg').catch((cause: unknown) => {
-        throw new UploadError(
-          'store_unavailable',
-          'The postgres store needs the package "pg": npm install pg.',
-          { cause },
-        )
+        throw storeUnavailable('The postgres store needs the package "pg": npm install pg.', cause)
       })
       const pool = new pg.Pool({
         query_timeout: QUERY_TIMEOUT_MS,
@@ -103,10 +100,9 @@ function explain(error: unknown): Error | 'again' {
     )
   }
   if (/^(28|3D|42501|25006)/.test(code)) {
-    return new UploadError(
-      'store_unavailable',
+    return storeUnavailable(
       `The database of the server refuses it (${code}). Check store.url and what its user may do there.`,
-      { cause: error },
+      error,
     )
   }
   const isGone =
@@ -114,10 +110,9 @@ function explain(error: unknown): Error | 'again' {
     isTimeout(error) ||
     /terminated|timeout exceeded|not queryable|Connection ended/i.test(String(error))
   if (isGone || systemCode(error) !== undefined) {
-    return new UploadError(
-      'store_unavailable',
+    return storeUnavailable(
       `The database of the server does not answer (${code || 'no connection'}). Try again in a moment.`,
-      { cause: error, retryAfterS: 5 },
+      error,
     )
   }
   return error instanceof Error ? error : new Error(String(error))

@@ -8,6 +8,7 @@ import { indexBytes, type MigrationSettings, migrate } from './migrate.ts'
 import { createRepetitionStore } from './repetitions.ts'
 import { compileStatements, type Statements } from './statements.ts'
 import type { Access, Database, Tables, Write } from './tables.ts'
+import { storeUnavailable } from './unavailable.ts'
 
 /** One kind of database. */
 export interface Engine extends MigrationSettings {
@@ -223,9 +224,8 @@ function closed(): UploadError {
 }
 
 function busy(cause: unknown): UploadError {
-  return new UploadError(
-    'store_unavailable',
+  return storeUnavailable(
     'The store of the server is kept busy by another program. Try again in a moment.',
-    { cause, retryAfterS: 5 },
+    cause,
   )
 }

@@ -1,5 +1,5 @@
 import { access, chmod, constants, open } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import type { Database } from 'libsql'
 import { systemCode, UploadError } from '../../errors.ts'
 import { type CompiledQuery, SqliteDialect, type SqliteStatement, sql } from '../../packages/kysely.ts'
@@ -8,6 +8,7 @@ import type { Store } from '../store.ts'
 import { type Connection, createSqlStore, type Engine, type StoreOptions } from './sql.ts'
 import { type SqliteFiles, watchSqliteFiles } from './sqlite-files.ts'
 import { AT_REST, mayHoldJobs, noteConnection } from './sqlite-rest.ts'
+import { storeUnavailable } from './unavailable.ts'
 
 /**
  * The embedded store: one SQLite file, mode 0600, in a directory of mode 0700. Write-ahead log; a commit survives the
@@ -24,7 +25,7 @@ export function createSqliteStore(path: string, options?: StoreOptions): Store {
       return { ...connection, isLost: files.isLost }
     },
     hasRowids: true,
-    explain,
+    explain: error => explain(error, basename(path)),
     mayHoldJobs: () => mayHoldJobs(path),
     async setAtRest(db, isAtRest) {
       const mark = isAtRest ? AT_REST : 0
@@ -144,9 +145,10 @@ async function prepareFile(path: string): Promise<void> {
   await chmod(path, 0o600)
 }
 
-function explain(error: unknown): Error | 'again' {
+/** @param file what the store is called in its folder; where that lies is not for clients */
+function explain(error: unknown, file: string): Error | 'again' {
   if (error instanceof UploadError) return error
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const code = codeOf(error)
   if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return 'again'
   if (/^(SQLITE_FULL|ENOSPC|EDQUOT)$/.test(code)) {
     return new UploadError(
@@ -156,18 +158,36 @@ function explain(error: unknown): Error | 'again' {
     )
   }
   if (/^SQLITE_(IOERR|READONLY|CANTOPEN|PERM)|^(EROFS|EACCES|EPERM|ENOTDIR|EEXIST|EIO)$/.test(code)) {
-    return new UploadError(
-      'store_unavailable',
-      `The store of the server can't be read or written (${code}). Mend its folder, its permissions or its disk, then try again.`,
-      { cause: error, retryAfterS: 5 },
+    return storeUnavailable(
+      `The store of the server, ${file}, can't be read or written (${code}). It is written beside that file, too: mend its folder, its permissions or its disk, then try again.`,
+      error,
     )
   }
   if (/^SQLITE_(NOTADB|CORRUPT)/.test(code)) {
-    return new UploadError(
-      'store_unavailable',
-      `The store of the server is damaged or no SQLite database (${code}). Put a sound one in its place, or none.`,
-      { cause: error },
+    return storeUnavailable(
+      `The store of the server, ${file}, is damaged or no SQLite database (${code}). Put a sound one in its place, or none.`,
+      error,
     )
   }
   return error instanceof Error ? error : new Error(String(error))
+}
+
+/** Primary result codes: https://sqlite.org/rescode.html */
+const PRIMARY_CODES: Record<number, string> = {
+  3: 'SQLITE_PERM',
+  5: 'SQLITE_BUSY',
+  6: 'SQLITE_LOCKED',
+  8: 'SQLITE_READONLY',
+  10: 'SQLITE_IOERR',
+  11: 'SQLITE_CORRUPT',
+  13: 'SQLITE_FULL',
+  14: 'SQLITE_CANTOPEN',
+  26: 'SQLITE_NOTADB',
+}
+
+/** This library knows the names of few extended codes, and gives the number of the others; the last byte is the primary code. */
+function codeOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const [, number] = /^UNKNOWN_SQLITE_ERROR_(\d+)$/.exec(code) ?? []
+  return number === undefined ? code : (PRIMARY_CODES[Number(number) & 0xff] ?? code)
 }
