@@ -1,6 +1,8 @@
 import { readdirSync, readlinkSync, realpathSync } from 'node:fs'
+import express from 'express'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type LoadedConfig, loadConfig } from '../src/config/load.ts'
+import { trustProxy } from '../src/config/values.ts'
 import { createRuntime, openGeneration } from '../src/generation.ts'
 import { createLog } from '../src/log.ts'
 import { createMask } from '../src/mask.ts'
@@ -121,4 +123,38 @@ describe('reloads', () => {
     expect(before).toBeGreaterThan(0)
     expect(openFiles()).toBe(before)
   })
+})
+
+it('Express takes whatever server.trustProxy may hold', () => {
+  const addresses = [
+    '10.0.0.1',
+    '::1',
+    'fe80::1%eth0',
+    'fe80::1%a.b',
+    '::ffff:10.0.0.1',
+    '010.0.0.1',
+    '0x7f.1',
+    '',
+  ]
+  const bits = [
+    '',
+    '/',
+    '/0',
+    '/00',
+    '/1',
+    '/08',
+    '/32',
+    '/33',
+    '/128',
+    '/129',
+    '/255.0.0.0',
+    '/1e1',
+    '/-1',
+    '/ 1',
+  ]
+  const names = ['loopback', 'linklocal', 'uniquelocal', 'Loopback', 'localhost', '*', 'loopback, 10.0.0.1']
+  const spellings = [...names, ...addresses.flatMap(address => bits.map(one => address + one))]
+  const allowed = spellings.filter(one => trustProxy.safeParse(one).success)
+  expect(allowed.length).toBeGreaterThan(10)
+  for (const one of allowed) expect(() => express().set('trust proxy', [one])).not.toThrow()
 })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../helpers/eventually.ts'
 import { download, formOf, list, post, upload } from '../helpers/form.ts'
+import { findFreePorts } from '../helpers/free-port.ts'
 import { startGate } from '../helpers/gate.ts'
 import { needs } from '../helpers/needs.ts'
 import { runProgram } from '../helpers/run-program.ts'
@@ -149,6 +150,23 @@ describe('SIGHUP', () => {
     expect(await readdir(server.cwd)).not.toContain('other.db')
     await fetch(`${server.url}/heartbeat`)
     await eventually(() => expect(server.log().map(line => line.level)).toContain('debug'))
+  })
+
+  it.for([1, 2])('does not end a server of %i that has just answered its first heartbeat', async workers => {
+    const directory = await makeDirectory()
+    const port = await findFreePorts(1)
+    const args = ['--port', String(port), '--strict-port', '--workers', String(workers)]
+    const server = await spawnServer(args, { directory })
+    const url = `http://127.0.0.1:${port}`
+    for (let isAlive = false; !isAlive; )
+      isAlive = await fetch(`${url}/heartbeat`).then(
+        ({ ok }) => ok,
+        () => false,
+      )
+    server.process.kill('SIGHUP')
+    expect(await Promise.race([server.exit, server.url])).toBe(url)
+    await eventually(() => expect(server.lines.join()).toContain(RELOADED))
+    expect(JSON.parse(server.lines[0] as string).msg).toBe(`Listening on ${url}`)
   })
 
   it('ends the server when it comes from a terminal that was closed', async context => {

@@ -227,6 +227,10 @@ describe('a mistake is reported with its path and what is allowed', () => {
       { server: { trustProxy: ['10.0.0.0/8', 'proxy.example'] } },
       'server.trustProxy[1]: is no address, no range such as "10.0.0.0/8", and none of "loopback", "linklocal", "uniquelocal"',
     ],
+    [
+      { server: { trustProxy: ['loopback', '0.0.0.0/0'] } },
+      'server.trustProxy[1]: is every address there is: whoever sends X-Forwarded-For would choose its own. Name your proxies, such as "10.0.0.0/8"',
+    ],
     [{ auth: { anonymous: 'yes' } }, 'auth.anonymous: must be a boolean, not a string'],
     [{ auth: { keys: [{ key: 'k' }] } }, 'auth.keys[0].name: is missing; it needs a string'],
     [{ auth: { keys: [{ name: 'n', key: '' }] } }, 'auth.keys[0].key: must not be empty'],
