@@ -115,11 +115,11 @@ function readDestination(
 }
 
 /**
- * `default` and the destinations of the keys must name what there is. Looks at the configuration as it was read, so
+ * `default` and the destinations of the keys must name what there is, and keys have names of their own. Looks at the configuration as it was read, so
  * that these mistakes are found beside others.
  */
 export function checkReferences(config: unknown, all: readonly Named[], report: Report): void {
-  const { default: wanted, auth, providers } = isRecord(config) ? config : {}
+  const { default: wanted, server, auth, providers } = isRecord(config) ? config : {}
   const known = all.map(one => `"${idOf(one)}"`).join(', ')
   if (all.length > 0) checkDefault(wanted, all, report)
   else if (isRecord(providers) && Object.values(providers).every(isRecord))
@@ -135,6 +135,8 @@ export function checkReferences(config: unknown, all: readonly Named[], report: 
       report(`auth.keys[${index}].destinations`, `"${id}" is no destination here. Known are ${known}`)
     }
     if (earlier.has(name)) report(`auth.keys[${index}].name`, `"${name}" is the name of an earlier key`)
+    if (name === 'server' && isRecord(server) && server['key'] !== undefined)
+      report(`auth.keys[${index}].name`, '"server" is the name of server.key; give this key another one')
     if (typeof name === 'string') earlier.add(name)
   }
 }

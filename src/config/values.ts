@@ -69,3 +69,9 @@ function isProxy(value: string): boolean {
 export const webAddress = z
   .url({ protocol: /^https?$/, error: 'must be an http or https address' })
   .refine(value => !/[?#]/.test(value), 'must have neither a query nor a fragment')
+  .refine(value => !hasCredentials(value), 'must hold no user name and no password: everybody reads links')
+
+function hasCredentials(address: string): boolean {
+  const { username, password } = URL.canParse(address) ? new URL(address) : { username: '', password: '' }
+  return username !== '' || password !== ''
+}

@@ -222,6 +222,12 @@ describe('a mistake is reported with its path and what is allowed', () => {
       'server.publicUrl: must be an http or https address',
     ],
     [{ server: { publicUrl: 'https://a/?b' } }, 'server.publicUrl: must have neither a query nor a fragment'],
+    [{ server: { publicUrl: 'https://a:99999' } }, 'server.publicUrl: must be an http or https address'],
+    [{ server: { publicUrl: 'https://1.2.3.999' } }, 'server.publicUrl: must be an http or https address'],
+    [
+      { server: { publicUrl: 'https://me:pa55word@a' } },
+      'server.publicUrl: must hold no user name and no password: everybody reads links',
+    ],
     [{ server: { trustProxy: true } }, 'server.trustProxy: must be a list, not a boolean'],
     [
       { server: { trustProxy: ['10.0.0.0/8', 'proxy.example'] } },
@@ -530,6 +536,14 @@ describe('destinations of keys', () => {
     expect(await problemsOf(withKeys({ name: 'a' }, { name: 'b' }, { name: 'a' }))).toEqual([
       'auth.keys[2].name: "a" is the name of an earlier key',
     ])
+  })
+
+  it('attack: a key called "server" gets the answers of server.key', async () => {
+    const config = withKeys({ name: 'ci' }, { name: 'server' })
+    expect(await problemsOf({ ...config, server: { key: 'k3y' } })).toEqual([
+      'auth.keys[1].name: "server" is the name of server.key; give this key another one',
+    ])
+    expect(await problemsOf(config)).toEqual([])
   })
 })
 
