@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
 import { expectFailure } from './helpers/expect-answer.ts'
-import type { Answer } from './helpers/form.ts'
+import { type Answer, list, post } from './helpers/form.ts'
 import { startGate } from './helpers/gate.ts'
 import { needs, needsRoot } from './helpers/needs.ts'
 import { runProgram } from './helpers/run-program.ts'
@@ -16,6 +16,8 @@ let count = 0
 interface Network {
   readonly here: string
   readonly there: string
+  /** Gives this machine another address. */
+  addAddress(address: string): void
   /** Runs curl on the other machine. */
   curl(...args: string[]): Promise<Answer & { body: string }>
 }
@@ -46,6 +48,8 @@ async function makeNetwork(context: TestContext): Promise<Network> {
   return {
     here,
     there,
+    addAddress: address =>
+      ip('addr', 'add', address, 'dev', cable, ...(address.includes(':') ? ['nodad'] : [])),
     async curl(...args) {
       const inside = ['netns', 'exec', space, 'curl', '-q', '-sS', '-i', '--max-time', '20', '--noproxy', '*']
       const { stdout, stderr } = await runProgram('ip', [...inside, ...args])
@@ -238,4 +242,20 @@ it('a server on the loopback address is not reached from another machine', async
   await expect(network.curl(`http://${network.here}:${new URL(app.url).port}/heartbeat`)).rejects.toThrow(
     /onnect/,
   )
+})
+
+it('attack: a caller with a key has the server fetch from its own public addresses', async context => {
+  const { app, network } = await serve(context, { key: KEY, host: '::' })
+  const [one, other] = [process.pid % 250, count % 250]
+  const hosts = [`44.128.${one}.${other}`, `[2a0f:ffff:${one}::${other}]`]
+  for (const host of hosts) network.addAddress(host.replace(/[[\]]/g, ''))
+  const { port } = new URL(app.url)
+  const entries = hosts.map(host => `http://${host}:${port}/heartbeat`)
+  const upload = (headers: Record<string, string>) =>
+    post(`${app.url}/upload`, { ...list(...entries), headers })
+  const key = { 'X-Upload-Key': KEY }
+  const refused = await upload({ ...key, 'X-Forwarded-For': '203.0.113.9' })
+  expectFailure(refused, 403, 'source_forbidden')
+  expect(refused.errors.map(error => error.code)).toEqual(hosts.map(() => 'source_forbidden'))
+  expect((await upload({})).result).toHaveLength(2) // a program of this machine reaches them by itself
 })

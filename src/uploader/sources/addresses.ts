@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 import type { Caller } from '../input.ts'
 
@@ -25,20 +26,33 @@ const TRANSLATED: readonly [block: [ipaddr.IPv6, number], start: number][] = [
 ]
 
 /**
- * Whether an address in its textual form may be dialled. Whatever is no IP address may not.
+ * Tells which addresses, in their textual form, may be dialled now. Whatever is no IP address may not.
  *
- * @param allowed `public`: globally routable ones; `private`: also loopback, RFC 1918 and unique local ones, but not
- *   link-local; `any`: all that name a single host
+ * @param allowed `public`: globally routable ones of other machines; `private`: also this machine's, loopback, RFC 1918
+ *   and unique local ones, but not link-local; `any`: all that name a single host
  */
-export function isAllowedAddress(address: string, allowed: Caller['addresses']): boolean {
-  if (isIP(address) === 0) return false
-  const dialled = translate(ipaddr.parse(address.replace(/%.*/, '')))
-  const range = dialled.range()
-  if (UNDIALABLE.has(range)) return false
-  if (allowed === 'any') return true
-  if (METADATA.has(dialled.toString())) return false
-  if (range === 'unicast') return dialled.kind() === 'ipv4' || dialled.match(GLOBAL_IPV6)
-  return allowed === 'private' && LOCAL.has(range)
+export function allowAddresses(allowed: Caller['addresses']): (address: string) => boolean {
+  const own = allowed === 'public' ? listOwnAddresses() : []
+  return address => {
+    if (isIP(address) === 0) return false
+    const dialled = translate(ipaddr.parse(address.replace(/%.*/, '')))
+    const range = dialled.range()
+    if (UNDIALABLE.has(range)) return false
+    if (allowed === 'any') return true
+    if (METADATA.has(dialled.toString()) || own.includes(dialled.toString())) return false
+    if (range === 'unicast') return dialled.kind() === 'ipv4' || dialled.match(GLOBAL_IPV6)
+    return allowed === 'private' && LOCAL.has(range)
+  }
+}
+
+/** Under its public addresses a machine answers itself what a firewall keeps from everybody else. */
+function listOwnAddresses(): string[] {
+  try {
+    const interfaces = Object.values(networkInterfaces()).flatMap(addresses => addresses ?? [])
+    return interfaces.map(({ address }) => ipaddr.parse(address.replace(/%.*/, '')).toString())
+  } catch {
+    return [] // a sandbox without netlink does not say
+  }
 }
 
 /** The IPv4 address a translated IPv6 address leads to; every other address as it is. */

@@ -3,7 +3,7 @@ import http from 'node:http'
 import https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import type { Caller } from '../input.ts'
-import { isAllowedAddress } from './addresses.ts'
+import { allowAddresses } from './addresses.ts'
 
 /** After this long without an answer the next address of a host is tried. Node's default of 250 ms loses distant hosts. */
 const NEXT_ADDRESS_MS = 2000
@@ -30,7 +30,7 @@ export function createGuardedAgent(
   agent.createConnection = (connection, created) => {
     const host = connection.host ?? ''
     // Nothing is looked up for a host that is an address already.
-    if (isIP(host) !== 0 && !isAllowedAddress(host, guard.addresses)) throw refuse(guard, host)
+    if (isIP(host) !== 0 && !allowAddresses(guard.addresses)(host)) throw refuse(guard, host)
     return connect(connection, created)
   }
   return agent
@@ -42,7 +42,8 @@ export function guardLookup(guard: Guard, lookup: LookupFunction): LookupFunctio
     lookup(hostname, { ...options, all: true }, (error, answer) => {
       if (error) return callback(error, [])
       const found = typeof answer === 'string' ? [{ address: answer, family: isIP(answer) }] : answer
-      const allowed = found.filter(({ address }) => isAllowedAddress(address, guard.addresses))
+      const isAllowed = allowAddresses(guard.addresses)
+      const allowed = found.filter(({ address }) => isAllowed(address))
       if (allowed.length > 0) callback(null, allowed)
       else callback(refuse(guard, hostname), [])
     })

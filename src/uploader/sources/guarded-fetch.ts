@@ -10,7 +10,7 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 const UNLESS = 'unless sources.url.allowPrivate is set'
 const ADVICE: Record<Caller['addresses'], string> = {
-  public: `Only public addresses are fetched, ${UNLESS}.`,
+  public: `Only public addresses of other machines are fetched, ${UNLESS}.`,
   private: `Only public, private and loopback addresses are fetched, ${UNLESS}.`,
   any: 'Use the address of a single host.',
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isAllowedAddress } from '../../../src/uploader/sources/addresses.ts'
+import { allowAddresses } from '../../../src/uploader/sources/addresses.ts'
 
 const NOBODY = { public: false, private: false, any: false }
 const ANY = { public: false, private: false, any: true }
@@ -44,13 +44,13 @@ const TABLE: [kind: string, expected: typeof PUBLIC, addresses: string[]][] = [
   ['no address', NOBODY, ['', 'localhost', '8.8.8.8 ', '8.8.8.8/8', '1.1.1.1.1', ':::', '%eth0']],
 ]
 
-describe('isAllowedAddress', () => {
+describe('allowAddresses', () => {
   for (const [kind, expected, addresses] of TABLE) {
     it.each(addresses)(`judges %s as ${kind}`, address => {
       expect({
-        public: isAllowedAddress(address, 'public'),
-        private: isAllowedAddress(address, 'private'),
-        any: isAllowedAddress(address, 'any'),
+        public: allowAddresses('public')(address),
+        private: allowAddresses('private')(address),
+        any: allowAddresses('any')(address),
       }).toEqual(expected)
     })
   }
