@@ -11,6 +11,7 @@ import { needs } from './helpers/needs.ts'
 import { makePicture } from './helpers/picture.ts'
 import { makeDirectory, startApp, type TestApp } from './helpers/start-app.ts'
 import { startDaemon } from './servers/daemon.ts'
+import { serve } from './uploader/sources/servers.ts'
 
 const KEY = 'k3y-that-only-nginx-knows'
 const EXAMPLE = new URL('../docs/examples/nginx.conf', import.meta.url)
@@ -25,19 +26,25 @@ interface Proxied {
 
 /** The server with nginx in front, which is set up by the very file of the example in compose.yaml. */
 async function startBehindNginx(context: TestContext, keyOfNginx = KEY): Promise<Proxied> {
-  needs(context, 'nginx', 'nginx-light')
   const url = `http://127.0.0.1:${await findFreePorts()}`
   const app = await startApp({ config: { server: { key: KEY, publicUrl: url, trustProxy: ['loopback'] } } })
+  const directory = await startNginx(context, url, app.url, keyOfNginx)
+  return { app, url, accessLog: () => readFile(join(directory, 'access.log'), 'utf8') }
+}
+
+/** nginx alone, set up by that file, in front of whatever listens at `behind`. */
+async function startNginx(context: TestContext, url: string, behind: string, key: string): Promise<string> {
+  needs(context, 'nginx', 'nginx-light')
   const directory = await makeDirectory()
   await mkdir(join(directory, 'tmp'))
   const password = createHash('sha1').update('open sesame').digest('base64')
   await writeFile(join(directory, 'htpasswd'), `me:{SHA}${password}\n`)
-  await writeNginxConfig(directory, await fillExample(directory, url, app.url, keyOfNginx))
+  await writeNginxConfig(directory, await fillExample(directory, url, behind, key))
   const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
     port: Number(new URL(url).port),
   })
   onTestFinished(daemon.stop)
-  return { app, url, accessLog: () => readFile(join(directory, 'access.log'), 'utf8') }
+  return directory
 }
 
 async function fillExample(directory: string, url: string, appUrl: string, key: string): Promise<string> {
@@ -127,6 +134,25 @@ describe('behind the nginx of compose.yaml', () => {
     await expectNoWayAround(app, url)
   })
 
+  it('attack: what is behind the open places hears the key', async context => {
+    const heard = await serve((_req, res) => res.end())
+    const url = `http://127.0.0.1:${await findFreePorts()}`
+    await startNginx(context, url, heard.origin, KEY)
+    const headers = withPassword('open sesame', { 'X-Upload-Key': 'mine', 'X-PicGo-Secret': 'mine' })
+    for (const path of ['/files/Default/a.png', '/heartbeat', '/files/..%2fupload', '/upload/..%2fheartbeat'])
+      await ask(url, 'GET', path, { headers })
+    await ask(url, 'POST', '/upload', { headers })
+    const credentials = heard.requests.map(({ headers: sent }) => [
+      sent.authorization,
+      sent['x-upload-key'],
+      sent['x-picgo-secret'],
+    ])
+    const nothing = [undefined, undefined, undefined]
+    expect(credentials.slice(0, 2)).toEqual([nothing, nothing])
+    expect(heard.requests.map(request => request.url)).toContain('/upload')
+    expect(credentials.at(-1)).toEqual([`Bearer ${KEY}`, undefined, undefined])
+  })
+
   it('the access log says who uploaded, and holds no key', async context => {
     const { app, url, accessLog } = await startBehindNginx(context)
     await post(`${url}/upload?key=${KEY}`, {
@@ -196,17 +222,21 @@ describe('below a path of a site, over a Unix socket', () => {
 })
 
 describe('attack: a proxy on this machine that marks nothing', () => {
-  const unmarked = (url: string) => ask(url, 'POST', '/upload', { body: '{"list":["data:,hello"]}' })
+  const unmarked = (url: string, headers = {}) =>
+    ask(url, 'POST', '/upload', { headers, body: '{"list":["data:,hello"]}' })
 
-  /** nginx with `proxy_pass` and nothing else, which sends its own Host and no header of its own. */
-  async function startUnmarked(context: TestContext, config: object) {
+  /** nginx with `proxy_pass` and nothing else, which sends its own Host and no header of its own, or with `directive`. */
+  async function startUnmarked(context: TestContext, config: object, directive = '') {
     needs(context, 'nginx', 'nginx-light')
     const url = `http://127.0.0.1:${await findFreePorts()}`
     const directory = await makeDirectory()
     await mkdir(join(directory, 'tmp'))
     const app = await startApp({ config: { server: { key: KEY }, ...config } })
     const { host } = new URL(url)
-    await writeNginxConfig(directory, `server { listen ${host}; location / { proxy_pass ${app.url}; } }`)
+    await writeNginxConfig(
+      directory,
+      `server { listen ${host}; ${directive} location / { proxy_pass ${app.url}; } }`,
+    )
     const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
       port: Number(new URL(url).port),
     })
@@ -214,7 +244,7 @@ describe('attack: a proxy on this machine that marks nothing', () => {
     return { app, url }
   }
 
-  it('is the one case that can not be told apart: SECURITY.md says so', async context => {
+  it('can not be told from a program: SECURITY.md says so', async context => {
     const { url } = await startUnmarked(context, {})
     expect((await unmarked(url)).status).toBe(200)
     expect(await readFile(new URL('../SECURITY.md', import.meta.url), 'utf8')).toContain(
@@ -222,8 +252,18 @@ describe('attack: a proxy on this machine that marks nothing', () => {
     )
   })
 
+  it('is another one when it passes on the Host that a stranger chooses', async context => {
+    const { url } = await startUnmarked(context, {}, 'proxy_set_header Host $host;')
+    expect((await unmarked(url, { Host: 'img.example.com' })).status).toBe(401)
+    expect((await unmarked(url, { Host: '127.0.0.1' })).status).toBe(200)
+    for (const file of ['../SECURITY.md', '../docs/proxy.md', '../README.md'])
+      expect(await readFile(new URL(file, import.meta.url), 'utf8')).toContain('auth.loopbackExempt')
+  })
+
   it('lends nothing where auth.loopbackExempt is false', async context => {
-    const { url } = await startUnmarked(context, { auth: { loopbackExempt: false } })
-    expect((await unmarked(url)).status).toBe(401)
+    const auth = { loopbackExempt: false }
+    const { url } = await startUnmarked(context, { auth }, 'proxy_set_header Host $host;')
+    for (const headers of [{}, { Host: '127.0.0.1' }, { Host: 'localhost' }])
+      expect((await unmarked(url, headers)).status).toBe(401)
   })
 })
