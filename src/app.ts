@@ -13,6 +13,7 @@ import { createFilesRoute } from './routes/files.ts'
 import { answerHeartbeat } from './routes/heartbeat.ts'
 import { isHost } from './routes/host.ts'
 import { createListMemory, type ListMemory } from './routes/list-memory.ts'
+import { findForwardingHeader, isLoopbackAddress } from './routes/loopback.ts'
 import { createMetricsRoute } from './routes/metrics.ts'
 import { createApiRoute } from './routes/openapi-route.ts'
 import { createRequestLog } from './routes/request-log.ts'
@@ -46,6 +47,8 @@ export interface AppDeps {
   /** True once the server is going down: nothing new is begun. */
   isStopping(): boolean
   readonly limiters: Limiters
+  /** Called when a proxy on this machine passes requests on, which others may get the exemption of loopback by. */
+  noteProxy(): void
   /** Keeps the destinations open until the work is over. */
   track<T>(work: Promise<T>): Promise<T>
 }
@@ -82,6 +85,11 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   const assertServed = (req: Request) => {
     requireHost(req)
     if (deps.isStopping()) throw goingDown()
+  }
+  const { loopbackExempt } = settings.access
+  const lookForProxy = ({ socket, headers }: IncomingMessage) => {
+    if (!loopbackExempt || !isLoopbackAddress(socket.remoteAddress)) return
+    if (findForwardingHeader(headers) !== undefined) deps.noteProxy()
   }
   const answerUpload = createUploadRoute(uploader, access, settings, mask, deps.limiters.lists)
   const upload: RequestHandler = (req, res) => {
@@ -126,6 +134,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
     answer(req, res) {
       takePath(req)
       logRequest(req, res)
+      lookForProxy(req)
       metrics?.count(req, res)
       if (!allowOrigins(req, res)) app(req, res)
     },

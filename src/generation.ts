@@ -21,6 +21,7 @@ export interface GenerationDeps extends ServerDeps {
   isStopping(): boolean
   /** Address the server listens on; known when the first request comes. */
   listenUrl(): string
+  noteProxy(): void
   /** Called with the application that requests go to from now on. */
   makeFor: MessageTypes['makeFor']
 }
@@ -68,7 +69,7 @@ async function createGeneration(
   before: Generation | undefined,
 ): Promise<Generation> {
   const { settings } = config
-  const { runtime, logger, mask, isStopping, listenUrl } = deps
+  const { runtime, logger, mask, isStopping, listenUrl, noteProxy } = deps
   const metrics = settings.metrics.enabled
     ? (before?.metrics ?? (await import('./metrics.ts')).createMetrics())
     : undefined
@@ -84,6 +85,7 @@ async function createGeneration(
       isStopping,
       track,
       limiters,
+      noteProxy,
     },
     {
       ...settings.server,

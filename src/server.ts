@@ -49,6 +49,10 @@ export interface Prepared {
   discard(): Promise<void>
 }
 
+const PROXY_SEEN =
+  'A proxy on this machine passes requests on. One that adds no X-Forwarded-For to each makes whoever reaches it a program ' +
+  'of this machine, which needs no key: set auth.loopbackExempt to false'
+
 /**
  * Starts the server of a configuration: takes the port, then opens the destinations. Heartbeats are answered from then on,
  * other requests once everything is there.
@@ -80,12 +84,17 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
 
   const { createRuntime, openGeneration } = await import('./generation.ts')
   const runtime = createRuntime(config, deps)
+  let knowsProxy = false
   const around: GenerationDeps = {
     ...deps,
     shared: deps.shared ?? createShared(),
     runtime,
     warn: message => void (current ? logger.warn(message) : notes.push(message)),
     isStopping: () => stopping,
+    noteProxy() {
+      if (!knowsProxy) logger.warn(PROXY_SEEN)
+      knowsProxy = true
+    },
     listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
     makeFor,
   }

@@ -83,7 +83,7 @@ function toFlags(options: ServeOptions): Flags {
 /** The first line of the log holds the real address; what an operator should know follows. */
 function announce({ settings, file, notes }: LoadedConfig, server: RunningServer, logger: Logger): void {
   logger.info({ url: server.url, config: file ?? 'none, embedded default' }, `Listening on ${server.url}`)
-  const { host, port, key, publicUrl } = settings.server
+  const { host, port, key } = settings.server
   if (port !== 0 && !server.url.startsWith('unix:') && !server.url.endsWith(`:${port}`)) {
     logger.warn(
       { wanted: port, url: server.url },
@@ -95,16 +95,6 @@ function announce({ settings, file, notes }: LoadedConfig, server: RunningServer
       settings.auth.anonymous
         ? 'Anybody who reaches this address may upload (auth.anonymous)'
         : `There is no upload key: ${isSocketPath(host) ? 'all callers' : 'callers from other machines'} are refused. Set server.key, UPLOAD_SERVER_KEY or --key`,
-    )
-  }
-  if (
-    publicUrl !== undefined &&
-    settings.auth.loopbackExempt &&
-    !isLoopbackHost(new URL(publicUrl).hostname)
-  ) {
-    logger.warn(
-      'server.publicUrl is for other machines. If a proxy on this machine passes requests on without X-Forwarded-For, ' +
-        "they count as this machine's and need no key: set auth.loopbackExempt to false",
     )
   }
   for (const note of [...notes, ...server.notes]) logger.warn(note)

@@ -12,6 +12,7 @@ import {
   listNamed,
   readDestinations,
 } from './providers.ts'
+import { warnOfProxies } from './proxies.ts'
 import { ConfigError, type LoadOptions, type RawConfig, readRaw } from './raw.ts'
 import { configSchema, type Settings } from './schema.ts'
 
@@ -77,6 +78,8 @@ export async function checkConfig(raw: RawConfig, problems: string[] = []): Prom
   const settings = mapMarked(configSchema, parsed.data, (text, is) =>
     is === 'secret' ? text : resolvePath(text),
   ) as Settings
+
+  notes.push(...warnOfProxies(settings))
 
   const files = [...raw.files, ...destinations.flatMap(one => one.files)]
   return {

@@ -36,7 +36,7 @@ export function findLoopbackDoubt(
 ): string | undefined {
   if (!rules.loopbackExempt) return '"auth.loopbackExempt" is switched off'
   if (headerCount > MAX_HEADERS) return `it has more than ${MAX_HEADERS} headers`
-  const forwarding = Object.keys(headers).find(isForwardingHeader)
+  const forwarding = findForwardingHeader(headers)
   if (forwarding !== undefined)
     return `its header "${forwarding.slice(0, 40)}" shows that a proxy passed it on`
   return findHostDoubt(headers.host, rules) ?? findOriginDoubt(headers, rules)
@@ -51,6 +51,11 @@ export function isTrustedOrigin(origin: string, allowedOrigins: readonly string[
   // `tauri.localhost` is one of the names below localhost.
   const [, host = ''] = /^https?:\/\/(\[[^\]]*\]|[^:]*)(?::\d{1,5})?$/.exec(spelled) ?? []
   return LOCALHOST.test(host) || host === '[::1]' || (isIPv4(host) && isLoopbackAddress(host))
+}
+
+/** The name of a header that only proxies add. */
+export function findForwardingHeader(headers: IncomingHttpHeaders): string | undefined {
+  return Object.keys(headers).find(isForwardingHeader)
 }
 
 function isForwardingHeader(name: string): boolean {

@@ -143,7 +143,7 @@ describe('SIGHUP', () => {
       log: { level: 'debug' },
     })
     server.reload()
-    await server.said('server.port has changed, which takes effect when the server is started again')
+    await server.said('store.path has changed, which takes effect when the server is started again')
     const warned = server.log().flatMap(line => line['setting'] ?? [])
     expect(warned).toEqual(['server.host', 'server.port', 'store.path'])
     expect(await upload(`${server.url}/upload`, { 'a.txt': 'x' })).toMatchObject({ status: 200 })
