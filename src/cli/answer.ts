@@ -46,9 +46,13 @@ export async function readAnswer(
   const outcomes = Array.isArray(items)
     ? readItems(items, count, host)
     : readLinks(hasSucceeded && Array.isArray(result) ? result : [], count, host)
-  for (const [index, said] of readErrors(errors)) if (index < count) outcomes[index] = { error: said }
+  const failures = readErrors(errors)
+  for (const [index, error] of failures) if (index < count) outcomes[index] = { error }
+  const isLikely = hasSucceeded || outcomes.filter(one => one?.url !== undefined).length < count
+  // Of what contradicts itself nothing is believed to be stored.
+  const isClear = isLikely && failures.every(([index]) => index < count)
   return {
-    outcomes,
+    outcomes: isClear ? outcomes : [],
     ...(typeof message === 'string' && message !== '' && { message: message.slice(0, MAX_MESSAGE) }),
     // It becomes a part of a command.
     ...(typeof finalizationId === 'string' && /^[\w-]{1,100}$/.test(finalizationId) && { finalizationId }),
@@ -112,7 +116,8 @@ function readLink(link: unknown, host: string): { url: string } | { error: strin
 function readErrors(errors: unknown): [number, string][] {
   return (Array.isArray(errors) ? errors : []).flatMap((one): [number, string][] => {
     const { index, message } = (one ?? {}) as Record<string, unknown>
-    return isIndex(index) && typeof message === 'string' ? [[index, message.slice(0, MAX_MESSAGE)]] : []
+    const said = typeof message === 'string' ? message.slice(0, MAX_MESSAGE) : 'it was not stored'
+    return isIndex(index) ? [[index, said]] : []
   })
 }
 

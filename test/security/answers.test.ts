@@ -133,6 +133,20 @@ describe('a server that is sent to', () => {
     ['a link at minus one', { items: [{ index: -1, imgUrl: 'https://x/1' }] }],
     ['no object', { items: [null, 'x'] }],
     ['links, and that it failed', { success: false, result: ['https://x/1', 'https://x/2'] }],
+    [
+      'links by number, and that it failed',
+      {
+        success: false,
+        items: [
+          { index: 0, imgUrl: 'https://x/1' },
+          { index: 1, imgUrl: 'https://x/2' },
+        ],
+      },
+    ],
+    [
+      'a failure of nobody',
+      { result: ['https://x/1', 'https://x/2'], errors: [{ index: 2, message: 'no' }] },
+    ],
     ['a link and a failure for each', failuresBeside(['https://x/1', 'https://x/2'])],
   ])('answers with %s', async (_, answer) => {
     const { code, stdout, stderr } = await sendTo({ success: true, ...answer }, [], ['a.png', 'b.png'])
