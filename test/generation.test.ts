@@ -90,6 +90,7 @@ describe('reloads', () => {
     const around = {
       ...{ logger, mask, env, runtime, warn() {} },
       isStopping: () => false,
+      noteProxy() {},
       listenUrl: () => 'http://localhost',
       makeFor: () => void made++,
     }

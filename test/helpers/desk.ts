@@ -1,0 +1,130 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, onTestFinished, type TestContext } from 'vitest'
+import { startX11 } from '../servers/display.ts'
+import { findFreePorts } from './free-port.ts'
+import { needs } from './needs.ts'
+import { makePicture } from './picture.ts'
+import { BIN, environmentIn } from './spawn-server.ts'
+import { makeDirectory } from './start-app.ts'
+
+/** What the commands of the documents use. */
+export function needsDesk(context: TestContext): void {
+  for (const [program, debianPackage] of [
+    ['curl', 'curl'],
+    ['jq', 'jq'],
+    ['openssl', 'openssl'],
+    ['Xvfb', 'xvfb'],
+    ['xclip', 'xclip'],
+  ] as const)
+    needs(context, program, debianPackage)
+}
+
+/** What a job of GitHub Actions (`run: |`) or GitLab CI (`- curl …` below `script:`) runs. */
+export function scriptsOf(yaml: string): string[] {
+  const [, block] = /^ +run: \|\n((?: {4}.*\n)+)/m.exec(yaml) ?? []
+  const [, list] = /^ +script:\n((?: +- .*\n)+)/m.exec(yaml) ?? []
+  return [block, list?.replace(/^ +- /gm, '')].filter(text => text !== undefined)
+}
+
+/** A reader at work: a folder with what the documents name, the program installed, a desktop, the port to themselves. */
+export async function prepareDesk(more: Record<string, string> = {}) {
+  const directory = await makeDirectory()
+  const display = await startX11()
+  onTestFinished(() => display.stop())
+  await display.copy('image/png', makePicture())
+  const port = String(await findFreePorts())
+  const here = (code: string) =>
+    code.replaceAll('https://img.example.com', `http://127.0.0.1:${port}`).replaceAll('36677', port)
+
+  const bin = join(directory, 'bin')
+  await mkdir(bin)
+  await writeFile(join(bin, 'upload-server'), `#!/bin/sh\nexec '${process.execPath}' '${BIN}' "$@"\n`, {
+    mode: 0o755,
+  })
+  // Stands in for the mouse: it "takes" a picture that is there.
+  await writeFile(join(bin, 'flameshot'), '#!/bin/sh\ncat picture.png\n', { mode: 0o755 })
+  await mkdir(join(directory, 'screenshots'))
+  for (const name of ['picture.png', 'screenshot.png', 'screenshots/first.png', 'screenshots/second.png'])
+    await writeFile(join(directory, name), makePicture())
+  await writeFile(join(directory, 'photo.jpg'), makePicture())
+  await writeFile(
+    join(directory, 'data.json'),
+    here(await readFile('test/fixtures/picgo/picgo-desktop.json', 'utf8')),
+  )
+  const env = environmentIn(directory, {
+    ...display.env,
+    PATH: `${bin}:${process.env['PATH']}`,
+    UPLOAD_SERVER_PORT: port,
+    KEY: 'key',
+    UPLOAD_KEY: 'key',
+    UPLOAD_URL: here('https://img.example.com'),
+    GITHUB_STEP_SUMMARY: join(directory, 'summary.md'),
+  })
+  const start = (code: string, args: readonly string[] = ['-euo', 'pipefail']) => {
+    const child = spawn('bash', [...args, '-c', here(code)], {
+      cwd: directory,
+      env: { ...env, ...more },
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let printed = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', chunk => {
+        printed += chunk
+      })
+    return { child, printed: () => printed }
+  }
+
+  let server: ChildProcess | undefined
+  const stop = async () => {
+    if (server?.pid === undefined || server.exitCode !== null) return
+    process.kill(-server.pid, 'SIGKILL')
+    await once(server, 'exit')
+    server = undefined
+  }
+  onTestFinished(stop)
+
+  const serve = async (code: string) => {
+    await stop()
+    const started = start(code)
+    server = started.child
+    while (!(await isAlive(port))) {
+      if (started.child.exitCode !== null) expect.fail(`${code}ended: ${started.printed()}`)
+      await sleep(20)
+    }
+  }
+  const run = async (code: string) => {
+    if (server === undefined) await serve('upload-server --port 36677\n')
+    const { status, printed } = await finish(start(code))
+    expect(status, `${code}${printed}`).toBe(0)
+    return printed
+  }
+  return {
+    directory,
+    port,
+    serve,
+    /** Runs commands that have to work. @returns what they print */
+    run,
+    /** Runs commands as they are, in a shell without options. */
+    attempt: (code: string) => finish(start(code, [])),
+  }
+}
+
+async function finish({ child, printed }: { child: ChildProcess; printed(): string }) {
+  const closed = once(child, 'close')
+  const [status] = (await once(child, 'exit')) as [number | null]
+  await Promise.race([closed, sleep(500)]) // what it leaves behind, such as xclip, keeps the output open
+  return { status, printed: printed() }
+}
+
+async function isAlive(port: string): Promise<boolean> {
+  try {
+    return (await fetch(`http://127.0.0.1:${port}/heartbeat`)).ok
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,149 @@
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer, type RequestListener } from 'node:http'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { needsDesk, prepareDesk, scriptsOf } from './helpers/desk.ts'
+import { DOCUMENTS } from './helpers/documents.ts'
+import { download } from './helpers/form.ts'
+import { makePicture } from './helpers/picture.ts'
+
+/** Every block of the documents that sends files to a running server, as the shell gets it. */
+const RECIPES = DOCUMENTS.flatMap(({ file, blocks }) =>
+  blocks.flatMap(({ kind, code }) => {
+    const scripts = kind === 'yaml' ? scriptsOf(code) : kind === 'sh' ? [code] : []
+    const sends = /^.*(?:curl|upload-server upload).*(?:36677|https:|UPLOAD_URL|\\$)/m
+    return scripts.filter(script => sends.test(script)).map(script => [file, script] as const)
+  }),
+)
+const GITHUB = RECIPES.find(([, script]) => script.includes('screenshots/*.png'))?.[1] ?? ''
+
+const json = (body: unknown) => (response: Parameters<RequestListener>[1], status: number) =>
+  response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
+
+const HALF = {
+  success: false,
+  message: 'the disk is full',
+  result: ['https://img.example.com/one.png'],
+  items: [{ index: 0, imgUrl: 'https://img.example.com/one.png' }],
+  errors: [{ index: 1, message: 'the disk is full' }],
+}
+
+/** What may be there in the place of a server that stores everything, and what has to be said then. */
+const SERVERS: [string, RequestListener | undefined, RegExp][] = [
+  ['is down', undefined, /connect|nothing listens/i],
+  [
+    'refuses',
+    (_, response) => json({ success: false, message: 'key is wrong' })(response, 401),
+    /key is wrong|401/,
+  ],
+  ['stores half', (_, response) => json(HALF)(response, 502), /the disk is full|502/],
+  [
+    'is a proxy without a server',
+    (_, response) => response.writeHead(502).end('<h1>Bad Gateway</h1>'),
+    /502/,
+  ],
+]
+
+/** Answers of 200 that store nothing: of servers with "alwaysOk", of PicList, of whoever else is there. */
+const PRETENDERS: [string, RequestListener, RegExp][] = [
+  ['stores half', (_, response) => json(HALF)(response, 200), /the disk is full/],
+  ['answers nothing', (_, response) => response.end(), /.*/],
+  ['answers a page', (_, response) => response.end('<h1>Log in</h1>'), /Log in|Invalid|no answer/],
+  ['answers something else', (_, response) => json({ status: 'ok' })(response, 200), /error|ok|no link/],
+]
+
+/** Answers only when a request has been read. */
+async function serve(port: number, handle: RequestListener): Promise<void> {
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => handle(request, response))
+  })
+  await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+}
+
+it('there are recipes for curl, the command, GitHub and GitLab', () => {
+  expect(RECIPES.length).toBeGreaterThanOrEqual(9)
+  expect(GITHUB).toContain('GITHUB_STEP_SUMMARY')
+})
+
+describe('a recipe fails and says why when the server', () => {
+  it.for(SERVERS)('%s', { timeout: 120_000 }, async ([, handle, said], context) => {
+    needsDesk(context)
+    const desk = await prepareDesk()
+    if (handle) await serve(Number(desk.port), handle)
+    for (const [file, script] of RECIPES) {
+      const code = script.replace('--retry 3', '--retry 0')
+      const { status, printed } = await desk.attempt(code)
+      expect(status, `${file}: ${code}${printed}`).toBeGreaterThan(0)
+      expect(printed, `${file}: ${code}`).toMatch(said)
+    }
+    expect(await readFile(join(desk.directory, 'summary.md'), 'utf8').catch(() => '')).not.toContain('![](')
+  })
+
+  it.for(PRETENDERS)('answers 200 and %s', { timeout: 120_000 }, async ([, handle, said], context) => {
+    needsDesk(context)
+    const desk = await prepareDesk()
+    await serve(Number(desk.port), handle)
+    // A single command for a person shows the answer; a script has to judge it.
+    const scripts = RECIPES.filter(([, script]) => /set -e|grep|upload-server/.test(script))
+    expect(scripts.length).toBeGreaterThanOrEqual(5)
+    for (const [file, script] of scripts) {
+      const { status, printed } = await desk.attempt(script)
+      expect(status, `${file}: ${script}${printed}`).toBeGreaterThan(0)
+      expect(printed, `${file}: ${script}`).toMatch(said)
+    }
+    expect(await readFile(join(desk.directory, 'summary.md'), 'utf8').catch(() => '')).not.toContain('![](')
+  })
+})
+
+it('the link of a screenshot that was not stored does not replace what the clipboard holds', async context => {
+  needsDesk(context)
+  const desk = await prepareDesk()
+  const script =
+    DOCUMENTS.flatMap(({ blocks }) => blocks).find(({ code }) => code.includes('xclip'))?.code ?? ''
+  await writeFile(join(desk.directory, 'upload-server.json'), JSON.stringify({ limits: { fileSize: 1 } }))
+  const { status, printed } = await desk.attempt(script)
+  expect(status).toBeGreaterThan(0)
+  expect(printed).toContain('larger than 1 byte')
+  expect(await desk.run('xclip -selection clipboard -t TARGETS -o')).toContain('image/png')
+})
+
+it('the recipe for GitHub stores pictures whatever they are called', { timeout: 60_000 }, async context => {
+  needsDesk(context)
+  const desk = await prepareDesk()
+  const folder = join(desk.directory, 'screenshots')
+  await rm(folder, { recursive: true })
+  await mkdir(folder)
+  const names = [
+    'a b.png',
+    `it's "quoted".png`,
+    '[1-3] {a,b}.png',
+    '截图 1.png',
+    'a;type=text,b.png',
+    '100% #1?&=+.png',
+    '-v.png',
+    '@file.png',
+    'back\\slash $(id) `id` $HOME.png',
+    'l\n::error::ine.png',
+  ]
+  for (const [index, name] of names.entries())
+    await writeFile(join(folder, name), Buffer.concat([makePicture(), Buffer.from([index])]))
+  // The same bytes under another name are another upload.
+  await writeFile(join(folder, 'twin.png'), Buffer.concat([makePicture(), Buffer.from([0])]))
+  await desk.serve('upload-server --port 36677\n')
+  for (const _ of ['once', 'again']) {
+    const { status, printed } = await desk.attempt(GITHUB)
+    expect(status, printed).toBe(0)
+  }
+  const lines = (await readFile(join(desk.directory, 'summary.md'), 'utf8')).trim().split('\n')
+  expect(lines).toHaveLength(2 * (names.length + 1))
+  const links = lines.map(line => /^!\[\]\((http:[^\s"<>()]+)\)$/.exec(line)?.[1] ?? expect.fail(line))
+  expect(links.slice(links.length / 2)).toEqual(links.slice(0, links.length / 2))
+  const stored = await Promise.all([...new Set(links)].map(download))
+  const sent = await Promise.all((await readdir(folder)).map(name => readFile(join(folder, name))))
+  const hex = (all: Buffer[]) => new Set(all.map(one => one.toString('hex')))
+  expect(hex(stored)).toEqual(hex(sent))
+})
