@@ -44,8 +44,8 @@ export interface Forge {
     key: string,
     isContent: (sha: string) => Promise<boolean>,
   ): boolean | Promise<boolean>
-  /** Whether the answer to a removal says that the file was removed. */
-  confirmsRemoval(reply: HttpReply): boolean
+  /** Whether the answer to a removal says that the file was removed; without it the file is looked for. */
+  confirmsRemoval?(answer: Members): boolean
   /** Members that go with the content. */
   readonly content?: Readonly<Record<string, string>>
   /** Removals carry their members in the query instead of a body. */
@@ -147,10 +147,20 @@ async function remove(session: Session, key: string, signal: AbortSignal): Promi
     const found = await lookUp(session, key, signal)
     if (!found) return
     const reply = await session.send(removalOf(session.forge, key, found), signal)
-    if (reply.status < 300 && session.forge.confirmsRemoval(reply)) return
-    if (reply.status < 300) throw noForge(reply, `removing "${key}"`, session.place)
+    if (reply.status < 300) return await confirmRemoval(session, key, reply, signal)
     if (!isFirst || !isStale(reply, true)) throw explainReply(reply, `removing "${key}"`, session.place)
   }
+}
+
+async function confirmRemoval(
+  session: Session,
+  key: string,
+  reply: HttpReply,
+  signal: AbortSignal,
+): Promise<void> {
+  const { forge, place } = session
+  const isGone = forge.confirmsRemoval?.(readMembers(reply)) ?? !(await lookUp(session, key, signal))
+  if (!isGone) throw noForge(reply, `removing "${key}"`, place)
 }
 
 function messageOf(template: string, key: string): string {

@@ -101,6 +101,10 @@ function readAnswer(host: Host, object: UploadObject, reply: HttpReply, url: URL
     ...answerFunctions({ reply, url }),
   }
   const { success } = host
+  if (!host.readsAnswer && reply.status < 300 && isPage(reply))
+    throw failure(
+      `${url.host} answered with a page, not as if it had stored "${object.key}": ${excerpt(reply.text)}`,
+    )
   if (success && !success.is.has(render(success.at, functions) ?? '')) {
     const said = find(host.errorMessage, functions) ?? reply.text
     throw failure(`${url.host} did not store "${object.key}": ${excerpt(said)}`)
@@ -118,6 +122,14 @@ function readAnswer(host: Host, object: UploadObject, reply: HttpReply, url: URL
   }
   const deleteUrl = toCleanUrl(find(host.deleteUrl, functions) ?? '')
   return { url: resultUrl, ...(deleteUrl !== undefined && { deleteUrl }) }
+}
+
+/** Such as one that asks for a login. */
+function isPage({ headers, text }: HttpReply): boolean {
+  return (
+    /^text\/html\b/i.test(headers['content-type'] ?? '') ||
+    /^\s*<(?:!doctype|html)\b/i.test(text.slice(0, 1000))
+  )
 }
 
 /** Not retryable: the host has answered, and would answer the same again. */

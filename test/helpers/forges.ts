@@ -48,15 +48,15 @@ export function describeForge(kind: ForgeKind): void {
     const { apiUrl, token } = forge
     const { port, pathname } = new URL(apiUrl)
     const proxy = await startProxy([Number(port)])
+    const openAt = (at: number) =>
+      openForge(FORGES[kind], { apiUrl: `http://127.0.0.1:${at}${pathname}`, token })
     return {
       target: await openForge(FORGES[kind], { apiUrl, token }),
       fetch: visit,
       secrets: [token, 'token-of-nobody'],
       withBadCredentials: () => openForge(FORGES[kind], { apiUrl, token: 'token-of-nobody' }),
-      breakable: async () => ({
-        ...proxy,
-        target: await openForge(FORGES[kind], { apiUrl: `http://127.0.0.1:${proxy.port}${pathname}`, token }),
-      }),
+      breakable: async () => ({ ...proxy, target: await openAt(proxy.port) }),
+      forgeable: { port: Number(port), open: openAt },
       without: { largeFiles: 'the replayed server holds whole bodies; github.test.ts sends large ones' },
       async close() {
         await proxy.close()

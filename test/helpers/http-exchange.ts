@@ -118,13 +118,14 @@ async function startContract(preset: Preset, exchange: Exchange): Promise<Contra
   const php = await startPhp()
   const proxy = await startCutProxy(php.port)
   const { wrong, without } = preset
-  const throughProxy = (base: string) => base.replace(`:${php.port}/`, `:${proxy.port}/`)
+  const through = (port: number) => (base: string) => base.replace(`:${php.port}/`, `:${port}/`)
   return {
     target: await open(preset, php, exchange),
     fetch: fetchPublic,
     secrets: preset.secrets,
     ...(wrong && { withBadCredentials: () => open(preset, php, exchange, wrong) }),
-    breakable: async () => ({ ...proxy, target: await open(preset, php, exchange, {}, throughProxy) }),
+    breakable: async () => ({ ...proxy, target: await open(preset, php, exchange, {}, through(proxy.port)) }),
+    forgeable: { port: php.port, open: port => open(preset, php, exchange, {}, through(port)) },
     without: { names: NAMES_OF_ITS_OWN, ...without },
     async close() {
       proxy.close()

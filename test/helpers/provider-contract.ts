@@ -12,6 +12,7 @@ import { systemCode, UploadError } from '../../src/errors.ts'
 import { isPassing } from '../../src/uploader/network.ts'
 import type { Stored, Target, UploadObject } from '../../src/uploader/provider.ts'
 import { hasProgram, needs } from './needs.ts'
+import { expectTrueFinds, expectTruePuts, type Forgeable } from './untrue-answers.ts'
 
 const MIB = 1024 * 1024
 const LARGE_BYTES = 64 * MIB
@@ -42,6 +43,10 @@ export type Absence =
   | 'emptyFiles'
   /** 64 MiB are refused, or cannot be sent in pieces */
   | 'largeFiles'
+  /** its answers say nothing but a status */
+  | 'proof'
+  /** it speaks no HTTP, so no web page can answer in its place */
+  | 'http'
 
 export interface ContractSetup {
   target: Target
@@ -53,6 +58,8 @@ export interface ContractSetup {
   withBadCredentials?(): Target | Promise<Target>
   /** Needed unless `without.connection`. */
   breakable?(): Breakable | Promise<Breakable>
+  /** Needed unless `without.http`. */
+  forgeable?: Forgeable
   /** Why something does not apply, as a phrase: `{ credentials: 'a folder has none' }`. */
   without?: Partial<Record<Absence, string>>
   /** Ends what `setup` started. The suite has closed the target before. */
@@ -261,6 +268,24 @@ export function describeProvider(
         const again = objectOf(fresh('mended.bin'), randomBytes(4 * MIB))
         await expectStored(setup, await put(again, target), await again.bytes())
       })
+    })
+
+    it('takes no answer for stored that does not say so', { timeout: 120_000 }, async context => {
+      skipWithout(context, 'connection')
+      skipWithout(context, 'http')
+      skipWithout(context, 'proof')
+      const forgeable = given(setup.forgeable, 'forgeable', 'http')
+      const newObject = () => objectOf(fresh('untrue/a.bin'), randomBytes(1000))
+      await expectTruePuts(forgeable, newObject, setup.fetch)
+    })
+
+    it('takes no answer for found or removed that does not say so', { timeout: 120_000 }, async context => {
+      skipWithout(context, 'connection')
+      skipWithout(context, 'http')
+      if (!setup.target.exists || !setup.target.remove) leaveOut(context, '"exists" and "remove"')
+      const forgeable = given(setup.forgeable, 'forgeable', 'http')
+      const newObject = () => objectOf(fresh('untrue/a.bin'), randomBytes(1000))
+      await expectTrueFinds(forgeable, setup.target, newObject)
     })
 
     it('fails with a message when the credentials are refused', async context => {

@@ -39,6 +39,7 @@ export async function createS3Contract(
     },
     secrets: [owner.secretAccessKey, 'a wrong secret'],
     withBadCredentials: () => open(url, { ...owner, secretAccessKey: 'a wrong secret' }),
+    forgeable: { port, open: proxyPort => open(`http://127.0.0.1:${proxyPort}`) },
     async breakable() {
       const proxy = await startCutProxy(port)
       proxies.push(proxy)

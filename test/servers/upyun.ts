@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -52,6 +52,7 @@ export async function startUpyun(): Promise<Upyun> {
     if (method === 'PUT') return await store(request, response, name)
     if (!files.has(name)) return refuseWith(request, response, [404, 40400001, 'file or directory not found'])
     if (method === 'DELETE') files.delete(name)
+    else await describe(response, name)
     response.end()
   }
 
@@ -89,6 +90,12 @@ export async function startUpyun(): Promise<Upyun> {
       return refuseWith(request, response, [400, 40000006, 'content md5 not match'])
     files.set(name, { path, type: request.headers['content-type'] ?? '' })
     response.end()
+  }
+
+  async function describe(response: ServerResponse, name: string): Promise<void> {
+    const { size, mtimeMs } = await stat(files.get(name)?.path ?? '')
+    response.setHeader('x-upyun-file-type', 'file').setHeader('x-upyun-file-size', String(size))
+    response.setHeader('x-upyun-file-date', String(Math.floor(mtimeMs / 1000)))
   }
 
   function read(response: ServerResponse, name: string): void {

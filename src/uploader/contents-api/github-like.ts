@@ -28,7 +28,7 @@ export function createGitHubLike({
       const { sha } = membersOf(content)
       return typeof sha === 'string' && isContent(sha)
     },
-    confirmsRemoval: reply => 'commit' in readMembers(reply),
+    confirmsRemoval: answer => 'commit' in answer,
     commit: (message, found) => ({ message, branch, ...author, ...(found && { sha: found.sha }) }),
   } satisfies Partial<Forge>
 }

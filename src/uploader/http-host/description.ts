@@ -52,9 +52,14 @@ export interface Host {
   readonly deleteUrl: readonly Template[]
   readonly errorMessage: readonly Template[]
   readonly success: { readonly at: Template; readonly is: ReadonlySet<string> } | undefined
+  /** Whether success depends on anything in the answer but its status. */
+  readonly readsAnswer: boolean
   readonly secrets: Readonly<Record<string, string>>
   accept(status: number): boolean
 }
+
+/** What can't be told without the answer; `responseurl` is the address of the request when nothing else is said. */
+const READ_FROM_ANSWERS = new Set(['response', 'header', 'json', 'xml', 'regex'])
 
 const SAMPLE: UploadObject = {
   key: 'a/b.png',
@@ -110,7 +115,9 @@ export function compileHost(description: HostDescription): Host {
   const redirects = usesLocation(description, compiled.resultUrl) ? [301, 302, 303] : []
   const accept = (status: number) =>
     statuses?.includes(status) ?? ((status >= 200 && status < 300) || redirects.includes(status))
-  return { ...compiled, accept }
+  const names = [...compiled.resultUrl, ...(compiled.success ? [compiled.success.at] : [])].flatMap(listNames)
+  const readsAnswer = names.some(name => READ_FROM_ANSWERS.has(name))
+  return { ...compiled, readsAnswer, accept }
 }
 
 function pairsOf(texts: Texts = {}): [string, string][] {

@@ -52,7 +52,6 @@ function describeGitLab({ apiUrl, repo, branch, token, authorName, authorEmail }
       ...(found?.commit !== undefined && { last_commit_id: found.commit }),
     }),
     confirms: ({ file_path, branch: changed }, key) => file_path === key && changed === branch,
-    confirmsRemoval: reply => reply.status === 204,
     content: { encoding: 'base64' },
     publicUrl: `${apiUrl.replace(/\/api\/v4$/, '')}/${encodeKey(repo)}/-/raw/${encodeKey(branch)}`,
   }

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto'
 import type { UploadObject } from '../provider.ts'
 import { joinUrl } from '../public-url.ts'
 import type { S3Client } from './client.ts'
+import { findObject } from './find.ts'
 import { abortUpload, beginUpload, putInParts } from './multipart.ts'
-import { putAtOnce } from './put.ts'
-import { Refusal } from './refusal.ts'
+import { notS3, putAtOnce } from './put.ts'
+import { isFromService, Refusal } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
 
 /** Stores an object and gives its URL. */
@@ -42,13 +43,7 @@ export async function hasObject(
   key: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  try {
-    await s3.send({ method: 'HEAD', key: keyPrefix + key }, signal)
-    return true
-  } catch (error) {
-    if (error instanceof Refusal && error.facts.status === 404) return false
-    throw error
-  }
+  return (await findObject(s3, keyPrefix + key, signal)) !== undefined
 }
 
 export async function removeObject(
@@ -58,8 +53,10 @@ export async function removeObject(
   signal: AbortSignal,
 ): Promise<void> {
   try {
-    await s3.send({ method: 'DELETE', key: keyPrefix + key }, signal)
+    const { headers } = await s3.send({ method: 'DELETE', key: keyPrefix + key }, signal)
+    if (isFromService(headers)) return
   } catch (error) {
     if (!(error instanceof Refusal) || error.facts.code !== 'NoSuchKey') throw error
   }
+  if (await findObject(s3, keyPrefix + key, signal)) throw notS3()
 }

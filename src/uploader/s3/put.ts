@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto'
 import { UploadError } from '../../errors.ts'
-import { lendBody } from '../body.ts'
+import { lendBody, readBody } from '../body.ts'
 import type { UploadObject } from '../provider.ts'
 import type { S3Client } from './client.ts'
-import { requestIdOf } from './refusal.ts'
+import type { Reply } from './exchange.ts'
+import { isFromService } from './refusal.ts'
 
 /** Objects in memory up to this size are sent at once, in bytes. */
 const AT_ONCE = 1024 * 1024
@@ -19,7 +21,28 @@ export async function putAtOnce(
   const isSmall = path === undefined && size <= AT_ONCE
   const content = isSmall ? await object.bytes() : lendBody(object, signal)
   const reply = await s3.send({ method: 'PUT', key, headers, body: { content, size, sha256 } }, signal)
-  if (reply.headers.etag === undefined && requestIdOf(reply.headers) === undefined) throw notS3()
+  if (!(await isStored(reply, object, signal))) throw notS3()
+}
+
+/**
+ * Whether the answer to a put is that of a service: it has an id, or is empty and has an ETag. One that looks like an MD5
+ * has to be that of the object; those of encrypted objects and of some services look otherwise.
+ */
+async function isStored(
+  { headers, text }: Reply,
+  object: UploadObject,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (isFromService(headers)) return true
+  const etag = headers.etag?.replaceAll('"', '').toLowerCase()
+  if (etag === undefined || text.trim() !== '') return false
+  return !/^[\da-f]{32}$/.test(etag) || etag === (await hashMd5(object, signal))
+}
+
+async function hashMd5(object: UploadObject, signal: AbortSignal): Promise<string> {
+  const hash = createHash('md5')
+  for await (const chunk of readBody(object, signal)) hash.update(chunk)
+  return hash.digest('hex')
 }
 
 /**

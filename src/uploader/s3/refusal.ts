@@ -60,6 +60,14 @@ export function requestIdOf(headers: IncomingHttpHeaders): string | undefined {
   return headers['x-amz-request-id']?.toString()
 }
 
+/** What Amazon, and Alibaba, Tencent, Huawei, Volcengine and Qiniu in its place, give to an answer; no web server does. */
+const OF_A_SERVICE = /^x-(?:amz|oss|cos|obs|tos)-(?:request-id|id-2|version-id)$|^x-reqid$/
+
+/** Whether an answer is that of an S3 service, and not of a page that stands at its address. */
+export function isFromService(headers: IncomingHttpHeaders): boolean {
+  return Object.keys(headers).some(name => OF_A_SERVICE.test(name))
+}
+
 /** Failures that pass. An upload in parts that is gone was taken back by somebody, or is complete already. */
 const PASSING_CODES = new Set([
   ...['InternalError', 'RequestTimeout', 'ServiceUnavailable', 'SlowDown'],

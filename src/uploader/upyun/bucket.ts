@@ -31,6 +31,8 @@ export interface Bucket {
 
 /** @param address of the bucket, without a slash at its end */
 export function createBucket(address: string, operator: Operator, client: HttpClient): Bucket {
+  const { host } = new URL(address)
+
   async function send(
     method: 'GET' | 'HEAD' | 'PUT' | 'DELETE',
     key: string,
@@ -64,6 +66,24 @@ export function createBucket(address: string, operator: Operator, client: HttpCl
     }
   }
 
+  /** What is there. The answers to PUT and DELETE are empty and could be anybody's, those to HEAD are not. */
+  async function find(key: string, signal: AbortSignal): Promise<{ size: number } | undefined> {
+    const { status, headers } = await send('HEAD', key, [200, 404], signal)
+    if (status === 404) return undefined
+    if (headers['x-upyun-file-type'] === undefined) throw notUpyun(status)
+    return { size: Number(headers['x-upyun-file-size']) }
+  }
+
+  function notUpyun(status: number): UploadError {
+    const message = `${host} answered ${status}, but not as Upyun does. Check "endpoint".`
+    return new UploadError('delivery_failed', message)
+  }
+
+  function notDone(what: string): UploadError {
+    const message = `${host} said that it has ${what}, but it has not. Send it again.`
+    return new UploadError('delivery_failed', message, { retryable: true })
+  }
+
   return {
     async put(object, signal) {
       const bodyMd5 = await hashBody(object, signal)
@@ -74,18 +94,18 @@ export function createBucket(address: string, operator: Operator, client: HttpCl
       }
       const body = (ending: AbortSignal) => streamBody(object, ending)
       await send('PUT', object.key, [200], signal, { headers, bodyMd5, body })
+      if ((await find(object.key, signal))?.size !== object.size) throw notDone(`stored "${object.key}"`)
     },
     async exists(key, signal) {
-      return (await send('HEAD', key, [200, 404], signal)).status === 200
+      return (await find(key, signal)) !== undefined
     },
     async remove(key, signal) {
       await send('DELETE', key, [200, 404], signal)
+      if (await find(key, signal)) throw notDone(`removed "${key}"`)
     },
     async probe(name, signal) {
       const reply = await send('GET', name, [404], signal)
-      if (codeOf(reply) === NOT_FOUND) return
-      const message = `${new URL(address).host} answered 404, but not as Upyun does. Check "endpoint".`
-      throw new UploadError('delivery_failed', message)
+      if (codeOf(reply) !== NOT_FOUND) throw notUpyun(404)
     },
   }
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { UploadError } from '../../errors.ts'
 import type { HttpClient, HttpReply } from '../http.ts'
@@ -45,6 +46,9 @@ const PROPFIND = {
 
 const CANNOT_MOVE =
   'it cannot rename files, or takes its public address for that of another server. Set "atomic" to false to do without.'
+
+const NO_DAV = 'that is not what a WebDAV server says. Check "url", and what stands between.'
+const GONE = [404, 410]
 
 /** Refusals that mean something else here than in general. */
 const REASONS: Readonly<Record<number, string>> = {
@@ -102,7 +106,7 @@ export function createSession(base: string, client: HttpClient, login: Login): S
     if (!hasPropfind) return findByHead(path, signal)
     const accept = [207, 400, 404, 405, 409, 410, 501]
     const reply = await request({ ...PROPFIND, path, accept }, signal)
-    if (reply.status === 207) return readProperties(reply.text)
+    if (reply.status === 207) return readProperties(reply.text) ?? notDav('PROPFIND', 207)
     if (reply.status !== 405 && reply.status !== 501) return undefined
     hasPropfind = false
     return findByHead(path, signal)
@@ -111,13 +115,26 @@ export function createSession(base: string, client: HttpClient, login: Login): S
   /** For nginx without its module for PROPFIND; folders are known by the redirect to their address with a slash. */
   async function findByHead(path: string, signal: AbortSignal): Promise<Found | undefined> {
     const headers = { 'Accept-Encoding': 'identity' }
-    const accept = [200, 204, 301, 302, 303, 307, 308, 404, 410]
-    const plain = { method: 'HEAD', path: path.replace(/(?<=.)\/$/, ''), headers, accept }
-    const reply = await request(plain, signal)
-    if (reply.status === 404 || reply.status === 410) return undefined
-    const length = reply.status === 200 ? reply.headers['content-length'] : undefined
-    const isFolder = reply.headers['location']?.endsWith('/') ?? false
-    return { isFolder, size: length === undefined ? undefined : Number(length) }
+    const accept = [200, 301, 302, 303, 307, 308, 404, 410]
+    const plain = path.replace(/(?<=.)\/$/, '')
+    const ask = (at: string) => request({ method: 'HEAD', path: at, headers, accept }, signal)
+    const reply = await ask(plain)
+    const { status } = reply
+    if (GONE.includes(status)) return undefined
+    if (status > 200) {
+      const folder = plain.slice(plain.lastIndexOf('/') + 1)
+      if (!reply.headers['location']?.endsWith(`${encodeKey(folder)}/`)) notDav('HEAD', status)
+      return { isFolder: true, size: undefined }
+    }
+    const length = reply.headers['content-length']
+    // A page that stands at every address is no file.
+    const isFile = length !== undefined && GONE.includes((await ask(`${plain}-${randomUUID()}`)).status)
+    return isFile ? { isFolder: false, size: Number(length) } : notDav('HEAD', status)
+  }
+
+  /** For what some gateway, or a page that asks for a login, has answered. */
+  function notDav(method: string, status: number): never {
+    throw refusal(method, status, NO_DAV)
   }
 
   async function move(
@@ -143,7 +160,9 @@ export function createSession(base: string, client: HttpClient, login: Login): S
   return { request, find, move }
 }
 
-function readProperties(xml: string): Found {
+/** Undefined when it is no answer to PROPFIND. */
+function readProperties(xml: string): Found | undefined {
+  if (!/<(?:[\w.-]{1,64}:)?multistatus\b/i.test(xml)) return undefined
   const size = /<(?:[\w.-]+:)?getcontentlength\b[^>]*>\s*(\d+)\s*</i.exec(xml)?.[1]
   return {
     isFolder: /<(?:[\w.-]+:)?collection\b/i.test(xml),

@@ -44,7 +44,7 @@ export function createStore(session: Session, { directory, atomic }: StoreOption
     try {
       await upload(folder, temporary, object, signal)
       isUploaded = true
-      await inTurn(path, () => move(temporary, path, signal))
+      await inTurn(path, () => move(temporary, path, object, signal))
     } catch (error) {
       if (isUploaded || signal.aborted || mayHaveArrived(error)) await discard(temporary)
       throw error
@@ -84,10 +84,12 @@ export function createStore(session: Session, { directory, atomic }: StoreOption
   }
 
   /** With `overwrite` a folder would be replaced too, with all that is in it: so it is asked for only where a file is. */
-  async function move(from: string, to: string, signal: AbortSignal): Promise<void> {
-    if (await session.move(from, to, { overwrite: false }, signal)) return
-    if ((await session.find(to, signal))?.isFolder) throw inTheWay('folder', to)
-    await session.move(from, to, { overwrite: true }, signal)
+  async function move(from: string, to: string, object: UploadObject, signal: AbortSignal): Promise<void> {
+    if (!(await session.move(from, to, { overwrite: false }, signal))) {
+      if ((await session.find(to, signal))?.isFolder) throw inTheWay('folder', to)
+      await session.move(from, to, { overwrite: true }, signal)
+    }
+    await verify(to, object, signal)
   }
 
   async function removeFile(path: string, signal: AbortSignal): Promise<void> {
@@ -107,10 +109,11 @@ export function createStore(session: Session, { directory, atomic }: StoreOption
   async function probe(signal: AbortSignal): Promise<void> {
     const [path, moved] = [temporaryPath(directory), temporaryPath(directory)]
     const stream = () => Readable.from([PROBE], { objectMode: false })
-    const object = { key: 'a probe file', size: PROBE.length, contentType: 'text/plain', sha256: '' }
+    const known = { key: 'a probe file', size: PROBE.length, contentType: 'text/plain', sha256: '' }
+    const object = { ...known, stream, bytes: async () => PROBE }
     try {
-      await upload(directory, path, { ...object, stream, bytes: async () => PROBE }, signal)
-      if (atomic) await move(path, moved, signal)
+      await upload(directory, path, object, signal)
+      if (atomic) await move(path, moved, object, signal)
       await removeFile(atomic ? moved : path, signal)
     } catch (error) {
       if (signal.aborted || mayHaveArrived(error)) await Promise.all([path, moved].map(discard))
@@ -129,6 +132,11 @@ export function createStore(session: Session, { directory, atomic }: StoreOption
       // DELETE takes a folder with all that is in it.
       if ((await session.find(path, signal))?.isFolder) throw inTheWay('folder', path)
       await removeFile(path, signal)
+      if (await session.find(path, signal))
+        throw new UploadError(
+          'delivery_failed',
+          `The server said that it removed "${key}", but still has it.`,
+        )
     },
   }
 }

@@ -13,15 +13,15 @@ async function startContract(url: 'public' | 'sas'): Promise<ContractSetup> {
   await azurite.createContainer('pictures', url === 'public' ? 'blob' : undefined)
   const { account, accountKey } = azurite
   const options = { account, container: 'pictures', accountKey, endpoint: azurite.url, url }
+  const openAt = (port: number) =>
+    openHost(azure, { ...options, endpoint: `http://127.0.0.1:${port}/${account}` })
   return {
     target: await openHost(azure, options),
     fetch: fetchPublic,
     secrets: [accountKey, OTHER_KEY],
     withBadCredentials: () => openHost(azure, { ...options, accountKey: OTHER_KEY }),
-    breakable: async () => {
-      const endpoint = `http://127.0.0.1:${proxy.port}/${account}`
-      return { ...proxy, target: await openHost(azure, { ...options, endpoint }) }
-    },
+    breakable: async () => ({ ...proxy, target: await openAt(proxy.port) }),
+    forgeable: { port: azurite.port, open: openAt },
     async close() {
       await proxy.close()
       await azurite.close()

@@ -64,6 +64,7 @@ async function startContract(server: FtpServer, more: Options = {}): Promise<Con
     secrets: [server.password, 'wrong-password'],
     withBadCredentials: () => openFtp({ ...options, password: 'wrong-password' }),
     breakable: async () => ({ ...proxy, target: await openFtp({ ...options, host: '127.0.0.2' }) }),
+    without: { http: 'FTP is no HTTP' },
     async close() {
       await proxy.close()
       web.close()

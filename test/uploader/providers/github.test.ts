@@ -23,15 +23,14 @@ describeProvider('github', async () => {
   const proxy = await startProxy([emulate.port])
   const { url, token, wrongToken } = emulate
   const repo = 'octo/hidden' // of what everybody may read, emulate tells nobody that they may not write
+  const openAt = (port: number) => openForge(github, { apiUrl: `http://127.0.0.1:${port}`, token, repo })
   return {
     target: await openForge(github, { apiUrl: url, token, repo }),
     fetch: stored => visit(stored.url, token),
     secrets: [token, wrongToken],
     withBadCredentials: () => openForge(github, { apiUrl: url, token: wrongToken, repo }),
-    breakable: async () => ({
-      ...proxy,
-      target: await openForge(github, { apiUrl: `http://127.0.0.1:${proxy.port}`, token, repo }),
-    }),
+    breakable: async () => ({ ...proxy, target: await openAt(proxy.port) }),
+    forgeable: { port: emulate.port, open: openAt },
     async close() {
       await proxy.close()
       await emulate.close()

@@ -41,15 +41,14 @@ async function startContract(
   const proxy = await startCutProxy(server.port)
   const options = describe(server.url)
   const secrets = options['secrets'] as Record<string, string>
+  const openAt = (port: number) => openHost(http, describe(`http://127.0.0.1:${port}`))
   return {
     target: await openHost(http, options),
     fetch: fetchPublic,
     secrets: [...Object.values(secrets), ...Object.values(wrong)],
     withBadCredentials: () => openHost(http, { ...options, secrets: { ...secrets, ...wrong } }),
-    breakable: async () => ({
-      ...proxy,
-      target: await openHost(http, describe(`http://127.0.0.1:${proxy.port}`)),
-    }),
+    breakable: async () => ({ ...proxy, target: await openAt(proxy.port) }),
+    forgeable: { port: server.port, open: openAt },
     without,
     async close() {
       proxy.close()
@@ -112,8 +111,27 @@ describeProvider(
         resultUrl: `${base}/put/{key}`,
       }),
       { password: 'a wrong password' },
+      { proof: 'the address is known before, and the answer is empty' },
     ),
   PHP_NEEDS,
+)
+
+it.each(['https://img.example.com/{key}', '{responseurl}'])(
+  'takes no page for stored where the answer says nothing else: %s',
+  async resultUrl => {
+    const base = await serveReply(200, '<!DOCTYPE html><title>Log in</title>', {
+      'content-type': 'text/html',
+    })
+    const target = await open({ url: `${base}/{key}`, method: 'PUT', body: 'raw', resultUrl })
+    await expect(target.put(PICTURE, never())).rejects.toThrow('answered with a page')
+    const empty = await open({
+      url: `${await serveReply(201, '')}/{key}`,
+      method: 'PUT',
+      body: 'raw',
+      resultUrl,
+    })
+    expect((await empty.put(PICTURE, never())).url).toMatch(/2026\/a%20b\/pic%20ture\.png$/)
+  },
 )
 
 function needAll(context: TestContext, all: readonly (readonly [string, string])[]): void {

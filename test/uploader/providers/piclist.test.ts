@@ -61,12 +61,14 @@ async function startContract(): Promise<ContractSetup> {
   const proxy = await startCutProxy(other.port)
   const open = (options: Record<string, unknown>) =>
     openHost(piclist, { url: other.url, serverKey: KEY, ...options })
+  const openAt = (port: number) => open({ url: `http://127.0.0.1:${port}/` })
   return {
     target: await open({}),
     fetch: fetchPublic,
     secrets: [KEY, 'a wrong key'],
     withBadCredentials: () => open({ serverKey: 'a wrong key' }),
-    breakable: async () => ({ ...proxy, target: await open({ url: `http://127.0.0.1:${proxy.port}/` }) }),
+    breakable: async () => ({ ...proxy, target: await openAt(proxy.port) }),
+    forgeable: { port: other.port, open: openAt },
     without: { names: NAMES_OF_ITS_OWN },
     async close() {
       proxy.close()

@@ -35,6 +35,7 @@ async function startContract(
     secrets,
     withBadCredentials: () => openSftp({ ...options, ...bad }),
     breakable: async () => ({ ...proxy, target: await openSftp({ ...options, port: proxy.port }) }),
+    without: { http: 'SFTP is no HTTP' },
     async close() {
       await proxy.close()
       web.close()

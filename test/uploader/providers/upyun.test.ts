@@ -9,15 +9,14 @@ async function startContract(): Promise<ContractSetup> {
   const proxy = await startProxy([server.port])
   const { bucket, operator, password, url: endpoint, publicUrl: urlPrefix } = server
   const options = { bucket, operator, password, endpoint, urlPrefix }
+  const openAt = (port: number) => openHost(upyun, { ...options, endpoint: `http://127.0.0.1:${port}` })
   return {
     target: await openHost(upyun, options),
     fetch: fetchPublic,
     secrets: [password, 'wrong-password'],
     withBadCredentials: () => openHost(upyun, { ...options, password: 'wrong-password' }),
-    breakable: async () => ({
-      ...proxy,
-      target: await openHost(upyun, { ...options, endpoint: `http://127.0.0.1:${proxy.port}` }),
-    }),
+    breakable: async () => ({ ...proxy, target: await openAt(proxy.port) }),
+    forgeable: { port: server.port, open: openAt },
     async close() {
       await proxy.close()
       await server.close()

@@ -134,7 +134,7 @@ describe('a server that does not do what it says', () => {
     await target.put(objectOf('a.png', Buffer.from('bytes')), never())
     expect(
       server.requests.map(({ method, size }) => `${method} ${method === 'PUT' ? size : ''}`.trim()),
-    ).toEqual([...['PROPFIND', 'PROPFIND', 'PUT 5', 'PUT 5', 'PUT 5', 'PROPFIND', 'MOVE']])
+    ).toEqual([...['PROPFIND', 'PROPFIND', 'PUT 5', 'PUT 5', 'PUT 5', 'PROPFIND', 'MOVE', 'PROPFIND']])
   })
 })
 
