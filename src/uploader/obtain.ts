@@ -41,11 +41,23 @@ export async function obtain(
     return input.payload
   }
   const { name, folders, body } = await openSource(input, caller, settings, toAbortSignal(signal))
-  signal.throwIfAborted()
-  const payload = await payloads.read(body, { name, folders, spool, limit: settings.fileSize })
+  const payload = await payloads.read(readUntil(signal, body), {
+    name,
+    folders,
+    spool,
+    limit: settings.fileSize,
+  })
   if (input.kind !== 'clipboard' || payload.contentType.startsWith('image/')) return payload
   await payload.dispose()
   throw new UploadError('source_failed', 'The clipboard holds no picture, and no path or address of one.')
+}
+
+/** Ends with a client that has left. The body is begun also then: whatever it holds open it closes at its end only. */
+async function* readUntil(signal: Cancellation, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const chunk of body) {
+    signal.throwIfAborted()
+    yield chunk
+  }
 }
 
 /** Which kind of source an input counts as: what stands in the request itself counts as a form. */

@@ -1,16 +1,25 @@
 import { execFileSync } from 'node:child_process'
-import { createWriteStream, ftruncateSync, openSync } from 'node:fs'
+import { once } from 'node:events'
+import { createWriteStream, ftruncateSync, openSync, readdirSync, readlinkSync } from 'node:fs'
 import { link, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import { describe, expect, it } from 'vitest'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
+import { Canceller } from '../../src/uploader/cancellation.ts'
+import type { Caller, Input } from '../../src/uploader/input.ts'
+import { obtain } from '../../src/uploader/obtain.ts'
+import { createPayloads } from '../../src/uploader/payload.ts'
 import { openPath } from '../../src/uploader/sources/path.ts'
 import { findWindowsFault } from '../../src/uploader/sources/windows-path.ts'
+import { createSpool } from '../../src/uploader/spool.ts'
 import { ask } from '../helpers/ask.ts'
+import { eventually } from '../helpers/eventually.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { type Answer, list, post, upload } from '../helpers/form.ts'
-import { needs } from '../helpers/needs.ts'
+import { needs, needsLinux } from '../helpers/needs.ts'
 import { makeDirectory, startApp, type TestApp } from '../helpers/start-app.ts'
 
 const KEY = 'k3y-0f-the-server'
@@ -215,6 +224,62 @@ describe('attack: a file changes while it is read', () => {
     expect((await buffer(source.body)).length).toBe(1000)
   })
 })
+
+it('attack: clients name a file by its path and leave while it is opened, until no more can be', async context => {
+  needsLinux(context, 'open files are seen in /proc')
+  const directory = await makeDirectory()
+  const path = join(directory, 'a.bin')
+  await writeFile(path, Buffer.alloc(1_000_000))
+  const settings = { fileSize: 1e9, urlTimeoutMs: 1000, ownPaths: [], env: {} }
+  const caller: Caller = {
+    name: 'key',
+    admittedBy: 'key',
+    sources: new Set(['path']),
+    roots: [directory],
+    addresses: 'public',
+    destinations: undefined,
+  }
+  const spool = createSpool(join(directory, 'tmp'))
+  for (let index = 0; index < 20; index++) {
+    const leaving = new Canceller()
+    const input: Input = { kind: 'path', origin: path, path }
+    const obtained = obtain(input, caller, createPayloads(), spool, settings, leaving)
+    leaving.abort(new Error('left'))
+    await expect(obtained).rejects.toThrow('left')
+    expect(openFiles()).not.toContain(path)
+  }
+})
+
+it('attack: clients ask for a file and leave, until no more can be opened', async context => {
+  needsLinux(context, 'open files are seen in /proc')
+  const app = await startApp()
+  const { result } = await upload(`${app.url}/upload`, { 'a.bin': Buffer.alloc(5_000_000) })
+  const { pathname, port } = new URL(result[0] as string)
+  const warnings: string[] = []
+  const note = ({ message }: Error) => void warnings.push(message)
+  process.on('warning', note)
+  onTestFinished(() => void process.off('warning', note))
+  for (let index = 0; index < 60; index++) {
+    const socket = connect(Number(port), '127.0.0.1')
+    await once(socket, 'connect')
+    socket.write(`GET ${pathname} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+    await sleep(index % 6)
+    socket.resetAndDestroy()
+  }
+  await eventually(() => expect(openFiles().filter(path => path.endsWith('.bin'))).toEqual([]))
+  expect(warnings).toEqual([])
+})
+
+/** Paths of the files this process has open. */
+function openFiles(): string[] {
+  return readdirSync('/proc/self/fd').map(fd => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`)
+    } catch {
+      return '' // that of the listing itself
+    }
+  })
+}
 
 describe('attack: a path of Windows', () => {
   const roots = ['C:\\shared', '\\\\files\\pictures']
