@@ -535,6 +535,37 @@ describe('payloads that local links', () => {
   })
 })
 
+it('stores while others that have stored in the same folder close, as reloads, workers and commands do', async () => {
+  const directory = join(await makeDirectory(), 'pictures')
+  const one = async (worker: number) => {
+    for (let time = 0; time < 60; time++) {
+      const target = await openLocal(directory)
+      const path = await spoolPayload(target, Buffer.of(time))
+      await target.put(objectOf(`${worker}/${time}-linked`, path), never())
+      await target.put(objectOf(`${worker}/${time}`, Buffer.of(time)), never())
+      await unlink(path)
+      await target.close?.()
+    }
+  }
+  await Promise.all(Array.from({ length: 6 }, (_, worker) => one(worker)))
+  expect(await listFiles(directory)).toHaveLength(6 * 60 * 2)
+  expect(await readdir(directory)).not.toContain('.upload-server')
+})
+
+it('copies what was spooled for another folder: a mirror keeps its bytes and its mode to itself', async () => {
+  const { target: primary, directory } = await openFresh({ fileMode: '0600' })
+  const { target: mirror, directory: copies } = await openFresh({ fileMode: '0644' })
+  const path = await spoolPayload(primary, Buffer.from('bytes'))
+  await primary.put(objectOf('a.txt', path), never())
+  await mirror.put(objectOf('a.txt', path), never())
+  await primary.put(objectOf('second name.txt', path), never())
+  expect((await stat(join(directory, 'a.txt'))).mode & 0o777).toBe(0o600)
+  expect((await stat(join(copies, 'a.txt'))).mode & 0o777).toBe(0o644)
+  for (const place of [join(copies, 'a.txt'), join(directory, 'second name.txt')])
+    await writeFile(place, 'changed')
+  expect(await readFile(join(directory, 'a.txt'), 'utf8')).toBe('bytes')
+})
+
 describe('a folder that cannot be written', () => {
   it('is full: says so, keeps what was there and leaves nothing half', async context => {
     const directory = await makeDirectory()
