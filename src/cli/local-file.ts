@@ -13,6 +13,10 @@ export async function findFile(
   return { path, fault: await findFault(path, name, platform) }
 }
 
+/** Of standard input without a byte: mostly the command before the pipe has failed. */
+export const NOTHING_ON_STDIN =
+  'nothing came on standard input. Did the command before it fail? An empty file can be sent by its name'
+
 /** Some programs hand over `file:` addresses. */
 function pathOf(name: string, cwd: string): string {
   try {

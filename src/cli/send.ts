@@ -4,7 +4,7 @@ import { explainNetwork, isNoTls, isUntrusted, networkCodeOf } from '../uploader
 import { readClipboard } from '../uploader/sources/clipboard.ts'
 import { type Answer, AnswerError, readAnswer } from './answer.ts'
 import { isWebAddress, type Result } from './format.ts'
-import { findFile } from './local-file.ts'
+import { findFile, NOTHING_ON_STDIN } from './local-file.ts'
 import { oneLine, type Terminal } from './terminal.ts'
 import { INTERRUPTION } from './upload.ts'
 
@@ -134,6 +134,7 @@ async function openFile(
   if (name === '-') {
     const chunks: Uint8Array[] = []
     for await (const chunk of terminal.stdin) chunks.push(chunk)
+    if (chunks.length === 0) throw new Error(NOTHING_ON_STDIN)
     return [new Blob([Buffer.concat(chunks)]), stdinName ?? 'file']
   }
   const { path, fault } = await findFile(name, terminal)

@@ -7,7 +7,7 @@ import { FinalizationPending } from '../uploader/finalization-pending.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
 import { formatLink, isWebAddress, openSummary, type Result } from './format.ts'
-import { findFile } from './local-file.ts'
+import { findFile, NOTHING_ON_STDIN } from './local-file.ts'
 import { openForCommand } from './open.ts'
 import { type Progress, startProgress } from './progress.ts'
 import { quote } from './quote.ts'
@@ -167,6 +167,7 @@ async function toInput(
       throw error
     })
     if (payload === undefined) return INTERRUPTION
+    if (!(payload instanceof UploadError) && payload.size === 0) return NOTHING_ON_STDIN
     return { kind: 'form', origin: '-', payload }
   }
   if (isWebAddress(name)) return { kind: 'url', origin: name, url: new URL(name) }

@@ -52,6 +52,14 @@ describe('upload --server', () => {
     expect(await send(app.url.replace('http://', ''), ['a.txt'])).toMatchObject({ code: 0 })
   })
 
+  it('sends nothing when nothing comes on standard input', async () => {
+    const app = await startApp({ config: KEEP_NAMES })
+    const { code, stdout, stderr } = await send(app.url, ['-'], { input: '' })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain('-: nothing came on standard input')
+    expect(await app.files()).toEqual([])
+  })
+
   it('keeps the order of files, addresses and standard input, and goes on after what fails', async () => {
     const app = await startApp({ config: KEEP_NAMES })
     const other = await startServer((req, res) => {

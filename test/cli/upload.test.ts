@@ -109,11 +109,6 @@ describe('upload prints one link a line and nothing else', () => {
     )
   })
 
-  it('for empty standard input', async () => {
-    const cwd = await makePlace()
-    expect(await upload(['-'], cwd, { input: '' })).toEqual(ok(`${PREFIX}/one/file`))
-  })
-
   it('for a name that begins with a dash', async () => {
     const cwd = await makePlace()
     await writeFile(join(cwd, '-k'), 'x')
@@ -279,6 +274,17 @@ describe('what upload cannot store', () => {
     expect(stderr).toContain('-: "The file" is larger than 10 bytes')
     expect(stderr).toContain('a.txt: "a.txt" is larger than 10 bytes')
     expect(stderr).toContain('2 of 3 failed. Repeat: upload-server upload - a.txt')
+  })
+
+  it('is standard input without a byte: whatever is before the pipe has failed', async () => {
+    const cwd = await makePlace()
+    const { code, stdout, stderr } = await upload(['-', 'a.txt'], cwd, { input: '' })
+    expect({ code, stdout }).toEqual({ code: 1, stdout: `${PREFIX}/one/a.txt\n` })
+    expect(stderr).toContain('-: nothing came on standard input')
+    expect(stderr).toContain('1 of 2 failed. Repeat: upload-server upload -')
+    expect(Object.keys(await stored(cwd))).toEqual(['one/a.txt'])
+    await writeFile(join(cwd, 'empty'), '')
+    expect((await upload(['empty'], cwd)).code).toBe(0)
   })
 
   it('is standard input twice, which can be read only once', async () => {
