@@ -19,7 +19,7 @@ export function invite(req: Request, res: Response): void {
 }
 
 /**
- * Watches a body that is being read.
+ * Watches a body that is being read. Once all of it has arrived, what takes time is not the client.
  *
  * @param idleMs period in which something must arrive; time in which the server itself makes the client wait is free
  * @param onStall called once, with `request_timeout`
@@ -29,6 +29,10 @@ export function watchBody(req: Request, idleMs: number, onStall: (error: UploadE
   const { socket } = req
   let before = socket.bytesRead
   const timer = setInterval(() => {
+    if (req.complete) {
+      clearInterval(timer)
+      return
+    }
     const received = socket.bytesRead - before
     before += received
     if (received >= LEAST_BYTES || req.isPaused()) return
