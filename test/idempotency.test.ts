@@ -1,7 +1,10 @@
-import { describe, expect, it } from 'vitest'
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it, type TestContext } from 'vitest'
 import { download, formOf, list, post } from './helpers/form.ts'
 import { startGate } from './helpers/gate.ts'
-import { startApp, type TestApp } from './helpers/start-app.ts'
+import { mountSmall } from './helpers/mount-small.ts'
+import { makeDirectory, startApp, type TestApp } from './helpers/start-app.ts'
 
 const uniqueNames = { keyTemplate: '{uuid}{extname}' }
 
@@ -64,6 +67,61 @@ it('tries a request again whose first attempt stored nothing', async () => {
   const app = await startApp({ config: { limits: { fileSize: 2 } } })
   expect(await send(app, 'k1', { 'a.png': 'one' })).toMatchObject({ status: 413 })
   expect(await send(app, 'k1', { 'a.png': 'on' })).toMatchObject({ status: 200 })
+})
+
+describe('the same keyed request was called another one', () => {
+  const large = { 'a.bin': 'x'.repeat(1_500_000), 'b.bin': 'y'.repeat(1_500_000) }
+
+  /** What large files are spooled in is on a disk of its own. */
+  async function startOnSmallDisk(context: TestContext, isFull: boolean) {
+    const directory = await makeDirectory()
+    await mountSmall(context, join(directory, 'small'), '8m')
+    const config = { ...uniqueNames, providers: { local: { d: { directory: 'small', serve: true } } } }
+    const ballast = join(directory, 'small', 'ballast')
+    const fill = () => writeFile(ballast, Buffer.alloc(8 * 1024 * 1024)).catch(() => {})
+    if (isFull) await writeFile(ballast, Buffer.alloc(6 * 1024 * 1024))
+    return { app: await startApp({ config, directory }), fill, empty: () => rm(ballast) }
+  }
+
+  it('while the disk was full, although it had got its links', async context => {
+    const { app, fill } = await startOnSmallDisk(context, false)
+    const first = await send(app, 'k1', large)
+    expect(first).toMatchObject({ status: 200 })
+    await fill()
+    expect(await send(app, 'k1', large)).toMatchObject({ status: 200, result: first.result })
+  })
+
+  it('once there was space again, when one of two files had met a full disk', async context => {
+    const { app, empty } = await startOnSmallDisk(context, true)
+    const first = await send(app, 'k1', large)
+    expect(first).toMatchObject({ status: 507, errors: [{ code: 'insufficient_storage' }] })
+    expect(first.result).toHaveLength(1)
+    await empty()
+    expect(await send(app, 'k1', large)).toMatchObject({ status: 507, result: first.result })
+    expect(await send(app, 'k1', { ...large, 'b.bin': 'other' })).toMatchObject({ status: 422 })
+  })
+
+  it('once larger files were allowed, and is another one when what was too large is other bytes', async () => {
+    const directory = await makeDirectory()
+    const startTaking = (fileSize: number) => startApp({ directory, config: { limits: { fileSize } } })
+    const few = await startTaking(3)
+    const files = { 'a.txt': 'one', 'b.txt': 'larger' }
+    const first = await send(few, 'k1', files)
+    expect(first).toMatchObject({ status: 413 })
+    expect(await send(few, 'k1', { ...files, 'b.txt': 'Larger' })).toMatchObject({ status: 422 })
+    await few.server.stop()
+    const more = await startTaking(100)
+    expect((await send(more, 'k1', files)).items).toEqual(first.items)
+  })
+
+  it('when a body was refused before it was read: that is told, and no key is used up', async () => {
+    const app = await startApp({ config: { limits: { fileSize: 3 } } })
+    const put = (body: string) =>
+      post(`${app.url}/upload/a.txt`, { method: 'PUT', body, headers: { 'Idempotency-Key': 'k1' } })
+    expect(await put('one')).toMatchObject({ status: 200 })
+    expect(await put('larger')).toMatchObject({ status: 413 })
+    expect(await put('one')).toMatchObject({ status: 200 })
+  })
 })
 
 it('keeps the keys of different callers apart', async () => {
@@ -167,8 +225,6 @@ describe('dedupe', () => {
   it('stores again what is no longer there', async () => {
     const app = await startApp({ config })
     const first = await post(`${app.url}/upload`, { body: formOf({ 'a.png': 'one' }) })
-    const { rm } = await import('node:fs/promises')
-    const { join } = await import('node:path')
     await rm(join(app.directory, 'files', first.items[0]!.fileName))
     const second = await post(`${app.url}/upload`, { body: formOf({ 'a.png': 'one' }) })
     expect(second.result).not.toEqual(first.result)

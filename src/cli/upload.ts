@@ -163,7 +163,7 @@ async function toInput(
     const reading = { name: options.name ?? '', spool, limit: settings.limits.fileSize }
     const payload = await uploader.payloads.read(terminal.stdin, reading).catch((error: unknown) => {
       if (signal.aborted) return undefined
-      if (error instanceof UploadError) return error
+      if (error instanceof UploadError) return { error, sha256: undefined }
       throw error
     })
     if (payload === undefined) return INTERRUPTION

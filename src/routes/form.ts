@@ -2,7 +2,7 @@ import type { Readable, Writable } from 'node:stream'
 import type { Request, Response } from 'express'
 import multer from 'multer'
 import { UploadError } from '../errors.ts'
-import type { Input } from '../uploader/input.ts'
+import type { Input, Unkept } from '../uploader/input.ts'
 import type { Payload, Payloads, PayloadWriter } from '../uploader/payload.ts'
 import type { Spool } from '../uploader/spool.ts'
 import { cutOff, watchBody } from './body.ts'
@@ -28,7 +28,7 @@ export interface FormOptions {
 }
 
 /** What became of one file part: an input, or nothing for a browser's empty file field. */
-type Received = Promise<Payload | UploadError | undefined>
+type Received = Promise<Payload | Unkept | undefined>
 
 /** Bytes of a form that multer's parser may hold, more than what arrives at once. */
 const PARSER_BYTES = 128 * 1024
@@ -166,7 +166,7 @@ class Form {
   async discard(): Promise<void> {
     for (const one of this.#received.values()) {
       const payload = await one
-      if (payload && !(payload instanceof UploadError)) await payload.dispose()
+      if (payload && 'dispose' in payload) await payload.dispose()
     }
   }
 
@@ -190,7 +190,10 @@ async function receive(stream: Readable, writer: PayloadWriter, header: PartHead
       stream.resume()
     }
     stream.on('data', (chunk: Buffer) => {
-      if (failure !== undefined) return
+      if (failure !== undefined) {
+        writer.skip(chunk)
+        return
+      }
       size += chunk.length
       try {
         const ready = writer.write(chunk)
@@ -215,12 +218,14 @@ async function receive(stream: Readable, writer: PayloadWriter, header: PartHead
     return await writer.finish()
   } catch (error) {
     await writer.abort()
-    return error instanceof UploadError
-      ? error
-      : new UploadError('internal_error', 'The file could not be kept on the server; its log says why.', {
-          cause: error,
-        })
+    return { error: asUploadError(error), sha256: writer.sha256() }
   }
+}
+
+function asUploadError(error: unknown): UploadError {
+  if (error instanceof UploadError) return error
+  const message = 'The file could not be kept on the server; its log says why.'
+  return new UploadError('internal_error', message, { cause: error })
 }
 
 /** multer and busboy reject with plain errors for what is the client's doing. */

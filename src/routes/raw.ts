@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import { baseName } from '../uploader/file-name.ts'
-import type { Input } from '../uploader/input.ts'
+import type { Input, Unkept } from '../uploader/input.ts'
 import { type Payload, type Payloads, type PayloadWriter, tooLarge } from '../uploader/payload.ts'
 import type { Spool } from '../uploader/spool.ts'
 import { cutOff, invite, tooLargeBody, watchBody } from './body.ts'
@@ -54,9 +54,9 @@ export async function readRaw(req: Request, res: Response, options: RawOptions):
   // Said before the client is asked for the body, when it waits to be asked.
   const payload =
     Number(req.headers['content-length']) > limit
-      ? tooLarge(name, limit)
+      ? unread(tooLarge(name, limit))
       : await receive(req, res, payloads.open({ name, spool, limit }), limits.bodyIdleMs)
-  if (payload instanceof UploadError) return [{ kind: 'form', origin: name, payload }]
+  if ('error' in payload) return [{ kind: 'form', origin: name, payload }]
   try {
     const isText = payload.size === 0 || payload.contentType === 'text/plain'
     const isFile = options.name !== undefined || !isText || (req.method === 'PUT' && payload.size > 0)
@@ -80,7 +80,7 @@ async function receive(
   res: Response,
   writer: PayloadWriter,
   idleMs: number,
-): Promise<Payload | UploadError> {
+): Promise<Payload | Unkept> {
   invite(req, res)
   try {
     await pour(req, writer, idleMs)
@@ -88,10 +88,12 @@ async function receive(
   } catch (error) {
     await writer.abort()
     if (error instanceof UploadError && ['too_large', 'insufficient_storage'].includes(error.code))
-      return error
+      return unread(error)
     throw error
   }
 }
+
+const unread = (error: UploadError): Unkept => ({ error, sha256: undefined })
 
 function pour(req: Request, writer: PayloadWriter, idleMs: number): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -128,6 +128,10 @@ async function uploadOnce(
   const { destination, inputs, pictures } = request
   const asked = idOf(destination) + (pictures ? JSON.stringify(pictures) : '')
   const fingerprint = fingerprintOf(asked, inputs)
+  if (fingerprint === undefined) {
+    const { idempotencyKey: _, ...unkept } = request
+    return upload(uploader, unkept, res, mask)
+  }
   let first: Answer | undefined
   const run = async () => {
     first = await upload(uploader, { ...request, signal: new Canceller() }, res, mask)

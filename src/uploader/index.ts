@@ -228,7 +228,7 @@ function filesOf(outcomes: readonly Outcome[]): StoredFile[] {
 /** What was uploaded has been given back already; a second time does no harm. */
 async function discard(inputs: readonly Input[]): Promise<void> {
   for (const input of inputs) {
-    if (input.kind === 'form' && !(input.payload instanceof UploadError)) await input.payload.dispose()
+    if (input.kind === 'form' && 'dispose' in input.payload) await input.payload.dispose()
   }
 }
 

@@ -8,11 +8,18 @@ export type SourceKind = (typeof SOURCES)[number]
 
 /** One thing to upload, before its bytes are there. `origin` goes into the answer as the client sent it. */
 export type Input =
-  | { readonly kind: 'form'; readonly origin: string; readonly payload: Payload | UploadError }
+  | { readonly kind: 'form'; readonly origin: string; readonly payload: Payload | Unkept }
   | { readonly kind: 'data'; readonly origin: string; readonly bytes: Buffer }
   | { readonly kind: 'url'; readonly origin: string; readonly url: URL }
   | { readonly kind: 'path'; readonly origin: string; readonly path: string }
   | { readonly kind: 'clipboard'; readonly origin: 'clipboard' }
+
+/** What came, but could not be kept. */
+export interface Unkept {
+  readonly error: UploadError
+  /** Of its bytes, hex; undefined when they were not read to their end. */
+  readonly sha256: string | undefined
+}
 
 /** Who sends a request, and what that caller may name. Decided once, in routes/access.ts. */
 export interface Caller {

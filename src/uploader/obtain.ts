@@ -37,7 +37,7 @@ export async function obtain(
 ): Promise<Payload> {
   if (input.kind === 'form') {
     if (!caller.sources.has('form')) throw notAdmitted('form', caller)
-    if (input.payload instanceof UploadError) throw input.payload
+    if ('error' in input.payload) throw input.payload.error
     return input.payload
   }
   const { name, folders, body } = await openSource(input, caller, settings, toAbortSignal(signal))

@@ -52,8 +52,12 @@ export interface PayloadWriter {
    * @throws UploadError `too_large` beyond the limit, `insufficient_storage` when the disk is full
    */
   write(chunk: Uint8Array): Promise<void> | undefined
+  /** Takes a chunk of what can't be kept any more: it counts for the hash only. */
+  skip(chunk: Uint8Array): void
   finish(): Promise<Payload>
   abort(): Promise<void>
+  /** Of all that came, hex; nothing may come after it. */
+  sha256(): string
 }
 
 export interface PayloadOptions {
@@ -85,6 +89,7 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
 
   function open({ name, folders = [], spool, limit }: PayloadOptions): PayloadWriter {
     const hash = createHash('sha256')
+    let sha256: string | undefined
     let size = 0
     let reserved = 0
     let pending: Uint8Array[] = []
@@ -139,12 +144,17 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
       await unlink(path).catch(() => {})
     }
 
+    function digest(): string {
+      sha256 ??= hash.digest('hex')
+      return sha256
+    }
+
     return {
       write(chunk) {
         if (chunk.length === 0) return undefined
         size += chunk.length
-        if (size > limit) throw tooLarge(name, limit)
         hash.update(chunk)
+        if (size > limit) throw tooLarge(name, limit)
         if (head.length < SNIFF_BYTES) head = lengthen(head, chunk)
         pending.push(chunk)
         pendingBytes += chunk.length
@@ -158,6 +168,9 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
         return pendingBytes >= Math.min(share, MOST_FLUSH_BYTES) || free < 0 ? flush() : undefined
       },
 
+      skip: chunk => void hash.update(chunk),
+      sha256: digest,
+
       async finish() {
         try {
           if (inFile) {
@@ -167,7 +180,7 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
             spooling.delete(hash)
           }
           const { contentType, extension } = await sniffType(head)
-          const identity = { name, folders, size, sha256: hash.digest('hex'), contentType, extension }
+          const identity = { name, folders, size, sha256: digest(), contentType, extension }
           return path === undefined ? inMemory(pending, identity, release) : inFileAt(path, identity)
         } catch (error) {
           await discard()

@@ -186,13 +186,16 @@ function assertSame<T extends { fingerprint: string }>(before: T, fingerprint: s
   )
 }
 
-/** Hash of what a request asks for: its destination and its inputs, files by their names and bytes. */
-export function fingerprintOf(destination: string, inputs: readonly Input[]): string {
-  const asked = inputs.map(input => {
-    if (input.kind !== 'form') return [input.kind, input.origin]
-    const content = input.payload instanceof UploadError ? input.payload.code : input.payload.sha256
-    return [input.kind, input.origin, content]
-  })
+/**
+ * Hash of what a request asks for: its destination and its inputs, files by their names and bytes, whatever became of
+ * them. Undefined when some bytes are not known: it can't be told from another request then.
+ */
+export function fingerprintOf(destination: string, inputs: readonly Input[]): string | undefined {
+  const isKnown = (input: Input) => input.kind !== 'form' || input.payload.sha256 !== undefined
+  if (!inputs.every(isKnown)) return undefined
+  const asked = inputs.map(input =>
+    input.kind === 'form' ? [input.kind, input.origin, input.payload.sha256] : [input.kind, input.origin],
+  )
   return createHash('sha256')
     .update(JSON.stringify([destination, asked]))
     .digest('hex')
