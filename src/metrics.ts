@@ -4,7 +4,7 @@ import { idOf } from './uploader/destinations.ts'
 import { FinalizationPending } from './uploader/finalization-pending.ts'
 import type { Uploader } from './uploader/index.ts'
 import type { Outcome } from './uploader/input.ts'
-import type { Slots } from './uploader/slots.ts'
+import type { NamedSlots } from './uploader/slots.ts'
 
 /** From what a memory takes to what a slow line and a large file take, seconds. */
 const DURATIONS_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
@@ -76,7 +76,7 @@ export function createMetrics(): Metrics {
     help: 'Requests that wait for their turn.',
     registers,
   })
-  let slots: Slots | undefined
+  let slots: NamedSlots | undefined
 
   function countFile(outcome: Outcome, destination: string): void {
     if (!outcome.ok) {

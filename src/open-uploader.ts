@@ -10,7 +10,7 @@ import { createUploader, type Uploader, type UploaderDeps } from './uploader/ind
 import { createPayloads } from './uploader/payload.ts'
 import { createRepeater } from './uploader/repeat.ts'
 import type { Shared } from './uploader/shared.ts'
-import { createSlots } from './uploader/slots.ts'
+import { createNamedSlots } from './uploader/slots.ts'
 import { createSpool, sweepSpool } from './uploader/spool.ts'
 import { createPostgresStore } from './uploader/store/postgres.ts'
 import { createSqliteStore } from './uploader/store/sqlite.ts'
@@ -76,7 +76,7 @@ export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
     finalizer,
     repeater,
     payloads: createPayloads(limits.memory),
-    slots: createSlots(limits.concurrentUploads, limits.waitingUploads),
+    slots: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
     spool,
     async close(graceMs) {
       await repeater.close()

@@ -167,7 +167,7 @@ async function toInput(
       throw error
     })
     if (payload === undefined) return INTERRUPTION
-    if (!(payload instanceof UploadError) && payload.size === 0) return NOTHING_ON_STDIN
+    if (!('error' in payload) && payload.size === 0) return NOTHING_ON_STDIN
     return { kind: 'form', origin: '-', payload }
   }
   if (isWebAddress(name)) return { kind: 'url', origin: name, url: new URL(name) }

@@ -64,7 +64,7 @@ export function createUploadRoute(
     const pictures = readWish(query)
     withWish(destination.pictures, pictures) // refused before the body is read
     const key = readIdempotencyKey(req.get('idempotency-key'))
-    uploader.slots.assertRoom()
+    uploader.slots.of(idOf(destination)).assertRoom()
 
     const name = query.get('filename') || req.params['name']?.toString()
     const share = lists.open(settings.limits.memory)

@@ -12,7 +12,7 @@ import type { PictureOptions } from './pictures/options.ts'
 import { type PictureWish, withWish } from './pictures/wish.ts'
 import { type PlaceDeps, place } from './place.ts'
 import type { Repeater } from './repeat.ts'
-import type { Slots } from './slots.ts'
+import type { NamedSlots } from './slots.ts'
 import type { Spool } from './spool.ts'
 import type { Job, Store, StoredFile } from './store.ts'
 
@@ -34,7 +34,7 @@ export interface UploaderDeps {
     readonly retries: number
   }
   /** Shared with the uploaders before, whose requests count, too. */
-  readonly slots: Slots
+  readonly slots: NamedSlots
   readonly store: Store
   readonly finalizer: Finalizer
   /** What follows an upload that begins here. */
@@ -71,8 +71,8 @@ export interface Uploader {
   readonly finalizer: Finalizer
   readonly repeater: Repeater
   readonly store: Store
-  /** Requests that are delivered, and those that wait for it. */
-  readonly slots: Slots
+  /** Requests that are delivered, and those that wait for it, by `provider/configName`. */
+  readonly slots: NamedSlots
   /** @throws UploadError `unknown_destination`, `ambiguous_destination`, `destination_forbidden` */
   choose(choice: Choice, caller: Caller): Destination
   /** Where payloads for a destination are spooled. */
@@ -180,7 +180,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
     async upload(request) {
       const job = newJob(request, finalizer.owner, deps.now())
       try {
-        const outcomes = await slots.run(() => deliverAll(job, request), request.signal)
+        const outcomes = await slots.of(job.destination).run(() => deliverAll(job, request), request.signal)
         const isWhole = outcomes.every(outcome => outcome.ok)
         const completed = finalizer.complete(job, filesOf(outcomes), isWhole, deps.hooks)
         // Of a job that failed in part the answer tells; its history is saved later when it can't be now.

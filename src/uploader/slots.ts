@@ -16,6 +16,35 @@ export interface Slots {
   load(): { readonly running: number; readonly waiting: number }
 }
 
+/** The same for each of several names, so that what holds up one keeps nobody else waiting. */
+export interface NamedSlots {
+  of(name: string): Slots
+  resize(places: number, waiting: number): void
+  /** Of all. */
+  load(): { readonly running: number; readonly waiting: number }
+}
+
+export function createNamedSlots(places: number, waiting: number): NamedSlots {
+  const byName = new Map<string, Slots>()
+  return {
+    of(name) {
+      const slots = byName.get(name) ?? createSlots(places, waiting)
+      byName.set(name, slots)
+      return slots
+    },
+    resize(newPlaces, newWaiting) {
+      places = newPlaces
+      waiting = newWaiting
+      for (const slots of byName.values()) slots.resize(places, waiting)
+    },
+    load() {
+      const loads = [...byName.values()].map(slots => slots.load())
+      const sum = (of: 'running' | 'waiting') => loads.reduce((all, load) => all + load[of], 0)
+      return { running: sum('running'), waiting: sum('waiting') }
+    },
+  }
+}
+
 /**
  * @param places how much runs at once
  * @param waiting how much may wait beyond that
@@ -28,10 +57,8 @@ export function createSlots(places: number, waiting: number): Slots {
     if (busy < places || queue.length < waiting) return
     throw new UploadError(
       'overloaded',
-      'The server has as many uploads as it can take. Try again in a moment.',
-      {
-        retryAfterS: 5,
-      },
+      'The server has as many uploads for this destination as it can take. Try again in a moment.',
+      { retryAfterS: 5 },
     )
   }
 
