@@ -21,7 +21,7 @@ export const destinationSchema = z.strictObject({
   onConflict: z
     .enum(['replace', 'rename', 'error'])
     .default('replace')
-    .describe('What happens when the key is already there.'),
+    .describe('What happens when the key is already there, from an upload that is over.'),
   dedupe: z
     .boolean()
     .default(false)
@@ -44,7 +44,9 @@ export const destinationSchema = z.strictObject({
     .describe('Changes to the links of this destination, one after the other.'),
   fallback: fullDestinationName
     .optional()
-    .describe('Destination that is used when this one fails after its retries.'),
+    .describe(
+      'Destination that is used when this one fails after its retries. A refusal by onConflict is no failure.',
+    ),
   mirrors: z
     .array(
       z.union([

@@ -151,11 +151,18 @@ export const configSchema = z.strictObject({
         .describe(
           'Most that all files under way hold in memory; the rest waits on disk. As much for large JSON bodies. Bytes.',
         ),
-      concurrentUploads: count(16, 'Requests delivered at the same time.'),
-      waitingUploads: count(256, 'Requests that wait beyond that; the next gets 503.', 0),
+      concurrentUploads: count(16, 'Requests delivered at the same time, for each destination.'),
+      waitingUploads: count(
+        256,
+        'Requests that wait beyond that, for each destination; the next gets 503.',
+        0,
+      ),
       bodyIdleMs: ms(30_000, 'How long a body may stall, of an upload or of a served file.'),
-      deliveryTimeoutMs: ms(120_000, 'How long one file may take to its destination.'),
-      retries: count(3, 'Further attempts after a delivery that failed in passing.', 0),
+      deliveryTimeoutMs: ms(
+        120_000,
+        'How long one file may take to a destination: all attempts, and waiting for its turn there. As long again to a fallback or mirror.',
+      ),
+      retries: count(3, 'Further attempts after a delivery that failed in passing, while there is time.', 0),
     },
     'How much and how long.',
   ),

@@ -3,6 +3,7 @@ import { UploadError } from '../errors.ts'
 import type { Mask } from '../mask.ts'
 import { once } from '../once.ts'
 import { type Cancellation, Canceller, toAbortSignal } from '../uploader/cancellation.ts'
+import type { Claims } from '../uploader/claims.ts'
 import { type Destination, idOf } from '../uploader/destinations.ts'
 import { FinalizationPending } from '../uploader/finalization-pending.ts'
 import type { Uploader, UploadRequest } from '../uploader/index.ts'
@@ -133,8 +134,8 @@ async function uploadOnce(
     return upload(uploader, unkept, res, mask)
   }
   let first: Answer | undefined
-  const run = async () => {
-    first = await upload(uploader, { ...request, signal: new Canceller() }, res, mask)
+  const run = async (claims: Claims) => {
+    first = await upload(uploader, { ...request, claims, signal: new Canceller() }, res, mask)
     const { result, finalizationId } = first.body
     const keep = finalizationId !== undefined || (result?.length ?? 0) > 0
     return { status: first.status, body: JSON.stringify(first.body), jobId: finalizationId, keep }

@@ -43,3 +43,25 @@ export function toAbortSignal(cancellation: Cancellation): AbortSignal {
   else cancellation.addEventListener('abort', abort)
   return controller.signal
 }
+
+/** What work gives, or at once the reason of the signal; the work then goes on alone. */
+export function orAborted<T>(work: Promise<T>, signal: Cancellation): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const leave = () => {
+      signal.removeEventListener('abort', leave)
+      reject(signal.reason)
+    }
+    if (signal.aborted) leave()
+    else signal.addEventListener('abort', leave)
+    work.then(
+      value => {
+        signal.removeEventListener('abort', leave)
+        resolve(value)
+      },
+      error => {
+        signal.removeEventListener('abort', leave)
+        reject(error)
+      },
+    )
+  })
+}

@@ -1,24 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isStorageFull, systemCode, UploadError } from '../errors.ts'
-import { type Cancellation, toAbortSignal } from './cancellation.ts'
+import { type Cancellation, orAborted, toAbortSignal } from './cancellation.ts'
 import { type Destination, idOf } from './destinations.ts'
 import { isPassing } from './network.ts'
 import type { Stored, UploadObject } from './provider.ts'
-import { limitTime } from './time-limit.ts'
+import { TimeLimit } from './time-limit.ts'
 
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 30_000
 
 export interface DeliveryLimits {
-  /** For one attempt. */
+  /** For one file at one destination: all attempts and the pauses between them, and waiting for its turn there. */
   readonly timeoutMs: number
   /** Further attempts after one that failed in passing. */
   readonly retries: number
 }
 
 /**
- * Puts one object at its destination: with a time limit for each attempt, and again after failures that pass. The key
- * stays the same, so an attempt that did arrive is replaced and never doubled.
+ * Puts one object at its destination, and again after failures that pass while there is time. The key stays the same, so
+ * an attempt that did arrive is replaced and never doubled.
  *
  * @throws UploadError `delivery_failed`, `delivery_timeout`, `insufficient_storage`, or what the provider knows better
  * @throws the reason of `signal` when it is aborted
@@ -26,73 +26,67 @@ export interface DeliveryLimits {
 export async function deliver(
   destination: Destination,
   object: UploadObject,
-  limits: DeliveryLimits,
+  { timeoutMs, retries }: DeliveryLimits,
   signal: Cancellation,
 ): Promise<Stored> {
+  signal.throwIfAborted()
+  const limit = new TimeLimit(timeoutMs, signal, () => timedOut(destination, object.key, timeoutMs))
+  try {
+    return await deliverWithin(limit, destination, object, retries)
+  } finally {
+    limit.end()
+  }
+}
+
+/**
+ * The same within a time limit that has begun. Ends with it even where a provider does not look at its signal.
+ *
+ * @param leave gets the put that goes on then: it may still read the object and write to the key
+ */
+export async function deliverWithin(
+  limit: TimeLimit,
+  destination: Destination,
+  object: UploadObject,
+  retries: number,
+  leave: (put: Promise<Stored>) => void = () => {},
+): Promise<Stored> {
   for (let attempt = 0; ; attempt++) {
+    const put = putInTurn(destination, object, limit)
     try {
-      return await putInTurn(destination, object, limits.timeoutMs, signal)
+      return await orAborted(put, limit)
     } catch (error) {
-      signal.throwIfAborted()
+      if (limit.aborted) {
+        leave(put)
+        throw limit.reason
+      }
       const failure = explain(error, destination, object)
       const pause = pauseMs(attempt, failure.retryAfterS)
-      if (attempt >= limits.retries || !failure.retryable || pause > LONGEST_PAUSE_MS) throw failure
-      await sleep(pause, undefined, { signal: toAbortSignal(signal) }).catch(() => {})
-      signal.throwIfAborted()
+      const isLast = attempt >= retries || pause > LONGEST_PAUSE_MS || pause >= limit.leftMs()
+      if (isLast || !failure.retryable) throw failure
+      await sleep(pause, undefined, { signal: toAbortSignal(limit) }).catch(() => {})
+      limit.throwIfAborted()
     }
   }
 }
 
-function putInTurn(
-  destination: Destination,
+/** One attempt. Settles, and passes its turn on, when the put has really ended. */
+async function putInTurn(
+  { target, queue }: Destination,
   object: UploadObject,
-  timeoutMs: number,
-  signal: Cancellation,
+  limit: Cancellation,
 ): Promise<Stored> {
-  const put = () => putWithin(destination, object, timeoutMs, signal)
-  return destination.queue ? destination.queue.run(put, signal) : put()
+  const put = async () => {
+    limit.throwIfAborted()
+    return target.put(object, toAbortSignal(limit))
+  }
+  return queue ? queue.run(put, limit) : put()
 }
 
-/** One attempt. Ends at the time limit even where a provider does not look at its signal. */
-function putWithin(
-  destination: Destination,
-  object: UploadObject,
-  timeoutMs: number,
-  signal: Cancellation,
-): Promise<Stored> {
-  return new Promise((resolve, reject) => {
-    signal.throwIfAborted()
-    const attempt = new AbortController()
-    const stored = destination.target.put(object, attempt.signal)
-    const stop = (reason: unknown) => {
-      reject(reason) // ahead of what the provider makes of it
-      attempt.abort(reason)
-    }
-    const endWatch = limitTime(timeoutMs, () => stop(timedOut(destination, object, timeoutMs)))
-    const leave = () => stop(signal.reason)
-    signal.addEventListener('abort', leave)
-    const end = () => {
-      endWatch()
-      signal.removeEventListener('abort', leave)
-    }
-    stored.then(
-      answer => {
-        end()
-        resolve(answer)
-      },
-      error => {
-        end()
-        reject(error)
-      },
-    )
-  })
-}
-
-function timedOut(destination: Destination, object: UploadObject, timeoutMs: number): UploadError {
+/** @param what a key, or the name of a file that has none yet */
+export function timedOut(destination: Destination, what: string, timeoutMs: number): UploadError {
   return new UploadError(
     'delivery_timeout',
-    `${idOf(destination)} did not take "${object.key}" within ${timeoutMs / 1000} s (limits.deliveryTimeoutMs).`,
-    { retryable: true },
+    `${idOf(destination)} did not take "${what}" within ${timeoutMs / 1000} s (limits.deliveryTimeoutMs).`,
   )
 }
 

@@ -35,7 +35,7 @@ export interface Destination extends Named {
   readonly mirrors: readonly Mirror[]
   /** What is done to pictures; undefined: nothing. */
   readonly pictures?: PictureOptions | undefined
-  /** Keys of the uploads under way. */
+  /** Keys of the requests under way. */
   readonly keys: KeyRing
   /** For targets that take one put at a time. */
   readonly queue: Pick<Slots, 'run'> | undefined
@@ -70,6 +70,9 @@ export interface Choice {
   picbed?: string | undefined
   configName?: string | undefined
 }
+
+/** Of a hash a few digits are not enough: other bytes may have the same. */
+const NAMES_CONTENT = /\{(?:(?:md5|sha1|sha256)(?:-(?:[89]|[1-9]\d+))?|uuid|ulid)\}/
 
 /** The name clients send for "whatever this provider uses by default" (PicList does it always). */
 const DEFAULT_NAME = 'Default'
@@ -216,7 +219,7 @@ export function openDestinations(
           `${id}: onConflict and dedupe need a provider that can tell what is there.`,
         )
       }
-      const immutable = /\{(?:md5|sha1|sha256|uuid|ulid)\b/.test(common.keyTemplate ?? keyTemplate)
+      const immutable = NAMES_CONTENT.test(common.keyTemplate ?? keyTemplate)
       return {
         type,
         name,

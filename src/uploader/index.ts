@@ -1,5 +1,6 @@
 import { isStorageFull, UploadError } from '../errors.ts'
 import { type Cancellation, toAbortSignal } from './cancellation.ts'
+import type { Claims } from './claims.ts'
 import { type Choice, chooseDestination, type Destination, idOf, type LeftOut } from './destinations.ts'
 import type { Finalizer } from './finalize.ts'
 import type { Hook } from './hooks.ts'
@@ -10,7 +11,7 @@ import { obtain, type SourceSettings } from './obtain.ts'
 import type { Payload, Payloads } from './payload.ts'
 import type { PictureOptions } from './pictures/options.ts'
 import { type PictureWish, withWish } from './pictures/wish.ts'
-import { type PlaceDeps, place } from './place.ts'
+import { type PlaceDeps, type PlaceRequest, place } from './place.ts'
 import type { Repeater } from './repeat.ts'
 import type { NamedSlots } from './slots.ts'
 import type { Spool } from './spool.ts'
@@ -60,6 +61,8 @@ export interface UploadRequest {
   readonly pictures?: PictureWish | undefined
   /** Leads repetitions to the job. */
   readonly idempotencyKey?: string
+  /** What earlier attempts of the same key may have stored. */
+  readonly claims?: Claims | undefined
   /** Called as each input is done, in whatever order. */
   onOutcome?(outcome: Outcome): void
 }
@@ -100,7 +103,12 @@ export function createUploader(deps: UploaderDeps): Uploader {
     history: store,
   }
 
-  async function uploadOne(input: Input, index: number, request: UploadRequest): Promise<Outcome> {
+  async function uploadOne(
+    input: Input,
+    index: number,
+    request: UploadRequest,
+    shared: PlaceRequest,
+  ): Promise<Outcome> {
     const { destination, caller, signal } = request
     const { origin } = input
     let payload: Payload | undefined
@@ -108,22 +116,10 @@ export function createUploader(deps: UploaderDeps): Uploader {
       payload = await obtain(input, caller, deps.payloads, spoolFor(destination), deps.sources, signal)
       const changes = withWish(destination.pictures, request.pictures)
       if (changes) payload = await change(payload, changes, request)
-      const placed = await place(payload, destination, request.baseUrl, placeDeps, signal)
-      const { key, url, deleteUrl, mirrors } = placed
+      const { destination: id, ...where } = await place(payload, destination, shared, placeDeps)
       const { size, contentType, sha256 } = payload
-      const file = {
-        ok: true,
-        index,
-        origin,
-        key,
-        url,
-        deleteUrl,
-        mirrors,
-        size,
-        contentType,
-        sha256,
-      } as const
-      return placed.destination === idOf(destination) ? file : { ...file, destination: placed.destination }
+      const file = { ok: true, index, origin, ...where, size, contentType, sha256 } as const
+      return id === idOf(destination) ? file : { ...file, destination: id }
     } catch (error) {
       signal.throwIfAborted()
       return { ok: false, index, origin, error: asUploadError(error) }
@@ -154,9 +150,11 @@ export function createUploader(deps: UploaderDeps): Uploader {
   async function deliverAll(job: Job, request: UploadRequest): Promise<Outcome[]> {
     await finalizer.begin(job, request.idempotencyKey)
     const done: Outcome[] = []
+    const { baseUrl, signal, claims } = request
+    const shared = { baseUrl, signal, claims, now: new Date(job.createdAt), releases: [] as (() => void)[] }
     try {
       return await inOrder(request.inputs, SIDE_BY_SIDE, async (input, index) => {
-        const outcome = await uploadOne(input, index, request)
+        const outcome = await uploadOne(input, index, request, shared)
         done.push(outcome)
         request.onOutcome?.(outcome)
         return outcome
@@ -164,6 +162,8 @@ export function createUploader(deps: UploaderDeps): Uploader {
     } catch (error) {
       await finalizer.complete(job, filesOf(done), false).catch(() => {})
       throw error
+    } finally {
+      for (const release of shared.releases) release()
     }
   }
 

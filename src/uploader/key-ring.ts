@@ -1,12 +1,28 @@
+import type { Cancellation } from './cancellation.ts'
 import { splitExtension } from './file-name.ts'
+import type { Stored } from './provider.ts'
 import { createShared, type Shared } from './shared.ts'
 
-/** The keys that uploads under way at one destination have taken, so that no two of them meet. */
+/** The keys that uploads at one destination have taken, so that no two of them meet with different bytes. */
 export interface KeyRing {
-  /** Takes the key, or the first of `-2`, `-3`… before the extension that is free and that `refuses` does not refuse. */
-  take(key: string, refuses?: (key: string) => Promise<boolean>): Promise<string>
+  /**
+   * Takes the key, or the first of `-2`, `-3`… before the extension that nobody has for other bytes and that `refuses`
+   * does not refuse. Whoever has it releases it.
+   *
+   * @returns `stored` when somebody has stored the same bytes under it: then they need not go out again
+   */
+  take(key: string, sha256: string, signal: Cancellation, refuses?: Refuses): Promise<TakenKey>
+  /** Says that the bytes are stored under a key that was taken. */
+  settle(key: string, stored: Stored): void
   release(key: string): void
 }
+
+export interface TakenKey {
+  readonly key: string
+  readonly stored: Stored | undefined
+}
+
+type Refuses = (key: string) => Promise<boolean>
 
 /** Keys that differ in case or Unicode form only are one file on some disks. */
 const identity = (key: string): string => key.normalize('NFC').toLowerCase()
@@ -15,13 +31,14 @@ const identity = (key: string): string => key.normalize('NFC').toLowerCase()
 export function createKeyRing(shared: Shared = createShared(), scope = ''): KeyRing {
   const nameOf = (key: string) => `${scope}/${identity(key)}`
   return {
-    async take(key, refuses) {
+    async take(key, sha256, signal, refuses) {
       for (let count = 1; ; count++) {
         const candidate = count === 1 ? key : numbered(key, count)
-        if (!(await shared.take(nameOf(candidate)))) continue
-        if (!refuses) return candidate
+        const taken = await shared.take(nameOf(candidate), `${sha256} ${candidate}`, signal)
+        if (taken === 'taken') continue
+        if (taken !== 'free') return { key: candidate, stored: taken }
         try {
-          if (!(await refuses(candidate))) return candidate
+          if (!(await refuses?.(candidate))) return { key: candidate, stored: undefined }
         } catch (error) {
           shared.release(nameOf(candidate))
           throw error
@@ -29,6 +46,7 @@ export function createKeyRing(shared: Shared = createShared(), scope = ''): KeyR
         shared.release(nameOf(candidate))
       }
     },
+    settle: (key, stored) => shared.settle(nameOf(key), stored),
     release: key => shared.release(nameOf(key)),
   }
 }

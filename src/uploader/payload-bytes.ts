@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import type { Payload } from './payload.ts'
 
 /** What is known of a payload beside its bytes. */
-type Identity = Omit<Payload, 'path' | 'chunks' | 'stream' | 'bytes' | 'dispose'>
+type Identity = Omit<Payload, 'path' | 'chunks' | 'stream' | 'bytes' | 'hold' | 'dispose'>
 
 /** A payload whose bytes are in memory. @param received emptied @param release gives the memory back to the budget */
 export function inMemory(received: Uint8Array[], identity: Identity, release: () => void): Payload {
@@ -20,22 +20,43 @@ export function inMemory(received: Uint8Array[], identity: Identity, release: ()
       chunks = [joined]
       return joined
     },
-    dispose: async () => release(),
+    ...createHolds(async () => release()),
   })
 }
 
 /** A payload whose bytes are in a file of its own. */
 export function inFileAt(path: string, identity: Identity): Payload {
-  let removed: Promise<void> | undefined
   return {
     ...identity,
     path,
     chunks: () => undefined,
     stream: () => createReadStream(path, { highWaterMark: 256 * 1024 }),
     bytes: () => readFile(path),
+    ...createHolds(() => unlink(path).catch(() => {})),
+  }
+}
+
+/** @param free called once */
+function createHolds(free: () => Promise<void>): Pick<Payload, 'hold' | 'dispose'> {
+  let holds = 0
+  let isWanted = true
+  let freed: Promise<void> | undefined
+  const freeUnlessHeld = async () => {
+    if (isWanted || holds > 0) return
+    freed ??= free()
+    await freed
+  }
+  return {
+    hold() {
+      holds++
+      return () => {
+        holds--
+        void freeUnlessHeld()
+      }
+    },
     dispose() {
-      removed ??= unlink(path).catch(() => {})
-      return removed
+      isWanted = false
+      return freeUnlessHeld()
     },
   }
 }

@@ -41,6 +41,8 @@ export interface Payload {
   chunks(): readonly Uint8Array[] | undefined
   stream(): Readable
   bytes(): Promise<Buffer>
+  /** Has `dispose` wait until the function that is returned is called: somebody may still read. */
+  hold(): () => void
   /** Frees the memory and removes the temporary file. Safe to call twice. */
   dispose(): Promise<void>
 }

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../errors.ts'
+import { type Claims, createClaims } from './claims.ts'
 import type { Input } from './input.ts'
 import { createPresence } from './presence.ts'
-import { type Answered, type Repetition, STORED_STATES, type Store } from './store.ts'
+import { type Answered, type Claim, type Repetition, STORED_STATES, type Store } from './store.ts'
 
 const FIRST_POLL_MS = 25
 const LONGEST_POLL_MS = 250
@@ -23,6 +24,8 @@ export interface Unanswered {
   readonly jobId: string
 }
 
+type Run = (claims: Claims) => Promise<Kept>
+
 /** Answers requests that carry an `Idempotency-Key` once (draft-ietf-httpapi-idempotency-key-header). */
 export interface Repeater {
   /**
@@ -31,16 +34,11 @@ export interface Repeater {
    *
    * @param key unique to the caller
    * @param fingerprint what the request asks for; see `fingerprintOf`
-   * @param run does what is asked; the job it begins is to carry the key
+   * @param run does what is asked; the job it begins is to carry the key. Gets what earlier attempts may have stored
    * @param signal ends waiting for another request; what runs is not its business
    * @throws UploadError `idempotency_key_reused` when the key came with another request before
    */
-  answerOnce(
-    key: string,
-    fingerprint: string,
-    run: () => Promise<Kept>,
-    signal: AbortSignal,
-  ): Promise<Answered | Unanswered>
+  answerOnce(key: string, fingerprint: string, run: Run, signal: AbortSignal): Promise<Answered | Unanswered>
   /** Saves what could not be saved before, if that is possible now. */
   close(): Promise<void>
 }
@@ -90,9 +88,15 @@ export function createRepeater(
     }, SAVE_AGAIN_MS).unref()
   }
 
-  async function runAndKeep(key: string, fingerprint: string, run: () => Promise<Kept>): Promise<Answered> {
+  async function runAndKeep(
+    key: string,
+    fingerprint: string,
+    run: Run,
+    earlier: readonly Claim[] = [],
+  ): Promise<Answered> {
+    const claims = createClaims(earlier, store, all => store.noteClaims(key, owner, all), now)
     try {
-      const { keep, ...answer } = await run()
+      const { keep, ...answer } = await run(claims)
       await save(key, fingerprint, keep ? answer : undefined)
       return answer
     } catch (error) {
@@ -124,7 +128,7 @@ export function createRepeater(
   async function answer(
     key: string,
     fingerprint: string,
-    run: () => Promise<Kept>,
+    run: Run,
     signal: AbortSignal,
   ): Promise<Answered | Unanswered> {
     const kept = unsaved.get(key)
@@ -142,7 +146,8 @@ export function createRepeater(
       if (await isAbandoned(before)) {
         if (before.jobId && (await isDelivered(before.jobId)))
           return { status: undefined, jobId: before.jobId }
-        if (await store.takeOver(key, before.owner, owner)) return runAndKeep(key, fingerprint, run)
+        if (await store.takeOver(key, before.owner, owner))
+          return runAndKeep(key, fingerprint, run, before.claims)
       }
       await sleep(pause, undefined, { signal }).catch(() => {})
     }

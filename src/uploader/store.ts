@@ -91,6 +91,16 @@ export interface Answered {
   readonly jobId: string | undefined
 }
 
+/** A file that an attempt at a request was about to store. */
+export interface Claim {
+  /** `provider/configName`. */
+  readonly destination: string
+  readonly key: string
+  readonly sha256: string
+  /** Milliseconds since the epoch. */
+  readonly time: number
+}
+
 /** What is known of a request that carried an `Idempotency-Key`. */
 export interface Repetition {
   /** Hash of what the request asked for. */
@@ -100,6 +110,8 @@ export interface Repetition {
   readonly createdAt: number
   /** The job that was begun for it. */
   readonly jobId: string | undefined
+  /** What its attempts so far may have stored; empty once there is an answer. */
+  readonly claims: readonly Claim[]
   /** Once there is one. */
   readonly answer: Answered | undefined
 }
@@ -185,6 +197,8 @@ export interface RepetitionStore {
    * @returns false when somebody else was faster, or when everything was stored for the request: its job is to be finished
    */
   takeOver(key: string, from: string, to: string): Promise<boolean>
+  /** Writes what the request of a key may store, unless somebody else has taken it over or there is an answer. */
+  noteClaims(key: string, owner: string, claims: readonly Claim[]): Promise<void>
   /** Writes the answer to a key, unless somebody else has taken it over. */
   answer(key: string, owner: string, answer: Answered): Promise<void>
   /** Frees a key that has no answer, unless somebody else has taken it over. */

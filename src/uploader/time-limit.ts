@@ -1,3 +1,5 @@
+import { type Cancellation, Canceller } from './cancellation.ts'
+
 interface Watched {
   /** Of `performance.now()`. */
   readonly end: number
@@ -37,4 +39,32 @@ function wakeFor(all: Set<Watched>, ms: number, pauseMs: number): void {
     underWay.delete(ms)
   }
   setTimeout(look, pauseMs).unref()
+}
+
+/** Ends with another signal, or when its time is up. Whoever makes one ends it. */
+export class TimeLimit extends Canceller {
+  readonly #end: number
+  readonly #release: () => void
+
+  /** @param late what to end with when the time is up */
+  constructor(ms: number, outer: Cancellation, late: () => unknown) {
+    super()
+    this.#end = performance.now() + ms
+    const endWatch = limitTime(ms, () => this.abort(late()))
+    const leave = () => this.abort(outer.reason)
+    if (outer.aborted) leave()
+    outer.addEventListener('abort', leave)
+    this.#release = () => {
+      endWatch()
+      outer.removeEventListener('abort', leave)
+    }
+  }
+
+  leftMs(): number {
+    return this.#end - performance.now()
+  }
+
+  end(): void {
+    this.#release()
+  }
 }

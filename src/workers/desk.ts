@@ -1,10 +1,14 @@
-import type { Shared } from '../uploader/shared.ts'
+import { setMaxListeners } from 'node:events'
+import type { Stored } from '../uploader/provider.ts'
+import type { Shared, Taken } from '../uploader/shared.ts'
 
 /** What a worker asks of the primary process. */
 export interface PrimaryMethods {
   /** Says that the worker hears what it is asked from now on. */
   ready(): void
-  take(name: string): Promise<boolean>
+  /** As in `Shared`, but nobody can give up waiting: what comes then is to be released. */
+  take(name: string, content: string): Promise<Taken>
+  settle(name: string, stored: Stored): void
   release(name: string): void
   /** Settles when it is the turn of the worker. `leave` must follow, at any time. */
   enter(turn: number, name: string): Promise<void>
@@ -21,12 +25,18 @@ export interface Desk {
 }
 
 export function createDesk(shared: Shared, metrics: () => Promise<string>): Desk {
-  const names = new Set<string>()
+  /** How many uploads of the worker have a name. */
+  const names = new Map<string, number>()
   const turns = new Map<number, AbortController>()
-  let isClosed = false
+  const closing = new AbortController()
+  setMaxListeners(0, closing.signal) // every upload that waits for another one listens
 
   function release(name: string): void {
-    if (names.delete(name)) shared.release(name)
+    const count = names.get(name)
+    if (count === undefined) return
+    if (count === 1) names.delete(name)
+    else names.set(name, count - 1)
+    shared.release(name)
   }
 
   function leave(turn: number): void {
@@ -36,10 +46,16 @@ export function createDesk(shared: Shared, metrics: () => Promise<string>): Desk
 
   return {
     methods: {
-      async take(name) {
-        if (isClosed || !(await shared.take(name))) return false
-        names.add(name)
-        return true
+      async take(name, content) {
+        closing.signal.throwIfAborted()
+        const taken = await shared.take(name, content, closing.signal)
+        if (taken === 'taken') return taken
+        names.set(name, (names.get(name) ?? 0) + 1)
+        if (closing.signal.aborted) release(name)
+        return taken
+      },
+      settle(name, stored) {
+        if (names.has(name)) shared.settle(name, stored)
       },
       release,
       enter: (turn, name) =>
@@ -57,8 +73,8 @@ export function createDesk(shared: Shared, metrics: () => Promise<string>): Desk
       metrics,
     },
     close() {
-      isClosed = true
-      for (const name of names) release(name)
+      closing.abort()
+      for (const [name, count] of names) for (let left = count; left > 0; left--) release(name)
       for (const turn of turns.keys()) leave(turn)
     },
   }

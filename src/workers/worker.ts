@@ -4,6 +4,7 @@ import { keepReportsQuiet } from '../crash.ts'
 import { createLog } from '../log.ts'
 import { createGrowingMask } from '../mask.ts'
 import { type Fixed, keepFixed, type LocalServer, type Prepared, startServer } from '../server.ts'
+import { orAborted } from '../uploader/cancellation.ts'
 import type { Shared } from '../uploader/shared.ts'
 import { connect } from './calls.ts'
 import type { PrimaryMethods } from './desk.ts'
@@ -147,7 +148,20 @@ function createDivide({ index, count }: Orders): (config: LoadedConfig) => Loade
 function createRemoteShared(): Shared {
   let turns = 0
   return {
-    take: name => primary.call('take', name),
+    async take(name, content, signal) {
+      signal.throwIfAborted()
+      const taking = primary.call('take', name, content)
+      try {
+        return await orAborted(taking, signal)
+      } catch (error) {
+        taking.then(
+          taken => taken !== 'taken' && primary.tell('release', name),
+          () => {},
+        )
+        throw error
+      }
+    },
+    settle: (name, stored) => primary.tell('settle', name, stored),
     release: name => primary.tell('release', name),
     async inTurn(name, work, signal) {
       const turn = ++turns

@@ -164,7 +164,14 @@ describe('deliver', () => {
 })
 
 describe('the time limit', () => {
-  it('ends an attempt even where the provider does not look at its signal', async () => {
+  const untilAborted = (attempt: AbortSignal) =>
+    new Promise<never>((_, reject) => {
+      attempt.addEventListener('abort', () =>
+        reject(new DOMException('This operation was aborted', 'AbortError')),
+      )
+    })
+
+  it('ends the delivery even where the provider does not look at its signal, which is aborted', async () => {
     const signals: AbortSignal[] = []
     const destination = await open({
       put: (_, attempt) => {
@@ -172,39 +179,67 @@ describe('the time limit', () => {
         return new Promise(() => {})
       },
     })
-    await expect(deliver(destination, OBJECT, { timeoutMs: 30, retries: 1 }, signal)).rejects.toMatchObject({
+    await expect(deliver(destination, OBJECT, { timeoutMs: 30, retries: 3 }, signal)).rejects.toMatchObject({
       code: 'delivery_timeout',
       message: 'test/one did not take "2026/a.png" within 0.03 s (limits.deliveryTimeoutMs).',
     })
-    expect(signals.map(attempt => attempt.aborted)).toEqual([true, true])
+    expect(signals.map(attempt => attempt.aborted)).toEqual([true])
   })
 
   it('is reported as such whatever the provider makes of its signal', async () => {
-    const destination = await open({
-      put: (_, attempt) =>
-        new Promise((_, reject) => {
-          attempt.addEventListener('abort', () =>
-            reject(new DOMException('This operation was aborted', 'AbortError')),
-          )
-        }),
-    })
+    const destination = await open({ put: (_, attempt) => untilAborted(attempt) })
     await expect(deliver(destination, OBJECT, { timeoutMs: 20, retries: 0 }, signal)).rejects.toMatchObject({
       code: 'delivery_timeout',
     })
   })
 
-  it('holds for each attempt, not for all of them', async () => {
+  it('holds for all attempts together: a hanging destination took four times as long', async () => {
     let puts = 0
     const destination = await open({
-      put: async () => {
-        await new Promise(resolve => setTimeout(resolve, 40))
-        if (puts++ < 3) throw soon()
-        return { url: 'x' }
+      async put(_, attempt) {
+        puts++
+        if (puts === 2) return untilAborted(attempt)
+        await new Promise(resolve => setTimeout(resolve, 20))
+        throw soon()
       },
     })
-    await expect(deliver(destination, OBJECT, { timeoutMs: 100, retries: 3 }, signal)).resolves.toEqual({
-      url: 'x',
+    await expect(deliver(destination, OBJECT, { timeoutMs: 100, retries: 9 }, signal)).rejects.toMatchObject({
+      code: 'delivery_timeout',
     })
+    expect(puts).toBe(2)
+  })
+
+  it('is not waited for when the next attempt would come after it: the failure says more', async () => {
+    const { destination, puts } = await failing(
+      new UploadError('delivery_failed', 'busy', { retryable: true, retryAfterS: 20 }),
+    )
+    const begun = performance.now()
+    await expect(deliver(destination, OBJECT, quick, signal)).rejects.toThrow('busy')
+    expect(performance.now() - begun).toBeLessThan(5000)
+    expect(puts()).toBe(1)
+  })
+
+  it('counts waiting for a turn, which a put keeps until it has really ended', async () => {
+    const ends: (() => void)[] = []
+    const begun: string[] = []
+    const destination = await open({
+      serial: true,
+      put: ({ key }) => {
+        begun.push(key)
+        return new Promise(resolve => ends.push(() => resolve({ url: key })))
+      },
+    })
+    const short = { timeoutMs: 30, retries: 0 }
+    const results = ['a', 'b'].map(key => deliver(destination, { ...OBJECT, key }, short, signal))
+    for (const result of results) await expect(result).rejects.toMatchObject({ code: 'delivery_timeout' })
+    expect(begun).toEqual(['a'])
+    const last = deliver(destination, { ...OBJECT, key: 'c' }, quick, signal)
+    await new Promise(resolve => setTimeout(resolve, 20))
+    expect(begun).toEqual(['a'])
+    ends[0]?.()
+    await expect.poll(() => begun).toEqual(['a', 'c'])
+    ends[1]?.()
+    expect(await last).toEqual({ url: 'c' })
   })
 
   it('lets a failure that comes after it fall on the floor', async () => {
@@ -245,7 +280,8 @@ describe('a client that goes away', () => {
     const { destination, puts } = await failing(later)
     setTimeout(() => leaver.abort(reason), 20)
     const begun = performance.now()
-    await expect(deliver(destination, OBJECT, quick, leaver.signal)).rejects.toBe(reason)
+    const patient = { ...quick, timeoutMs: 60_000 }
+    await expect(deliver(destination, OBJECT, patient, leaver.signal)).rejects.toBe(reason)
     expect(performance.now() - begun).toBeLessThan(5000)
     expect(puts()).toBe(1)
   })

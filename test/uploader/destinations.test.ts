@@ -3,6 +3,7 @@ import { z } from 'zod'
 import {
   type Choice,
   chooseDestination,
+  type Destination,
   type DestinationSpec,
   idOf,
   isCovered,
@@ -238,13 +239,15 @@ describe('openDestinations', () => {
       )
     const [one, two] = await open('one', 'two')
     const [after] = await open('one')
-    expect(await one?.keys.take('a.png')).toBe('a.png')
-    expect(await two?.keys.take('a.png')).toBe('a.png')
-    expect(await after?.keys.take('a.png')).toBe('a-2.png')
-    one?.keys.release('a.png')
-    expect(await after?.keys.take('a.png')).toBe('a.png')
-
     const { signal } = new AbortController()
+    const take = async (destination: Destination | undefined, bytes: string) =>
+      (await destination?.keys.take('a.png', bytes, signal))?.key
+    expect(await take(one, 'first')).toBe('a.png')
+    expect(await take(two, 'second')).toBe('a.png')
+    expect(await take(after, 'third')).toBe('a-2.png')
+    one?.keys.release('a.png')
+    expect(await take(after, 'fourth')).toBe('a.png')
+
     let leave = () => {}
     const first = one?.queue?.run(
       () =>

@@ -2,8 +2,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createUrlRewrite } from '../../src/uploader/url-rewrite.ts'
+import { eventually } from '../helpers/eventually.ts'
 import { download, upload } from '../helpers/form.ts'
 import { makeDirectory, startApp, type TestApp } from '../helpers/start-app.ts'
+import { startStubBucket } from '../helpers/stub-bucket.ts'
 
 /** Three folders; `broken` can't be written, since a file stands where it should be. */
 async function start(options: Record<string, Record<string, unknown>>): Promise<TestApp> {
@@ -46,6 +48,55 @@ describe('a fallback', () => {
     expect(answer.success).toBe(false)
     expect(answer.message).toMatch(/local\/broken.*Its fallback local\/main failed, too/)
   })
+})
+
+describe('a refusal over a conflict', () => {
+  it('was taken for a failure, and the fallback got the file with success', async () => {
+    const main = { fallback: 'local/other', onConflict: 'error', keyTemplate: '{filename}{extname}' }
+    const app = await start({ main })
+    await upload(`${app.url}/upload`, { 'a.png': 'one' })
+    const answer = await upload(`${app.url}/upload`, { 'a.png': 'two' })
+    expect(answer).toMatchObject({ status: 502, success: false, code: 'delivery_failed' })
+    expect(answer.message).toContain('"a.png" is already at local/main')
+    expect(await storedIn(app)).toEqual(['main'])
+  })
+
+  it('by a mirror is told, and a required mirror fails the upload', async () => {
+    const other = { onConflict: 'error', keyTemplate: '{filename}{extname}' }
+    const app = await start({ main: { mirrors: [{ destination: 'local/other', required: true }] }, other })
+    await upload(`${app.url}/upload`, { 'a.png': 'one' })
+    const answer = await upload(`${app.url}/upload`, { 'a.png': 'two' })
+    expect(answer.message).toMatch(/not at its required mirror local\/other: "a.png" is already at/)
+  })
+})
+
+it('a required mirror that failed took the payload from another one that still read it', async () => {
+  const bucket = await startStubBucket()
+  const directory = await makeDirectory()
+  await writeFile(join(directory, 'blocked'), '')
+  const mirrors = [{ destination: 'local/broken', required: true }, 's3/slow']
+  const app = await startApp({
+    directory,
+    config: {
+      default: 'local/main',
+      limits: { retries: 2 },
+      providers: {
+        local: {
+          main: { directory: 'main', serve: true, mirrors },
+          broken: { directory: 'blocked/x', serve: true },
+        },
+        s3: { slow: bucket.options },
+      },
+    },
+  })
+  const large = Buffer.alloc(3_000_000, 'x')
+  bucket.hold()
+  bucket.refuse(1, 503)
+  const sent = upload(`${app.url}/upload`, { 'a.bin': large })
+  await eventually(() => expect(bucket.puts).toHaveLength(2))
+  bucket.letGo()
+  expect((await sent).message).toContain('not at its required mirror local/broken')
+  expect([...bucket.objects.values()].map(bytes => bytes.equals(large))).toEqual([true])
 })
 
 describe('mirrors', () => {

@@ -337,6 +337,7 @@ describe.each(engines)('the %s store', (_name, make) => {
       owner: 'p9',
       createdAt: 9,
       jobId: 'j',
+      claims: [],
       answer: { status: 200, body: '{"a":1}', jobId: 'j' },
     })
     await stores[1]!.release('k', 'p9')

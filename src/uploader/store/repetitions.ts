@@ -37,6 +37,17 @@ export function createRepetitionStore({ read, write }: Access): RepetitionStore 
         return numUpdatedRows > 0n
       }),
 
+    noteClaims: (key, owner, claims) =>
+      write(async db => {
+        await db
+          .updateTable('repetitions')
+          .set({ body: JSON.stringify(claims) })
+          .where('key', '=', key)
+          .where('owner', '=', owner)
+          .where('status', 'is', null)
+          .execute()
+      }),
+
     answer: (key, owner, { status, body, jobId }) =>
       write(async db => {
         await db
@@ -91,14 +102,13 @@ function lockJob(db: Database, key: string): Promise<{ id: string } | undefined>
 }
 
 function toRepetition(row: Selectable<Tables['repetitions']>): Repetition {
-  const answered = row.status !== null && row.body !== null
+  const { status, body } = row
   return {
     fingerprint: row.fingerprint,
     owner: row.owner,
     createdAt: row.created_at,
     jobId: row.job_id ?? undefined,
-    answer: answered
-      ? { status: row.status ?? 200, body: row.body ?? '', jobId: row.job_id ?? undefined }
-      : undefined,
+    claims: status === null && body !== null ? JSON.parse(body) : [],
+    answer: status !== null && body !== null ? { status, body, jobId: row.job_id ?? undefined } : undefined,
   }
 }

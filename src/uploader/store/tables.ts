@@ -43,6 +43,7 @@ export interface Tables {
     created_at: number
     job_id: string | null
     status: number | null
+    /** Of the answer. While there is none: what the request may have stored, a list of claims. */
     body: string | null
   }
   owners: { id: string; seen_at: number }

@@ -1,0 +1,156 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import sharp from 'sharp'
+import { describe, expect, it } from 'vitest'
+import { download, post, upload } from './helpers/form.ts'
+import { spawnServer } from './helpers/spawn-server.ts'
+import { makeDirectory, startApp } from './helpers/start-app.ts'
+import { type StubBucket, startStubBucket } from './helpers/stub-bucket.ts'
+
+const keyTemplate = '{filename}{extname}'
+
+/** A form with several files, of which some have the same name. */
+function send(url: string, files: readonly (readonly [name: string, content: string | Buffer])[]) {
+  const form = new FormData()
+  for (const [name, content] of files) form.append('file', new Blob([Buffer.from(content)]), name)
+  return post(url, { body: form })
+}
+
+async function startWith(bucket: StubBucket, options: object = {}) {
+  const config = {
+    keyTemplate,
+    limits: { retries: 0 },
+    providers: { s3: { b: { ...bucket.options, ...options } } },
+  }
+  const app = await startApp({ config })
+  return `${app.url}/upload`
+}
+
+const contentsOf = async (links: readonly string[]) =>
+  (await Promise.all(links.map(download))).map(bytes => bytes.toString())
+
+describe('in one request', () => {
+  it('two files of one name had one link, and one picture was lost', async () => {
+    const app = await startApp({ config: { keyTemplate } })
+    const names = ['one', 'two', 'three', 'four', 'five', 'six', 'seven']
+    const answer = await send(
+      `${app.url}/upload`,
+      names.map(content => ['a.txt', content]),
+    )
+    expect(answer).toMatchObject({ status: 200, success: true })
+    expect(new Set(answer.result).size).toBe(names.length)
+    expect(await contentsOf(answer.result)).toEqual(names)
+  })
+
+  it('two pictures that become files of one name had one link', async () => {
+    const app = await startApp({ config: { keyTemplate, pictures: { requests: ['format'] } } })
+    const paint = (background: string) => sharp({ create: { width: 9, height: 9, channels: 3, background } })
+    const [png, jpeg] = await Promise.all([paint('red').png().toBuffer(), paint('blue').jpeg().toBuffer()])
+    const answer = await send(`${app.url}/upload?format=webp`, [
+      ['photo.png', png],
+      ['photo.jpg', jpeg],
+    ])
+    expect(answer).toMatchObject({ status: 200 })
+    expect(answer.items.map(({ fileName }) => fileName).sort()).toEqual(['photo-2.webp', 'photo.webp'])
+  })
+
+  it.each(['replace', 'rename', 'error'])(
+    'the same file twice is stored once, and has one link (onConflict: %s)',
+    async onConflict => {
+      const bucket = await startStubBucket()
+      const url = await startWith(bucket, { onConflict })
+      for (let round = 0; round < 5; round++) {
+        const name = `${round}.txt`
+        const answer = await send(url, Array(9).fill([name, 'the same']))
+        expect(answer).toMatchObject({ status: 200, result: Array(9).fill(answer.result[0]) })
+        expect(bucket.puts).toEqual(Array.from({ length: round + 1 }, (_, n) => `${n}.txt`))
+      }
+    },
+  )
+
+  it('the second one of an equal pair tries itself when the first one fails', async () => {
+    const bucket = await startStubBucket()
+    const url = await startWith(bucket)
+    bucket.refuse(1)
+    const answer = await send(url, [
+      ['a.txt', 'the same'],
+      ['a.txt', 'the same'],
+    ])
+    expect(answer).toMatchObject({ success: false, errors: [{ code: 'delivery_failed' }] })
+    expect(await contentsOf(answer.result)).toEqual(['the same'])
+    expect(bucket.puts).toEqual(['a.txt', 'a.txt'])
+  })
+})
+
+describe('in requests that overlap', () => {
+  it('other bytes get another key, and the same bytes the same link and go out once', async () => {
+    const bucket = await startStubBucket()
+    const url = await startWith(bucket)
+    bucket.hold()
+    const first = upload(url, { 'a.txt': 'one' })
+    await expect.poll(() => bucket.puts).toHaveLength(1)
+    const others = ['one', 'two', 'one'].map(content => upload(url, { 'a.txt': content }))
+    await expect.poll(() => bucket.puts).toEqual(['a.txt', 'a-2.txt'])
+    bucket.letGo()
+    const answers = await Promise.all([first, ...others])
+    expect(await contentsOf(answers.flatMap(answer => answer.result))).toEqual(['one', 'one', 'two', 'one'])
+    expect(new Set(answers.flatMap(answer => answer.result)).size).toBe(2)
+    expect(bucket.puts).toHaveLength(2)
+  })
+
+  it('the key belongs to nobody any more once they are answered', async () => {
+    const bucket = await startStubBucket()
+    const url = await startWith(bucket)
+    await send(url, Array(3).fill(['a.txt', 'one']))
+    expect((await upload(url, { 'a.txt': 'two' })).items[0]?.fileName).toBe('a.txt')
+  })
+
+  it('a client that leaves while it waits for the same bytes of another one leaves nothing behind', async () => {
+    const bucket = await startStubBucket()
+    const url = await startWith(bucket)
+    bucket.hold()
+    const first = upload(url, { 'a.txt': 'one' })
+    await expect.poll(() => bucket.puts).toHaveLength(1)
+    const gone = post(url, { ...formInit('one'), signal: AbortSignal.timeout(100) })
+    await expect(gone).rejects.toThrow()
+    bucket.letGo()
+    expect(await first).toMatchObject({ status: 200 })
+    expect((await upload(url, { 'a.txt': 'two' })).items[0]?.fileName).toBe('a.txt')
+  })
+})
+
+function formInit(content: string): RequestInit {
+  const body = new FormData()
+  body.append('file', new Blob([content]), 'a.txt')
+  return { body }
+}
+
+it('two workers store the same bytes of one name once, and others beside them', async () => {
+  const bucket = await startStubBucket()
+  const directory = await makeDirectory()
+  const config = {
+    server: { port: 0, workers: 2 },
+    limits: { concurrentUploads: 32 },
+    metrics: { enabled: true },
+    keyTemplate,
+    providers: { s3: { b: bucket.options } },
+  }
+  await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
+  const { url } = await spawnServer([], { directory })
+  const to = `${await url}/upload`
+  bucket.hold()
+  const contents = Array.from({ length: 12 }, (_, n) => `content ${n % 3}`)
+  const sent = contents.map(content => upload(to, { 'a.txt': content }))
+  const running = async () =>
+    Number(
+      /^upload_server_uploads_running (\d+)/m.exec(await (await fetch(`${await url}/metrics`)).text())?.[1],
+    )
+  await expect.poll(running, { timeout: 10_000 }).toBe(contents.length)
+  await expect.poll(() => bucket.puts, { timeout: 10_000 }).toHaveLength(3)
+  await sleep(300)
+  bucket.letGo()
+  const answers = await Promise.all(sent)
+  expect(await contentsOf(answers.flatMap(answer => answer.result))).toEqual(contents)
+  expect([...bucket.puts].sort()).toEqual(['a-2.txt', 'a-3.txt', 'a.txt'])
+})

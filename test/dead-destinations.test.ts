@@ -1,0 +1,142 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { upload } from './helpers/form.ts'
+import { startApp } from './helpers/start-app.ts'
+
+/** A server that takes connections and says nothing. */
+async function startDead(): Promise<{ host: string; port: number; url: string; accepted(): number }> {
+  const sockets = new Set<Socket>()
+  let accepted = 0
+  const server = createServer(socket => {
+    accepted++
+    sockets.add(socket.on('error', () => {}).on('close', () => sockets.delete(socket)))
+    socket.resume()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return { host: '127.0.0.1', port, url: `http://127.0.0.1:${port}`, accepted: () => accepted }
+}
+
+type Dead = Awaited<ReturnType<typeof startDead>>
+const account = { username: 'me', password: 'p4ssw0rd-of-mine' }
+const forge = { repo: 'me/pictures', branch: 'main', token: 't0ken-of-mine' }
+
+const PROVIDERS: Record<string, (dead: Dead) => Record<string, unknown>> = {
+  s3: ({ url }) => ({
+    ...{ bucket: 'b', endpoint: url, region: 'r', accessKeyId: 'a', secretAccessKey: 's3cr3t-of-mine' },
+    ...{ urlPrefix: url, addressingStyle: 'path', multipartThreshold: 5 * 1024 * 1024 },
+  }),
+  webdav: ({ url }) => ({ url, ...account }),
+  ftp: ({ host, port, url }) => ({ host, port, ...account, secure: 'none', urlPrefix: url }),
+  sftp: ({ host, port, url }) => ({ host, port, ...account, urlPrefix: url }),
+  github: ({ url }) => ({ ...forge, apiUrl: url }),
+  gitea: ({ url }) => ({ ...forge, apiUrl: `${url}/api/v1` }),
+  gitee: ({ url }) => ({ ...forge, apiUrl: `${url}/api/v5` }),
+  gitlab: ({ url }) => ({ ...forge, apiUrl: `${url}/api/v4` }),
+  http: ({ url }) => ({ url, resultUrl: 'url' }),
+  azure: ({ url }) => ({
+    ...{ account: 'mine', container: 'pictures' },
+    accountKey: Buffer.alloc(64, 'k').toString('base64'),
+    endpoint: url,
+  }),
+  upyun: ({ url }) => ({
+    bucket: 'pictures',
+    operator: 'me',
+    password: 'p4ssw0rd-of-mine',
+    endpoint: url,
+    urlPrefix: url,
+  }),
+  lsky: ({ url }) => ({ url, token: 't0ken-of-mine' }),
+  chevereto: ({ url }) => ({ url, apiKey: 'k3y-of-mine' }),
+}
+
+describe('limits.deliveryTimeoutMs', () => {
+  it.for(Object.keys(PROVIDERS))(
+    'is how long a file may take to %s: one that hung took four times as long',
+    { timeout: 30_000 },
+    async type => {
+      const dead = await startDead()
+      const app = await startApp({
+        config: {
+          providers: { [type]: { dead: PROVIDERS[type]?.(dead) } },
+          limits: { deliveryTimeoutMs: 500, retries: 3 },
+        },
+      })
+      const large = Buffer.alloc(6_000_000, 'x')
+      for (const content of ['small', large]) {
+        const before = dead.accepted()
+        const answer = await upload(`${app.url}/upload`, { 'a.bin': content })
+        expect(answer).toMatchObject({ status: 504, code: 'delivery_timeout' })
+        // One that hangs has no time left for another attempt; further connections clean up.
+        expect(dead.accepted() - before).toBeLessThan(4)
+      }
+      await expect.poll(app.files).toEqual([])
+    },
+  )
+
+  it('counts looking for what is there already', async () => {
+    const dead = await startDead()
+    const app = await startApp({
+      config: {
+        providers: { s3: { dead: { ...PROVIDERS['s3']?.(dead), onConflict: 'error' } } },
+        limits: { deliveryTimeoutMs: 300, retries: 0 },
+      },
+    })
+    expect(await upload(`${app.url}/upload`, { 'a.txt': 'a' })).toMatchObject({ code: 'delivery_timeout' })
+  })
+
+  it('is given to the fallback, too', async () => {
+    const dead = await startDead()
+    const app = await startApp({
+      config: {
+        default: 's3/dead',
+        providers: {
+          s3: { dead: { ...PROVIDERS['s3']?.(dead), fallback: 'local/alive' } },
+          local: { alive: { directory: 'alive', serve: true } },
+        },
+        limits: { deliveryTimeoutMs: 300 },
+      },
+    })
+    const answer = await upload(`${app.url}/upload`, { 'a.txt': 'a' })
+    expect(answer).toMatchObject({ status: 200, items: [{ destination: 'local/alive' }] })
+  })
+})
+
+it('a dead destination held all places, and healthy ones waited for them', async () => {
+  const dead = await startDead()
+  const app = await startApp({
+    config: {
+      default: 's3/dead',
+      providers: {
+        s3: { dead: PROVIDERS['s3']?.(dead) },
+        local: { alive: { directory: 'alive', serve: true } },
+      },
+      limits: { concurrentUploads: 2, waitingUploads: 1, deliveryTimeoutMs: 60_000 },
+    },
+  })
+  const client = new AbortController()
+  const body = () => {
+    const form = new FormData()
+    form.append('file', new Blob(['a']), 'a.txt')
+    return form
+  }
+  const stuck = [1, 2, 3].map(() =>
+    fetch(`${app.url}/upload`, { method: 'POST', body: body(), signal: client.signal }).catch(() => 'left'),
+  )
+  const refused = () => upload(`${app.url}/upload`, { 'b.txt': 'b' })
+  await expect.poll(async () => (await Promise.race([refused(), later()]))?.status).toBe(503)
+  for (let n = 0; n < 5; n++) {
+    const answer = await upload(`${app.url}/upload?configName=alive`, { 'a.txt': `${n}` })
+    expect(answer.status).toBe(200)
+  }
+  client.abort()
+  expect(await Promise.all(stuck)).toEqual(['left', 'left', 'left'])
+})
+
+const later = () => new Promise<undefined>(resolve => setTimeout(resolve, 200, undefined))

@@ -1,0 +1,78 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+/** As much of S3 as a put and a look need, whose puts wait and fail as a test wants it. */
+export interface StubBucket {
+  /** Options of an `s3` destination. */
+  readonly options: Record<string, unknown>
+  /** What is stored, by key. */
+  readonly objects: ReadonlyMap<string, Buffer>
+  /** Keys of the puts that have arrived whole, in order. */
+  readonly puts: readonly string[]
+  /** Has puts wait for their answer; what they brought is stored. */
+  hold(): void
+  letGo(): void
+  /** Refuses that many of the next puts. @param status default: one that does not pass */
+  refuse(count: number, status?: number): void
+}
+
+export async function startStubBucket(): Promise<StubBucket> {
+  const objects = new Map<string, Buffer>()
+  const puts: string[] = []
+  const held: (() => void)[] = []
+  let isHeld = false
+  let refusals = 0
+  let refusal = 403
+
+  const server = createServer(async (req, res) => {
+    const key = decodeURIComponent(String(req.url).split('?')[0]!.slice('/bucket/'.length))
+    if (req.method !== 'PUT') {
+      res.writeHead(objects.has(key) ? 200 : 404, { 'x-amz-request-id': 'r' }).end(objects.get(key))
+      return
+    }
+    const chunks: Buffer[] = []
+    try {
+      for await (const chunk of req) chunks.push(chunk)
+    } catch {
+      return // the client went away
+    }
+    puts.push(key)
+    if (refusals > 0) {
+      refusals--
+      res.writeHead(refusal).end()
+    } else {
+      objects.set(key, Buffer.concat(chunks))
+      const answer = () => res.setHeader('ETag', '"etag"').end()
+      if (isHeld) held.push(answer)
+      else answer()
+    }
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return {
+    options: {
+      ...{ bucket: 'bucket', endpoint: origin, region: 'here', addressingStyle: 'path' },
+      ...{ accessKeyId: 'id', secretAccessKey: 's3cr3t-0f-the-stub', urlPrefix: `${origin}/bucket` },
+    },
+    objects,
+    puts,
+    hold() {
+      isHeld = true
+    },
+    letGo() {
+      isHeld = false
+      for (const go of held.splice(0)) go()
+    },
+    refuse(count, status = 403) {
+      refusals = count
+      refusal = status
+    },
+  }
+}

@@ -1,0 +1,93 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { z } from 'zod'
+import { openDestinations } from '../../src/uploader/destinations.ts'
+import { createPayloads, type Payload } from '../../src/uploader/payload.ts'
+import { type PlaceRequest, place } from '../../src/uploader/place.ts'
+import { defineProvider, type Stored, type UploadObject } from '../../src/uploader/provider.ts'
+import { createSpool } from '../../src/uploader/spool.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+
+const { signal } = new AbortController()
+
+/** A destination whose puts do not look at their signal, and end when they are told to. */
+async function openDeaf() {
+  const puts: { object: UploadObject; end(): void; fail(): void }[] = []
+  const provider = defineProvider({
+    type: 'test',
+    config: z.object({}),
+    open: () => ({
+      put: object =>
+        new Promise<Stored>((resolve, reject) => {
+          const end = () => resolve({ url: `https://img.example/${object.key}` })
+          puts.push({ object, end, fail: () => reject(new Error('late')) })
+        }),
+    }),
+  })
+  const common = { onConflict: 'replace', dedupe: false } as const
+  const spec = { type: 'test', name: 'deaf', provider, options: {}, common }
+  const [destination] = await openDestinations([spec], '{filename}{extname}', () => {})
+  const deps = {
+    destinations: [],
+    history: { findStored: async () => undefined },
+    mask: (text: string) => text,
+    warn: () => {},
+  }
+  const spool = createSpool(join(await makeDirectory(), 'spool'))
+  const payloads = createPayloads(0)
+  return {
+    puts,
+    payloadOf: (content: string) => payloads.read(bodyOf(content), { name: 'a.txt', spool, limit: 1e9 }),
+    place(payload: Payload, { timeoutMs = 10_000, cancellation = signal } = {}) {
+      const baseUrl = 'http://127.0.0.1/'
+      const request: PlaceRequest = {
+        ...{ baseUrl, signal: cancellation, now: new Date(), claims: undefined, releases: [] },
+      }
+      return place(payload, destination!, request, { ...deps, limits: { timeoutMs, retries: 0 } })
+    },
+  }
+}
+
+async function* bodyOf(content: string) {
+  yield Buffer.from(content)
+}
+
+it.each(['end', 'fail'] as const)(
+  'a put that went on behind the time limit read a payload that was gone, and met the next put of its key (%s)',
+  async how => {
+    const { puts, payloadOf, place } = await openDeaf()
+    const payload = await payloadOf('one')
+    await expect(place(payload, { timeoutMs: 50 })).rejects.toMatchObject({ code: 'delivery_timeout' })
+    await payload.dispose()
+    expect((await puts[0]?.object.bytes())?.toString()).toBe('one')
+
+    const other = await payloadOf('two')
+    const second = place(other)
+    await expect.poll(() => puts).toHaveLength(2)
+    puts[1]?.end()
+    expect(await second).toMatchObject({ key: 'a-2.txt' })
+
+    puts[0]?.[how]()
+    await expect.poll(() => existsSync(String(payload.path))).toBe(false)
+    const third = place(other)
+    await expect.poll(() => puts).toHaveLength(3)
+    puts[2]?.end()
+    expect(await third).toMatchObject({ key: 'a.txt' })
+    await other.dispose()
+  },
+)
+
+it('a put that went on after its client had left read a payload that was gone', async () => {
+  const { puts, payloadOf, place } = await openDeaf()
+  const leaver = new AbortController()
+  const payload = await payloadOf('one')
+  const placed = place(payload, { cancellation: leaver.signal })
+  await expect.poll(() => puts).toHaveLength(1)
+  leaver.abort(new Error('gone'))
+  await expect(placed).rejects.toThrow('gone')
+  await payload.dispose()
+  expect((await puts[0]?.object.bytes())?.toString()).toBe('one')
+  puts[0]?.end()
+  await expect.poll(() => existsSync(String(payload.path))).toBe(false)
+})
