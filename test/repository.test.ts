@@ -155,9 +155,14 @@ describe('the first heartbeat', () => {
     expect(packages.sort()).toEqual(['commander', 'pino', 'zod'])
   })
 
-  const LATER = ['generation', 'app', 'uploader/index', 'uploader/store/sqlite', 'config/picgo', 'workers/primary'].map(
-    name => `src/${name}.ts`,
-  )
+  const LATER = [
+    'generation',
+    'app',
+    'uploader/index',
+    'uploader/store/sqlite',
+    'config/picgo',
+    'workers/primary',
+  ].map(name => `src/${name}.ts`)
   it.each(LATER)('does not wait for %s', path => {
     expect(isThere(path)).toBe(true)
     expect(imported).not.toContain(path)

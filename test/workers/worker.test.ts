@@ -31,7 +31,7 @@ async function startWorker(directory: string) {
   const ready = new Promise<void>(resolve => {
     isReady = resolve
   })
-  const primary: Partial<PrimaryMethods> = { ready: isReady, take: async () => true, release() {} }
+  const primary: Partial<PrimaryMethods> = { ready: isReady, take: async () => 'free', release() {} }
   const { call } = connect<WorkerMethods, Partial<PrimaryMethods>>(child as never, primary)
   await ready
   const { raw, settings, dataDirectory, ownPaths } = await configure(directory, 'key-0')
