@@ -197,4 +197,26 @@ describe('a saved configuration of PicGo or PicList that can not be used', () =>
     // In PicList's folder itself, not in one by date.
     expect(result[0]).toMatch(/^https:\/\/l\.example\.com\/a-[0-9a-f]{8}\.txt$/)
   })
+
+  it.each(['.', '..', 'a\nb', 'a\u001b[2J', '\ud800', '  ', 7, {}])('is called %j', async name => {
+    const file = { picBed: { uploader: 'github' }, uploader: {} as object }
+    const saved = [GOOD, { ...GOOD, _id: 'odd', _configName: name }]
+    file.uploader = { github: { configList: saved, defaultId: 'odd' } }
+    const config = await load(file)
+    expect(config.destinations.map(one => one.name).sort()).toEqual(['Default', 'Good'])
+    expect(config.settings.default).toBe('github/Default')
+    expect(config.notes.join()).toMatch(
+      /"uploader\.github\.configList\[1\]\._configName" is no (?:name|text)/,
+    )
+  })
+
+  it('is the place of a watermark', async () => {
+    const watermark = { isAddWatermark: true, watermarkText: 'x', watermarkPosition: 'middle' }
+    const config = await load({
+      ...fileWith('github', {}),
+      buildIn: { watermark, list: [{ id: 'good', watermark }] },
+    })
+    expect(config.destinations).toHaveLength(1)
+    expect(config.notes.join()).toContain('"buildIn.watermark.watermarkPosition" was left out')
+  })
 })

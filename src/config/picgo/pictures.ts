@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { FORMATS, SOURCE_FORMATS } from '../../uploader/pictures/options.ts'
+import { FORMATS, POSITIONS, SOURCE_FORMATS } from '../../uploader/pictures/options.ts'
 import { compact, isRecord, type Json, type Note, text } from './json.ts'
 
 /** Spellings of PicList for formats of ours. */
@@ -138,10 +138,17 @@ function readWatermark(watermark: Json, path: string, note: Note): Json | undefi
     ...(isImage ? { image, opacity: opacity && opacity / 255 } : { text: words }),
     ...(!isImage && { font: text(watermark.watermarkFontPath), color: readColour(watermark, path, note) }),
     scale: readNumber(watermark.watermarkScaleRatio, 0.001, 1),
-    position: text(watermark.watermarkPosition)?.replace('center', 'centre'),
+    position: readPosition(watermark, path, note),
     rotate: readNumber(watermark.watermarkDegree, -360, 360) || undefined,
     tile: watermark.isFullScreenWatermark === true || undefined,
   })
+}
+
+function readPosition({ watermarkPosition }: Json, path: string, note: Note): string | undefined {
+  const position = text(watermarkPosition)?.replace('center', 'centre')
+  if (position === undefined || isOneOf(POSITIONS, position)) return position
+  note(`${path}.watermark.watermarkPosition`, 'was left out: it is no place of a picture')
+  return undefined
 }
 
 function readColour({ watermarkColor }: Json, path: string, note: Note): string | undefined {

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { configName } from '../values.ts'
 import { isRecord, type Json, list, member, type Note, section, text } from './json.ts'
 
 /** One saved configuration of an uploader. */
@@ -40,10 +41,18 @@ function readItem(item: unknown, path: string, note: Note): Saved[] {
     note(path, 'was left out: it is not an object')
     return []
   }
-  const name = text(item._configName)
-  if (name === undefined && item._configName !== undefined)
-    note(`${path}._configName`, 'is no text, so the configuration is called "Default"')
+  const name = readName(item._configName)
+  if (name === undefined && item._configName !== undefined) {
+    const kind = text(item._configName) === undefined ? 'no text' : 'no name here'
+    note(`${path}._configName`, `is ${kind}, so the configuration is called "Default"`)
+  }
   return [{ path, name: name ?? 'Default', id: text(item._id), options: readOptions(item) }]
+}
+
+/** A name stands in addresses and in messages. */
+function readName(value: unknown): string | undefined {
+  const name = text(value)
+  return name !== undefined && configName.safeParse(name).success && !/\p{Cc}/u.test(name) ? name : undefined
 }
 
 function readOptions(item: Json): Json {

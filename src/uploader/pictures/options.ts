@@ -16,10 +16,11 @@ const format = z.enum(FORMATS)
 const degrees = z.number().min(-360).max(360)
 const pixels = z.number().int().min(1).max(65_535)
 
-const position = z.enum([
+/** Where a watermark can lie. */
+export const POSITIONS = [
   ...(['northwest', 'north', 'northeast', 'west', 'centre'] as const),
   ...(['east', 'southwest', 'south', 'southeast'] as const),
-])
+] as const
 
 const watermark = z
   .strictObject({
@@ -38,7 +39,7 @@ const watermark = z
       .max(1)
       .default(0.15)
       .describe('Width of the watermark as a part of that of the picture.'),
-    position: position.default('southeast').describe('Where it lies.'),
+    position: z.enum(POSITIONS).default('southeast').describe('Where it lies.'),
     rotate: degrees.default(0).describe('Degrees, clockwise.'),
     tile: z.boolean().default(false).describe('All over the picture.'),
   })
