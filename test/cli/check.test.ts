@@ -152,3 +152,28 @@ async function listFiles(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   return entries.filter(entry => entry.isFile()).map(entry => entry.name)
 }
+
+it('is not held by a web server that never ends its answer', async () => {
+  let sent = 0
+  const server = createServer((_, response) => {
+    const more = () => {
+      for (let room = true; room && !response.destroyed; sent += 65_536)
+        room = response.write(Buffer.alloc(65_536))
+    }
+    response.on('drain', more)
+    more()
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const cwd = await makeDirectory()
+  const urlPrefix = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const providers = { local: { one: { directory: 'one', urlPrefix } } }
+  await writeFile(join(cwd, 'upload-server.json'), JSON.stringify({ providers }))
+  const { code, stdout } = await runCli(['check'], { cwd })
+  expect(code).toBe(1)
+  expect(stdout).toMatch(/^FAILED {2}local\/one: what comes back from .* is not what was stored\n$/)
+  expect(sent).toBeLessThan(64 * 1024 * 1024)
+})
