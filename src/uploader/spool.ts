@@ -82,7 +82,7 @@ export function createSpool(
           await mkdir(join(path, name), 0o700).catch(error => {
             if (systemCode(error) !== 'EEXIST') throw error
           })
-          return holdFolder(join(path, name), 'refuse')
+          return holdOwn(join(path, name))
         })
       } catch (error) {
         // Whoever was the last to use what is around it has removed it.
@@ -138,6 +138,28 @@ export function createSpool(
       // Whoever is still at work there is not waited for, but keeps the handle: its number must not lead elsewhere.
       void Promise.allSettled(underWay).then(() => Promise.all(folders.map(folder => folder.close())))
     },
+  }
+}
+
+/**
+ * Opens a folder that only this user may write to. One that has another owner is somebody else's, who may exchange what
+ * lies in it, unless what is made there gets that owner, too, as on some file systems of other machines.
+ *
+ * @throws `EACCES` for somebody else's
+ */
+async function holdOwn(path: string): Promise<Held> {
+  const folder = await holdFolder(path, 'refuse')
+  if (folder.status.uid === process.geteuid?.() || process.platform === 'win32') return folder
+  const probe = join(folder.path, 'owner')
+  try {
+    await mkdir(probe)
+    const { uid } = await stat(probe)
+    await rmdir(probe)
+    if (uid === folder.status.uid) return folder
+    throw Object.assign(new Error(`EACCES: "${path}" belongs to somebody else`), { code: 'EACCES' })
+  } catch (error) {
+    await folder.close()
+    throw error
   }
 }
 
