@@ -32,11 +32,26 @@ const HTML_START =
 export async function sniffType(head: Uint8Array): Promise<FileType> {
   const known = sniffPicture(head) ?? sniffMarkup(head)
   if (known) return known
+  const isText = looksLikeText(head)
+  if (isLongBox(head)) return isText ? TEXT : UNKNOWN
   const { fileTypeFromBuffer } = await loadFileType()
   const found = await fileTypeFromBuffer(head)
-  if (found) return { contentType: found.mime, extension: `.${found.ext}` }
+  if (found && !(isText && NEVER_TEXT.test(found.mime)))
+    return { contentType: found.mime, extension: `.${found.ext}` }
   if (isTiff(head)) return TIFF
-  return looksLikeText(head) ? TEXT : UNKNOWN
+  return isText ? TEXT : UNKNOWN
+}
+
+/** Files of these kinds hold more than text within their first bytes. A text may begin with their few letters: "BM", "The free". */
+const NEVER_TEXT = /^(?:image|audio|video|font)\//
+
+/** Whether it begins with a box "ftyp" that is no list of a few names, as every file with one has (ISO/IEC 14496-12, section 4.3). */
+function isLongBox(head: Uint8Array): boolean {
+  const bytes = Buffer.from(head.buffer, head.byteOffset, head.length)
+  return (
+    bytes.toString('latin1', 4, 8) === 'ftyp' &&
+    !(bytes.readUInt32BE() >= 8 && bytes.readUInt32BE() <= SNIFF_BYTES)
+  )
 }
 
 /**

@@ -586,12 +586,12 @@ it('many at once are changed one after the other, each by itself', async () => {
 })
 
 describe('without a package', () => {
-  const HOOK = `--import=${new URL('../fixtures/without.mjs', import.meta.url)}`
+  const HOOK = new URL('../fixtures/without.mjs', import.meta.url)
 
   async function spawnWithout(name: string, pictures: object | undefined): Promise<string> {
     const directory = await makeDirectory()
     await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ pictures }))
-    const env = { NODE_OPTIONS: HOOK, WITHOUT: name }
+    const env = { NODE_OPTIONS: `--import=${HOOK}?${name}` }
     const server = await spawnServer(['--port', '0'], { directory, env })
     return server.url
   }

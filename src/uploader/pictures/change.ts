@@ -3,18 +3,12 @@ import { splitExtension } from '../file-name.ts'
 import type { Payload, Payloads } from '../payload.ts'
 import { createSlots } from '../slots.ts'
 import type { Spool } from '../spool.ts'
-import { withoutMetadata } from './apng.ts'
-import { loadSharp, type SharpModule } from './load.ts'
-import { look, mustChange, needsWork, targetOf } from './look.ts'
-import type { Format, PictureOptions } from './options.ts'
-import { render } from './render.ts'
+import { LOADERS } from './job.ts'
+import type { PictureOptions } from './options.ts'
+import { changeInProcess } from './processes.ts'
 
-/** Pictures that are worked on at the same time: each may take 8 bytes for every pixel. */
+/** Pictures that are worked on at the same time, each by a process: it may take 8 bytes for every pixel. */
 const AT_ONCE = 2
-
-const TYPES = /^image\/(?:jpeg|png|webp|gif|tiff|avif|heic|heif|heic-sequence|heif-sequence|avis)$/
-
-const EXTENSIONS: Record<Format, string> = { webp: '.webp', avif: '.avif', jpeg: '.jpg', png: '.png' }
 
 const turns = createSlots(AT_ONCE, Number.POSITIVE_INFINITY)
 
@@ -29,8 +23,8 @@ export interface ChangeDeps {
  * Does to a picture what the options say. Gives the payload back as it is when it is no picture, or when there is nothing
  * to do or to gain.
  *
- * @throws UploadError `source_failed` for a picture that can't be read, `too_large` for one with too many pixels,
- *   `delivery_failed` when sharp is not installed
+ * @throws UploadError `source_failed` for a picture that can't be read or takes too long, `overloaded` for one whose turn
+ *   comes too late, `too_large` for one with too many pixels, `delivery_failed` when sharp is not installed
  */
 export async function changePicture(
   payload: Payload,
@@ -38,100 +32,54 @@ export async function changePicture(
   deps: ChangeDeps,
   signal: AbortSignal,
 ): Promise<Payload> {
-  if (payload.contentType === 'image/apng' && options.strip) return stripAnimatedPng(payload, options, deps)
-  if (!TYPES.test(payload.contentType) || isIdle(options)) return payload
-  const sharp = await loadSharp()
-  return inTurn(payload, options, () => work(sharp, payload, options, deps), signal)
+  if (!isWanted(payload, options)) return payload
+  const late = AbortSignal.timeout(options.timeoutMs)
+  const either = AbortSignal.any([signal, late])
+  let begin = Number.POSITIVE_INFINITY
+  try {
+    return await turns.run(() => {
+      begin = performance.now()
+      return work(payload, options, deps, either)
+    }, either)
+  } catch (error) {
+    if (error !== late.reason) throw error
+    // Whose turn came late says nothing of the picture.
+    const hadTime = performance.now() - begin > options.timeoutMs / 2
+    throw hadTime ? tooSlow(payload, options) : tooLate(payload)
+  }
 }
 
-async function stripAnimatedPng(
-  payload: Payload,
-  options: PictureOptions,
-  deps: ChangeDeps,
-): Promise<Payload> {
-  let bytes: Buffer | undefined
-  try {
-    bytes = withoutMetadata(await payload.bytes())
-  } catch (error) {
-    if (options.unreadable === 'keep') return payload
-    throw unreadable(payload, error)
-  }
-  return bytes === undefined ? payload : replace(payload, bytes, undefined, deps)
+/** Of animated PNG only the metadata can be removed. */
+function isWanted({ contentType }: Payload, options: PictureOptions): boolean {
+  const { format, quality, resize, rotate, flip, flop, orient, strip, watermark } = options
+  if (contentType === 'image/apng') return strip
+  const isIdle = !(format || quality || resize || rotate || flip || flop || orient || strip || watermark)
+  return contentType in LOADERS && !isIdle
 }
 
 async function work(
-  sharp: SharpModule,
   payload: Payload,
   options: PictureOptions,
-  deps: ChangeDeps,
-): Promise<Payload> {
-  try {
-    const picture = await look(sharp, payload, options)
-    const target = targetOf(picture, options)
-    if (!needsWork(picture, target, options)) return payload
-    const bytes = await render(sharp, picture, target, options)
-    if (!mustChange(picture, options) && !options.larger && bytes.length >= payload.size) return payload
-    const extension = target === picture.source ? undefined : EXTENSIONS[target as Format]
-    return await replace(payload, bytes, extension, deps)
-  } catch (error) {
-    if (error instanceof UploadError) throw error
-    if (options.unreadable === 'keep') return payload
-    throw unreadable(payload, error)
-  }
-}
-
-/**
- * Waits for a turn and then for the result, but only as long as the time limit says. Encoders can't be stopped: what is
- * late keeps its turn until it ends, so that the number of those that run stays bounded.
- */
-function inTurn(
-  payload: Payload,
-  options: PictureOptions,
-  change: () => Promise<Payload>,
+  { payloads, spool, fileSize }: ChangeDeps,
   signal: AbortSignal,
 ): Promise<Payload> {
-  return new Promise((resolve, reject) => {
-    const begin = async () => {
-      let isLate = false
-      const timer = setTimeout(() => {
-        isLate = true
-        reject(tooSlow(payload, options))
-      }, options.timeoutMs)
-      try {
-        const changed = await change()
-        if (!isLate) resolve(changed)
-        else if (changed !== payload) await changed.dispose()
-      } finally {
-        clearTimeout(timer)
-      }
-    }
-    turns.run(begin, signal).catch(reject)
-  })
-}
-
-function isIdle({ format, quality, resize, rotate, flip, flop, orient, strip, watermark }: PictureOptions) {
-  return !(format || quality || resize || rotate || flip || flop || orient || strip || watermark)
-}
-
-async function replace(
-  { name, folders }: Payload,
-  bytes: Buffer,
-  extension: string | undefined,
-  { payloads, spool, fileSize }: ChangeDeps,
-): Promise<Payload> {
+  const { name, folders, contentType, size, path } = payload
   const [base, old] = splitExtension(name)
-  const writer = payloads.open({
-    name: extension && old ? base + extension : name,
-    folders,
-    spool,
-    limit: fileSize,
-  })
+  const input = path ?? (await payload.bytes())
   try {
-    await writer.write(bytes)
-    return await writer.finish()
+    const changed = await changeInProcess(
+      { name, contentType, size, input, options },
+      (bytes, extension) => {
+        const newName = extension && old ? base + extension : name
+        return payloads.read(bytes, { name: newName, folders, spool, limit: fileSize })
+      },
+      signal,
+    )
+    return changed ?? payload
   } catch (error) {
-    await writer.abort()
-    throw error
+    if (error instanceof UploadError || signal.aborted) throw error
+    if (options.unreadable === 'keep') return payload
+    throw unreadable(payload, error)
   }
 }
 
@@ -141,6 +89,12 @@ function tooSlow({ name }: Payload, { timeoutMs }: PictureOptions): UploadError 
     'source_failed',
     `${what} could not be changed within ${timeoutMs / 1000} s (pictures.timeoutMs). Send a smaller one.`,
   )
+}
+
+function tooLate({ name }: Payload): UploadError {
+  const what = `"${name || 'The picture'}"`
+  const message = `${what} waited too long for its turn: too many pictures are worked on here (pictures.timeoutMs). Try again in a moment.`
+  return new UploadError('overloaded', message, { retryAfterS: 5 })
 }
 
 function unreadable({ name }: Payload, error: unknown): UploadError {

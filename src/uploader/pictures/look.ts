@@ -1,12 +1,15 @@
 import type { Metadata, Sharp, SharpOptions } from 'sharp'
 import { UploadError } from '../../errors.ts'
-import type { Payload } from '../payload.ts'
 import { heicToPng, needsDecoder } from './heic.ts'
-import type { SharpModule } from './load.ts'
+import { bytesOf, LOADERS, type PictureJob } from './job.ts'
+import { allowLoaders, type SharpModule } from './load.ts'
+import { allowPixels } from './memory.ts'
 import type { PictureOptions, SourceFormat } from './options.ts'
 
 /** A picture that was looked at. */
 export interface Looked {
+  /** What reads it. */
+  readonly loader: string
   readonly open: () => Sharp
   readonly meta: Metadata
   readonly source: SourceFormat
@@ -17,24 +20,26 @@ export interface Looked {
 }
 
 /** Reads the header of a picture. @throws UploadError `too_large` for one with too many pixels */
-export async function look(sharp: SharpModule, payload: Payload, options: PictureOptions): Promise<Looked> {
-  let input = payload.path ?? (await payload.bytes())
+export async function look(sharp: SharpModule, job: PictureJob): Promise<Looked> {
+  const { options } = job
+  let { input } = job
+  const loader = LOADERS[job.contentType] ?? ''
+  allowLoaders(sharp, [loader])
   const settings: SharpOptions = { animated: true, limitInputPixels: false, failOn: 'error' }
   // Reads the header only.
   const meta = await sharp(input, settings).metadata()
   const pages = meta.pages ?? 1
   const pixels = meta.width * meta.height
-  if (pixels > options.maxPixels) throw tooManyPixels(payload, pixels, options.maxPixels)
+  if (pixels > options.maxPixels) throw tooManyPixels(job, pixels, options.maxPixels)
+  allowPixels(pixels)
   const source = meta.format === 'heif' ? (meta.compression === 'av1' ? 'avif' : 'heic') : meta.format
   if (source === 'heic' && needsDecoder(sharp))
-    input = await heicToPng(sharp, await payload.bytes(), meta.icc, options)
+    input = await heicToPng(sharp, await bytesOf(job), meta.icc, options.maxPixels)
   const frameHeight = meta.pageHeight ?? meta.height
   const isTurned = (meta.orientation ?? 1) > 4
   return {
-    open: () =>
-      sharp(input, { ...settings, limitInputPixels: options.maxPixels }).timeout({
-        seconds: Math.ceil(options.timeoutMs / 1000),
-      }),
+    loader,
+    open: () => sharp(input, { ...settings, limitInputPixels: options.maxPixels }),
     meta,
     source: source as SourceFormat,
     isAnimated: pages > 1,
@@ -90,7 +95,7 @@ export function newSize(
   return { width: Math.max(1, Math.round(width * scale)), height: Math.max(1, Math.round(height * scale)) }
 }
 
-function tooManyPixels({ name }: Payload, pixels: number, most: number): UploadError {
+function tooManyPixels({ name }: PictureJob, pixels: number, most: number): UploadError {
   const millions = (count: number) => `${+(count / 1e6).toFixed(1)} million`
   return new UploadError(
     'too_large',

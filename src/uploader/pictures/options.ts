@@ -89,7 +89,13 @@ export const pictureSchema = z.strictObject({
       'What happens to pictures that cannot be read: their upload fails, or they are stored as they are.',
     ),
   maxPixels: z.number().int().min(1).default(50_000_000).describe('Most pixels, all frames together.'),
-  timeoutMs: z.number().int().min(1).max(600_000).default(30_000).describe('For one picture. Milliseconds.'),
+  timeoutMs: z
+    .number()
+    .int()
+    .min(1)
+    .max(600_000)
+    .default(30_000)
+    .describe('For one picture, waiting for its turn included. Milliseconds.'),
   requests: z
     .array(z.enum(WISHES))
     .default([])

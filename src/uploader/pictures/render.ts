@@ -1,7 +1,8 @@
 import type { Sharp } from 'sharp'
 import { UploadError } from '../../errors.ts'
-import type { SharpModule } from './load.ts'
+import { allowLoaders, type SharpModule } from './load.ts'
 import { type Looked, newSize } from './look.ts'
+import { allowPixels } from './memory.ts'
 import type { PictureOptions, SourceFormat } from './options.ts'
 import { layOver } from './watermark.ts'
 
@@ -20,11 +21,13 @@ export async function render(
 ): Promise<Buffer> {
   const { isAnimated } = picture
   const size = newSize(picture, options)
-  if (size && size.width * size.height * (picture.meta.pages ?? 1) > options.maxPixels)
+  const pixels = size ? size.width * size.height * (picture.meta.pages ?? 1) : 0
+  if (size && pixels > options.maxPixels)
     throw new UploadError(
       'too_large',
       `A picture of ${size.width} x ${size.height} pixels would be too large (pictures.maxPixels).`,
     )
+  allowPixels(pixels)
   let pipeline = picture.open().autoOrient()
   if (size) pipeline = pipeline.resize({ ...size, fit: 'fill' })
   if (!isAnimated) {
@@ -37,6 +40,7 @@ export async function render(
     const frame = isTurned ? { width: height, height: width } : { width, height }
     const frames = isAnimated ? (picture.meta.pages ?? 1) : 1
     pipeline = pipeline.composite(await layOver(sharp, options.watermark, frame, frames))
+    allowLoaders(sharp, [picture.loader])
   }
   pipeline = options.strip ? pipeline.keepIccProfile() : pipeline.keepMetadata()
   return encode(pipeline, target, target === picture.source, options.quality).toBuffer()

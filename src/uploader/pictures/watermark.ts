@@ -1,7 +1,7 @@
 import type { OverlayOptions } from 'sharp'
 import { UploadError } from '../../errors.ts'
 import { readFontName } from './font.ts'
-import type { SharpModule } from './load.ts'
+import { allowLoaders, type SharpModule, TRUSTED_LOADERS } from './load.ts'
 import type { Watermark } from './options.ts'
 
 /** Sharp enough for the widest pictures. */
@@ -73,6 +73,7 @@ async function read(sharp: SharpModule, watermark: Watermark): Promise<Buffer> {
         .png()
         .toBuffer()
     }
+    allowLoaders(sharp, TRUSTED_LOADERS)
     const clear = await sharp(image).toColourspace('srgb').ensureAlpha().png().toBuffer()
     return await sharp(clear).linear([1, 1, 1, opacity], [0, 0, 0, 0]).png().toBuffer()
   } catch (error) {

@@ -1,0 +1,281 @@
+import { type ChildProcess, execFileSync } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { crc32, deflateSync } from 'node:zlib'
+import sharp from 'sharp'
+import { describe, expect, it, type TestContext } from 'vitest'
+import { runCli } from '../cli/run-cli.ts'
+import { eventually } from '../helpers/eventually.ts'
+import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
+import { type Answer, download, upload } from '../helpers/form.ts'
+import { needsLinux } from '../helpers/needs.ts'
+import { type SpawnedServer, spawnServer } from '../helpers/spawn-server.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+
+const MIB = 1024 * 1024
+
+interface Server extends SpawnedServer {
+  store(name: string, bytes: Uint8Array): Promise<Answer>
+}
+
+async function start(
+  pictures: object,
+  env: Record<string, string> = {},
+  args: readonly string[] = [],
+): Promise<Server> {
+  const directory = await makeDirectory()
+  const providers = { local: { Default: { directory: './files', serve: true } } }
+  await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ pictures, providers }))
+  const server = await spawnServer(['--port', '0', ...args], { directory, env })
+  const url = await server.url
+  return { ...server, store: (name, bytes) => upload(`${url}/upload`, { [name]: bytes }) }
+}
+
+/** The processes that change pictures: those below a server, and below its workers. */
+function pictureProcesses(server: { process: ChildProcess }): number[] {
+  const list = execFileSync('ps', ['-eo', 'pid=,ppid=,args='], { encoding: 'utf8' })
+  const all = list.split('\n').map(line => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [])
+  const below = (parent: number): string[][] =>
+    all
+      .filter(([, , above]) => Number(above) === parent)
+      .flatMap(one => [one as string[], ...below(Number(one[1]))])
+  return below(server.process.pid!)
+    .filter(([, , , args]) => args?.includes('pictures/child'))
+    .map(([, pid]) => Number(pid))
+}
+
+const isAlive = (pid: number) =>
+  readFile(`/proc/${pid}/stat`, 'utf8').then(
+    stat => !/\) [ZX] /.test(stat),
+    () => false,
+  )
+
+const plain = (width = 40, height = 30) =>
+  sharp({ create: { width, height, channels: 3, background: '#f00' } })
+    .png()
+    .toBuffer()
+
+/** What no encoder is done with soon. */
+async function noise(width: number, height: number): Promise<Buffer> {
+  const grain = { width: 300, height: 300, channels: 3, background: '#000' } as const
+  const tile = await sharp({ create: { ...grain, noise: { type: 'gaussian', mean: 128, sigma: 40 } } })
+    .png()
+    .toBuffer()
+  return sharp({ create: { ...grain, width, height } })
+    .composite([{ input: tile, tile: true }])
+    .jpeg()
+    .toBuffer()
+}
+
+async function expectWorks(server: Server, name = 'after.png'): Promise<void> {
+  const answer = await server.store(name, await plain())
+  expect(answer.message).toBeUndefined()
+  expect((await sharp(await download(answer.result[0]!)).metadata()).format).toBe('webp')
+}
+
+/** A drawing that takes librsvg longer than anybody waits: each group holds the one before ten times. */
+function endless(doctype: string): string {
+  const groups = Array.from({ length: 12 }, (_, n) => {
+    const uses = `<use href="#g${n}" x="1"/>`.repeat(10)
+    return `<g id="g${n + 1}">${uses}</g>`
+  })
+  return `${doctype}<svg xmlns="http://www.w3.org/2000/svg" width="900" height="900"><g id="g0"><rect width="9" height="9"/></g>${groups.join('')}</svg>`
+}
+
+describe('a drawing that passes for a picture', () => {
+  const doctype = '<!DOCTYPE x [<!ENTITY a "b">]>'
+  it.each([
+    ['AVIF in a comment', `<!--ftypavif    -->${doctype}`],
+    ['HEIC in a comment', `<!--ftypheic    -->${doctype}`],
+    ['AVIF, not in UTF-8', `<!--ftypavif \xe9  -->${doctype}`],
+    ['AVIF, with what no text has', `<!--ftypavif \x01 -->${doctype}`],
+    ['TIFF', `II*\0<!-- -->${doctype}`],
+    ['AVIF with a box of its length', `\0\0\0\x14ftypavif\0\0\0\0avif${doctype}`],
+  ])('(%s) is not drawn, and two of them stop no upload', async (_, head) => {
+    const server = await start({ format: 'webp', larger: true, strip: true })
+    const drawing = Buffer.from(endless(head), 'latin1')
+    const answers = await Promise.all([1, 2, 3].map(n => server.store(`${n}.avif`, drawing)))
+    for (const answer of answers) {
+      if (answer.success) await expectStored(answer, [drawing])
+      else expectFailure(answer, 422, 'source_failed')
+    }
+    await expectWorks(server)
+  })
+})
+
+describe('pictures that would never be done', () => {
+  it('are ended with their process, and whoever waits is answered in time', async context => {
+    needsLinux(context, '/proc')
+    const server = await start({ format: 'avif', larger: true, timeoutMs: 3000 })
+    const slow = await noise(6000, 6000)
+    const begin = performance.now()
+    const answers = await Promise.all([1, 2, 3, 4].map(n => server.store(`${n}.jpg`, slow)))
+    expect(performance.now() - begin).toBeLessThan(15_000)
+    const codes = answers.map(answer => answer.code).sort()
+    expect(codes).toEqual(['overloaded', 'overloaded', 'source_failed', 'source_failed'])
+    expect(answers.map(answer => answer.message).join()).toMatch(/waited too long for its turn/)
+    await eventually(() => expect(pictureProcesses(server)).toEqual([]))
+    const answer = await server.store('after.png', await plain())
+    expect(answer.message).toBeUndefined()
+  })
+
+  it('are ended when their sender leaves', async context => {
+    needsLinux(context, '/proc')
+    const server = await start({ format: 'avif', larger: true })
+    const leave = new AbortController()
+    const body = new FormData()
+    body.append('file', new Blob([new Uint8Array(await noise(6000, 6000))]), 'a.jpg')
+    const sent = fetch(`${await server.url}/upload`, { method: 'POST', body, signal: leave.signal })
+    sent.catch(() => {})
+    await eventually(() => expect(pictureProcesses(server)).toHaveLength(1))
+    leave.abort()
+    await eventually(() => expect(pictureProcesses(server)).toEqual([]))
+  })
+})
+
+describe('a picture of little but memory', () => {
+  const chunk = (type: string, data: Buffer) => {
+    const named = Buffer.concat([Buffer.from(type), data])
+    const ends = Buffer.alloc(8)
+    ends.writeUInt32BE(data.length)
+    ends.writeUInt32BE(crc32(named), 4)
+    return Buffer.concat([ends.subarray(0, 4), named, ends.subarray(4)])
+  }
+  const HEAD = 33 // signature and IHDR
+  const peakOf = async (pid: number) =>
+    Number(/VmHWM:\s+(\d+) kB/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024
+
+  async function withChunks(...chunks: Buffer[]): Promise<Buffer> {
+    const png = await plain(1, 1)
+    return Buffer.concat([png.subarray(0, HEAD), ...chunks, png.subarray(HEAD)])
+  }
+
+  async function linux(context: TestContext) {
+    needsLinux(context, '/proc')
+    return start({ strip: true })
+  }
+
+  it('(an animated PNG of 8 million empty chunks) takes little more than its size, and not in the server', async context => {
+    const server = await linux(context)
+    const control = chunk('acTL', Buffer.from([0, 0, 0, 1, 0, 0, 0, 0]))
+    const two = Buffer.concat([chunk('raNd', Buffer.alloc(0)), chunk('tEXt', Buffer.alloc(0))])
+    const many = Buffer.alloc(4_000_000 * two.length, two)
+    const answer = await server.store('a.png', await withChunks(control, many))
+    expect(answer.items[0]).toMatchObject({ type: 'image/apng' })
+    expect(answer.items[0]!.size).toBeLessThan(many.length / 2 + 1000)
+    const [child = 0] = pictureProcesses(server)
+    expect(await peakOf(child)).toBeLessThan(100 + (1.5 * many.length) / MIB)
+    expect(await peakOf(server.process.pid!)).toBeLessThan(250)
+  })
+
+  it('(10 MB of compressed comments of 50 MB each) ends, and takes no gigabyte', async context => {
+    const server = await linux(context)
+    const comment = chunk(
+      'zTXt',
+      Buffer.concat([Buffer.from('a\0\0'), deflateSync(Buffer.alloc(50_000_000, 'x'), { level: 9 })]),
+    )
+    const sent = server.store('a.png', await withChunks(...Array(200).fill(comment)))
+    let most = 0
+    const watch = setInterval(async () => {
+      for (const pid of pictureProcesses(server)) most = Math.max(most, await peakOf(pid).catch(() => 0))
+    }, 100)
+    const answer = await sent.finally(() => clearInterval(watch))
+    expectFailure(answer, 413, 'too_large')
+    expect(most).toBeGreaterThan(0)
+    expect(most).toBeLessThan(1000)
+    await eventually(() => expect(pictureProcesses(server)).toEqual([]))
+  })
+})
+
+describe('the process that reads pictures', () => {
+  const options = { format: 'webp', larger: true }
+
+  it.for([
+    [1, []],
+    [2, ['--workers', '2']],
+  ] as const)(
+    'is not there before the first one, nor some time after the last: %i workers',
+    async ([most, args], context) => {
+      needsLinux(context, '/proc')
+      const server = await start(options, {}, args)
+      expect(pictureProcesses(server)).toEqual([])
+      for (const name of ['a', 'b', 'c', 'd']) await expectWorks(server, `${name}.png`)
+      const count = pictureProcesses(server).length
+      expect(count).toBeGreaterThan(0)
+      expect(count).toBeLessThanOrEqual(most)
+      await eventually(() => expect(pictureProcesses(server)).toEqual([]))
+    },
+  )
+
+  it('knows no secret of the environment', async context => {
+    needsLinux(context, '/proc')
+    const server = await start(options, {
+      UPLOAD_SERVER_KEY: 'secret-of-the-server',
+      AWS_SECRET_ACCESS_KEY: 'another',
+    })
+    await expectWorks(server)
+    const [pid] = pictureProcesses(server)
+    const names = (await readFile(`/proc/${pid}/environ`, 'utf8')).split('\0').map(one => one.split('=')[0])
+    expect(names.filter(name => /key|secret|token|password|upload/i.test(name!))).toEqual([])
+  })
+
+  it('ends with a server that is killed, at work or not', async context => {
+    needsLinux(context, '/proc')
+    for (const size of [300, 6000]) {
+      const server = await start({ format: 'avif', larger: true })
+      const sent = server.store('a.jpg', await noise(size, size)).catch(() => {})
+      const [pid = 0] = await eventually(() => {
+        const found = pictureProcesses(server)
+        expect(found).toHaveLength(1)
+        return found
+      })
+      if (size === 300) await sent
+      expect(await isAlive(pid)).toBe(true)
+      server.process.kill('SIGKILL')
+      await eventually(async () => expect(await isAlive(pid)).toBe(false))
+    }
+  })
+
+  it('finishes its work when the signal for the end reaches it, too', async context => {
+    needsLinux(context, '/proc')
+    const server = await start(options)
+    const sent = server.store('a.jpg', await noise(3000, 3000))
+    const [pid = 0] = await eventually(() => {
+      const found = pictureProcesses(server)
+      expect(found).toHaveLength(1)
+      return found
+    })
+    await new Promise(resolve => setTimeout(resolve, 400)) // until it has begun
+    for (const target of [pid, server.process.pid!]) process.kill(target, 'SIGTERM')
+    expect((await sent).success).toBe(true)
+    await server.exit
+    await eventually(async () => expect(await isAlive(pid)).toBe(false))
+  })
+
+  it('may be killed: that picture fails, the next one does not', async context => {
+    needsLinux(context, '/proc')
+    const server = await start({ format: 'avif', larger: true })
+    const sent = server.store('a.jpg', await noise(6000, 6000))
+    const [pid = 0] = await eventually(() => {
+      const found = pictureProcesses(server)
+      expect(found).toHaveLength(1)
+      return found
+    })
+    process.kill(pid, 'SIGKILL')
+    expectFailure(await sent, 422, 'source_failed')
+    expect((await server.store('b.png', await plain())).success).toBe(true)
+  })
+
+  it('does not keep a command from ending, and ends with it', async context => {
+    needsLinux(context, '/proc')
+    const directory = await makeDirectory()
+    const providers = { local: { Default: { directory: './files', urlPrefix: 'https://example.com' } } }
+    await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ pictures: options, providers }))
+    await writeFile(join(directory, 'a.png'), await plain())
+    const begin = performance.now()
+    const { code, stdout } = await runCli(['upload', 'a.png'], { cwd: directory })
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/\.webp\n$/)
+    expect(performance.now() - begin).toBeLessThan(4500) // it would rest for 5 s
+  })
+})
