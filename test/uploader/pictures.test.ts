@@ -414,6 +414,18 @@ describe('a watermark', () => {
     expect(answer.message).toContain('this machine has no font')
   })
 
+  it('of the configuration may be an SVG, though uploaded ones are not read', async () => {
+    const app = await startWith({ format: 'png', watermark: { image: './mark.svg', position: 'northwest' } })
+    const drawing =
+      '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9" fill="#fff"/></svg>'
+    await writeFile(join(app.directory, 'mark.svg'), drawing)
+    const source = await plain(100, 100).jpeg().toBuffer()
+    for (const name of ['a.jpg', 'b.jpg'])
+      expectColour((await open(await store(app, name, source))).at(5, 5), white)
+    const foreign = Buffer.from(drawing)
+    await expectStored(await store(app, 'c.jpg', foreign), [foreign])
+  })
+
   it('that is not there fails the upload, and says so', async () => {
     const app = await startWith({ watermark: { image: './nowhere.png' } })
     const answer = await store(app, 'a.png', await plain(10, 10).png().toBuffer())

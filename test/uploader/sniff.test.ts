@@ -38,6 +38,24 @@ describe('sniffType', () => {
     expect(await sniffType(head)).toEqual({ contentType, extension })
   })
 
+  it.each<[string, Buffer, readonly [string, string]]>([
+    ['a drawing in a comment', bytes('<!--ftypavif    --><!DOCTYPE x [<!ENTITY a "b">]><svg/>'), TEXT],
+    ['HTML in a comment', bytes('<!--ftypheic    --><!DOCTYPE html><p>'), HTML],
+    ['that, not in UTF-8', bytes('<!--ftypavif \xe9  --><!DOCTYPE x><svg/>'), UNKNOWN],
+    ['a box "ftyp" up to the end', bytes(`\0\0\0\0ftypavif${tail}`), UNKNOWN],
+    ['a box "ftyp" of gigabytes', bytes(`\xff\0\0\0ftypavif${tail}`), UNKNOWN],
+    ['a sentence with "free"', bytes('The free world.'), TEXT],
+    ['a word of two letters', bytes('BMW and others'), TEXT],
+    ['a font to begin with', bytes('OTTO\n is a name.'), TEXT],
+    ['a wave', bytes('RIFF is written WAVE, RIFFabcdWAVEfmt'), TEXT],
+    ['a sound', bytes('ID3 is a tag.'), TEXT],
+    ['a film', bytes('FLV is a format.'), TEXT],
+    ['PostScript, which is text', bytes('%!PS-Adobe-3.0\n'), ['application/postscript', '.ps']],
+    ['RTF, which is text', bytes('{\\rtf1 x}'), ['application/rtf', '.rtf']],
+  ])('takes no text for a picture, sound, film or font: %s', async (_, head, [contentType, extension]) => {
+    expect(await sniffType(head)).toEqual({ contentType, extension })
+  })
+
   const png = (...chunks: string[]) =>
     bytes(`\x89PNG\r\n\x1a\n\0\0\0\rIHDR${'\0'.repeat(17)}${chunks.join('')}`)
   const chunk = (type: string, length: number) =>
