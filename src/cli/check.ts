@@ -24,16 +24,19 @@ export async function check(
   options: CommonOptions,
   terminal: Terminal,
 ): Promise<number> {
-  const { config, mask, uploader } = await openForCommand(options, terminal)
+  const notes: string[] = []
+  const { config, mask, uploader } = await openForCommand(options, terminal, note => notes.push(note))
   try {
     let failures = 0
     for (const destination of select(uploader.destinations, id, config)) {
+      notes.length = 0 // those of opening are told by the server
       try {
         terminal.print(oneLine(`ok      ${idOf(destination)}: ${await tryOut(destination, uploader)}`))
       } catch (error) {
         failures++
         terminal.print(oneLine(`FAILED  ${idOf(destination)}: ${mask((error as Error).message)}`))
       }
+      for (const note of notes) terminal.print(oneLine(`note    ${mask(note)}`))
     }
     return failures === 0 ? 0 : 1
   } finally {

@@ -5,10 +5,15 @@ import { openUploader } from '../open-uploader.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 
-/** An uploader for one command, without a server and without a log. Close it. */
+/**
+ * An uploader for one command, without a server and without a log. Close it.
+ *
+ * @param warn hears what destinations say to the operator
+ */
 export async function openForCommand(
   options: CommonOptions,
   terminal: Terminal,
+  warn: (message: string) => void = () => {},
 ): Promise<{ config: LoadedConfig; mask: Mask; uploader: Uploader }> {
   const config = await loadConfig({ ...terminal, file: options.config })
   const { mask } = terminal
@@ -17,6 +22,6 @@ export async function openForCommand(
   return {
     config,
     mask,
-    uploader: await openUploader(config, { mask, env: terminal.env, logger, warn() {} }),
+    uploader: await openUploader(config, { mask, env: terminal.env, logger, warn }),
   }
 }

@@ -50,9 +50,10 @@ export function openS3(
         url: await storeObject(s3, settings, object, signal),
       })),
     check: signal =>
-      run({ what: 'could not prepare a probe', permission: PROBE_PERMISSION }, signal, () =>
-        probeBucket(s3, settings, signal),
-      ),
+      run({ what: 'could not prepare a probe', permission: PROBE_PERMISSION }, signal, async () => {
+        const limit = await probeBucket(s3, settings, signal)
+        if (limit !== undefined) warn(`${label}: ${limit}`)
+      }),
     exists: (key, signal) =>
       run({ what: `could not look for "${key}"`, permission: 's3:GetObject and s3:ListBucket' }, signal, () =>
         hasObject(s3, settings, key, signal),
