@@ -10,6 +10,8 @@ export type Fault =
   | 'silence'
   /** the connection is reset */
   | 'reset'
+  /** passed on, but the connection is reset in the place of the answer */
+  | 'lost answer'
 
 /** An HTTP proxy on 127.0.0.1 in front of a server, which passes on what it is not told to break. */
 export interface FaultProxy {
@@ -31,7 +33,7 @@ export async function startFaultProxy(
     const line = `${request.method} ${request.url}`
     seen.push(line)
     const fault = decide({ line, index: seen.length - 1 })
-    if (fault === undefined) passOn(request, response, targetPort)
+    if (fault === undefined || fault === 'lost answer') passOn(request, response, targetPort, fault)
     else if (fault === 'reset') request.socket.resetAndDestroy()
     else if (fault === 'silence') request.resume()
     else response.writeHead(fault.status, fault.headers).end(fault.body)
@@ -52,9 +54,18 @@ export async function startFaultProxy(
   }
 }
 
-function passOn(request: IncomingMessage, response: ServerResponse, port: number): void {
+function passOn(
+  request: IncomingMessage,
+  response: ServerResponse,
+  port: number,
+  fault: 'lost answer' | undefined,
+): void {
   const { method, url, headers } = request
   const upstream = sendRequest({ host: '127.0.0.1', port, method, path: url, headers }, answer => {
+    if (fault === 'lost answer') {
+      answer.resume().on('end', () => request.socket.resetAndDestroy())
+      return
+    }
     response.writeHead(answer.statusCode ?? 502, answer.headers)
     // OpenStack Swift sends the end of a body behind some answers to HEAD, which node:http takes for a failure.
     if (method === 'HEAD') response.end()

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { UploadError } from '../../errors.ts'
-import { readParts, streamBody } from '../body.ts'
+import { cutBody, type Range, streamBody } from '../body.ts'
 import type { UploadObject } from '../provider.ts'
 import { retry } from '../retry.ts'
 import type { BlobRequest, Container } from './container.ts'
@@ -12,6 +12,7 @@ const MAX_AT_ONCE = 64 * MIB
 const BLOCK_BYTES = 8 * MIB
 /** Most blocks of a blob, a limit of the service. */
 const MAX_BLOCKS = 50_000
+const PROBE = Buffer.from('probe')
 /** How often a block is sent before the whole upload fails. */
 const BLOCK_ATTEMPTS = 4
 
@@ -56,16 +57,15 @@ async function putInBlocks(
   const [name, upload] = [object.key, randomBytes(12).toString('hex')]
   const blockBytes = Math.max(BLOCK_BYTES, Math.ceil(object.size / MAX_BLOCKS))
   const ids: string[] = []
-  for await (const { number, bytes, release } of readParts(object, blockBytes, signal)) {
+  for (const block of cutBody(object, blockBytes)) {
     // Ids of the same length, and different from those of another upload to the same name.
-    const id = Buffer.from(`${upload}-${String(number).padStart(5, '0')}`).toString('base64')
-    await sendBlock(container, name, id, bytes, signal)
+    const id = Buffer.from(`${upload}-${String(ids.length + 1).padStart(5, '0')}`).toString('base64')
+    await sendBlock(container, object, id, block, signal)
     ids.push(id)
-    release()
   }
   const list = ids.map(id => `<Uncommitted>${id}</Uncommitted>`).join('')
   const body = Buffer.from(`<?xml version="1.0" encoding="utf-8"?><BlockList>${list}</BlockList>`)
-  const headers = { ...properties, ...contentOf(body, 'application/xml') }
+  const headers = { ...properties, ...contentOf(body.length, 'application/xml') }
   const query = { comp: 'blocklist' }
   const { status } = await container.send(
     { method: 'PUT', name, query, headers, body, accept: [201, 400] },
@@ -80,30 +80,37 @@ async function putInBlocks(
 export async function probeContainer(container: Container, signal: AbortSignal): Promise<void> {
   const id = Buffer.from('probe').toString('base64')
   const name = `upload-server-${randomBytes(8).toString('hex')}`
-  await container.send(blockRequest(name, id, Buffer.from('probe')), signal)
+  await container.send(blockRequest(name, id, PROBE.length, PROBE), signal)
 }
 
 async function sendBlock(
   container: Container,
-  name: string,
+  object: UploadObject,
   id: string,
-  block: Buffer,
+  block: Range,
   signal: AbortSignal,
 ): Promise<void> {
+  const body = (ending: AbortSignal) => streamBody(object, ending, block)
+  const request = blockRequest(object.key, id, block.end - block.start, body)
   await retry(
-    () => container.send(blockRequest(name, id, block), signal),
+    () => container.send(request, signal),
     BLOCK_ATTEMPTS,
     error => error instanceof UploadError && error.retryable && { retryAfterS: error.retryAfterS },
     signal,
   )
 }
 
-function blockRequest(name: string, id: string, block: Buffer): BlobRequest {
-  const headers = contentOf(block, 'application/octet-stream')
+function blockRequest(
+  name: string,
+  id: string,
+  size: number,
+  body: NonNullable<BlobRequest['body']>,
+): BlobRequest {
+  const headers = contentOf(size, 'application/octet-stream')
   const query = { comp: 'block', blockid: id }
-  return { method: 'PUT', name, query, headers, body: block, accept: [201] }
+  return { method: 'PUT', name, query, headers, body, accept: [201] }
 }
 
-function contentOf(body: Buffer, type: string): Record<string, string> {
-  return { 'content-type': type, 'content-length': String(body.length) }
+function contentOf(size: number, type: string): Record<string, string> {
+  return { 'content-type': type, 'content-length': String(size) }
 }

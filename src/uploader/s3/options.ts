@@ -99,7 +99,7 @@ export const bucketOptions = {
     .min(SMALLEST_PART)
     .max(512 * MIB)
     .default(SMALLEST_PART)
-    .describe('Size of a part, of which two are held in memory. Bytes.'),
+    .describe('Size of a part, of which two are sent at once. Bytes.'),
   ...httpOptions,
 }
 

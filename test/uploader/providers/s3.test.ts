@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { UploadError } from '../../../src/errors.ts'
 import { deliver } from '../../../src/uploader/deliver.ts'
@@ -20,6 +21,7 @@ import { RADOSGW_NEEDS, type Radosgw, startRadosgw } from '../../servers/radosgw
 import { SWIFT_NEEDS, type Swift, startSwift } from '../../servers/swift.ts'
 
 const MIB = 1024 * 1024
+const NO_UPLOAD = { status: 404, body: '<Error><Code>NoSuchUpload</Code><Message>x</Message></Error>' }
 const never = () => new AbortController().signal
 
 /** Started by whoever needs it first, and stopped after the last test of this file. */
@@ -420,6 +422,37 @@ describe('s3 at Ceph', () => {
       expect(await rgw.admin.list('pictures')).not.toContain('torn.bin')
     })
 
+    it.each(['lost answer', { status: 502 }] as const)(
+      'looks whether the object is there when its end was answered by %j, and sends no part again',
+      async fault => {
+        const bytes = randomBytes(11 * MIB)
+        await open().put(objectOf('lost.bin', randomBytes(11 * MIB)), never())
+        let completions = 0
+        const proxy = await breakWith(({ line }) => {
+          if (!line.startsWith('POST') || !line.includes('uploadId=')) return undefined
+          // The second is answered as it is where uploads are forgotten once they are complete.
+          if (completions++ === 0) return 'lost answer'
+          return completions === 2 && fault !== 'lost answer' ? fault : NO_UPLOAD
+        })
+        await open({ ...inParts, ...proxy.through }).put(objectOf('lost.bin', bytes), never())
+        expect((await rgw.admin.read('pictures', 'lost.bin')).equals(bytes)).toBe(true)
+        expect(proxy.seen.filter(line => line.includes('partNumber='))).toHaveLength(3)
+      },
+    )
+
+    it('takes no object that was there before for the one whose end was answered by nobody', async () => {
+      await open(inParts).put(objectOf('old.bin', randomBytes(11 * MIB)), never())
+      await sleep(1100) // its time is told in seconds
+      const proxy = await breakWith(({ line }) =>
+        line.startsWith('POST') && line.includes('uploadId=') ? NO_UPLOAD : undefined,
+      )
+      const put = open({ ...inParts, ...proxy.through }).put(
+        objectOf('old.bin', randomBytes(11 * MIB)),
+        never(),
+      )
+      expect(await failureOf(put)).toMatchObject({ retryable: true })
+    })
+
     it('begins anew when somebody has taken the upload away', async () => {
       let isGone = false
       const proxy = await breakWith(({ line }) => {
@@ -432,6 +465,51 @@ describe('s3 at Ceph', () => {
       await deliver(destination, objectOf('gone.bin', bytes), { timeoutMs: 20_000, retries: 1 }, never())
       expect((await rgw.admin.read('pictures', 'gone.bin')).equals(bytes)).toBe(true)
     })
+  })
+
+  it('is usable without uploads in parts, which a check says as a note', async () => {
+    const refusal = { status: 501, body: '<Error><Code>NotImplemented</Code><Message>x</Message></Error>' }
+    for (const answer of [refusal, { status: 405 }, { status: 200, body: '<html>POST? What?</html>' }]) {
+      const proxy = await breakWith(({ line }) => (line.startsWith('POST') ? answer : undefined))
+      const notes: string[] = []
+      const config = s3.config.parse({
+        ...options,
+        ...proxy.through,
+        path: 'noparts',
+        multipartThreshold: 5 * MIB,
+      })
+      const target = closeAfterTest(
+        await s3.open(config, { name: 'Default', warn: note => notes.push(note) }),
+      )
+      await target.check?.(never())
+      expect(notes).toEqual([
+        's3/Default: it takes no uploads in parts, so files of more than 5242880 bytes can\'t be stored. Raise "multipartThreshold" to send larger ones at once.',
+      ])
+      expect((await rgw.admin.list('pictures')).filter(key => key.startsWith('noparts/'))).toEqual([])
+    }
+  })
+
+  it('holds no parts in memory, however many files are sent at once', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 's3-many-'))
+    onTestFinished(() => rm(directory, { recursive: true }))
+    const path = join(directory, 'file')
+    await writeFile(path, Buffer.alloc(16 * MIB))
+    const object = objectOf('many.bin', path)
+    // The parts get no answer, so that all are under way.
+    const proxy = await breakWith(({ line }) => (line.includes('partNumber=') ? 'silence' : undefined))
+    const target = open({ ...proxy.through, multipartThreshold: 5 * MIB })
+    const before = process.memoryUsage().arrayBuffers
+    const abort = new AbortController()
+    const puts = Array.from({ length: 32 }, (_, i) =>
+      target.put({ ...object, key: `many/${i}.bin` }, abort.signal).catch(() => {}),
+    )
+    await expect
+      .poll(() => proxy.seen.filter(line => line.includes('partNumber=')).length, { timeout: 20_000 })
+      .toBe(64)
+    // 64 parts of 5 MiB, each with two chunks of 256 KiB and what lies before its socket.
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(100 * MIB)
+    abort.abort(new Error('enough'))
+    await Promise.all(puts)
   })
 
   describe('when the service has trouble', () => {
