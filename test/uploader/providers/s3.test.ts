@@ -500,6 +500,7 @@ describe('s3 at Ceph', () => {
     const target = open({ ...proxy.through, multipartThreshold: 5 * MIB })
     const before = process.memoryUsage().arrayBuffers
     const abort = new AbortController()
+    onTestFinished(() => abort.abort(new Error('enough')))
     const puts = Array.from({ length: 32 }, (_, i) =>
       target.put({ ...object, key: `many/${i}.bin` }, abort.signal).catch(() => {}),
     )
