@@ -85,8 +85,9 @@ function decodeSafely(text: string): string {
 
 const HEADER = /\b((?:proxy-)?authorization|(?:set-)?cookie)(["']?\s*[:=]\s*)("(?:\\.|[^"\\])*"|[^\n<]*)/gi
 const SIGNED =
-  /\b((?:[\w-]*-)?(?:signature|sig|credential|security-?token|session-?token))(["']?\s*[:=]\s*["']?)[^\s"'&,;<]+/gi
-const SIGNED_ELEMENT = /<(\w*signature\w*|stringtosign\w*|canonicalrequest\w*)>[\s\S]*?<\/\1>/gi
+  /\b(signature|sig|credential|security-?token|session-?token)(["']?\s*[:=]\s*["']?)[^\s"'&,;<]+/gi
+const SIGNED_ELEMENT =
+  /<(\w{0,40}signature\w{0,40}|stringtosign\w{0,40}|canonicalrequest\w{0,40})>[\s\S]*?(?:<\/\1>|$)/gi
 
 /**
  * Takes out of a stranger's text what it may repeat of our request: authorizations, cookies, signatures and the queries

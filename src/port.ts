@@ -137,7 +137,7 @@ export async function askWhoIsThere(where: Endpoint | URL): Promise<Occupant> {
   const socket = !(where instanceof URL) && isSocketPath(where.host) ? where.host : undefined
   const base = where instanceof URL ? where.href : socket ? 'http://localhost' : urlOf(where)
   try {
-    const { status, body } = await fetchText(new URL(`${base.replace(/\/+$/, '')}/heartbeat`), socket)
+    const { status, body } = await fetchText(new URL(`${base.replace(/(?<!\/)\/+$/, '')}/heartbeat`), socket)
     const isAlive = status === 200 && /"result"\s*:\s*"alive"/.test(body)
     const description = isAlive
       ? 'an upload server of this kind answers there'

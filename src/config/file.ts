@@ -100,7 +100,8 @@ function placeOf(text: string, offset: number): string {
   return `line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`
 }
 
-const COMMENT_STRING_OR_BRACKET = /\/\/.*|\/\*[\s\S]*?\*\/|("(?:[^"\\]|\\.)*")(\s*:)?|[{}[\]]/g
+const COMMENT_STRING_OR_BRACKET =
+  /\/\/.*|\/\*[\s\S]*?(?:\*\/|$)|("(?:[^"\\]|\\[\s\S])*(?:"|\\?$))(\s*:)?|[{}[\]]/g
 
 /** Finds the members of valid JSON whose object has an earlier one of that name. */
 function findRepeated(text: string): { path: string; offset: number }[] {

@@ -2,7 +2,7 @@ import * as z from '../packages/zod.ts'
 
 const UNITS: Record<string, number> = { '': 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3 }
 
-const SIZE = /^\s*(\d+(?:\.\d+)?)\s*([KMG]?)i?B?\s*$/i
+const SIZE = /^(\d+(?:\.\d+)?)\s*([KMG]?)i?B?$/i
 
 /** A number of bytes, or a string such as `"100MB"`; KB is 1024 bytes. At least one byte. */
 export function size() {
@@ -16,6 +16,6 @@ export function size() {
 
 function toBytes(value: number | string): number {
   if (typeof value === 'number') return value
-  const [, digits, unit = ''] = SIZE.exec(value) ?? []
+  const [, digits, unit = ''] = SIZE.exec(value.trim()) ?? []
   return Math.round(Number(digits) * (UNITS[unit.toUpperCase()] ?? 1))
 }

@@ -132,10 +132,11 @@ function decodeBytes(text: string, sign: '%' | '='): Buffer {
   return Buffer.from(decoded, 'latin1')
 }
 
-/** Making one takes as long as decoding some hundred lines. */
+/** By label in lower case, of which there are few. Making one takes as long as decoding some hundred lines. */
 const decoders = new Map<string, TextDecoder>()
 
-function decoderOf(label: string): TextDecoder {
+function decoderOf(charset: string): TextDecoder {
+  const label = charset.toLowerCase()
   const decoder = decoders.get(label) ?? new TextDecoder(label, { fatal: true, ignoreBOM: true })
   decoders.set(label, decoder)
   return decoder

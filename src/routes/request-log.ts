@@ -80,6 +80,6 @@ function describeError(error: unknown): unknown {
 function tidyTexts(fields: object): object {
   const entries = Object.entries(fields)
   // Some destinations repeat our request, and with it its signature, in what becomes the cause.
-  const clean = (value: unknown) => (typeof value === 'string' ? shorten(hideSignatures(value)) : value)
+  const clean = (value: unknown) => (typeof value === 'string' ? hideSignatures(shorten(value)) : value)
   return Object.fromEntries(entries.map(([name, value]) => [name, clean(value)]))
 }

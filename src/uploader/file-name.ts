@@ -1,5 +1,7 @@
 /** Longest file name in UTF-8 bytes; leaves room for a hash and a counter in the 255 that common file systems take. */
 const MAX_NAME_BYTES = 200
+/** What is kept of each end of a longer name before it is looked at, in characters: putting marks in order takes long. */
+const LONGEST_END = 500
 
 // Separators, the characters Windows takes on no disk, C0 and C1 controls, and the marks that reverse or hide text.
 const UNUSABLE = /[\u0000-\u001f\u007f-\u009f<>:"/\\|?*\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu
@@ -21,12 +23,17 @@ export function baseName(name: string): string {
  * @param extension the extension that fits the bytes, with its dot, or empty
  */
 export function cleanFileName(name: string, extension: string): string {
-  let clean = baseName(name).toWellFormed().normalize('NFC').replace(UNUSABLE, '_').trim()
+  let clean = shorten(baseName(name).trim()).toWellFormed().normalize('NFC').replace(UNUSABLE, '_').trim()
   if (clean === '') clean = `file${extension}`
   if (!/^\.+$/.test(clean)) clean = closeEnd(clean)
   if (splitExtension(clean)[1] === '') clean += extension
   if (RESERVED.test(clean)) clean = `_${clean}`
   return cut(clean)
+}
+
+/** Leaves out the middle, of which nothing would be left. */
+function shorten(name: string): string {
+  return name.length > 2 * LONGEST_END ? name.slice(0, LONGEST_END) + name.slice(-LONGEST_END) : name
 }
 
 /** Name and extension with its dot: `a.tar.gz` is `a.tar` and `.gz`; a leading dot or a long tail is no extension. */
@@ -51,7 +58,7 @@ export function cutText(text: string, bytes: number): string {
 
 /** Windows drops dots and blanks at the end of a name. */
 function closeEnd(name: string): string {
-  return name.replace(/[. ]+$/, dots => '_'.repeat(dots.length))
+  return name.replace(/(?<![. ])[. ]+$/, dots => '_'.repeat(dots.length))
 }
 
 function cut(name: string): string {

@@ -14,6 +14,8 @@ const loadFetch = once(() => import('node-fetch'))
 
 /** Most of an answer that is read, in bytes; few destinations have that much to say. */
 const MAX_REPLY_BYTES = 1024 * 1024
+/** Of that, what is looked at for a message: pages begin with scripts and styles. In characters. */
+const EXCERPTED_CHARACTERS = 64 * 1024
 /** Most of an answer that goes into a message, in characters. */
 const EXCERPT_CHARACTERS = 256
 /** A connection on which nothing happens for so long is given up. */
@@ -167,9 +169,9 @@ function parse(text: string, url: URL): unknown {
 
 /** The beginning of an answer as one line, without markup, addresses and what it repeats of our credentials. */
 export function excerpt(text: string): string {
-  const plain = hideSignatures(text)
-    .replace(/<(script|style)[\s\S]*?<\/\1>/gi, ' ')
-    .replace(/<[^>]*>/g, ' ')
+  const plain = hideSignatures(text.slice(0, EXCERPTED_CHARACTERS))
+    .replace(/<(script|style)[\s\S]*?(?:<\/\1>|$)/gi, ' ')
+    .replace(/<[^<>]*>/g, ' ')
     .replace(/https?:\/\//gi, '')
     .replace(/\s+/g, ' ')
     .trim()
@@ -180,8 +182,8 @@ export function excerpt(text: string): string {
 /** Ends with a whole word: the beginning of a secret is nothing that a mask would know. */
 function cutShort(text: string): string {
   const head = text.slice(0, EXCERPT_CHARACTERS)
-  const words = head.replace(/\S*$/, '')
-  return words.length > EXCERPT_CHARACTERS / 2 ? words.trimEnd() : head.replace(/[^"',;]*$/, '')
+  const words = head.replace(/(?<!\S)\S*$/, '')
+  return words.length > EXCERPT_CHARACTERS / 2 ? words.trimEnd() : head.replace(/(?<![^"',;])[^"',;]*$/, '')
 }
 
 const PASSING_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504, 507, 509, 520, 521, 522, 523, 524])

@@ -8,7 +8,7 @@ export function readText(value: unknown): string | undefined {
 export function readAddress(value: unknown, notes: string[], name = 'customUrl'): string | undefined {
   const address = readText(value)
   if (address === undefined) return undefined
-  if (/^https?:\/\/[^?#]+$/i.test(address) && URL.canParse(address)) return address.replace(/\/+$/, '')
+  if (/^https?:\/\/[^?#]+$/i.test(address) && URL.canParse(address)) return address.replace(/(?<!\/)\/+$/, '')
   notes.push(`"${name}" was left out: it is no web address to which names can be appended.`)
   return undefined
 }

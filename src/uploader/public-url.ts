@@ -26,7 +26,7 @@ export function encodeKey(key: string): string {
 
 /** The URL of a key. The prefix may end in a slash or not, and is put into normal form. */
 export function joinUrl(prefix: string, key: string): string {
-  const base = new URL(prefix).href.replace(TROUBLE, toPercent).replace(/\/+$/, '')
+  const base = new URL(prefix).href.replace(TROUBLE, toPercent).replace(/(?<!\/)\/+$/, '')
   return `${base}/${encodeKey(key)}`
 }
 

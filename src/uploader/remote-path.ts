@@ -25,7 +25,8 @@ export function remoteFolder() {
 
 /** The folder without what changes nothing: `./` before it, slashes behind it. */
 export function cleanFolder(directory: string): string {
-  return directory.replace(/^(\.\/+)+|^\.$/, '').replace(/(?<=.)\/+$/, '')
+  const folder = directory.replace(/^(\.\/+)+|^\.$/, '')
+  return folder.replace(/(?<!\/)\/+$/, (_, offset) => (offset === 0 ? '/' : ''))
 }
 
 /** The way to an object below a folder. Keys that lead elsewhere or hide are refused, never repaired. */

@@ -112,7 +112,7 @@ function sniffMarkup(head: Uint8Array): FileType | undefined {
   for (let before = ''; before !== text; ) {
     before = text
     text = text.replace(
-      /^(?:<!--[\s\S]*?-->|<!doctype svg[^>[]*(?:\[[\s\S]*?\])?[^>]*>|<\?[\s\S]*?\?>)\s*/i,
+      /^(?:<!--[\s\S]*?-->|<!doctype svg[^>[]*(?:\[[^\]]*\][^>]*)?>|<\?[\s\S]*?\?>)\s*/i,
       '',
     )
   }

@@ -83,7 +83,7 @@ function listTypes(picBed: Json, uploader: Json, current: string | undefined): S
 }
 
 function noteUnsupported(type: string, saved: Saved[], note: Note): void {
-  const path = saved[0]?.path.replace(/\.configList\[.*$/, '')
+  const path = saved[0]?.path.replace(/\.configList\[.*$/s, '')
   if (path === undefined) return
   note(path, `was left out: ${WITHOUT_PROVIDER.get(type) ?? `there is no provider for "${type}"`}`)
 }

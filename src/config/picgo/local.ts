@@ -21,5 +21,5 @@ function joinAddress(customUrl: string | undefined, webPath = ''): string | unde
     .toWellFormed()
     .split(/[\\/]+/)
     .filter(segment => segment !== '')
-  return [customUrl.replace(/\/+$/, ''), ...segments.map(encodeURIComponent)].join('/')
+  return [customUrl.replace(/(?<!\/)\/+$/, ''), ...segments.map(encodeURIComponent)].join('/')
 }

@@ -13,19 +13,18 @@ export interface Place {
 const LIMITED_S = 60
 
 const NO_BRANCH =
-  /branch.*(?:not (?:found|exist)|doesn't exist)|no commit found for the ref|when you are on a branch/i
+  /branch.{0,300}(?:not (?:found|exist)|doesn't exist)|no commit found for the ref|when you are on a branch/i
 const PROTECTED = /protected|rule violation|pull request|status check|approving review|not allowed to push/i
-const TOO_LARGE = /too large|exceed\w* .*(?:limit|size)/i
-const STALE = new RegExp(
-  [
-    '"sha" wasn\'t supplied', // GitHub
-    'already exists|文件.*已.*存在', // GitLab, Gitea, Gitee
-    'does not match|has changed|changed since', // Gitea, GitLab
-    "(?:does not|doesn't) exist|sha is missing", // GitLab, Gitee
-    'refresh and try again', // GitLab, when two commits meet
-  ].join('|'),
-  'i',
-)
+const TOO_LARGE = /too large|exceed\w{0,3} .{0,300}(?:limit|size)/i
+const STALE = [
+  /"sha" wasn't supplied/i, // GitHub
+  /already exists|文件.{0,30}已.{0,30}存在/i, // GitLab, Gitea, Gitee
+  /does not match|has changed|changed since/i, // Gitea, GitLab
+  /(?:does not|doesn't) exist|sha is missing/i, // GitLab, Gitee
+  /refresh and try again/i, // GitLab, when two commits meet
+]
+/** What an answer says at its beginning is looked at, in characters. */
+const MOST_WORDS = 4096
 
 /**
  * Whether a commit was refused because the branch or the file is no longer as it was seen before: by another commit in
@@ -37,7 +36,7 @@ export function isStale(reply: HttpReply, wasThere: boolean): boolean {
   const words = wordsOf(reply)
   if (reply.status === 409) return !PROTECTED.test(words)
   if (reply.status === 404) return wasThere && !NO_BRANCH.test(words)
-  return [400, 422].includes(reply.status) && STALE.test(words) && !NO_BRANCH.test(words)
+  return [400, 422].includes(reply.status) && isAmong(STALE, words) && !NO_BRANCH.test(words)
 }
 
 /** Whether a 404 speaks of the branch and not of a file in it. */
@@ -81,7 +80,7 @@ function hintOf(status: number, words: string, { repo, branch }: Place): string 
   if (status === 403) return `the token may not do that in "${repo}"; it needs write access to its contents`
   if (status === 404)
     return `"${repo}" or its branch "${branch}" is not there, or the token may not see it or write to it`
-  if (STALE.test(words) || status === 409)
+  if (isAmong(STALE, words) || status === 409)
     return `something else changes the branch "${branch}" at the same time`
   return 'it refused'
 }
@@ -102,8 +101,16 @@ function readPause({ headers }: HttpReply): number {
   return isSpent && reset > 0 ? Math.max(0, Math.ceil(reset - Date.now() / 1000)) : LIMITED_S
 }
 
-/** What the answer says in its JSON, or all of it when it is none. */
+function isAmong(patterns: readonly RegExp[], words: string): boolean {
+  return patterns.some(pattern => pattern.test(words))
+}
+
+/** What the answer says in its JSON, or all of it when it is none; its beginning. */
 function wordsOf({ text }: HttpReply): string {
+  return allWordsOf(text).slice(0, MOST_WORDS)
+}
+
+function allWordsOf(text: string): string {
   try {
     const answer: unknown = JSON.parse(text)
     if (typeof answer !== 'object' || answer === null) return text

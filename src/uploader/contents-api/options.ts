@@ -56,7 +56,7 @@ export function repoName() {
 export function apiUrl(path = '') {
   return z
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })
-    .overwrite(url => url.replace(/\/+$/, ''))
+    .overwrite(url => url.replace(/(?<!\/)\/+$/, ''))
     .refine(
       url => url.endsWith(path) && !/[?#]/.test(url),
       `must ${path && `end with ${path} and `}have no query`,

@@ -5,7 +5,7 @@ type Texts = Record<string, string>
 
 const CREDENTIAL = /(authorization|cookie|key|token|secret|passw(or)?d|pwd|userhash|auth|signature)$/i
 /** A parameter of a query with its value. */
-const PARAMETER = /([?&])([^=&#]+)=([^&#]*)/g
+const PARAMETER = /([?&])([^?=&#]+)=([^&#]*)/g
 
 /** Whether a header, a field or a parameter of that name usually carries a credential. */
 export function isCredential(name: string): boolean {

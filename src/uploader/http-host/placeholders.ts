@@ -1,4 +1,5 @@
 import { randomInt, randomUUID } from 'node:crypto'
+import { execForeign } from '../foreign-expression.ts'
 import type { HttpReply } from '../http.ts'
 import type { UploadObject } from '../provider.ts'
 import { encodeKey, encodeSegment } from '../public-url.ts'
@@ -97,12 +98,21 @@ function parseJson(text: string): unknown {
 /** `pattern`, `pattern|group` or `input|pattern|group`; the group is a number or a name. */
 function findByRegex(text: string, parameters: readonly string[]): string | undefined {
   const [input, pattern, group] = parameters.length > 2 ? parameters : [text, ...parameters]
-  let match: RegExpExecArray | null
+  const match = execWritten(pattern ?? '', input ?? '')
+  if (!match || !group) return match?.[0]
+  return /^\d+$/.test(group) ? match[Number(group)] : match.groups?.[group]
+}
+
+function execWritten(pattern: string, text: string): RegExpExecArray | null {
+  let expression: RegExp
   try {
-    match = new RegExp(pattern ?? '').exec(input ?? '')
+    expression = new RegExp(pattern)
   } catch {
     throw new Error(`has the regular expression "${pattern}", which can't be read`)
   }
-  if (!match || !group) return match?.[0]
-  return /^\d+$/.test(group) ? match[Number(group)] : match.groups?.[group]
+  try {
+    return execForeign(expression, text)
+  } catch {
+    throw new Error(`has the regular expression "${pattern}", which takes too long with this answer`)
+  }
 }

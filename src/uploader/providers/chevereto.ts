@@ -26,7 +26,7 @@ export const chevereto = defineProvider({
 /** v4-docs.chevereto.com/api/1/file-upload. Versions before 4 read the key from the form only. */
 function describe({ url, apiKey, album, expiration }: z.output<typeof config>): HostDescription {
   return {
-    url: `${literal(url.replace(/\/+$/, ''))}/api/1/upload`,
+    url: `${literal(url.replace(/(?<!\/)\/+$/, ''))}/api/1/upload`,
     headers: { 'X-API-Key': '{secret:apiKey}' },
     field: 'source',
     fields: { key: '{secret:apiKey}', format: 'json', album_id: album && literal(album), expiration },

@@ -65,7 +65,7 @@ function describeV2({ url, token, strategyId, albumId, permission }: Options): H
 }
 
 function withoutSlash(url: string): string {
-  return url.replace(/\/+$/, '')
+  return url.replace(/(?<!\/)\/+$/, '')
 }
 
 /** PicList wants the token of v2 with `Bearer` in front, and keeps the permission as a number or as `{ value }`. */

@@ -41,7 +41,7 @@ function describe({ url, token, domain }: z.output<typeof config>): HostDescript
 /** SM.MS has moved to S.EE; a backup domain is a host of its old form. */
 function fromPicGo({ token, backupDomain }: Record<string, unknown>) {
   const backup = readText(backupDomain)
-  const url = backup && `https://${backup.replace(/^https?:\/\/|\/+$/g, '')}/api/v2/upload`
+  const url = backup && `https://${backup.replace(/^https?:\/\/|(?<!\/)\/+$/g, '')}/api/v2/upload`
   const notes = backup
     ? []
     : ['SM.MS has become S.EE, so uploads go to s.ee: "token" has to be a key of S.EE.']

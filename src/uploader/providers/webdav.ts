@@ -58,7 +58,7 @@ function validate({ username, password, authType }: Options): string | undefined
 
 function open(options: Options, deps: ProviderDeps): Target {
   const { username, password, authType, atomic } = options
-  const base = new URL(options.url).href.replace(/\/+$/, '')
+  const base = new URL(options.url).href.replace(/(?<!\/)\/+$/, '')
   const directory = `/${options.directory.split('/').filter(Boolean).join('/')}`
   const publicUrl = options.urlPrefix ?? joinUrl(base, directory.slice(1))
   if (username !== undefined && authType === 'basic' && isListenedTo(base)) {

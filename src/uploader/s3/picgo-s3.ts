@@ -79,7 +79,7 @@ function readUrls(
   }
   const isPublic = read('acl')?.startsWith('public-read')
   if (isPublic && preset.publicHost !== undefined) return { urlSuffix }
-  const endpoint = parseEndpoint(read('endpoint') ?? '')?.href.replace(/\/+$/, '')
+  const endpoint = parseEndpoint(read('endpoint') ?? '')?.href.replace(/(?<!\/)\/+$/, '')
   if (isPublic && endpoint) {
     const host = isPath ? `${endpoint}/${bucket}` : endpoint.replace('://', `://${bucket}.`)
     return { urlPrefix: host, urlSuffix }

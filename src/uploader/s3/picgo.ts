@@ -42,7 +42,7 @@ export function isTemplate(template: string): boolean {
 export function toUrlPrefix(address: string | undefined, name: string, notes: string[]): string | undefined {
   if (address === undefined) return undefined
   const hasScheme = /^https?:\/\//i.test(address)
-  const url = (hasScheme ? address : `https://${address}`).replace(/\/+$/, '')
+  const url = (hasScheme ? address : `https://${address}`).replace(/(?<!\/)\/+$/, '')
   if (!URL.canParse(url) || /[?#]/.test(url)) {
     notes.push(`"${name}" was left out: it is no web address to which keys can be appended.`)
     return undefined

@@ -196,5 +196,5 @@ function withSlash(folder: string | undefined): string {
 }
 
 function trimSlash(url: string): string {
-  return url.replace(/\/+$/, '')
+  return url.replace(/(?<!\/)\/+$/, '')
 }

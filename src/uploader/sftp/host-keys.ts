@@ -43,7 +43,10 @@ function refuse(told: string, isPinned: boolean): UploadError {
 }
 
 function fingerprintOf(key: Buffer): string {
-  return `SHA256:${createHash('sha256').update(key).digest('base64').replace(/=+$/, '')}`
+  return `SHA256:${createHash('sha256')
+    .update(key)
+    .digest('base64')
+    .replace(/={1,2}$/, '')}`
 }
 
 /** Its kind is the first string of a public key (RFC 4253, section 6.6). */

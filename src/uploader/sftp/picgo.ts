@@ -62,7 +62,7 @@ function joinAddress(
   }
   if (base === undefined) return undefined
   const segments = webFolder.length > 0 ? webFolder : folder
-  return [base.replace(/\/+$/, ''), ...segments.map(segment => encodeURIComponent(segment))].join('/')
+  return [base.replace(/(?<!\/)\/+$/, ''), ...segments.map(segment => encodeURIComponent(segment))].join('/')
 }
 
 function splitPath(path = ''): string[] {

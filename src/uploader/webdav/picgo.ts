@@ -13,9 +13,9 @@ export function fromPicGo(options: Record<string, unknown>): {
   const read = (name: string) => readText(options[name])
   const given = read('host')
   const isSecure = options['sslEnabled'] === true || /^https:/i.test(given ?? '')
-  const url = given && `${isSecure ? 'https' : 'http'}://${given.replace(/^https?:\/\/|\/+$/gi, '')}`
+  const url = given && `${isSecure ? 'https' : 'http'}://${given.replace(/^https?:\/\/|(?<!\/)\/+$/gi, '')}`
   const [folder, webFolder] = [splitPath(read('path')), splitPath(read('webpath'))]
-  const customUrl = read('customUrl')?.replace(/\/+$/, '')
+  const customUrl = read('customUrl')?.replace(/(?<!\/)\/+$/, '')
   const hasWebSite = customUrl !== undefined || webFolder.length > 0
   return {
     options: {

@@ -163,7 +163,7 @@ export function createSession(base: string, client: HttpClient, login: Login): S
 /** Undefined when it is no answer to PROPFIND. */
 function readProperties(xml: string): Found | undefined {
   if (!/<(?:[\w.-]{1,64}:)?multistatus\b/i.test(xml)) return undefined
-  const size = /<(?:[\w.-]+:)?getcontentlength\b[^>]*>\s*(\d+)\s*</i.exec(xml)?.[1]
+  const size = /<(?:[\w.-]+:)?getcontentlength\b[^<>]*>\s*(\d+)\s*</i.exec(xml)?.[1]
   return {
     isFolder: /<(?:[\w.-]+:)?collection\b/i.test(xml),
     size: size === undefined ? undefined : Number(size),

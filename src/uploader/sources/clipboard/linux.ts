@@ -42,7 +42,7 @@ const X11: Board = {
   check: 'see that "DISPLAY" and "XAUTHORITY" name a running display that this account may use',
   list: ['-selection', 'clipboard', '-t', 'TARGETS', '-o'],
   read: type => ['-selection', 'clipboard', '-t', type, '-o'],
-  empty: /target .* not available/i,
+  empty: /target .{0,200} not available/i,
 }
 
 const WAYLAND: Board = {
