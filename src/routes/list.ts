@@ -14,11 +14,12 @@ const CLIPBOARD: readonly Input[] = [{ kind: 'clipboard', origin: 'clipboard' }]
 export function parseList(body: Buffer, maxFiles: number): readonly Input[] {
   const text = body.toString('utf8').replace(/^\ufeff/, '')
   if (text.trim() === '') return CLIPBOARD
+  assertSmall(body, maxFiles)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    throw invalid(/^\s*[{[]/.test(text) ? describeBroken(text) : NEITHER)
+    throw invalid(/^\s*[{[]/.test(text) ? describeBroken(text.slice(0, LOOKED_AT)) : NEITHER)
   }
   if (value === null) return CLIPBOARD
   if (typeof value !== 'object' || Array.isArray(value)) {
@@ -31,6 +32,41 @@ export function parseList(body: Buffer, maxFiles: number): readonly Input[] {
   if (list.length > maxFiles) throw tooMany(maxFiles)
   return parseEntries(list)
 }
+
+/** What may stand around the list, and what may stand in objects in other members. */
+const MOST_DEPTH = 64
+const MOST_OTHER_VALUES = 10_000
+
+const [QUOTE, COMMA, OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = Buffer.from('",[\\]{}')
+
+/** Values take 50 times as much memory as JSON: a body is looked through before it is parsed. */
+function assertSmall(body: Buffer, maxFiles: number): void {
+  const most = maxFiles + MOST_OTHER_VALUES
+  let depth = 0
+  let values = 0
+  for (let at = 0; at < body.length; at++) {
+    const byte = body[at]
+    if (byte === QUOTE) at = endOfString(body, at)
+    else if (byte === COMMA) values++
+    else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) depth--
+    else if (byte === OPEN_LIST || byte === OPEN_OBJECT) {
+      values++
+      depth++
+    }
+    if (depth > MOST_DEPTH) throw invalid(`The JSON body is nested more than ${MOST_DEPTH} deep.`)
+    if (values > most) throw tooMany(maxFiles)
+  }
+}
+
+/** The place of its closing quote. */
+function endOfString(body: Buffer, start: number): number {
+  let at = start + 1
+  while (at < body.length && body[at] !== QUOTE) at += body[at] === BACKSLASH ? 2 : 1
+  return at
+}
+
+/** What is looked at of a body that can't be parsed, in characters. */
+const LOOKED_AT = 64 * 1024
 
 const NEITHER =
   'The body is neither a form nor JSON. Send multipart/form-data with a file, or {"list": ["/path/to/file.png"]}.'
@@ -80,7 +116,9 @@ function parseEntry(entry: unknown): Input {
     return { kind: 'path', origin: entry, path: entry }
   }
   if (scheme)
-    throw new Error(`has the unknown scheme "${scheme}:"; paths, http, https, file and data are known`)
+    throw new Error(
+      `has the unknown scheme "${shorten(scheme)}:"; paths, http, https, file and data are known`,
+    )
   if (/^(["']).*\1$/s.test(entry)) throw new Error('is in quotes of its own: leave them out')
   throw new Error(`"${shorten(entry)}" is no absolute path: relative paths and ~ mean nothing to the server`)
 }
