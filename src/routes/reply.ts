@@ -15,6 +15,8 @@ export interface Answer {
   readonly body: {
     readonly result?: readonly string[]
     readonly finalizationId?: string
+    readonly items?: readonly { readonly index: number }[]
+    readonly errors?: readonly { readonly index: number }[]
     readonly [member: string]: unknown
   }
   /** Seconds for `Retry-After`. */
@@ -65,6 +67,17 @@ export function answerOfPending(pending: FinalizationPending, mask: Mask): Answe
     status: FINALIZATION_STATUS,
     body: { success: false, stage: 'finalization', finalizationId, message } satisfies Pending,
   }
+}
+
+/** An answer with the origins of these inputs: a kept one has none, since only a request with the same inputs gets it. */
+export function withOrigins(answer: Answer, inputs: readonly { readonly origin: string }[]): Answer {
+  const fill = <T extends { readonly index: number }>(entry: T) => ({
+    ...entry,
+    origin: inputs[entry.index]?.origin ?? '',
+  })
+  const { items, errors } = answer.body
+  const filled = { ...(items && { items: items.map(fill) }), ...(errors && { errors: errors.map(fill) }) }
+  return { ...answer, body: { ...answer.body, ...filled } }
 }
 
 /** Sends an answer; with `compat.alwaysOk` every status is 200. */

@@ -17,7 +17,15 @@ import { parseList } from './list.ts'
 import type { ListMemory, ListShare } from './list-memory.ts'
 import { readBoundary } from './multipart.ts'
 import { isRaw, readRaw } from './raw.ts'
-import { type Answer, answerOf, answerOfFiles, answerOfPending, logOutcomes, send } from './reply.ts'
+import {
+  type Answer,
+  answerOf,
+  answerOfFiles,
+  answerOfPending,
+  logOutcomes,
+  send,
+  withOrigins,
+} from './reply.ts'
 import { addToLog } from './request-log.ts'
 import { queryOf } from './target.ts'
 
@@ -138,16 +146,23 @@ async function uploadOnce(
     first = await upload(uploader, { ...request, claims, signal: new Canceller() }, res, mask)
     const { result, finalizationId } = first.body
     const keep = finalizationId !== undefined || (result?.length ?? 0) > 0
-    return { status: first.status, body: JSON.stringify(first.body), jobId: finalizationId, keep }
+    return {
+      status: first.status,
+      body: JSON.stringify(withOrigins(first, []).body),
+      jobId: finalizationId,
+      keep,
+    }
   }
   const answer = await uploader.repeater.answerOnce(idempotencyKey, fingerprint, run, toAbortSignal(signal))
   if (first) return first
   addToLog(res, { repeated: true })
   const { status, jobId } = answer
-  if (status === undefined) return finish(uploader, jobId, signal, mask)
+  if (status === undefined) return withOrigins(await finish(uploader, jobId, signal, mask), inputs)
   // Without the store the first answer is still true.
   const job = jobId === undefined ? undefined : await uploader.store.job(jobId).catch(() => undefined)
-  return job?.state === 'finished' ? answerOfFiles(job.files) : { status, body: JSON.parse(answer.body) }
+  const kept =
+    job?.state === 'finished' ? answerOfFiles(job.files) : { status, body: JSON.parse(answer.body) }
+  return withOrigins(kept, inputs)
 }
 
 /** Finishes an upload whose last steps failed; nothing is uploaded again. */

@@ -5,7 +5,7 @@ import { type Choice, chooseDestination, type Destination, idOf, type LeftOut } 
 import type { Finalizer } from './finalize.ts'
 import type { Hook } from './hooks.ts'
 import { inOrder } from './in-order.ts'
-import type { Caller, Input, Outcome } from './input.ts'
+import { type Caller, type Input, keptOrigin, type Outcome } from './input.ts'
 import { newJobId } from './job-id.ts'
 import { obtain, type SourceSettings } from './obtain.ts'
 import type { Payload, Payloads } from './payload.ts'
@@ -206,8 +206,7 @@ function newJob({ caller, destination, inputs, requestId }: UploadRequest, owner
     requestId,
     caller: caller.name,
     destination: idOf(destination),
-    // What a data: address holds is in the file.
-    origins: inputs.map(input => (input.kind === 'data' ? input.origin.slice(0, 64) : input.origin)),
+    origins: inputs.map(({ origin }) => keptOrigin(origin)),
     files: [],
     steps: [],
     attempts: 0,
@@ -220,7 +219,7 @@ function filesOf(outcomes: readonly Outcome[]): StoredFile[] {
     .flatMap(outcome => {
       if (!outcome.ok) return []
       const { ok: _, ...file } = outcome
-      return [file]
+      return [{ ...file, origin: keptOrigin(file.origin) }]
     })
     .sort((a, b) => a.index - b.index)
 }

@@ -21,6 +21,16 @@ export interface Unkept {
   readonly sha256: string | undefined
 }
 
+/** Most of an origin that is kept, in characters; no path is longer. Of a `data:` address the rest is in the file. */
+const LONGEST_ORIGIN = 4096
+const LONGEST_DATA_ORIGIN = 64
+
+/** An origin as jobs and history keep it. Answers to the request itself repeat all of it. */
+export function keptOrigin(origin: string): string {
+  const most = /^data:/i.test(origin) ? LONGEST_DATA_ORIGIN : LONGEST_ORIGIN
+  return origin.length > most ? `${origin.slice(0, most)}…` : origin
+}
+
 /** Who sends a request, and what that caller may name. Decided once, in routes/access.ts. */
 export interface Caller {
   /** Name of the upload key, `loopback` or `anonymous`; goes into the log. */
