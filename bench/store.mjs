@@ -8,9 +8,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
-import { createFinalizer } from '../dist/uploader/finalize.js'
-import { newJobId } from '../dist/uploader/job-id.js'
-import { createSqliteStore } from '../dist/uploader/store/sqlite.js'
+import { createSqliteStore } from '../dist/store/sqlite.js'
+import { createFinalizer } from '../dist/uploader/jobs/finalizer.js'
+import { newJobId } from '../dist/uploader/jobs/job-id.js'
 import { median } from './statistics.mjs'
 
 const CLIENTS = 16

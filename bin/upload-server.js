@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import '../dist/v8-settings.js'
-import { main } from '../dist/cli.js'
+import '../dist/server/v8-settings.js'
+import { main } from '../dist/cli/main.js'
 
 await main(process.argv)

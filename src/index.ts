@@ -1,16 +1,16 @@
-export { type AppDeps, type AppSettings, createApp } from './app.ts'
 export { ConfigError, type LoadedConfig, loadConfig } from './config/load.ts'
 export { type ErrorCode, UploadError } from './errors.ts'
 export { createLog } from './log.ts'
 export { createMask } from './mask.ts'
-export { openUploader, type ServerDeps } from './open-uploader.ts'
-export { type RunningServer, startServer } from './server.ts'
-export type { Uploader } from './uploader/index.ts'
-export type { Caller, Input, Outcome } from './uploader/input.ts'
 export {
   defineProvider,
   type Provider,
   type Stored,
   type Target,
   type UploadObject,
-} from './uploader/provider.ts'
+} from './providers/contract.ts'
+export { type AppDeps, type AppSettings, createApp } from './routes/app.ts'
+export { type RunningServer, startServer } from './server/index.ts'
+export { openUploader, type ServerDeps } from './server/open-uploader.ts'
+export type { Uploader } from './uploader/index.ts'
+export type { Caller, Input, Outcome } from './uploader/input.ts'

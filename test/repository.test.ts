@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { configSchema } from '../src/config/schema.ts'
-import { loadProvider, PROVIDER_TYPES } from '../src/uploader/registry.ts'
+import { loadProvider, PROVIDER_TYPES } from '../src/providers/registry.ts'
 import { ask } from './helpers/ask.ts'
 import { startApp } from './helpers/start-app.ts'
 
@@ -148,7 +148,7 @@ function importedBy(paths: string[]): Set<string> {
 }
 
 describe('the first heartbeat', () => {
-  const imported = [...importedBy(['src/cli.ts', 'src/cli/serve.ts', 'src/server.ts'])]
+  const imported = [...importedBy(['src/cli/main.ts', 'src/cli/serve.ts', 'src/server/index.ts'])]
 
   it('waits for three packages only', () => {
     const packages = imported.filter(name => !name.startsWith('src/') && !name.startsWith('node:'))

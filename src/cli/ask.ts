@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import * as prompts from '@clack/prompts'
 import { coerce } from '../config/environment.ts'
+import { collectMarked, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { collectMarked, unwrap } from '../uploader/options.ts'
-import type { Provider } from '../uploader/provider.ts'
-import { loadProvider } from '../uploader/registry.ts'
+import type { Provider } from '../providers/contract.ts'
+import { loadProvider } from '../providers/registry.ts'
 import type { Answers, Given } from './init.ts'
 import { PLACES, type Place } from './places.ts'
 

@@ -1,7 +1,7 @@
 import type { Command, Option } from 'commander'
 import { loadConfig } from '../config/load.ts'
-import { idOf } from '../uploader/destinations.ts'
-import { PROVIDER_TYPES } from '../uploader/registry.ts'
+import { PROVIDER_TYPES } from '../providers/registry.ts'
+import { idOf } from '../uploader/delivery/destinations.ts'
 import type { SHELLS, Terminal } from './terminal.ts'
 
 /** One word that may stand next, and what it means. */

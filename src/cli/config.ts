@@ -5,7 +5,7 @@ import { isPicGoConfig } from '../config/picgo/recognise.ts'
 import { wholeSchema } from '../config/providers.ts'
 import { leaveOutUnusable } from '../config/unusable.ts'
 import * as z from '../packages/zod.ts'
-import { idOf, openDestinations } from '../uploader/destinations.ts'
+import { idOf, openDestinations } from '../uploader/delivery/destinations.ts'
 import { type CommonOptions, type Terminal, toJson } from './terminal.ts'
 
 /** `config show`: the configuration as the server sees it, defaults filled in and secrets masked. */

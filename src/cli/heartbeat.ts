@@ -1,5 +1,5 @@
 import { loadConfig } from '../config/load.ts'
-import { askWhoIsThere, urlOf } from '../port.ts'
+import { askWhoIsThere, urlOf } from '../server/port.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 
 export interface HeartbeatOptions extends CommonOptions {

@@ -1,6 +1,6 @@
 import { loadConfig } from '../config/load.ts'
-import { openStore } from '../open-uploader.ts'
-import type { HistoryEntry } from '../uploader/store.ts'
+import { openStore } from '../server/open-uploader.ts'
+import type { HistoryEntry } from '../store/contract.ts'
 import { type CommonOptions, oneLine, type Terminal, toJson } from './terminal.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000

@@ -1,7 +1,7 @@
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { createLog } from '../log.ts'
 import type { Mask } from '../mask.ts'
-import { openUploader } from '../open-uploader.ts'
+import { openUploader } from '../server/open-uploader.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 

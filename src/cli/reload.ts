@@ -1,7 +1,7 @@
 import { ConfigError, type LoadedConfig } from '../config/load.ts'
 import type { Logger } from '../log.ts'
-import type { RunningServer } from '../server.ts'
-import { idOf } from '../uploader/destinations.ts'
+import type { RunningServer } from '../server/index.ts'
+import { idOf } from '../uploader/delivery/destinations.ts'
 import { watchFiles } from './watch-files.ts'
 
 export interface ReloadDeps {

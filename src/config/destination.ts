@@ -1,5 +1,5 @@
 import * as z from '../packages/zod.ts'
-import { pictureSchema } from '../uploader/pictures/options.ts'
+import { pictureSchema } from '../pictures/options.ts'
 import { keyTemplate } from './values.ts'
 
 const fullDestinationName = z

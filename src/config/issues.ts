@@ -1,5 +1,5 @@
+import { memberOf, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { memberOf, unwrap } from '../uploader/options.ts'
 import type { Report } from './interpolate.ts'
 
 /**

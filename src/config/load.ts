@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { idOf, type LeftOut } from '../uploader/destinations.ts'
-import { collectMarked, type Mark, mapMarked } from '../uploader/options.ts'
+import { collectMarked, type Mark, mapMarked } from '../options.ts'
+import { idOf, type LeftOut } from '../uploader/delivery/destinations.ts'
 import type { Report } from './interpolate.ts'
 import { reportIssues } from './issues.ts'
 import { resolveLocalPath } from './paths.ts'

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
-import { idOf, type LeftOut } from '../uploader/destinations.ts'
-import { canonicalType } from '../uploader/registry.ts'
+import { canonicalType } from '../providers/registry.ts'
+import { idOf, type LeftOut } from '../uploader/delivery/destinations.ts'
 import { applyEnvironment, withDotenv } from './environment.ts'
 import { findConfigFile, parseJson } from './file.ts'
 import type { Import } from './import.ts'

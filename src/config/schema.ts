@@ -1,7 +1,7 @@
+import { localPath, secret, secretAddress } from '../options.ts'
 import * as z from '../packages/zod.ts'
+import { pictureSchema } from '../pictures/options.ts'
 import { SOURCES } from '../uploader/input.ts'
-import { localPath, secret, secretAddress } from '../uploader/options.ts'
-import { pictureSchema } from '../uploader/pictures/options.ts'
 import { size } from './size.ts'
 import {
   configName,

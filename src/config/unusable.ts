@@ -1,5 +1,5 @@
 import { UploadError } from '../errors.ts'
-import { chooseDestination, idOf, type LeftOut, type Named } from '../uploader/destinations.ts'
+import { chooseDestination, idOf, type LeftOut, type Named } from '../uploader/delivery/destinations.ts'
 import type { Import } from './import.ts'
 import type { Report } from './interpolate.ts'
 import { isRecord, type Json } from './picgo/json.ts'

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import * as z from '../packages/zod.ts'
-import { parseKeyTemplate } from '../uploader/object-key.ts'
+import { parseKeyTemplate } from '../payload/object-key.ts'
 
 /** Longest time a timer of Node takes; with more it goes off at once. */
 const LONGEST_MS = 2 ** 31 - 1

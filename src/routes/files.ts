@@ -2,8 +2,8 @@ import type { FileHandle } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
-import type { Destination } from '../uploader/destinations.ts'
-import { SNIFF_BYTES, sniffType } from '../uploader/sniff.ts'
+import { SNIFF_BYTES, sniffType } from '../payload/sniff.ts'
+import type { Destination } from '../uploader/delivery/destinations.ts'
 
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000
 const HOUR_MS = 60 * 60 * 1000

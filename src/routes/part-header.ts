@@ -1,7 +1,7 @@
 import { isAscii } from 'node:buffer'
 import { TextDecoder } from 'node:util'
 import { UploadError } from '../errors.ts'
-import { baseName } from '../uploader/file-name.ts'
+import { baseName } from '../payload/file-name.ts'
 
 /** What the header block of one form part says of it. */
 export interface PartHeader {

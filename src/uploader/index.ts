@@ -1,21 +1,27 @@
 import { isStorageFull, UploadError } from '../errors.ts'
-import { type Cancellation, toAbortSignal } from './cancellation.ts'
-import type { Claims } from './claims.ts'
-import { type Choice, chooseDestination, type Destination, idOf, type LeftOut } from './destinations.ts'
-import type { Finalizer } from './finalize.ts'
-import type { Hook } from './hooks.ts'
-import { inOrder } from './in-order.ts'
+import { type Cancellation, toAbortSignal } from '../flow/cancellation.ts'
+import { inOrder } from '../flow/in-order.ts'
+import type { NamedSlots } from '../flow/slots.ts'
+import type { Payload, Payloads } from '../payload/index.ts'
+import type { Spool } from '../payload/spool.ts'
+import type { PictureOptions } from '../pictures/options.ts'
+import { type PictureWish, withWish } from '../pictures/wish.ts'
+import type { Job, Store, StoredFile } from '../store/contract.ts'
+import type { Claims } from './delivery/claims.ts'
+import {
+  type Choice,
+  chooseDestination,
+  type Destination,
+  idOf,
+  type LeftOut,
+} from './delivery/destinations.ts'
+import { type PlaceDeps, type PlaceRequest, place } from './delivery/place.ts'
 import { type Caller, type Input, keptOrigin, type Outcome } from './input.ts'
-import { newJobId } from './job-id.ts'
-import { obtain, type SourceSettings } from './obtain.ts'
-import type { Payload, Payloads } from './payload.ts'
-import type { PictureOptions } from './pictures/options.ts'
-import { type PictureWish, withWish } from './pictures/wish.ts'
-import { type PlaceDeps, type PlaceRequest, place } from './place.ts'
-import type { Repeater } from './repeat.ts'
-import type { NamedSlots } from './slots.ts'
-import type { Spool } from './spool.ts'
-import type { Job, Store, StoredFile } from './store.ts'
+import type { Finalizer } from './jobs/finalizer.ts'
+import type { Hook } from './jobs/hooks.ts'
+import type { Repeater } from './jobs/idempotency.ts'
+import { newJobId } from './jobs/job-id.ts'
+import { obtain, type SourceSettings } from './sources/index.ts'
 
 /** Files of one request that are on their way at the same time. */
 const SIDE_BY_SIDE = 4
@@ -134,7 +140,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
     options: PictureOptions,
     { destination, signal }: UploadRequest,
   ): Promise<Payload> {
-    const { changePicture } = await import('./pictures/change.ts')
+    const { changePicture } = await import('../pictures/change.ts')
     const { fileSize } = deps.sources
     const changed = await changePicture(
       payload,

@@ -1,6 +1,6 @@
 import type { UploadError } from '../errors.ts'
-import type { Payload } from './payload.ts'
-import type { StoredFile } from './store.ts'
+import type { Payload } from '../payload/index.ts'
+import type { StoredFile } from '../store/contract.ts'
 
 /** Kinds of input; a caller is admitted to some of them. */
 export const SOURCES = ['form', 'url', 'path', 'clipboard'] as const

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
-import type { Stored } from '../uploader/provider.ts'
-import type { Shared, Taken } from '../uploader/shared.ts'
+import type { Stored } from '../providers/contract.ts'
+import type { Shared, Taken } from '../uploader/delivery/turns.ts'
 
 /** What a worker asks of the primary process. */
 export interface PrimaryMethods {

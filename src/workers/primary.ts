@@ -2,10 +2,10 @@ import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
-import type { ServerDeps } from '../open-uploader.ts'
-import { PortTakenError, removeLeftSocket } from '../port.ts'
-import { keepFixed, type RunningServer, startServer } from '../server.ts'
-import { createShared } from '../uploader/shared.ts'
+import { keepFixed, type RunningServer, startServer } from '../server/index.ts'
+import type { ServerDeps } from '../server/open-uploader.ts'
+import { PortTakenError, removeLeftSocket } from '../server/port.ts'
+import { createShared } from '../uploader/delivery/turns.ts'
 import { createCrew, type Member, newReload } from './crew.ts'
 import { createDesk } from './desk.ts'
 
@@ -51,7 +51,7 @@ export async function startWorkers(config: LoadedConfig, deps: ServerDeps): Prom
 
   async function readMetrics(): Promise<string> {
     const [{ sumFigures }, figures] = await Promise.all([
-      import('../metrics.ts'),
+      import('../routes/metrics.ts'),
       ask(crew.listening(), calls => calls.call('figures')),
     ])
     return sumFigures(figures)

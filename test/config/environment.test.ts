@@ -6,8 +6,8 @@ import { applyEnvironment, type Environment, withDotenv } from '../../src/config
 import { loadConfig } from '../../src/config/load.ts'
 import { wholeSchema } from '../../src/config/providers.ts'
 import { configSchema } from '../../src/config/schema.ts'
-import { unwrap } from '../../src/uploader/options.ts'
-import { loadProvider, PROVIDER_TYPES } from '../../src/uploader/registry.ts'
+import { unwrap } from '../../src/options.ts'
+import { loadProvider, PROVIDER_TYPES } from '../../src/providers/registry.ts'
 import { makeDirectory } from '../helpers/start-app.ts'
 
 interface Setting {

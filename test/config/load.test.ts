@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ConfigError, type Flags, type LoadedConfig, loadConfig, showConfig } from '../../src/config/load.ts'
 import { createMask } from '../../src/mask.ts'
-import { chooseDestination, idOf } from '../../src/uploader/destinations.ts'
-import { PROVIDER_TYPES } from '../../src/uploader/registry.ts'
+import { PROVIDER_TYPES } from '../../src/providers/registry.ts'
+import { chooseDestination, idOf } from '../../src/uploader/delivery/destinations.ts'
 import { makeDirectory } from '../helpers/start-app.ts'
 
 interface Machine {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { translatePicGo } from '../../src/config/picgo.ts'
-import { pictureSchema } from '../../src/uploader/pictures/options.ts'
+import { translatePicGo } from '../../src/config/picgo/index.ts'
+import { pictureSchema } from '../../src/pictures/options.ts'
 
 const WATERMARK = { isAddWatermark: true, watermarkType: 'text', watermarkText: '© me' }
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { interpolate } from '../../src/config/interpolate.ts'
+import { translatePicGo } from '../../src/config/picgo/index.ts'
 import { isPicGoConfig } from '../../src/config/picgo/recognise.ts'
-import { translatePicGo } from '../../src/config/picgo.ts'
 import { configSchema } from '../../src/config/schema.ts'
 
 type Json = Record<string, unknown>

@@ -2,7 +2,7 @@ import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { connect as connectTcp } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import type { HttpAgents } from '../../src/uploader/http-agents.ts'
+import type { HttpAgents } from '../../src/http/agents.ts'
 
 /**
  * Agents that lead every connection to 127.0.0.1, whatever name it is for, so that names such as

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { Provider } from '../../src/uploader/provider.ts'
+import type { Provider } from '../../src/providers/contract.ts'
 import { RADOSGW_NEEDS, startRadosgw } from '../servers/radosgw.ts'
 import type { S3Keys } from '../servers/s3-admin.ts'
 import { startCutProxy } from './cut-proxy.ts'

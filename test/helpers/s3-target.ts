@@ -1,9 +1,9 @@
 import { expect } from 'vitest'
-import type { HttpAgents } from '../../src/uploader/http-agents.ts'
-import type { Target } from '../../src/uploader/provider.ts'
-import { s3 } from '../../src/uploader/providers/s3.ts'
-import { requireSettings } from '../../src/uploader/s3/settings.ts'
-import { openS3 } from '../../src/uploader/s3/target.ts'
+import type { HttpAgents } from '../../src/http/agents.ts'
+import type { Target } from '../../src/providers/contract.ts'
+import { s3 } from '../../src/providers/s3/index.ts'
+import { requireSettings } from '../../src/providers/s3/settings.ts'
+import { openS3 } from '../../src/providers/s3/target.ts'
 import { createLoopbackAgents } from './loopback-agents.ts'
 
 /** An S3 destination whose connections all lead to 127.0.0.1, by options as they stand in a file. */

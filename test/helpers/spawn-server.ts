@@ -27,7 +27,7 @@ export interface SpawnOptions {
   env?: Record<string, string>
 }
 
-/** TEST_WORKERS=2 npx vitest run test/server.test.ts: the same with as many workers. */
+/** TEST_WORKERS=2 npx vitest run test/server/server.test.ts: the same with as many workers. */
 export const TEST_WORKERS = process.env['TEST_WORKERS']
 
 /** An environment that no configuration of the machine reaches, with everything kept below a directory. */

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLog } from '../../src/log.ts'
 import { createMask } from '../../src/mask.ts'
-import { type RunningServer, startServer } from '../../src/server.ts'
+import { type RunningServer, startServer } from '../../src/server/index.ts'
 import { runServer, TEST_WORKERS } from './spawn-server.ts'
 
 export interface TestApp {

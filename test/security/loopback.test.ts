@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, it } from 'vitest'
-import { createHttpServer } from '../../src/http-server.ts'
+import { createHttpServer } from '../../src/server/http-server.ts'
 import { ask } from '../helpers/ask.ts'
 import { sendUpload } from '../helpers/raw-request.ts'
 import { startApp } from '../helpers/start-app.ts'

@@ -30,7 +30,7 @@ it('the published package holds only what is needed', async () => {
   const { stdout } = await runProgram('npm', args, { cwd: ROOT })
   const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
   const paths = files.map(file => file.path)
-  expect(paths).toContain('dist/cli.js')
+  expect(paths).toContain('dist/cli/main.js')
   expect(paths.filter(path => !PUBLISHED.some(pattern => pattern.test(path)))).toEqual([])
 })
 

@@ -5,7 +5,7 @@ import { list, post } from '../helpers/form.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
 import { serve, serveRaw } from '../uploader/sources/servers.ts'
 
-// What is refused by the address that a name has, on every hop, stands in test/uploader/sources/guarded-fetch.test.ts.
+// What is refused by the address that a name has, on every hop, stands in test/http/guarded-fetch.test.ts.
 
 const KEY = 'k3y-0f-the-server'
 

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { signRequest } from '../../src/uploader/azure/sign.ts'
+import { signRequest } from '../../src/providers/azure/sign.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { startDaemon } from './daemon.ts'
 

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { createShared } from '../../src/uploader/shared.ts'
+import { createShared } from '../../src/uploader/delivery/turns.ts'
 import { createDesk } from '../../src/workers/desk.ts'
 
 function openTwo() {

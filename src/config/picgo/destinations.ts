@@ -1,4 +1,4 @@
-import { canonicalType } from '../../uploader/registry.ts'
+import { canonicalType } from '../../providers/registry.ts'
 import { compact, isRecord, type Json, member, type Note, text } from './json.ts'
 import { translateLocal } from './local.ts'
 import type { Pictures } from './pictures.ts'

@@ -1,4 +1,4 @@
-import { parseKeyTemplate } from '../../uploader/object-key.ts'
+import { parseKeyTemplate } from '../../payload/object-key.ts'
 import { isRecord, type Json, list, type Note, section, text } from './json.ts'
 
 export interface Naming {

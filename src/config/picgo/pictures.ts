@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { FORMATS, POSITIONS, SOURCE_FORMATS } from '../../uploader/pictures/options.ts'
+import { FORMATS, POSITIONS, SOURCE_FORMATS } from '../../pictures/options.ts'
 import { compact, isRecord, type Json, type Note, text } from './json.ts'
 
 /** Spellings of PicList for formats of ours. */

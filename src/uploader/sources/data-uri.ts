@@ -1,5 +1,5 @@
 import { UploadError } from '../../errors.ts'
-import { percentDecode } from './percent-decode.ts'
+import { percentDecode } from '../../http/percent-decode.ts'
 
 /** Longest media type with its parameters, characters. */
 const MAX_HEAD = 1000

@@ -1,8 +1,8 @@
 import { type FileHandle, lstat, realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, normalize } from 'node:path'
 import { systemCode, UploadError } from '../../errors.ts'
-import { hold } from '../held.ts'
-import { isBelowAny, isOwnPath } from '../own-paths.ts'
+import { hold } from '../../files/held.ts'
+import { isBelowAny, isOwnPath } from '../../files/own-paths.ts'
 import type { Source } from './source.ts'
 import { findWindowsFault } from './windows-path.ts'
 

@@ -2,9 +2,9 @@ import { isUtf8 } from 'node:buffer'
 import type { LookupFunction } from 'node:net'
 import type { Response } from 'node-fetch'
 import { UploadError } from '../../errors.ts'
+import { describeFailure, describeHop, discard, guardedFetch } from '../../http/guarded-fetch.ts'
+import { percentDecode } from '../../http/percent-decode.ts'
 import type { Caller } from '../input.ts'
-import { describeFailure, describeHop, discard, guardedFetch } from './guarded-fetch.ts'
-import { percentDecode } from './percent-decode.ts'
 import type { Source } from './source.ts'
 
 export interface OpenUrlOptions {

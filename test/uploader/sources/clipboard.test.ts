@@ -10,7 +10,7 @@ import {
   type ClipboardContent,
   type ClipboardOptions,
   readClipboard,
-} from '../../../src/uploader/sources/clipboard.ts'
+} from '../../../src/uploader/sources/clipboard/index.ts'
 import { needs } from '../../helpers/needs.ts'
 import { type Display, startWayland, startX11 } from '../../servers/display.ts'
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { UploadError } from '../../../errors.ts'
-import { SNIFF_BYTES, sniffType } from '../../sniff.ts'
+import { SNIFF_BYTES, sniffType } from '../../../payload/sniff.ts'
 
 /** What the clipboard holds. */
 export type ClipboardContent =

@@ -1,0 +1,65 @@
+import { isIP } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import ipaddr from 'ipaddr.js'
+import type { Caller } from '../uploader/input.ts'
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6
+
+/** Ranges that name no single host. */
+const UNDIALABLE: ReadonlySet<string> = new Set(['unspecified', 'multicast', 'broadcast'])
+
+/** Ranges a program on this machine reaches by itself. Link-local is none of them: cloud metadata lies there. */
+const LOCAL: ReadonlySet<string> = new Set(['loopback', 'private', 'uniqueLocal'])
+
+/** Services that hand out a machine's secrets outside of link-local: Azure, AWS and Google Cloud. */
+const METADATA: ReadonlySet<string> = new Set(['168.63.129.16', 'fd00:ec2::254', 'fd20:ce::254'])
+
+/** The only block that global unicast IPv6 addresses are given out from (RFC 4291, 2.4). */
+const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3')
+
+/** IPv6 blocks that lead to an IPv4 address, and the byte where it begins. Teredo has two of them and stays refused. */
+const TRANSLATED: readonly [block: [ipaddr.IPv6, number], start: number][] = [
+  [ipaddr.IPv6.parseCIDR('::ffff:0:0/96'), 12], // RFC 4291, mapped
+  [ipaddr.IPv6.parseCIDR('::ffff:0:0:0/96'), 12], // RFC 7915, SIIT
+  [ipaddr.IPv6.parseCIDR('64:ff9b::/96'), 12], // RFC 6052, NAT64
+  [ipaddr.IPv6.parseCIDR('2002::/16'), 2], // RFC 3056, 6to4
+]
+
+/**
+ * Tells which addresses, in their textual form, may be dialled now. Whatever is no IP address may not.
+ *
+ * @param allowed `public`: globally routable ones of other machines; `private`: also this machine's, loopback, RFC 1918
+ *   and unique local ones, but not link-local; `any`: all that name a single host
+ */
+export function allowAddresses(allowed: Caller['addresses']): (address: string) => boolean {
+  const own = allowed === 'public' ? listOwnAddresses() : []
+  return address => {
+    if (isIP(address) === 0) return false
+    const dialled = translate(ipaddr.parse(address.replace(/%.*/, '')))
+    const range = dialled.range()
+    if (UNDIALABLE.has(range)) return false
+    if (allowed === 'any') return true
+    if (METADATA.has(dialled.toString()) || own.includes(dialled.toString())) return false
+    if (range === 'unicast') return dialled.kind() === 'ipv4' || dialled.match(GLOBAL_IPV6)
+    return allowed === 'private' && LOCAL.has(range)
+  }
+}
+
+/** Under its public addresses a machine answers itself what a firewall keeps from everybody else. */
+function listOwnAddresses(): string[] {
+  try {
+    const interfaces = Object.values(networkInterfaces()).flatMap(addresses => addresses ?? [])
+    return interfaces.map(({ address }) => ipaddr.parse(address.replace(/%.*/, '')).toString())
+  } catch {
+    return [] // a sandbox without netlink does not say
+  }
+}
+
+/** The IPv4 address a translated IPv6 address leads to; every other address as it is. */
+function translate(address: Address): Address {
+  if (address.kind() === 'ipv4') return address
+  const translated = TRANSLATED.find(([block]) => address.match(block))
+  if (!translated) return address
+  const [, start] = translated
+  return new ipaddr.IPv4(address.toByteArray().slice(start, start + 4))
+}

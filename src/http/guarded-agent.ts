@@ -1,0 +1,56 @@
+import { lookup as systemLookup } from 'node:dns'
+import http from 'node:http'
+import https from 'node:https'
+import { isIP, type LookupFunction } from 'node:net'
+import type { Caller } from '../uploader/input.ts'
+import { allowAddresses } from './addresses.ts'
+
+/** After this long without an answer the next address of a host is tried. Node's default of 250 ms loses distant hosts. */
+const NEXT_ADDRESS_MS = 2000
+
+/** What may be dialled, and whether something was refused: node-fetch does not hand on the errors of its agents. */
+export interface Guard {
+  readonly addresses: Caller['addresses']
+  refused: boolean
+}
+
+/** An agent for one request that connects to allowed addresses only; otherwise it fails and sets `guard.refused`. */
+export function createGuardedAgent(
+  protocol: 'http:' | 'https:',
+  guard: Guard,
+  lookup: LookupFunction = systemLookup,
+): http.Agent {
+  const options = {
+    lookup: guardLookup(guard, lookup),
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
+  }
+  const agent = protocol === 'https:' ? new https.Agent(options) : new http.Agent(options)
+  const connect = agent.createConnection.bind(agent)
+  agent.createConnection = (connection, created) => {
+    const host = connection.host ?? ''
+    // Nothing is looked up for a host that is an address already.
+    if (isIP(host) !== 0 && !allowAddresses(guard.addresses)(host)) throw refuse(guard, host)
+    return connect(connection, created)
+  }
+  return agent
+}
+
+/** A lookup that leaves only the allowed addresses of an answer. It answers a list, as `autoSelectFamily` asks for. */
+export function guardLookup(guard: Guard, lookup: LookupFunction): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, answer) => {
+      if (error) return callback(error, [])
+      const found = typeof answer === 'string' ? [{ address: answer, family: isIP(answer) }] : answer
+      const isAllowed = allowAddresses(guard.addresses)
+      const allowed = found.filter(({ address }) => isAllowed(address))
+      if (allowed.length > 0) callback(null, allowed)
+      else callback(refuse(guard, hostname), [])
+    })
+  }
+}
+
+function refuse(guard: Guard, host: string): Error {
+  guard.refused = true
+  return new Error(`${host} has no address that may be dialled`)
+}

@@ -1,0 +1,81 @@
+import * as z from './packages/zod.ts'
+
+/** `file`: a path to what belongs to the server alone, such as a key. */
+export type Mark = 'secret' | 'path' | 'file'
+
+const marks = z.registry<{ is: Mark }>()
+
+/** A string option that must never be seen again: masked in the log, in messages and in `config show`. */
+export function secret(): z.ZodString {
+  return z.string().min(1).register(marks, { is: 'secret' })
+}
+
+/** An http or https address that is a secret by itself, as those are that chat services give for webhooks. */
+export function secretAddress(): z.ZodURL {
+  return z
+    .url({ protocol: /^https?$/, error: 'must be an http or https address' })
+    .register(marks, { is: 'secret' })
+}
+
+/** A path on this machine: `~/` is the home directory, relative ones start at the configuration file's directory. */
+export function localPath(): z.ZodString {
+  return z.string().min(1).register(marks, { is: 'path' })
+}
+
+/** As `localPath`, for a file of the server itself that nobody may upload: keys, certificates, descriptions. */
+export function ownFile(): z.ZodString {
+  return z.string().min(1).register(marks, { is: 'file' })
+}
+
+/** Changes every marked string of a configuration, found by walking the schema beside the value. */
+export function mapMarked(
+  schema: z.ZodType,
+  value: unknown,
+  change: (value: string, is: Mark) => string,
+): unknown {
+  const mark = marks.get(schema)
+  if (mark && typeof value === 'string') return change(value, mark.is)
+  const inner = unwrap(schema)
+  if (inner !== schema) return mapMarked(inner, value, change)
+  if (schema instanceof z.ZodUnion) {
+    return schema.options.reduce<unknown>((v, option) => mapMarked(option as z.ZodType, v, change), value)
+  }
+  if (Array.isArray(value)) {
+    const element = schema instanceof z.ZodArray ? (schema.element as z.ZodType) : undefined
+    return element ? value.map(item => mapMarked(element, item, change)) : value
+  }
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => {
+      const member = memberOf(schema, name)
+      return [name, member ? mapMarked(member, item, change) : item]
+    }),
+  )
+}
+
+/** Every string of a configuration that is marked so. */
+export function collectMarked(schema: z.ZodType, value: unknown, mark: Mark): string[] {
+  const found: string[] = []
+  mapMarked(schema, value, (text, is) => {
+    if (is === mark) found.push(text)
+    return text
+  })
+  return found
+}
+
+/** The schema under `optional()`, `default()` and the like. */
+export function unwrap(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault) {
+    return unwrap(schema.unwrap() as z.ZodType)
+  }
+  if (schema instanceof z.ZodPipe) return unwrap(schema.in as z.ZodType)
+  return schema
+}
+
+/** The schema of a member of an object or a record. */
+export function memberOf(schema: z.ZodType, name: string): z.ZodType | undefined {
+  const inner = unwrap(schema)
+  if (inner instanceof z.ZodObject) return Object.hasOwn(inner.shape, name) ? inner.shape[name] : undefined
+  if (inner instanceof z.ZodRecord) return inner.valueType as z.ZodType
+  return undefined
+}

@@ -1,0 +1,62 @@
+import { createReadStream } from 'node:fs'
+import { readFile, unlink } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import type { Payload } from './index.ts'
+
+/** What is known of a payload beside its bytes. */
+type Identity = Omit<Payload, 'path' | 'chunks' | 'stream' | 'bytes' | 'hold' | 'dispose'>
+
+/** A payload whose bytes are in memory. @param received emptied @param release gives the memory back to the budget */
+export function inMemory(received: Uint8Array[], identity: Identity, release: () => void): Payload {
+  let chunks: readonly Uint8Array[] = received.splice(0) // the writer keeps no pieces of what is joined here
+  return Object.assign(identity, {
+    path: undefined,
+    chunks: () => chunks,
+    stream: () => Readable.from(chunks, { objectMode: false }),
+    async bytes() {
+      const [only] = chunks
+      if (chunks.length === 1 && Buffer.isBuffer(only)) return only
+      const joined = Buffer.concat(chunks)
+      chunks = [joined]
+      return joined
+    },
+    ...createHolds(async () => release()),
+  })
+}
+
+/** A payload whose bytes are in a file of its own. */
+export function inFileAt(path: string, identity: Identity): Payload {
+  return {
+    ...identity,
+    path,
+    chunks: () => undefined,
+    stream: () => createReadStream(path, { highWaterMark: 256 * 1024 }),
+    bytes: () => readFile(path),
+    ...createHolds(() => unlink(path).catch(() => {})),
+  }
+}
+
+/** @param free called once */
+function createHolds(free: () => Promise<void>): Pick<Payload, 'hold' | 'dispose'> {
+  let holds = 0
+  let isWanted = true
+  let freed: Promise<void> | undefined
+  const freeUnlessHeld = async () => {
+    if (isWanted || holds > 0) return
+    freed ??= free()
+    await freed
+  }
+  return {
+    hold() {
+      holds++
+      return () => {
+        holds--
+        void freeUnlessHeld()
+      }
+    },
+    dispose() {
+      isWanted = false
+      return freeUnlessHeld()
+    },
+  }
+}

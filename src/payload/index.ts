@@ -1,0 +1,241 @@
+import { createHash } from 'node:crypto'
+import { close as closeWithCallback } from 'node:fs'
+import { unlink } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import { promisify } from 'node:util'
+import { isStorageFull, UploadError } from '../errors.ts'
+import { writeAll as writeAllWithCallback } from '../files/write-all.ts'
+import { inFileAt, inMemory } from './bytes.ts'
+import { noteChunk } from './garbage-collection.ts'
+import { SNIFF_BYTES, sniffType } from './sniff.ts'
+import type { Spool } from './spool.ts'
+
+/** A payload up to this many bytes stays in memory while the budget allows. */
+const MEMORY_BYTES = 512 * 1024
+/** Default of what all payloads together may hold in memory, bytes. */
+const BUDGET_BYTES = 64 * 1024 * 1024
+/** What all files being written may gather, bytes, and how much of it each gathers before that is written in one call. */
+const GATHERED_BYTES = 6 * 1024 * 1024
+const [LEAST_FLUSH_BYTES, MOST_FLUSH_BYTES] = [128 * 1024, 1024 * 1024]
+
+const close = promisify(closeWithCallback)
+const writeAll = promisify(writeAllWithCallback)
+
+/** The bytes of one input: in memory up to a threshold, above it in a private temporary file. Can be read again and again. */
+export interface Payload {
+  /** The name it came with, not yet cleaned; empty when it had none. */
+  readonly name: string
+  /** Names of the folders around a file named by its path, outermost first; empty for everything else. */
+  readonly folders: readonly string[]
+  /** Bytes. */
+  readonly size: number
+  /** Hex. */
+  readonly sha256: string
+  /** MIME type by the bytes. */
+  readonly contentType: string
+  /** Usual file extension of that type with its dot, `.png`; empty when unknown. */
+  readonly extension: string
+  /** The private file the bytes lie in; undefined when they are in memory. */
+  readonly path: string | undefined
+  /** The bytes as they came, piece by piece; undefined when they are in a file. */
+  chunks(): readonly Uint8Array[] | undefined
+  stream(): Readable
+  bytes(): Promise<Buffer>
+  /** Has `dispose` wait until the function that is returned is called: somebody may still read. */
+  hold(): () => void
+  /** Frees the memory and removes the temporary file. Safe to call twice. */
+  dispose(): Promise<void>
+}
+
+/** Takes the bytes of one payload as they arrive. Either `finish` or `abort` ends it. */
+export interface PayloadWriter {
+  /**
+   * Takes a chunk, which must not be changed afterwards. A returned promise asks to wait before the next one.
+   * @throws UploadError `too_large` beyond the limit, `insufficient_storage` when the disk is full
+   */
+  write(chunk: Uint8Array): Promise<void> | undefined
+  /** Takes a chunk of what can't be kept any more: it counts for the hash only. */
+  skip(chunk: Uint8Array): void
+  finish(): Promise<Payload>
+  abort(): Promise<void>
+  /** Of all that came, hex; nothing may come after it. */
+  sha256(): string
+}
+
+export interface PayloadOptions {
+  name: string
+  folders?: readonly string[]
+  /** Where a payload too large for memory is written. */
+  spool: Spool
+  /** Most bytes it may have. */
+  limit: number
+}
+
+/**
+ * Makes payloads that share one budget of memory, what waits to be written to disk included. When it is used up
+ * they go to disk from their first byte, and each byte is there before its sender is asked for the next one.
+ */
+export interface Payloads {
+  open(options: PayloadOptions): PayloadWriter
+  /** Reads a whole body into a payload. */
+  read(body: AsyncIterable<Uint8Array>, options: PayloadOptions): Promise<Payload>
+  /** Another budget from now on; what is in memory stays there and counts. */
+  resize(budget: number): void
+}
+
+/** @param budget most bytes in memory; each payload that arrives may go beyond it by one chunk */
+export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
+  let free = budget
+  /** What is being written to files, by its hash. */
+  const spooling = new Set<unknown>()
+
+  function open({ name, folders = [], spool, limit }: PayloadOptions): PayloadWriter {
+    const hash = createHash('sha256')
+    let sha256: string | undefined
+    let size = 0
+    let reserved = 0
+    let pending: Uint8Array[] = []
+    let pendingBytes = 0
+    let head: Uint8Array = NO_BYTES
+    let inFile = false
+    let path: string | undefined
+    let fd: number | undefined // while it is open
+    let flushing: Promise<void> = Promise.resolve()
+    let unwritten = 0
+
+    /**
+     * Queues what is pending behind the write under way, and gives that one to wait for: two buffers at most. When there is
+     * more to write, and without free memory it gives the last one.
+     */
+    function flush(): Promise<void> | undefined {
+      const before = unwritten > 0 ? flushing : undefined
+      const chunks = pending
+      const bytes = pendingBytes
+      pending = []
+      pendingBytes = 0
+      unwritten += bytes
+      flushing = flushing.then(async () => {
+        if (fd === undefined) ({ path, fd } = await spool.create())
+        await writeAll(fd, chunks)
+        unwritten -= bytes
+        release(bytes)
+      })
+      flushing.catch(() => {}) // seen by the next write, finish or abort
+      return (free < 0 || bytes >= MEMORY_BYTES ? flushing : before)?.catch(storageError)
+    }
+
+    async function closeFile(): Promise<void> {
+      if (fd === undefined) return
+      const closing = close(fd)
+      fd = undefined
+      await closing
+    }
+
+    function release(bytes = reserved): void {
+      free += bytes
+      reserved -= bytes
+    }
+
+    async function discard(): Promise<void> {
+      pending = []
+      spooling.delete(hash)
+      await flushing.catch(() => {})
+      release()
+      if (path === undefined) return
+      await closeFile().catch(() => {})
+      await unlink(path).catch(() => {})
+    }
+
+    function digest(): string {
+      sha256 ??= hash.digest('hex')
+      return sha256
+    }
+
+    return {
+      write(chunk) {
+        if (chunk.length === 0) return undefined
+        size += chunk.length
+        hash.update(chunk)
+        if (size > limit) throw tooLarge(name, limit)
+        if (head.length < SNIFF_BYTES) head = lengthen(head, chunk)
+        pending.push(chunk)
+        pendingBytes += chunk.length
+        free -= chunk.length
+        reserved += chunk.length
+        noteChunk(chunk.length)
+        inFile ||= size > MEMORY_BYTES || free < 0
+        if (!inFile) return undefined
+        spooling.add(hash)
+        const share = Math.max(LEAST_FLUSH_BYTES, GATHERED_BYTES / spooling.size)
+        return pendingBytes >= Math.min(share, MOST_FLUSH_BYTES) || free < 0 ? flush() : undefined
+      },
+
+      skip: chunk => void hash.update(chunk),
+      sha256: digest,
+
+      async finish() {
+        try {
+          if (inFile) {
+            await flush()
+            await flushing.catch(storageError)
+            await closeFile()
+            spooling.delete(hash)
+          }
+          const { contentType, extension } = await sniffType(head)
+          const identity = { name, folders, size, sha256: digest(), contentType, extension }
+          return path === undefined ? inMemory(pending, identity, release) : inFileAt(path, identity)
+        } catch (error) {
+          await discard()
+          throw error
+        }
+      },
+
+      abort: discard,
+    }
+  }
+
+  return {
+    open,
+    resize(wanted) {
+      free += wanted - budget
+      budget = wanted
+    },
+    async read(body, options) {
+      const writer = open(options)
+      try {
+        for await (const chunk of body) await writer.write(chunk)
+      } catch (error) {
+        await writer.abort()
+        throw error
+      }
+      return writer.finish()
+    },
+  }
+}
+
+const NO_BYTES = Buffer.alloc(0)
+
+/** The start of a file, with what belongs to it of the next chunk. */
+function lengthen(head: Uint8Array, chunk: Uint8Array): Uint8Array {
+  const more = chunk.subarray(0, SNIFF_BYTES - head.length)
+  return head.length === 0 ? more : Buffer.concat([head, more])
+}
+
+/** The error of a file over `limits.fileSize`. */
+export function tooLarge(name: string, limit: number): UploadError {
+  const step = limit < 1024 ? 0 : limit < 1024 ** 2 ? 1 : 2
+  const most = `${+(limit / 1024 ** step).toFixed(1)} ${['bytes', 'KB', 'MB'][step]}`
+  return new UploadError(
+    'too_large',
+    `"${name || 'The file'}" is larger than ${most}, the most that is taken (limits.fileSize).`,
+  )
+}
+
+function storageError(error: unknown): never {
+  if (!isStorageFull(error)) throw error
+  throw new UploadError(
+    'insufficient_storage',
+    'The disk for temporary files of upload-server is full. Free some space there, then send it again.',
+    { cause: error },
+  )
+}

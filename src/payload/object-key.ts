@@ -1,0 +1,164 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { cleanFileName, cutText, splitExtension } from './file-name.ts'
+import type { Payload } from './index.ts'
+
+/** Makes the key of a payload at a destination. */
+export type KeyTemplate = (payload: Payload, now: Date) => string | Promise<string>
+
+/** Common file systems take 255; the rest is for a counter such as `-2`. */
+const MAX_SEGMENT_BYTES = 245
+/** Most that a UTF-16 code unit takes in UTF-8. */
+const MAX_UTF8_BYTES = 3
+
+/** What `cleanKey` looks for: segments that are empty or dots, and blanks at an end of one. */
+const UNCLEAN = /(?:^|\/)(?:\s|\.*(?:\/|$))|\s(?:\/|$)/
+
+/** Hashes that a payload does not come with. */
+type Algorithm = 'md5' | 'sha1'
+type Digests = Partial<Record<Algorithm, string>>
+
+interface Naming {
+  payload: Payload
+  now: Date
+  base: string
+  extension: string
+  digests: Digests
+}
+
+type Part = (naming: Naming) => string
+
+const two = (value: number): string => String(value).padStart(2, '0')
+
+/** Placeholders without a parameter, under the names PicList gave them. Times are the server's local time. */
+const PLACEHOLDERS: Record<string, Part> = {
+  Y: ({ now }) => String(now.getFullYear()),
+  y: ({ now }) => two(now.getFullYear() % 100),
+  m: ({ now }) => two(now.getMonth() + 1),
+  d: ({ now }) => two(now.getDate()),
+  h: ({ now }) => two(now.getHours()),
+  i: ({ now }) => two(now.getMinutes()),
+  s: ({ now }) => two(now.getSeconds()),
+  ms: ({ now }) => String(now.getMilliseconds()).padStart(3, '0'),
+  timestamp: ({ now }) => String(now.getTime()),
+  timestampS: ({ now }) => String(Math.floor(now.getTime() / 1000)),
+  filename: ({ base }) => base,
+  extname: ({ extension }) => extension,
+  uuid: () => randomUUID(),
+  ulid: ({ now }) => ulid(now.getTime()),
+  md5: ({ digests }) => digests.md5 as string,
+  sha1: ({ digests }) => digests.sha1 as string,
+  sha256: ({ payload }) => payload.sha256,
+}
+
+const PARAMETERS: [RegExp, (value: number) => Part | undefined][] = [
+  [/^md5-(\d+)$/, n => (n <= 32 ? ({ digests }) => (digests.md5 as string).slice(0, n) : undefined)],
+  [/^sha1-(\d+)$/, n => (n <= 40 ? ({ digests }) => (digests.sha1 as string).slice(0, n) : undefined)],
+  [/^sha256-(\d+)$/, n => (n <= 64 ? ({ payload }) => payload.sha256.slice(0, n) : undefined)],
+  [/^str-(\d+)$/, n => (n <= 64 ? () => randomString(n) : undefined)],
+  [
+    /^localFolder:(\d+)$/,
+    n =>
+      ({ payload }) =>
+        payload.folders
+          .slice(-n)
+          .map(name => cleanFileName(name, ''))
+          .join('/'),
+  ],
+]
+
+/**
+ * Reads a `keyTemplate` such as `{Y}/{m}/{filename}-{sha256-8}{extname}`.
+ *
+ * @throws Error that names an unknown placeholder, or a path segment no key may have
+ */
+export function parseKeyTemplate(template: string): KeyTemplate {
+  if (template.trim() === '')
+    throw new Error('is empty: a key needs a name, for example "{filename}{extname}"')
+  if (/\/\s*$/.test(template)) throw new Error('ends with "/": a key needs a name behind its folders')
+  if (template.startsWith('/')) throw new Error('starts with "/": keys are relative to the destination')
+  if (/[\\\u0000-\u001f]/.test(template)) throw new Error('holds a backslash or a control character')
+  if (template.split('/').some(segment => segment === '.' || segment === '..')) {
+    throw new Error('has a "." or ".." segment')
+  }
+  const parts = template.split(/(\{[^{}]*\})/).map(parsePart)
+  const algorithms = (['md5', 'sha1'] as const).filter(one => template.includes(`{${one}`))
+
+  function makeKey(payload: Payload, now: Date, digests: Digests): string {
+    const name = cleanFileName(payload.name, payload.extension)
+    const [base, extension] = splitExtension(name)
+    const render = (shown: string) => {
+      const naming: Naming = { payload, now, base: shown, extension, digests }
+      let rendered = ''
+      for (const part of parts) rendered += typeof part === 'string' ? part : part(naming)
+      return cleanKey(rendered)
+    }
+    const key = render(base)
+    if (key === '') return name
+    if (key.length * MAX_UTF8_BYTES <= MAX_SEGMENT_BYTES) return key
+    const longest = Math.max(...key.split('/').map(segment => Buffer.byteLength(segment)))
+    const excess = longest - MAX_SEGMENT_BYTES
+    return excess > 0 ? render(cutText(base, Math.max(Buffer.byteLength(base) - excess, 1))) : key
+  }
+
+  if (algorithms.length === 0) return (payload, now) => makeKey(payload, now, {})
+  return async (payload, now) => {
+    const digests: Digests = {}
+    for (const algorithm of algorithms) digests[algorithm] = await digest(payload, algorithm)
+    return makeKey(payload, now, digests)
+  }
+}
+
+function parsePart(text: string): string | Part {
+  if (!text.startsWith('{') || !text.endsWith('}')) {
+    if (/[{}]/.test(text)) throw new Error(`has a lone brace near "${text}"`)
+    return text
+  }
+  const name = text.slice(1, -1)
+  const known = Object.hasOwn(PLACEHOLDERS, name) ? PLACEHOLDERS[name] : undefined
+  if (known) return known
+  for (const [pattern, make] of PARAMETERS) {
+    const value = Number(pattern.exec(name)?.[1] ?? 0)
+    const part = value > 0 ? make(value) : undefined
+    if (part) return part
+  }
+  const names = [...Object.keys(PLACEHOLDERS), 'md5-16', 'sha1-N', 'sha256-N', 'str-N', 'localFolder:N']
+  throw new Error(`has the unknown placeholder {${name}}; known are ${names.map(n => `{${n}}`).join(' ')}`)
+}
+
+/** Drops the empty segments that placeholders without a value leave, and guards the ones that became dots. */
+function cleanKey(key: string): string {
+  if (!UNCLEAN.test(key)) return key
+  return key
+    .split('/')
+    .map(segment => segment.trim())
+    .filter(segment => segment !== '')
+    .map(segment => (/^\.+$/.test(segment) ? `_${segment}` : segment))
+    .join('/')
+}
+
+async function digest(payload: Payload, algorithm: Algorithm): Promise<string> {
+  const hash = createHash(algorithm)
+  for await (const chunk of payload.stream()) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+function randomString(length: number): string {
+  let text = ''
+  while (text.length < length) {
+    // 248 is the largest multiple of 62 in a byte: beyond it some characters would be likelier.
+    for (const byte of randomBytes(length)) if (byte < 248 && text.length < length) text += BASE62[byte % 62]
+  }
+  return text
+}
+
+const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+
+/** 48 bits of time and 80 random ones, Crockford base 32 (https://github.com/ulid/spec). */
+function ulid(time: number): string {
+  let text = ''
+  for (let rest = time, i = 0; i < 10; i++, rest = Math.floor(rest / 32)) text = CROCKFORD[rest % 32] + text
+  for (const byte of randomBytes(16)) text += CROCKFORD[byte % 32]
+  return text
+}

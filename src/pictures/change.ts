@@ -1,0 +1,108 @@
+import { UploadError } from '../errors.ts'
+import { createSlots } from '../flow/slots.ts'
+import { splitExtension } from '../payload/file-name.ts'
+import type { Payload, Payloads } from '../payload/index.ts'
+import type { Spool } from '../payload/spool.ts'
+import { LOADERS } from './job.ts'
+import type { PictureOptions } from './options.ts'
+import { changeInProcess } from './processes.ts'
+
+/** Pictures that are worked on at the same time, each by a process: it may take 8 bytes for every pixel. */
+const AT_ONCE = 2
+
+const turns = createSlots(AT_ONCE, Number.POSITIVE_INFINITY)
+
+export interface ChangeDeps {
+  readonly payloads: Payloads
+  readonly spool: Spool
+  /** Largest file, bytes. */
+  readonly fileSize: number
+}
+
+/**
+ * Does to a picture what the options say. Gives the payload back as it is when it is no picture, or when there is nothing
+ * to do or to gain.
+ *
+ * @throws UploadError `source_failed` for a picture that can't be read or takes too long, `overloaded` for one whose turn
+ *   comes too late, `too_large` for one with too many pixels, `delivery_failed` when sharp is not installed
+ */
+export async function changePicture(
+  payload: Payload,
+  options: PictureOptions,
+  deps: ChangeDeps,
+  signal: AbortSignal,
+): Promise<Payload> {
+  if (!isWanted(payload, options)) return payload
+  const late = AbortSignal.timeout(options.timeoutMs)
+  const either = AbortSignal.any([signal, late])
+  let begin = Number.POSITIVE_INFINITY
+  try {
+    return await turns.run(() => {
+      begin = performance.now()
+      return work(payload, options, deps, either)
+    }, either)
+  } catch (error) {
+    if (error !== late.reason) throw error
+    // Whose turn came late says nothing of the picture.
+    const hadTime = performance.now() - begin > options.timeoutMs / 2
+    throw hadTime ? tooSlow(payload, options) : tooLate(payload)
+  }
+}
+
+/** Of animated PNG only the metadata can be removed. */
+function isWanted({ contentType }: Payload, options: PictureOptions): boolean {
+  const { format, quality, resize, rotate, flip, flop, orient, strip, watermark } = options
+  if (contentType === 'image/apng') return strip
+  const isIdle = !(format || quality || resize || rotate || flip || flop || orient || strip || watermark)
+  return contentType in LOADERS && !isIdle
+}
+
+async function work(
+  payload: Payload,
+  options: PictureOptions,
+  { payloads, spool, fileSize }: ChangeDeps,
+  signal: AbortSignal,
+): Promise<Payload> {
+  const { name, folders, contentType, size, path } = payload
+  const [base, old] = splitExtension(name)
+  const input = path ?? (await payload.bytes())
+  try {
+    const changed = await changeInProcess(
+      { name, contentType, size, input, options },
+      (bytes, extension) => {
+        const newName = extension && old ? base + extension : name
+        return payloads.read(bytes, { name: newName, folders, spool, limit: fileSize })
+      },
+      signal,
+    )
+    return changed ?? payload
+  } catch (error) {
+    if (error instanceof UploadError || signal.aborted) throw error
+    if (options.unreadable === 'keep') return payload
+    throw unreadable(payload, error)
+  }
+}
+
+function tooSlow({ name }: Payload, { timeoutMs }: PictureOptions): UploadError {
+  const what = `"${name || 'The picture'}"`
+  return new UploadError(
+    'source_failed',
+    `${what} could not be changed within ${timeoutMs / 1000} s (pictures.timeoutMs). Send a smaller one.`,
+  )
+}
+
+function tooLate({ name }: Payload): UploadError {
+  const what = `"${name || 'The picture'}"`
+  const message = `${what} waited too long for its turn: too many pictures are worked on here (pictures.timeoutMs). Try again in a moment.`
+  return new UploadError('overloaded', message, { retryAfterS: 5 })
+}
+
+function unreadable({ name }: Payload, error: unknown): UploadError {
+  const reason = error instanceof Error ? error.message.split('\n')[0] : String(error)
+  const what = `"${name || 'The picture'}"`
+  return new UploadError(
+    'source_failed',
+    `${what} can't be read as a picture (${reason}). Send it whole, or have it stored as it is by "pictures.unreadable": "keep".`,
+    { cause: error },
+  )
+}

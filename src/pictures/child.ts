@@ -1,0 +1,60 @@
+import { writeFile } from 'node:fs/promises'
+import { UploadError } from '../errors.ts'
+import { withoutMetadata } from './apng.ts'
+import { bytesOf, type PictureAnswer, type PictureJob } from './job.ts'
+import { loadSharp } from './load.ts'
+import { look, mustChange, needsWork, targetOf } from './look.ts'
+import { watchMemory } from './memory.ts'
+import type { Format } from './options.ts'
+import { render } from './render.ts'
+
+// The process that changes pictures, started by processes.ts: one at a time, and whoever can't wait for it kills it.
+
+const EXTENSIONS: Record<Format, string> = { webp: '.webp', avif: '.avif', jpeg: '.jpg', png: '.png' }
+
+// It ends with whoever started it. What libvips is at goes on during any other end.
+process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
+// A terminal and systemd signal to all processes, and what is being uploaded is to be finished.
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
+// When Linux has no memory left, rather this than the server.
+writeFile('/proc/self/oom_score_adj', '1000').catch(() => {})
+
+process.on('message', async (job: PictureJob) => {
+  const done = watchMemory(() => giveUp(job))
+  const [answer, bytes] = await work(job).finally(done)
+  process.send?.(answer)
+  if (bytes) process.stdout.write(bytes)
+})
+
+/** Whoever gets this kills the process. */
+function giveUp({ name }: PictureJob): void {
+  const message = `"${name || 'The picture'}" takes more memory than pictures of its size do, and is not worked on.`
+  process.send?.({ is: 'failed', code: 'too_large', message } satisfies PictureAnswer)
+}
+
+async function work(job: PictureJob): Promise<[PictureAnswer, Buffer?]> {
+  try {
+    const { bytes, extension } = (await change(job)) ?? {}
+    return bytes ? [{ is: 'changed', size: bytes.length, extension }, bytes] : [{ is: 'same' }]
+  } catch (error) {
+    if (error instanceof UploadError) return [{ is: 'failed', code: error.code, message: error.message }]
+    const reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)
+    return [{ is: 'unreadable', reason }]
+  }
+}
+
+/** @returns undefined when the picture stays as it is */
+async function change(job: PictureJob): Promise<{ bytes: Buffer; extension?: string } | undefined> {
+  const { contentType, options } = job
+  if (contentType === 'image/apng') {
+    const bytes = withoutMetadata(await bytesOf(job))
+    return bytes && { bytes }
+  }
+  const sharp = await loadSharp()
+  const picture = await look(sharp, job)
+  const target = targetOf(picture, options)
+  if (!needsWork(picture, target, options)) return undefined
+  const bytes = await render(sharp, picture, target, options)
+  if (!mustChange(picture, options) && !options.larger && bytes.length >= job.size) return undefined
+  return target === picture.source ? { bytes } : { bytes, extension: EXTENSIONS[target as Format] }
+}

@@ -1,0 +1,104 @@
+import type { Metadata, Sharp, SharpOptions } from 'sharp'
+import { UploadError } from '../errors.ts'
+import { heicToPng, needsDecoder } from './heic.ts'
+import { bytesOf, LOADERS, type PictureJob } from './job.ts'
+import { allowLoaders, type SharpModule } from './load.ts'
+import { allowPixels } from './memory.ts'
+import type { PictureOptions, SourceFormat } from './options.ts'
+
+/** A picture that was looked at. */
+export interface Looked {
+  /** What reads it. */
+  readonly loader: string
+  readonly open: () => Sharp
+  readonly meta: Metadata
+  readonly source: SourceFormat
+  readonly isAnimated: boolean
+  /** Upright, of one frame. */
+  readonly width: number
+  readonly height: number
+}
+
+/** Reads the header of a picture. @throws UploadError `too_large` for one with too many pixels */
+export async function look(sharp: SharpModule, job: PictureJob): Promise<Looked> {
+  const { options } = job
+  let { input } = job
+  const loader = LOADERS[job.contentType] ?? ''
+  allowLoaders(sharp, [loader])
+  const settings: SharpOptions = { animated: true, limitInputPixels: false, failOn: 'error' }
+  // Reads the header only.
+  const meta = await sharp(input, settings).metadata()
+  const pages = meta.pages ?? 1
+  const pixels = meta.width * meta.height
+  if (pixels > options.maxPixels) throw tooManyPixels(job, pixels, options.maxPixels)
+  allowPixels(pixels)
+  const source = meta.format === 'heif' ? (meta.compression === 'av1' ? 'avif' : 'heic') : meta.format
+  if (source === 'heic' && needsDecoder(sharp))
+    input = await heicToPng(sharp, await bytesOf(job), meta.icc, options.maxPixels)
+  const frameHeight = meta.pageHeight ?? meta.height
+  const isTurned = (meta.orientation ?? 1) > 4
+  return {
+    loader,
+    open: () => sharp(input, { ...settings, limitInputPixels: options.maxPixels }),
+    meta,
+    source: source as SourceFormat,
+    isAnimated: pages > 1,
+    width: isTurned ? frameHeight : meta.width,
+    height: isTurned ? meta.width : frameHeight,
+  }
+}
+
+/** What a picture becomes. Animated pictures stay animated: only WebP takes what GIF holds. */
+export function targetOf({ source, isAnimated }: Looked, { format }: PictureOptions): SourceFormat {
+  const wanted = typeof format === 'object' ? format[source] : format
+  if (isAnimated) return wanted === 'webp' && source === 'gif' ? 'webp' : source
+  return wanted ?? (source === 'heic' ? 'jpeg' : source)
+}
+
+export function needsWork(picture: Looked, target: SourceFormat, options: PictureOptions): boolean {
+  const resized = newSize(picture, options)
+  return (
+    target !== picture.source ||
+    mustChange(picture, options) ||
+    (options.quality !== undefined && target !== 'gif') ||
+    resized !== undefined
+  )
+}
+
+/** Whether the original would be wrong, however few bytes it has. */
+export function mustChange(picture: Looked, options: PictureOptions): boolean {
+  const { meta, isAnimated } = picture
+  const { exif, xmp, iptc, comments, orientation = 1 } = meta
+  const turns = !isAnimated && (options.rotate ?? 0) % 360 !== 0
+  return (
+    turns ||
+    (!isAnimated && (options.flip || options.flop)) ||
+    options.watermark !== undefined ||
+    newSize(picture, options) !== undefined ||
+    (options.orient && orientation > 1) ||
+    (options.strip && Boolean(exif ?? xmp ?? iptc ?? comments?.length)) ||
+    picture.source === 'heic'
+  )
+}
+
+/** undefined: the picture has its size already. */
+export function newSize(
+  { width, height }: Looked,
+  { resize }: PictureOptions,
+): { width: number; height: number } | undefined {
+  if (!resize) return undefined
+  const scale =
+    resize.percent === undefined
+      ? Math.min((resize.width ?? Infinity) / width, (resize.height ?? Infinity) / height)
+      : resize.percent / 100
+  if (scale === 1 || (scale > 1 && !resize.enlarge)) return undefined
+  return { width: Math.max(1, Math.round(width * scale)), height: Math.max(1, Math.round(height * scale)) }
+}
+
+function tooManyPixels({ name }: PictureJob, pixels: number, most: number): UploadError {
+  const millions = (count: number) => `${+(count / 1e6).toFixed(1)} million`
+  return new UploadError(
+    'too_large',
+    `"${name || 'The picture'}" has ${millions(pixels)} pixels, more than the ${millions(most)} that are worked on here (pictures.maxPixels).`,
+  )
+}

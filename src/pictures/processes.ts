@@ -1,0 +1,133 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { createRequire } from 'node:module'
+import type { Socket } from 'node:net'
+import { systemCode, UploadError } from '../errors.ts'
+import type { PictureAnswer, PictureJob } from './job.ts'
+
+/** child.ts as it is built: Node runs nothing else. */
+const ENTRY = createRequire(import.meta.url).resolve('#picture-process')
+
+/** A process without work ends after so long. Another one is there in 200 ms, and each keeps some 80 MB. */
+const IDLE_MS = 5000
+
+/** What it needs of the environment: where programs, fonts and temporary files are. Secrets it does not. */
+const PASSED_ON =
+  /^(?:PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|SystemRoot|windir|(?:LOCAL)?APPDATA|XDG_(?:CACHE|CONFIG|DATA)_\w+|FONTCONFIG_\w+|NODE_OPTIONS|NODE_PATH|LD_LIBRARY_PATH|LD_PRELOAD|MALLOC_\w+)$/i
+
+/** Makes something of the bytes of a changed picture. `extension`: of its format, when that is another one. */
+export type Receive<T> = (bytes: AsyncIterable<Uint8Array>, extension: string | undefined) => Promise<T>
+
+/** Those that have nothing to do, and what ends each of them. */
+const idle = new Map<ChildProcess, NodeJS.Timeout>()
+
+/**
+ * Has a process change a picture. libvips and its libraries can't be stopped, and read what strangers send: so they run
+ * in a process, which is killed when the signal says so. One that did not do its work is not used again.
+ *
+ * @returns undefined when the picture stays as it is
+ * @throws the reason of the signal; UploadError; Error for what can't be read as a picture
+ */
+export async function changeInProcess<T>(
+  job: PictureJob,
+  receive: Receive<T>,
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  signal.throwIfAborted()
+  const child = takeIdle() ?? (await start())
+  const kill = () => void child.kill('SIGKILL')
+  signal.addEventListener('abort', kill)
+  try {
+    signal.throwIfAborted()
+    const answer = await ask(child, job)
+    const changed =
+      answer.is === 'changed'
+        ? await receive(readBytes(child.stdout as Socket, answer.size), answer.extension)
+        : undefined
+    rest(child)
+    return changed
+  } catch (error) {
+    kill()
+    signal.throwIfAborted()
+    throw error
+  } finally {
+    signal.removeEventListener('abort', kill)
+  }
+}
+
+async function start(): Promise<ChildProcess> {
+  try {
+    const child = fork(ENTRY, {
+      env: Object.fromEntries(Object.entries(process.env).filter(([name]) => PASSED_ON.test(name))),
+      execArgv: [],
+      serialization: 'advanced',
+      stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+    })
+    child.once('exit', () => forget(child))
+    await once(child, 'spawn')
+    child.on('error', () => {}) // its exit tells
+    return child
+  } catch (error) {
+    const reason = systemCode(error) ?? String(error)
+    throw new UploadError(
+      'delivery_failed',
+      `Pictures can't be changed here: the process that does it can't be started (${reason}).`,
+      { cause: error },
+    )
+  }
+}
+
+/** Whichever worked last: the others may end. */
+function takeIdle(): ChildProcess | undefined {
+  const child = [...idle.keys()].at(-1)
+  if (!child) return undefined
+  forget(child)
+  for (const handle of handlesOf(child)) handle?.ref()
+  return child
+}
+
+/** What rests keeps nobody from ending, and ends with whoever started it. */
+function rest(child: ChildProcess): void {
+  if (child.killed || !child.connected) return
+  for (const handle of handlesOf(child)) handle?.unref()
+  idle.set(child, setTimeout(() => child.kill('SIGKILL'), IDLE_MS).unref())
+}
+
+function forget(child: ChildProcess): void {
+  clearTimeout(idle.get(child))
+  idle.delete(child)
+}
+
+function handlesOf(child: ChildProcess) {
+  return [child, child.channel, child.stdout as Socket]
+}
+
+function ask(
+  child: ChildProcess,
+  job: PictureJob,
+): Promise<Extract<PictureAnswer, { is: 'same' | 'changed' }>> {
+  return new Promise((resolve, reject) => {
+    const leave = (code: number | null, signal: string | null) =>
+      reject(new Error(`the process that read it ended with ${signal ?? code}`))
+    child.once('exit', leave)
+    child.once('message', (answer: PictureAnswer) => {
+      child.off('exit', leave)
+      if (answer.is === 'failed') reject(new UploadError(answer.code, answer.message))
+      else if (answer.is === 'unreadable') reject(new Error(answer.reason))
+      else resolve(answer)
+    })
+    child.send(job, error => error && reject(error))
+  })
+}
+
+/** @throws Error when the process ends in between */
+async function* readBytes(stdout: Socket, size: number): AsyncGenerator<Uint8Array> {
+  if (size === 0) return
+  let left = size
+  for await (const chunk of stdout.iterator({ destroyOnReturn: false })) {
+    left -= chunk.length
+    yield chunk
+    if (left <= 0) break
+  }
+  if (left !== 0) throw new Error('the process that changed it ended')
+}

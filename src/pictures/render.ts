@@ -1,0 +1,71 @@
+import type { Sharp } from 'sharp'
+import { UploadError } from '../errors.ts'
+import { allowLoaders, type SharpModule } from './load.ts'
+import { type Looked, newSize } from './look.ts'
+import { allowPixels } from './memory.ts'
+import type { PictureOptions, SourceFormat } from './options.ts'
+import { layOver } from './watermark.ts'
+
+/** Of pictures that are encoded again in their own format and should not look different. */
+const SAME_QUALITY = 90
+
+/** Of 0 to 9. More makes files little smaller and takes many times as long. */
+const AVIF_EFFORT = 2
+
+/** Makes the changed picture. @throws UploadError `too_large` when it would have too many pixels */
+export async function render(
+  sharp: SharpModule,
+  picture: Looked,
+  target: SourceFormat,
+  options: PictureOptions,
+): Promise<Buffer> {
+  const { isAnimated } = picture
+  const size = newSize(picture, options)
+  const pixels = size ? size.width * size.height * (picture.meta.pages ?? 1) : 0
+  if (size && pixels > options.maxPixels)
+    throw new UploadError(
+      'too_large',
+      `A picture of ${size.width} x ${size.height} pixels would be too large (pictures.maxPixels).`,
+    )
+  allowPixels(pixels)
+  let pipeline = picture.open().autoOrient()
+  if (size) pipeline = pipeline.resize({ ...size, fit: 'fill' })
+  if (!isAnimated) {
+    if (options.rotate) pipeline = pipeline.rotate(options.rotate, { background: backgroundOf(target) })
+    pipeline = pipeline.flip(options.flip).flop(options.flop)
+  }
+  if (options.watermark) {
+    const { width, height } = size ?? picture
+    const isTurned = !isAnimated && Math.abs((options.rotate ?? 0) % 180) === 90
+    const frame = isTurned ? { width: height, height: width } : { width, height }
+    const frames = isAnimated ? (picture.meta.pages ?? 1) : 1
+    pipeline = pipeline.composite(await layOver(sharp, options.watermark, frame, frames))
+    allowLoaders(sharp, [picture.loader])
+  }
+  pipeline = options.strip ? pipeline.keepIccProfile() : pipeline.keepMetadata()
+  return encode(pipeline, target, target === picture.source, options.quality).toBuffer()
+}
+
+/** What shows in the corners of a picture that was turned. */
+function backgroundOf(target: SourceFormat): string {
+  return target === 'jpeg' ? '#ffffff' : '#ffffff00'
+}
+
+function encode(pipeline: Sharp, target: SourceFormat, isSame: boolean, quality: number | undefined): Sharp {
+  const lossy = quality ?? (isSame ? SAME_QUALITY : undefined)
+  const set = lossy === undefined ? {} : { quality: lossy }
+  switch (target) {
+    case 'jpeg':
+      return pipeline.flatten({ background: '#ffffff' }).jpeg(set)
+    case 'png':
+      return pipeline.png(quality === undefined || quality === 100 ? {} : { quality, palette: true })
+    case 'webp':
+      return pipeline.webp(set)
+    case 'avif':
+      return pipeline.avif({ effort: AVIF_EFFORT, ...(quality !== undefined && { quality }) })
+    case 'gif':
+      return pipeline.gif()
+    default:
+      return pipeline.tiff(set)
+  }
+}

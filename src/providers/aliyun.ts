@@ -1,0 +1,24 @@
+import { secret } from '../options.ts'
+import * as z from '../packages/zod.ts'
+import { defineVendor } from './s3/vendor.ts'
+
+/** Alibaba Cloud OSS, under the name and with the options it has in PicGo. */
+export const aliyun = defineVendor({
+  type: 'aliyun',
+  options: {
+    accessKeySecret: secret().optional().describe('The name of "secretAccessKey" in PicGo.'),
+    area: z.string().optional().describe('Region as PicGo writes it, such as "oss-cn-hangzhou".'),
+    customUrl: z.string().optional().describe('The name of "urlPrefix" in PicGo.'),
+    options: z.string().optional().describe('The name of "urlSuffix" in PicGo: "?x-oss-process=…".'),
+  },
+  names: {
+    accessKeySecret: 'secretAccessKey',
+    area: 'region',
+    customUrl: 'urlPrefix',
+    options: 'urlSuffix',
+  },
+  adapt({ ours, read }) {
+    const area = read('area')
+    if (area !== undefined) ours['region'] = area.replace(/^oss-/, '')
+  },
+})

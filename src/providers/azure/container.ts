@@ -1,0 +1,98 @@
+import { UploadError } from '../../errors.ts'
+import type { HttpClient, HttpReply, HttpRequest } from '../../http/client.ts'
+import { encodeKey } from '../shared/public-url.ts'
+import { type AccountKey, API_VERSION, signRequest } from './sign.ts'
+
+/** How to be let in: the key of the account, or a token somebody has made with it. */
+export type Access = { readonly key: AccountKey } | { readonly sasToken: string }
+
+export interface BlobRequest {
+  readonly method: 'PUT' | 'HEAD' | 'DELETE'
+  /** Name of the blob. */
+  readonly name: string
+  readonly query?: Readonly<Record<string, string>>
+  /** With lower-case names. */
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: NonNullable<HttpRequest['body']>
+  /** Statuses that are no failure. */
+  readonly accept: readonly number[]
+}
+
+/** Requests to the blobs of one container. */
+export interface Container {
+  /** @throws UploadError `delivery_failed` */
+  send(request: BlobRequest, signal: AbortSignal): Promise<HttpReply>
+}
+
+/** Longest name of a blob, in characters. */
+const MAX_NAME = 1024
+/** A clock that differs by more is worth telling. The service refuses 15 minutes. */
+const MAX_SKEW_S = 300
+
+/** @param address of the container, without a slash at its end */
+export function createContainer(address: string, access: Access, client: HttpClient): Container {
+  return {
+    async send({ method, name, query, headers, body, accept }, signal) {
+      const url = new URL(`${address}/${encodeKey(checkName(name))}`)
+      for (const [parameter, value] of Object.entries(query ?? {})) url.searchParams.append(parameter, value)
+      const all: Record<string, string> = {
+        ...headers,
+        'x-ms-version': API_VERSION,
+        'x-ms-date': new Date().toUTCString(),
+      }
+      if ('key' in access) all['authorization'] = signRequest(method, url, all, access.key)
+      else url.search = [url.search.slice(1), access.sasToken].filter(Boolean).join('&')
+      const reply = await client.send(
+        {
+          method,
+          url,
+          headers: all,
+          ...(body !== undefined && { body }),
+          accept: status => accept.includes(status),
+          explain,
+        },
+        signal,
+      )
+      if (reply.headers['x-ms-request-id'] !== undefined) return reply
+      throw new UploadError(
+        'delivery_failed',
+        `${url.host} answered ${reply.status}, but not as a blob service does. Check "endpoint".`,
+      )
+    },
+  }
+}
+
+/** Names that the service cuts or refuses. */
+function checkName(name: string): string {
+  const fault =
+    name.length > MAX_NAME
+      ? `it has more than ${MAX_NAME} characters`
+      : name.split('/').some(segment => segment.endsWith('.')) && 'a part of it ends with a dot'
+  if (!fault) return name
+  const message = `"${name.slice(0, 80)}" cannot be stored in Azure: ${fault}. Change the key template.`
+  throw new UploadError('delivery_failed', message)
+}
+
+const HINTS: Readonly<Record<string, string>> = {
+  AuthenticationFailed: 'check "account" and "accountKey"; a "sasToken" may have expired.',
+  AuthorizationFailure:
+    'check the network rules of the account, "accountKey", and whether a "sasToken" is valid and for this container.',
+  AuthorizationPermissionMismatch: 'the "sasToken" has to allow reading, creating, writing and deleting.',
+  AuthorizationResourceTypeMismatch: 'the "sasToken" has to be for objects or for this container.',
+  ContainerNotFound: 'there is no container of that name. Make it first.',
+  KeyBasedAuthenticationNotPermitted: 'the account takes no keys. Use a "sasToken" of a user delegation.',
+  LeaseIdMissing: 'somebody has a lease on the blob that is there.',
+}
+
+function explain(refusal: HttpReply): string | undefined {
+  const { headers, text } = refusal
+  const code = headers['x-ms-error-code'] ?? /<Code>([^<]+)<\/Code>/.exec(text)?.[1]
+  if (code === undefined) return undefined
+  const skewS = (Date.now() - Date.parse(headers['date'] ?? '')) / 1000
+  if (code === 'AuthenticationFailed' && Math.abs(skewS) > MAX_SKEW_S) {
+    const minutes = Math.round(Math.abs(skewS) / 60)
+    return `${code}: the clock of this machine is ${minutes} minutes ${skewS > 0 ? 'ahead' : 'behind'}.`
+  }
+  const said = /<Message>([^<\n]*)/.exec(text)?.[1]
+  return `${code}: ${HINTS[code] ?? said ?? 'no more is said.'}`
+}

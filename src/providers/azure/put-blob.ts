@@ -1,0 +1,116 @@
+import { randomBytes } from 'node:crypto'
+import { UploadError } from '../../errors.ts'
+import type { UploadObject } from '../contract.ts'
+import { cutBody, type Range, streamBody } from '../shared/body.ts'
+import { retry } from '../shared/retry.ts'
+import type { BlobRequest, Container } from './container.ts'
+
+const MIB = 1024 * 1024
+/** Larger blobs are sent in blocks. */
+const MAX_AT_ONCE = 64 * MIB
+/** Smallest size of a block that is used. */
+const BLOCK_BYTES = 8 * MIB
+/** Most blocks of a blob, a limit of the service. */
+const MAX_BLOCKS = 50_000
+const PROBE = Buffer.from('probe')
+/** How often a block is sent before the whole upload fails. */
+const BLOCK_ATTEMPTS = 4
+
+/**
+ * Stores a blob. It is there whole or not at all.
+ *
+ * @param properties headers of the blob: `x-ms-blob-…` and `x-ms-access-tier`
+ */
+export async function putBlob(
+  container: Container,
+  object: UploadObject,
+  properties: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<void> {
+  const put = object.size > MAX_AT_ONCE ? putInBlocks : putAtOnce
+  await put(container, object, { ...properties, 'x-ms-blob-content-type': object.contentType }, signal)
+}
+
+async function putAtOnce(
+  container: Container,
+  object: UploadObject,
+  properties: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<void> {
+  const headers = {
+    ...properties,
+    'x-ms-blob-type': 'BlockBlob',
+    'content-type': object.contentType,
+    'content-length': String(object.size),
+  }
+  const body = (ending: AbortSignal) => streamBody(object, ending)
+  await container.send({ method: 'PUT', name: object.key, headers, body, accept: [201] }, signal)
+}
+
+/** Blocks that are never committed are removed by the service after a week. */
+async function putInBlocks(
+  container: Container,
+  object: UploadObject,
+  properties: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<void> {
+  const [name, upload] = [object.key, randomBytes(12).toString('hex')]
+  const blockBytes = Math.max(BLOCK_BYTES, Math.ceil(object.size / MAX_BLOCKS))
+  const ids: string[] = []
+  for (const block of cutBody(object, blockBytes)) {
+    // Ids of the same length, and different from those of another upload to the same name.
+    const id = Buffer.from(`${upload}-${String(ids.length + 1).padStart(5, '0')}`).toString('base64')
+    await sendBlock(container, object, id, block, signal)
+    ids.push(id)
+  }
+  const list = ids.map(id => `<Uncommitted>${id}</Uncommitted>`).join('')
+  const body = Buffer.from(`<?xml version="1.0" encoding="utf-8"?><BlockList>${list}</BlockList>`)
+  const headers = { ...properties, ...contentOf(body.length, 'application/xml') }
+  const query = { comp: 'blocklist' }
+  const { status } = await container.send(
+    { method: 'PUT', name, query, headers, body, accept: [201, 400] },
+    signal,
+  )
+  if (status === 201) return
+  const message = `The blocks of "${name}" are gone: something else was stored under that name meanwhile. Send it again.`
+  throw new UploadError('delivery_failed', message, { retryable: true })
+}
+
+/** Asks for the rights of an upload. What it leaves behind is not to be seen, and removed by the service. */
+export async function probeContainer(container: Container, signal: AbortSignal): Promise<void> {
+  const id = Buffer.from('probe').toString('base64')
+  const name = `upload-server-${randomBytes(8).toString('hex')}`
+  await container.send(blockRequest(name, id, PROBE.length, PROBE), signal)
+}
+
+async function sendBlock(
+  container: Container,
+  object: UploadObject,
+  id: string,
+  block: Range,
+  signal: AbortSignal,
+): Promise<void> {
+  const body = (ending: AbortSignal) => streamBody(object, ending, block)
+  const request = blockRequest(object.key, id, block.end - block.start, body)
+  await retry(
+    () => container.send(request, signal),
+    BLOCK_ATTEMPTS,
+    error => error instanceof UploadError && error.retryable && { retryAfterS: error.retryAfterS },
+    signal,
+  )
+}
+
+function blockRequest(
+  name: string,
+  id: string,
+  size: number,
+  body: NonNullable<BlobRequest['body']>,
+): BlobRequest {
+  const headers = contentOf(size, 'application/octet-stream')
+  const query = { comp: 'block', blockid: id }
+  return { method: 'PUT', name, query, headers, body, accept: [201] }
+}
+
+function contentOf(size: number, type: string): Record<string, string> {
+  return { 'content-type': type, 'content-length': String(size) }
+}

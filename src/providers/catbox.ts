@@ -1,0 +1,29 @@
+import { httpOptions } from '../http/client.ts'
+import { secret } from '../options.ts'
+import * as z from '../packages/zod.ts'
+import { defineProvider } from './contract.ts'
+import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
+
+const config = z.object({
+  userhash: secret().optional().describe('Hash of the account. Without one nobody can remove the file.'),
+  url: httpAddress().default('https://catbox.moe/user/api.php').describe('Address of the upload API.'),
+  ...httpOptions,
+})
+
+/** Catbox. Its answer is the address, or a sentence about what went wrong, with status 200 as well. */
+export const catbox = defineProvider({
+  type: 'catbox',
+  config,
+  open: (options, deps) => createHost(describe(options), options, deps),
+})
+
+/** catbox.moe/tools.php */
+function describe({ url, userhash }: z.output<typeof config>): HostDescription {
+  return {
+    url: literal(url),
+    field: 'fileToUpload',
+    fields: { reqtype: 'fileupload', userhash: userhash && '{secret:userhash}' },
+    resultUrl: '{response}',
+    secrets: { userhash },
+  }
+}

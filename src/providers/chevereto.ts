@@ -1,0 +1,39 @@
+import { httpOptions } from '../http/client.ts'
+import { secret } from '../options.ts'
+import * as z from '../packages/zod.ts'
+import { defineProvider } from './contract.ts'
+import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
+
+const config = z.object({
+  url: httpAddress().describe('Address of the site, without /api. That of freeimage.host works, too.'),
+  apiKey: secret().describe('API key of the user, or the public one of the site.'),
+  album: z.string().min(1).optional().describe('Id of an album of that user.'),
+  expiration: z
+    .string()
+    .regex(/^P(?=.)(\d+[YMWD])*(T(\d+[HMS])+)?$/, 'must be a duration such as "P3D" or "PT5M"')
+    .optional()
+    .describe('Time after which the site removes the file, such as P3D for three days. Default: never.'),
+  ...httpOptions,
+})
+
+/** A site made with Chevereto, API version 1 and 1.1. */
+export const chevereto = defineProvider({
+  type: 'chevereto',
+  config,
+  open: (options, deps) => createHost(describe(options), options, deps),
+})
+
+/** v4-docs.chevereto.com/api/1/file-upload. Versions before 4 read the key from the form only. */
+function describe({ url, apiKey, album, expiration }: z.output<typeof config>): HostDescription {
+  return {
+    url: `${literal(url.replace(/(?<!\/)\/+$/, ''))}/api/1/upload`,
+    headers: { 'X-API-Key': '{secret:apiKey}' },
+    field: 'source',
+    fields: { key: '{secret:apiKey}', format: 'json', album_id: album && literal(album), expiration },
+    success: { at: 'status_code', is: [200] },
+    resultUrl: 'image.url',
+    deleteUrl: 'image.delete_url',
+    errorMessage: 'error.message',
+    secrets: { apiKey },
+  }
+}

@@ -1,0 +1,83 @@
+import type { Readable } from 'node:stream'
+import type { HeldFile } from '../files/held.ts'
+import type * as z from '../packages/zod.ts'
+import type { Spool } from '../payload/spool.ts'
+
+/** One stored thing on its way to a destination: a key and the bytes that belong to it. */
+export interface UploadObject {
+  /** Path at the destination: `/`-separated, no leading slash, no empty, `.` or `..` segment; any Unicode. */
+  readonly key: string
+  /** Bytes. */
+  readonly size: number
+  /** MIME type found in the bytes; `application/octet-stream` when unknown. */
+  readonly contentType: string
+  /** SHA-256 of the bytes, hex. */
+  readonly sha256: string
+  /**
+   * Where the bytes lie, when they lie in a private file: good for this process and those that it starts. Never changed;
+   * who hard-links it shares bytes and mode with whoever else does.
+   */
+  readonly path?: string | undefined
+  /** The whole body in pieces, without copying, when it is in memory. */
+  chunks?(): readonly Uint8Array[] | undefined
+  /** A fresh stream over the whole body at each call. */
+  stream(): Readable
+  /** The whole body. */
+  bytes(): Promise<Buffer>
+}
+
+/** What a destination says of an object it has stored. */
+export interface Stored {
+  /** Absolute http(s) URL, or one relative to this server's public URL (`files/Default/a.png`). */
+  url: string
+  /** Address that removes the object, for destinations that give one. */
+  deleteUrl?: string
+}
+
+/** A provider with its options applied. What it cannot do it leaves out; callers test for the method. */
+export interface Target {
+  /** Stores the object, replacing one of the same key. Safe to call concurrently unless `serial`. */
+  put(object: UploadObject, signal: AbortSignal): Promise<Stored>
+  /** True: one put at a time. */
+  readonly serial?: boolean
+  /** On the destination's own file system: payloads are spooled there, so that `put` can link instead of copy. */
+  readonly spool?: Spool
+  /** Verifies address and credentials; leaves nothing behind. */
+  check?(signal: AbortSignal): Promise<void>
+  /** Removes an object; used by `upload-server check` and the tests, never by a route. */
+  remove?(key: string, signal: AbortSignal): Promise<void>
+  /** Whether an object of that key is there; needed by `onConflict`. */
+  exists?(key: string, signal: AbortSignal): Promise<boolean>
+  /** Opens a stored object that this server may hand out under /files/; undefined when there is none. */
+  locate?(key: string): Promise<HeldFile | undefined>
+  close?(): Promise<void>
+}
+
+/** What a provider gets from the process around it. */
+export interface ProviderDeps {
+  /** Name of the configuration (`configName`). */
+  readonly name: string
+  /** A line for the operator; secrets are masked behind it. */
+  warn(message: string): void
+  /** Files and folders of the server itself; nothing may be stored over them, and nobody gets to see them. */
+  readonly ownPaths?: readonly string[]
+}
+
+/** A kind of destination. Plain objects made by `defineProvider`; see CONTRIBUTING.md for how to add one. */
+export interface Provider<C extends z.ZodObject = z.ZodObject> {
+  /** The file's name, the key under `providers` and the `picbed` of a request. */
+  readonly type: string
+  /** Options. Every one carries `.describe()`; secrets are made with `secret()`. */
+  readonly config: C
+  /** A sentence that says what is wrong with options that are valid one by one; undefined when nothing is. */
+  validate?(config: z.output<C>): string | undefined
+  /** Options of PicGo and PicList for this provider as ours; the notes name what is lost. */
+  fromPicGo?(options: Record<string, unknown>): { options: Record<string, unknown>; notes: string[] }
+  /** Connects nothing: the server starts although a destination is down. */
+  open(config: z.output<C>, deps: ProviderDeps): Target | Promise<Target>
+}
+
+/** Keeps the type of the options while checking the shape of a provider. */
+export function defineProvider<C extends z.ZodObject>(provider: Provider<C>): Provider<C> {
+  return provider
+}

@@ -1,0 +1,124 @@
+import { readFile } from 'node:fs/promises'
+import { type ConnectionOptions, createSecureContext, rootCertificates } from 'node:tls'
+import type { Client } from 'basic-ftp'
+import { systemCode, UploadError } from '../../errors.ts'
+import { cleanFolder, joinRemote } from '../shared/remote-path.ts'
+import { type Explain, replyCode } from './explain.ts'
+
+/** For the whole way in; and a connection on which nothing moves for so long is given up. */
+const TIMEOUT_MS = 30_000
+
+export interface LoginOptions {
+  readonly host: string
+  readonly port?: number | undefined
+  readonly secure: 'explicit' | 'implicit' | 'none'
+  readonly username: string
+  readonly password: string
+  readonly directory: string
+  readonly caFile?: string | undefined
+  readonly insecureTls: boolean
+}
+
+/** A connection that does one thing at a time. */
+export interface Session {
+  readonly client: Client
+  /** The folder of the destination, from the root: nothing depends on where the connection is. */
+  readonly directory: string
+}
+
+/**
+ * Connects and logs in.
+ *
+ * @throws UploadError `delivery_failed`
+ * @throws the reason of `signal` when it is aborted
+ */
+export async function connect(
+  options: LoginOptions,
+  explain: Explain,
+  signal: AbortSignal,
+): Promise<Session> {
+  const { Client } = await import('basic-ftp')
+  const secureOptions = await readTlsOptions(options)
+  const client = hearOut(new Client(TIMEOUT_MS))
+  const late = Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
+  let stop: (reason: unknown) => void = () => {}
+  const stopped = new Promise<never>((_, reject) => {
+    stop = reject
+  })
+  stopped.catch(() => {})
+  const leave = () => stop(signal.reason)
+  const timer = setTimeout(() => stop(late), TIMEOUT_MS)
+  signal.addEventListener('abort', leave)
+  try {
+    signal.throwIfAborted()
+    await Promise.race([logIn(client, options, secureOptions), stopped])
+    return { client, directory: await Promise.race([findDirectory(client, options.directory), stopped]) }
+  } catch (error) {
+    client.close()
+    signal.throwIfAborted()
+    throw explain(error, 'Logging in')
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', leave)
+  }
+}
+
+/**
+ * basic-ftp closes everything when a data connection breaks. But that is how servers begin to refuse a file, and the
+ * reason comes over the control connection a moment later.
+ */
+function hearOut(client: Client): Client {
+  const { ftp } = client
+  const close = ftp.closeWithError.bind(ftp)
+  ftp.closeWithError = error => {
+    if (!/^(?!Timeout).*\(data socket\)$/s.test(error.message)) close(error)
+  }
+  return client
+}
+
+async function logIn(client: Client, options: LoginOptions, secureOptions: ConnectionOptions): Promise<void> {
+  const { host, secure, username, password } = options
+  const port = options.port ?? (secure === 'implicit' ? 990 : 21)
+  if (secure === 'implicit') await client.connectImplicitTLS(host, port, { ...secureOptions, host })
+  else await client.connect(host, port)
+  if (secure === 'explicit') {
+    await client.useTLS({ ...secureOptions, host }).catch(error => {
+      if (replyCode(error) === undefined) throw error
+      throw new UploadError(
+        'delivery_failed',
+        'The server offers no TLS. Ask its operator for FTPS; "secure": "none" sends the password as it is.',
+        { cause: error },
+      )
+    })
+  }
+  // Names, and a user name, that are not ASCII (RFC 2640); not every server knows it before the login.
+  await client.sendIgnoringError('OPTS UTF8 ON')
+  await client.login(username, password)
+  await client.useDefaultSettings()
+}
+
+async function readTlsOptions({ caFile, insecureTls }: LoginOptions): Promise<ConnectionOptions> {
+  if (insecureTls) return { rejectUnauthorized: false }
+  if (caFile === undefined) return {}
+  try {
+    // Made once: reading all the root certificates again for each data connection takes longer than a small file.
+    return {
+      secureContext: createSecureContext({ ca: [...rootCertificates, await readFile(caFile, 'utf8')] }),
+    }
+  } catch (error) {
+    throw new UploadError(
+      'delivery_failed',
+      `"caFile" cannot be read (${systemCode(error) ?? 'it holds no certificate in PEM'}).`,
+      {
+        cause: error,
+      },
+    )
+  }
+}
+
+async function findDirectory(client: Client, directory: string): Promise<string> {
+  const folder = cleanFolder(directory)
+  if (folder.startsWith('/')) return folder
+  const home = (await client.pwd()).replaceAll('""', '"')
+  return folder === '' ? home : joinRemote(home, folder)
+}

@@ -1,0 +1,53 @@
+import { systemCode, UploadError } from '../../errors.ts'
+import { excerpt } from '../../http/client.ts'
+import { explainNetwork, isNoTls, isUntrusted, networkCodeOf } from '../../http/network.ts'
+
+/** Turns what went wrong into words for a client. `what` is a phrase such as `Storing "a.png"`. */
+export type Explain = (error: unknown, what: string) => unknown
+
+/** Codes of FTP (RFC 959, section 4.2) that say more than "no". */
+const HINTS: Record<number, string> = {
+  421: 'it has no place for another connection',
+  430: 'the username or the password is wrong',
+  530: 'the username or the password is wrong, or the account may not use this way in',
+  550: 'something is missing or in the way, or the user may not write there',
+  553: 'it does not take that name',
+}
+
+const NO_SPACE = new Set([452, 552])
+
+/**
+ * @param server words for the server
+ * @param secret must not be shown when the server repeats it
+ */
+export function createExplain(server: string, secret: string): Explain {
+  const fail = (what: string, cause: unknown, retryable: boolean) =>
+    new UploadError('delivery_failed', `${server} ${what}.`, { cause, retryable })
+
+  return (error, what) => {
+    if (error instanceof UploadError || !(error instanceof Error)) return error
+    const code = replyCode(error)
+    if (code !== undefined) {
+      const said = excerpt(error.message.replaceAll(secret, '***'))
+      const hint = HINTS[code] === undefined ? '' : ` (${HINTS[code]})`
+      const message = `${what} failed: ${server} answered ${said}${hint}.`
+      if (NO_SPACE.has(code)) return new UploadError('insufficient_storage', message, { cause: error })
+      // 4xx is what passes, 5xx is what stays (RFC 959, section 4.2.1).
+      return new UploadError('delivery_failed', message, { cause: error, retryable: code < 500 })
+    }
+    const tls = networkCodeOf(error)
+    if (isUntrusted(tls)) {
+      return fail(`has a certificate that is not trusted (${tls}); is it the one of "caFile"?`, error, false)
+    }
+    if (isNoTls(tls)) {
+      return fail(`speaks no TLS that is understood here (${tls}); is "secure" right?`, error, false)
+    }
+    const reason = explainNetwork(error) ?? excerpt(error.message.replaceAll(secret, '***'))
+    return fail(`cannot be reached or broke off: ${reason}`, error, systemCode(error) !== 'ENOTFOUND')
+  }
+}
+
+/** The code with which a server refused a command; undefined for every other error. */
+export function replyCode(error: unknown): number | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'number' ? error.code : undefined
+}

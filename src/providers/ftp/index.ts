@@ -1,0 +1,105 @@
+import { httpOptions } from '../../http/client.ts'
+import { secret } from '../../options.ts'
+import * as z from '../../packages/zod.ts'
+import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
+import { createBackground } from '../shared/background.ts'
+import { joinUrl, urlPrefix } from '../shared/public-url.ts'
+import { hostName, joinRemote, placeOf, remoteFolder } from '../shared/remote-path.ts'
+import { connect, type Session } from './connect.ts'
+import { createExplain } from './explain.ts'
+import { fileExists, removeFile } from './files.ts'
+import { createPool } from './pool.ts'
+import { createStore } from './store.ts'
+
+/** How long `close` waits for what tidies up. */
+const SETTLE_MS = 3000
+
+const config = z.object({
+  host: hostName().describe('Name or address of the server.'),
+  port: z
+    .int()
+    .min(1)
+    .max(65_535)
+    .optional()
+    .describe('Port of the server. Default: 21, for implicit TLS 990.'),
+  secure: z
+    .enum(['explicit', 'implicit', 'none'])
+    .default('explicit')
+    .describe(
+      'TLS by AUTH TLS, TLS from the first byte, or none: then everybody on the way sees the password.',
+    ),
+  username: z.string().min(1).describe('User to log in as.'),
+  password: secret().describe('Password of the user.'),
+  directory: remoteFolder()
+    .default('')
+    .describe('Folder on the server, from where a login starts or from "/". It is made when it is missing.'),
+  urlPrefix: urlPrefix().describe('Address at which a web server hands the folder out.'),
+  connections: z
+    .int()
+    .min(1)
+    .max(16)
+    .default(4)
+    .describe(
+      'Most connections at once. Each stores one file at a time, and servers limit them for each user.',
+    ),
+  ...httpOptions,
+})
+
+/** A server that speaks FTP, with TLS unless told otherwise. Data connections are passive. */
+export const ftp = defineProvider({ type: 'ftp', config, open })
+
+function open(options: z.output<typeof config>, { name, warn }: ProviderDeps): Target {
+  const server = `"ftp/${name}" (${options.host})`
+  if (options.secure === 'none') warn(`${server}: the password and the files are sent without TLS.`)
+  else if (options.insecureTls)
+    warn(`${server}: "insecureTls" accepts any certificate; use "caFile" instead.`)
+  const explain = createExplain(server, options.password)
+  const pool = createPool(options.connections, signal => connect(options, explain, signal))
+  const store = createStore()
+  const background = createBackground()
+
+  async function use<T>(
+    what: string,
+    signal: AbortSignal,
+    work: (session: Session) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await pool.use(work, signal)
+    } catch (error) {
+      throw signal.aborted ? signal.reason : explain(error, what)
+    } finally {
+      if (store.isUntidy()) void tidy()
+    }
+  }
+
+  async function tidy(): Promise<void> {
+    const { signal } = new AbortController()
+    await background.run(() => pool.use(store.tidy, signal), signal).catch(() => {})
+  }
+
+  return {
+    async put(object, signal) {
+      const { path } = placeOf('', object.key)
+      const work = (session: Session) => store.put(session, object, path, signal)
+      await background.run(() => use(`Storing "${object.key}"`, signal, work), signal)
+      return { url: joinUrl(options.urlPrefix, object.key) }
+    },
+    check: signal => background.run(() => use('Storing a probe file', signal, store.probe), signal),
+    async exists(key, signal) {
+      const { path } = placeOf('', key)
+      return use(`Looking for "${key}"`, signal, ({ client, directory }) =>
+        fileExists(client, joinRemote(directory, path)),
+      )
+    },
+    async remove(key, signal) {
+      const { path } = placeOf('', key)
+      await use(`Removing "${key}"`, signal, ({ client, directory }) =>
+        removeFile(client, joinRemote(directory, path)),
+      )
+    },
+    async close() {
+      await background.settle(SETTLE_MS)
+      pool.close()
+    },
+  }
+}

@@ -1,0 +1,120 @@
+import { EventEmitter, once } from 'node:events'
+import { createSlots } from '../../flow/slots.ts'
+import type { Session } from './connect.ts'
+import { replyCode } from './explain.ts'
+
+/** A connection that is not used for so long is closed. */
+const IDLE_MS = 30_000
+
+/** How servers say "too many connections" (RFC 959, section 4.2); 530 is also said of a wrong password. */
+const TOO_MANY = new Set([421, 530])
+
+/** A few connections of one destination, each for one thing at a time. */
+export interface Pool {
+  /** Waits for a connection. When the work fails or its signal is aborted, the connection is not used again. */
+  use<T>(work: (session: Session) => Promise<T>, signal: AbortSignal): Promise<T>
+  close(): void
+}
+
+/** @param size how many connections may be open at once; fewer when the server does not let so many in */
+export function createPool(size: number, open: (signal: AbortSignal) => Promise<Session>): Pool {
+  const slots = createSlots(size, Number.POSITIVE_INFINITY)
+  const closing = new AbortController()
+  const idle: { session: Session; timer: NodeJS.Timeout }[] = []
+  const changes = new EventEmitter<{ change: [] }>().setMaxListeners(size)
+  /** Connections that are logged in. */
+  let count = 0
+  let opening = 0
+  /** As many as the server has let in; unknown again once all are closed. */
+  let limit = size
+
+  function end(session: Session): void {
+    session.client.close()
+    count--
+    if (count === 0) limit = size
+    changes.emit('change')
+  }
+
+  /** The one used last, which is the least likely to have been closed by the server. */
+  function takeIdle(): Session | undefined {
+    for (let last = idle.pop(); last; last = idle.pop()) {
+      clearTimeout(last.timer)
+      if (!last.session.client.closed) return last.session
+      end(last.session)
+    }
+    return undefined
+  }
+
+  function keep(session: Session): void {
+    if (closing.signal.aborted) {
+      end(session)
+      return
+    }
+    const timer = setTimeout(() => {
+      const place = idle.findIndex(one => one.session === session)
+      idle.splice(place, 1)
+      end(session)
+    }, IDLE_MS).unref()
+    idle.push({ session, timer })
+    changes.emit('change')
+  }
+
+  async function take(signal: AbortSignal): Promise<Session> {
+    for (;;) {
+      const session = takeIdle()
+      if (session) return session
+      // While nobody is in, one goes first: so a wrong password is tried once for each use, never several times at once.
+      if (count + opening < (count === 0 ? 1 : limit)) {
+        const opened = await tryOpen(signal)
+        if (opened) return opened
+      } else await once(changes, 'change', { signal })
+    }
+  }
+
+  /** Undefined when the server lets in no more than those who are in. */
+  async function tryOpen(signal: AbortSignal): Promise<Session | undefined> {
+    opening++
+    try {
+      const session = await open(signal)
+      count++
+      return session
+    } catch (error) {
+      const code = error instanceof Error ? replyCode(error.cause) : undefined
+      // They got in with the same password, so it is no wrong one.
+      if (count === 0 || !TOO_MANY.has(code ?? 0)) throw error
+      limit = count
+      return undefined
+    } finally {
+      opening--
+      changes.emit('change')
+    }
+  }
+
+  async function useOne<T>(work: (session: Session) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const session = await take(signal)
+    const leave = () => session.client.close()
+    signal.addEventListener('abort', leave)
+    try {
+      signal.throwIfAborted()
+      const result = await work(session)
+      keep(session)
+      return result
+    } catch (error) {
+      end(session)
+      throw error
+    } finally {
+      signal.removeEventListener('abort', leave)
+    }
+  }
+
+  return {
+    use: (work, signal) => {
+      const either = AbortSignal.any([signal, closing.signal])
+      return slots.run(() => useOne(work, either), either)
+    },
+    close() {
+      closing.abort()
+      for (let session = takeIdle(); session; session = takeIdle()) end(session)
+    },
+  }
+}

@@ -1,0 +1,85 @@
+import type { Client } from 'basic-ftp'
+import type { UploadObject } from '../contract.ts'
+import { readBody } from '../shared/body.ts'
+import { joinRemote, parentOf, temporaryPath } from '../shared/remote-path.ts'
+import type { Session } from './connect.ts'
+import { replyCode } from './explain.ts'
+import { createFtpFolders, removeFile, replaceFile, writeFile } from './files.ts'
+
+/** Stores objects under a temporary name beside their own, and renames them when they are whole. */
+export interface Store {
+  /** @param path of the object below the folder of the destination */
+  put(session: Session, object: UploadObject, path: string, signal: AbortSignal): Promise<void>
+  /** Writes a file and removes it. */
+  probe(session: Session): Promise<void>
+  /** Removes the temporary files of puts that failed; their own connections were closed. */
+  tidy(session: Session): Promise<void>
+  /** Whether there are any. */
+  isUntidy(): boolean
+}
+
+const PROBE = Buffer.from('probe')
+
+export function createStore(): Store {
+  const folders = createFtpFolders()
+  const left = new Set<string>()
+
+  async function withTemporary(
+    client: Client,
+    folder: string,
+    send: (path: string) => Promise<void>,
+    use: (path: string) => Promise<void>,
+  ): Promise<void> {
+    const path = temporaryPath(folder)
+    const wasKnown = folders.has(folder)
+    await folders.ensure(client, folder)
+    try {
+      await send(path).catch(async error => {
+        // Somebody may have removed the folder.
+        if (!wasKnown || replyCode(error) === undefined) throw error
+        folders.forget()
+        await folders.ensure(client, folder)
+        await send(path)
+      })
+      await use(path)
+    } catch (error) {
+      left.add(path)
+      throw error
+    }
+  }
+
+  return {
+    async put({ client, directory }, object, relative, signal) {
+      const path = joinRemote(directory, relative)
+      await withTemporary(
+        client,
+        parentOf(path),
+        temporary => writeFile(client, temporary, readBody(object, signal), object.size),
+        async temporary => {
+          signal.throwIfAborted()
+          await replaceFile(client, temporary, path)
+        },
+      )
+    },
+
+    async probe({ client, directory }) {
+      const send = (path: string) => writeFile(client, path, [PROBE], PROBE.length)
+      await withTemporary(client, directory, send, path => removeFile(client, path))
+    },
+
+    async tidy({ client }) {
+      for (const path of [...left]) {
+        left.delete(path)
+        try {
+          await removeFile(client, path)
+        } catch (error) {
+          if (replyCode(error) !== undefined) continue // it refuses for good
+          left.add(path)
+          throw error
+        }
+      }
+    },
+
+    isUntidy: () => left.size > 0,
+  }
+}

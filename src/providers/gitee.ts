@@ -1,0 +1,82 @@
+import * as z from '../packages/zod.ts'
+import { defineProvider } from './contract.ts'
+import { createGitHubLike } from './shared/forge/github-like.ts'
+import { createContentsTarget, type Forge } from './shared/forge/index.ts'
+import { apiUrl, contentsOptions, findContradiction, maxBytes, repoName } from './shared/forge/options.ts'
+import { readAddress, readFolder, readText } from './shared/picgo-options.ts'
+import { encodeKey } from './shared/public-url.ts'
+
+const config = z.object({
+  repo: repoName().describe('Repository, "owner/name".'),
+  ...contentsOptions,
+  apiUrl: apiUrl('/api/v5')
+    .default('https://gitee.com/api/v5')
+    .describe('Address of the API: the address of the server with /api/v5 behind it.'),
+  maxBytes: maxBytes(50),
+})
+
+type Options = z.output<typeof config>
+
+/** A repository at Gitee. */
+export const gitee = defineProvider({
+  type: 'gitee',
+  config,
+  validate: findContradiction,
+  open: (options, deps) => createContentsTarget(describeGitee(options), options, deps),
+  fromPicGo(options) {
+    const owner = readText(options['owner'])
+    return owner === undefined ? fromUploaderPlugin(options) : fromGiteePlugin(owner, options)
+  },
+})
+
+function describeGitee(options: Options): Forge {
+  const { apiUrl, repo, branch, token, authorName, authorEmail } = options
+  // Names with brackets, as in forms, are its own also in JSON.
+  const author = authorName === undefined ? {} : { 'author[name]': authorName, 'author[email]': authorEmail }
+  return {
+    ...createGitHubLike(options),
+    headers: { Authorization: `Bearer ${token}`, Accept: 'application/json' },
+    create: 'POST',
+    commit: (message, found) => ({ message, branch, ...author, ...(found && { sha: found.sha }) }),
+    removesByQuery: true,
+    publicUrl: `${apiUrl.replace(/\/api\/v5$/, '')}/${encodeKey(repo)}/raw/${encodeKey(branch)}`,
+  }
+}
+
+type Translation = { options: Record<string, unknown>; notes: string[] }
+
+/** What `customPath` of picgo-plugin-gitee-uploader puts in the place of `$customPath`. */
+const CUSTOM_PATHS: Record<string, string> = { year: '{Y}', yearMonth: '{Y}/{m}', yearQuarter: '{Y}' }
+
+/** Options of picgo-plugin-gitee-uploader. */
+function fromUploaderPlugin(old: Record<string, unknown>): Translation {
+  const notes: string[] = []
+  const customPath = readText(old['customPath']) ?? ''
+  if (customPath === 'yearQuarter')
+    notes.push('"customPath" has no seasons here: folders are named by the year.')
+  const dated = CUSTOM_PATHS[customPath]
+  const options = {
+    repo: readText(old['repo']),
+    branch: readText(old['branch']) ?? 'master',
+    token: readText(old['token']),
+    urlPrefix: readAddress(old['customUrl'], notes),
+    keyTemplate: readFolder(old['path'], notes, dated === undefined ? {} : { $customPath: dated }),
+  }
+  return { options, notes }
+}
+
+/** Options of picgo-plugin-gitee, which knows no branch but "master" in its addresses. */
+function fromGiteePlugin(owner: string, old: Record<string, unknown>): Translation {
+  const notes: string[] = []
+  const repo = `${owner}/${readText(old['repo']) ?? ''}`
+  const site = readAddress(old['customUrl'], notes)
+  const options = {
+    repo,
+    branch: 'master',
+    token: readText(old['token']),
+    commitMessage: readText(old['message']),
+    urlPrefix: site === undefined ? undefined : `${site}/${encodeKey(repo)}/raw/master`,
+    keyTemplate: readFolder(old['path'], notes),
+  }
+  return { options, notes }
+}

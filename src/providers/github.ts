@@ -1,0 +1,81 @@
+import * as z from '../packages/zod.ts'
+import { defineProvider } from './contract.ts'
+import { createGitHubLike } from './shared/forge/github-like.ts'
+import { createContentsTarget, type Forge } from './shared/forge/index.ts'
+import { apiUrl, contentsOptions, findContradiction, maxBytes, repoName } from './shared/forge/options.ts'
+import { readAddress, readFolder, readText } from './shared/picgo-options.ts'
+import { encodeKey } from './shared/public-url.ts'
+
+const API_URL = 'https://api.github.com'
+/** jsDelivr answers 403 for larger files of GitHub repositories. */
+const JSDELIVR_MAX_BYTES = 20 * 1024 * 1024
+
+const config = z.object({
+  repo: repoName().describe('Repository, "owner/name".'),
+  ...contentsOptions,
+  cdn: z
+    .enum(['raw', 'jsdelivr'])
+    .optional()
+    .describe('Who hands the files out when there is no "urlPrefix". Default: "raw", GitHub itself.'),
+  apiUrl: apiUrl()
+    .default(API_URL)
+    .describe('Address of the API. For GitHub Enterprise Server it ends with /api/v3.'),
+  maxBytes: maxBytes(100),
+})
+
+type Options = z.output<typeof config>
+
+/** A repository at GitHub or on a GitHub Enterprise Server. */
+export const github = defineProvider({
+  type: 'github',
+  config,
+  validate: options => findContradiction(options) ?? findCdnProblem(options),
+  open(options, deps) {
+    const limit = options.cdn === 'jsdelivr' ? JSDELIVR_MAX_BYTES : options.maxBytes
+    const limited = { ...options, maxBytes: Math.min(options.maxBytes, limit) }
+    return createContentsTarget(describeGitHub(options), limited, deps)
+  },
+  fromPicGo({ repo, branch, token, path, customUrl }) {
+    const notes: string[] = []
+    const options = {
+      repo: readText(repo),
+      branch: readText(branch) ?? 'master',
+      token: readText(token),
+      urlPrefix: readAddress(customUrl, notes),
+      keyTemplate: readFolder(path, notes),
+    }
+    return { options, notes }
+  },
+})
+
+function describeGitHub(options: Options): Forge {
+  return {
+    ...createGitHubLike(options),
+    headers: {
+      Authorization: `Bearer ${options.token}`,
+      // The content of files over 1 MB is left out then.
+      Accept: 'application/vnd.github.object+json',
+      'X-GitHub-Api-Version': '2022-11-28',
+    },
+    create: 'PUT',
+    publicUrl: publicUrlOf(options),
+  }
+}
+
+/** Where visitors find the files of the branch, without a slash at the end. */
+export function publicUrlOf({ repo, branch, cdn, apiUrl }: Options): string {
+  const [name, ref] = [encodeKey(repo), encodeKey(branch)]
+  if (cdn === 'jsdelivr') return `https://cdn.jsdelivr.net/gh/${name}@${ref}`
+  if (apiUrl === API_URL) return `https://raw.githubusercontent.com/${name}/${ref}`
+  // Servers of a company's own have the API below their website, GitHub's servers for companies beside it.
+  const site = apiUrl.replace(/\/api\/v3$/, '').replace(/^(https?:\/\/)api\.(.+\.ghe\.com)$/, '$1$2')
+  return `${site}/${name}/raw/${ref}`
+}
+
+function findCdnProblem({ cdn, urlPrefix, apiUrl, branch }: Options): string | undefined {
+  if (cdn === undefined) return undefined
+  if (urlPrefix !== undefined) return 'Give "urlPrefix" or "cdn", not both.'
+  if (cdn === 'raw') return undefined
+  if (apiUrl !== API_URL) return 'jsDelivr hands out files of github.com only: set "cdn" to "raw".'
+  return branch.includes('/') ? 'jsDelivr knows no branch with "/" in its name.' : undefined
+}

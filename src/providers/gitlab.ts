@@ -1,0 +1,64 @@
+import type { HttpReply } from '../http/client.ts'
+import * as z from '../packages/zod.ts'
+import { defineProvider } from './contract.ts'
+import { createContentsTarget, type Forge, type Found } from './shared/forge/index.ts'
+import { apiUrl, contentsOptions, findContradiction, maxBytes } from './shared/forge/options.ts'
+import { encodeKey, encodeSegment } from './shared/public-url.ts'
+
+const config = z.object({
+  repo: z
+    .string()
+    .regex(
+      /^(?:\d+|[^\s/?#%\\]+(?:\/[^\s/?#%\\]+)+)$/,
+      'must be "group/project" or the number of the project',
+    )
+    .describe('Project, "group/project" (subgroups between) or its number.'),
+  ...contentsOptions,
+  apiUrl: apiUrl('/api/v4')
+    .default('https://gitlab.com/api/v4')
+    .describe('Address of the API: the address of the server with /api/v4 behind it.'),
+  maxBytes: maxBytes(100),
+})
+
+type Options = z.output<typeof config>
+
+/** A project at GitLab.com or on a GitLab server. */
+export const gitlab = defineProvider({
+  type: 'gitlab',
+  config,
+  validate: options =>
+    findContradiction(options) ??
+    (/^\d+$/.test(options.repo) && options.urlPrefix === undefined
+      ? 'Give "urlPrefix", or the project as "group/project": its number has no public address.'
+      : undefined),
+  open: (options, deps) => createContentsTarget(describeGitLab(options), options, deps),
+})
+
+function describeGitLab({ apiUrl, repo, branch, token, authorName, authorEmail }: Options): Forge {
+  const repoUrl = `${apiUrl}/projects/${encodeSegment(repo)}`
+  const author = authorName === undefined ? {} : { author_name: authorName, author_email: authorEmail }
+  return {
+    headers: { 'PRIVATE-TOKEN': token, Accept: 'application/json' },
+    repoUrl,
+    branchUrl: `${repoUrl}/repository/branches/${encodeSegment(branch)}`,
+    fileUrl: key => `${repoUrl}/repository/files/${encodeSegment(key)}`,
+    lookUp: 'HEAD',
+    read: readHeaders,
+    create: 'POST',
+    commit: (message, found) => ({
+      branch,
+      commit_message: message,
+      ...author,
+      ...(found?.commit !== undefined && { last_commit_id: found.commit }),
+    }),
+    confirms: ({ file_path, branch: changed }, key) => file_path === key && changed === branch,
+    content: { encoding: 'base64' },
+    publicUrl: `${apiUrl.replace(/\/api\/v4$/, '')}/${encodeKey(repo)}/-/raw/${encodeKey(branch)}`,
+  }
+}
+
+/** A HEAD request answers all about a file but its content in headers. */
+function readHeaders({ headers }: HttpReply): Found | 'unknown' {
+  const { 'x-gitlab-blob-id': sha, 'x-gitlab-size': size, 'x-gitlab-last-commit-id': commit } = headers
+  return sha === undefined || size === undefined ? 'unknown' : { sha, size: Number(size), commit }
+}

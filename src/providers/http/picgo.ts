@@ -1,0 +1,82 @@
+import { hideCredentials, hideInUrl } from '../shared/form-host/credentials.ts'
+import { literal } from '../shared/form-host/index.ts'
+import { readText } from '../shared/picgo-options.ts'
+
+type Options = Record<string, unknown>
+type Texts = Record<string, string>
+
+interface Translation {
+  options: Options
+  notes: string[]
+}
+
+/** Options of picgo-plugin-web-uploader, and those of PicList's `advancedplist`, which begin with an `endpoint`. */
+export function fromPicGo(old: Options): Translation {
+  return 'endpoint' in old || 'uploadScriptName' in old ? fromAdvanced(old) : fromWebUploader(old)
+}
+
+/** Its `jsonPath` is split at dots, numbers included; without one the answer is the address. */
+function fromWebUploader({ url, paramName, jsonPath, customHeader, customBody }: Options): Translation {
+  const notes: string[] = []
+  const secrets: Texts = {}
+  const options = {
+    url: hideInUrl(readText(url) ?? '', secrets),
+    field: readText(paramName),
+    headers: hideCredentials(withoutType(readTexts('customHeader', customHeader, notes)), secrets),
+    fields: hideCredentials(readTexts('customBody', customBody, notes), secrets),
+    resultUrl: readText(jsonPath),
+  }
+  return { options: { ...options, secrets, keyTemplate: '{filename}{extname}' }, notes }
+}
+
+function fromAdvanced(old: Options): Translation {
+  const notes: string[] = []
+  const secrets: Texts = {}
+  const method = readText(old['method'])?.toUpperCase() ?? 'POST'
+  if (readText(old['uploadScriptName']))
+    notes.push('"uploadScriptName" was left out: scripts of PicList do not run here.')
+  if (method === 'GET') notes.push('"method" was left out: a file is not sent with GET.')
+  const options = {
+    url: hideInUrl(readText(old['endpoint']) ?? '', secrets),
+    method: method === 'GET' ? undefined : method,
+    field: readText(old['formDataKey']),
+    headers: hideCredentials(withoutType(readTexts('headers', old['headers'], notes)), secrets),
+    fields: hideCredentials(readTexts('body', old['body'], notes), secrets),
+    resultUrl: joinResult(old),
+  }
+  return { options: { ...options, secrets, keyTemplate: '{filename}{extname}' }, notes }
+}
+
+/** As PicList builds it: with a `webPath` only the last part of the address is used, and `customPrefix` goes in front. */
+function joinResult(old: Options): string {
+  const path = readText(old['resDataPath']) ?? 'data.url'
+  const [prefix, webPath] = [readText(old['customPrefix']) ?? '', readText(old['webPath'])]
+  if (webPath !== undefined)
+    return `${literal(prefix + webPath.replace(/\/?$/, '/'))}{regex:{json:${path}}|[^/]*$|0}`
+  return prefix === '' ? path : `${literal(prefix)}{json:${path}}`
+}
+
+/** A JSON object, or the text of one. */
+function readTexts(name: string, value: unknown, notes: string[]): Texts {
+  const text = readText(value)
+  try {
+    const object: unknown = text === undefined ? (value ?? {}) : JSON.parse(text)
+    if (typeof object === 'object' && object !== null && !Array.isArray(object))
+      return Object.fromEntries(Object.entries(object).map(([key, item]) => [key, asText(item)]))
+  } catch {
+    // Said below.
+  }
+  if (value !== '' && value !== false) notes.push(`"${name}" was left out: it is no JSON object.`)
+  return {}
+}
+
+function asText(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** The type follows from the body, boundary included. */
+function withoutType(headers: Texts): Texts {
+  return Object.fromEntries(
+    Object.entries(headers).filter(([name]) => !/^content-?(type|length)$/i.test(name)),
+  )
+}

@@ -1,0 +1,175 @@
+import { readFileSync } from 'node:fs'
+import { systemCode } from '../../errors.ts'
+import { isCredential } from '../shared/form-host/credentials.ts'
+import { type HostDescription, literal } from '../shared/form-host/index.ts'
+
+type Texts = Record<string, string>
+
+/** The last version whose files have `$json:path$` in the place of `{json:path}`. */
+const LAST_WITH_DOLLARS = [13, 7, 1]
+
+/** What `%name` stands for in parameters, headers and arguments; the times of ShareX that a file can be told by. */
+const PATTERNS: Texts = {
+  yy: 'y',
+  y: 'Y',
+  mo: 'm',
+  mi: 'i',
+  ms: 'ms',
+  d: 'd',
+  h: 'h',
+  s: 's',
+  unix: 'timestampS',
+  guid: 'uuid',
+}
+
+/** Members of a file by the names their templates have in a description. */
+const MEMBERS: Texts = {
+  url: 'RequestURL',
+  query: 'Parameters',
+  headers: 'Headers',
+  fields: 'Arguments',
+  resultUrl: 'URL',
+  deleteUrl: 'DeletionURL',
+  errorMessage: 'ErrorMessage',
+}
+
+/**
+ * Reads a custom uploader of ShareX.
+ *
+ * @throws Error that says what of it can't be used, and goes on after a name for the file
+ */
+export function readSxcu(path: string): HostDescription {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new Error(`can't be read (${systemCode(error) ?? 'no reason given'}).`)
+  }
+  return parseSxcu(text)
+}
+
+/**
+ * The text of such a file as a description (getsharex.com/docs/custom-uploader).
+ *
+ * @throws Error that goes on after a name for the file
+ */
+export function parseSxcu(text: string): HostDescription {
+  const file = parseObject(text)
+  const read = (name: string) => asText(file[name])
+  const method = (read('RequestMethod') || read('RequestType') || 'POST').toUpperCase()
+  if (method !== 'POST' && method !== 'PUT' && method !== 'PATCH')
+    throw new Error(`has the method "${method}", which sends no file: POST, PUT and PATCH do.`)
+  const regexes = Array.isArray(file['RegexList']) ? file['RegexList'].map(asText) : []
+  const modernise = hasDollars(read('Version')) ? replaceDollars : (old: string) => old
+  const convert = (old: string) => fillRegexes(modernise(old), regexes)
+  const readTexts = (name: string) =>
+    Object.entries(asObject(file[name])).map(([key, value]) => [key, asText(value)] as const)
+  const convertTexts = (name: string) =>
+    Object.fromEntries(readTexts(name).map(([key, value]) => [key, fillPatterns(convert(value))]))
+  const url = read('RequestURL')
+  const place = (name: string) => (/[${]/.test(read(name)) ? convert(read(name)) : undefined)
+  return {
+    method,
+    ...readBody(read('Body'), read('FileFormName')),
+    url: convert(/^https?:\/\//i.test(url) ? url : `https://${url}`),
+    query: convertTexts('Parameters'),
+    headers: withoutBodyHeaders(convertTexts('Headers')),
+    fields: convertTexts('Arguments'),
+    resultUrl: readResult(convert(read('URL')), read('ResponseType')),
+    deleteUrl: place('DeletionURL'),
+    errorMessage: place('ErrorMessage'),
+    secrets: listSecrets(['Parameters', 'Headers', 'Arguments'].flatMap(readTexts)),
+  }
+}
+
+/** A message about a description, in the words of the file. */
+export function inWordsOfSxcu(message: string): string {
+  return message.replace(/^"(\w+)/, (whole, option: string) => `"${MEMBERS[option] ?? whole.slice(1)}`)
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    return asObject(JSON.parse(text.replace(/^\uFEFF/, '')))
+  } catch {
+    throw new Error('is no JSON.')
+  }
+}
+
+function asObject(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}
+
+function asText(value: unknown): string {
+  return value === undefined || value === null ? '' : String(value)
+}
+
+/** Files from before there was a `Body` are all forms. */
+function readBody(body: string, field: string): Pick<HostDescription, 'body' | 'field'> {
+  if (body === 'Binary') return { body: 'raw' }
+  if (body !== 'MultipartFormData' && !(body === '' && field !== ''))
+    throw new Error(
+      `has the body "${body || 'None'}", which carries no file: MultipartFormData and Binary do.`,
+    )
+  if (field === '') throw new Error('has no "FileFormName".')
+  return { body: 'multipart', field }
+}
+
+/** Without a `URL` the answer is the address. */
+function readResult(url: string, responseType: string): string {
+  if (url !== '' && !url.includes('{'))
+    throw new Error('has a "URL" without a placeholder, so that every file would have the same address.')
+  return url || (responseType === 'RedirectionURL' ? '{responseurl}' : '{response}')
+}
+
+function withoutBodyHeaders(headers: Texts): Texts {
+  return Object.fromEntries(
+    Object.entries(headers).filter(([name]) => !/^content-(type|length)$/i.test(name)),
+  )
+}
+
+/** Files without a version are older than any. */
+function hasDollars(version: string): boolean {
+  const numbers = version.split('.').map(Number)
+  for (const [index, last] of LAST_WITH_DOLLARS.entries()) {
+    const number = numbers[index] ?? 0
+    if (number !== last) return !(number > last)
+  }
+  return true
+}
+
+/** `$json:url$` becomes `{json:url}`, and braces that stood for themselves keep doing so. */
+function replaceDollars(text: string): string {
+  let inside = false
+  return text.replace(/\\(.?)|[${}]/gs, (found, escaped: string | undefined) => {
+    if (escaped !== undefined) return literal(escaped)
+    if (found !== '$') return `\\${found}`
+    inside = !inside
+    return inside ? '{' : '}'
+  })
+}
+
+/** Old files keep regular expressions in a list and name them by their number: `{regex:1|2}`. */
+function fillRegexes(text: string, regexes: readonly string[]): string {
+  if (regexes.length === 0) return text
+  return text.replace(
+    /\{regex:(\d+)(?:[|,]([^{}|]+))?\}/gi,
+    (_, number: string, group: string | undefined) => {
+      const pattern = regexes[Number(number) - 1]
+      if (pattern === undefined)
+        throw new Error(`names the regular expression ${number}, which "RegexList" does not have.`)
+      return `{regex:${literal(pattern)}${group === undefined ? '' : `|${group}`}}`
+    },
+  )
+}
+
+function fillPatterns(text: string): string {
+  return text.replace(/%(guid|unix|mo(?!n)|mi|ms|yy|y|d|h|s)/g, (_, name: string) => `{${PATTERNS[name]}}`)
+}
+
+/** What must not show up in messages. The file has no word for secrets: credentials by their name, and what looks like one. */
+function listSecrets(texts: readonly (readonly [name: string, value: string])[]): Texts {
+  const words = texts.flatMap(([name, value]) =>
+    value.split(/[\s:{}|$]+/).filter(word => word.length >= (isCredential(name) ? 4 : 20)),
+  )
+  return Object.fromEntries(words.map((word, index) => [String(index), word]))
+}

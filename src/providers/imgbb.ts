@@ -1,0 +1,38 @@
+import { httpOptions } from '../http/client.ts'
+import { secret } from '../options.ts'
+import * as z from '../packages/zod.ts'
+import { defineProvider } from './contract.ts'
+import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
+
+const config = z.object({
+  apiKey: secret().describe('API key of the account.'),
+  expiration: z
+    .int()
+    .min(60)
+    .max(15_552_000)
+    .optional()
+    .describe('Seconds after which ImgBB removes the file, 60 to 15552000. Default: never.'),
+  url: httpAddress().default('https://api.imgbb.com/1/upload').describe('Address of the upload API.'),
+  ...httpOptions,
+})
+
+/** ImgBB. The key goes into the form, since addresses end up in logs. */
+export const imgbb = defineProvider({
+  type: 'imgbb',
+  config,
+  open: (options, deps) => createHost(describe(options), options, deps),
+})
+
+/** api.imgbb.com */
+function describe({ url, apiKey, expiration }: z.output<typeof config>): HostDescription {
+  return {
+    url: literal(url),
+    field: 'image',
+    fields: { key: '{secret:apiKey}', expiration: expiration?.toString() },
+    success: { at: 'success', is: [true] },
+    resultUrl: 'data.url',
+    deleteUrl: 'data.delete_url',
+    errorMessage: 'error.message',
+    secrets: { apiKey },
+  }
+}

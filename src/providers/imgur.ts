@@ -1,0 +1,55 @@
+import { httpOptions } from '../http/client.ts'
+import { secret } from '../options.ts'
+import * as z from '../packages/zod.ts'
+import { defineProvider } from './contract.ts'
+import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
+import { readText } from './shared/picgo-options.ts'
+
+const config = z.object({
+  clientId: secret().optional().describe('Client ID of an application, for uploads without an account.'),
+  accessToken: secret()
+    .optional()
+    .describe('OAuth access token, for uploads to an account. It is used when both are given.'),
+  album: z.string().min(1).optional().describe('Id of the album files go to, or its delete hash.'),
+  url: httpAddress().default('https://api.imgur.com/3/image').describe('Address of the upload API.'),
+  ...httpOptions,
+})
+
+/** Imgur, API version 3. */
+export const imgur = defineProvider({
+  type: 'imgur',
+  config,
+  validate: ({ clientId, accessToken }) =>
+    (clientId ?? accessToken)
+      ? undefined
+      : 'Give a "clientId" or an "accessToken": imgur takes no file without.',
+  open: (options, deps) => createHost(describe(options), options, deps),
+  fromPicGo,
+})
+
+/** apidocs.imgur.com; errors come in three forms. Whoever has the delete hash may remove the file on the site. */
+function describe({ url, clientId, accessToken, album }: z.output<typeof config>): HostDescription {
+  return {
+    url: literal(url),
+    headers: { Authorization: accessToken ? 'Bearer {secret:accessToken}' : 'Client-ID {secret:clientId}' },
+    field: 'image',
+    fields: { album: album && literal(album) },
+    success: { at: 'success', is: [true] },
+    resultUrl: 'data.link',
+    deleteUrl: 'https://imgur.com/delete/{json:data.deletehash}',
+    errorMessage: ['data.error.message', 'data.error', 'errors[0].detail'],
+    secrets: { clientId, accessToken },
+  }
+}
+
+/** PicList takes the token only together with a user name, and looks albums up by their title. */
+function fromPicGo({ clientId, username, accessToken: token, album, proxy }: Record<string, unknown>) {
+  const notes: string[] = []
+  const accessToken = readText(username) && readText(token)?.replace(/^Bearer\s*/, '')
+  if (readText(proxy))
+    notes.push('"proxy" was left out: there is no setting for a proxy of outgoing connections.')
+  if (accessToken && readText(album))
+    notes.push('"album" was left out: it is a title there, and here the id of an album is needed.')
+  const credentials = accessToken ? { accessToken } : { clientId: readText(clientId) }
+  return { options: { ...credentials, keyTemplate: '{filename}{extname}' }, notes }
+}

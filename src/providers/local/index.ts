@@ -1,0 +1,188 @@
+import { randomUUID } from 'node:crypto'
+import { lstat, rmdir, unlink } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
+import { Readable } from 'node:stream'
+import { systemCode, UploadError } from '../../errors.ts'
+import { createFolderSync, syncFolder } from '../../files/folder-sync.ts'
+import type { HeldFile } from '../../files/held.ts'
+import { type Identity, isOwnPath, ownPathsIn } from '../../files/own-paths.ts'
+import { localPath } from '../../options.ts'
+import * as z from '../../packages/zod.ts'
+import { createSpool, sweepSpool } from '../../payload/spool.ts'
+import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
+import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../shared/public-url.ts'
+import { createExplained, type Explained } from './explain.ts'
+import { createFolders, type Folders } from './folders.ts'
+import { splitKey } from './key-path.ts'
+import { type Body, createWriter } from './writer.ts'
+
+/** Where the temporary files of a folder lie. No key can name it, since their parts do not start with a dot. */
+const SPOOL_NAME = '.upload-server'
+
+const PROBE_BYTES = Buffer.from('upload-server')
+const PROBE: Body = {
+  size: PROBE_BYTES.length,
+  stream: () => Readable.from([PROBE_BYTES]),
+  bytes: async () => PROBE_BYTES,
+}
+
+const config = z.object({
+  directory: localPath().describe('Folder files are stored in. It is made when it is missing.'),
+  serve: z
+    .boolean()
+    .default(false)
+    .describe('Hand the files out under /files/ of this server, and answer with their address there.'),
+  urlPrefix: urlPrefix()
+    .optional()
+    .describe(
+      'Address at which a web server hands the folder out. Answers begin with it, also with "serve".',
+    ),
+  durable: z
+    .boolean()
+    .default(true)
+    .describe('Answer only when a file is on the disk for good and would survive a power failure.'),
+  fileMode: z
+    .string()
+    .regex(/^0?[67][0-7]{2}$/, 'must be an octal mode that lets the owner read and write, such as "0644"')
+    .default('0644')
+    .describe('Permissions of stored files, octal, whatever the umask is.'),
+  directoryMode: z
+    .string()
+    .regex(/^[0-7]?7[0-7]{2}$/, 'must be an octal mode that lets the owner do everything, such as "0755"')
+    .default('0755')
+    .describe('Permissions of folders that are made, octal, whatever the umask is.'),
+})
+
+/** A folder on this machine. */
+export const local = defineProvider({
+  type: 'local',
+  config,
+  validate: options =>
+    options.serve || options.urlPrefix !== undefined
+      ? undefined
+      : 'Set "serve" to true or give a "urlPrefix": without one of them stored files have no address.',
+  open: openFolder,
+  // What PicList has in its folder lies there without folders by date.
+  fromPicGo: options => ({
+    options: { ...options, keyTemplate: '{filename}-{sha256-8}{extname}' },
+    notes: [],
+  }),
+})
+
+function openFolder(options: z.output<typeof config>, { name, warn, ownPaths = [] }: ProviderDeps): Target {
+  const { serve, urlPrefix, durable } = options
+  const directory = resolve(options.directory)
+  const spoolPath = join(directory, SPOOL_NAME)
+  const folders = createFolders(directory, Number.parseInt(options.directoryMode, 8), durable)
+  const spool = createSpool(spoolPath, work => folders.make(spoolPath, ({ path }) => work(path), 0o700))
+  const fileMode = Number.parseInt(options.fileMode, 8)
+  const isOwn = createOwnCheck(directory, ownPaths)
+  const write = createWriter({
+    spool,
+    inFolder: folders.make,
+    admit: async path => {
+      if (await isOwn(path)) throw belongsToServer(basename(path))
+    },
+    syncFolder: createFolderSync(syncFolder),
+    fileMode,
+    durable,
+  })
+  const explained = createExplained(`the folder of "local/${name}"`)
+  const swept = sweepSpool(spoolPath).catch(error =>
+    warn(`local/${name}: cannot remove what an earlier run left in "${SPOOL_NAME}" (${systemCode(error)}).`),
+  )
+  const toUrl = (key: string): string =>
+    urlPrefix === undefined ? `files/${encodeSegment(name)}/${encodeKey(key)}` : joinUrl(urlPrefix, key)
+
+  return {
+    spool: { ...spool, create: () => explained('Making a temporary file', undefined, () => spool.create()) },
+    put: (object, signal) =>
+      explained(`Storing "${object.key}"`, signal, async () => {
+        const { parents, file } = splitKey(object.key)
+        await swept
+        await write(object, join(directory, ...parents), file, signal)
+        return { url: toUrl(object.key) }
+      }),
+    check: signal =>
+      explained('Storing a probe file', signal, async () => {
+        const probe = `.${randomUUID()}`
+        await write(PROBE, directory, probe, signal)
+        await folders.find(directory, ({ path }) => unlink(join(path, probe)))
+      }),
+    ...createLookup(directory, folders, explained),
+    ...(serve && { locate: createLocate(directory, folders, isOwn) }),
+    async close() {
+      await swept
+      await spool.close()
+      await folders.close()
+      await rmdir(spoolPath).catch(() => {}) // stays while another process uses it
+    },
+  }
+}
+
+function createLookup(
+  directory: string,
+  folders: Folders,
+  explained: Explained,
+): Required<Pick<Target, 'exists' | 'remove'>> {
+  /** Does work with the path of an object; links in its folders are resolved, one in its own place is not. */
+  async function find<T>(key: string, work: (path: string) => Promise<T>): Promise<T | undefined> {
+    const { parents, file } = splitKey(key)
+    return folders.find(join(directory, ...parents), ({ path }) => work(join(path, file)))
+  }
+
+  return {
+    exists: (key, signal) =>
+      explained(`Looking for "${key}"`, signal, async () => {
+        return (await find(key, path => lstat(path).catch(ignoreAbsent))) !== undefined
+      }),
+    remove: (key, signal) =>
+      explained(`Removing "${key}"`, signal, () => find(key, path => unlink(path).catch(ignoreAbsent))),
+  }
+}
+
+/** Finds the server's own files in the folder, by real paths: its configuration may lie beside what it stores. */
+type OwnCheck = (path: string, identity?: Identity) => Promise<boolean>
+
+function createOwnCheck(directory: string, ownPaths: readonly string[]): OwnCheck {
+  let found: Promise<string[]> | undefined
+  return async (path, identity) => {
+    found ??= ownPathsIn(directory, ownPaths)
+    const inside = await found
+    return inside.length > 0 && isOwnPath(path, identity, inside)
+  }
+}
+
+function belongsToServer(key: string): UploadError {
+  return new UploadError(
+    'delivery_failed',
+    `"${key}" is a file of the server itself. Change the key template, or give what is stored a folder of its own.`,
+  )
+}
+
+function createLocate(
+  directory: string,
+  folders: Folders,
+  isOwn: OwnCheck,
+): (key: string) => Promise<HeldFile | undefined> {
+  return async key => {
+    let found: HeldFile | undefined
+    try {
+      const { parents, file } = splitKey(key)
+      found = await folders.open(join(directory, ...parents, file))
+      if (found?.status.isFile() && !(await isOwn(found.real, found.status))) return found
+    } catch (error) {
+      await found?.close()
+      // A key that no object can have, or a link that leads out.
+      if (!(error instanceof UploadError)) throw error
+      return undefined
+    }
+    await found?.close()
+    return undefined
+  }
+}
+
+function ignoreAbsent(error: unknown): undefined {
+  const code = systemCode(error)
+  if (code !== 'ENOENT' && code !== 'ENOTDIR') throw error
+}

@@ -1,0 +1,214 @@
+import { randomUUID } from 'node:crypto'
+import * as fs from 'node:fs'
+import {
+  chmod,
+  constants,
+  copyFile,
+  type FileHandle,
+  link,
+  open,
+  stat,
+  unlink,
+  writeFile,
+} from 'node:fs/promises'
+import { join, sep } from 'node:path'
+import { addAbortSignal } from 'node:stream'
+import { systemCode, UploadError } from '../../errors.ts'
+import type { Held } from '../../files/held.ts'
+import { writeAll } from '../../files/write-all.ts'
+import type { Spool } from '../../payload/spool.ts'
+import type { UploadObject } from '../contract.ts'
+
+/** Up to this size a body is taken as a whole and written in one go. */
+const AT_ONCE_BYTES = 1024 * 1024
+/** What `link` answers where a second name is not to be had: another file system, one without links, too many of them. */
+const NO_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
+/** What file systems answer that have no permissions of their own. */
+const NO_MODES = new Set(['EPERM', 'ENOTSUP', 'ENOSYS'])
+
+export type Body = Pick<UploadObject, 'size' | 'path' | 'chunks' | 'stream' | 'bytes'>
+
+export interface WriterOptions {
+  /** On the file system the files go to. */
+  spool: Spool
+  /** Does work in a folder, and makes the folder when it is missing. */
+  inFolder<T>(path: string, work: (folder: Held) => Promise<T>): Promise<T>
+  /** Refuses files that may not be replaced, by their real path. */
+  admit(path: string): Promise<void>
+  /** Puts the entries of a folder on the disk. */
+  syncFolder(folder: Held): Promise<void>
+  fileMode: number
+  /** Whether a file and its name are on the disk before `write` is done. */
+  durable: boolean
+}
+
+/** Writes a file whole or not at all: into a temporary one first, which a rename then puts in its place. */
+export type Write = (body: Body, folder: string, file: string, signal: AbortSignal) => Promise<void>
+
+export function createWriter(options: WriterOptions): Write {
+  const { spool, inFolder, admit, syncFolder, fileMode, durable } = options
+  const isMasked = (fileMode & process.umask()) !== 0
+
+  /** Makes the temporary file, and removes what it made when that fails. */
+  async function fill(path: string, body: Body, signal: AbortSignal): Promise<string> {
+    try {
+      if (body.path !== undefined || isMasked || body.size > AT_ONCE_BYTES) await copy(path, body, signal)
+      else {
+        const chunks = body.chunks?.() ?? [await body.bytes()]
+        assertSize(bytesOf(chunks), body)
+        await writeNew(path, chunks, fileMode, durable)
+      }
+      return path
+    } catch (error) {
+      await discard(path)
+      throw error
+    }
+  }
+
+  /**
+   * What is linked shares bytes and mode with all its names: only a payload that was spooled for this folder, and is
+   * nowhere else yet, becomes the object itself.
+   */
+  async function linkOrCopy(source: string, path: string): Promise<void> {
+    try {
+      if (spool.holds(source) && (await stat(source)).nlink === 1) return await link(source, path)
+    } catch (error) {
+      if (!NO_LINK.has(systemCode(error) ?? '')) throw error
+    }
+    await copyFile(source, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
+  }
+
+  async function copy(path: string, body: Body, signal: AbortSignal): Promise<void> {
+    const isLinked = body.path !== undefined
+    if (body.path !== undefined) {
+      await linkOrCopy(body.path, path)
+      if (!durable) {
+        await chmod(path, fileMode).catch(ignoreMissingModes)
+        return
+      }
+    }
+    const handle = await open(path, isLinked ? 'r+' : 'wx', fileMode)
+    try {
+      if (!isLinked) await writeBody(handle, body, signal)
+      if (isLinked || isMasked) await handle.chmod(fileMode).catch(ignoreMissingModes)
+      if (durable) await handle.sync()
+    } finally {
+      await handle.close()
+    }
+  }
+
+  async function move(path: string, folder: string, file: string): Promise<void> {
+    try {
+      await rename(path, folder + sep + file)
+    } catch (error) {
+      if (systemCode(error) !== 'EXDEV') throw error
+      await copyOver(path, folder, file)
+    }
+  }
+
+  /** For a folder on which another file system is mounted: the copy is made beside the target, and renamed there. */
+  async function copyOver(path: string, folder: string, file: string): Promise<void> {
+    const beside = join(folder, `.${randomUUID()}`)
+    try {
+      await copyFile(path, beside, constants.COPYFILE_EXCL)
+      if (durable) await syncFile(beside)
+      await rename(beside, join(folder, file))
+    } catch (error) {
+      await discard(beside)
+      throw error
+    }
+    await discard(path)
+  }
+
+  return async (body, folder, file, signal) => {
+    signal.throwIfAborted()
+    const path = await spool.place(place => fill(place, body, signal))
+    try {
+      signal.throwIfAborted()
+      await inFolder(folder, async held => {
+        await admit(join(held.real, file))
+        signal.throwIfAborted()
+        await move(path, held.path, file)
+        if (durable) await syncFolder(held)
+      })
+    } catch (error) {
+      await discard(path)
+      throw error
+    }
+    // A rename onto another name of the same file does nothing and leaves both (POSIX); a repeated put is one.
+    if (body.path !== undefined) await discard(path)
+  }
+}
+
+/** Without a `FileHandle`, nor the promises of node:fs, which take longer to make than a small file to write. */
+function writeNew(
+  path: string,
+  chunks: readonly Uint8Array[],
+  mode: number,
+  durable: boolean,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    fs.open(path, 'wx', mode, (error, file) => {
+      if (error) {
+        reject(error)
+        return
+      }
+      const close = (failure?: unknown) =>
+        fs.close(file, error => {
+          if (failure || error) reject(failure ?? error)
+          else resolve()
+        })
+      writeAll(file, chunks, error => {
+        if (error || !durable) close(error)
+        else fs.fsync(file, close)
+      })
+    })
+  })
+}
+
+function bytesOf(chunks: readonly Uint8Array[]): number {
+  let bytes = 0
+  for (const chunk of chunks) bytes += chunk.length
+  return bytes
+}
+
+function rename(from: string, to: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    fs.rename(from, to, error => {
+      if (error) reject(error)
+      else resolve()
+    })
+  })
+}
+
+async function writeBody(handle: FileHandle, body: Body, signal: AbortSignal): Promise<void> {
+  await writeFile(handle, addAbortSignal(signal, body.stream()), { signal })
+  assertSize((await handle.stat()).size, body)
+}
+
+function assertSize(size: number, body: Body): void {
+  if (size === body.size) return
+  throw new UploadError(
+    'delivery_failed',
+    `Of the ${body.size} bytes of the file ${size} came. Send it again.`,
+    { retryable: true },
+  )
+}
+
+async function syncFile(path: string): Promise<void> {
+  const handle = await open(path, 'r+')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Removes a temporary file if it is still there. What cannot be removed goes with its spool. */
+async function discard(path: string): Promise<void> {
+  await unlink(path).catch(() => {})
+}
+
+function ignoreMissingModes(error: unknown): void {
+  if (!NO_MODES.has(systemCode(error) ?? '')) throw error
+}

@@ -1,0 +1,90 @@
+import { httpOptions } from '../http/client.ts'
+import { secret } from '../options.ts'
+import * as z from '../packages/zod.ts'
+import { defineProvider } from './contract.ts'
+import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
+import { readText } from './shared/picgo-options.ts'
+
+const id = () => z.union([z.int(), z.string().regex(/^\d+$/)], { error: 'must be a number' }).optional()
+
+const config = z.object({
+  url: httpAddress().describe('Address of the site, without /api.'),
+  version: z.enum(['v1', 'v2']).default('v2').describe('Version of Lsky: 1.x is v1, 2.x is v2.'),
+  token: secret().optional().describe('Token of the account. Without one a guest uploads, where guests may.'),
+  strategyId: id().describe('Number of the storage strategy; v2 only. Default: the one of the account.'),
+  albumId: id().describe('Number of the album; v2 only.'),
+  permission: z
+    .enum(['public', 'private'])
+    .optional()
+    .describe('Who sees the picture in the gallery; v2 only. Default: what the account says.'),
+  ...httpOptions,
+})
+
+type Options = z.output<typeof config>
+
+/** A site made with Lsky Pro (the free editions). */
+export const lsky = defineProvider({
+  type: 'lsky',
+  config,
+  open: (options, deps) =>
+    createHost(options.version === 'v1' ? describeV1(options) : describeV2(options), options, deps),
+  fromPicGo,
+})
+
+/** lsky-org/lsky-pro 1.x, application/api/controller/Upload.php */
+function describeV1({ url, token }: Options): HostDescription {
+  return {
+    url: `${literal(withoutSlash(url))}/api/upload`,
+    headers: { token: token && '{secret:token}' },
+    field: 'image',
+    // A wrong token is answered with 500, which elsewhere means "try again".
+    statuses: [200, 500],
+    success: { at: 'code', is: [200] },
+    resultUrl: 'data.url',
+    errorMessage: 'msg',
+    secrets: { token },
+  }
+}
+
+/** lsky-org/lsky-pro 2.x, app/Http/Controllers/Api/V1/ImageController.php */
+function describeV2({ url, token, strategyId, albumId, permission }: Options): HostDescription {
+  return {
+    url: `${literal(withoutSlash(url))}/api/v1/upload`,
+    headers: { Accept: 'application/json', Authorization: token && 'Bearer {secret:token}' },
+    fields: {
+      strategy_id: strategyId?.toString(),
+      album_id: albumId?.toString(),
+      permission: permission && { public: '1', private: '0' }[permission],
+    },
+    success: { at: 'status', is: [true] },
+    resultUrl: 'data.links.url',
+    deleteUrl: 'data.links.delete_url',
+    errorMessage: 'message',
+    secrets: { token: token?.replace(/^Bearer\s+/i, '') },
+  }
+}
+
+function withoutSlash(url: string): string {
+  return url.replace(/(?<!\/)\/+$/, '')
+}
+
+/** PicList wants the token of v2 with `Bearer` in front, and keeps the permission as a number or as `{ value }`. */
+function fromPicGo(options: Record<string, unknown>) {
+  const { host, version, token, strategyId, albumId, permission } = options
+  const value =
+    typeof permission === 'object' && permission !== null && 'value' in permission
+      ? permission.value
+      : permission
+  return {
+    options: {
+      url: readText(host),
+      version: readText(version) === 'V2' ? 'v2' : 'v1',
+      token: readText(token)?.replace(/^Bearer\s+/i, ''),
+      strategyId: strategyId || undefined,
+      albumId: albumId || undefined,
+      permission: value === 1 ? 'public' : value === 0 ? 'private' : undefined,
+      keyTemplate: '{filename}{extname}',
+    },
+    notes: ['Certificates are checked: set "caFile" when the site has one of your own authority.'],
+  }
+}

@@ -1,0 +1,69 @@
+import { httpOptions } from '../http/client.ts'
+import { secret } from '../options.ts'
+import * as z from '../packages/zod.ts'
+import { defineProvider } from './contract.ts'
+import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
+import { readText } from './shared/picgo-options.ts'
+
+const config = z.object({
+  url: httpAddress()
+    .default('http://127.0.0.1:36677')
+    .describe('Address of the other server, without /upload.'),
+  serverKey: secret().optional().describe('Upload key of the other server.'),
+  picbed: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Provider to use there. Default: the one it uses by default.'),
+  configName: z.string().min(1).optional().describe('Saved configuration to use there.'),
+  keyInQuery: z
+    .boolean()
+    .default(false)
+    .describe('Send the key as ?key= and not as a header, for PicList. Addresses end up in logs on the way.'),
+  ...httpOptions,
+})
+
+/** Another server of this kind: upload-server, PicList or PicGo. */
+export const piclist = defineProvider({
+  type: 'piclist',
+  config,
+  open: (options, deps) => createHost(describe(options), options, deps),
+  fromPicGo,
+})
+
+/** PicList answers a failed upload with `{"success":true,"result":[null]}`, so that nothing stands at the place. */
+function describe(options: z.output<typeof config>): HostDescription {
+  const { url, serverKey, picbed, configName, keyInQuery } = options
+  const key = serverKey && '{secret:serverKey}'
+  return {
+    url: `${literal(url.replace(/\/(upload\/?)?$/, ''))}/upload`,
+    query: {
+      picbed: picbed && literal(picbed),
+      configName: configName && literal(configName),
+      ...(keyInQuery && { key }),
+    },
+    ...(!keyInQuery && { headers: { 'X-Upload-Key': key, 'X-PicGo-Secret': key } }),
+    success: { at: 'success', is: [true] },
+    resultUrl: 'result[0]',
+    errorMessage: 'message',
+    secrets: { serverKey },
+  }
+}
+
+function fromPicGo(options: Record<string, unknown>) {
+  const { host, port, picbed, configName } = options
+  const serverKey = readText(options['serverKey'])
+  const note =
+    'The key is sent in the address, as PicList wants it: set "keyInQuery" to false when the other server is not PicList.'
+  return {
+    options: {
+      url: `http://${readText(host) ?? '127.0.0.1'}:${port || 36677}`,
+      picbed: readText(picbed),
+      configName: readText(configName),
+      serverKey,
+      ...(serverKey && { keyInQuery: true }),
+      keyTemplate: '{filename}{extname}',
+    },
+    notes: serverKey ? [note] : [],
+  }
+}

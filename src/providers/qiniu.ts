@@ -1,0 +1,36 @@
+import { secret } from '../options.ts'
+import * as z from '../packages/zod.ts'
+import { toUrlPrefix } from './s3/picgo.ts'
+import { defineVendor } from './s3/vendor.ts'
+
+/** Regions in PicGo's words; the others have the same name in both. */
+const REGIONS: Readonly<Record<string, string>> = {
+  z0: 'cn-east-1',
+  z1: 'cn-north-1',
+  z2: 'cn-south-1',
+  na0: 'us-north-1',
+  as0: 'ap-southeast-1',
+}
+
+/** Qiniu Kodo, under the name and with the options it has in PicGo. */
+export const qiniu = defineVendor({
+  type: 'qiniu',
+  options: {
+    accessKey: z.string().optional().describe('The name of "accessKeyId" in PicGo.'),
+    secretKey: secret().optional().describe('The name of "secretAccessKey" in PicGo.'),
+    area: z.string().optional().describe('Region as PicGo writes it: "z0", "z1", "z2", "na0", "as0"…'),
+    url: z
+      .string()
+      .optional()
+      .describe('Domain bound to the bucket, as in PicGo; or "public" or "presigned". Default: "public".'),
+    options: z.string().optional().describe('The name of "urlSuffix" in PicGo: "?imageslim".'),
+  },
+  names: { accessKey: 'accessKeyId', secretKey: 'secretAccessKey', area: 'region', options: 'urlSuffix' },
+  adapt({ ours, read, notes }) {
+    const [area, url] = [read('area'), read('url')]
+    if (area !== undefined) ours['region'] = REGIONS[area] ?? area
+    if (url === undefined || url === 'public' || url === 'presigned') return
+    ours['url'] = 'public'
+    ours['urlPrefix'] = toUrlPrefix(url, 'url', notes)
+  },
+})

@@ -1,0 +1,53 @@
+import { systemCode, UploadError } from '../../errors.ts'
+import { once } from '../../flow/once.ts'
+import { excerpt } from '../../http/client.ts'
+import { isPassing } from '../../http/network.ts'
+import { importOptional } from '../../packages/optional.ts'
+import type { S3Settings } from './settings.ts'
+import type { Credentials } from './sign.ts'
+
+/** @throws UploadError `delivery_failed`, whose message is the end of a sentence */
+export type GetCredentials = () => Promise<Credentials>
+
+/** Those of the options, or else of the environment. */
+export function createCredentials({ credentials, region }: S3Settings): GetCredentials {
+  return credentials ? async () => credentials : fromEnvironment(region)
+}
+
+/**
+ * Looks where AWS looks: environment variables, its files, the roles of containers and machines. Temporary credentials
+ * are kept, and fetched anew when they end within five minutes.
+ *
+ * @param region where tokens are exchanged when the environment names none
+ */
+function fromEnvironment(region: string): GetCredentials {
+  const getChain = once(loadChain) // of its own, since it keeps what it found
+  return async () => {
+    try {
+      const find = await getChain()
+      return await find({ callerClientConfig: { region: async () => region } })
+    } catch (error) {
+      throw explain(error)
+    }
+  }
+}
+
+async function loadChain() {
+  // It would tell everybody on Node 20 that its versions of 2027 will not run there.
+  process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true'
+  const name = '@aws-sdk/credential-provider-node'
+  const { defaultProvider } = await importOptional(name, () => import('@aws-sdk/credential-provider-node'))
+  return defaultProvider({ logger: { debug() {}, info() {}, warn() {}, error() {} } })
+}
+
+function explain(error: unknown): UploadError {
+  if (error instanceof UploadError) return error
+  const { name, message } = error instanceof Error ? error : { name: '', message: String(error) }
+  if (name === 'CredentialsProviderError') {
+    const advice =
+      'Give "accessKeyId" and "secretAccessKey", or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
+    return new UploadError('delivery_failed', `there are no credentials. ${advice}`, { cause: error })
+  }
+  const reason = `the credentials of the environment cannot be had (${excerpt(message)})`
+  return new UploadError('delivery_failed', reason, { cause: error, retryable: isPassing(systemCode(error)) })
+}

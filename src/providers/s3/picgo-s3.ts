@@ -1,0 +1,107 @@
+import { toUrlSuffix } from '../shared/url-suffix.ts'
+import { parseEndpoint } from './options.ts'
+import { createReader, isTemplate, type Translated, toKeyTemplate, toUrlPrefix } from './picgo.ts'
+import { PRESETS, type Preset, recognizeHost } from './presets.ts'
+
+type Read = (name: string) => string | undefined
+
+/** Placeholders of the S3 plugins; ours of the same name mean the same. */
+const PLACEHOLDERS: Readonly<Record<string, string>> = {
+  year: '{Y}',
+  month: '{m}',
+  day: '{d}',
+  fullName: '{filename}{extname}',
+  fileName: '{filename}',
+  extName: '{extname}',
+  md5B64: '{md5}',
+  md5B64Short: '{md5-8}',
+  timestamp: '{timestampS}',
+  timestampMS: '{timestamp}',
+}
+
+/** Placeholders that tell files apart, or at least name them. */
+const NAMING = /\{(?:filename|md5|sha1|sha256|uuid|ulid|timestamp|str-)/
+
+/** Options of PicList's `aws-s3-plist` and of PicGo's plugin `s3` (`aws-s3`) as ours. */
+export function fromPicGo(options: Record<string, unknown>): Translated {
+  const notes: string[] = []
+  const read = createReader(options)
+  const endpoint = read('endpoint')
+  const host = endpoint && parseEndpoint(endpoint)?.host
+  const preset: Preset = PRESETS[(host && recognizeHost(host)?.name) || (host ? 'custom' : 'aws')]
+  const region = read('region')
+  if (read('proxy'))
+    notes.push('"proxy" was left out: there is no setting for a proxy of outgoing connections.')
+  if (options['rejectUnauthorized'] === false) {
+    notes.push('"rejectUnauthorized" was left out: certificates are checked. See "caFile" and "insecureTls".')
+  }
+  const ours = {
+    endpoint,
+    // "auto" lets the SDK of PicList guess; it stands in no address of a vendor.
+    region: region === 'auto' && preset.host?.includes('{region}') ? undefined : region,
+    bucket: read('bucketName'),
+    accessKeyId: read('accessKeyID'),
+    secretAccessKey: read('secretAccessKey'),
+    addressingStyle: isTrue(options['pathStyleAccess']) ? 'path' : 'virtual',
+    acl: readAcl(read('acl'), preset, notes),
+    keyTemplate: readTemplate(read('uploadPath'), notes),
+    ...readUrls(options, read, preset, notes),
+  }
+  return {
+    options: Object.fromEntries(Object.entries(ours).filter(([, value]) => value !== undefined)),
+    notes,
+  }
+}
+
+function readAcl(acl: string | undefined, preset: Preset, notes: string[]): string | undefined {
+  if (acl === undefined || acl === 'auto') return undefined
+  if (!preset.without?.includes('acl')) return acl
+  notes.push('"acl" was left out: the service knows none.')
+  return undefined
+}
+
+/** Without an own address PicList answers with plain URLs of the API when the ACL is public, else with signed ones. */
+function readUrls(
+  options: Record<string, unknown>,
+  read: Read,
+  preset: Preset,
+  notes: string[],
+): Record<string, unknown> {
+  const urlPrefix = toUrlPrefix(read('urlPrefix'), 'urlPrefix', notes)
+  const urlSuffix = toUrlSuffix(read('options'))?.replace(/^(?![?!#-])/, '?')
+  const isPath = isTrue(options['pathStyleAccess'])
+  const bucket = read('bucketName') ?? ''
+  if (urlPrefix !== undefined) {
+    // Only PicList has the switch and puts the bucket there; the plugin of PicGo does not.
+    const isPicList = Object.hasOwn(options, 'disableBucketPrefixToURL')
+    const withBucket = isPicList && isPath && !isTrue(options['disableBucketPrefixToURL'])
+    return { urlPrefix: withBucket ? `${urlPrefix}/${encodeURIComponent(bucket)}` : urlPrefix, urlSuffix }
+  }
+  const isPublic = read('acl')?.startsWith('public-read')
+  if (isPublic && preset.publicHost !== undefined) return { urlSuffix }
+  const endpoint = parseEndpoint(read('endpoint') ?? '')?.href.replace(/(?<!\/)\/+$/, '')
+  if (isPublic && endpoint) {
+    const host = isPath ? `${endpoint}/${bucket}` : endpoint.replace('://', `://${bucket}.`)
+    return { urlPrefix: host, urlSuffix }
+  }
+  notes.push('URLs are signed and end after 7 days, since there is no "urlPrefix" and no public "acl".')
+  if (urlSuffix) notes.push('"options" was left out: it would break the signature of the URLs.')
+  return { url: 'presigned' }
+}
+
+/** A template, or in newer versions of PicList a folder: what does not name a file at its end is taken for one. */
+function readTemplate(uploadPath: string | undefined, notes: string[]): string {
+  const translated = (uploadPath ?? '')
+    .replace(/^\/+/, '')
+    .replace(/\{(\w+)\}/g, (whole, name: string) => PLACEHOLDERS[name] ?? whole)
+    // Our {extname} has its dot.
+    .replaceAll('.{extname}', '{extname}')
+  const last = translated.slice(translated.lastIndexOf('/') + 1)
+  if (NAMING.test(last) && isTemplate(translated)) return translated
+  return toKeyTemplate(translated, notes)
+}
+
+/** The desktop application writes some switches as text. */
+function isTrue(value: unknown): boolean {
+  return value === true || (typeof value === 'string' && value.toLowerCase() === 'true')
+}

@@ -1,0 +1,52 @@
+import { parseKeyTemplate } from '../../payload/object-key.ts'
+import { readText } from '../shared/picgo-options.ts'
+import { cleanFolder } from './options.ts'
+
+/** Options and remarks, as a provider gives them when it reads those of PicGo. */
+export interface Translated {
+  options: Record<string, unknown>
+  notes: string[]
+}
+
+/** Reads options of PicGo and PicList by name, as `readText` does. */
+export function createReader(
+  options: Readonly<Record<string, unknown>>,
+): (name: string) => string | undefined {
+  return name => readText(Object.hasOwn(options, name) ? options[name] : undefined)
+}
+
+const NAME = '{filename}-{sha256-8}{extname}'
+
+/** PicGo's folder as the beginning of a key template, with a name behind it that no other file has. */
+export function toKeyTemplate(path: string | undefined, notes: string[]): string {
+  notes.push(
+    'Files get names like "name-1a2b3c4d.png", so that none replaces another by accident: see "keyTemplate".',
+  )
+  const folder = cleanFolder(path ?? '')
+  const template = folder === '' ? NAME : `${folder}/${NAME}`
+  if (isTemplate(template)) return template
+  notes.push(`"path" was left out: "${path}" cannot be the beginning of a key.`)
+  return NAME
+}
+
+export function isTemplate(template: string): boolean {
+  try {
+    parseKeyTemplate(template)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** An address without a slash at its end; https is assumed where there is no scheme. */
+export function toUrlPrefix(address: string | undefined, name: string, notes: string[]): string | undefined {
+  if (address === undefined) return undefined
+  const hasScheme = /^https?:\/\//i.test(address)
+  const url = (hasScheme ? address : `https://${address}`).replace(/(?<!\/)\/+$/, '')
+  if (!URL.canParse(url) || /[?#]/.test(url)) {
+    notes.push(`"${name}" was left out: it is no web address to which keys can be appended.`)
+    return undefined
+  }
+  if (!hasScheme) notes.push(`"${name}" has no scheme, so https is assumed: check "urlPrefix".`)
+  return url
+}

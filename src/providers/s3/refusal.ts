@@ -1,0 +1,90 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { UploadError } from '../../errors.ts'
+import { parseRetryAfter } from '../../http/client.ts'
+import { isPassing as isPassingCode, networkCodeOf } from '../../http/network.ts'
+import { findInXml, parseXmlPath } from '../shared/xml-path.ts'
+import type { Reply } from './exchange.ts'
+
+/** Error documents are short; of what is longer only so many characters are read. */
+const DOCUMENT_CHARACTERS = 16 * 1024
+
+/** What a refusal tells. */
+export interface Facts {
+  /** HTTP status. */
+  readonly status: number
+  /** Of the error document, such as `NoSuchBucket`; empty when the answer had none. */
+  readonly code: string
+  readonly message: string
+  /** Of the bucket, as the document says. */
+  readonly region: string | undefined
+  /** Host to ask instead, as the document says. */
+  readonly endpoint: string | undefined
+  /** Seconds by which the server's clock is ahead of ours; undefined when it does not say. */
+  readonly skewS: number | undefined
+  readonly requestId: string | undefined
+  readonly headers: IncomingHttpHeaders
+}
+
+/** An answer that says no. */
+export class Refusal extends Error {
+  readonly facts: Facts
+
+  constructor(reply: Reply) {
+    super(`status ${reply.status}`)
+    this.facts = readFacts(reply)
+  }
+}
+
+function readFacts({ status, headers, text }: Reply): Facts {
+  const document = text.slice(0, DOCUMENT_CHARACTERS)
+  const read = (name: string): string | undefined => readElement(document, name)
+  const time = Date.parse(read('ServerTime') ?? headers.date ?? '')
+  return {
+    status,
+    code: read('Code') ?? '',
+    message: read('Message') ?? '',
+    region: read('Region'),
+    endpoint: read('Endpoint'),
+    skewS: Number.isNaN(time) ? undefined : Math.round((time - Date.now()) / 1000),
+    requestId: requestIdOf(headers),
+    headers,
+  }
+}
+
+/** The text of the first element of that name; undefined when it is empty, too. */
+export function readElement(xml: string, name: string): string | undefined {
+  return findInXml(xml, parseXmlPath(`//${name}`))?.trim() || undefined
+}
+
+export function requestIdOf(headers: IncomingHttpHeaders): string | undefined {
+  return headers['x-amz-request-id']?.toString()
+}
+
+/** What Amazon, and Alibaba, Tencent, Huawei, Volcengine and Qiniu in its place, give to an answer; no web server does. */
+const OF_A_SERVICE = /^x-(?:amz|oss|cos|obs|tos)-(?:request-id|id-2|version-id)$|^x-reqid$/
+
+/** Whether an answer is that of an S3 service, and not of a page that stands at its address. */
+export function isFromService(headers: IncomingHttpHeaders): boolean {
+  return Object.keys(headers).some(name => OF_A_SERVICE.test(name))
+}
+
+/** Failures that pass. An upload in parts that is gone was taken back by somebody, or is complete already. */
+const PASSING_CODES = new Set([
+  ...['InternalError', 'RequestTimeout', 'ServiceUnavailable', 'SlowDown'],
+  ...['OperationAborted', 'NoSuchUpload'],
+])
+const PASSING_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504])
+
+/** Whether sending the same again may help. */
+export function isPassing(error: unknown): boolean {
+  if (error instanceof UploadError) return error.retryable
+  if (!(error instanceof Refusal)) return isPassingCode(networkCodeOf(error))
+  const { code, status } = error.facts
+  return PASSING_CODES.has(code) || PASSING_STATUSES.has(status)
+}
+
+/** How long the service asks to wait, in seconds. */
+export function retryAfterOf(error: unknown): number | undefined {
+  if (error instanceof Refusal) return parseRetryAfter(error.facts.headers['retry-after'] ?? null)
+  return error instanceof UploadError ? error.retryAfterS : undefined
+}

@@ -1,0 +1,200 @@
+import { encodeSegment } from '../shared/public-url.ts'
+import { cleanFolder, parseEndpoint, type S3Options } from './options.ts'
+import {
+  type AddressingStyle,
+  hostOf,
+  PRESETS,
+  type Preset,
+  type PresetName,
+  recognizeHost,
+} from './presets.ts'
+
+/** What all options together come to. */
+export interface S3Settings {
+  readonly preset: PresetName
+  readonly bucket: string
+  /** Address of the API without a slash at its end; of the bucket itself with the style `cname`. */
+  readonly endpoint: string
+  /** Address of the bucket, below which requests for its objects go; without a slash at its end. */
+  readonly bucketUrl: string
+  /** For the signature. */
+  readonly region: string
+  readonly style: AddressingStyle
+  /** Undefined: the environment is asked. */
+  readonly credentials: { accessKeyId: string; secretAccessKey: string; sessionToken?: string } | undefined
+  /** In front of every key: empty, or a folder with its slash. */
+  readonly keyPrefix: string
+  /** The same in front of the keys of URLs. */
+  readonly urlFolder: string
+  /** Address below which visitors find objects; undefined: answers are presigned. */
+  readonly publicUrl: string | undefined
+  /** Of every object, with lower-case names. */
+  readonly headers: Readonly<Record<string, string>>
+  /** Bytes. */
+  readonly partSizeOf: (size: number) => number
+  readonly options: S3Options
+}
+
+const DEFAULT_CACHE = 'max-age=86400'
+
+/** A sentence that says what is wrong with options that are valid one by one. */
+export function findProblem(options: S3Options): string | undefined {
+  const settings = resolveSettings(options)
+  return typeof settings === 'string' ? settings : undefined
+}
+
+/** @throws Error when `findProblem` finds one */
+export function requireSettings(options: S3Options): S3Settings {
+  const settings = resolveSettings(options)
+  if (typeof settings === 'string') throw new Error(settings)
+  return settings
+}
+
+function resolveSettings(options: S3Options): S3Settings | string {
+  const given = options.endpoint === undefined ? undefined : parseEndpoint(options.endpoint)
+  const found = given && recognizeHost(given.host)
+  const name = options.preset ?? found?.name ?? (given ? 'custom' : 'aws')
+  const preset: Preset = PRESETS[name]
+  const region = options.region ?? found?.region ?? preset.region
+  const style = options.addressingStyle ?? preset.style
+  const problem =
+    findMissing(options, name, preset, given, region) ??
+    findContradiction(options, name, preset) ??
+    findDoubledBucket(options.bucket, given, style)
+  if (problem !== undefined) return problem
+
+  const known = region ?? 'us-east-1'
+  const endpoint = given ? trimSlash(given.href) : `https://${hostOf(preset, known, options.accountId)}`
+  const isPublic = options.url === 'public'
+  const publicUrl = isPublic
+    ? (options.urlPrefix ?? naturalUrl(options.bucket, preset, endpoint, style, known))
+    : undefined
+  if (isPublic && publicUrl === undefined) {
+    return `"urlPrefix" is needed: ${name} has no address of its own under which visitors find objects. Give one, or set "url" to "presigned".`
+  }
+  const { accessKeyId, secretAccessKey, sessionToken } = options
+  return {
+    preset: name,
+    bucket: options.bucket,
+    endpoint,
+    bucketUrl: bucketUrl(endpoint, options.bucket, style),
+    region: publicRegion(known),
+    style,
+    credentials:
+      accessKeyId && secretAccessKey
+        ? { accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) }
+        : undefined,
+    keyPrefix: withSlash(options.path),
+    urlFolder: withSlash(options.webPath ?? options.path),
+    publicUrl,
+    headers: headersOf(options),
+    partSizeOf: size => Math.max(options.partSize, Math.ceil(size / (preset.maxParts ?? 10_000))),
+    options,
+  }
+}
+
+function headersOf(options: S3Options): Record<string, string> {
+  const { url, cacheControl, contentDisposition, acl, storageClass, serverSideEncryption, sseKmsKeyId } =
+    options
+  return {
+    'cache-control': cacheControl ?? `${url === 'public' ? 'public' : 'private'}, ${DEFAULT_CACHE}`,
+    'content-disposition': contentDisposition,
+    ...(acl && { 'x-amz-acl': acl }),
+    ...(storageClass && { 'x-amz-storage-class': storageClass }),
+    ...(serverSideEncryption && { 'x-amz-server-side-encryption': serverSideEncryption }),
+    ...(sseKmsKeyId && { 'x-amz-server-side-encryption-aws-kms-key-id': sseKmsKeyId }),
+  }
+}
+
+function findMissing(
+  options: S3Options,
+  name: PresetName,
+  preset: Preset,
+  given: URL | undefined,
+  region: string | undefined,
+): string | undefined {
+  if (!given && preset.host === undefined)
+    return `"endpoint" is needed: ${name} runs at an address of its own.`
+  if (!given && options.addressingStyle === 'cname') {
+    return '"endpoint" is needed for "addressingStyle": "cname": the domain that is bound to the bucket.'
+  }
+  if (!given && region === undefined) return `"region" is needed: it is a part of the address of ${name}.`
+  if (!given && preset.host?.includes('{account}') && options.accountId === undefined) {
+    return `"accountId" is needed: it is a part of the address of ${name}. Or give the "endpoint".`
+  }
+  for (const [option, value] of Object.entries({ region, accountId: options.accountId })) {
+    if (!given && value !== undefined && !/^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/i.test(value))
+      return `"${option}" is wrong: as a part of an address it may hold letters, digits and "-".`
+  }
+  if ((options.accessKeyId === undefined) !== (options.secretAccessKey === undefined)) {
+    return '"accessKeyId" and "secretAccessKey" belong together: give both, or none to take them from the environment.'
+  }
+  if (options.sessionToken && !options.accessKeyId)
+    return '"sessionToken" needs "accessKeyId" and "secretAccessKey".'
+  return undefined
+}
+
+function findContradiction(options: S3Options, name: PresetName, preset: Preset): string | undefined {
+  for (const option of preset.without ?? []) {
+    if (options[option] !== undefined) return `"${option}" has to be left out: ${name} does not take it.`
+  }
+  if (options.sseKmsKeyId && !options.serverSideEncryption?.startsWith('aws:kms')) {
+    return '"sseKmsKeyId" needs "serverSideEncryption" to be "aws:kms" or "aws:kms:dsse".'
+  }
+  for (const option of ['urlPrefix', 'urlSuffix', 'webPath'] as const) {
+    if (options.url === 'presigned' && options[option] !== undefined) {
+      return `"${option}" has to be left out with "url": "presigned": it would break the signature.`
+    }
+  }
+  return undefined
+}
+
+/** `https://pictures.s3.example.com` with the bucket "pictures" would end at `pictures.pictures.s3.example.com`. */
+function findDoubledBucket(
+  bucket: string,
+  given: URL | undefined,
+  style: AddressingStyle,
+): string | undefined {
+  if (style === 'cname' || !given?.hostname.startsWith(`${bucket}.`)) return undefined
+  return `"endpoint" names the bucket, which is put there anyway: take "${bucket}." out of it, or set "addressingStyle" to "cname".`
+}
+
+function naturalUrl(
+  bucket: string,
+  { publicHost }: Preset,
+  endpoint: string,
+  style: AddressingStyle,
+  region: string,
+): string | undefined {
+  if (style === 'cname' || publicHost === 'api') return bucketUrl(endpoint, bucket, style)
+  return (
+    publicHost &&
+    `https://${publicHost.replace('{bucket}', bucket).replace('{region}', publicRegion(region))}`
+  )
+}
+
+/**
+ * Buckets are named in the path where they can't be in the host: numbers have no subdomains, and a wildcard
+ * certificate covers one label.
+ */
+function bucketUrl(endpoint: string, bucket: string, style: AddressingStyle): string {
+  if (style === 'cname') return endpoint
+  const isNumber = /^[\d.]+$|^\[/.test(new URL(endpoint).hostname)
+  const isLabel = /^[a-z\d][a-z\d-]{1,61}[a-z\d]$/.test(bucket)
+  if (style === 'path' || isNumber || !isLabel) return `${endpoint}/${encodeSegment(bucket)}`
+  return endpoint.replace('://', `://${bucket}.`)
+}
+
+/** Vendors' networks inside have hosts such as `oss-cn-hangzhou-internal`; the region is `cn-hangzhou`. */
+function publicRegion(region: string): string {
+  return region.replace(/-internal$/, '')
+}
+
+function withSlash(folder: string | undefined): string {
+  const clean = cleanFolder(folder ?? '')
+  return clean === '' ? '' : `${clean}/`
+}
+
+function trimSlash(url: string): string {
+  return url.replace(/(?<!\/)\/+$/, '')
+}

@@ -1,0 +1,127 @@
+import { createHmac, hash } from 'node:crypto'
+import { encodeSegment } from '../shared/public-url.ts'
+
+const ALGORITHM = 'AWS4-HMAC-SHA256'
+const UNSIGNED = 'UNSIGNED-PAYLOAD'
+/** Proxies may change it, so the services do not ask for it. */
+const UNSIGNED_HEADER = 'cache-control'
+
+export interface Credentials {
+  readonly accessKeyId: string
+  readonly secretAccessKey: string
+  readonly sessionToken?: string | undefined
+}
+
+export interface RequestToSign {
+  readonly method: string
+  /** Encoded as it is sent. */
+  readonly path: string
+  /** As `formatQuery` makes it. */
+  readonly query: string
+  /** With lower-case names, `host` among them. */
+  readonly headers: Readonly<Record<string, string>>
+  /** SHA-256 of the body, hex. */
+  readonly sha256: string
+}
+
+/** Signs requests to one bucket. */
+export interface Signer {
+  /** All headers, with those of the signature. */
+  sign(request: RequestToSign, credentials: Credentials, now: Date): Record<string, string>
+  /**
+   * The query that lets whoever has it read one object.
+   *
+   * @param expiresS seconds, from 1 to 604800
+   */
+  presign(
+    request: Pick<RequestToSign, 'path'> & { readonly host: string; readonly expiresS: number },
+    credentials: Credentials,
+    now: Date,
+  ): string
+}
+
+/**
+ * AWS Signature Version 4, as "Authenticating Requests (AWS Signature Version 4)" of the Amazon S3 API reference says:
+ * in the header `Authorization`, or in the query of a URL.
+ *
+ * @param service `s3`, but for tests
+ */
+export function createSigner(region: string, service = 's3'): Signer {
+  /** The key of the last request: it is the same for a whole day. */
+  let last: { day: string; secret: string; key: Buffer } | undefined
+
+  function keyOf(day: string, secret: string): Buffer {
+    if (last?.day !== day || last.secret !== secret) {
+      const key = [region, service, 'aws4_request'].reduce(hmac, hmac(`AWS4${secret}`, day))
+      last = { day, secret, key }
+    }
+    return last.key
+  }
+
+  function signatureOf(canonical: string, scope: string, time: string, secret: string): string {
+    const text = `${ALGORITHM}\n${time}\n${scope}\n${hash('sha256', canonical)}`
+    return createHmac('sha256', keyOf(time.slice(0, 8), secret))
+      .update(text)
+      .digest('hex')
+  }
+
+  const scopeOf = (time: string): string => `${time.slice(0, 8)}/${region}/${service}/aws4_request`
+
+  return {
+    sign({ method, path, query, headers, sha256 }, { accessKeyId, secretAccessKey, sessionToken }, now) {
+      const time = formatTime(now)
+      const all: Record<string, string> = { ...headers, 'x-amz-content-sha256': sha256, 'x-amz-date': time }
+      if (sessionToken) all['x-amz-security-token'] = sessionToken
+      const names = Object.keys(all)
+        .filter(name => name !== UNSIGNED_HEADER)
+        .sort()
+      const lines = names.map(name => `${name}:${trim(all[name] ?? '')}\n`).join('')
+      const signed = names.join(';')
+      const scope = scopeOf(time)
+      const canonical = `${method}\n${path}\n${query}\n${lines}\n${signed}\n${sha256}`
+      const signature = signatureOf(canonical, scope, time, secretAccessKey)
+      all['authorization'] =
+        `${ALGORITHM} Credential=${accessKeyId}/${scope}, SignedHeaders=${signed}, Signature=${signature}`
+      return all
+    },
+
+    presign({ path, host, expiresS }, { accessKeyId, secretAccessKey, sessionToken }, now) {
+      const time = formatTime(now)
+      const scope = scopeOf(time)
+      const query = formatQuery({
+        'X-Amz-Algorithm': ALGORITHM,
+        'X-Amz-Credential': `${accessKeyId}/${scope}`,
+        'X-Amz-Date': time,
+        'X-Amz-Expires': String(expiresS),
+        ...(sessionToken && { 'X-Amz-Security-Token': sessionToken }),
+        'X-Amz-SignedHeaders': 'host',
+      })
+      const canonical = `GET\n${path}\n${query}\nhost:${host}\n\nhost\n${UNSIGNED}`
+      return `${query}&X-Amz-Signature=${signatureOf(canonical, scope, time, secretAccessKey)}`
+    },
+  }
+}
+
+/** A query in the order and the encoding in which it is signed; empty without parameters. */
+export function formatQuery(parameters: Readonly<Record<string, string>>): string {
+  return Object.entries(parameters)
+    .map(([name, value]) => [encodeSegment(name), encodeSegment(value)] as const)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, value]) => `${name}=${value}`)
+    .join('&')
+}
+
+/** `20260131T235959Z`. */
+function formatTime(time: Date): string {
+  return time.toISOString().replace(/[-:]|\.\d+/g, '')
+}
+
+/** Without blanks at the ends and doubled ones in between, as headers are signed. */
+function trim(value: string): string {
+  const trimmed = value.trim()
+  return trimmed.includes('  ') ? trimmed.replace(/ +/g, ' ') : trimmed
+}
+
+function hmac(key: Buffer | string, text: string): Buffer {
+  return createHmac('sha256', key).update(text).digest()
+}

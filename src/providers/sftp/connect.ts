@@ -1,0 +1,138 @@
+import { readFile } from 'node:fs/promises'
+import { connect as connectSocket, type Socket } from 'node:net'
+import type { Client, SFTPWrapper } from 'ssh2'
+import { systemCode, UploadError } from '../../errors.ts'
+import { excerpt } from '../../http/client.ts'
+import { type Authentication, type Credentials, createAuthentication } from './authenticate.ts'
+import { explainConnect } from './explain.ts'
+import type { HostKeys } from './host-keys.ts'
+import { createSession, type Session } from './session.ts'
+
+/** For everything until a session is there. */
+const CONNECT_MS = 20_000
+
+export interface LoginOptions {
+  readonly host: string
+  readonly port: number
+  readonly username: string
+  readonly password?: string | undefined
+  readonly privateKey?: string | undefined
+  readonly privateKeyFile?: string | undefined
+  readonly passphrase?: string | undefined
+  readonly agent?: string | undefined
+}
+
+/**
+ * Connects, logs in and opens an SFTP channel.
+ *
+ * @param server words for the server, for messages
+ * @param signal ends the session, at whatever stage it is
+ * @throws UploadError `delivery_failed`
+ */
+export async function connect(
+  options: LoginOptions,
+  { server, hostKeys, onLost }: { server: string; hostKeys: HostKeys; onLost: () => void },
+  signal: AbortSignal,
+): Promise<Session> {
+  const { default: ssh2 } = await import('ssh2').catch(noLibrary)
+  const authentication = createAuthentication(await readCredentials(options, ssh2.utils.parseKey))
+  signal.throwIfAborted()
+  const client = new ssh2.Client()
+  // Without delay: 32 KiB at a time would each wait for the acknowledgement of the one before.
+  const socket = connectSocket({ host: options.host, port: options.port, noDelay: true })
+  const leave = () => socket.destroy()
+  signal.addEventListener('abort', leave)
+  socket.once('close', () => signal.removeEventListener('abort', leave))
+  const late = Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
+  const timer = setTimeout(() => socket.destroy(late), CONNECT_MS)
+  const broken = waitForEnd(client)
+  try {
+    const login = { username: options.username, authentication, hostKeys }
+    await Promise.race([logIn(client, socket, login), broken])
+    const sftp = await Promise.race([openChannel(client, server), broken])
+    return createSession({ client, sftp, socket }, server, onLost)
+  } catch (error) {
+    socket.destroy()
+    throw error instanceof UploadError ? error : explainConnect(error, server, authentication)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function noLibrary(cause: unknown): never {
+  throw new UploadError(
+    'delivery_failed',
+    'The package "ssh2", which SFTP needs, is not installed. Run "npm install ssh2" beside the server.',
+    { cause },
+  )
+}
+
+async function readCredentials(
+  options: LoginOptions,
+  parseKey: (text: string, passphrase?: string) => unknown,
+): Promise<Credentials> {
+  const { username, password, agent, passphrase, privateKeyFile } = options
+  const name = privateKeyFile === undefined ? 'privateKey' : 'privateKeyFile'
+  let text = options.privateKey
+  try {
+    if (privateKeyFile !== undefined) text = await readFile(privateKeyFile, 'utf8')
+  } catch (error) {
+    throw new UploadError('delivery_failed', `"${name}" cannot be read (${systemCode(error)}).`, {
+      cause: error,
+    })
+  }
+  const parsed = text === undefined ? undefined : parseKey(text, passphrase)
+  if (parsed instanceof Error) {
+    const hint = passphrase === undefined ? 'Does it need a "passphrase"?' : 'Is the "passphrase" right?'
+    throw new UploadError('delivery_failed', `"${name}" is no private key that can be used. ${hint}`, {
+      cause: parsed,
+    })
+  }
+  return { username, password, agent, key: text === undefined ? undefined : { text, passphrase } }
+}
+
+interface Login {
+  readonly username: string
+  readonly authentication: Authentication
+  readonly hostKeys: HostKeys
+}
+
+/** Rejects when the connection is over. Takes every error, also those that come when nobody waits any more. */
+function waitForEnd(client: Client): Promise<never> {
+  const end = new Promise<never>((_, reject) => {
+    client.on('error', error => {
+      // An agent that cannot be used is only one of the ways to log in.
+      if (error.level !== 'agent') reject(error)
+    })
+    client.on('close', () => reject(new Error('the connection was closed')))
+  })
+  end.catch(() => {})
+  return end
+}
+
+function logIn(client: Client, socket: Socket, { username, authentication, hostKeys }: Login): Promise<void> {
+  return new Promise((resolve, reject) => {
+    client.once('ready', resolve)
+    client.connect({
+      sock: socket,
+      username,
+      readyTimeout: 0,
+      authHandler: offered => authentication.next(offered),
+      hostVerifier: (key: Buffer) => {
+        const refusal = hostKeys.check(key)
+        if (refusal) reject(refusal)
+        return refusal === undefined
+      },
+    })
+  })
+}
+
+function openChannel(client: Client, server: string): Promise<SFTPWrapper> {
+  return new Promise((resolve, reject) => {
+    client.sftp((cause, sftp) => {
+      if (!cause) return resolve(sftp)
+      const message = `${server} let the user in, but offers no SFTP: ${excerpt(cause.message)}`
+      reject(new UploadError('delivery_failed', message, { cause }))
+    })
+  })
+}

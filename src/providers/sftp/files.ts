@@ -1,0 +1,139 @@
+import type { Attributes } from 'ssh2'
+import { UploadError } from '../../errors.ts'
+import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
+import { statusOf } from './explain.ts'
+import { type Session, UNSUPPORTED } from './session.ts'
+
+/** Status codes of SFTP (draft-ietf-secsh-filexfer-02, section 7). */
+const NO_SUCH_FILE = 2
+const FAILURE = 4
+
+const S_IFMT = 0o170000
+const S_IFDIR = 0o040000
+
+/** Bytes of one write request: what every server takes (34,000 with its head), and ssh2 sends in one piece. */
+const WRITE_BYTES = 30 * 1024
+/** Write requests under way for one file: as fast as a line with 100 ms there and back allows at 150 Mbit/s. */
+const WRITES_AHEAD = 64
+
+/** @throws an error with a status code, or UploadError when the connection is lost */
+export async function writeBody(
+  session: Session,
+  handle: Buffer,
+  body: AsyncIterable<Buffer>,
+): Promise<void> {
+  const answers: Promise<void>[] = []
+  let position = 0
+  for await (const chunk of body) {
+    for (let start = 0; start < chunk.length; start += WRITE_BYTES) {
+      if (answers.length >= WRITES_AHEAD) await answers.shift()
+      const [length, at] = [Math.min(WRITE_BYTES, chunk.length - start), position]
+      const answer = session.call((sftp, done) => sftp.write(handle, chunk, start, length, at, done))
+      answer.catch(() => {}) // seen when its turn comes, unless one before it has failed
+      answers.push(answer)
+      position += length
+    }
+  }
+  await Promise.all(answers)
+}
+
+/** Writes through to the disk, where the server can. */
+export async function syncFile(session: Session, handle: Buffer): Promise<void> {
+  try {
+    await session.call((sftp, done) => sftp.ext_openssh_fsync(handle, done))
+  } catch (error) {
+    if (statusOf(error) !== UNSUPPORTED) throw error
+  }
+}
+
+/** Renames, replacing a file of that name in one step where the server can, and in two where it cannot. */
+export async function replaceFile(session: Session, from: string, to: string): Promise<void> {
+  try {
+    await session.call((sftp, done) => sftp.ext_openssh_rename(from, to, done))
+    return
+  } catch (error) {
+    if (await isFolder(session, to)) throw inTheWay(to)
+    if (statusOf(error) !== UNSUPPORTED) throw error
+  }
+  const rename = () => session.call((sftp, done) => sftp.rename(from, to, done))
+  try {
+    await rename()
+  } catch (error) {
+    if ((await findFile(session, to)) === undefined) throw error
+    await removeFile(session, to)
+    await rename()
+  }
+}
+
+/** What lies there; links are not followed. Undefined when nothing does. */
+export async function findFile(session: Session, path: string): Promise<Attributes | undefined> {
+  return unlessAbsent(session.call<Attributes>((sftp, done) => sftp.lstat(path, done)))
+}
+
+/** Removes a file; it may be absent. */
+export async function removeFile(session: Session, path: string): Promise<void> {
+  await unlessAbsent(session.call((sftp, done) => sftp.unlink(path, done)))
+}
+
+/** @param mode of folders that are made; undefined leaves it to the server */
+export function createRemoteFolders(mode: number | undefined): KnownFolders<Session> {
+  return createKnownFolders<Session>({
+    async isThere(session, path) {
+      const found = await unlessAbsent(session.call<Attributes>((sftp, done) => sftp.stat(path, done)))
+      if (found && !isFolderMode(found)) throw inTheWay(path)
+      return found !== undefined
+    },
+    async make(session, path) {
+      await session.call((sftp, done) => sftp.mkdir(path, done))
+      // What mkdir says of the mode is subject to the umask of the server.
+      if (mode !== undefined) await session.call((sftp, done) => sftp.chmod(path, mode, done))
+    },
+  })
+}
+
+/** Whether the file system around a path has less room than that, as far as the server tells. */
+export async function lacksRoom(session: Session, path: string, bytes: number): Promise<boolean> {
+  try {
+    const info = await session.call<{ f_bavail: bigint | number; f_frsize: bigint | number }>((sftp, done) =>
+      sftp.ext_openssh_statvfs(path || '.', done),
+    )
+    return Number(info.f_bavail) * Number(info.f_frsize) < bytes
+  } catch {
+    return false
+  }
+}
+
+export function isMissing(error: unknown): boolean {
+  return statusOf(error) === NO_SUCH_FILE
+}
+
+export function isFailure(error: unknown): boolean {
+  return statusOf(error) === FAILURE
+}
+
+async function isFolder(session: Session, path: string): Promise<boolean> {
+  const found = await findFile(session, path).catch(() => undefined)
+  return found !== undefined && isFolderMode(found)
+}
+
+function isFolderMode({ mode }: Attributes): boolean {
+  return (mode & S_IFMT) === S_IFDIR
+}
+
+function inTheWay(path: string): UploadError {
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  return new UploadError(
+    'delivery_failed',
+    `Something of the name "${name}" is in the way: a file where a folder is needed, or the other way round. ` +
+      'Use another key or remove what is there.',
+  )
+}
+
+async function unlessAbsent<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
+}

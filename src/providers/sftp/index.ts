@@ -1,0 +1,127 @@
+import { localPath, ownFile, secret } from '../../options.ts'
+import * as z from '../../packages/zod.ts'
+import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
+import { createBackground } from '../shared/background.ts'
+import { joinUrl, urlPrefix } from '../shared/public-url.ts'
+import { cleanFolder, hostName, placeOf, remoteFolder } from '../shared/remote-path.ts'
+import { connect } from './connect.ts'
+import { createConnection } from './connection.ts'
+import { explainStatus } from './explain.ts'
+import { createRemoteFolders, findFile, removeFile } from './files.ts'
+import { createHostKeys } from './host-keys.ts'
+import { fromPicGo } from './picgo.ts'
+import type { Session } from './session.ts'
+import { createStore } from './store.ts'
+
+/** How long `close` waits for puts that tidy up. */
+const SETTLE_MS = 3000
+
+const fingerprint = z.string().regex(/^SHA256:[A-Za-z0-9+/]{43}$/)
+
+const config = z.object({
+  host: hostName().describe('Name or address of the server.'),
+  port: z.int().min(1).max(65_535).default(22).describe('Port of the server.'),
+  username: z.string().min(1).describe('User to log in as.'),
+  password: secret().optional().describe('Password of the user.'),
+  privateKey: secret().optional().describe('Private key as text, in the format of OpenSSH, PEM or PuTTY.'),
+  privateKeyFile: ownFile().optional().describe('File with the private key.'),
+  passphrase: secret().optional().describe('Passphrase of the private key.'),
+  agent: localPath()
+    .optional()
+    .describe('Socket of an SSH agent that holds the key, usually the value of SSH_AUTH_SOCK.'),
+  hostFingerprint: z
+    .union([fingerprint, z.array(fingerprint).min(1)], {
+      error: 'must be "SHA256:…" as "ssh-keygen -lf" prints it, or a list of such fingerprints',
+    })
+    .optional()
+    .describe(
+      'The host key, or several, as "ssh-keygen -lf" prints them. Without it the first one is trusted.',
+    ),
+  directory: remoteFolder()
+    .default('')
+    .describe('Folder on the server, from where a login starts or from "/". It is made when it is missing.'),
+  urlPrefix: urlPrefix().describe('Address at which a web server hands the folder out.'),
+  fileMode: z
+    .string()
+    .regex(/^0?[67][0-7]{2}$/, 'must be an octal mode that lets the owner read and write, such as "0644"')
+    .optional()
+    .describe('Permissions of stored files, octal. Default: what the server gives.'),
+  directoryMode: z
+    .string()
+    .regex(/^[0-7]?7[0-7]{2}$/, 'must be an octal mode that lets the owner do everything, such as "0755"')
+    .optional()
+    .describe('Permissions of folders that are made, octal. Default: what the server gives.'),
+})
+
+type Options = z.output<typeof config>
+
+/** A server that speaks SFTP. Nothing is ever run in a shell there. */
+export const sftp = defineProvider({ type: 'sftp', config, validate, open, fromPicGo })
+
+function validate({ password, privateKey, privateKeyFile, passphrase, agent }: Options): string | undefined {
+  const hasKey = privateKey !== undefined || privateKeyFile !== undefined
+  if (!hasKey && password === undefined && agent === undefined)
+    return 'Give a "password", a "privateKey", a "privateKeyFile" or an "agent" to log in with.'
+  if (privateKey !== undefined && privateKeyFile !== undefined)
+    return 'Give "privateKey" or "privateKeyFile", not both.'
+  if (passphrase !== undefined && !hasKey)
+    return 'A "passphrase" belongs to a "privateKey" or a "privateKeyFile".'
+  return undefined
+}
+
+function open(options: Options, { name, warn }: ProviderDeps): Target {
+  const server = `"sftp/${name}" (${options.host}, port ${options.port})`
+  const directory = cleanFolder(options.directory)
+  const hostKeys = createHostKeys([options.hostFingerprint ?? []].flat(), server, warn)
+  const connection = createConnection((onLost, signal) =>
+    connect(options, { server, hostKeys, onLost }, signal),
+  )
+  const folders = createRemoteFolders(parseMode(options.directoryMode))
+  const store = createStore({ server, directory, fileMode: parseMode(options.fileMode), folders })
+  const background = createBackground()
+
+  const use = <T>(what: string, signal: AbortSignal, work: (session: Session) => Promise<T>): Promise<T> =>
+    background.run(async () => {
+      let session: Session | undefined
+      const leave = () => session?.doubt()
+      signal.addEventListener('abort', leave)
+      try {
+        session = await connection.get()
+        signal.throwIfAborted()
+        return await work(session)
+      } catch (error) {
+        throw signal.aborted ? signal.reason : explainStatus(error, server, what)
+      } finally {
+        signal.removeEventListener('abort', leave)
+      }
+    }, signal)
+
+  return {
+    async put(object, signal) {
+      const place = placeOf(directory, object.key)
+      await use(`Storing "${object.key}"`, signal, session => store.put(session, object, place, signal))
+      return { url: joinUrl(options.urlPrefix, object.key) }
+    },
+    check: signal => use('Storing a probe file', signal, store.probe),
+    async exists(key, signal) {
+      const { path } = placeOf(directory, key)
+      return use(
+        `Looking for "${key}"`,
+        signal,
+        async session => (await findFile(session, path)) !== undefined,
+      )
+    },
+    async remove(key, signal) {
+      const { path } = placeOf(directory, key)
+      await use(`Removing "${key}"`, signal, session => removeFile(session, path))
+    },
+    async close() {
+      await background.settle(SETTLE_MS)
+      connection.close()
+    },
+  }
+}
+
+function parseMode(mode: string | undefined): number | undefined {
+  return mode === undefined ? undefined : Number.parseInt(mode, 8)
+}

@@ -1,0 +1,108 @@
+import type { UploadObject } from '../contract.ts'
+import { readBody } from '../shared/body.ts'
+import type { KnownFolders } from '../shared/known-folders.ts'
+import { type RemotePlace, temporaryPath } from '../shared/remote-path.ts'
+import { noSpace } from './explain.ts'
+import { isFailure, isMissing, lacksRoom, removeFile, replaceFile, syncFile, writeBody } from './files.ts'
+import type { Session } from './session.ts'
+
+export interface StoreOptions {
+  /** Words for the server, for messages. */
+  readonly server: string
+  readonly directory: string
+  /** Of files; undefined leaves it to the server. */
+  readonly fileMode: number | undefined
+  readonly folders: KnownFolders<Session>
+}
+
+/** Stores objects under a temporary name beside their own, and renames them when they are whole. */
+export interface Store {
+  put(session: Session, object: UploadObject, place: RemotePlace, signal: AbortSignal): Promise<void>
+  /** Writes a file and removes it. */
+  probe(session: Session): Promise<void>
+}
+
+export function createStore({ server, directory, fileMode, folders }: StoreOptions): Store {
+  /** Temporary files of connections that broke, to be removed over the next one. */
+  const left = new Set<string>()
+
+  async function put(
+    session: Session,
+    object: UploadObject,
+    { folder, path }: RemotePlace,
+    signal: AbortSignal,
+  ): Promise<void> {
+    void removeLeft(session)
+    const file = await createFile(session, folder)
+    try {
+      await writeBody(session, file.handle, readBody(object, signal))
+      await finish(session, file)
+      signal.throwIfAborted()
+      await replaceFile(session, file.path, path)
+    } catch (error) {
+      const isFull = isFailure(error) && (await lacksRoom(session, folder, object.size))
+      await discard(session, file)
+      throw isFull ? noSpace(server, `Storing "${object.key}"`, error) : error
+    }
+  }
+
+  async function createFile(session: Session, folder: string): Promise<TemporaryFile> {
+    const path = temporaryPath(folder)
+    const create = () => session.call<Buffer>((sftp, done) => sftp.open(path, 'wx', done))
+    const wasKnown = folders.has(folder)
+    await folders.ensure(session, folder)
+    try {
+      return { path, handle: await create(), isOpen: true }
+    } catch (error) {
+      if (!wasKnown || !isMissing(error)) throw error
+      folders.forget()
+      await folders.ensure(session, folder)
+      return { path, handle: await create(), isOpen: true }
+    }
+  }
+
+  /** Sends it all at once: a server does what concerns one file in order. */
+  async function finish(session: Session, file: TemporaryFile): Promise<void> {
+    const { handle } = file
+    const setMode = session.call((sftp, done) =>
+      fileMode === undefined ? done() : sftp.fchmod(handle, fileMode, done),
+    )
+    await Promise.all([setMode, syncFile(session, handle), closeFile(session, file)])
+  }
+
+  async function discard(session: Session, file: TemporaryFile): Promise<void> {
+    await closeFile(session, file).catch(() => {})
+    await removeFile(session, file.path).catch(() => left.add(file.path))
+  }
+
+  async function removeLeft(session: Session): Promise<void> {
+    const paths = [...left]
+    left.clear()
+    for (const path of paths) await removeFile(session, path).catch(() => left.add(path))
+  }
+
+  async function probe(session: Session): Promise<void> {
+    const file = await createFile(session, directory)
+    try {
+      await session.call((sftp, done) => sftp.write(file.handle, Buffer.from('probe'), 0, 5, 0, done))
+      await finish(session, file)
+    } finally {
+      await discard(session, file)
+    }
+  }
+
+  return { put, probe }
+}
+
+interface TemporaryFile {
+  readonly path: string
+  readonly handle: Buffer
+  isOpen: boolean
+}
+
+/** Closes it once: its handle may already belong to another file. */
+async function closeFile(session: Session, file: TemporaryFile): Promise<void> {
+  if (!file.isOpen) return
+  file.isOpen = false
+  await session.call((sftp, done) => sftp.close(file.handle, done))
+}

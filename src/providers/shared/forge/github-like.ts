@@ -1,0 +1,48 @@
+import { UploadError } from '../../../errors.ts'
+import type { HttpReply } from '../../../http/client.ts'
+import { encodeKey, encodeSegment } from '../public-url.ts'
+import type { Forge, Found } from './index.ts'
+import { membersOf, readMembers } from './members.ts'
+import type { ContentsOptions } from './options.ts'
+
+/**
+ * The parts that GitHub, Gitea and Gitee have in common: `/repos/{owner}/{name}/contents/{path}` and the `sha` of the
+ * file that a commit replaces.
+ */
+export function createGitHubLike({
+  apiUrl,
+  repo,
+  branch,
+  authorName,
+  authorEmail,
+}: ContentsOptions & { apiUrl: string }) {
+  const repoUrl = `${apiUrl}/repos/${encodeKey(repo)}`
+  const author = authorName === undefined ? {} : { author: { name: authorName, email: authorEmail } }
+  return {
+    repoUrl,
+    branchUrl: `${repoUrl}/branches/${encodeSegment(branch)}`,
+    fileUrl: key => `${repoUrl}/contents/${encodeKey(key)}`,
+    lookUp: 'GET',
+    read: readFile,
+    confirms({ content }, _key, isContent) {
+      const { sha } = membersOf(content)
+      return typeof sha === 'string' && isContent(sha)
+    },
+    confirmsRemoval: answer => 'commit' in answer,
+    commit: (message, found) => ({ message, branch, ...author, ...(found && { sha: found.sha }) }),
+  } satisfies Partial<Forge>
+}
+
+/** Reads a file of the contents API. Gitee answers an empty list for what is not there. */
+function readFile(reply: HttpReply): Found | undefined | 'unknown' {
+  const entry = readMembers(reply)
+  if (Array.isArray(entry) && entry.length === 0) return undefined
+  const { type, path, sha, size } = entry
+  if (type === 'file' && typeof sha === 'string' && typeof size === 'number') return { sha, size }
+  if (typeof type !== 'string' && !Array.isArray(entry)) return 'unknown'
+  const name = typeof path === 'string' ? `"${path}"` : 'the key'
+  throw new UploadError(
+    'delivery_failed',
+    `A file cannot be stored as ${name}: the branch has a folder, a link or a submodule of that name. Change the key template.`,
+  )
+}

@@ -1,0 +1,205 @@
+import { UploadError } from '../../../errors.ts'
+import { createHttpClient, type HttpReply, type HttpRequest } from '../../../http/client.ts'
+import type { ProviderDeps, Target, UploadObject } from '../../contract.ts'
+import { joinUrl } from '../public-url.ts'
+import { createCommitBody, isBlobOf } from './body.ts'
+import { explainReply, isStale, lacksBranch, noForge, type Place } from './failure.ts'
+import { type Members, membersOf, readMembers } from './members.ts'
+import type { ContentsOptions } from './options.ts'
+
+/** Look-ups and commits are answered with the content of the file by some forges: up to 10 MiB in base64 by Gitea. */
+const MAX_REPLY_BYTES = 16 * 1024 * 1024
+
+/** A file as it is in the branch. */
+export interface Found {
+  /** Git's name for its bytes. */
+  readonly sha: string
+  /** Bytes. */
+  readonly size: number
+  /** The last commit that changed it, where the forge says so. */
+  readonly commit?: string | undefined
+}
+
+/** What sets the API of one forge apart from the others. */
+export interface Forge {
+  /** Of every request, with the token. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly repoUrl: string
+  readonly branchUrl: string
+  fileUrl(key: string): string
+  readonly lookUp: 'GET' | 'HEAD'
+  /** Reads the answer to a look-up; undefined when it says that nothing is there, "unknown" when it is no forge's. */
+  read(reply: HttpReply): Found | undefined | 'unknown'
+  /** Method that makes a file; PUT changes one. */
+  readonly create: 'PUT' | 'POST'
+  /** Members of a commit beside its content. `found` is what it replaces or removes. */
+  commit(message: string, found: Found | undefined): Record<string, unknown>
+  /**
+   * Whether the answer to a commit says that the file was stored.
+   *
+   * @param isContent whether a name of git's is that of the bytes that were sent
+   */
+  confirms(
+    answer: Members,
+    key: string,
+    isContent: (sha: string) => Promise<boolean>,
+  ): boolean | Promise<boolean>
+  /** Whether the answer to a removal says that the file was removed; without it the file is looked for. */
+  confirmsRemoval?(answer: Members): boolean
+  /** Members that go with the content. */
+  readonly content?: Readonly<Record<string, string>>
+  /** Removals carry their members in the query instead of a body. */
+  readonly removesByQuery?: boolean
+  /** Address of the branch for visitors, without a slash at the end. */
+  readonly publicUrl: string
+}
+
+/** One destination at a forge. */
+interface Session {
+  readonly forge: Forge
+  readonly options: ContentsOptions
+  readonly place: Place
+  /** Sends a request. Failures that pass by themselves are thrown, all other answers are given back. */
+  send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply>
+}
+
+/** Stores files as commits through the API of a forge, one commit for each. */
+export function createContentsTarget(forge: Forge, options: ContentsOptions, deps: ProviderDeps): Target {
+  const { repo, branch, token, maxBytes, urlPrefix } = options
+  const client = createHttpClient(options, deps)
+  const session: Session = {
+    forge,
+    options,
+    place: { host: new URL(forge.repoUrl).host, repo, branch, token },
+    send({ headers, ...request }, signal) {
+      const accept = (status: number) => status < 500 && status !== 408 && status !== 425
+      return client.send({ ...request, headers: { ...forge.headers, ...headers }, accept }, signal)
+    },
+  }
+  return {
+    serial: true,
+    async put(object, signal) {
+      if (object.size > maxBytes) throw tooLarge(object, session.place, maxBytes)
+      await store(session, object, signal)
+      return { url: joinUrl(urlPrefix ?? forge.publicUrl, object.key) }
+    },
+    remove: (key, signal) => remove(session, key, signal),
+    exists: async (key, signal) => (await lookUp(session, key, signal)) !== undefined,
+    check: signal => check(session, signal),
+    close: async () => client.close(),
+  }
+}
+
+async function lookUp(
+  { forge, place, send }: Session,
+  key: string,
+  signal: AbortSignal,
+): Promise<Found | undefined> {
+  const url = `${forge.fileUrl(key)}?ref=${encodeURIComponent(place.branch)}`
+  const reply = await send({ method: forge.lookUp, url, maxReplyBytes: MAX_REPLY_BYTES }, signal)
+  if (reply.status === 404 && !lacksBranch(reply)) return undefined
+  if (reply.status === 409 && /empty/i.test(reply.text)) return undefined // no commit in the repository yet
+  if (reply.status !== 200) throw explainReply(reply, `looking for "${key}"`, place)
+  const found = forge.read(reply)
+  if (found === 'unknown') throw noForge(reply, `looking for "${key}"`, place)
+  return found
+}
+
+async function store(session: Session, object: UploadObject, signal: AbortSignal): Promise<void> {
+  for (let isFirst = true; ; isFirst = false) {
+    const found = await lookUp(session, object.key, signal)
+    if (found?.size === object.size && (await isBlobOf(object, found.sha, signal))) return
+    const reply = await commit(session, object, found, signal)
+    if (reply.status < 300) return await confirm(session, object, reply, signal)
+    if (!isFirst || !isStale(reply, found !== undefined))
+      throw explainReply(reply, `committing "${object.key}"`, session.place)
+  }
+}
+
+/** A page that asks for a login is answered with 200 as well. */
+async function confirm(
+  { forge, place }: Session,
+  object: UploadObject,
+  reply: HttpReply,
+  signal: AbortSignal,
+): Promise<void> {
+  const isContent = (sha: string) => isBlobOf(object, sha, signal)
+  if (await forge.confirms(readMembers(reply), object.key, isContent)) return
+  throw noForge(reply, `committing "${object.key}"`, place)
+}
+
+function commit(
+  { forge, options, send }: Session,
+  object: UploadObject,
+  found: Found | undefined,
+  signal: AbortSignal,
+): Promise<HttpReply> {
+  const members = { ...forge.commit(messageOf(options.commitMessage, object.key), found), ...forge.content }
+  const { body, length } = createCommitBody(object, members)
+  const headers = { 'Content-Type': 'application/json', 'Content-Length': String(length) }
+  const method = found ? 'PUT' : forge.create
+  const request = { method, url: forge.fileUrl(object.key), headers, body }
+  return send({ ...request, maxReplyBytes: MAX_REPLY_BYTES }, signal)
+}
+
+async function remove(session: Session, key: string, signal: AbortSignal): Promise<void> {
+  for (let isFirst = true; ; isFirst = false) {
+    const found = await lookUp(session, key, signal)
+    if (!found) return
+    const reply = await session.send(removalOf(session.forge, key, found), signal)
+    if (reply.status < 300) return await confirmRemoval(session, key, reply, signal)
+    if (!isFirst || !isStale(reply, true)) throw explainReply(reply, `removing "${key}"`, session.place)
+  }
+}
+
+async function confirmRemoval(
+  session: Session,
+  key: string,
+  reply: HttpReply,
+  signal: AbortSignal,
+): Promise<void> {
+  const { forge, place } = session
+  const isGone = forge.confirmsRemoval?.(readMembers(reply)) ?? !(await lookUp(session, key, signal))
+  if (!isGone) throw noForge(reply, `removing "${key}"`, place)
+}
+
+function messageOf(template: string, key: string): string {
+  const names: Record<string, string> = { '{key}': key, '{filename}': key.slice(key.lastIndexOf('/') + 1) }
+  return template.replace(/\{(?:key|filename)\}/g, placeholder => names[placeholder] ?? placeholder)
+}
+
+function removalOf(forge: Forge, key: string, found: Found): HttpRequest {
+  const members = forge.commit(`Remove ${key}`, found)
+  const url = forge.fileUrl(key)
+  if (!forge.removesByQuery) {
+    const headers = { 'Content-Type': 'application/json' }
+    return { method: 'DELETE', url, headers, body: JSON.stringify(members) }
+  }
+  const query = new URLSearchParams(members as Record<string, string>)
+  return { method: 'DELETE', url: `${url}?${query}` }
+}
+
+/** Looks at the repository, the branch and what the token may do there. Nothing is committed. */
+async function check({ forge, place, send }: Session, signal: AbortSignal): Promise<void> {
+  const ask = async (url: string, doing: string) => {
+    const reply = await send({ method: 'GET', url }, signal)
+    if (reply.status !== 200) throw explainReply(reply, doing, place)
+    return readMembers(reply)
+  }
+  const repo = await ask(forge.repoUrl, `looking for the repository "${place.repo}"`)
+  const refuse = (reason: string) => new UploadError('delivery_failed', `"${place.repo}" ${reason}`)
+  if (repo['archived'] === true) throw refuse('is archived and takes no commits.')
+  const { push } = membersOf(repo['permissions'] ?? repo['permission'])
+  if (push === false) throw refuse("may not be written to by the token's owner.")
+  if (repo['empty'] === true || repo['empty_repo'] === true) return // the first upload makes the branch
+  const branch = await ask(forge.branchUrl, `looking for the branch "${place.branch}"`)
+  if (branch['can_push'] === false || branch['user_can_push'] === false)
+    throw refuse(`lets the token's owner not push to "${place.branch}".`)
+}
+
+function tooLarge({ key, size }: UploadObject, { host }: Place, maxBytes: number): UploadError {
+  return new UploadError(
+    'too_large',
+    `"${key}" has ${size} bytes, more than the ${maxBytes} that ${host} takes (maxBytes). Nothing was sent.`,
+  )
+}

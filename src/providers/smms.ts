@@ -1,0 +1,52 @@
+import { httpOptions } from '../http/client.ts'
+import { secret } from '../options.ts'
+import * as z from '../packages/zod.ts'
+import { defineProvider } from './contract.ts'
+import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
+import { readText } from './shared/picgo-options.ts'
+
+const config = z.object({
+  token: secret().describe('API key of the account.'),
+  domain: z.string().min(1).optional().describe('Domain of the short link; S.EE only.'),
+  url: httpAddress()
+    .default('https://s.ee/api/v1/file/upload')
+    .describe('Address of the upload API. Servers with the old form of SM.MS have it at /api/v2/upload.'),
+  ...httpOptions,
+})
+
+/** S.EE, which SM.MS has become, and servers that still speak the second version of the old API. */
+export const smms = defineProvider({
+  type: 'smms',
+  config,
+  open: (options, deps) => createHost(describe(options), options, deps),
+  fromPicGo,
+})
+
+/**
+ * s.ee/docs/developers/smms-compatibility. The old form answers a picture it has already with `image_repeated`, no success, and the address in `images`.
+ */
+function describe({ url, token, domain }: z.output<typeof config>): HostDescription {
+  return {
+    url: literal(url),
+    headers: { Authorization: '{secret:token}' },
+    field: 'smfile',
+    fields: { domain: domain && literal(domain) },
+    resultUrl: ['data.url', 'images'],
+    deleteUrl: 'data.delete',
+    errorMessage: ['message', 'error'],
+    secrets: { token },
+  }
+}
+
+/** SM.MS has moved to S.EE; a backup domain is a host of its old form. */
+function fromPicGo({ token, backupDomain }: Record<string, unknown>) {
+  const backup = readText(backupDomain)
+  const url = backup && `https://${backup.replace(/^https?:\/\/|(?<!\/)\/+$/g, '')}/api/v2/upload`
+  const notes = backup
+    ? []
+    : ['SM.MS has become S.EE, so uploads go to s.ee: "token" has to be a key of S.EE.']
+  return {
+    options: { token: readText(token), ...(url && { url }), keyTemplate: '{filename}{extname}' },
+    notes,
+  }
+}

@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import { UploadError } from '../../errors.ts'
+import type { HttpClient, HttpReply } from '../../http/client.ts'
+import type { UploadObject } from '../contract.ts'
+import { readBody, streamBody } from '../shared/body.ts'
+import { encodeKey } from '../shared/public-url.ts'
+import { type Operator, signRequest } from './sign.ts'
+
+/** Codes of Upyun's list of API errors. */
+const BUCKET_IS_FULL = 40300004
+const NOT_FOUND = 40400001
+const HINTS: Readonly<Record<number, string>> = {
+  40100002: 'Set the clock of this machine.',
+  40100005: 'Check "operator" and "password".',
+  40100006: 'Check "operator".',
+  40100008: 'Let the operator into the bucket.',
+  40100009: 'Check "password".',
+  40100012: 'Check "bucket".',
+  40300015: 'A folder of that name is in the way.',
+}
+
+/** The files of one bucket. */
+export interface Bucket {
+  put(object: UploadObject, signal: AbortSignal): Promise<void>
+  exists(key: string, signal: AbortSignal): Promise<boolean>
+  remove(key: string, signal: AbortSignal): Promise<void>
+  /** Asks for a file that is not there. */
+  probe(name: string, signal: AbortSignal): Promise<void>
+}
+
+/** @param address of the bucket, without a slash at its end */
+export function createBucket(address: string, operator: Operator, client: HttpClient): Bucket {
+  const { host } = new URL(address)
+
+  async function send(
+    method: 'GET' | 'HEAD' | 'PUT' | 'DELETE',
+    key: string,
+    accept: readonly number[],
+    signal: AbortSignal,
+    content?: { headers: Record<string, string>; bodyMd5: string; body: (signal: AbortSignal) => Readable },
+  ): Promise<HttpReply> {
+    const url = new URL(`${address}/${encodeKey(key)}`)
+    const date = new Date().toUTCString()
+    const { headers, bodyMd5, body } = content ?? {}
+    const Authorization = signRequest(operator, { method, path: url.pathname, date, bodyMd5 })
+    let code: number | undefined
+    try {
+      return await client.send(
+        {
+          method,
+          url,
+          headers: { ...headers, Date: date, Authorization },
+          ...(body && { body }),
+          accept: status => accept.includes(status),
+          explain(refusal) {
+            code = codeOf(refusal)
+            return code === undefined ? undefined : explain(refusal, code)
+          },
+        },
+        signal,
+      )
+    } catch (error) {
+      if (code !== BUCKET_IS_FULL || !(error instanceof UploadError)) throw error
+      throw new UploadError('insufficient_storage', error.message, { cause: error })
+    }
+  }
+
+  /** What is there. The answers to PUT and DELETE are empty and could be anybody's, those to HEAD are not. */
+  async function find(key: string, signal: AbortSignal): Promise<{ size: number } | undefined> {
+    const { status, headers } = await send('HEAD', key, [200, 404], signal)
+    if (status === 404) return undefined
+    if (headers['x-upyun-file-type'] === undefined) throw notUpyun(status)
+    return { size: Number(headers['x-upyun-file-size']) }
+  }
+
+  function notUpyun(status: number): UploadError {
+    const message = `${host} answered ${status}, but not as Upyun does. Check "endpoint".`
+    return new UploadError('delivery_failed', message)
+  }
+
+  function notDone(what: string): UploadError {
+    const message = `${host} said that it has ${what}, but it has not. Send it again.`
+    return new UploadError('delivery_failed', message, { retryable: true })
+  }
+
+  return {
+    async put(object, signal) {
+      const bodyMd5 = await hashBody(object, signal)
+      const headers = {
+        'Content-Type': object.contentType,
+        'Content-Length': String(object.size),
+        'Content-MD5': bodyMd5,
+      }
+      const body = (ending: AbortSignal) => streamBody(object, ending)
+      await send('PUT', object.key, [200], signal, { headers, bodyMd5, body })
+      if ((await find(object.key, signal))?.size !== object.size) throw notDone(`stored "${object.key}"`)
+    },
+    async exists(key, signal) {
+      return (await find(key, signal)) !== undefined
+    },
+    async remove(key, signal) {
+      await send('DELETE', key, [200, 404], signal)
+      if (await find(key, signal)) throw notDone(`removed "${key}"`)
+    },
+    async probe(name, signal) {
+      const reply = await send('GET', name, [404], signal)
+      if (codeOf(reply) !== NOT_FOUND) throw notUpyun(404)
+    },
+  }
+}
+
+async function hashBody(object: UploadObject, signal: AbortSignal): Promise<string> {
+  const hash = createHash('md5')
+  for await (const chunk of readBody(object, signal)) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+/** Of `{"code":40400001,"msg":"…","id":"…"}`, or of the header that does for it where there is no body. */
+function codeOf({ headers, text }: HttpReply): number | undefined {
+  const code = headers['x-error-code'] ?? /"code"\s*:\s*(\d+)/.exec(text)?.[1]
+  return code === undefined ? undefined : Number(code)
+}
+
+function explain({ text }: HttpReply, code: number): string {
+  const said = /"msg"\s*:\s*"([^"]*)"/.exec(text)?.[1] ?? 'refused'
+  return [`${said} (${code}).`, HINTS[code]].filter(Boolean).join(' ')
+}

@@ -1,0 +1,93 @@
+import { createHttpClient, httpOptions } from '../../http/client.ts'
+import { secret } from '../../options.ts'
+import * as z from '../../packages/zod.ts'
+import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
+import { createBackground } from '../shared/background.ts'
+import { joinUrl, urlPrefix } from '../shared/public-url.ts'
+import { urlSuffix } from '../shared/url-suffix.ts'
+import { createLogin } from './login.ts'
+import { fromPicGo } from './picgo.ts'
+import { createSession } from './session.ts'
+import { createStore } from './store.ts'
+
+/** How long `close` waits for puts that tidy up. */
+const SETTLE_MS = 3000
+
+const config = z.object({
+  url: urlPrefix()
+    .refine(url => !/^\w+:\/\/[^/]*@/.test(url), 'must not hold a login: give "username" and "password"')
+    .describe('Address of the WebDAV folder, such as "https://cloud.example.com/remote.php/dav/files/me".'),
+  username: z.string().min(1).optional().describe('User to log in as. Default: nobody.'),
+  password: secret().optional().describe('Password of the user. Better one for this application alone.'),
+  authType: z
+    .enum(['basic', 'digest'])
+    .default('basic')
+    .describe('How to log in. Digest does not show the password to who listens on the way.'),
+  directory: z
+    .string()
+    .refine(isPlainFolder, 'must be a folder without "." and ".." such as "img/blog"')
+    .default('')
+    .describe('Folder below the address. It is made when it is missing.'),
+  atomic: z
+    .boolean()
+    .default(true)
+    .describe('Upload under a temporary name and MOVE, so that a file is there whole or not at all.'),
+  urlPrefix: urlPrefix()
+    .optional()
+    .describe('Address at which a web server hands the folder out. Default: that of WebDAV itself.'),
+  urlSuffix: urlSuffix().optional(),
+  ...httpOptions,
+})
+
+type Options = z.output<typeof config>
+
+/** A server that speaks WebDAV. */
+export const webdav = defineProvider({ type: 'webdav', config, validate, open, fromPicGo })
+
+function isPlainFolder(path: string): boolean {
+  return path.split('/').every(name => !/^\.\.?$|[\\\u0000-\u001f\u007f]/.test(name) && name.isWellFormed())
+}
+
+function validate({ username, password, authType }: Options): string | undefined {
+  if ((username === undefined) !== (password === undefined))
+    return '"username" and "password" belong together: give both, or none for a server that asks for no login.'
+  if (authType === 'basic' && username?.includes(':'))
+    return '"username" must not have a colon with "authType": "basic".'
+  return undefined
+}
+
+function open(options: Options, deps: ProviderDeps): Target {
+  const { username, password, authType, atomic } = options
+  const base = new URL(options.url).href.replace(/(?<!\/)\/+$/, '')
+  const directory = `/${options.directory.split('/').filter(Boolean).join('/')}`
+  const publicUrl = options.urlPrefix ?? joinUrl(base, directory.slice(1))
+  if (username !== undefined && authType === 'basic' && isListenedTo(base)) {
+    deps.warn(`webdav/${deps.name}: the password is sent without TLS. Use https, or "authType": "digest".`)
+  }
+  const client = createHttpClient(options, deps)
+  const login = createLogin(
+    username === undefined || password === undefined ? undefined : { username, password, authType },
+  )
+  const store = createStore(createSession(base, client, login), { directory, atomic })
+  const background = createBackground()
+
+  return {
+    async put(object, signal) {
+      await background.run(() => store.put(object, signal), signal)
+      return { url: joinUrl(publicUrl, object.key) + (options.urlSuffix ?? '') }
+    },
+    check: signal => background.run(() => store.probe(signal), signal),
+    exists: store.exists,
+    remove: store.remove,
+    async close() {
+      await background.settle(SETTLE_MS)
+      client.close()
+    },
+  }
+}
+
+/** Whether somebody may read along. */
+function isListenedTo(url: string): boolean {
+  const { protocol, hostname } = new URL(url)
+  return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+}

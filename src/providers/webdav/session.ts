@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import { UploadError } from '../../errors.ts'
+import type { HttpClient, HttpReply } from '../../http/client.ts'
+import { encodeKey } from '../shared/public-url.ts'
+import type { Login } from './login.ts'
+
+/** How often a request is sent until its login is right: without one, with a nonce, with another one. */
+const LOGIN_ATTEMPTS = 3
+
+export interface DavRequest {
+  readonly method: string
+  /** From the base address, starting with `/`; that of a folder may end with one. */
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | ((signal: AbortSignal) => Readable)
+  /** Statuses that are no failure. `any` leaves only those of a refused login. */
+  readonly accept: readonly number[] | 'any'
+}
+
+/** What lies at a path. */
+export interface Found {
+  readonly isFolder: boolean
+  /** Bytes, if the server tells. */
+  readonly size: number | undefined
+}
+
+/** Requests to one WebDAV server (RFC 4918). */
+export interface Session {
+  /** @throws UploadError `delivery_failed`, or `insufficient_storage` for 507 */
+  request(request: DavRequest, signal: AbortSignal): Promise<HttpReply>
+  /** Undefined when nothing is there. */
+  find(path: string, signal: AbortSignal): Promise<Found | undefined>
+  /** Gives another name to a file. False when something that is not to be replaced may be in the way. */
+  move(from: string, to: string, options: { overwrite: boolean }, signal: AbortSignal): Promise<boolean>
+}
+
+const QUERY =
+  '<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/></prop></propfind>'
+
+const PROPFIND = {
+  method: 'PROPFIND',
+  headers: { Depth: '0', 'Content-Type': 'application/xml; charset=utf-8' },
+  body: QUERY,
+} as const
+
+const CANNOT_MOVE =
+  'it cannot rename files, or takes its public address for that of another server. Set "atomic" to false to do without.'
+
+const NO_DAV = 'that is not what a WebDAV server says. Check "url", and what stands between.'
+const GONE = [404, 410]
+
+/** Refusals that mean something else here than in general. */
+const REASONS: Readonly<Record<number, string>> = {
+  405: 'it takes no such request there. Check that "url" is a WebDAV address and may be written to.',
+  409: 'the folder is not there, or a file is in the way. Check "url", "directory" and the key template.',
+  423: 'it is locked by somebody. Try again when the lock is gone.',
+  501: 'it does not know that request. Check that "url" is a WebDAV address.',
+  507: 'there is no space left for it.',
+}
+
+/** @param base address of the collection, without a slash at its end */
+export function createSession(base: string, client: HttpClient, login: Login): Session {
+  let hasPropfind = true
+  const urlOf = (path: string): URL => new URL(`${base}/${encodeKey(path.slice(1))}`)
+
+  async function request(request: DavRequest, signal: AbortSignal): Promise<HttpReply> {
+    const { method, accept } = request
+    // A large body is not sent only to learn how to log in.
+    if (login.isUnknown && method === 'PUT') await send({ ...PROPFIND, path: '/', accept: 'any' }, signal)
+    const reply = await send(request, signal)
+    if (accept === 'any' || accept.includes(reply.status)) return reply
+    throw refusal(method, reply.status, REASONS[reply.status] ?? '')
+  }
+
+  async function send(request: DavRequest, signal: AbortSignal): Promise<HttpReply> {
+    const { method, accept } = request
+    const url = urlOf(request.path)
+    for (let attempt = 1; ; attempt++) {
+      const authorization = login.authorize(method, url.pathname)
+      const reply = await client.send(
+        {
+          method,
+          url,
+          headers: { ...request.headers, ...(authorization !== undefined && { authorization }) },
+          ...(request.body !== undefined && { body: request.body }),
+          accept: status =>
+            accept === 'any' || accept.includes(status) || status === 401 || status in REASONS,
+        },
+        signal,
+      )
+      if (reply.status !== 401) return reply
+      const challenges = reply.headers['www-authenticate'] ?? ''
+      const mayHelp = login.learn(challenges, authorization)
+      if (!mayHelp || attempt === LOGIN_ATTEMPTS) throw refusal(method, 401, login.explain(challenges))
+    }
+  }
+
+  function refusal(method: string, status: number, reason: string): UploadError {
+    const code = status === 507 ? 'insufficient_storage' : 'delivery_failed'
+    const message = `${new URL(base).host} answered ${status} to ${method}: ${reason}`
+    return new UploadError(code, message, { retryable: status === 502 })
+  }
+
+  async function find(path: string, signal: AbortSignal): Promise<Found | undefined> {
+    if (!hasPropfind) return findByHead(path, signal)
+    const accept = [207, 400, 404, 405, 409, 410, 501]
+    const reply = await request({ ...PROPFIND, path, accept }, signal)
+    if (reply.status === 207) return readProperties(reply.text) ?? notDav('PROPFIND', 207)
+    if (reply.status !== 405 && reply.status !== 501) return undefined
+    hasPropfind = false
+    return findByHead(path, signal)
+  }
+
+  /** For nginx without its module for PROPFIND; folders are known by the redirect to their address with a slash. */
+  async function findByHead(path: string, signal: AbortSignal): Promise<Found | undefined> {
+    const headers = { 'Accept-Encoding': 'identity' }
+    const accept = [200, 301, 302, 303, 307, 308, 404, 410]
+    const plain = path.replace(/(?<=.)\/$/, '')
+    const ask = (at: string) => request({ method: 'HEAD', path: at, headers, accept }, signal)
+    const reply = await ask(plain)
+    const { status } = reply
+    if (GONE.includes(status)) return undefined
+    if (status > 200) {
+      const folder = plain.slice(plain.lastIndexOf('/') + 1)
+      if (!reply.headers['location']?.endsWith(`${encodeKey(folder)}/`)) notDav('HEAD', status)
+      return { isFolder: true, size: undefined }
+    }
+    const length = reply.headers['content-length']
+    // A page that stands at every address is no file.
+    const isFile = length !== undefined && GONE.includes((await ask(`${plain}-${randomUUID()}`)).status)
+    return isFile ? { isFolder: false, size: Number(length) } : notDav('HEAD', status)
+  }
+
+  /** For what some gateway, or a page that asks for a login, has answered. */
+  function notDav(method: string, status: number): never {
+    throw refusal(method, status, NO_DAV)
+  }
+
+  async function move(
+    from: string,
+    to: string,
+    { overwrite }: { overwrite: boolean },
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const url = urlOf(to)
+    // The second is what Apache wants behind a proxy that takes the TLS off, the third is newer (RFC 4918, 10.3).
+    const spellings = new Set([url.href, url.href.replace(/^https:/, 'http:'), url.pathname])
+    const accept = [200, 201, 204, 400, 405, 501, 502, ...(overwrite ? [] : [409, 412])]
+    let status = 0
+    for (const Destination of spellings) {
+      const headers = { Destination, Overwrite: overwrite ? 'T' : 'F' }
+      status = (await request({ method: 'MOVE', path: from, headers, accept }, signal)).status
+      if (status !== 400 && status !== 502) break
+    }
+    if (status === 400 || status >= 500 || status === 405) throw refusal('MOVE', status, CANNOT_MOVE)
+    return status !== 409 && status !== 412
+  }
+
+  return { request, find, move }
+}
+
+/** Undefined when it is no answer to PROPFIND. */
+function readProperties(xml: string): Found | undefined {
+  if (!/<(?:[\w.-]{1,64}:)?multistatus\b/i.test(xml)) return undefined
+  const size = /<(?:[\w.-]+:)?getcontentlength\b[^<>]*>\s*(\d+)\s*</i.exec(xml)?.[1]
+  return {
+    isFolder: /<(?:[\w.-]+:)?collection\b/i.test(xml),
+    size: size === undefined ? undefined : Number(size),
+  }
+}

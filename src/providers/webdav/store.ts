@@ -1,0 +1,184 @@
+import { Readable } from 'node:stream'
+import { UploadError } from '../../errors.ts'
+import type { UploadObject } from '../contract.ts'
+import { streamBody } from '../shared/body.ts'
+import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
+import { placeOf, temporaryPath } from '../shared/remote-path.ts'
+import type { Session } from './session.ts'
+
+/** How long removing a temporary file may last. */
+const DISCARD_MS = 10_000
+
+const DONE = [200, 201, 202, 204]
+const GONE = [404, 410]
+
+const PROBE = Buffer.from('upload-server')
+
+export interface StoreOptions {
+  /** Folder below the base address, starting with `/`. */
+  readonly directory: string
+  /** Upload under a temporary name and move, so that an object is there whole or not at all. */
+  readonly atomic: boolean
+}
+
+export interface Store {
+  put(object: UploadObject, signal: AbortSignal): Promise<void>
+  /** Stores a file, moves it and removes it. */
+  probe(signal: AbortSignal): Promise<void>
+  exists(key: string, signal: AbortSignal): Promise<boolean>
+  remove(key: string, signal: AbortSignal): Promise<void>
+}
+
+export function createStore(session: Session, { directory, atomic }: StoreOptions): Store {
+  const folders = createFolders(session)
+  /** Temporary files that could not be removed yet. */
+  const left = new Set<string>()
+  const inTurn = createTurns()
+
+  async function put(object: UploadObject, signal: AbortSignal): Promise<void> {
+    const { folder, path } = placeOf(directory, object.key)
+    if (!atomic) return inTurn(path, () => upload(folder, path, object, signal))
+    void removeLeft()
+    const temporary = temporaryPath(folder)
+    let isUploaded = false
+    try {
+      await upload(folder, temporary, object, signal)
+      isUploaded = true
+      await inTurn(path, () => move(temporary, path, object, signal))
+    } catch (error) {
+      if (isUploaded || signal.aborted || mayHaveArrived(error)) await discard(temporary)
+      throw error
+    }
+  }
+
+  async function upload(
+    folder: string,
+    path: string,
+    object: UploadObject,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { contentType, size } = object
+    const headers = { 'Content-Type': contentType, 'Content-Length': String(size) }
+    const body = (ending: AbortSignal) => streamBody(object, ending)
+    const send = (refusals: number[]) =>
+      session.request({ method: 'PUT', path, headers, body, accept: [...DONE, ...refusals] }, signal)
+    const wasKnown = folders.has(folder)
+    await folders.ensure(signal, folder)
+    // 500 is what nginx says.
+    const { status } = await send(wasKnown ? [...GONE, 409, 500] : [])
+    if (!DONE.includes(status)) {
+      folders.forget()
+      await folders.ensure(signal, folder)
+      await send([])
+    }
+    await verify(path, object, signal)
+  }
+
+  /** There are servers that say yes and store nothing, or less. */
+  async function verify(path: string, { key, size }: UploadObject, signal: AbortSignal): Promise<void> {
+    const found = await session.find(path, signal)
+    if (found && (found.size ?? size) === size) return
+    const what = found ? `has ${found.size} bytes of it and not ${size}` : 'does not have it'
+    const message = `The server took "${key}", but ${what}. Send it again.`
+    throw new UploadError('delivery_failed', message, { retryable: true })
+  }
+
+  /** With `overwrite` a folder would be replaced too, with all that is in it: so it is asked for only where a file is. */
+  async function move(from: string, to: string, object: UploadObject, signal: AbortSignal): Promise<void> {
+    if (!(await session.move(from, to, { overwrite: false }, signal))) {
+      if ((await session.find(to, signal))?.isFolder) throw inTheWay('folder', to)
+      await session.move(from, to, { overwrite: true }, signal)
+    }
+    await verify(to, object, signal)
+  }
+
+  async function removeFile(path: string, signal: AbortSignal): Promise<void> {
+    await session.request({ method: 'DELETE', path, accept: [...DONE, ...GONE] }, signal)
+  }
+
+  async function discard(path: string): Promise<void> {
+    await removeFile(path, AbortSignal.timeout(DISCARD_MS)).catch(() => left.add(path))
+  }
+
+  async function removeLeft(): Promise<void> {
+    const paths = [...left]
+    left.clear()
+    await Promise.all(paths.map(discard))
+  }
+
+  async function probe(signal: AbortSignal): Promise<void> {
+    const [path, moved] = [temporaryPath(directory), temporaryPath(directory)]
+    const stream = () => Readable.from([PROBE], { objectMode: false })
+    const known = { key: 'a probe file', size: PROBE.length, contentType: 'text/plain', sha256: '' }
+    const object = { ...known, stream, bytes: async () => PROBE }
+    try {
+      await upload(directory, path, object, signal)
+      if (atomic) await move(path, moved, object, signal)
+      await removeFile(atomic ? moved : path, signal)
+    } catch (error) {
+      if (signal.aborted || mayHaveArrived(error)) await Promise.all([path, moved].map(discard))
+      throw error
+    }
+  }
+
+  return {
+    put,
+    probe,
+    async exists(key, signal) {
+      return (await session.find(placeOf(directory, key).path, signal)) !== undefined
+    },
+    async remove(key, signal) {
+      const { path } = placeOf(directory, key)
+      // DELETE takes a folder with all that is in it.
+      if ((await session.find(path, signal))?.isFolder) throw inTheWay('folder', path)
+      await removeFile(path, signal)
+      if (await session.find(path, signal))
+        throw new UploadError(
+          'delivery_failed',
+          `The server said that it removed "${key}", but still has it.`,
+        )
+    },
+  }
+}
+
+/** Lets work on the same path wait for each other: what one has stored must not be taken for what the other has. */
+function createTurns(): (path: string, work: () => Promise<void>) => Promise<void> {
+  const last = new Map<string, Promise<void>>()
+  return async (path, work) => {
+    const before = last.get(path)
+    const mine = before === undefined ? work() : before.catch(() => {}).then(work)
+    last.set(path, mine)
+    try {
+      await mine
+    } finally {
+      if (last.get(path) === mine) last.delete(path)
+    }
+  }
+}
+
+function createFolders(session: Session): KnownFolders<AbortSignal> {
+  return createKnownFolders<AbortSignal>({
+    async isThere(signal, path) {
+      return (await session.find(`${path}/`, signal))?.isFolder ?? false
+    },
+    async make(signal, path) {
+      // 405: something is there. 400: that is a file.
+      const accept = [...DONE, 400, 405]
+      const { status } = await session.request({ method: 'MKCOL', path: `${path}/`, accept }, signal)
+      if (DONE.includes(status)) return
+      const found = await session.find(path, signal)
+      if (status === 400 || found?.isFolder === false) throw inTheWay('file', path)
+    },
+  })
+}
+
+/** A refusal leaves nothing behind. Everything else may. */
+function mayHaveArrived(error: unknown): boolean {
+  return !(error instanceof UploadError) || error.retryable || error.code === 'insufficient_storage'
+}
+
+function inTheWay(what: 'file' | 'folder', path: string): UploadError {
+  const name = path.slice(path.lastIndexOf('/') + 1)
+  const message = `A ${what} of the name "${name}" is in the way. Use another key template or remove the ${what}.`
+  return new UploadError('delivery_failed', message)
+}

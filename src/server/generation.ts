@@ -1,0 +1,149 @@
+import type { RequestListener } from 'node:http'
+import type { LoadedConfig } from '../config/load.ts'
+import type { Settings } from '../config/schema.ts'
+import { once } from '../flow/once.ts'
+import type { AccessSettings } from '../routes/access.ts'
+import { createApp, createLimiters, type Limiters } from '../routes/app.ts'
+import type { MessageTypes } from '../routes/message-types.ts'
+import type { Metrics } from '../routes/metrics.ts'
+import type { Destination } from '../uploader/delivery/destinations.ts'
+import { openConfiguredDestinations } from './open-destinations.ts'
+import { makeUploader, type Runtime, type ServerDeps } from './open-uploader.ts'
+import { isSocketPath } from './port.ts'
+
+export { createRuntime } from './open-uploader.ts'
+
+export interface GenerationDeps extends ServerDeps {
+  readonly runtime: Runtime
+  /** A line for the operator from a destination. */
+  warn(message: string): void
+  /** True once the server is going down. */
+  isStopping(): boolean
+  /** Address the server listens on; known when the first request comes. */
+  listenUrl(): string
+  noteProxy(): void
+  /** Called with the application that requests go to from now on. */
+  makeFor: MessageTypes['makeFor']
+}
+
+/** What answers requests by one configuration. A reload opens the next one; this one ends with its last request. */
+export interface Generation {
+  readonly config: LoadedConfig
+  /** Undefined when they are switched off. */
+  readonly metrics: Metrics | undefined
+  readonly limiters: Limiters
+  readonly answer: RequestListener
+  /** Has its limits and hooks hold from now on. */
+  start(): void
+  /** Lets what runs end as it began, then closes. */
+  retire(): Promise<void>
+  /** Closes its destinations. */
+  close(): Promise<void>
+}
+
+/**
+ * Opens the destinations of a configuration and makes what answers requests with them. Nothing of that is left for the
+ * first request.
+ *
+ * @param before the generation that this one follows: what is counted goes on
+ * @throws when it can't answer; nothing stays open then
+ */
+export async function openGeneration(
+  config: LoadedConfig,
+  deps: GenerationDeps,
+  before?: Generation,
+): Promise<Generation> {
+  const destinations = await openConfiguredDestinations(config, deps)
+  try {
+    return await createGeneration(config, deps, destinations, before)
+  } catch (error) {
+    await Promise.allSettled(destinations.map(({ target }) => target.close?.()))
+    throw error
+  }
+}
+
+async function createGeneration(
+  config: LoadedConfig,
+  deps: GenerationDeps,
+  destinations: readonly Destination[],
+  before: Generation | undefined,
+): Promise<Generation> {
+  const { settings } = config
+  const { runtime, logger, mask, isStopping, listenUrl, noteProxy } = deps
+  const metrics = settings.metrics.enabled
+    ? (before?.metrics ?? (await import('../routes/metrics.ts')).createMetrics())
+    : undefined
+  const limiters = before?.limiters ?? createLimiters()
+  const uploader = makeUploader(config, deps, destinations, runtime)
+  const { track, untilIdle } = createTracker()
+  const app = createApp(
+    {
+      uploader: metrics?.measure(uploader) ?? uploader,
+      logger,
+      mask,
+      metrics: metrics && { ...metrics, read: deps.readMetrics ?? metrics.read },
+      isStopping,
+      track,
+      limiters,
+      noteProxy,
+    },
+    {
+      ...settings.server,
+      ...settings,
+      alwaysOk: settings.compat.alwaysOk,
+      access: accessSettings(settings),
+      isOnSocket: isSocketPath(settings.server.host),
+      listenUrl,
+    },
+  )
+  const close = once(() => uploader.close())
+  return {
+    config,
+    metrics,
+    limiters,
+    answer: app.answer,
+    start() {
+      const { memory, concurrentUploads, waitingUploads } = settings.limits
+      runtime.payloads.resize(memory)
+      runtime.slots.resize(concurrentUploads, waitingUploads)
+      runtime.finalizer.adopt(settings.finalization)
+      runtime.finalizer.start()
+      deps.makeFor(app)
+    },
+    async retire() {
+      await untilIdle()
+      await close()
+    },
+    close,
+  }
+}
+
+/** Counts what needs the destinations. */
+function createTracker() {
+  let running = 0
+  let becomeIdle = () => {}
+  return {
+    async track<T>(work: Promise<T>): Promise<T> {
+      running++
+      try {
+        return await work
+      } finally {
+        running--
+        if (running === 0) becomeIdle()
+      }
+    },
+    async untilIdle(): Promise<void> {
+      if (running > 0) await new Promise<void>(resolve => (becomeIdle = resolve))
+    },
+  }
+}
+
+function accessSettings({ server, auth, sources }: Settings): AccessSettings {
+  const { keys, ...rules } = auth
+  return {
+    ...rules,
+    keys: server.key === undefined ? keys : [{ name: 'server', key: server.key }, ...keys],
+    allowedHosts: server.allowedHosts,
+    sources,
+  }
+}

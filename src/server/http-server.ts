@@ -1,0 +1,195 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import { Server as NetServer, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { drainAfterAnswer, LINGER_MS } from '../routes/body.ts'
+import { createMessageTypes, type MessageTypes } from '../routes/message-types.ts'
+
+/** Time for the headers of a request; bodies are watched by `limits.bodyIdleMs`. */
+const HEADERS_TIMEOUT_MS = 20_000
+/** Longer than the idle time of common proxies, so that it is they who close a connection. */
+const KEEP_ALIVE_MS = 65_000
+/** How long nothing of a whole answer may be read before the connection is cut. */
+const STALL_MS = 60_000
+/** Most files that are open beside connections and theirs: loading a library opens hundreds at once. */
+const OTHER_FILES = 600
+/**
+ * What a message may buffer, bytes: as much as arrives at once. The first part of a body comes with the headers, before
+ * anybody reads it, and would otherwise have Node stop the socket and start it again for each request.
+ */
+const BUFFERED_BYTES = 64 * 1024
+/** How often the log says that connections are turned away. */
+const DROP_NOTE_MS = 60_000
+
+export interface HttpServer {
+  readonly server: Server
+  /** Makes the messages of all later requests for this application. */
+  readonly makeFor: MessageTypes['makeFor']
+  /**
+   * Stops listening and lets running requests finish.
+   *
+   * @param drained called when they have; open connections are answered until it is done
+   * @returns false when they took longer than `graceMs` and were cut
+   */
+  stop(graceMs: number, drained?: () => Promise<void>): Promise<boolean>
+}
+
+/** Hears of every request that never reaches `handle`. */
+type NoteUnreadable = (id: string, status: number, message: string) => void
+
+/** A server with its time limits set; `handle` gets every request, those that ask before they send a body included. */
+export function createHttpServer(
+  handle: RequestListener,
+  note: NoteUnreadable,
+  stallMs: number = STALL_MS,
+): HttpServer {
+  const { options, makeFor } = createMessageTypes()
+  const server = createServer({
+    ...options,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: 0,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    connectionsCheckingInterval: 5000,
+    noDelay: true,
+    highWaterMark: BUFFERED_BYTES,
+    // The application says so, in an answer that is not empty.
+    requireHostHeader: false,
+  })
+  // Beyond a count Node drops headers without a word, forwarding headers among them; the total size stays limited.
+  server.maxHeadersCount = 0
+  // Open connections, each with the answers that are being given on it.
+  const connections = new Map<Duplex, Set<ServerResponse>>()
+  const turnAwayBeyondLimit = createConnectionLimit(note)
+  // Ahead of Node's own listener, which reads from the socket.
+  server.prependListener('connection', (socket: Socket) => {
+    connections.set(socket, new Set())
+    socket.once('close', () => connections.delete(socket))
+    turnAwayBeyondLimit(socket, connections.size)
+  })
+  const accept: RequestListener = (req, res) => {
+    const running = connections.get(req.socket)?.add(res)
+    const leave = () => running?.delete(res)
+    res.on('close', () => (req.complete || req.destroyed ? leave() : req.once('end', leave)))
+    // Until the connection waits for its next request, when Node sets its own limit.
+    res.on('prefinish', () => {
+      if (req.socket.writableLength > 0) req.socket.setTimeout(stallMs)
+    })
+    drainAfterAnswer(req, res)
+    handle(req, res)
+  }
+  server.on('request', accept)
+  // The body is asked for only when it is wanted (routes/body.ts). Node would refuse other expectations without a body.
+  server.on('checkContinue', accept)
+  server.on('checkExpectation', accept)
+  server.on('clientError', (error: Unreadable, socket) => {
+    // What is written now would end up inside another answer.
+    if ([...(connections.get(socket) ?? [])].some(res => res.headersSent)) socket.destroy()
+    else answerUnreadable(error, socket, note)
+  })
+  return { server, makeFor, stop: (graceMs, drained) => stopServer(server, connections, graceMs, drained) }
+}
+
+/**
+ * Keeps enough open files for everything but connections, each of which may have a file of its own: what can't be loaded
+ * for want of files can't be loaded later either.
+ */
+function createConnectionLimit(note: NoteUnreadable): (socket: Socket, open: number) => void {
+  const files = mostOpenFiles()
+  if (files === undefined) return () => {}
+  const most = Math.floor((files - Math.min(OTHER_FILES, files / 2)) / 2)
+  let notedAt = -DROP_NOTE_MS
+  // Not `maxConnections`: node:cluster offers what one worker turns away to the next one, round and round.
+  return (socket, open) => {
+    if (open <= most) return
+    socket.destroy()
+    if (performance.now() - notedAt < DROP_NOTE_MS) return
+    notedAt = performance.now()
+    const message = `More than ${most} connections are open, so new ones are closed. The process may have ${files} open files: raise that limit (ulimit -n), or have a proxy limit connections`
+    note(crypto.randomUUID(), 503, message)
+  }
+}
+
+/** Undefined where the system does not say; Node has raised the limit as far as it may. */
+function mostOpenFiles(): number | undefined {
+  try {
+    const [, files] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return files === undefined ? undefined : Number(files)
+  } catch {
+    return undefined
+  }
+}
+
+/** What Node says of a request it can't parse. */
+type Unreadable = NodeJS.ErrnoException & { rawPacket?: Buffer }
+
+/** Requests that Node can't parse never reach the application, and still get an answer of the contract. */
+function answerUnreadable(error: Unreadable, socket: Duplex, note: NoteUnreadable): void {
+  // Answered already: what still arrives is thrown away, so that the client gets to read the answer.
+  if (socket.writableEnded) return
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const timeout = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  const status = timeout ? 408 : error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400
+  const message = explainUnreadable(error)
+  const code = timeout ? 'request_timeout' : 'invalid_request'
+  const requestId = crypto.randomUUID()
+  const body = JSON.stringify({
+    success: false,
+    message,
+    msg: message,
+    code,
+    requestId,
+    result: [],
+    errors: [],
+  })
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nAccess-Control-Allow-Origin: *\r\nX-Request-Id: ${requestId}\r\n` +
+      `Connection: close\r\n\r\n${body}`,
+  )
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
+  note(requestId, status, message)
+}
+
+/** The first byte of a client that speaks TLS (RFC 8446 section 5.1). */
+const TLS_HANDSHAKE = 0x16
+
+function explainUnreadable({ code, rawPacket }: Unreadable): string {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'The headers of the request stopped arriving.'
+  if (code === 'HPE_HEADER_OVERFLOW') return 'The headers of the request are too large.'
+  if (code === 'HPE_INVALID_URL')
+    return 'The address of the request holds a character that must be percent-encoded, such as a letter beyond ASCII.'
+  if (rawPacket?.[0] === TLS_HANDSHAKE)
+    return 'The client speaks HTTPS, this server plain HTTP: the address begins with http, or a proxy in front does TLS.'
+  return 'The request is no readable HTTP.'
+}
+
+async function stopServer(
+  server: Server,
+  connections: ReadonlyMap<Duplex, ReadonlySet<ServerResponse>>,
+  graceMs: number,
+  drained?: () => Promise<void>,
+): Promise<boolean> {
+  const closed = once(server, 'close')
+  // Not the `close` of HTTP servers: it also cuts idle connections, on which a client may be sending its next request.
+  NetServer.prototype.close.call(server)
+  const isBusy = () => [...connections.values()].some(running => running.size > 0)
+  const end = performance.now() + graceMs
+  const untilIdle = async () => {
+    while (isBusy() && performance.now() < end) await sleep(20)
+  }
+  await untilIdle()
+  if (drained) {
+    await Promise.race([drained(), sleep(end - performance.now(), undefined, { ref: false })])
+    await untilIdle()
+  }
+  const finished = !isBusy()
+  for (const socket of connections.keys()) socket.destroy()
+  await closed
+  server.close() // ends Node's watch over header time-outs
+  return finished
+}

@@ -1,0 +1,18 @@
+import type { LoadedConfig } from '../config/load.ts'
+import { type Destination, openDestinations } from '../uploader/delivery/destinations.ts'
+import type { Shared } from '../uploader/delivery/turns.ts'
+
+export interface DestinationDeps {
+  /** Default: shared with nobody. */
+  readonly shared?: Shared
+  /** A line for the operator from a destination. */
+  warn(message: string): void
+}
+
+/** Opens the destinations of a configuration. @throws when one can't be used as it is configured */
+export function openConfiguredDestinations(
+  { destinations, settings, ownPaths }: LoadedConfig,
+  { warn, shared }: DestinationDeps,
+): Promise<Destination[]> {
+  return openDestinations(destinations, settings.keyTemplate, warn, ownPaths, shared, settings.pictures)
+}

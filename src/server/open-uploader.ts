@@ -1,0 +1,132 @@
+import { dirname, join } from 'node:path'
+import type { LoadedConfig } from '../config/load.ts'
+import { createClock } from '../flow/clock.ts'
+import { createNamedSlots } from '../flow/slots.ts'
+import type { Logger } from '../log.ts'
+import type { Mask } from '../mask.ts'
+import { createPayloads } from '../payload/index.ts'
+import { createSpool, sweepSpool } from '../payload/spool.ts'
+import type { Store } from '../store/contract.ts'
+import { createPostgresStore } from '../store/postgres.ts'
+import { createSqliteStore } from '../store/sqlite.ts'
+import type { Destination } from '../uploader/delivery/destinations.ts'
+import type { Shared } from '../uploader/delivery/turns.ts'
+import { createUploader, type Uploader, type UploaderDeps } from '../uploader/index.ts'
+import { createFinalizer } from '../uploader/jobs/finalizer.ts'
+import { createRepeater } from '../uploader/jobs/idempotency.ts'
+import { openConfiguredDestinations } from './open-destinations.ts'
+
+export interface ServerDeps {
+  readonly logger: Logger
+  readonly mask: Mask
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Default: shared with nobody. */
+  readonly shared?: Shared
+  /** Gives the figures of all processes of the server. Default: this is the only one. */
+  readMetrics?(): Promise<string>
+}
+
+/** What a process has once, whichever configuration holds: a reload changes its limits and hooks, nothing else. */
+export interface Runtime
+  extends Pick<UploaderDeps, 'store' | 'finalizer' | 'repeater' | 'payloads' | 'slots' | 'spool'> {
+  /** @param graceMs for how long what runs may go on; default: not at all */
+  close(graceMs?: number): Promise<void>
+}
+
+/** Opens the destinations of a configuration and makes the uploader over them. */
+export async function openUploader(
+  config: LoadedConfig,
+  deps: ServerDeps & { warn(message: string): void },
+): Promise<Uploader> {
+  const destinations = await openConfiguredDestinations(config, deps)
+  const runtime = createRuntime(config, deps)
+  const uploader = makeUploader(config, deps, destinations, runtime)
+  return {
+    ...uploader,
+    async close(graceMs) {
+      await runtime.close(graceMs)
+      await uploader.close()
+    },
+  }
+}
+
+/** The store is opened when it is first used, the folder for temporary files made then. */
+export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
+  const { limits, finalization } = config.settings
+  const temporary = temporaryOf(config)
+  void sweepSpool(temporary).catch(error =>
+    deps.logger.warn({ err: error }, 'Old temporary files could not be removed'),
+  )
+  const spool = createSpool(temporary)
+  const warn = noteTo(deps.logger)
+  const clock = createClock()
+  const store = openStore(config, warn)
+  const finalizer = createFinalizer({
+    store,
+    ...finalization,
+    env: deps.env,
+    mask: deps.mask,
+    now: () => new Date(),
+    clock,
+    warn,
+  })
+  const repeater = createRepeater(store, finalizer.owner, undefined, clock.now)
+  return {
+    store,
+    finalizer,
+    repeater,
+    payloads: createPayloads(limits.memory),
+    slots: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
+    spool,
+    async close(graceMs) {
+      await repeater.close()
+      await finalizer.close(graceMs)
+      await spool.close()
+    },
+  }
+}
+
+/** Makes the uploader of a configuration. */
+export function makeUploader(
+  config: LoadedConfig,
+  deps: ServerDeps,
+  destinations: readonly Destination[],
+  runtime: Runtime,
+): Uploader {
+  const { settings } = config
+  const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))
+  return createUploader({
+    ...runtime,
+    warn: noteTo(deps.logger),
+    mask: deps.mask,
+    hooks: settings.finalization.hooks,
+    destinations,
+    defaultId: settings.default,
+    leftOut: config.leftOut,
+    sources: {
+      fileSize: settings.limits.fileSize,
+      urlTimeoutMs: settings.sources.url.timeoutMs,
+      ownPaths: [...config.ownPaths, temporaryOf(config), ...spools],
+      env: deps.env,
+    },
+    limits: settings.limits,
+    now: () => new Date(),
+  })
+}
+
+/** Nothing is opened before the store is first used. */
+export function openStore(
+  { settings, dataDirectory }: LoadedConfig,
+  warn: (message: string) => void = () => {},
+): Store {
+  const { driver, path, url } = settings.store
+  if (driver === 'postgres') return createPostgresStore(url ?? '')
+  return createSqliteStore(path ?? join(dataDirectory, 'store.db'), { warn })
+}
+
+const temporaryOf = ({ dataDirectory }: LoadedConfig) => join(dataDirectory, 'tmp')
+
+const noteTo =
+  (logger: Logger) =>
+  (message: string, details: object = {}) =>
+    logger.warn(details, message)

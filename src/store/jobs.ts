@@ -1,0 +1,157 @@
+import type { Selectable } from '../packages/kysely.ts'
+import { createBatcher } from './batch.ts'
+import type { Job, JobStore, StoredFile } from './contract.ts'
+import { toEntry } from './history.ts'
+import { prune } from './prune.ts'
+import type { Access, Database, Tables } from './tables.ts'
+
+/** In place of the files of a finished job whose history says all of them. */
+export const IN_HISTORY = ''
+
+/** The jobs of a store. */
+export function createJobStore({ read, write, commit }: Access): JobStore {
+  const writeSoon = createBatcher(commit)
+  /** Begun here and not yet delivered. Without others nobody else writes soon. */
+  const underWay = new Set<string>()
+  return {
+    async begin(job, idempotencyKey) {
+      await writeSoon(statements => statements.begin(job, idempotencyKey), underWay.size === 0)
+      underWay.add(job.id)
+    },
+    deliver(id, delivery) {
+      underWay.delete(id)
+      return writeSoon(statements => statements.deliver(id, delivery), underWay.size === 0)
+    },
+
+    claim: (id, owner, from = owner) =>
+      write(async db => {
+        const row = await db
+          .updateTable('jobs')
+          .set({ state: 'finalizing', owner })
+          .where('id', '=', id)
+          .where(eb =>
+            eb.or([
+              eb('state', '=', 'delivered'),
+              eb.and([eb('state', '=', 'finalizing'), eb('owner', '=', from)]),
+            ]),
+          )
+          .returningAll()
+          .executeTakeFirst()
+        return row && toJob(row)
+      }),
+
+    advance: (id, owner, { state, steps, attempts, problem, now, pauseMs = 0 }) =>
+      write(async db => {
+        const { numUpdatedRows } = await db
+          .updateTable('jobs')
+          .set({
+            state,
+            steps: JSON.stringify(steps),
+            attempts,
+            problem: problem ?? null,
+            next_attempt_at: now + pauseMs,
+            finished_at: state === 'finished' ? now : null,
+          })
+          .where('id', '=', id)
+          .where('owner', '=', owner)
+          .where('state', '=', 'finalizing')
+          .executeTakeFirst()
+        return numUpdatedRows > 0n
+      }),
+
+    job: id => read(db => readJob(db, id)),
+
+    due: (now, limit, longestPauseMs) =>
+      read(async db => {
+        const rows = await db
+          .selectFrom('jobs')
+          .selectAll()
+          .where('finished_at', 'is', null)
+          .where('state', '=', 'delivered')
+          .where(eb =>
+            eb.or([eb('next_attempt_at', '<=', now), eb('next_attempt_at', '>', now + longestPauseMs)]),
+          )
+          .orderBy('next_attempt_at')
+          .limit(limit)
+          .execute()
+        return rows.map(toJob)
+      }),
+
+    pending: () =>
+      read(async db => {
+        const rows = await db
+          .selectFrom('jobs')
+          .selectAll()
+          .where('finished_at', 'is', null)
+          .where('state', 'in', ['delivered', 'finalizing'])
+          .orderBy('created_at')
+          .execute()
+        return rows.map(toJob)
+      }),
+
+    abandon: (owner, report) =>
+      write(async db => {
+        await db
+          .updateTable('jobs')
+          .set({ state: 'delivered' })
+          .where('finished_at', 'is', null)
+          .where('owner', '=', owner)
+          .where('state', '=', 'finalizing')
+          .execute()
+        const rows = await db
+          .updateTable('jobs')
+          .set(eb => ({ state: 'interrupted', finished_at: eb.ref('created_at') }))
+          .where('finished_at', 'is', null)
+          .where('owner', '=', owner)
+          .where('state', '=', 'uploading')
+          .returningAll()
+          .execute()
+        await db.deleteFrom('owners').where('id', '=', owner).execute()
+        for (const row of rows) report(toJob(row))
+      }),
+
+    pruneJobs: async before => void (await prune(write, 'jobs', before)),
+  }
+}
+
+/** See `JobStore.job`. */
+export async function readJob(db: Database, id: string): Promise<Job | undefined> {
+  const row = await db.selectFrom('jobs').selectAll().where('id', '=', id).executeTakeFirst()
+  if (row?.files !== IN_HISTORY) return row && toJob(row)
+  const files = await readFiles(db, row)
+  // When its history is forgotten, so is the job.
+  return files.length === 0 ? undefined : toJob({ ...row, files: JSON.stringify(files) })
+}
+
+async function readFiles(
+  db: Database,
+  { id, destination }: Selectable<Tables['jobs']>,
+): Promise<StoredFile[]> {
+  const rows = await db
+    .selectFrom('history')
+    .selectAll()
+    .where('job_id', '=', id)
+    .orderBy('position')
+    .execute()
+  return rows.map(row => {
+    const { time: _, jobId: __, caller: ___, requestId: ____, destination: where, ...file } = toEntry(row)
+    return where === destination ? file : { ...file, destination: where }
+  })
+}
+
+function toJob(row: Selectable<Tables['jobs']>): Job {
+  return {
+    id: row.id,
+    state: row.state,
+    createdAt: row.created_at,
+    owner: row.owner,
+    requestId: row.request_id,
+    caller: row.caller,
+    destination: row.destination,
+    origins: JSON.parse(row.origins),
+    files: JSON.parse(row.files),
+    steps: JSON.parse(row.steps),
+    attempts: row.attempts,
+    problem: row.problem ?? undefined,
+  }
+}

@@ -1,0 +1,119 @@
+import type { Pool } from 'pg'
+import { systemCode, UploadError } from '../errors.ts'
+import { PostgresDialect, type PostgresPool, sql } from '../packages/kysely.ts'
+import type { Store } from './contract.ts'
+import { createSqlStore } from './sql.ts'
+import { storeUnavailable } from './unavailable.ts'
+
+/** More would only queue inside PostgreSQL. */
+const CONNECTIONS = 10
+const CONNECT_TIMEOUT_MS = 3000
+const QUERY_TIMEOUT_MS = 5000
+/** For what takes its time in a large store, or waits until another process has done it. */
+const LONG_TIMEOUT_MS = 10 * 60 * 1000
+const IS_LONG = /^(create|drop|delete|select pg_advisory)/
+/** For saying goodbye to a server that may not answer. */
+const END_TIMEOUT_MS = 2000
+/** Any number; all processes of this program use the same. */
+const LOCK = 7_263_501_842
+const BIGINT = 20
+
+/**
+ * The store for several processes behind a load balancer.
+ *
+ * A query without an answer is given up after 5 s, with its connection: a server may hang, or be cut off, without
+ * closing any. Servers are not told of a limit, since some proxies refuse to pass it on.
+ *
+ * @param url such as `postgres://user:password@host:5432/database`, also with `?query_timeout=MILLISECONDS`
+ */
+export function createPostgresStore(url: string): Store {
+  return createSqlStore({
+    async connect() {
+      const { default: pg } = await import('pg').catch((cause: unknown) => {
+        throw storeUnavailable('The postgres store needs the package "pg": npm install pg.', cause)
+      })
+      const pool = new pg.Pool({
+        query_timeout: QUERY_TIMEOUT_MS,
+        connectionString: url,
+        max: CONNECTIONS,
+        connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+        keepAlive: true,
+        // Times and sizes are whole numbers far below 2^53.
+        types: {
+          getTypeParser: (id, format) =>
+            (id === BIGINT ? Number : pg.types.getTypeParser(id, format)) as never,
+        },
+      })
+      // A connection that breaks is replaced at the next use. Without these listeners it would end the process: the
+      // pool hears of idle ones only.
+      pool.on('error', () => {})
+      pool.on('connect', client => void client.on('error', () => {}))
+      return { dialect: new PostgresDialect({ pool: withoutHungConnections(pool) }) }
+    },
+    async lock(transaction) {
+      await sql`select pg_advisory_xact_lock(${LOCK})`.execute(transaction)
+    },
+    explain,
+  })
+}
+
+/** The pool, but a connection whose query got no answer is closed and not used for the next one. */
+function withoutHungConnections(pool: Pool): PostgresPool {
+  return {
+    async connect() {
+      const client = await pool.connect()
+      let hung: unknown
+      const query = async (text: string, values: unknown[]) => {
+        if (hung) throw hung
+        try {
+          const limit = IS_LONG.test(text) ? { query_timeout: LONG_TIMEOUT_MS } : {}
+          return await client.query({ text, values, ...limit })
+        } catch (error) {
+          if (isTimeout(error)) hung = error
+          throw error
+        }
+      }
+      // The other signature of `query` is for cursors, which nothing here uses.
+      return { query: query as never, release: () => client.release(hung !== undefined) }
+    },
+    async end() {
+      const late = new Promise(resolve => setTimeout(resolve, END_TIMEOUT_MS).unref())
+      await Promise.race([pool.end(), late])
+    },
+  }
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof Error && error.message === 'Query read timeout'
+}
+
+function explain(error: unknown): Error | 'again' {
+  if (error instanceof UploadError) return error
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  // Codes of appendix A of PostgreSQL's manual. Serialization failures and deadlocks are in class 40.
+  if (/^40(001|P01)$/.test(code)) return 'again'
+  if (/^53[12]00$/.test(code)) {
+    return new UploadError(
+      'insufficient_storage',
+      `The database of the server has no space left (${code}).`,
+      { cause: error, retryAfterS: 5 },
+    )
+  }
+  if (/^(28|3D|42501|25006)/.test(code)) {
+    return storeUnavailable(
+      `The database of the server refuses it (${code}). Check store.url and what its user may do there.`,
+      error,
+    )
+  }
+  const isGone =
+    /^(08|57P|53300)/.test(code) ||
+    isTimeout(error) ||
+    /terminated|timeout exceeded|not queryable|Connection ended/i.test(String(error))
+  if (isGone || systemCode(error) !== undefined) {
+    return storeUnavailable(
+      `The database of the server does not answer (${code || 'no connection'}). Try again in a moment.`,
+      error,
+    )
+  }
+  return error instanceof Error ? error : new Error(String(error))
+}

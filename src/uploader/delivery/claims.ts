@@ -1,0 +1,49 @@
+import type { Claim, HistoryStore } from '../../store/contract.ts'
+
+/** The keys that the attempts at one request may have stored its files under. They outlive the process. */
+export interface Claims {
+  /** Whether an earlier attempt may have stored the same bytes under the key, and nobody something else since then. */
+  has(file: ClaimedFile): Promise<boolean>
+  /** Writes down, before it goes out, that a file is to be stored. */
+  add(file: ClaimedFile): Promise<void>
+}
+
+type ClaimedFile = Omit<Claim, 'time'>
+
+/**
+ * @param earlier of attempts that were cut off
+ * @param save writes all of them down
+ */
+export function createClaims(
+  earlier: readonly Claim[],
+  { history }: Pick<HistoryStore, 'history'>,
+  save: (claims: readonly Claim[]) => Promise<void>,
+  now: () => number,
+): Claims {
+  let claims = earlier
+  let saving = Promise.resolve()
+
+  const find = (list: readonly Claim[], { destination, key, sha256 }: ClaimedFile) =>
+    list.find(one => one.destination === destination && one.key === key && one.sha256 === sha256)
+
+  return {
+    async has(file) {
+      const claim = find(earlier, file)
+      if (!claim) return false
+      const { destination, key, sha256 } = file
+      const since = await history({ destination, text: key, since: claim.time, limit: MOST_SINCE })
+      return since.every(one => one.key !== key || one.sha256 === sha256)
+    },
+    add(file) {
+      if (find(claims, file)) return saving
+      claims = [...claims, { ...file, time: now() }]
+      const all = claims
+      // One after the other, so that the last one holds all of them. Without the store the upload is worth more.
+      saving = saving.then(() => save(all)).catch(() => {})
+      return saving
+    },
+  }
+}
+
+/** More files of that name were not stored while a process was started again. */
+const MOST_SINCE = 1000

@@ -1,0 +1,111 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isStorageFull, systemCode, UploadError } from '../../errors.ts'
+import { type Cancellation, orAborted, toAbortSignal } from '../../flow/cancellation.ts'
+import { TimeLimit } from '../../flow/time-limit.ts'
+import { isPassing } from '../../http/network.ts'
+import type { Stored, UploadObject } from '../../providers/contract.ts'
+import { type Destination, idOf } from './destinations.ts'
+
+const FIRST_PAUSE_MS = 250
+const LONGEST_PAUSE_MS = 30_000
+
+export interface DeliveryLimits {
+  /** For one file at one destination: all attempts and the pauses between them, and waiting for its turn there. */
+  readonly timeoutMs: number
+  /** Further attempts after one that failed in passing. */
+  readonly retries: number
+}
+
+/**
+ * Puts one object at its destination, and again after failures that pass while there is time. The key stays the same, so
+ * an attempt that did arrive is replaced and never doubled.
+ *
+ * @throws UploadError `delivery_failed`, `delivery_timeout`, `insufficient_storage`, or what the provider knows better
+ * @throws the reason of `signal` when it is aborted
+ */
+export async function deliver(
+  destination: Destination,
+  object: UploadObject,
+  { timeoutMs, retries }: DeliveryLimits,
+  signal: Cancellation,
+): Promise<Stored> {
+  signal.throwIfAborted()
+  const limit = new TimeLimit(timeoutMs, signal, () => timedOut(destination, object.key, timeoutMs))
+  try {
+    return await deliverWithin(limit, destination, object, retries)
+  } finally {
+    limit.end()
+  }
+}
+
+/**
+ * The same within a time limit that has begun. Ends with it even where a provider does not look at its signal.
+ *
+ * @param leave gets the put that goes on then: it may still read the object and write to the key
+ */
+export async function deliverWithin(
+  limit: TimeLimit,
+  destination: Destination,
+  object: UploadObject,
+  retries: number,
+  leave: (put: Promise<Stored>) => void = () => {},
+): Promise<Stored> {
+  for (let attempt = 0; ; attempt++) {
+    const put = putInTurn(destination, object, limit)
+    try {
+      return await orAborted(put, limit)
+    } catch (error) {
+      if (limit.aborted) {
+        leave(put)
+        throw limit.reason
+      }
+      const failure = explain(error, destination, object)
+      const pause = pauseMs(attempt, failure.retryAfterS)
+      const isLast = attempt >= retries || pause > LONGEST_PAUSE_MS || pause >= limit.leftMs()
+      if (isLast || !failure.retryable) throw failure
+      await sleep(pause, undefined, { signal: toAbortSignal(limit) }).catch(() => {})
+      limit.throwIfAborted()
+    }
+  }
+}
+
+/** One attempt. Settles, and passes its turn on, when the put has really ended. */
+async function putInTurn(
+  { target, queue }: Destination,
+  object: UploadObject,
+  limit: Cancellation,
+): Promise<Stored> {
+  const put = async () => {
+    limit.throwIfAborted()
+    return target.put(object, toAbortSignal(limit))
+  }
+  return queue ? queue.run(put, limit) : put()
+}
+
+/** @param what a key, or the name of a file that has none yet */
+export function timedOut(destination: Destination, what: string, timeoutMs: number): UploadError {
+  return new UploadError(
+    'delivery_timeout',
+    `${idOf(destination)} did not take "${what}" within ${timeoutMs / 1000} s (limits.deliveryTimeoutMs).`,
+  )
+}
+
+function explain(error: unknown, destination: Destination, object: UploadObject): UploadError {
+  if (error instanceof UploadError) return error
+  const what = `"${object.key}" could not be stored at ${idOf(destination)}`
+  if (isStorageFull(error)) {
+    return new UploadError('insufficient_storage', `${what}: there is no space left.`, { cause: error })
+  }
+  const code = systemCode(error)
+  const reason = code ?? (error instanceof Error ? error.message : String(error))
+  return new UploadError('delivery_failed', `${what}: ${reason}`, {
+    cause: error,
+    retryable: isPassing(code),
+  })
+}
+
+/** Exponential with full jitter; a destination that says when to come back is believed, also when that is too long. */
+function pauseMs(attempt: number, retryAfterS: number | undefined): number {
+  if (retryAfterS !== undefined) return retryAfterS * 1000
+  return Math.random() * Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS)
+}

@@ -1,0 +1,241 @@
+import { UploadError } from '../../errors.ts'
+import type { Slots } from '../../flow/slots.ts'
+import { type KeyTemplate, parseKeyTemplate } from '../../payload/object-key.ts'
+import type { PictureOptions } from '../../pictures/options.ts'
+import type { Provider, Target } from '../../providers/contract.ts'
+import { canonicalType, PROVIDER_TYPES } from '../../providers/registry.ts'
+import { createKeyRing, type KeyRing } from './key-ring.ts'
+import { createShared, type Shared } from './turns.ts'
+import { createUrlRewrite, type RewriteRule } from './url-rewrite.ts'
+
+/** What is needed to choose a destination: the provider's id and the name of the saved configuration. */
+export interface Named {
+  readonly type: string
+  readonly name: string
+}
+
+/** One that is configured and can't be used. */
+export interface LeftOut extends Named {
+  readonly reason: string
+}
+
+/** A provider with options, under a name, ready to be used. */
+export interface Destination extends Named {
+  readonly target: Target
+  readonly keyTemplate: KeyTemplate
+  /** Whether equal keys mean equal bytes, so that what is served under them may be cached for ever. */
+  readonly immutable: boolean
+  readonly onConflict: OnConflict
+  /** Take a file of the same bytes that is there already. */
+  readonly dedupe: boolean
+  readonly rewriteUrl: (url: string) => string
+  /** `provider/configName` of the destination that is used when this one fails. */
+  readonly fallback: string | undefined
+  /** Destinations that get a copy. */
+  readonly mirrors: readonly Mirror[]
+  /** What is done to pictures; undefined: nothing. */
+  readonly pictures?: PictureOptions | undefined
+  /** Keys of the requests under way. */
+  readonly keys: KeyRing
+  /** For targets that take one put at a time. */
+  readonly queue: Pick<Slots, 'run'> | undefined
+}
+
+export interface Mirror {
+  /** `provider/configName`. */
+  readonly destination: string
+  /** Whether an upload fails when this copy does. */
+  readonly required: boolean
+}
+
+export type OnConflict = 'replace' | 'rename' | 'error'
+
+/** A destination as it is configured. */
+export interface DestinationSpec extends Named {
+  readonly provider: Provider
+  readonly options: Record<string, unknown>
+  readonly common: {
+    readonly keyTemplate?: string | undefined
+    readonly onConflict: OnConflict
+    readonly dedupe?: boolean
+    readonly urlRewrite?: readonly RewriteRule[]
+    readonly fallback?: string | undefined
+    readonly mirrors?: readonly Mirror[]
+    readonly pictures?: PictureOptions | undefined
+  }
+}
+
+/** What a request says of its destination; empty values count as absent. */
+export interface Choice {
+  picbed?: string | undefined
+  configName?: string | undefined
+}
+
+/** Of a hash a few digits are not enough: other bytes may have the same. */
+const NAMES_CONTENT = /\{(?:(?:md5|sha1|sha256)(?:-(?:[89]|[1-9]\d+))?|uuid|ulid)\}/
+
+/** The name clients send for "whatever this provider uses by default" (PicList does it always). */
+const DEFAULT_NAME = 'Default'
+
+/** `provider/configName`. */
+export function idOf({ type, name }: Named): string {
+  return `${type}/${name}`
+}
+
+/** Whether a list such as `["s3/screens", "local"]` covers a destination; no list covers everything. */
+export function isCovered(named: Named, list: readonly string[] | undefined): boolean {
+  return (
+    list === undefined ||
+    list.some(
+      entry => splitId(entry).type === named.type && [undefined, named.name].includes(splitId(entry).name),
+    )
+  )
+}
+
+/** Reads `provider` or `provider/configName`. */
+export function splitId(id: string): { type: string; name: string | undefined } {
+  const slash = id.indexOf('/')
+  if (slash < 0) return { type: canonicalType(id), name: undefined }
+  return { type: canonicalType(id.slice(0, slash)), name: id.slice(slash + 1) }
+}
+
+/**
+ * Chooses the destination of one request. Nothing is switched, nothing falls back.
+ *
+ * @param all every saved configuration
+ * @param defaultId the setting `default`; may be missing when there is only one
+ * @param allowed what the caller may use; the others are not even named
+ * @param leftOut what can't be used: to choose one is an error, so that nothing else takes its place
+ * @throws UploadError `unknown_destination`, `ambiguous_destination`, `destination_forbidden`
+ */
+export function chooseDestination<T extends Named>(
+  all: readonly T[],
+  defaultId: string | undefined,
+  choice: Choice = {},
+  allowed?: readonly string[],
+  leftOut: readonly LeftOut[] = [],
+): T {
+  const usable = listIds(all.filter(one => isCovered(one, allowed)))
+  const found = find<T | LeftOut>([...all, ...leftOut], defaultId, choice, usable)
+  if (!isCovered(found, allowed))
+    throw new UploadError(
+      'destination_forbidden',
+      `This key may not use ${idOf(found)}. It may use ${usable}.`,
+    )
+  const isLeftOut = (one: T | LeftOut): one is LeftOut => leftOut.some(other => other === one)
+  if (!isLeftOut(found)) return found
+  return fail(`${idOf(found)} was left out, since it can't be used: ${found.reason}. Known are ${usable}.`)
+}
+
+function find<T extends Named>(
+  all: readonly T[],
+  defaultId: string | undefined,
+  { picbed, configName }: Choice,
+  usable: string,
+): T {
+  const known = `Known are ${usable}.`
+  const preset = defaultId === undefined ? undefined : splitId(defaultId)
+  const defaultType =
+    preset?.type ?? (new Set(all.map(one => one.type)).size === 1 ? all[0]?.type : undefined)
+
+  if (picbed) {
+    const type = canonicalType(picbed)
+    const mine = all.filter(one => one.type === type)
+    if (mine.length === 0) {
+      const reason = PROVIDER_TYPES.includes(type)
+        ? 'has no configuration here'
+        : 'is no provider of this server'
+      throw new UploadError('unknown_destination', `picbed "${picbed}" ${reason}. ${known}`)
+    }
+    return pick(mine, configName, preset) ?? fail(`${picbed} has no configuration "${configName}". ${known}`)
+  }
+  if (!configName || configName === DEFAULT_NAME) {
+    const mine = all.filter(one => one.type === defaultType)
+    if (mine.length === 0) fail(`The setting "default" names no configuration. ${known}`)
+    return pick(mine, configName, preset) ?? fail(`The setting "default" names no configuration. ${known}`)
+  }
+  const inDefault = all.find(one => one.type === defaultType && one.name === configName)
+  const elsewhere = all.filter(one => one.name === configName)
+  if (!inDefault && elsewhere.length > 1) {
+    throw new UploadError(
+      'ambiguous_destination',
+      `Several providers have a configuration "${configName}": ${listIds(elsewhere)}. Say which with picbed.`,
+    )
+  }
+  return inDefault ?? elsewhere[0] ?? fail(`No provider has a configuration "${configName}". ${known}`)
+}
+
+/** The named configuration of one provider; without a name the one `default` names, else `Default`, else the only one. */
+function pick<T extends Named>(
+  mine: readonly T[],
+  name: string | undefined,
+  preset: { type: string; name: string | undefined } | undefined,
+): T | undefined {
+  const named = name ? mine.find(one => one.name === name) : undefined
+  if (named || (name && name !== DEFAULT_NAME)) return named
+  // What `default` names is that very configuration or nothing: a misspelt one must not become another.
+  if (preset?.type === mine[0]?.type && preset?.name !== undefined) {
+    return mine.find(one => one.name === preset.name)
+  }
+  const chosen = mine.find(one => one.name === DEFAULT_NAME) ?? (mine.length === 1 ? mine[0] : undefined)
+  if (chosen) return chosen
+  throw new UploadError(
+    'ambiguous_destination',
+    `${mine[0]?.type} has several configurations and none is its default: ${listIds(mine)}. Say which with configName.`,
+  )
+}
+
+function fail(message: string): never {
+  throw new UploadError('unknown_destination', message)
+}
+
+function listIds(list: readonly Named[]): string {
+  return list.map(one => `"${idOf(one)}"`).join(', ') || 'none'
+}
+
+/**
+ * Opens every configured destination. Connects nothing.
+ *
+ * @param keyTemplate for those that have none of their own
+ * @param ownPaths files and folders of the server itself
+ * @param shared with those of the configuration before, too: uploads to them may be under way
+ * @param pictures what is done to pictures where nothing else is said
+ */
+export function openDestinations(
+  specs: readonly DestinationSpec[],
+  keyTemplate: string,
+  warn: (message: string) => void,
+  ownPaths: readonly string[] = [],
+  shared: Shared = createShared(),
+  pictures?: PictureOptions,
+): Promise<Destination[]> {
+  return Promise.all(
+    specs.map(async ({ type, name, provider, options, common }) => {
+      const id = idOf({ type, name })
+      const target = await provider.open(options, { name, warn, ownPaths })
+      if ((common.onConflict !== 'replace' || common.dedupe) && !target.exists) {
+        throw new UploadError(
+          'invalid_request',
+          `${id}: onConflict and dedupe need a provider that can tell what is there.`,
+        )
+      }
+      const immutable = NAMES_CONTENT.test(common.keyTemplate ?? keyTemplate)
+      return {
+        type,
+        name,
+        target,
+        keyTemplate: parseKeyTemplate(common.keyTemplate ?? keyTemplate),
+        immutable,
+        onConflict: common.onConflict,
+        dedupe: common.dedupe ?? false,
+        rewriteUrl: createUrlRewrite(common.urlRewrite ?? []),
+        fallback: common.fallback,
+        mirrors: common.mirrors ?? [],
+        pictures: common.pictures ?? pictures,
+        // Where equal keys mean equal bytes it does no harm when two processes write one: that is worth no message.
+        keys: createKeyRing(immutable && common.onConflict === 'replace' ? undefined : shared, id),
+        queue: target.serial ? { run: (work, signal) => shared.inTurn(id, work, signal) } : undefined,
+      }
+    }),
+  )
+}

@@ -1,0 +1,191 @@
+import { setMaxListeners } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Clock, createClock } from '../../flow/clock.ts'
+import { dropOwner, newOwner, SCOPE } from '../../flow/owner.ts'
+import { createPresence } from '../../flow/presence.ts'
+import type { Job, NewJob, Store, StoredFile } from '../../store/contract.ts'
+import { FinalizationPending } from './finalization-pending.ts'
+import type { Hook, HookDeps } from './hooks.ts'
+import { createRounds } from './housekeeping.ts'
+import { createJournal } from './journal.ts'
+
+const FIRST_POLL_MS = 25
+const LONGEST_POLL_MS = 250
+const FIRST_PAUSE_MS = 5000
+const LONGEST_PAUSE_MS = 10 * 60 * 1000
+/** For what was cut short at the end to be written down. */
+const LAST_WRITES_MS = 2000
+
+/** What a reload may change. */
+export interface FinalizerSettings {
+  readonly hooks: readonly Hook[]
+  /** Days for which jobs that are over are remembered. */
+  readonly keepDays: number
+}
+
+export interface FinalizerDeps extends HookDeps, FinalizerSettings {
+  readonly store: Store
+  /** For how long a process of another machine may be silent before it counts as gone. Default 30 s. */
+  readonly patienceMs?: number
+  /** Between looking for pending jobs, and between signs of life. Default 5 s. */
+  readonly roundMs?: number
+  now(): Date
+  /** What the times of idempotency keys in the store are by. Default: one that nobody else has. */
+  readonly clock?: Clock
+  warn(message: string, details?: object): void
+}
+
+/** Finishes delivered jobs: saves their history, then runs the hooks, each step once. */
+export interface Finalizer {
+  /** Name of this process in the store. */
+  readonly owner: string
+  /**
+   * Writes down that an upload begins; `complete` must follow.
+   *
+   * @param idempotencyKey what it was asked with, once that is reserved
+   */
+  begin(job: NewJob, idempotencyKey?: string): Promise<void>
+  /**
+   * Records what was delivered and, when it was everything, finishes the job.
+   *
+   * @param hooks those of the configuration that it began with; default: those that hold now
+   * @throws FinalizationPending when a step fails
+   */
+  complete(job: Job, files: readonly StoredFile[], isWhole: boolean, hooks?: readonly Hook[]): Promise<void>
+  /**
+   * Finishes a pending job; waits when somebody is at it already.
+   * @returns the finished job; undefined when there is no such job to finish
+   * @throws FinalizationPending when a step fails again
+   */
+  retry(id: string, signal: AbortSignal): Promise<Job | undefined>
+  /** Has jobs that are tried again finished by these settings from now on. */
+  adopt(settings: FinalizerSettings): void
+  /** Cleans up after processes that are gone, and retries pending jobs from time to time. */
+  start(): void
+  /** @param graceMs for how long what runs may go on; default: not at all */
+  close(graceMs?: number): Promise<void>
+}
+
+/** What came of an attempt to finish a job; `elsewhere` when another process is at it. */
+type Attempt = Job | undefined | 'elsewhere'
+
+export function createFinalizer(deps: FinalizerDeps): Finalizer {
+  const { store } = deps
+  let { hooks, keepDays }: FinalizerSettings = deps
+  const owner = newOwner(SCOPE)
+  const { isGone } = createPresence(deps.patienceMs)
+  const journal = createJournal({ ...deps, owner })
+  const ending = new AbortController()
+  setMaxListeners(0, ending.signal) // every hook that runs listens
+  /** Jobs whose uploads go on in this process. */
+  const uploading = new Set<string>()
+  /** Jobs this process is finishing: one attempt at a time, which all who ask share. */
+  const running = new Map<string, Promise<Attempt>>()
+  const retryHere = (id: string) => running.get(id) ?? track(id, attempt(id))
+  const rounds = createRounds({
+    ...deps,
+    keepDays: () => keepDays,
+    longestPauseMs: LONGEST_PAUSE_MS,
+    clock: deps.clock ?? createClock(),
+    owner,
+    isGone,
+    journal,
+    retry: retryHere,
+  })
+
+  function track(id: string, work: Promise<Attempt>): Promise<Attempt> {
+    const run = work.finally(() => running.delete(id))
+    running.set(id, run)
+    return run
+  }
+
+  /** Runs the hooks that are missing. The job is ours: its state is `finalizing` and its owner this process. */
+  async function runSteps(job: Job, wanted = hooks): Promise<Job> {
+    const steps = [...job.steps]
+    for (const hook of wanted) {
+      const step = `hook:${hook.name}`
+      if (steps.includes(step)) continue
+      try {
+        const { runHook } = await import('./hooks.ts')
+        await runHook(hook, job, deps, ending.signal)
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error)
+        throw await postpone(job, steps, `Hook "${hook.name}" failed: ${reason}`)
+      }
+      steps.push(step)
+      if (hook !== wanted.at(-1)) await journal.advance(job, { state: 'finalizing', steps })
+    }
+    await journal.advance(job, { state: 'finished', steps })
+    return { ...job, state: 'finished', steps }
+  }
+
+  async function postpone(job: Job, steps: string[], problem: string): Promise<FinalizationPending> {
+    deps.warn(problem, { finalizationId: job.id, requestId: job.requestId })
+    const { attempts } = job
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** attempts, LONGEST_PAUSE_MS)
+    // What was cut short at the end is done first at the next start.
+    const pause = ending.signal.aborted ? {} : { attempts: attempts + 1, pauseMs }
+    await journal.advance(job, { state: 'delivered', steps, problem, ...pause }).catch(() => {})
+    return new FinalizationPending(job.id, problem)
+  }
+
+  async function attempt(id: string): Promise<Attempt> {
+    await journal.save(id)
+    const job = await store.job(id)
+    if (job === undefined || job.state === 'finished') return job
+    if (job.state === 'failed' || job.state === 'interrupted') return undefined
+    const isFree = job.state === 'delivered' || job.owner === owner || (await isLeft(job))
+    if (!isFree) return 'elsewhere'
+    if (job.state === 'uploading') return undefined
+    await rounds.keepAlive()
+    const claimed = await store.claim(id, owner, job.state === 'finalizing' ? job.owner : undefined)
+    return claimed ? runSteps(claimed) : 'elsewhere'
+  }
+
+  async function isLeft(job: Job): Promise<boolean> {
+    return isGone(job.owner, (await store.owners()).get(job.owner) ?? job.createdAt)
+  }
+
+  async function settle(withinMs: number): Promise<void> {
+    for (const end = performance.now() + withinMs; performance.now() < end; await sleep(20)) {
+      if (uploading.size === 0 && running.size === 0) return
+    }
+  }
+
+  return {
+    owner,
+    async begin(job, idempotencyKey) {
+      await rounds.keepAlive()
+      await store.begin(job, idempotencyKey)
+      uploading.add(job.id)
+    },
+    async complete(job, files, isWhole, wanted = hooks) {
+      const state = isWhole ? (wanted.length > 0 ? 'finalizing' : 'finished') : 'failed'
+      const delivered = journal.deliver(job, files, state)
+      const finished = state === 'finalizing' ? delivered.then(done => runSteps(done, wanted)) : delivered
+      await track(job.id, finished).finally(() => uploading.delete(job.id))
+    },
+    async retry(id, signal) {
+      for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
+        signal.throwIfAborted()
+        const result = await retryHere(id)
+        if (result !== 'elsewhere') return result
+        await sleep(pause, undefined, { signal }).catch(() => {})
+      }
+    },
+    adopt(settings) {
+      hooks = settings.hooks
+      keepDays = settings.keepDays
+    },
+    start: rounds.start,
+    async close(graceMs = 0) {
+      rounds.stop()
+      await settle(graceMs)
+      ending.abort()
+      await settle(LAST_WRITES_MS)
+      await Promise.allSettled([...journal.kept().map(journal.save), rounds.leave()])
+      await store.close()
+      dropOwner(owner)
+    },
+  }
+}

@@ -1,0 +1,182 @@
+import { spawn } from 'node:child_process'
+import { createHmac } from 'node:crypto'
+import { createHttpClient } from '../../http/client.ts'
+import type { Job } from '../../store/contract.ts'
+
+/** What is told when an upload is done. */
+export interface Hook {
+  readonly name: string
+  /** Program and arguments, started without a shell. */
+  readonly command?: readonly string[] | undefined
+  /** Address that gets the job by POST. */
+  readonly webhook?: string | undefined
+  /** Signs the webhook. */
+  readonly secret?: string | undefined
+  readonly timeoutMs: number
+}
+
+export interface HookDeps {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Takes secrets out of what a program printed. */
+  mask(text: string): string
+}
+
+/** What of a program's output is kept, and what of that is shown, in characters from its end. */
+const KEPT_CHARACTERS = 8000
+const SHOWN_CHARACTERS = 500
+/** How long the last output of a program that has ended is waited for; a child of it may hold the pipe for ever. */
+const LAST_WORDS_MS = 200
+/** Linux takes 128 KiB for one variable. */
+const MOST_URLS = 64 * 1024
+
+/**
+ * Runs one hook for a job. It gets the job as JSON: a command on standard input, a webhook as its body, signed in
+ * `X-Upload-Signature: sha256=<HMAC-SHA256 of the body, hex>`.
+ *
+ * @param signal cuts it short, as its time limit does
+ * @throws Error that says how it failed
+ */
+export async function runHook(hook: Hook, job: Job, deps: HookDeps, signal: AbortSignal): Promise<void> {
+  const body = JSON.stringify(describe(job))
+  const stop = new AbortController()
+  const cut = () => stop.abort(new Error('it was cut short because the server is going down'))
+  const late = () => stop.abort(new Error(`it took longer than ${hook.timeoutMs / 1000} s`))
+  const timer = setTimeout(late, hook.timeoutMs)
+  signal.addEventListener('abort', cut)
+  if (signal.aborted) cut()
+  try {
+    stop.signal.throwIfAborted()
+    if (hook.command) await runCommand(hook.command, body, facts(job), deps, stop.signal)
+    if (hook.webhook) await callWebhook(hook, hook.webhook, job, body, stop.signal)
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', cut)
+  }
+}
+
+function describe({ id, createdAt, requestId, caller, destination, files }: Job) {
+  return {
+    id,
+    time: new Date(createdAt).toISOString(),
+    requestId,
+    caller,
+    destination,
+    files: files.map(({ index, origin, url, key, size, contentType, sha256, deleteUrl }) => ({
+      index,
+      origin,
+      url,
+      key,
+      size,
+      type: contentType,
+      sha256,
+      ...(deleteUrl && { deleteUrl }),
+    })),
+  }
+}
+
+function facts({ id, destination, files }: Job): Record<string, string> {
+  const urls = files.map(file => file.url)
+  let length = 0
+  const fitting = urls.filter(url => {
+    length += url.length + 1
+    return length <= MOST_URLS
+  })
+  return {
+    UPLOAD_ID: id,
+    UPLOAD_DESTINATION: destination,
+    UPLOAD_COUNT: String(files.length),
+    UPLOAD_URL: urls[0] ?? '',
+    UPLOAD_URLS: fitting.join('\n'),
+  }
+}
+
+/** The environment of the server without its own settings: the upload key is none of a hook's business. */
+function forCommands(env: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('UPLOAD_SERVER_')))
+}
+
+function runCommand(
+  [program = '', ...args]: readonly string[],
+  input: string,
+  variables: Record<string, string>,
+  { env, mask }: HookDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, {
+      env: { ...forCommands(env), ...variables },
+      // A process group of its own, so that its children can be killed with it.
+      detached: process.platform !== 'win32',
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
+    let output = ''
+    const end = (problem?: string) => {
+      signal.removeEventListener('abort', stop)
+      for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy()
+      if (problem === undefined) resolve()
+      else reject(new Error(problem + tailOf(mask(output))))
+    }
+    const stop = () => {
+      killGroup(child.pid)
+      end((signal.reason as Error).message)
+    }
+    for (const pipe of [child.stdout, child.stderr]) {
+      pipe.setEncoding('utf8').on('data', (text: string) => {
+        output = (output + text).slice(-KEPT_CHARACTERS)
+      })
+    }
+    signal.addEventListener('abort', stop)
+    child.once('error', error => end(`it can't be started: ${error.message}`))
+    child.once('exit', (code, by) => {
+      const problem = code === 0 ? undefined : by ? `it was killed by ${by}` : `exit code ${code}`
+      const timer = setTimeout(end, LAST_WORDS_MS, problem)
+      child.once('close', () => {
+        clearTimeout(timer)
+        end(problem)
+      })
+    })
+    child.stdin.on('error', () => {}) // it need not read what it gets
+    child.stdin.end(input)
+  })
+}
+
+function killGroup(pid: number | undefined): void {
+  if (pid === undefined) return
+  try {
+    process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL')
+  } catch {
+    // It has just ended.
+  }
+}
+
+/** The end of an output in one line, without what would move the cursor of a terminal. */
+function tailOf(output: string): string {
+  const text = output
+    // A word that was cut may be a part of a secret.
+    .replace(output.length < KEPT_CHARACTERS ? '' : /^\S{0,7000}/, '')
+    .replace(/\u001b\[[0-?]*[ -/]*[@-~]/g, '')
+    .replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ')
+    .trim()
+  return text === '' ? '' : `: ${text.slice(-SHOWN_CHARACTERS).trimStart()}`
+}
+
+async function callWebhook(
+  hook: Hook,
+  url: string,
+  job: Job,
+  body: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const client = createHttpClient({ insecureTls: false }, { name: hook.name, warn: () => {} }, 0)
+  const signature = hook.secret && createHmac('sha256', hook.secret).update(body).digest('hex')
+  const headers = {
+    'Content-Type': 'application/json',
+    'Idempotency-Key': `${job.id}:${hook.name}`,
+    ...(signature && { 'X-Upload-Signature': `sha256=${signature}` }),
+  }
+  try {
+    await client.send({ method: 'POST', url, headers, body }, signal)
+  } finally {
+    client.close()
+  }
+}

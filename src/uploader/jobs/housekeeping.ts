@@ -1,0 +1,146 @@
+import type { Clock } from '../../flow/clock.ts'
+import type { Job, Store } from '../../store/contract.ts'
+import { KEPT_MS } from './idempotency.ts'
+import type { Journal } from './journal.ts'
+
+const ROUND_MS = 5000
+const DAY_MS = 24 * 60 * 60 * 1000
+const AT_ONCE = 20
+/** Most time that one round spends on pending jobs, in rounds. */
+const SHARE = 3
+
+export interface RoundsDeps {
+  readonly store: Store
+  /** Name of this process. */
+  readonly owner: string
+  readonly journal: Pick<Journal, 'kept'>
+  /** Days for which jobs that are over are remembered. */
+  keepDays(): number
+  readonly roundMs?: number
+  /** The longest time between two attempts at a job. */
+  readonly longestPauseMs: number
+  /** What the times of idempotency keys are by. */
+  readonly clock: Clock
+  isGone(owner: string, sign: number): boolean
+  retry(id: string): Promise<unknown>
+  now(): Date
+  warn(message: string, details?: object): void
+}
+
+/** What a process does from time to time, whether or not it is asked for anything. */
+export interface Rounds {
+  /** Gives signs of life from now on. Done when the first one is given. */
+  keepAlive(): Promise<void>
+  /** Looks for interrupted, pending and old jobs, now and then. */
+  start(): void
+  stop(): void
+  /** No more signs of life. */
+  leave(): Promise<void>
+}
+
+export function createRounds(deps: RoundsDeps): Rounds {
+  const { store, owner, roundMs = ROUND_MS } = deps
+  let beating: NodeJS.Timeout | undefined
+  let next: NodeJS.Timeout | undefined
+  let isStopped = false
+  let lastPrune = Number.NEGATIVE_INFINITY
+  let pruning: Promise<void> | undefined
+  let problem = ''
+  const nowMs = () => deps.now().getTime()
+
+  async function keepAlive(): Promise<void> {
+    if (beating) return
+    await store.beat(owner, nowMs())
+    // Hooks may hold up a round for long; signs of life must not wait for them.
+    beating ??= setInterval(() => void store.beat(owner, nowMs()).catch(() => {}), roundMs).unref()
+  }
+
+  async function cleanUp(): Promise<void> {
+    for (const [other, sign] of await store.owners()) {
+      if (deps.isGone(other, sign)) await store.abandon(other, report)
+    }
+  }
+
+  function report({ id, requestId, destination, origins, caller }: Job): void {
+    deps.warn('An upload was interrupted when the server ended; what of it arrived is not known', {
+      jobId: id,
+      requestId,
+      destination,
+      origins,
+      caller,
+    })
+  }
+
+  /** Of a large store it takes long, though never much at a time: jobs must not wait for it. */
+  function pruneSometimes(): void {
+    if (pruning || performance.now() - lastPrune < DAY_MS) return
+    pruning = prune()
+      .catch(tell)
+      .finally(() => {
+        pruning = undefined
+      })
+  }
+
+  async function prune(): Promise<void> {
+    await store.pruneJobs(nowMs() - deps.keepDays() * DAY_MS)
+    await store.pruneRepetitions(deps.clock.now() - KEPT_MS)
+    lastPrune = performance.now()
+  }
+
+  /** Keys that were sent under the wrong time are as old as they were when it is put right. */
+  async function followClock(): Promise<void> {
+    const byMs = deps.clock.setBy()
+    if (byMs === 0) return
+    await store.shiftRepetitions(owner, byMs)
+    deps.clock.adjust(byMs)
+  }
+
+  async function lookAround(): Promise<void> {
+    // A server at rest holds no open store: that would take more memory than all the rest of the uploader.
+    if (!beating && !store.mayHoldJobs()) return
+    await keepAlive()
+    await followClock()
+    await cleanUp()
+    const due = (await store.due(nowMs(), AT_ONCE, deps.longestPauseMs)).map(job => job.id)
+    // Slow hooks must not keep the rest waiting for long; what is left comes first in the next round.
+    const end = performance.now() + SHARE * roundMs
+    for (const id of new Set([...deps.journal.kept(), ...due])) {
+      if (isStopped || performance.now() > end) break
+      await deps.retry(id).catch(() => {}) // it has been logged, and its turn comes again
+    }
+    pruneSometimes()
+  }
+
+  /** An outage is worth one line. */
+  function tell(error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error)
+    if (message !== problem && !isStopped) deps.warn(`The store of jobs can't be used: ${message}`)
+    problem = message
+  }
+
+  async function round(): Promise<void> {
+    try {
+      await lookAround()
+      problem = ''
+    } catch (error) {
+      tell(error)
+    }
+    if (!isStopped) next = setTimeout(round, roundMs).unref()
+  }
+
+  return {
+    keepAlive,
+    start() {
+      if (!isStopped) next ??= setTimeout(round, 0).unref()
+    },
+    stop() {
+      isStopped = true
+      clearTimeout(next)
+    },
+    async leave() {
+      if (!beating) return
+      clearInterval(beating)
+      await store.leave(owner)
+    },
+  }
+}

@@ -1,0 +1,213 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { UploadError } from '../../errors.ts'
+import { createPresence } from '../../flow/presence.ts'
+import {
+  type Answered,
+  type Claim,
+  type Repetition,
+  STORED_STATES,
+  type Store,
+} from '../../store/contract.ts'
+import { type Claims, createClaims } from '../delivery/claims.ts'
+import type { Input } from '../input.ts'
+
+const FIRST_POLL_MS = 25
+const LONGEST_POLL_MS = 250
+const SAVE_AGAIN_MS = 1000
+/** After that a key counts as new. */
+export const KEPT_MS = 24 * 60 * 60 * 1000
+
+/** An answer, and whether a repetition gets it again or is a new attempt. */
+export interface Kept extends Answered {
+  readonly keep: boolean
+}
+
+/** Everything was stored for the first request, but its process ended before it had an answer. */
+export interface Unanswered {
+  readonly status: undefined
+  /** The job to finish. */
+  readonly jobId: string
+}
+
+type Run = (claims: Claims) => Promise<Kept>
+
+/** Answers requests that carry an `Idempotency-Key` once (draft-ietf-httpapi-idempotency-key-header). */
+export interface Repeater {
+  /**
+   * The first request with a key runs; the others wait for it and get its answer, also after a restart and from another
+   * process of the same store.
+   *
+   * @param key unique to the caller
+   * @param fingerprint what the request asks for; see `fingerprintOf`
+   * @param run does what is asked; the job it begins is to carry the key. Gets what earlier attempts may have stored
+   * @param signal ends waiting for another request; what runs is not its business
+   * @throws UploadError `idempotency_key_reused` when the key came with another request before
+   */
+  answerOnce(key: string, fingerprint: string, run: Run, signal: AbortSignal): Promise<Answered | Unanswered>
+  /** Saves what could not be saved before, if that is possible now. */
+  close(): Promise<void>
+}
+
+/**
+ * @param owner name of this process in the store
+ * @param patienceMs for how long a process of another machine may be silent
+ * @param now milliseconds since the epoch
+ */
+export function createRepeater(
+  store: Store,
+  owner: string,
+  patienceMs?: number,
+  now: () => number = Date.now,
+): Repeater {
+  const presence = createPresence(patienceMs)
+  /** One request at a time for each key; the others of this process wait for it. */
+  const first = new Map<string, Promise<unknown>>()
+  /** What the store did not take: it would have the next request upload once more, or wait for ever. */
+  const unsaved = new Map<string, { fingerprint: string; answer: Answered | undefined }>()
+  let timer: NodeJS.Timeout | undefined
+
+  /** Has `work` done while no other work of this process for the key goes on. */
+  function exclusively<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const mine = work().finally(() => first.delete(key))
+    first.set(key, mine)
+    return mine
+  }
+
+  async function save(key: string, fingerprint: string, answer: Answered | undefined): Promise<void> {
+    try {
+      await (answer ? store.answer(key, owner, answer) : store.release(key, owner))
+      unsaved.delete(key)
+    } catch {
+      unsaved.set(key, { fingerprint, answer })
+      saveLater()
+    }
+  }
+
+  function saveLater(): void {
+    timer ??= setTimeout(async () => {
+      for (const [key, { fingerprint, answer }] of [...unsaved]) {
+        if (!first.has(key)) await exclusively(key, () => save(key, fingerprint, answer))
+      }
+      timer = undefined
+      if (unsaved.size > 0) saveLater()
+    }, SAVE_AGAIN_MS).unref()
+  }
+
+  async function runAndKeep(
+    key: string,
+    fingerprint: string,
+    run: Run,
+    earlier: readonly Claim[] = [],
+  ): Promise<Answered> {
+    const claims = createClaims(earlier, store, all => store.noteClaims(key, owner, all), now)
+    try {
+      const { keep, ...answer } = await run(claims)
+      await save(key, fingerprint, keep ? answer : undefined)
+      return answer
+    } catch (error) {
+      await save(key, fingerprint, undefined)
+      throw error
+    }
+  }
+
+  async function find(key: string): Promise<Repetition | undefined> {
+    const found = await store.repetition(key)
+    const oldest = now() - KEPT_MS
+    if (found === undefined || found.createdAt >= oldest) return found
+    await store.expire(key, oldest)
+    return undefined
+  }
+
+  /** Whether whoever has the key will never answer. */
+  async function isAbandoned({ owner: by, createdAt }: Repetition): Promise<boolean> {
+    // Whatever this process does for the key, it does one after the other.
+    if (by === owner) return true
+    return presence.isGone(by, (await store.owners()).get(by) ?? createdAt)
+  }
+
+  async function isDelivered(jobId: string): Promise<boolean> {
+    const job = await store.job(jobId)
+    return job !== undefined && STORED_STATES.includes(job.state)
+  }
+
+  async function answer(
+    key: string,
+    fingerprint: string,
+    run: Run,
+    signal: AbortSignal,
+  ): Promise<Answered | Unanswered> {
+    const kept = unsaved.get(key)
+    if (kept?.answer) return assertSame(kept, fingerprint).answer as Answered
+    unsaved.delete(key)
+    for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
+      signal.throwIfAborted()
+      const before = await find(key)
+      if (before === undefined) {
+        if (await store.reserve(key, fingerprint, owner, now())) return runAndKeep(key, fingerprint, run)
+        continue
+      }
+      assertSame(before, fingerprint)
+      if (before.answer) return before.answer
+      if (await isAbandoned(before)) {
+        if (before.jobId && (await isDelivered(before.jobId)))
+          return { status: undefined, jobId: before.jobId }
+        if (await store.takeOver(key, before.owner, owner))
+          return runAndKeep(key, fingerprint, run, before.claims)
+      }
+      await sleep(pause, undefined, { signal }).catch(() => {})
+    }
+  }
+
+  return {
+    async answerOnce(key, fingerprint, run, signal) {
+      for (;;) {
+        signal.throwIfAborted()
+        const ahead = first.get(key)
+        if (ahead === undefined) return exclusively(key, () => answer(key, fingerprint, run, signal))
+        const before = await find(key).catch(() => undefined)
+        if (before) assertSame(before, fingerprint)
+        await settled(ahead, signal)
+      }
+    },
+    async close() {
+      for (const [key, { fingerprint, answer }] of [...unsaved]) await save(key, fingerprint, answer)
+      clearTimeout(timer)
+    },
+  }
+}
+
+/** Waits until work is over, however it ends, or the signal is aborted. */
+function settled(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const end = () => {
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    signal.addEventListener('abort', end, { once: true })
+    work.then(end, end)
+  })
+}
+
+function assertSame<T extends { fingerprint: string }>(before: T, fingerprint: string): T {
+  if (before.fingerprint === fingerprint) return before
+  throw new UploadError(
+    'idempotency_key_reused',
+    'This Idempotency-Key came with another request before. Send a new key with a new request.',
+  )
+}
+
+/**
+ * Hash of what a request asks for: its destination and its inputs, files by their names and bytes, whatever became of
+ * them. Undefined when some bytes are not known: it can't be told from another request then.
+ */
+export function fingerprintOf(destination: string, inputs: readonly Input[]): string | undefined {
+  const isKnown = (input: Input) => input.kind !== 'form' || input.payload.sha256 !== undefined
+  if (!inputs.every(isKnown)) return undefined
+  const asked = inputs.map(input =>
+    input.kind === 'form' ? [input.kind, input.origin, input.payload.sha256] : [input.kind, input.origin],
+  )
+  return createHash('sha256')
+    .update(JSON.stringify([destination, asked]))
+    .digest('hex')
+}

@@ -1,0 +1,120 @@
+import type { Delivery, HistoryEntry, Job, Progress, Store, StoredFile } from '../../store/contract.ts'
+import { FinalizationPending } from './finalization-pending.ts'
+
+const HISTORY_STEP = 'history'
+
+export interface JournalDeps {
+  readonly store: Store
+  /** Name of this process. */
+  readonly owner: string
+  now(): Date
+  warn(message: string, details?: object): void
+}
+
+type Change = Pick<Progress, 'state' | 'steps'> & Partial<Progress>
+
+/** Writes down how far jobs came. What the store does not take is kept, to be written again. */
+export interface Journal {
+  /**
+   * Writes what was delivered, with its history. @returns the job as it is then
+   * @throws FinalizationPending when it can't be written
+   */
+  deliver(job: Job, files: readonly StoredFile[], state: 'finalizing' | 'finished' | 'failed'): Promise<Job>
+  /** @throws FinalizationPending when it can't be written, or the job belongs to somebody else by now */
+  advance(job: Job, change: Change): Promise<void>
+  /** Jobs of which something is kept. */
+  kept(): string[]
+  /** Writes what is kept of a job. @throws FinalizationPending */
+  save(id: string): Promise<void>
+}
+
+export function createJournal({ store, owner, now, warn }: JournalDeps): Journal {
+  /** Until it is written, only this process knows what happened. */
+  const unsaved = new Map<string, () => Promise<unknown>>()
+
+  /** @param later what to write instead when the store works again */
+  async function write<T>(
+    id: string,
+    work: () => Promise<T>,
+    later: () => Promise<unknown> = work,
+  ): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      unsaved.set(id, later)
+      const reason = error instanceof Error ? error.message : String(error)
+      throw new FinalizationPending(id, `The history can't be saved: ${reason}`)
+    }
+  }
+
+  return {
+    async deliver(job, files, state) {
+      const time = now().getTime()
+      const history = files.flatMap(file => toEntries(job, file, time))
+      const steps = [HISTORY_STEP]
+      const writeAs = (as: Delivery['state']) =>
+        store.deliver(job.id, { state: as, owner, files, steps, history, now: time })
+      try {
+        await write(
+          job.id,
+          () => writeAs(state),
+          () => writeAs(withoutHold(state)),
+        )
+      } catch (error) {
+        const stored = files.map(({ key, url }) => ({ key, url }))
+        warn((error as Error).message, { finalizationId: job.id, requestId: job.requestId, stored })
+        throw error
+      }
+      return { ...job, state, files, steps }
+    },
+    async advance(job, change) {
+      const progress = { attempts: job.attempts, now: now().getTime(), ...change }
+      const later = { ...progress, state: withoutHold(change.state) }
+      const isOurs = await write(
+        job.id,
+        () => store.advance(job.id, owner, progress),
+        () => store.advance(job.id, owner, later),
+      )
+      if (!isOurs) throw new FinalizationPending(job.id, 'Another process of the server has taken it over.')
+    },
+    kept: () => [...unsaved.keys()],
+    async save(id) {
+      const work = unsaved.get(id)
+      if (!work) return
+      await write(id, work)
+      unsaved.delete(id)
+    },
+  }
+}
+
+/** By the time it is written nobody is at it any more. */
+function withoutHold<T extends string>(state: T): Exclude<T, 'finalizing'> | 'delivered' {
+  return state === 'finalizing' ? 'delivered' : (state as Exclude<T, 'finalizing'>)
+}
+
+/** One entry for the file and one for each copy at a mirror. */
+function toEntries(job: Job, file: StoredFile, time: number): HistoryEntry[] {
+  const { index, origin, url, key, size, contentType, sha256, deleteUrl, mirrors } = file
+  const entry: HistoryEntry = {
+    time,
+    jobId: job.id,
+    index,
+    origin,
+    url,
+    key,
+    size,
+    contentType,
+    sha256,
+    deleteUrl,
+    destination: file.destination ?? job.destination,
+    caller: job.caller,
+    requestId: job.requestId,
+  }
+  if (!mirrors) return [entry]
+  const copies = mirrors.flatMap(({ destination: mirror, key, url }) =>
+    key === undefined || url === undefined
+      ? []
+      : [{ ...entry, destination: mirror, key, url, deleteUrl: undefined }],
+  )
+  return [entry, ...copies]
+}

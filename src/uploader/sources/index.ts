@@ -1,0 +1,132 @@
+import { UploadError } from '../../errors.ts'
+import { type Cancellation, toAbortSignal } from '../../flow/cancellation.ts'
+import { once } from '../../flow/once.ts'
+import type { Payload, Payloads } from '../../payload/index.ts'
+import type { Spool } from '../../payload/spool.ts'
+import type { Caller, Input } from '../input.ts'
+import type { Source } from './source.ts'
+
+const loadPathSource = once(() => import('./path.ts'))
+const loadUrlSource = once(() => import('./url.ts'))
+
+/** What opening inputs needs to know beside the input. */
+export interface SourceSettings {
+  /** Largest file, bytes. */
+  readonly fileSize: number
+  /** For a whole fetch. */
+  readonly urlTimeoutMs: number
+  /** Files and directories of the server itself. */
+  readonly ownPaths: readonly string[]
+  /** Tells the clipboard tools which display to ask. */
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/**
+ * Turns one input into a payload.
+ *
+ * @throws UploadError `source_forbidden` when the caller may not name it, `source_failed` when it can't be read,
+ *   `too_large`, `insufficient_storage`
+ */
+export async function obtain(
+  input: Input,
+  caller: Caller,
+  payloads: Payloads,
+  spool: Spool,
+  settings: SourceSettings,
+  signal: Cancellation,
+): Promise<Payload> {
+  if (input.kind === 'form') {
+    if (!caller.sources.has('form')) throw notAdmitted('form', caller)
+    if ('error' in input.payload) throw input.payload.error
+    return input.payload
+  }
+  const { name, folders, body } = await openSource(input, caller, settings, toAbortSignal(signal))
+  const payload = await payloads.read(readUntil(signal, body), {
+    name,
+    folders,
+    spool,
+    limit: settings.fileSize,
+  })
+  if (input.kind !== 'clipboard' || payload.contentType.startsWith('image/')) return payload
+  await payload.dispose()
+  throw new UploadError('source_failed', 'The clipboard holds no picture, and no path or address of one.')
+}
+
+/** Ends with a client that has left. The body is begun also then: whatever it holds open it closes at its end only. */
+async function* readUntil(signal: Cancellation, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const chunk of body) {
+    signal.throwIfAborted()
+    yield chunk
+  }
+}
+
+/** Which kind of source an input counts as: what stands in the request itself counts as a form. */
+function sourceKind(input: Exclude<Input, { kind: 'form' }>) {
+  return input.kind === 'data' ? 'form' : input.kind
+}
+
+async function openSource(
+  input: Exclude<Input, { kind: 'form' }>,
+  caller: Caller,
+  settings: SourceSettings,
+  signal: AbortSignal,
+): Promise<Source> {
+  const kind = sourceKind(input)
+  if (!caller.sources.has(kind)) throw notAdmitted(kind, caller)
+  switch (input.kind) {
+    case 'data':
+      return inMemory('', input.bytes)
+    case 'path': {
+      const { openPath } = await loadPathSource()
+      return openPath(input.path, { roots: caller.roots, ownPaths: settings.ownPaths })
+    }
+    case 'url': {
+      const { openUrl } = await loadUrlSource()
+      return openUrl(input.url, {
+        addresses: caller.addresses,
+        timeoutMs: settings.urlTimeoutMs,
+        maxBytes: settings.fileSize,
+        signal,
+      })
+    }
+    case 'clipboard':
+      return openClipboard(caller, settings, signal)
+  }
+}
+
+async function openClipboard(caller: Caller, settings: SourceSettings, signal: AbortSignal): Promise<Source> {
+  const { readClipboard } = await import('./clipboard/index.ts')
+  const content = await readClipboard({ env: settings.env, maxBytes: settings.fileSize, signal })
+  if (content.kind === 'image') return inMemory(content.name, content.body)
+  // A path or an address in the clipboard is held to the same rules as one in a request.
+  const input: Input =
+    content.kind === 'path'
+      ? { kind: 'path', origin: content.path, path: content.path }
+      : { kind: 'url', origin: content.url.href, url: content.url }
+  return openSource(input, caller, settings, signal)
+}
+
+function inMemory(name: string, bytes: Buffer): Source {
+  return {
+    name,
+    folders: [],
+    body: (async function* () {
+      yield bytes
+    })(),
+  }
+}
+
+function notAdmitted(kind: 'form' | 'url' | 'path' | 'clipboard', caller: Caller): UploadError {
+  const what = { form: 'Files', url: 'Addresses', path: 'Paths on the server', clipboard: 'The clipboard' }[
+    kind
+  ]
+  const why =
+    caller.admittedBy === 'loopback' ? `sources.${kind}.enabled is false` : `caller "${caller.name}"`
+  const instead = caller.sources.has('form')
+    ? 'Send the file itself in a form instead.'
+    : `Allowed is: ${[...caller.sources].join(', ') || 'nothing'}.`
+  return new UploadError(
+    'source_forbidden',
+    `${what} can't be uploaded with this request (${why}). ${instead}`,
+  )
+}

@@ -1,0 +1,404 @@
+import { describe, expect, it } from 'vitest'
+import type { UploadError } from '../../src/errors.ts'
+import { guardLookup } from '../../src/http/guarded-agent.ts'
+import { type GuardedFetchOptions, guardedFetch } from '../../src/http/guarded-fetch.ts'
+import type { Caller } from '../../src/uploader/input.ts'
+import { answering, serve, serveRaw } from '../uploader/sources/servers.ts'
+
+const never = new AbortController().signal
+
+function get(url: string, options: Partial<GuardedFetchOptions> = {}) {
+  return guardedFetch(new URL(url), { addresses: 'private', signal: never, ...options })
+}
+
+async function failure(url: string, options: Partial<GuardedFetchOptions> = {}): Promise<UploadError> {
+  const error = await get(url, options).then(
+    () => new Error('It was fetched.'),
+    error => error,
+  )
+  expect(error).toMatchObject({ name: 'UploadError' })
+  expect(error.message).not.toMatch(/https?:\/\//)
+  return error
+}
+
+const redirecting = (location: string, status = 302) =>
+  serve((_req, res) => res.writeHead(status, { location }).end('moved'))
+
+describe('guardedFetch', () => {
+  it('fetches from an allowed address and says who asks', async () => {
+    const server = await serve((_req, res) => res.end('bytes'))
+    const response = await get(`${server.origin}/a.png`)
+    expect(await response.text()).toBe('bytes')
+    expect(server.requests[0]).toMatchObject({
+      method: 'GET',
+      headers: { accept: 'image/*,*/*;q=0.8', 'user-agent': 'upload-server', connection: 'close' },
+    })
+    expect(server.requests[0]?.headers).not.toHaveProperty('authorization')
+  })
+
+  it.each(['/a%20b%2Fc%26d.png?x=%2F%3D&y=%E4', '/%C3%A9.png', '/a+b;c=d@e.png?q=a+b'])(
+    'asks for an encoded path as it is: %s',
+    async path => {
+      const server = await serve((_req, res) => res.end())
+      await get(`${server.origin}${path}`)
+      expect(server.requests[0]?.url).toBe(path)
+    },
+  )
+
+  it('tries the next address of a host when one does not answer', async () => {
+    const server = await serve((_req, res) => res.end('here'))
+    const lookup = answering(['::1', '127.0.0.1'])
+    const response = await get(`http://two.example:${server.port}/`, { lookup })
+    expect(await response.text()).toBe('here')
+    expect(lookup.asked).toEqual(['two.example'])
+  })
+
+  describe('addresses', () => {
+    const HOSTILE: Record<Exclude<Caller['addresses'], 'any'>, string[]> = {
+      public: [
+        '0.0.0.0',
+        '0',
+        '127.0.0.1',
+        '127.0.0.1.',
+        '127.1',
+        '127.0.1',
+        '2130706433',
+        '0x7f.1',
+        '0x7f000001',
+        '017700000001',
+        '0177.0.0.01',
+        '%31%32%37.0.0.1',
+        '127。0。0。1',
+        '①②⑦.⓪.⓪.①',
+        '[::]',
+        '[::1]',
+        '[0:0:0:0:0:0:0:1]',
+        '[::127.0.0.1]',
+        '[::ffff:127.0.0.1]',
+        '[::ffff:7f00:1]',
+        '[64:ff9b::7f00:1]',
+        '[2002:7f00:1::]',
+        '[fc00::1]',
+        '[fe80::1]',
+        '[ff02::1]',
+        '10.0.0.1',
+        '172.16.0.1',
+        '192.168.0.1',
+        '100.64.0.1',
+        '169.254.169.254',
+        '0xa9fea9fe',
+        '[::ffff:169.254.169.254]',
+        '224.0.0.1',
+        '255.255.255.255',
+      ],
+      private: [
+        '0.0.0.0',
+        '[::]',
+        '169.254.169.254',
+        '2852039166',
+        '[fe80::1]',
+        '[::ffff:a9fe:a9fe]',
+        '224.0.0.1',
+      ],
+    }
+
+    for (const addresses of ['public', 'private'] as const) {
+      it.each(HOSTILE[addresses])(`refuses %s where only ${addresses} ones are allowed`, async host => {
+        const server = await serve((_req, res) => res.end())
+        expect((await failure(`http://${host}:${server.port}/`, { addresses })).code).toBe('source_forbidden')
+        expect((await failure(`https://${host}:${server.port}/`, { addresses })).code).toBe(
+          'source_forbidden',
+        )
+        expect(server.connections()).toBe(0)
+      })
+    }
+
+    it.each([
+      ['loopback', ['127.0.0.1']],
+      ['loopback inside IPv6', ['::ffff:127.0.0.1']],
+      ['several forbidden addresses', ['10.0.0.1', '::1', '127.0.0.1']],
+      ['no address', []],
+      ['no address at all but a name', ['localhost']],
+    ])('refuses a public-looking name that leads to %s', async (_, answer) => {
+      const server = await serve((_req, res) => res.end())
+      const error = await failure(`http://cdn.example.com:${server.port}/a.png`, {
+        addresses: 'public',
+        lookup: answering(answer),
+      })
+      expect(error.code).toBe('source_forbidden')
+      expect(error.message).toContain(`"cdn.example.com:${server.port}/a.png"`)
+      expect(error.message).toContain('sources.url.allowPrivate')
+      expect(server.connections()).toBe(0)
+    })
+
+    it.each(['localhost', 'LOCALHOST'])('refuses %s by the look-up of the system', async host => {
+      const server = await serve((_req, res) => res.end())
+      expect((await failure(`http://${host}:${server.port}/`, { addresses: 'public' })).code).toBe(
+        'source_forbidden',
+      )
+      expect(server.connections()).toBe(0)
+    })
+
+    it('leaves only the allowed ones of the answers for a name', async () => {
+      const guard = { addresses: 'public' as const, refused: false }
+      const lookup = guardLookup(guard, answering(['10.0.0.1', '8.8.8.8', '::1', '2606:4700::1111']))
+      const answer = await new Promise((resolve, reject) =>
+        lookup('mixed.example', {}, (error, found) => (error ? reject(error) : resolve(found))),
+      )
+      expect(answer).toEqual([
+        { address: '8.8.8.8', family: 4 },
+        { address: '2606:4700::1111', family: 6 },
+      ])
+      expect(guard.refused).toBe(false)
+    })
+
+    it('understands a look-up that answers a single address', async () => {
+      const guard = { addresses: 'public' as const, refused: false }
+      const lookup = guardLookup(guard, (_hostname, _options, callback) => callback(null, '127.0.0.1', 4))
+      const error = await new Promise(resolve => lookup('single.example', {}, resolve))
+      expect(error).toBeInstanceOf(Error)
+      expect(guard.refused).toBe(true)
+    })
+
+    it('dials the allowed address of a name that also has a forbidden one', async () => {
+      const server = await serve((_req, res) => res.end('here'))
+      const lookup = answering(['169.254.169.254', '127.0.0.1'])
+      const started = performance.now()
+      const response = await get(`http://mixed.example:${server.port}/`, { lookup })
+      expect(await response.text()).toBe('here')
+      expect(performance.now() - started).toBeLessThan(1500) // the forbidden one is not even tried
+    })
+
+    it('checks a name again on every hop, so rebinding it gains nothing', async () => {
+      const server = await redirecting('/again')
+      const lookup = answering(['127.0.0.1'], ['169.254.169.254'])
+      const error = await failure(`http://rebind.example:${server.port}/`, { lookup })
+      expect(error.code).toBe('source_forbidden')
+      expect(lookup.asked).toHaveLength(2) // one look-up for each connection: what is checked is what is dialled
+      expect(server.connections()).toBe(1)
+    })
+
+    it.each([
+      'http://169.254.169.254/latest/meta-data',
+      'https://169.254.169.254/',
+      'http://[::ffff:a9fe:a9fe]/',
+      'http://0.0.0.0/',
+      'http://0xa9fea9fe/',
+      '//169.254.169.254/',
+    ])('refuses a redirect to %s', async location => {
+      const server = await redirecting(location)
+      const error = await failure(`${server.origin}/start`)
+      expect(error.code).toBe('source_forbidden')
+      expect(error.message).toContain(`to which "127.0.0.1:${server.port}/start" redirects`)
+    })
+
+    it.each(['0.0.0.0', '0', '[::]', 'inner.example'])(
+      'refuses a redirect to a server that would answer at %s, which then sees no connection',
+      async host => {
+        const inner = await serve((_req, res) => res.end('secret'))
+        const outer = await redirecting(`http://${host}:${inner.port}/`)
+        const lookup = answering(['127.0.0.1'], ['0.0.0.0'])
+        const error = await failure(`http://outer.example:${outer.port}/`, { lookup })
+        expect(error.code).toBe('source_forbidden')
+        expect(inner.connections()).toBe(0)
+      },
+    )
+
+    it('lets whoever may reach any address reach loopback, but no address that names no host', async () => {
+      const server = await serve((_req, res) => res.end('here'))
+      expect(await (await get(server.origin, { addresses: 'any' })).text()).toBe('here')
+      expect((await failure(`http://0.0.0.0:${server.port}/`, { addresses: 'any' })).code).toBe(
+        'source_forbidden',
+      )
+    })
+  })
+
+  describe('redirects', () => {
+    it.each([301, 302, 303, 307, 308])('follows %i, to another server and back', async status => {
+      const end = await serve((_req, res) => res.end('end'))
+      const middle = await redirecting(`${end.origin}/end?x=1`, status)
+      const start = await serve((_req, res) =>
+        res.writeHead(status, { location: `${middle.origin}/m` }).end(),
+      )
+      const response = await get(`${start.origin}/a`)
+      expect(await response.text()).toBe('end')
+      expect(response.url).toBe(`${end.origin}/end?x=1`)
+    })
+
+    it('resolves a relative address and one in raw UTF-8', async () => {
+      const server = await serve((req, res) => {
+        if (req.url === '/b/c%C3%A9.png') res.end('there')
+        else {
+          res.setHeader('location', Buffer.from('../b/cé.png').toString('latin1'))
+          res.writeHead(302).end()
+        }
+      })
+      expect(await (await get(`${server.origin}/a/x`)).text()).toBe('there')
+    })
+
+    it.each([
+      'file:///etc/passwd',
+      'data:text/plain,hello',
+      'ftp://127.0.0.1/a',
+      'gopher://127.0.0.1:70/_x',
+      'javascript:alert(1)',
+    ])('refuses one to %s', async location => {
+      const server = await redirecting(location)
+      const error = await failure(`${server.origin}/`)
+      expect(error.code).toBe('source_forbidden')
+      expect(error.message).toContain('only HTTP and HTTPS')
+    })
+
+    it.each([
+      ['no address', {}],
+      ['an address that is none', { location: 'http://[' }],
+    ])('refuses one to %s', async (_, headers) => {
+      const server = await serve((_req, res) => res.writeHead(302, headers).end())
+      const error = await failure(`${server.origin}/`)
+      expect(error.code).toBe('source_failed')
+      expect(error.message).toContain('no valid address')
+    })
+
+    it('gives up on a loop', async () => {
+      const server = await redirecting('/')
+      const error = await failure(`${server.origin}/`)
+      expect(error.code).toBe('source_failed')
+      expect(error.message).toContain('more than 5 times')
+      expect(server.requests).toHaveLength(6)
+    })
+
+    it('follows as many as allowed and no more', async () => {
+      const server = await serve((req, res) => {
+        const left = Number(req.url?.slice(1))
+        if (left === 0) res.end('done')
+        else res.writeHead(302, { location: `/${left - 1}` }).end()
+      })
+      expect(await (await get(`${server.origin}/2`, { maxRedirects: 2 })).text()).toBe('done')
+      expect((await failure(`${server.origin}/3`, { maxRedirects: 2 })).message).toContain(
+        'more than 2 times',
+      )
+    })
+
+    it('does not read the body of a redirect', async () => {
+      const end = await serve((_req, res) => res.end('end'))
+      let closed: Promise<unknown> = Promise.resolve()
+      const start = await serve((req, res) => {
+        closed = new Promise(resolve => req.socket.once('close', resolve))
+        res.writeHead(302, { location: `${end.origin}/` }).write('never ending')
+      })
+      expect(await (await get(`${start.origin}/`)).text()).toBe('end')
+      await closed
+    })
+  })
+
+  describe('credentials', () => {
+    const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
+    const withUser = (origin: string, user: string) => origin.replace('//', `//${user}@`)
+
+    it.each([
+      ['anna:geheim', 'anna:geheim'],
+      ['anna', 'anna:'],
+      [':geheim', ':geheim'],
+      ['a%40b%3A:p%2F%C3%A9%25', 'a@b::p/é%'],
+      ['100%:x', '100%:x'],
+    ])('of the form %s become a header', async (user, sent) => {
+      const server = await serve((_req, res) => res.end())
+      await get(`${withUser(server.origin, user)}/`)
+      expect(server.requests[0]?.headers.authorization).toBe(basic(sent))
+    })
+
+    it('are sent again to the same origin after a redirect', async () => {
+      const server = await serve((req, res) =>
+        req.url === '/a' ? res.writeHead(302, { location: '/b' }).end() : res.end(),
+      )
+      await get(`${withUser(server.origin, 'u:p')}/a`)
+      expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
+        basic('u:p'),
+        basic('u:p'),
+      ])
+    })
+
+    it('never reach another origin, nor their own one by way of that', async () => {
+      const other = await serve((_req, res) => res.writeHead(302, { location: `${own.origin}/back` }).end())
+      const own = await serve((req, res) =>
+        req.url === '/a' ? res.writeHead(302, { location: `${other.origin}/` }).end() : res.end(),
+      )
+      await get(`${withUser(own.origin, 'u:p')}/a`)
+      expect(other.requests.map(({ headers }) => headers.authorization)).toEqual([undefined])
+      expect(own.requests.map(({ headers }) => headers.authorization)).toEqual([basic('u:p'), undefined])
+    })
+
+    it('never reach the same host under another name', async () => {
+      const server = await serve((req, res) =>
+        req.url === '/a'
+          ? res.writeHead(302, { location: `http://evil.example:${server.port}/b` }).end()
+          : res.end(),
+      )
+      const lookup = answering(['127.0.0.1'])
+      await get(`http://u:p@good.example:${server.port}/a`, { lookup })
+      expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([basic('u:p'), undefined])
+    })
+
+    it('named by a redirect go where that redirect leads', async () => {
+      const other = await serve((_req, res) => res.end())
+      const own = await redirecting(`${withUser(other.origin, 'x:y')}/`)
+      await get(`${withUser(own.origin, 'u:p')}/`)
+      expect(other.requests[0]?.headers.authorization).toBe(basic('x:y'))
+    })
+
+    it('stand in no message', async () => {
+      const error = await failure('http://anna:geheim@127.0.0.1:1/a?token=geheim')
+      expect(error.message).toContain('"127.0.0.1:1/a"')
+      expect(error.message).not.toMatch(/anna|geheim/)
+    })
+  })
+
+  describe('abort', () => {
+    const reason = new Error('The client went away.')
+
+    it('before the request connects nothing', async () => {
+      const server = await serve((_req, res) => res.end())
+      await expect(get(server.origin, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+      expect(server.connections()).toBe(0)
+    })
+
+    it('during the request gives the reason and closes the connection', async () => {
+      const controller = new AbortController()
+      let closed: Promise<unknown> = Promise.resolve()
+      const server = await serve(req => {
+        closed = new Promise(resolve => req.socket.once('close', resolve))
+        controller.abort(reason)
+      })
+      await expect(get(server.origin, { signal: controller.signal })).rejects.toBe(reason)
+      await closed
+    })
+
+    it('during the look-up gives the reason', async () => {
+      const controller = new AbortController()
+      const lookup = () => void setImmediate(() => controller.abort(reason))
+      await expect(get('http://slow.example/', { signal: controller.signal, lookup })).rejects.toBe(reason)
+    })
+
+    it('between two hops gives the reason', async () => {
+      const controller = new AbortController()
+      const server = await redirecting('http://next.example/')
+      const lookup = () => void setImmediate(() => controller.abort(reason))
+      await expect(get(server.origin, { signal: controller.signal, lookup })).rejects.toBe(reason)
+    })
+  })
+
+  it.each([
+    ['a server that closes at once', (socket: { destroy(): void }) => socket.destroy(), 'closed before'],
+    [
+      'a server that speaks no HTTP',
+      (socket: { end(t: string): void }) => socket.end('220 mail\r\n'),
+      'no valid HTTP',
+    ],
+  ])('explains %s', async (_, handler, words) => {
+    const server = await serveRaw(handler)
+    const error = await failure(`${server.origin}/a.png`)
+    expect(error.code).toBe('source_failed')
+    expect(error.message).toContain(words)
+    expect(error.message).toContain(`"127.0.0.1:${server.port}/a.png"`)
+  })
+})

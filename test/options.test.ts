@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { collectMarked, localPath, mapMarked, memberOf, secret, unwrap } from '../src/options.ts'
+
+const schema = z.strictObject({
+  key: secret().describe('A key.'),
+  other: secret().optional(),
+  defaulted: secret().default('built in'),
+  long: secret().min(3).optional().describe('Refined.'),
+  directory: localPath(),
+  plain: z.string(),
+  list: z.array(secret()).default([]),
+  nested: z
+    .strictObject({ roots: z.array(localPath()), token: secret().optional() })
+    .prefault({ roots: [] })
+    .describe('Inner.'),
+  map: z.record(z.string(), z.strictObject({ password: secret(), name: z.string() })).optional(),
+  either: z.union([z.number(), secret(), z.strictObject({ pin: secret() })]).optional(),
+  piped: secret()
+    .transform(text => text)
+    .optional(),
+  anything: z.unknown().optional(),
+})
+
+const value = {
+  key: 's1',
+  other: 's2',
+  defaulted: 's3',
+  long: 's4s',
+  directory: 'p1',
+  plain: 'plain',
+  list: ['s5', 's6'],
+  nested: { roots: ['p2', 'p3'], token: 's7' },
+  map: { a: { password: 's8', name: 'plain' }, b: { password: 's9', name: 'plain' } },
+  either: { pin: 's10' },
+  piped: 's11',
+  anything: { key: 'plain', directory: ['plain'] },
+}
+
+describe('collectMarked', () => {
+  it('finds every secret, however it is wrapped, and nothing else', () => {
+    const found = collectMarked(schema, schema.parse(value), 'secret')
+    expect(found).toEqual(['s1', 's2', 's3', 's4s', 's5', 's6', 's7', 's8', 's9', 's10', 's11'])
+  })
+
+  it('finds a secret in a union', () => {
+    expect(collectMarked(schema, { either: 'text' }, 'secret')).toEqual(['text'])
+    expect(collectMarked(schema, { either: 7 }, 'secret')).toEqual([])
+  })
+
+  it.each([undefined, null, 7, 'text', [], {}])('finds none in %j', nothing => {
+    expect(collectMarked(schema, nothing, 'secret')).toEqual([])
+  })
+})
+
+describe('mapMarked', () => {
+  it('changes marked strings and keeps the rest as it is', () => {
+    const changed = mapMarked(schema, value, (text, is) => (is === 'path' ? `/base/${text}` : '*'))
+    expect(changed).toEqual({
+      key: '*',
+      other: '*',
+      defaulted: '*',
+      long: '*',
+      directory: '/base/p1',
+      plain: 'plain',
+      list: ['*', '*'],
+      nested: { roots: ['/base/p2', '/base/p3'], token: '*' },
+      map: { a: { password: '*', name: 'plain' }, b: { password: '*', name: 'plain' } },
+      either: { pin: '*' },
+      piped: '*',
+      anything: value.anything,
+    })
+    expect(value.key).toBe('s1')
+  })
+})
+
+describe('secret and localPath', () => {
+  it('take no empty text', () => {
+    expect(secret().safeParse('').success).toBe(false)
+    expect(localPath().safeParse('').success).toBe(false)
+  })
+})
+
+describe('unwrap and memberOf', () => {
+  it('look through defaults, options and transformations', () => {
+    expect(unwrap(z.number().optional().default(1).prefault(2))).toBeInstanceOf(z.ZodNumber)
+    expect(unwrap(z.string().transform(Number))).toBeInstanceOf(z.ZodString)
+  })
+
+  it('find members of objects and records, and nothing inherited', () => {
+    expect(memberOf(schema, 'plain')).toBeInstanceOf(z.ZodString)
+    expect(memberOf(z.record(z.string(), z.number()), 'any')).toBeInstanceOf(z.ZodNumber)
+    expect(memberOf(schema, 'absent')).toBeUndefined()
+    expect(memberOf(schema, 'constructor')).toBeUndefined()
+    expect(memberOf(schema, '__proto__')).toBeUndefined()
+    expect(memberOf(z.string(), 'length')).toBeUndefined()
+  })
+})

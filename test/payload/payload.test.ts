@@ -1,0 +1,245 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { openSync } from 'node:fs'
+import { readdir, readFile, symlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import { createPayloads, type PayloadWriter, tooLarge } from '../../src/payload/index.ts'
+import { createSpool, type Spool } from '../../src/payload/spool.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+
+const MIB = 1024 * 1024
+/** The most that stays in memory of one payload. */
+const KEPT = 512 * 1024
+
+async function* inChunks(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
+}
+
+async function makeSpool(): Promise<Spool> {
+  return createSpool(join(await makeDirectory(), 'spool'))
+}
+
+/** Names of the temporary files there are. */
+const leftIn = (spool: Spool) => readdir(spool.directory).catch(() => [])
+
+describe('a payload', () => {
+  it.each([
+    ['nothing', 0, 1, false],
+    ['a byte', 1, 1, false],
+    ['bytes in odd chunks', 10_007, 313, false],
+    ['just as much as stays in memory', KEPT, 64 * 1024, false],
+    ['a byte more than that', KEPT + 1, 64 * 1024, true],
+    ['some megabytes in small chunks', 3 * MIB + 7, 1000, true],
+    ['some megabytes in one chunk', 3 * MIB, 3 * MIB, true],
+  ])('holds %s, and can be read again and again', async (_, size, chunk, inFile) => {
+    const bytes = randomBytes(size)
+    const spool = await makeSpool()
+    const payload = await createPayloads().read(inChunks(bytes, chunk), {
+      name: 'a/b.png',
+      folders: ['x', 'y'],
+      spool,
+      limit: size,
+    })
+    expect(payload).toMatchObject({
+      name: 'a/b.png',
+      folders: ['x', 'y'],
+      size,
+      sha256: createHash('sha256').update(bytes).digest('hex'),
+    })
+    expect(payload.path !== undefined).toBe(inFile)
+    if (payload.path !== undefined) expect((await readFile(payload.path)).equals(bytes)).toBe(true)
+    const chunks = payload.chunks()
+    expect(chunks === undefined).toBe(inFile)
+    if (chunks) expect(Buffer.concat(chunks).equals(bytes)).toBe(true)
+    expect((await payload.bytes()).equals(bytes)).toBe(true)
+    const streams = [payload.stream(), payload.stream(), payload.stream()]
+    for (const body of await Promise.all(streams.map(stream => buffer(stream))))
+      expect(body.equals(bytes)).toBe(true)
+    await payload.dispose()
+    await payload.dispose()
+    expect(await leftIn(spool)).toEqual([])
+    await spool.close()
+  })
+
+  it('has the type of its bytes, however they are cut into chunks', async () => {
+    const png = Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n\0\0\0\rIHDR', 'latin1'), Buffer.alloc(100)])
+    for (const size of [1, 3, 200]) {
+      const payload = await createPayloads().read(inChunks(png, size), {
+        name: 'x.txt',
+        spool: await makeSpool(),
+        limit: 1e6,
+      })
+      expect(payload).toMatchObject({ contentType: 'image/png', extension: '.png' })
+    }
+  })
+
+  it('has folders of none by default', async () => {
+    const payload = await createPayloads().read(inChunks(Buffer.from('a'), 1), {
+      name: '',
+      spool: await makeSpool(),
+      limit: 1,
+    })
+    expect(payload).toMatchObject({ name: '', folders: [] })
+  })
+})
+
+describe('the limit of a payload', () => {
+  it.each([10, 2 * MIB])('is exact at %d bytes, and leaves nothing behind', async limit => {
+    const spool = await makeSpool()
+    const read = (size: number) =>
+      createPayloads().read(inChunks(randomBytes(size), 64 * 1024), { name: 'a.png', spool, limit })
+    await (await read(limit)).dispose()
+    await expect(read(limit + 1)).rejects.toMatchObject({ code: 'too_large' })
+    expect(await leftIn(spool)).toEqual([])
+  })
+
+  it.each([
+    ['a.png', 100 * MIB, '"a.png" is larger than 100 MB, the most that is taken (limits.fileSize).'],
+    ['a.png', 1.5 * MIB, '"a.png" is larger than 1.5 MB, the most that is taken (limits.fileSize).'],
+    ['a.png', 300_000, '"a.png" is larger than 293 KB, the most that is taken (limits.fileSize).'],
+    ['', 512, '"The file" is larger than 512 bytes, the most that is taken (limits.fileSize).'],
+  ])('is named when %j is larger', (name, limit, message) => {
+    expect(tooLarge(name, limit)).toMatchObject({ code: 'too_large', message })
+  })
+})
+
+describe('the memory of all payloads together', () => {
+  it('is limited: what does not fit goes to disk, and what is given back can be used again, once', async () => {
+    const payloads = createPayloads()
+    const spool = await makeSpool()
+    const bytes = Buffer.alloc(KEPT, 1)
+    const read = () => payloads.read(inChunks(bytes, KEPT), { name: '', spool, limit: KEPT })
+    const held = await Promise.all(Array.from({ length: 128 }, read))
+    expect(held.filter(payload => payload.path !== undefined)).toEqual([])
+    const onDisk = await read()
+    expect(onDisk.path).toBeDefined()
+    expect((await onDisk.bytes()).equals(bytes)).toBe(true)
+    await held[0]?.dispose()
+    await held[0]?.dispose()
+    expect((await read()).path).toBeUndefined()
+    expect((await read()).path).toBeDefined()
+    await spool.close()
+  })
+
+  it('is given back by what fails, is aborted or goes to disk', async () => {
+    const payloads = createPayloads()
+    const spool = await makeSpool()
+    const options = { name: '', spool, limit: 2 * KEPT }
+    const chunk = Buffer.alloc(KEPT)
+    for (let i = 0; i < 140; i++) {
+      const writer = payloads.open(options)
+      await writer.write(chunk)
+      if (i % 2 === 0) await writer.abort()
+      else {
+        await writer.write(Buffer.alloc(1))
+        await (await writer.finish()).dispose()
+      }
+    }
+    expect((await payloads.read(inChunks(chunk, KEPT), options)).path).toBeUndefined()
+    expect(await leftIn(spool)).toEqual([])
+  })
+})
+
+describe('a payload without free memory', () => {
+  it('asks its sender to wait until what it sent is on disk, then takes what was given back', async () => {
+    const order: string[] = []
+    const spool = await makeSpool()
+    let openGate = () => {}
+    const gate = new Promise<void>(resolve => {
+      openGate = resolve
+    })
+    const create: Spool['create'] = async () => {
+      await gate
+      order.push('disk')
+      return spool.create()
+    }
+    const payloads = createPayloads(1000)
+    const writer = payloads.open({ name: '', spool: { ...spool, create }, limit: MIB })
+    expect(writer.write(Buffer.alloc(1000))).toBeUndefined()
+    const ready = writer.write(Buffer.alloc(1))?.then(() => order.push('next'))
+    expect(ready).toBeDefined()
+    await new Promise(setImmediate)
+    const other = payloads.open({ name: '', spool: { ...spool, create }, limit: MIB })
+    expect(other.write(Buffer.alloc(1))).toBeDefined()
+    openGate()
+    await ready
+    expect(order.slice(0, 2)).not.toContain('next')
+    await other.abort()
+    expect(writer.write(Buffer.alloc(1000))).toBeUndefined()
+    const payload = await writer.finish()
+    expect(await payload.bytes()).toHaveLength(2001)
+    await payload.dispose()
+    const held = await payloads.read(inChunks(Buffer.alloc(1000), 1000), { name: '', spool, limit: MIB })
+    expect(held.path).toBeUndefined()
+    expect(await leftIn(spool)).toEqual([])
+  })
+
+  it('counts what is in memory already when it gets another size', async () => {
+    const spool = await makeSpool()
+    const payloads = createPayloads(2000)
+    const read = () => payloads.read(inChunks(Buffer.alloc(1000), 1000), { name: '', spool, limit: MIB })
+    const first = await read()
+    payloads.resize(1500)
+    const second = await read()
+    payloads.resize(2500)
+    const third = await read()
+    expect([first, second, third].map(one => one.path !== undefined)).toEqual([false, true, false])
+    for (const one of [first, second, third]) await one.dispose()
+  })
+})
+
+describe('a payload that fails', () => {
+  it('passes the error of its source on and leaves nothing behind', async () => {
+    const spool = await makeSpool()
+    const failure = new Error('the client left')
+    async function* body() {
+      yield randomBytes(2 * MIB)
+      throw failure
+    }
+    await expect(createPayloads().read(body(), { name: '', spool, limit: 1e9 })).rejects.toBe(failure)
+    expect(await leftIn(spool)).toEqual([])
+  })
+
+  /** A spool whose files lie on a full disk. */
+  async function makeFullSpool(): Promise<Spool> {
+    const spool = await makeSpool()
+    return {
+      ...spool,
+      async create() {
+        const path = join(dirname(await makeDirectory()), `full-${randomBytes(6).toString('hex')}`)
+        await symlink('/dev/full', path)
+        return { path, fd: openSync(path, 'r+') }
+      },
+    }
+  }
+
+  async function writeAll(writer: PayloadWriter, chunks: number) {
+    for (let i = 0; i < chunks; i++) await writer.write(randomBytes(512 * 1024))
+    return writer.finish()
+  }
+
+  // The failure may show in a write, or only at the end; nobody may be left waiting for it, which would end the process.
+  it.each([3, 4, 5, 8])('says that the disk is full, after %d chunks', async chunks => {
+    const writer = createPayloads().open({ name: '', spool: await makeFullSpool(), limit: 1e9 })
+    const failed = expect(writeAll(writer, chunks)).rejects
+    await failed.toMatchObject({ code: 'insufficient_storage', cause: { code: 'ENOSPC' } })
+    await writer.abort()
+  })
+
+  it('says that the disk is full when the failed write was the last but one before the end', async () => {
+    const writer = createPayloads().open({ name: '', spool: await makeFullSpool(), limit: 1e9 })
+    writer.write(randomBytes(2 * MIB))?.catch(() => {})
+    await new Promise(resolve => setTimeout(resolve, 50))
+    await expect(writer.finish()).rejects.toMatchObject({ code: 'insufficient_storage' })
+  })
+
+  it('passes on what is wrong with the directory of temporary files', async () => {
+    const spool: Spool = {
+      ...(await makeSpool()),
+      create: () => Promise.reject(Object.assign(new Error('EACCES'), { code: 'EACCES' })),
+    }
+    const read = createPayloads().read(inChunks(randomBytes(2 * MIB), MIB), { name: '', spool, limit: 1e9 })
+    await expect(read).rejects.toMatchObject({ code: 'EACCES' })
+  })
+})

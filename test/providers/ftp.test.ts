@@ -1,0 +1,458 @@
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import type { Target } from '../../src/providers/contract.ts'
+import { ftp } from '../../src/providers/ftp/index.ts'
+import { deliver } from '../../src/uploader/delivery/deliver.ts'
+import { type Destination, openDestinations } from '../../src/uploader/delivery/destinations.ts'
+import { failureOf } from '../helpers/failure-of.ts'
+import { findFreePorts } from '../helpers/free-port.ts'
+import { mountSmall } from '../helpers/mount-small.ts'
+import { hasProgram, needs } from '../helpers/needs.ts'
+import { type ContractSetup, describeProvider, objectOf } from '../helpers/provider-contract.ts'
+import { type FtpServer, PASSIVE_HOSTS, PASSIVE_PORTS } from '../servers/ftp-server.ts'
+import { startProFtpdFtp } from '../servers/proftpd-ftp.ts'
+import { startProxy } from '../servers/proxy.ts'
+import { startScriptedFtp } from '../servers/scripted-ftp.ts'
+import { startVsftpd, VSFTPD } from '../servers/vsftpd.ts'
+import { startWebFolder } from '../servers/web-folder.ts'
+
+const MIB = 1024 * 1024
+const never = () => new AbortController().signal
+const PROFTPD = ['proftpd', 'proftpd-core proftpd-mod-crypto'] as const
+const VS = [VSFTPD, 'vsftpd'] as const
+
+type Options = Record<string, unknown>
+
+/** A target with the defaults of tests. Warnings fail the test unless they are expected. */
+async function openFtp(
+  options: Options,
+  warn: (message: string) => void = message => expect.fail(message),
+): Promise<Target> {
+  const config = ftp.config.parse({ host: '127.0.0.1', urlPrefix: 'https://img.example.com', ...options })
+  return await ftp.open(config, { name: 'Default', warn })
+}
+
+/** One that is closed when the test is over. */
+async function openForTest(options: Options, warn?: (message: string) => void): Promise<Target> {
+  const target = await openFtp(options, warn)
+  onTestFinished(() => target.close?.())
+  return target
+}
+
+/** What it takes to be let in. */
+function loginOf({ port, username, password, certFile, folder }: FtpServer): Options {
+  return { port, username, password, caFile: certFile, directory: folder }
+}
+
+/** Data goes over other ports, to the host of the control connection: so all of them are on another address. */
+function startFtpProxy({ port, passivePort }: FtpServer) {
+  const passive = Array.from({ length: PASSIVE_PORTS }, (_, i) => passivePort + i)
+  return startProxy([port, ...passive], PASSIVE_HOSTS[1])
+}
+
+async function startContract(server: FtpServer, more: Options = {}): Promise<ContractSetup> {
+  const web = await startWebFolder(server.directory)
+  const proxy = await startFtpProxy(server)
+  const directory = [server.folder, 'www/bilder ä'].filter(Boolean).join('/')
+  const options = { ...loginOf(server), directory, urlPrefix: `${web.url}www/bilder%20%C3%A4`, ...more }
+  return {
+    target: await openFtp(options),
+    fetch: web.fetch,
+    secrets: [server.password, 'wrong-password'],
+    withBadCredentials: () => openFtp({ ...options, password: 'wrong-password' }),
+    breakable: async () => ({ ...proxy, target: await openFtp({ ...options, host: '127.0.0.2' }) }),
+    without: { http: 'FTP is no HTTP' },
+    async close() {
+      await proxy.close()
+      web.close()
+      const files = await listFiles(server.directory)
+      await server.close()
+      expect(files.filter(isTemporary)).toEqual([])
+    },
+  }
+}
+
+describeProvider(
+  'ftp at ProFTPD with explicit TLS',
+  async () => startContract(await startProFtpdFtp('explicit')),
+  [PROFTPD],
+)
+describeProvider(
+  'ftp at vsftpd with implicit TLS',
+  async () => startContract(await startVsftpd('implicit'), { secure: 'implicit' }),
+  [VS],
+)
+
+const isTemporary = (path: string) => path.includes('.upload-server-')
+
+/** Every path below a directory. */
+async function listFiles(directory: string): Promise<string[]> {
+  return (await readdir(directory, { recursive: true })).sort()
+}
+
+async function openDestination(options: Options): Promise<Destination> {
+  const config = ftp.config.parse({ host: '127.0.0.1', urlPrefix: 'https://img.example.com', ...options })
+  const spec = { type: 'ftp', name: 'Default', provider: ftp, options: config }
+  const common = { onConflict: 'replace', dedupe: false } as const
+  const [destination] = await openDestinations([{ ...spec, common }], '{filename}', () => {})
+  onTestFinished(() => destination?.target.close?.())
+  return destination as Destination
+}
+
+describe('options of ftp', () => {
+  const minimal = { host: 'example.com', username: 'u', password: 'p', urlPrefix: 'https://img.example.com' }
+
+  it('demand TLS and know no port', () => {
+    expect(ftp.config.parse(minimal)).toEqual({
+      ...minimal,
+      secure: 'explicit',
+      directory: '',
+      connections: 4,
+      insecureTls: false,
+    })
+  })
+
+  it.each([
+    ['host', 'ftp://example.com'],
+    ['host', 'example.com/www'],
+    ['port', 0],
+    ['secure', true],
+    ['password', ''],
+    ['directory', '~/www'],
+    ['directory', 'a\r\nDELE b'],
+    ['connections', 0],
+    ['urlPrefix', 'ftp://example.com'],
+    ['urlPrefix', undefined],
+  ])('refuse %s %j', (option, value) => {
+    const { error } = ftp.config.safeParse({ ...minimal, [option]: value })
+    expect(error?.issues.map(issue => issue.path)).toEqual([[option]])
+  })
+
+  it.each([
+    [{ secure: 'none' }, 'without TLS'],
+    [{ insecureTls: true }, '"insecureTls" accepts any certificate'],
+  ])('warn when they are %j', async (options, words) => {
+    const warnings: string[] = []
+    await openForTest({ ...minimal, ...options }, message => warnings.push(message))
+    expect(warnings).toEqual([expect.stringContaining(words)])
+  })
+})
+
+describe('ftp at ProFTPD', () => {
+  let server: FtpServer
+  let target: Target
+
+  beforeAll(async () => {
+    if (hasProgram(PROFTPD[0])) server = await startProFtpdFtp('explicit')
+  })
+  beforeEach(async context => {
+    needs(context, ...PROFTPD)
+    for (const entry of await readdir(server.directory))
+      await rm(join(server.directory, entry), { recursive: true })
+    target = await openForTest(loginOf(server))
+  })
+  afterAll(() => server?.close())
+
+  const read = (key: string) => readFile(join(server.directory, key))
+
+  it('writes under a temporary name in the same folder, and renames at the end', async () => {
+    await target.put(objectOf('a/b.bin', Buffer.from('before')), never())
+    let reads = 0
+    const seen: string[][] = []
+    const stream = new Readable({
+      read() {
+        reads++
+        if (reads === 1) this.push(Buffer.alloc(MIB, 7))
+        else if (reads === 2) {
+          void readdir(join(server.directory, 'a')).then(files => {
+            seen.push(files.sort())
+            this.push(Buffer.alloc(MIB, 7))
+          })
+        } else this.push(null)
+      },
+    })
+    await target.put({ ...objectOf('a/b.bin', Buffer.alloc(2 * MIB, 7)), stream: () => stream }, never())
+    expect(seen).toEqual([[expect.stringMatching(/^\.upload-server-[0-9a-f]{16}$/), 'b.bin']])
+    expect(await listFiles(server.directory)).toEqual(['a', 'a/b.bin'])
+    expect((await read('a/b.bin')).equals(Buffer.alloc(2 * MIB, 7))).toBe(true)
+  })
+
+  it('opens no more connections than it may, and none before the first put', async () => {
+    const proxy = await startFtpProxy(server)
+    onTestFinished(() => proxy.close())
+    const own = await openForTest({ ...loginOf(server), host: '127.0.0.2', connections: 2 })
+    expect(proxy.accepted()).toBe(0)
+    const puts = Array.from({ length: 9 }, (_, i) => own.put(objectOf(`${i}.bin`, Buffer.of(i)), never()))
+    await Promise.all(puts)
+    expect(proxy.accepted() - puts.length).toBe(2)
+    await own.close?.()
+    await expect.poll(proxy.connections).toBe(0)
+    expect(await listFiles(server.directory)).toHaveLength(9)
+  })
+
+  it('delivers over connections that were lost in between', async () => {
+    const destination = await openDestination(loginOf(server))
+    const limits = { timeoutMs: 10_000, retries: 3 }
+    for (const key of ['a.png', 'b.png', 'c.png']) {
+      await deliver(destination, objectOf(key, Buffer.of(1)), limits, never())
+      server.killSessions()
+    }
+    expect(await listFiles(server.directory)).toEqual(['a.png', 'b.png', 'c.png'])
+  })
+
+  it('gives up at once on a server that says nothing any more, and closes', async () => {
+    const proxy = await startFtpProxy(server)
+    onTestFinished(() => proxy.close())
+    const own = await openForTest({ ...loginOf(server), host: '127.0.0.2' })
+    await own.put(objectOf('a.bin', Buffer.of(1)), never())
+    proxy.silence()
+    const abort = new AbortController()
+    const put = own.put(objectOf('b.bin', Buffer.of(1)), abort.signal)
+    setTimeout(() => abort.abort(), 50)
+    await expect(put).rejects.toThrow('aborted')
+    await own.close?.()
+    await expect(own.put(objectOf('c.bin', Buffer.of(1)), never())).rejects.toThrow()
+    await expect.poll(proxy.connections).toBe(0)
+  })
+
+  it('stores names of every script as they are', async () => {
+    for (const key of ['ü/日本語 😀.png', 'IAC \u00ff.png', ' leading', 'a  b']) {
+      await target.put(objectOf(key, Buffer.from(key)), never())
+      expect((await read(key)).toString()).toBe(key)
+      expect(await target.exists?.(key, never())).toBe(true)
+    }
+  })
+
+  it.each(['a\r\nDELE b.bin', 'a\nb', '..', '../a', 'a//b', '', '.ftpaccess', 'a\\b', 'x\ud800'])(
+    'refuses the key %j',
+    async key => {
+      await target.put(objectOf('b.bin', Buffer.of(1)), never())
+      for (const work of [
+        async () => target.put(objectOf(key, Buffer.of(1)), never()),
+        async () => target.exists?.(key, never()),
+        async () => target.remove?.(key, never()),
+      ]) {
+        const error = await failureOf(work())
+        expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+      }
+      expect(await listFiles(server.directory)).toEqual(['b.bin'])
+    },
+  )
+
+  it('makes a folder again that somebody has removed', async () => {
+    await target.put(objectOf('x/y/a.bin', Buffer.of(1)), never())
+    await rm(join(server.directory, 'x'), { recursive: true })
+    await target.put(objectOf('x/y/b.bin', Buffer.of(1)), never())
+    expect(await listFiles(server.directory)).toEqual(['x', 'x/y', 'x/y/b.bin'])
+  })
+
+  it('makes a folder once for many puts at once', async () => {
+    await Promise.all([1, 2, 3, 4].map(i => target.put(objectOf(`x/y/z/${i}`, Buffer.of(i)), never())))
+    expect(await readdir(join(server.directory, 'x/y/z'))).toHaveLength(4)
+  })
+
+  it.each([
+    ['a file where a folder is needed', 'a.png/b.png'],
+    ['a folder where the file goes', 'folder'],
+    ['a folder the user may not write to', 'locked/a.png'],
+  ])('fails for good over %s', async (_, key) => {
+    await writeFile(join(server.directory, 'a.png'), 'file')
+    await mkdir(join(server.directory, 'folder'))
+    await mkdir(join(server.directory, 'locked'))
+    await chmod(join(server.directory, 'locked'), 0o555)
+    const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
+    expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+    expect(error.message).toMatch(/^Storing ".*" failed: "ftp\/Default" \(127\.0\.0\.1\) answered 550/)
+    await expect.poll(() => listFiles(server.directory)).toEqual(['a.png', 'folder', 'locked'])
+    expect((await read('a.png')).toString()).toBe('file')
+  })
+
+  it('refuses a body that is shorter or longer than it says', async () => {
+    for (const size of [1, MIB + 1]) {
+      const object = { ...objectOf('a.bin', Buffer.alloc(MIB)), size }
+      const error = await failureOf(target.put(object, never()))
+      expect(error.message).toContain('another size')
+      expect(error.retryable).toBe(true)
+    }
+    await expect.poll(() => listFiles(server.directory)).toEqual([])
+  })
+
+  it.each<[string, (file: string) => Options & { host?: string }, RegExp | undefined]>([
+    ['its own certificate file', (file: string) => ({ caFile: file }), undefined],
+    ['any certificate', () => ({ caFile: undefined, insecureTls: true }), undefined],
+    ['public authorities', () => ({ caFile: undefined }), /not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\)/],
+    [
+      'its own certificate for another name',
+      (file: string) => ({ caFile: file, host: '127.0.0.3' }),
+      /ALTNAME/,
+    ],
+    [
+      'a file that is missing',
+      () => ({ caFile: join(tmpdir(), 'absent.pem') }),
+      /"caFile" cannot be read \(ENOENT\)/,
+    ],
+    ['a port without TLS from the start', () => ({ secure: 'implicit' }), /speaks no TLS/],
+  ])('with %s', async (_, optionsOf, refusal) => {
+    const options = optionsOf(server.certFile)
+    if (options.host !== undefined) {
+      const proxy = await startProxy([server.port], options.host)
+      onTestFinished(() => proxy.close())
+    }
+    const own = await openForTest({ ...loginOf(server), ...options }, () => {})
+    if (refusal === undefined) return void (await own.check?.(never()))
+    const error = await failureOf(own.put(objectOf('a.bin', Buffer.of(1)), never()))
+    expect(error.message).toMatch(refusal)
+    expect(error.retryable).toBe(false)
+  })
+
+  it('says that nothing listens there, as passing', async () => {
+    const own = await openForTest({ ...loginOf(server), port: await findFreePorts() })
+    const error = await failureOf(own.put(objectOf('a.bin', Buffer.of(1)), never()))
+    expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
+    expect(error.message).toContain('nothing listens there')
+  })
+})
+
+describe('ftp stores and checks', () => {
+  it.for([
+    ['ProFTPD with implicit TLS', PROFTPD, () => startProFtpdFtp('implicit'), 'implicit'],
+    ['ProFTPD without TLS', PROFTPD, () => startProFtpdFtp('optional'), 'none'],
+    ['vsftpd with explicit TLS', VS, () => startVsftpd('explicit'), 'explicit'],
+    ['vsftpd without TLS', VS, () => startVsftpd('optional'), 'none'],
+  ] as const)('at %s', async ([_, [program, debianPackage], start, secure], context) => {
+    needs(context, program, debianPackage)
+    const server = await start()
+    onTestFinished(server.close)
+    const target = await openForTest({ ...loginOf(server), secure }, () => {})
+    await target.check?.(never())
+    for (const content of ['', 'some bytes']) {
+      await target.put(objectOf('x/ü.txt', Buffer.from(content)), never())
+      expect(await readFile(join(server.directory, 'x/ü.txt'), 'utf8')).toBe(content)
+    }
+    expect(await listFiles(server.directory)).toEqual(['x', 'x/ü.txt'])
+  })
+})
+
+describe('ftp at an FTP server with limits', () => {
+  it('removes the file that is in the way where the server does not replace it', async context => {
+    needs(context, ...PROFTPD)
+    const server = await startProFtpdFtp('explicit', ['AllowOverwrite off'])
+    onTestFinished(server.close)
+    const target = await openForTest(loginOf(server))
+    for (const content of ['first', 'second', 'third']) {
+      await target.put(objectOf('a/b.bin', Buffer.from(content)), never())
+      expect(await readFile(join(server.directory, 'a/b.bin'), 'utf8')).toBe(content)
+    }
+    expect(await listFiles(server.directory)).toEqual(['a', 'a/b.bin'])
+  })
+
+  it.for([
+    ['ProFTPD, which says 530', PROFTPD, () => startProFtpdFtp('explicit', ['MaxClientsPerUser 2'])],
+    ['vsftpd, which says 421', VS, () => startVsftpd('explicit', ['max_per_ip=2'])],
+  ] as const)(
+    'waits when it lets in fewer connections: %s',
+    async ([_, [program, debianPackage], start], context) => {
+      needs(context, program, debianPackage)
+      const server = await start()
+      onTestFinished(server.close)
+      const target = await openForTest(loginOf(server))
+      const puts = Array.from({ length: 12 }, (_, i) =>
+        target.put(objectOf(`${i}.bin`, Buffer.alloc(100_000, i)), never()),
+      )
+      await Promise.all(puts)
+      expect(await listFiles(server.directory)).toHaveLength(12)
+    },
+  )
+
+  it('leaves nothing half on a full disk, and passes on what the server says of it', async context => {
+    needs(context, ...PROFTPD)
+    const server = await startProFtpdFtp('explicit')
+    onTestFinished(server.close)
+    await mountSmall(context, join(server.directory, 'small'), '2m')
+    const target = await openForTest({ ...loginOf(server), directory: 'small' })
+    await target.put(objectOf('a.bin', Buffer.from('before')), never())
+    const error = await failureOf(target.put(objectOf('a.bin', Buffer.alloc(4 * MIB)), never()))
+    expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
+    expect(error.message).toContain('answered 451')
+    await expect.poll(() => listFiles(join(server.directory, 'small'))).toEqual(['a.bin'])
+    expect(await readFile(join(server.directory, 'small/a.bin'), 'utf8')).toBe('before')
+  })
+})
+
+describe('ftp at a server that', () => {
+  const password = 'very secret, sent by mistake'
+
+  async function start(script: Parameters<typeof startScriptedFtp>[0], options: Options = {}) {
+    const server = await startScriptedFtp(script)
+    onTestFinished(server.close)
+    const login = { port: server.port, secure: 'none', username: 'u', password, ...options }
+    const target = await openForTest(login, () => {})
+    const put = () => target.put(objectOf('x/a.bin', Buffer.from('bytes')), never())
+    return { server, put }
+  }
+
+  it('has a home with quotes in its name, and no SIZE', async () => {
+    const { server, put } = await start({ PWD: '257 "/home/""u""" is here', SIZE: '502 What?' })
+    await put()
+    expect([...server.files]).toEqual([['/home/"u"/x/a.bin', Buffer.from('bytes')]])
+    expect(server.commands).toContain('OPTS UTF8 ON')
+  })
+
+  it('lost some of the bytes: says so as passing, and keeps its hands off the file', async () => {
+    const { server, put } = await start({ SIZE: '213 4' })
+    const error = await failureOf(put())
+    expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
+    expect(error.message).toContain('has 4 of 5 bytes')
+    expect(server.commands.filter(command => command.startsWith('RN'))).toEqual([])
+    await expect.poll(() => server.files.size).toBe(0)
+  })
+
+  it('resets the data connection without a word: is named, and worth another try', async () => {
+    const server = await startScriptedFtp({}, { resets: 1 })
+    onTestFinished(server.close)
+    const login = { port: server.port, secure: 'none', username: 'u', password }
+    const target = await openForTest(login, () => {})
+    const object = objectOf('a.bin', Buffer.alloc(4 * MIB, 'a'))
+    const error = await failureOf(target.put(object, never()))
+    expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
+    expect(error.message).toContain('"ftp/Default" (127.0.0.1) cannot be reached or broke off')
+    await target.put(object, never())
+    expect(server.files.get('/a.bin')?.length).toBe(object.size)
+  })
+
+  it('repeats the password in its answer: is not quoted', async () => {
+    const { put } = await start({ PASS: rest => `530 "${rest}" is wrong` })
+    const error = await failureOf(put())
+    expect(error.message).toContain('answered 530 "***" is wrong (the username or the password is wrong')
+    expect(error.retryable).toBe(false)
+  })
+
+  it.each([
+    ['has no TLS', { AUTH: '502 What?' }, { secure: 'explicit' }, 'delivery_failed', false, 'offers no TLS'],
+    ['is busy', { greeting: '421 Too many' }, {}, 'delivery_failed', true, 'answered 421 Too many'],
+    ['is closed', { USER: '530 Not now' }, {}, 'delivery_failed', false, 'answered 530 Not now'],
+    ['has no data port', { EPSV: '425 No', PASV: '425 No' }, {}, 'delivery_failed', true, '425 No'],
+    ['is full', { STOR: '452 No space' }, {}, 'insufficient_storage', false, '452 No space'],
+    ['has a quota', { STOR: '552 Quota' }, {}, 'insufficient_storage', false, '552 Quota'],
+    ['is in trouble', { STOR: '451 Oh no' }, {}, 'delivery_failed', true, '451 Oh no'],
+    ['takes no such name', { STOR: '553 No' }, {}, 'delivery_failed', false, 'it does not take that name'],
+    ['cannot rename', { RNFR: '502 What?' }, {}, 'delivery_failed', false, 'answered 502 What?'],
+    [
+      'is a web page',
+      { STOR: '550 <b>See</b> https://x.org' },
+      {},
+      'delivery_failed',
+      false,
+      '550 See x.org',
+    ],
+  ])('%s', async (_, script, options, code, retryable, words) => {
+    const { put } = await start(script as Record<string, string>, options)
+    const error = await failureOf(put())
+    expect(error).toMatchObject({ code, retryable })
+    expect(error.message).toContain(words)
+    expect(error.message).not.toMatch(/https?:\/\//)
+  })
+})

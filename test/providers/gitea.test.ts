@@ -1,0 +1,13 @@
+import { expect, it } from 'vitest'
+import { gitea } from '../../src/providers/gitea.ts'
+import { describeForge } from '../helpers/forges.ts'
+
+describeForge('gitea')
+
+it.each([
+  [{}, /./],
+  [{ apiUrl: 'https://codeberg.org' }, /must end with \/api\/v1/],
+])('the address of the API is needed: %j', (options, message) => {
+  const { error } = gitea.config.safeParse({ repo: 'octo/img', token: 't', ...options })
+  expect(error?.issues[0]?.message).toMatch(message)
+})

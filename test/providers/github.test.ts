@@ -1,0 +1,314 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { parseKeyTemplate } from '../../src/payload/object-key.ts'
+import type { Target } from '../../src/providers/contract.ts'
+import { github, publicUrlOf } from '../../src/providers/github.ts'
+import { deliverTo, failureOf, openForge } from '../helpers/forges.ts'
+import { describeProvider, objectOf } from '../helpers/provider-contract.ts'
+import { type Emulate, startEmulate } from '../servers/emulate.ts'
+import { type Referee, startReferee } from '../servers/github-referee.ts'
+import { startProxy } from '../servers/proxy.ts'
+
+const never = () => new AbortController().signal
+const TOKEN = 'ghp_0123456789'
+
+/** As a visitor with an account: emulate has no pages for others. */
+async function visit(url: string, token: string): Promise<Buffer> {
+  const reply = await fetch(url, { headers: { Authorization: `Bearer ${token}` } })
+  if (!reply.ok) throw new Error(`${reply.status} for ${url}`)
+  return Buffer.from(await reply.arrayBuffer())
+}
+
+describeProvider('github', async () => {
+  const emulate = await startEmulate()
+  const proxy = await startProxy([emulate.port])
+  const { url, token, wrongToken } = emulate
+  const repo = 'octo/hidden' // of what everybody may read, emulate tells nobody that they may not write
+  const openAt = (port: number) => openForge(github, { apiUrl: `http://127.0.0.1:${port}`, token, repo })
+  return {
+    target: await openForge(github, { apiUrl: url, token, repo }),
+    fetch: stored => visit(stored.url, token),
+    secrets: [token, wrongToken],
+    withBadCredentials: () => openForge(github, { apiUrl: url, token: wrongToken, repo }),
+    breakable: async () => ({ ...proxy, target: await openAt(proxy.port) }),
+    forgeable: { port: emulate.port, open: openAt },
+    async close() {
+      await proxy.close()
+      await emulate.close()
+    },
+  }
+})
+
+describe('github, between emulate and the schemas that GitHub publishes', () => {
+  let emulate: Emulate
+  let referee: Referee
+
+  beforeAll(async () => {
+    emulate = await startEmulate()
+  })
+  afterAll(() => emulate.close())
+  beforeEach(async () => {
+    referee = await startReferee(emulate.url)
+    onTestFinished(async () => {
+      await referee.close()
+      expect(referee.violations).toEqual([])
+    })
+  })
+
+  async function open(options: Record<string, unknown> = {}): Promise<Target> {
+    const target = await openForge(github, { apiUrl: referee.url, token: emulate.token, ...options })
+    onTestFinished(() => target.close?.())
+    return target
+  }
+
+  const bodiesOf = (method: string) =>
+    referee.requests.filter(request => request.method === method).map(({ body }) => body)
+
+  it('makes, replaces and removes a file', async () => {
+    const target = await open({
+      authorName: 'Ada',
+      authorEmail: 'ada@example.com',
+      commitMessage: 'Add {key}',
+    })
+    await target.put(objectOf('a/b c.png', Buffer.from('one')), never())
+    await target.put(objectOf('a/b c.png', Buffer.from('two')), never())
+    await target.put(objectOf('a/b c.png', Buffer.from('two')), never())
+    await target.remove?.('a/b c.png', never())
+    expect(referee.exchanges).toEqual([
+      ...['GET 404', 'PUT 201', 'GET 200', 'PUT 200', 'GET 200', 'GET 200', 'DELETE 200'],
+    ])
+    const author = { name: 'Ada', email: 'ada@example.com' }
+    const commit = { message: 'Add a/b c.png', branch: 'main', author }
+    const sha = expect.stringMatching(/^[0-9a-f]{40}$/)
+    expect(bodiesOf('PUT')).toEqual([
+      { ...commit, content: Buffer.from('one').toString('base64') },
+      { ...commit, sha, content: Buffer.from('two').toString('base64') },
+    ])
+    expect(bodiesOf('DELETE')).toEqual([{ ...commit, message: 'Remove a/b c.png', sha }])
+    expect(referee.requests[0]?.headers).toMatchObject({
+      accept: 'application/vnd.github.object+json',
+      'x-github-api-version': '2022-11-28',
+    })
+  })
+
+  it('checks the repository and the branch', async () => {
+    await (await open()).check?.(never())
+    expect(referee.exchanges).toEqual(['GET 200', 'GET 200'])
+    const error = await failureOf((await open({ branch: 'gone' })).check?.(never()))
+    expect(error.message).toMatch(
+      /looking for the branch "gone": "octo\/img" or its branch "gone" is not there/,
+    )
+  })
+
+  it('makes the first commit and the branch of an empty repository', async () => {
+    const target = await open({ repo: 'octo/empty' })
+    const { url } = await target.put(objectOf('first.txt', Buffer.from('x')), never())
+    expect((await visit(url.replace(referee.url, emulate.url), emulate.token)).toString()).toBe('x')
+  })
+
+  it('fails with a hint when the branch is not there', async () => {
+    const target = await open({ branch: 'gone' })
+    const error = await failureOf(target.put(objectOf('a.txt', Buffer.from('x')), never()))
+    expect(error.message).toMatch(/answered 404 to committing "a\.txt".*its branch "gone"/)
+    expect(error.retryable).toBe(false)
+  })
+
+  it('fails at once on a protected branch, although GitHub answers 409', async () => {
+    await fetch(`${emulate.url}/repos/octo/guarded/branches/main/protection`, {
+      method: 'PUT',
+      headers: { Authorization: `Bearer ${emulate.token}` },
+      body: JSON.stringify({
+        enforce_admins: true,
+        required_pull_request_reviews: {},
+        required_status_checks: null,
+        restrictions: null,
+      }),
+    })
+    const target = await open({ repo: 'octo/guarded' })
+    const error = await failureOf(target.put(objectOf('a.txt', Buffer.from('x')), never()))
+    expect(error.message).toMatch(/answered 409 to committing "a\.txt": the branch "main" is protected/)
+    expect(error.retryable).toBe(false)
+    expect(referee.exchanges).toEqual(['GET 404', 'PUT 409'])
+  })
+
+  it.each(['made', 'changed', 'removed'])('commits again when somebody else has %s the file', async what => {
+    const target = await open()
+    const other = await openForge(github, { apiUrl: emulate.url, token: emulate.token })
+    onTestFinished(() => other.close?.())
+    const key = `raced-${what}.txt`
+    if (what !== 'made') await other.put(objectOf(key, Buffer.from('before')), never())
+    let isFirst = true
+    referee.answerWith(async ({ method }) => {
+      if (method !== 'PUT' || !isFirst) return
+      isFirst = false
+      if (what === 'removed') await other.remove?.(key, never())
+      else await other.put(objectOf(key, Buffer.from('theirs')), never())
+    })
+    await target.put(objectOf(key, Buffer.from('ours')), never())
+    expect(referee.exchanges.filter(exchange => exchange.startsWith('PUT'))).toEqual([
+      what === 'changed' ? 'PUT 409' : 'PUT 422',
+      what === 'removed' ? 'PUT 201' : 'PUT 200',
+    ])
+  })
+
+  it('survives a storm of 409 with repetitions', async () => {
+    const target = await open()
+    let left = 5
+    referee.answerWith(({ method }) =>
+      method === 'PUT' && left-- > 0
+        ? { status: 409, body: { message: 'is at 0d1f but expected 7c22' } }
+        : undefined,
+    )
+    await deliverTo(target, ['storm.txt'], 3)
+    expect(bodiesOf('PUT')).toHaveLength(6)
+  })
+
+  it.each([
+    [
+      401,
+      { message: 'Bad credentials' },
+      /the token is wrong, has expired or lacks a scope\. It said: Bad credentials/,
+    ],
+    [
+      403,
+      { message: 'Resource not accessible by personal access token' },
+      /may not do that in "octo\/img"; it needs write access/,
+    ],
+    [403, { message: 'Repository was archived so is read-only.' }, /It said: Repository was archived/],
+    [404, { message: 'Not Found' }, /is not there, or the token may not see it or write to it/],
+    [404, { message: 'Branch main not found' }, /"octo\/img" has no branch "main"/],
+    [
+      409,
+      { message: 'Repository rule violations found\n\nChanges must be made through a pull request.' },
+      /is protected/,
+    ],
+    [409, { message: 'Could not create file: Required status check "ci" is expected.' }, /is protected/],
+    [
+      422,
+      { message: 'Sorry, the file is too large to be processed. Consider creating it in a local clone' },
+      /too large/,
+    ],
+    [422, { message: 'Validation Failed', errors: [] }, /it refused/],
+    [301, { message: 'Moved Permanently' }, /"octo\/img" has moved/],
+  ] as const)('explains %i %j', async (status, body, message) => {
+    const target = await open()
+    referee.answerWith(({ method }) => (method === 'PUT' ? { status, body } : undefined))
+    const error = await failureOf(target.put(objectOf('refused.txt', Buffer.from('x')), never()))
+    expect(error.message).toMatch(message)
+    expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+    expect(bodiesOf('PUT')).toHaveLength(1)
+  })
+
+  it.each([
+    ['"sha" wasn\'t supplied', 422, 'Invalid request.\n\n"sha" wasn\'t supplied.'],
+    ['a sha that is no longer right', 409, 'a.txt does not match 0123'],
+  ])('reads the sha anew after %s', async (_, status, message) => {
+    const target = await open()
+    let isFirst = true
+    referee.answerWith(({ method }) => {
+      if (method !== 'PUT' || !isFirst) return undefined
+      isFirst = false
+      return { status, body: { message } }
+    })
+    await target.put(objectOf(`anew-${status}.txt`, Buffer.from('x')), never())
+    expect(referee.exchanges).toEqual(['GET 404', 'GET 404', 'PUT 201'])
+  })
+
+  it('does not send what jsDelivr would not hand out', async () => {
+    const target = await github.open(
+      github.config.parse({ repo: 'octo/img', token: TOKEN, cdn: 'jsdelivr' }),
+      { name: 'Default', warn: expect.fail },
+    )
+    const object = { ...objectOf('large.png', Buffer.alloc(0)), size: 20 * 1024 * 1024 + 1 }
+    const error = await failureOf(target.put(object, never()))
+    expect(error).toMatchObject({
+      code: 'too_large',
+      message: expect.stringMatching(/than the 20971520 that/),
+    })
+  })
+})
+
+describe('addresses for visitors', () => {
+  const at = (options: object) =>
+    publicUrlOf(github.config.parse({ repo: 'octo/img', token: TOKEN, ...options }))
+
+  it.each([
+    [{}, 'https://raw.githubusercontent.com/octo/img/main'],
+    [{ branch: 'feature/x' }, 'https://raw.githubusercontent.com/octo/img/feature/x'],
+    [{ apiUrl: 'https://api.github.com/' }, 'https://raw.githubusercontent.com/octo/img/main'],
+    [{ cdn: 'raw' }, 'https://raw.githubusercontent.com/octo/img/main'],
+    [{ cdn: 'jsdelivr', branch: 'v1' }, 'https://cdn.jsdelivr.net/gh/octo/img@v1'],
+    [{ apiUrl: 'https://git.example.com/api/v3' }, 'https://git.example.com/octo/img/raw/main'],
+    [{ apiUrl: 'https://api.octo.ghe.com' }, 'https://octo.ghe.com/octo/img/raw/main'],
+  ])('%j: %s', (options, url) => {
+    expect(at(options)).toBe(url)
+  })
+})
+
+describe('options', () => {
+  const parse = (options: object) => github.config.safeParse({ repo: 'octo/img', token: TOKEN, ...options })
+
+  it.each([
+    [{ repo: 'img' }, /owner\/name/],
+    [{ repo: 'https://github.com/octo/img' }, /owner\/name/],
+    [{ repo: 'octo/img/sub' }, /owner\/name/],
+    [{ branch: 'a b' }, /name of a branch/],
+    [{ commitMessage: 'Add {name}' }, /unknown placeholder; known are \{filename\} \{key\}/],
+    [{ apiUrl: 'api.github.com' }, /http or https address/],
+    [{ urlPrefix: 'https://x.example/?a=' }, /must not have a query/],
+    [{ maxBytes: 0 }, /./],
+    [{ token: '' }, /./],
+  ])('%j is refused', (options, message) => {
+    expect(parse(options).error?.issues[0]?.message).toMatch(message)
+  })
+
+  it.each([
+    [{ authorName: 'Ada' }, /both "authorName" and "authorEmail"/],
+    [{ authorEmail: 'a@example.com' }, /both "authorName" and "authorEmail"/],
+    [{ cdn: 'jsdelivr', urlPrefix: 'https://x.example' }, /"urlPrefix" or "cdn", not both/],
+    [{ cdn: 'jsdelivr', branch: 'a/b' }, /no branch with "\/"/],
+    [{ cdn: 'jsdelivr', apiUrl: 'https://git.example.com/api/v3' }, /of github\.com only/],
+  ])('%j contradict each other', (options, message) => {
+    expect(github.validate?.(github.config.parse({ repo: 'octo/img', token: TOKEN, ...options }))).toMatch(
+      message,
+    )
+  })
+})
+
+describe('options of PicGo', () => {
+  it.each([
+    [
+      { path: 'img/', customUrl: 'https://cdn.jsdelivr.net/gh/octo/img@main/' },
+      'img/',
+      'https://cdn.jsdelivr.net/gh/octo/img@main',
+    ],
+    [{ path: '/a/b', customUrl: '' }, 'a/b/', undefined],
+    [{}, '', undefined],
+  ])('%j', async (old, folder, urlPrefix) => {
+    const common = { repo: ' octo/img ', token: TOKEN }
+    const { options, notes } = github.fromPicGo?.({ ...common, ...old }) ?? expect.fail()
+    expect(options).toEqual({
+      ...{ repo: 'octo/img', token: TOKEN, branch: 'master', urlPrefix },
+      keyTemplate: `${folder}{filename}-{sha256-8}{extname}`,
+    })
+    expect(notes).toEqual([expect.stringMatching(/^Files get names like/)])
+    parseKeyTemplate(options['keyTemplate'] as string)
+    const { keyTemplate: _, ...own } = options
+    expect(github.config.safeParse(own).error).toBeUndefined()
+  })
+
+  it('keep their branch', () => {
+    expect(github.fromPicGo?.({ repo: 'o/i', branch: 'main', token: TOKEN }).options).toMatchObject({
+      branch: 'main',
+    })
+  })
+
+  it.each([
+    [{ path: '../up' }, /"path" was left out/],
+    [{ path: '{x}' }, /"path" was left out/],
+    [{ customUrl: 'img.example.com' }, /"customUrl" was left out/],
+    [{ customUrl: 'https://img.example.com/?x=' }, /"customUrl" was left out/],
+  ])('that cannot be carried over are named: %j', (old, note) => {
+    const { notes } = github.fromPicGo?.({ repo: 'o/i', token: TOKEN, ...old }) ?? expect.fail()
+    expect(notes.join('\n')).toMatch(note)
+  })
+})

@@ -1,0 +1,794 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { closeSync, createReadStream, writeFileSync } from 'node:fs'
+import {
+  chmod,
+  link,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  unlink,
+  writeFile,
+} from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { UploadError } from '../../src/errors.ts'
+import { createFolderSync } from '../../src/files/folder-sync.ts'
+import type { Target } from '../../src/providers/contract.ts'
+import { createExplained } from '../../src/providers/local/explain.ts'
+import { local } from '../../src/providers/local/index.ts'
+import { splitKey } from '../../src/providers/local/key-path.ts'
+import { eventually } from '../helpers/eventually.ts'
+import { needs, needsLinux, needsRoot } from '../helpers/needs.ts'
+import { type ContractSetup, describeProvider, objectOf } from '../helpers/provider-contract.ts'
+
+const MIB = 1024 * 1024
+const never = () => new AbortController().signal
+
+type Options = Partial<Omit<Parameters<typeof local.open>[0], 'directory'>>
+
+async function openLocal(directory: string, options: Options = {}, name = 'Default'): Promise<Target> {
+  const config = local.config.parse({ directory, serve: true, durable: false, ...options })
+  const warn = (message: string) => expect.fail(message)
+  return await local.open(config, { name, warn })
+}
+
+/** A target on a new folder; both are gone after the test. */
+async function openFresh(options: Options = {}): Promise<{ target: Target; directory: string }> {
+  const directory = join(await makeDirectory(), 'pictures')
+  const target = await openLocal(directory, options)
+  onTestFinished(() => target.close?.())
+  return { target, directory }
+}
+
+async function makeDirectory(): Promise<string> {
+  const path = await realpath(await mkdtemp(join(tmpdir(), 'local-test-')))
+  onTestFinished(() => rm(path, { recursive: true, force: true }))
+  return path
+}
+
+/** Mounts a file system of its own for one test. */
+async function mount(context: TestContext, path: string, options: string): Promise<void> {
+  needsLinux(context, 'a tmpfs is mounted')
+  needsRoot(context, 'a tmpfs is mounted')
+  await mkdir(path, { recursive: true })
+  execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', path])
+  onTestFinished(() => void execFileSync('umount', ['-l', path]))
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<UploadError> {
+  const error = await promise.then(
+    () => expect.fail('this should have failed'),
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(UploadError)
+  return error as UploadError
+}
+
+async function spoolPayload(target: Target, bytes: Buffer): Promise<string> {
+  const file = await target.spool?.create()
+  if (!file) return expect.fail('local has a spool')
+  writeFileSync(file.fd, bytes)
+  closeSync(file.fd)
+  return file.path
+}
+
+/** Every file below a directory, temporary ones among them. */
+async function listFiles(directory: string): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
+  return entries.filter(entry => !entry.isDirectory()).map(entry => join(entry.parentPath, entry.name))
+}
+
+/** The real path of what is handed out. */
+async function locate(target: Target | undefined, key: string): Promise<string | undefined> {
+  const file = await target?.locate?.(key)
+  await file?.close()
+  return file?.real
+}
+
+/** The target over HTTP: under /files/ what it locates, under /web/ what a web server finds in the folder. */
+async function startServer(find: (path: string) => Promise<string | undefined>) {
+  const server = createServer(async (request, response) => {
+    const path = (request.url ?? '').split('/').slice(1).map(decodeURIComponent).join('/')
+    const file = await find(path).catch(() => undefined)
+    if (file === undefined) return void response.writeHead(404).end()
+    createReadStream(file)
+      .on('error', () => response.writeHead(404).end())
+      .pipe(response)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  return {
+    base,
+    async fetch({ url }: { url: string }): Promise<Buffer> {
+      const response = await fetch(new URL(url, base))
+      if (!response.ok) throw new Error(`status ${response.status}`)
+      return Buffer.from(await response.arrayBuffer())
+    },
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+async function startContract(isServed: boolean): Promise<ContractSetup> {
+  const directory = await mkdtemp(join(tmpdir(), 'local-contract-'))
+  const name = 'a/b c'
+  let target: Target | undefined
+  const server = await startServer(async path =>
+    isServed
+      ? locate(target, path.slice(`files/${name}/`.length))
+      : join(directory, path.slice('web/'.length)),
+  )
+  target = isServed
+    ? await openLocal(directory, { durable: true }, name)
+    : await openLocal(directory, { serve: false, urlPrefix: `${server.base}web` })
+  return {
+    target,
+    fetch: server.fetch,
+    secrets: [],
+    without: { credentials: 'a folder has none', connection: 'a folder is reached without one' },
+    async close() {
+      server.close()
+      await rm(directory, { recursive: true })
+    },
+  }
+}
+
+describeProvider('local, served by this server, durable', () => startContract(true))
+describeProvider('local, behind a web server, not durable', () => startContract(false))
+
+describe('options of local', () => {
+  it('needs a way to hand files out', () => {
+    const validate = (options: object) =>
+      local.validate?.(local.config.parse({ directory: '/srv', ...options }))
+    expect(validate({})).toContain('"serve"')
+    expect(validate({ serve: true })).toBeUndefined()
+    expect(validate({ urlPrefix: 'https://img.example.com/' })).toBeUndefined()
+  })
+
+  it.each([
+    ['directory', ''],
+    ['urlPrefix', 'ftp://img.example.com'],
+    ['fileMode', '444'],
+    ['fileMode', '4755'],
+    ['fileMode', 'rw-r--r--'],
+    ['directoryMode', '0655'],
+    ['directoryMode', '9755'],
+  ])('refuses %s %j', (option, value) => {
+    const { error } = local.config.safeParse({ directory: '/srv', [option]: value })
+    expect(error?.issues.map(issue => issue.path)).toEqual([[option]])
+  })
+
+  it('answers with the URL prefix also where the files are served', async () => {
+    const { target } = await openFresh({ urlPrefix: 'https://img.example.com/x' })
+    expect(await target.put(objectOf('a b.png', Buffer.of(1)), never())).toEqual({
+      url: 'https://img.example.com/x/a%20b.png',
+    })
+    expect(await locate(target, 'a b.png')).toBeDefined()
+  })
+
+  it('locates nothing unless it serves', async () => {
+    const { target } = await openFresh({ serve: false, urlPrefix: 'https://img.example.com/x' })
+    expect(target.locate).toBeUndefined()
+  })
+})
+
+describe('keys that local refuses', () => {
+  it.each([
+    '..',
+    '../a.png',
+    'a/../../b.png',
+    'a/..',
+    '.',
+    './a.png',
+    '/etc/passwd',
+    '//a.png',
+    'a//b.png',
+    'a/',
+    '',
+    'a\0.png',
+    'a\\..\\b.png',
+    '..\\a.png',
+    '.htaccess',
+    'a/.git/config',
+    '.upload-server/x',
+    `${'a'.repeat(256)}`,
+    `${'ä'.repeat(128)}.png`,
+    'half\ud800.png',
+    `${'long/'.repeat(205)}.png`,
+  ])('%j', async key => {
+    const { target, directory } = await openFresh()
+    const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
+    expect(error.code).toBe('delivery_failed')
+    expect(error.message).not.toContain(directory)
+    await expect(target.exists?.(key, never())).rejects.toThrow(UploadError)
+    await expect(target.remove?.(key, never())).rejects.toThrow(UploadError)
+    expect(await locate(target, key)).toBeUndefined()
+    await expect(readdir(dirname(directory))).resolves.toEqual([])
+  })
+
+  it.each([
+    'C:/a.png',
+    'a:stream.png',
+    'CON',
+    'con.png',
+    'a/NUL .txt',
+    'com1.tar.gz',
+    'LPT².x',
+    'conin$',
+    'a. /b',
+    'a.',
+    'a ',
+    'a?.png',
+    'a\u0001',
+  ])('%j on Windows, where it means something else', key => {
+    expect(() => splitKey(key, 'win32')).toThrow(UploadError)
+    expect(() => splitKey(key, 'linux')).not.toThrow()
+  })
+
+  it.each(['a..b.png', 'a...', 'contact.png', 'comet1', 'a/b/c', '~', '-rf', `${'a'.repeat(255)}`])(
+    'but not %j',
+    key => {
+      expect(() => splitKey(key, 'linux')).not.toThrow()
+    },
+  )
+})
+
+describe('links in the folder of local', () => {
+  async function openWithOutside() {
+    const { target, directory } = await openFresh()
+    const outside = await makeDirectory()
+    await writeFile(join(outside, 'secret.txt'), 'not yours')
+    await mkdir(directory)
+    return { target, directory, outside }
+  }
+
+  it('does not write through a linked folder that leads out', async () => {
+    const { target, directory, outside } = await openWithOutside()
+    await symlink(outside, join(directory, 'out'))
+    for (const key of ['out/a.png', 'out/new/folder/a.png', 'out/secret.txt']) {
+      const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
+      expect(error.message).toContain('a link leads out')
+      expect(error.message).not.toContain(outside)
+    }
+    expect(await readdir(outside)).toEqual(['secret.txt'])
+    expect(await readFile(join(outside, 'secret.txt'), 'utf8')).toBe('not yours')
+    expect(await listFiles(join(directory, '.upload-server'))).toEqual([])
+  })
+
+  it('does not follow a link that is put there between two puts', async () => {
+    const { target, directory, outside } = await openWithOutside()
+    await target.put(objectOf('2026/a.png', Buffer.of(1)), never())
+    await rename(join(directory, '2026'), join(directory, 'old'))
+    await symlink(outside, join(directory, '2026'))
+    await failureOf(target.put(objectOf('2026/b.png', Buffer.of(1)), never()))
+    expect(await readdir(outside)).toEqual(['secret.txt'])
+  })
+
+  it('neither finds, removes nor locates what lies behind a link that leads out', async () => {
+    const { target, directory, outside } = await openWithOutside()
+    await symlink(outside, join(directory, 'out'))
+    await symlink(join(outside, 'secret.txt'), join(directory, 'file.txt'))
+    await expect(target.exists?.('out/secret.txt', never())).rejects.toThrow(UploadError)
+    await expect(target.remove?.('out/secret.txt', never())).rejects.toThrow(UploadError)
+    expect(await locate(target, 'out/secret.txt')).toBeUndefined()
+    expect(await locate(target, 'file.txt')).toBeUndefined()
+    await target.remove?.('file.txt', never())
+    await expect(lstat(join(directory, 'file.txt'))).rejects.toThrow('ENOENT')
+    expect(await readdir(outside)).toEqual(['secret.txt'])
+  })
+
+  it('replaces a link in the place of an object, and leaves alone what it led to', async () => {
+    const { target, directory, outside } = await openWithOutside()
+    await symlink(join(outside, 'secret.txt'), join(directory, 'a.txt'))
+    await symlink(join(outside, 'nothing'), join(directory, 'b.txt'))
+    for (const key of ['a.txt', 'b.txt']) {
+      await target.put(objectOf(key, Buffer.from('mine')), never())
+      expect((await lstat(join(directory, key))).isFile()).toBe(true)
+      expect(await readFile(join(directory, key), 'utf8')).toBe('mine')
+    }
+    expect(await readdir(outside)).toEqual(['secret.txt'])
+    expect(await readFile(join(outside, 'secret.txt'), 'utf8')).toBe('not yours')
+  })
+
+  it.each([
+    ['leads nowhere', 'nowhere'],
+    ['leads nowhere outside', '../../nowhere'],
+    ['leads to itself', 'dangling'],
+  ])('refuses a folder that is a link which %s', async (_, to) => {
+    const { target, directory } = await openWithOutside()
+    await symlink(to, join(directory, 'dangling'))
+    for (const key of ['dangling/a.png', 'dangling/b/c.png']) {
+      const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
+      expect(error.message).toContain('leads nowhere')
+      expect(await target.exists?.(key, never())).toBe(false)
+    }
+    expect(await readlink(join(directory, 'dangling'))).toBe(to)
+  })
+
+  it('follows a link that stays inside, but to nothing hidden', async () => {
+    const { target, directory } = await openWithOutside()
+    await mkdir(join(directory, 'real'))
+    await mkdir(join(directory, '.git'))
+    await writeFile(join(directory, '.git/config'), 'x')
+    await symlink('real', join(directory, 'alias'))
+    await symlink('.git', join(directory, 'git'))
+    await symlink('.git/config', join(directory, 'config'))
+    await target.put(objectOf('alias/a.png', Buffer.from('inside')), never())
+    expect(await readFile(join(directory, 'real/a.png'), 'utf8')).toBe('inside')
+    expect(await locate(target, 'alias/a.png')).toBe(join(directory, 'real/a.png'))
+    await failureOf(target.put(objectOf('git/hooks.png', Buffer.of(1)), never()))
+    expect(await locate(target, 'git/config')).toBeUndefined()
+    expect(await locate(target, 'config')).toBeUndefined()
+  })
+
+  it('works where the folder itself is a link, also after that link is turned', async () => {
+    const [first, second, around] = [await makeDirectory(), await makeDirectory(), await makeDirectory()]
+    const current = join(around, 'current')
+    await symlink(first, current)
+    const target = await openLocal(current)
+    onTestFinished(() => target.close?.())
+    await target.put(objectOf('x/a.png', Buffer.from('1')), never())
+    expect(await locate(target, 'x/a.png')).toBe(join(first, 'x/a.png'))
+    await unlink(current)
+    await symlink(second, current)
+    await target.put(objectOf('x/a.png', Buffer.from('2')), never())
+    expect(await readFile(join(second, 'x/a.png'), 'utf8')).toBe('2')
+    expect(await readFile(join(first, 'x/a.png'), 'utf8')).toBe('1')
+  })
+
+  it('does not spool through a planted ".upload-server"', async () => {
+    const { target, directory, outside } = await openWithOutside()
+    await symlink(outside, join(directory, '.upload-server'))
+    await failureOf(target.put(objectOf('a.png', Buffer.of(1)), never()))
+    await failureOf(target.spool?.create() ?? Promise.resolve())
+    expect(await readdir(outside)).toEqual(['secret.txt'])
+  })
+})
+
+describe('what local locates', () => {
+  it.each(['folder', 'fifo', 'absent.png', 'absent/a.png', 'a.png/b', `${'x/'.repeat(3000)}a`])(
+    'nothing for %s',
+    async key => {
+      const { target, directory } = await openFresh()
+      await target.put(objectOf('a.png', Buffer.of(1)), never())
+      await mkdir(join(directory, 'folder'))
+      if (process.platform !== 'win32') execFileSync('mkfifo', [join(directory, 'fifo')])
+      expect(await locate(target, key)).toBeUndefined()
+    },
+  )
+
+  it('the real path of an object', async () => {
+    const { target, directory } = await openFresh()
+    await target.put(objectOf('a b/ü.png', Buffer.of(1)), never())
+    expect(await locate(target, 'a b/ü.png')).toBe(join(directory, 'a b/ü.png'))
+  })
+})
+
+describe('how local writes', () => {
+  it('makes neither folder nor file before the first put', async () => {
+    const { target, directory } = await openFresh()
+    expect(await target.exists?.('a.png', never())).toBe(false)
+    expect(await locate(target, 'a.png')).toBeUndefined()
+    await target.remove?.('a.png', never())
+    await expect(stat(directory)).rejects.toThrow('ENOENT')
+  })
+
+  it('leaves nothing but the objects behind, also after check and close', async () => {
+    const { target, directory } = await openFresh({ durable: true })
+    await target.check?.(never())
+    await target.put(objectOf('a/b.png', Buffer.of(1)), never())
+    await target.close?.()
+    expect(await readdir(directory, { recursive: true })).toEqual(['a', 'a/b.png'])
+  })
+
+  it.each([true, false])('stores 100 files at once in the same new folder (durable: %s)', async durable => {
+    const { target, directory } = await openFresh({ durable })
+    const objects = Array.from({ length: 100 }, (_, i) =>
+      objectOf(`new/folder/${i}.bin`, Buffer.alloc(1000 + i, i)),
+    )
+    await Promise.all(objects.map(object => target.put(object, never())))
+    for (const object of objects) {
+      expect(await readFile(join(directory, object.key))).toEqual(await object.bytes())
+    }
+    expect(await listFiles(join(directory, '.upload-server'))).toEqual([])
+  })
+
+  it.each(['0644', '0600', '666', '0640'])(
+    'gives files the mode %s, whatever the umask is',
+    async fileMode => {
+      const { target, directory } = await openFresh({ fileMode })
+      const path = join(await makeDirectory(), 'payload')
+      await writeFile(path, 'linked', { mode: 0o600 })
+      await target.put(objectOf('bytes', Buffer.of(1)), never())
+      await target.put(objectOf('linked', path), never())
+      for (const key of ['bytes', 'linked']) {
+        expect((await stat(join(directory, key))).mode & 0o777).toBe(Number.parseInt(fileMode, 8))
+      }
+    },
+  )
+
+  it.each(['0755', '0700', '777', '2770'])(
+    'gives new folders the mode %s, and old ones none',
+    async directoryMode => {
+      const { target, directory } = await openFresh({ directoryMode })
+      await mkdir(directory)
+      await mkdir(join(directory, 'old'))
+      await chmod(join(directory, 'old'), 0o711)
+      await target.put(objectOf('old/new/a', Buffer.of(1)), never())
+      expect((await stat(join(directory, 'old'))).mode & 0o7777).toBe(0o711)
+      expect((await stat(join(directory, 'old/new'))).mode & 0o7777).toBe(Number.parseInt(directoryMode, 8))
+      expect((await stat(join(directory, '.upload-server'))).mode & 0o7777).toBe(0o700)
+    },
+  )
+
+  it('makes the folder itself with its mode when payloads are spooled before the first put', async () => {
+    const { target, directory } = await openFresh({ directoryMode: '0750' })
+    const file = await target.spool?.create()
+    if (file) closeSync(file.fd)
+    expect((await stat(directory)).mode & 0o777).toBe(0o750)
+    expect((await stat(dirname(file?.path ?? ''))).mode & 0o777).toBe(0o700)
+  })
+
+  it('keeps the group folders inherit', async () => {
+    const { target, directory } = await openFresh()
+    await mkdir(directory)
+    await chmod(directory, 0o2755)
+    await target.put(objectOf('new/a', Buffer.of(1)), never())
+    expect((await stat(join(directory, 'new'))).mode & 0o7777).toBe(0o2755)
+  })
+
+  it('refuses a body that is shorter or longer than it says', async () => {
+    const { target, directory } = await openFresh()
+    for (const size of [1000, 3 * MIB]) {
+      const object = objectOf('a.bin', Buffer.alloc(size))
+      for (const wrong of [size - 1, size + 1]) {
+        const error = await failureOf(target.put({ ...object, size: wrong }, never()))
+        expect(error.retryable).toBe(true)
+      }
+    }
+    expect(await listFiles(directory)).toEqual([])
+  })
+
+  it('goes on when somebody removes its temporary folder or the whole folder', async () => {
+    const { target, directory } = await openFresh()
+    for (const gone of [join(directory, '.upload-server'), directory]) {
+      await target.put(objectOf('x/a.png', Buffer.of(1)), never())
+      await rm(gone, { recursive: true })
+      await target.put(objectOf('x/b.png', Buffer.of(1)), never())
+      expect(await target.exists?.('x/b.png', never())).toBe(true)
+    }
+  })
+})
+
+describe('payloads that local links', () => {
+  it('does not write the bytes again, and leaves the payload to others', async () => {
+    const { target, directory } = await openFresh({ durable: true })
+    const path = await spoolPayload(target, Buffer.alloc(3 * MIB, 7))
+    const { ino } = await stat(path)
+    await target.put(objectOf('a/b.bin', path), never())
+    expect(await stat(join(directory, 'a/b.bin'))).toMatchObject({ ino, nlink: 2 })
+    await unlink(path)
+    expect(await stat(join(directory, 'a/b.bin'))).toMatchObject({ ino, nlink: 1, size: 3 * MIB })
+  })
+
+  it('leaves no temporary name when the same payload goes to the same key again', async () => {
+    const { target, directory } = await openFresh()
+    const path = await spoolPayload(target, Buffer.alloc(10))
+    for (let time = 0; time < 3; time++) await target.put(objectOf('a.bin', path), never())
+    expect((await stat(path)).nlink).toBe(2)
+    expect(await listFiles(directory)).toHaveLength(2)
+  })
+
+  it('replaces the name, not the bytes, of an object that was linked before', async () => {
+    const { target, directory } = await openFresh()
+    const path = await spoolPayload(target, Buffer.from('first'))
+    await target.put(objectOf('a.bin', path), never())
+    await link(join(directory, 'a.bin'), join(directory, 'kept.bin'))
+    await target.put(objectOf('a.bin', Buffer.from('second')), never())
+    expect(await readFile(join(directory, 'kept.bin'), 'utf8')).toBe('first')
+    expect(await readFile(path, 'utf8')).toBe('first')
+  })
+
+  it('copies a payload that lies on another file system', async context => {
+    const { target, directory } = await openFresh({ durable: true, fileMode: '0640' })
+    const elsewhere = await makeDirectory()
+    await mount(context, elsewhere, 'size=16m')
+    const path = join(elsewhere, 'payload')
+    await writeFile(path, Buffer.alloc(2 * MIB, 7), { mode: 0o600 })
+    await target.put(objectOf('a.bin', path), never())
+    const found = await stat(join(directory, 'a.bin'))
+    expect(found).toMatchObject({ size: 2 * MIB, nlink: 1 })
+    expect(found.mode & 0o777).toBe(0o640)
+    expect(await stat(path)).toMatchObject({ nlink: 1, size: 2 * MIB })
+    expect((await stat(path)).mode & 0o777).toBe(0o600)
+  })
+
+  it('stores in a folder on which another file system is mounted', async context => {
+    const { target, directory } = await openFresh({ durable: true })
+    await mount(context, join(directory, 'mounted'), 'size=16m')
+    const path = await spoolPayload(target, Buffer.alloc(2 * MIB, 7))
+    await target.put(objectOf('mounted/a.bin', path), never())
+    await target.put(objectOf('mounted/b.bin', Buffer.from('bytes')), never())
+    expect(await readdir(join(directory, 'mounted'))).toEqual(['a.bin', 'b.bin'])
+    expect(await stat(join(directory, 'mounted/a.bin'))).toMatchObject({ size: 2 * MIB })
+    expect((await stat(join(directory, 'mounted/a.bin'))).mode & 0o777).toBe(0o644)
+    expect(await listFiles(join(directory, '.upload-server'))).toEqual([await realpath(path)])
+    const error = await failureOf(target.put(objectOf('mounted/c.bin', Buffer.alloc(20 * MIB)), never()))
+    expect(error.code).toBe('insufficient_storage')
+    expect(await readdir(join(directory, 'mounted'))).toEqual(['a.bin', 'b.bin'])
+  })
+})
+
+it('stores while others that have stored in the same folder close, as reloads, workers and commands do', async () => {
+  const directory = join(await makeDirectory(), 'pictures')
+  const one = async (worker: number) => {
+    for (let time = 0; time < 60; time++) {
+      const target = await openLocal(directory)
+      const path = await spoolPayload(target, Buffer.of(time))
+      await target.put(objectOf(`${worker}/${time}-linked`, path), never())
+      await target.put(objectOf(`${worker}/${time}`, Buffer.of(time)), never())
+      await unlink(path)
+      await target.close?.()
+    }
+  }
+  await Promise.all(Array.from({ length: 6 }, (_, worker) => one(worker)))
+  expect(await listFiles(directory)).toHaveLength(6 * 60 * 2)
+  expect(await readdir(directory)).not.toContain('.upload-server')
+})
+
+it('copies what was spooled for another folder: a mirror keeps its bytes and its mode to itself', async () => {
+  const { target: primary, directory } = await openFresh({ fileMode: '0600' })
+  const { target: mirror, directory: copies } = await openFresh({ fileMode: '0644' })
+  const path = await spoolPayload(primary, Buffer.from('bytes'))
+  await primary.put(objectOf('a.txt', path), never())
+  await mirror.put(objectOf('a.txt', path), never())
+  await primary.put(objectOf('second name.txt', path), never())
+  expect((await stat(join(directory, 'a.txt'))).mode & 0o777).toBe(0o600)
+  expect((await stat(join(copies, 'a.txt'))).mode & 0o777).toBe(0o644)
+  for (const place of [join(copies, 'a.txt'), join(directory, 'second name.txt')])
+    await writeFile(place, 'changed')
+  expect(await readFile(join(directory, 'a.txt'), 'utf8')).toBe('bytes')
+})
+
+describe('a folder that cannot be written', () => {
+  it('is full: says so, keeps what was there and leaves nothing half', async context => {
+    const directory = await makeDirectory()
+    await mount(context, directory, 'size=2m')
+    const target = await openLocal(directory)
+    await target.put(objectOf('a.bin', Buffer.from('before')), never())
+    for (const size of [4 * MIB, MIB]) {
+      if (size === MIB) await target.put(objectOf('filler', Buffer.alloc(1.5 * MIB)), never())
+      const error = await failureOf(target.put(objectOf('a.bin', Buffer.alloc(size)), never()))
+      expect(error).toMatchObject({
+        code: 'insufficient_storage',
+        message: expect.stringContaining('"local/Default" is full'),
+      })
+      expect(error.message).not.toContain(directory)
+    }
+    const quarter = Buffer.alloc(MIB / 4)
+    const pieces = { ...objectOf('a.bin', Buffer.alloc(MIB)), chunks: () => Array(4).fill(quarter) }
+    const error = await failureOf(target.put(pieces, never()))
+    expect(error).toMatchObject({ code: 'insufficient_storage' })
+    expect((await listFiles(directory)).map(path => basename(path))).toEqual(['a.bin', 'filler'])
+    expect(await readFile(join(directory, 'a.bin'), 'utf8')).toBe('before')
+    await target.put(objectOf('small.bin', Buffer.of(1)), never())
+    await writeFile(join(directory, 'rest'), Buffer.alloc(MIB)).catch(() => {})
+    await expect(target.check?.(never())).rejects.toMatchObject({ code: 'insufficient_storage' })
+    await target.close?.()
+  })
+
+  it('is read-only: says so', async context => {
+    const directory = await makeDirectory()
+    await mount(context, directory, 'size=2m,ro')
+    const target = await openLocal(directory)
+    for (const work of [target.put(objectOf('a.bin', Buffer.of(1)), never()), target.check?.(never())]) {
+      expect(await failureOf(work ?? Promise.resolve())).toMatchObject({
+        code: 'insufficient_storage',
+        message: expect.stringContaining('"local/Default" is read-only'),
+      })
+    }
+  })
+
+  it('is a file: says so, and names no path', async () => {
+    const { target, directory } = await openFresh()
+    await writeFile(directory, 'I am a file')
+    for (const work of [
+      target.put(objectOf('x/a.bin', Buffer.of(1)), never()),
+      target.check?.(never()),
+      target.spool?.create(),
+    ]) {
+      const error = await failureOf(work ?? Promise.resolve())
+      expect(error).toMatchObject({
+        code: 'delivery_failed',
+        message: expect.stringContaining('a file is in the place'),
+      })
+      expect(error.message).not.toContain(directory)
+    }
+    expect(await readFile(directory, 'utf8')).toBe('I am a file')
+  })
+
+  it.each([
+    ['a file where a folder is needed', 'a.png/b.png', 'a file is in the place'],
+    ['a folder where the file goes', 'folder', 'something of that name'],
+  ])('has %s', async (_, key, words) => {
+    const { target, directory } = await openFresh()
+    await target.put(objectOf('a.png', Buffer.of(1)), never())
+    await target.put(objectOf('folder/in/it.png', Buffer.of(1)), never())
+    const error = await failureOf(target.put(objectOf(key, Buffer.of(2)), never()))
+    expect(error).toMatchObject({ code: 'delivery_failed', message: expect.stringContaining(words) })
+    expect((await listFiles(directory)).sort()).toEqual([
+      join(directory, 'a.png'),
+      join(directory, 'folder/in/it.png'),
+    ])
+  })
+})
+
+describe('what local says of an error of the disk', () => {
+  it.each([
+    ['ENOSPC', 'insufficient_storage', false, 'is full'],
+    ['EDQUOT', 'insufficient_storage', false, 'quota'],
+    ['EROFS', 'insufficient_storage', false, 'read-only'],
+    ['EACCES', 'delivery_failed', false, 'Give its user the permission'],
+    ['EMFILE', 'delivery_failed', true, 'EMFILE'],
+    ['EIO', 'delivery_failed', false, 'EIO'],
+  ])('%s: %s, may pass: %s, "%s"', async (systemCode, code, retryable, words) => {
+    const explained = createExplained('the folder of "local/x"')
+    const cause = Object.assign(new Error(`${systemCode}: open '/srv/pictures/a.png'`), { code: systemCode })
+    const error = await failureOf(explained('Storing "a.png"', undefined, () => Promise.reject(cause)))
+    expect(error).toMatchObject({ code, retryable, cause, message: expect.stringContaining(words) })
+    expect(error.message).not.toContain('/srv')
+  })
+
+  it('nothing when the put was aborted: its reason is thrown', async () => {
+    const signal = AbortSignal.abort(new Error('gone'))
+    const work = createExplained('x')('x', signal, () => Promise.reject(new Error('other')))
+    await expect(work).rejects.toThrow('gone')
+  })
+})
+
+describe('temporary files of killed servers', () => {
+  /** The directory a process of that number would have used, with a file in it. */
+  async function leaveBehind(target: Target, directory: string, pid: number): Promise<string> {
+    const own = basename(target.spool?.directory ?? '')
+    const name = own.replace(/\.\d+(?:-\d*)?\./, `.${pid}.`).replace(/.{12}$/, randomBytes(6).toString('hex'))
+    const path = join(directory, '.upload-server', name)
+    await mkdir(path, { recursive: true })
+    await writeFile(join(path, '1'), 'half')
+    return path
+  }
+
+  it('are gone after the first put, those of running ones stay', async () => {
+    const { target, directory } = await openFresh()
+    const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'])
+    const killed = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'])
+    onTestFinished(() => void child.kill())
+    killed.kill('SIGKILL')
+    await once(killed, 'exit')
+    const left: string[] = []
+    for (let i = 0; i < 200; i++) left.push(await leaveBehind(target, directory, killed.pid ?? 0))
+    const used = await leaveBehind(target, directory, child.pid ?? 0)
+
+    const next = await openLocal(directory)
+    await next.put(objectOf('a.png', Buffer.of(1)), never())
+    for (const path of left) await expect(stat(path)).rejects.toThrow('ENOENT')
+    expect(await readdir(used)).toEqual(['1'])
+    await next.close?.()
+    expect(await readdir(used)).toEqual(['1'])
+  })
+
+  it('of another destination in this process with the same folder are not taken for them', async () => {
+    const { target, directory } = await openFresh()
+    const file = await target.spool?.create()
+    if (file) closeSync(file.fd)
+    const other = await openLocal(directory, {}, 'other')
+    await other.put(objectOf('a.png', Buffer.of(1)), never())
+    await other.close?.()
+    expect((await stat(file?.path ?? '')).size).toBe(0)
+  })
+})
+
+describe('syncs of one folder', () => {
+  it('are shared by all who come while one is under way, and begin after each of them came', async () => {
+    const begun: (() => void)[] = []
+    const sync = createFolderSync<string>(() => new Promise<void>(resolve => void begun.push(resolve)))
+    const first = sync('/a')
+    const second = sync('/a')
+    const third = sync('/a')
+    const other = sync('/b')
+    expect(begun).toHaveLength(2)
+    begun[0]?.()
+    await first
+    await eventually(() => expect(begun).toHaveLength(3))
+    const late = sync('/a')
+    begun[2]?.()
+    await Promise.all([second, third])
+    await eventually(() => expect(begun).toHaveLength(4))
+    begun[1]?.()
+    begun[3]?.()
+    await Promise.all([late, other])
+  })
+
+  it('fail for those who share it, and for nobody else', async () => {
+    const results = [Promise.reject(new Error('EIO')), Promise.resolve()]
+    const sync = createFolderSync<string>(() => results.shift() ?? Promise.reject(new Error('one too many')))
+    const [first, second, third] = await Promise.allSettled([sync('/a'), sync('/a'), sync('/a')])
+    expect([first?.status, second?.status, third?.status]).toEqual(['rejected', 'fulfilled', 'fulfilled'])
+  })
+})
+
+describe('what local has on the disk before it answers', () => {
+  /** The calls of this process that sync, name and make files while `work` runs, such as `fsync a.png`. */
+  async function traceCalls(context: TestContext, work: () => Promise<unknown>): Promise<string[]> {
+    needs(context, 'strace', 'strace')
+    const calls = '/^(fsync|fdatasync|(rename|link|mkdir)(at2?)?)$'
+    const tracer = spawn('strace', ['-f', '-y', '-e', `trace=${calls}`, '-p', String(process.pid)])
+    onTestFinished(() => void tracer.kill())
+    let output = ''
+    tracer.stderr.setEncoding('utf8').on('data', text => {
+      output += text
+    })
+    const ended = once(tracer, 'close')
+    while (!output.includes('attached')) {
+      await Promise.race([once(tracer.stderr, 'data'), ended.then(() => expect.fail(output))])
+    }
+    await work()
+    tracer.kill('SIGINT')
+    await ended
+    return [...output.matchAll(/\b(fsync|fdatasync|rename|link|mkdir)\w*\((.*)/g)].map(
+      ([, call, args = '']) => {
+        const path = args.match(/["<]\/[^">]*/g)?.at(-1) ?? ''
+        return `${call} ${basename(path).replace(/^\d{16,}$/, 'temporary')}`
+      },
+    )
+  }
+
+  it('the bytes before the rename, the name and the new folders after it', async context => {
+    const { target } = await openFresh({ durable: true })
+    await target.put(objectOf('first', Buffer.of(1)), never())
+    const calls = await traceCalls(context, () => target.put(objectOf('x/y/a.bin', Buffer.of(1)), never()))
+    expect(calls).toEqual([
+      'fsync temporary',
+      'mkdir x',
+      'fsync pictures',
+      'mkdir y',
+      'fsync x',
+      'rename a.bin',
+      'fsync y',
+    ])
+  })
+
+  it('the bytes of a linked payload', async context => {
+    const { target } = await openFresh({ durable: true })
+    const path = await spoolPayload(target, Buffer.from('bytes'))
+    await target.put(objectOf('first', Buffer.of(1)), never())
+    const calls = await traceCalls(context, () => target.put(objectOf('a.bin', path), never()))
+    expect(calls).toEqual(['link temporary', 'fsync temporary', 'rename a.bin', 'fsync pictures'])
+  })
+
+  it('nothing when it is not durable', async context => {
+    const { target } = await openFresh({ durable: false })
+    const calls = await traceCalls(context, async () => {
+      await target.put(objectOf('x/a.bin', Buffer.of(1)), never())
+      await target.put(objectOf('large.bin', Buffer.alloc(3 * MIB)), never())
+    })
+    expect(calls).toContain('rename a.bin')
+    expect(calls).toContain('rename large.bin')
+    expect(calls.filter(call => call.includes('sync'))).toEqual([])
+  })
+})

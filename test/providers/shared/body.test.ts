@@ -1,0 +1,78 @@
+import { randomBytes } from 'node:crypto'
+import { readdirSync } from 'node:fs'
+import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { lendBody } from '../../../src/providers/shared/body.ts'
+import { needsLinux } from '../../helpers/needs.ts'
+import { objectOf } from '../../helpers/provider-contract.ts'
+
+const KIB = 1024
+const never = () => new AbortController().signal
+
+async function fileOf(bytes: Buffer): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'body-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  const path = join(directory, 'file')
+  await writeFile(path, bytes)
+  return path
+}
+
+/** What a receiver gets that takes a while for each chunk. */
+async function receive(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
+  const copies: Buffer[] = []
+  for await (const chunk of chunks) {
+    await new Promise(setImmediate)
+    copies.push(Buffer.from(chunk))
+  }
+  return Buffer.concat(copies)
+}
+
+it('lends the bytes of files that are read at the same time, of any size', async () => {
+  const sizes = [0, 1, 256 * KIB - 1, 256 * KIB, 256 * KIB + 1, 512 * KIB, 1500 * KIB]
+  for (const _ of [1, 2]) {
+    await Promise.all(
+      sizes.map(async size => {
+        const bytes = randomBytes(size)
+        const object = objectOf('a.bin', await fileOf(bytes))
+        expect((await receive(lendBody(object, never()))).equals(bytes)).toBe(true)
+      }),
+    )
+  }
+})
+
+it('closes the file, however it ends', async context => {
+  needsLinux(context, '/proc')
+  const path = await fileOf(randomBytes(1500 * KIB))
+  const object = objectOf('a.bin', path)
+  const countOpen = () => readdirSync('/proc/self/fd').length
+  const before = countOpen()
+  for await (const _ of lendBody(object, never())) break
+  const abort = new AbortController()
+  const aborted = lendBody(object, abort.signal)
+  await aborted.next()
+  abort.abort(new Error('enough'))
+  await expect(aborted.next()).rejects.toThrow('enough')
+  await receive(lendBody(object, never()))
+  expect(countOpen()).toBe(before)
+})
+
+it('tells when a file is shorter or longer than it was, or gone', async () => {
+  const path = await fileOf(randomBytes(600 * KIB))
+  const object = objectOf('a.bin', path)
+  const failure = () =>
+    receive(lendBody(object, never())).then(
+      () => expect.fail('this should have failed'),
+      (error: Error) => error,
+    )
+  for (const size of [500 * KIB, 1200 * KIB]) {
+    await truncate(path, size)
+    expect(await failure()).toMatchObject({
+      message: expect.stringContaining('has another size'),
+      retryable: true,
+    })
+  }
+  await rm(path)
+  expect((await failure()).message).toBe('reading "a.bin" on this server failed (ENOENT)')
+})

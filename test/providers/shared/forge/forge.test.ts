@@ -1,0 +1,371 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { deliverTo, FORGES, failureOf, openForge, startForge } from '../../../helpers/forges.ts'
+import { objectOf } from '../../../helpers/provider-contract.ts'
+import type { ForgeKind } from '../../../servers/forge-dialects.ts'
+import type { ForgeReplay } from '../../../servers/forge-replay.ts'
+
+const KINDS: readonly ForgeKind[] = ['gitea', 'gitee', 'gitlab']
+const WRITES = ['POST', 'PUT', 'DELETE']
+/** As GitHub and GitLab count: seconds since 1970. */
+const inAnHour = String(Math.floor(Date.now() / 1000) + 3600)
+const never = () => new AbortController().signal
+const isWrite = ({ method }: { method: string }) => WRITES.includes(method)
+const writesOf = (forge: ForgeReplay) => forge.requests.filter(isWrite).map(({ method }) => method)
+
+describe.each(KINDS)('a commit to %s', kind => {
+  it('carries message, author and branch', async () => {
+    const author = { authorName: 'Ada', authorEmail: 'ada@example.com' }
+    const { forge, target } = await startForge(kind, { commitMessage: 'Add {filename} as {key}', ...author })
+    await target.put(objectOf('a/b c.png', Buffer.from('x')), never())
+    await target.put(objectOf('a/b c.png', Buffer.from('y')), never())
+    await target.remove?.('a/b c.png', never())
+    const shapes = {
+      gitea: {
+        message: 'Add b c.png as a/b c.png',
+        branch: 'main',
+        author: { name: 'Ada', email: 'ada@example.com' },
+      },
+      gitee: {
+        message: 'Add b c.png as a/b c.png',
+        branch: 'main',
+        'author[name]': 'Ada',
+        'author[email]': 'ada@example.com',
+      },
+      gitlab: {
+        commit_message: 'Add b c.png as a/b c.png',
+        branch: 'main',
+        author_name: 'Ada',
+        author_email: 'ada@example.com',
+      },
+    }
+    expect(forge.commits).toHaveLength(3)
+    expect(forge.commits[0]).toMatchObject(shapes[kind])
+    expect(forge.commits[1]).toMatchObject(shapes[kind])
+    expect(JSON.stringify(forge.commits[2])).toContain('Remove a/b c.png')
+    expect(writesOf(forge)).toEqual(['POST', 'PUT', 'DELETE'])
+    const { headers } = forge.requests.find(isWrite) ?? expect.fail()
+    expect(headers['content-length']).toBeDefined() // many proxies refuse chunks
+    expect(headers['transfer-encoding']).toBeUndefined()
+  })
+
+  it('is not made when the file is there already with the same bytes', async () => {
+    const { forge, target } = await startForge(kind)
+    const object = objectOf('same.bin', randomBytes(10_000))
+    const first = await target.put(object, never())
+    expect(await target.put(object, never())).toEqual(first)
+    expect(forge.commits).toHaveLength(1)
+  })
+
+  it('replaces other bytes of the same size', async () => {
+    const { forge, target } = await startForge(kind)
+    await target.put(objectOf('size.bin', Buffer.from('one')), never())
+    await target.put(objectOf('size.bin', Buffer.from('two')), never())
+    expect(forge.files.get('size.bin')?.bytes.toString()).toBe('two')
+    expect(forge.commits).toHaveLength(2)
+  })
+
+  it.each(['made', 'changed', 'removed'] as const)(
+    'is made again when somebody else has %s the file since it was looked for',
+    async what => {
+      const { forge, target } = await startForge(kind)
+      if (what !== 'made') forge.commit('raced.bin', Buffer.from('before'))
+      let isFirst = true
+      forge.answerWith(request => {
+        if (isWrite(request) && isFirst) {
+          isFirst = false
+          forge.commit('raced.bin', what === 'removed' ? undefined : Buffer.from('theirs'))
+        }
+        return undefined
+      })
+      await target.put(objectOf('raced.bin', Buffer.from('ours')), never())
+      expect(forge.files.get('raced.bin')?.bytes.toString()).toBe('ours')
+      expect(writesOf(forge)).toHaveLength(2)
+    },
+  )
+
+  it('counts as done when somebody else makes the same file first', async () => {
+    const { forge, target } = await startForge(kind)
+    forge.answerWith(request => {
+      if (isWrite(request)) forge.commit('raced.bin', Buffer.from('the same'))
+      return undefined
+    })
+    await target.put(objectOf('raced.bin', Buffer.from('the same')), never())
+    expect(writesOf(forge)).toHaveLength(1)
+    expect(forge.commits).toEqual([])
+  })
+
+  it('whose answer is lost is found and not made twice', async () => {
+    const { forge, target } = await startForge(kind)
+    let isFirst = true
+    forge.answerWith(request => {
+      if (!isWrite(request) || !isFirst) return undefined
+      isFirst = false
+      return { status: 0, isLate: true }
+    })
+    await deliverTo(target, ['lost.bin'], 1)
+    expect(forge.commits).toHaveLength(1)
+    expect(writesOf(forge)).toHaveLength(1)
+  })
+
+  it('is refused before anything is sent when the file is larger than the forge takes', async () => {
+    const { forge, target } = await startForge(kind, { maxBytes: 1000 })
+    const error = await failureOf(target.put(objectOf('large.bin', randomBytes(1001)), never()))
+    expect(error).toMatchObject({ code: 'too_large', retryable: false })
+    expect(error.message).toMatch(
+      /^"large.bin" has 1001 bytes, more than the 1000 that 127\.0\.0\.1:\d+ takes/,
+    )
+    expect(forge.requests).toEqual([])
+    await target.put(objectOf('largest.bin', randomBytes(1000)), never())
+  })
+
+  it('fails with a hint when the branch is not there', async () => {
+    const { target } = await startForge(kind, { branch: 'nowhere' })
+    const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
+    expect(error.message).toMatch(/"octo\/img".*branch "nowhere"/)
+    expect(error.retryable).toBe(false)
+    const checked = await failureOf(target.check?.(never()))
+    expect(checked.message).toMatch(/looking for the branch "nowhere"/)
+  })
+
+  it('fails without a repetition when the token is refused', async () => {
+    const { forge, target } = await startForge(kind, { token: 'token-of-nobody' })
+    const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
+    expect(error.message).toMatch(/answered 401 to looking for "a\.bin": the token is wrong, has expired/)
+    expect(error.retryable).toBe(false)
+    expect(writesOf(forge)).toEqual([])
+  })
+
+  it('waits for the one before it', async () => {
+    const { forge, target } = await startForge(kind)
+    const keys = ['a', 'b', 'c', 'd']
+    await deliverTo(target, keys, 0)
+    expect([...forge.files.keys()].sort()).toEqual(keys)
+    const order = forge.requests.map(request => `${isWrite(request) ? 'commit' : 'look'}`)
+    expect(order).toEqual(keys.flatMap(() => ['look', 'commit']))
+  })
+
+  it('does not store a file in the place of a folder', async () => {
+    if (kind === 'gitlab') return // it says 404 for folders, and refuses the commit
+    const { forge, target } = await startForge(kind)
+    forge.commit('folder/file', Buffer.from('x'))
+    const error = await failureOf(target.put(objectOf('folder', Buffer.from('y')), never()))
+    expect(error.message).toMatch(/folder/)
+    expect(forge.commits).toEqual([])
+  })
+})
+
+describe('what a forge refuses is explained', () => {
+  it.each([
+    [
+      'gitea',
+      403,
+      { message: 'user should have a permission to write to the target branch' },
+      /may not do that in "octo\/img"/,
+    ],
+    ['gitea', 404, { message: "The target couldn't be found." }, /is not there, or the token may not see it/],
+    ['gitea', 404, { message: 'branch does not exist [name: main]' }, /has no branch "main"/],
+    ['gitea', 413, 'Request Entity Too Large', /too large for it; set "maxBytes"/],
+    ['gitea', 418, { message: 'no' }, /it refused\. It said: no/],
+    [
+      'gitlab',
+      403,
+      { message: '403 Forbidden - You are not allowed to push into this branch' },
+      /"main" is protected/,
+    ],
+    ['gitlab', 400, { message: 'You are not allowed to push into this branch' }, /"main" is protected/],
+    ['gitlab', 404, { message: '404 Project Not Found' }, /is not there, or the token may not see it/],
+    ['gitlab', 400, { message: { base: ['file exceeds the size limit'] } }, /too large for it/],
+    ['gitlab', 401, { error: 'insufficient_scope' }, /lacks a scope\. It said: insufficient_scope/],
+    ['gitee', 401, { message: "401 Unauthorized: no 'projects' scope" }, /lacks a scope/],
+    ['gitee', 400, { messages: ['content is missing'] }, /it refused\. It said: \["content is missing"\]/],
+    ['gitea', 301, '', /"octo\/img" has moved; set "repo"/],
+  ] as const)('%s %i %j', async (kind, status, body, message) => {
+    const { forge, target } = await startForge(kind)
+    forge.answerWith(request => (isWrite(request) ? { status, body } : undefined))
+    const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
+    expect(error.message).toMatch(message)
+    expect(error.message).toMatch(new RegExp(`answered ${status} to committing "a.bin"`))
+    expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+    expect(writesOf(forge)).toHaveLength(1)
+  })
+
+  it('without the token, even when the forge repeats it', async () => {
+    const { forge, target } = await startForge('gitea')
+    forge.answerWith(() => ({ status: 403, body: { message: `not for ${forge.token}` } }))
+    const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
+    expect(error.message).toMatch(/It said: not for \[secret\]$/)
+  })
+
+  it.each(KINDS)('%s: a login page in the place of an answer to a commit is no file', async kind => {
+    const { forge, target } = await startForge(kind)
+    for (const body of ['<html>Log in</html>', '', { content: { sha: '0'.repeat(40) }, branch: 'main' }]) {
+      forge.answerWith(request => (isWrite(request) ? { status: 200, body } : undefined))
+      const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
+      expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+    }
+    expect(forge.commits).toEqual([])
+  })
+
+  it('a repository with Git LFS has a pointer in the place of the file', async () => {
+    const { forge, target } = await startForge('gitea')
+    const object = objectOf('a.bin', Buffer.from('x'))
+    const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${object.sha256}\nsize 1\n`
+    const sha = createHash('sha1').update(`blob ${pointer.length}\0${pointer}`).digest('hex')
+    forge.answerWith(request => (isWrite(request) ? { status: 201, body: { content: { sha } } } : undefined))
+    await target.put(object, never())
+  })
+
+  it('and nothing is stored when a look-up answers no file', async () => {
+    const { forge, target } = await startForge('gitea')
+    forge.answerWith(request => (isWrite(request) ? undefined : { status: 200, body: '<html>Log in</html>' }))
+    const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
+    expect(error.message).toMatch(/is no JSON: Log in/)
+    expect(forge.commits).toEqual([])
+  })
+})
+
+describe('what passes is tried again', () => {
+  it.each([
+    [409, { message: 'is at 0d1 but expected 7c2' }],
+    [400, { message: 'Could not update refs/heads/main. Please refresh and try again.' }],
+  ])('a storm of commits by others, answered %i', async (status, body) => {
+    const { forge, target } = await startForge('gitlab')
+    let left = 5
+    forge.answerWith(request => (isWrite(request) && left-- > 0 ? { status, body } : undefined))
+    const put = target.put(objectOf('a.bin', Buffer.from('x')), never())
+    const error = await failureOf(put)
+    expect(error).toMatchObject({ retryable: true })
+    expect(error.message).toMatch(/something else changes the branch "main" at the same time/)
+    expect(writesOf(forge)).toHaveLength(2) // once more by itself
+    await deliverTo(target, ['a.bin'], 2)
+    expect(forge.files.get('a.bin')?.bytes.toString()).toBe('at a.bin')
+  })
+
+  it.each([500, 502, 503])('an answer %i', async status => {
+    const { forge, target } = await startForge('gitea')
+    let left = 2
+    forge.answerWith(() => (left-- > 0 ? { status, body: '<h1>try later</h1>' } : undefined))
+    await deliverTo(target, ['a.bin'], 2)
+    expect(forge.commits).toHaveLength(1)
+  })
+
+  it.each([
+    ['429', 429, { 'Retry-After': '7' }, {}, 7, 7],
+    ['429 without a time', 429, {}, {}, 60, 60],
+    [
+      'the hourly limit',
+      403,
+      { 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': inAnHour },
+      {},
+      3000,
+      3600,
+    ],
+    ['a limit that is over', 403, { 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': '1' }, {}, 0, 0],
+    ["GitLab's limit", 429, { 'RateLimit-Remaining': '0', 'RateLimit-Reset': inAnHour }, {}, 3000, 3600],
+    [
+      'a secondary limit with a time',
+      403,
+      { 'Retry-After': '11', 'X-RateLimit-Remaining': '4000' },
+      {},
+      11,
+      11,
+    ],
+    ['a secondary limit', 403, {}, { message: 'You have exceeded a secondary rate limit.' }, 60, 60],
+  ] as const)('%s, after the time that it names', async (_, status, headers, body, least, most) => {
+    const { forge, target } = await startForge('gitea')
+    forge.answerWith(request => (isWrite(request) ? { status, headers, body } : undefined))
+    const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
+    expect(error.retryable).toBe(true)
+    expect(error.message).toMatch(/takes no more requests now/)
+    expect(error.retryAfterS).toBeGreaterThanOrEqual(least)
+    expect(error.retryAfterS).toBeLessThanOrEqual(most)
+  })
+})
+
+it('knows a file of many megabytes that is there already', async () => {
+  const { forge, target } = await startForge('gitea')
+  const object = objectOf('big.bin', randomBytes(9 * 1024 * 1024))
+  forge.commit('big.bin', await object.bytes())
+  await target.put(object, never())
+  expect(forge.commits).toEqual([])
+})
+
+it('compares by SHA-256 in repositories that name files so', async () => {
+  const { forge, target } = await startForge('gitea')
+  const sha = '473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813' // the empty file
+  forge.answerWith(() => ({ status: 200, body: { type: 'file', path: 'empty', sha, size: 0 } }))
+  await target.put(objectOf('empty', Buffer.alloc(0)), never())
+  expect(forge.requests).toHaveLength(1)
+})
+
+it('makes the first commit of an empty repository', async () => {
+  const { forge, target } = await startForge('gitea')
+  forge.answerWith(request =>
+    isWrite(request) ? undefined : { status: 409, body: { message: 'Git Repository is empty.' } },
+  )
+  await target.put(objectOf('first.bin', Buffer.from('x')), never())
+  expect(forge.commits).toHaveLength(1)
+})
+
+describe('a check', () => {
+  it.each(KINDS)('of %s asks for the repository and the branch and commits nothing', async kind => {
+    const { forge, target } = await startForge(kind)
+    await target.check?.(never())
+    expect(forge.requests.map(({ method }) => method)).toEqual(['GET', 'GET'])
+  })
+
+  it.each([
+    ['gitea', { archived: true }, {}, /"octo\/img" is archived and takes no commits\./],
+    [
+      'gitea',
+      { permissions: { push: false } },
+      {},
+      /"octo\/img" may not be written to by the token's owner\./,
+    ],
+    ['gitee', { permission: { push: false } }, {}, /may not be written to by the token's owner\./],
+    ['gitea', {}, { user_can_push: false }, /lets the token's owner not push to "main"\./],
+    ['gitlab', {}, { can_push: false }, /lets the token's owner not push to "main"\./],
+  ] as const)('of %s finds what stands in the way: %j %j', async (kind, repo, branch, message) => {
+    const { forge, target } = await startForge(kind)
+    forge.answerWith(({ path }) => ({ status: 200, body: path.includes('/branches/') ? branch : repo }))
+    const error = await failureOf(target.check?.(never()))
+    expect(error.message).toMatch(message)
+  })
+
+  it.each([
+    ['gitea', { empty: true }],
+    ['gitlab', { empty_repo: true }],
+  ] as const)('of %s is content with an empty repository', async (kind, body) => {
+    const { forge, target } = await startForge(kind)
+    forge.answerWith(() => ({ status: 200, body }))
+    await target.check?.(never())
+    expect(forge.requests).toHaveLength(1)
+  })
+})
+
+it('sends projects, branches and keys with slashes as one part of the path', async () => {
+  const { forge } = await startForge('gitlab')
+  const options = { apiUrl: forge.apiUrl, token: forge.token, repo: 'group/sub/img', branch: 'feature/x' }
+  const target = await openForge(FORGES.gitlab, options)
+  const stored = { file_path: 'a/ü.png', branch: 'feature/x' }
+  forge.answerWith(({ method }) => ({ status: method === 'HEAD' ? 404 : 200, body: stored }))
+  await target.check?.(never())
+  const { url } = await target.put(objectOf('a/ü.png', Buffer.from('x')), never())
+  await target.close?.()
+  const root = '/api/v4/projects/group%2Fsub%2Fimg'
+  expect(forge.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
+    `GET ${root}`,
+    `GET ${root}/repository/branches/feature%2Fx`,
+    `HEAD ${root}/repository/files/a%2F%C3%BC.png`,
+    `POST ${root}/repository/files/a%2F%C3%BC.png`,
+  ])
+  expect(forge.requests[2]?.query.get('ref')).toBe('feature/x')
+  expect(url).toBe(`${forge.url}/group/sub/img/-/raw/feature/x/a/%C3%BC.png`)
+})
+
+it.each(KINDS)('%s: "urlPrefix" stands in front of keys, wherever they are stored', async kind => {
+  const { target } = await startForge(kind, { urlPrefix: 'https://img.example.com/x/' })
+  const { url } = await target.put(objectOf('a/b c.png', Buffer.from('x')), never())
+  expect(url).toBe('https://img.example.com/x/a/b%20c.png')
+})

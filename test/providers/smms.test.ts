@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest'
+import { smms } from '../../src/providers/smms.ts'
+import { describePreset } from '../helpers/http-exchange.ts'
+
+describePreset({
+  name: 'smms',
+  provider: smms,
+  options: base => ({
+    token: 'see-0123456789',
+    domain: 'img.example.com',
+    url: `${base}/api/v1/file/upload`,
+  }),
+  wrong: { token: 'see-9876543210' },
+  secrets: ['see-0123456789', 'see-9876543210'],
+  deleteUrl: '{{base}}/api/v1/file/delete/delete-hash',
+  without: { largeFiles: 'S.EE limits files to what the plan of the account says' },
+})
+
+it.each([
+  [
+    'without a backup domain go to S.EE',
+    { token: 'abc', backupDomain: '' },
+    { token: 'abc', keyTemplate: '{filename}{extname}' },
+    [expect.stringContaining('SM.MS has become S.EE')],
+  ],
+  [
+    'with one go there, in the old form',
+    { token: 'abc', backupDomain: 'smms.example' },
+    { token: 'abc', url: 'https://smms.example/api/v2/upload', keyTemplate: '{filename}{extname}' },
+    [],
+  ],
+])('smms options of PicGo %s', (_, old, options, notes) => {
+  expect(smms.fromPicGo?.(old)).toEqual({ options, notes })
+})

@@ -1,0 +1,225 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Target } from '../../../src/providers/contract.ts'
+import { upyun } from '../../../src/providers/upyun/index.ts'
+import { addToken, signRequest } from '../../../src/providers/upyun/sign.ts'
+import { failureOf } from '../../helpers/failure-of.ts'
+import { startFaultProxy } from '../../helpers/fault-proxy.ts'
+import { upload } from '../../helpers/form.ts'
+import { fetchPublic, openHost, serveReply } from '../../helpers/http-exchange.ts'
+import { objectOf } from '../../helpers/provider-contract.ts'
+import { startRecorder } from '../../helpers/recorder.ts'
+import { startApp } from '../../helpers/start-app.ts'
+import { startUpyun, type Upyun } from '../../servers/upyun.ts'
+
+const never = () => new AbortController().signal
+const operator = { operator: 'operator123', password: 'password123' }
+const options = { bucket: 'pictures', ...operator, urlPrefix: 'https://img.example.com' }
+
+async function open(more: Record<string, unknown>): Promise<Target> {
+  const target = await openHost(upyun, { ...options, ...more })
+  onTestFinished(() => target.close?.())
+  return target
+}
+
+async function start(): Promise<{ server: Upyun; own: Record<string, unknown> }> {
+  const server = await startUpyun()
+  onTestFinished(server.close)
+  const { bucket, operator, password, url: endpoint, publicUrl: urlPrefix } = server
+  return { server, own: { bucket, operator, password, endpoint, urlPrefix } }
+}
+
+const put = (target: Target, key = 'a b/ü.png', text = 'bytes') =>
+  target.put(objectOf(key, Buffer.from(text), 'image/png'), never())
+
+describe('a request', () => {
+  it.each([
+    ['PUT', '/upyun-temp/demo.jpg', '7ac66c0f148de9519b8bd264312c4d64', 'YUaAZX+WNAcJdNGHS5SBlITME5A='],
+    ['POST', '/upyun_notify_url', 'ed091459198a814d549701dab1dc4880', '3x6z6M9U2Ugi1FxLPhQldiXFzAc='],
+  ])('is signed as in the example of the documentation: %s %s', (method, path, bodyMd5, signature) => {
+    const date = 'Wed, 09 Nov 2016 14:26:58 GMT'
+    expect(signRequest(operator, { method, path, date, bodyMd5 })).toBe(`UPYUN operator123:${signature}`)
+  })
+
+  it('goes to the bucket with the length, type and hash of the file', async () => {
+    const stored = { 'x-upyun-file-type': 'file', 'x-upyun-file-size': '5' }
+    const recorder = await startRecorder(({ method }) => ({
+      status: 200,
+      headers: method === 'HEAD' ? stored : {},
+    }))
+    onTestFinished(recorder.close)
+    const target = await open({ endpoint: `http://127.0.0.1:${recorder.port}/` })
+    expect(await put(target)).toEqual({ url: 'https://img.example.com/a%20b/%C3%BC.png' })
+    expect(recorder.requests.map(({ method }) => method)).toEqual(['PUT', 'HEAD'])
+    expect(recorder.requests[0]).toMatchObject({
+      method: 'PUT',
+      url: '/pictures/a%20b/%C3%BC.png',
+      text: 'bytes',
+      headers: {
+        'content-length': '5',
+        'content-type': 'image/png',
+        'content-md5': '4b3a6218bb3e3a7303e8a171a60fcf92',
+        authorization: expect.stringMatching(/^UPYUN operator123:[\w+/]{27}=$/),
+      },
+    })
+    const sent = recorder.requests[0]?.headers['date'] ?? ''
+    expect(new Date(sent).toUTCString()).toBe(sent)
+  })
+})
+
+describe('an address', () => {
+  // Published at haomeiwen.com/subject/rbltqqtx.html with the key "mark520".
+  it('gets a token as in a published example', () => {
+    expect(addToken('https://image-blog.test.upcdn.net/404.jpg', 'mark520', 1545271510)).toBe(
+      'https://image-blog.test.upcdn.net/404.jpg?_upt=bcc3b8331545271510',
+    )
+  })
+
+  it('is signed decoded, with the version of the picture and without the query', () => {
+    const token = (url: string) => new URL(addToken(url, 'key', 1)).searchParams.get('_upt')
+    const plain = token('https://h/a b/ü.png!thumb')
+    expect(token('https://h/a%20b/%C3%BC.png!thumb')).toBe(plain)
+    expect(addToken('https://h/a%20b/%C3%BC.png!thumb?x=1', 'key', 1)).toBe(
+      `https://h/a%20b/%C3%BC.png!thumb?x=1&_upt=${plain}`,
+    )
+    expect(token('https://h/a%20b/%C3%BC.png')).not.toBe(plain)
+  })
+
+  it('of a put has its suffix, and a token that ends in time', async () => {
+    const { server, own } = await start()
+    const suffixed = await put(await open({ ...own, urlSuffix: '!thumb' }))
+    expect(suffixed.url).toBe(`${server.publicUrl}/a%20b/%C3%BC.png!thumb`)
+    const more = { antiLeechToken: 'leech-key', antiLeechForS: 600 }
+    const { url } = await put(await open({ ...own, ...more }))
+    const [, expires] = /\?_upt=[0-9a-f]{8}(\d{10})$/.exec(url) ?? []
+    expect(Math.round((Number(expires) - Date.now() / 1000) / 60)).toBe(10)
+    expect(url).not.toContain('leech-key')
+    expect(server.types.get('a b/ü.png')).toBe('image/png')
+  })
+})
+
+describe('a refusal', () => {
+  const json = (code: number, msg: string) => ({ code, msg, id: '11e4a729d24943409933a5e8314cd32e' })
+
+  it.each([
+    [
+      401,
+      json(40100005, 'signature error'),
+      false,
+      'signature error (40100005). Check "operator" and "password".',
+    ],
+    [401, json(40100002, 'date offset error'), false, 'Set the clock of this machine.'],
+    [401, json(40100012, 'bucket not exist'), false, 'bucket not exist (40100012). Check "bucket".'],
+    [400, json(40000006, 'content md5 not match'), false, 'content md5 not match (40000006).'],
+    [403, json(40300010, 'file type error'), false, 'file type error (40300010).'],
+    [429, json(42900001, 'too many requests'), true, 'too many requests (42900001).'],
+    [408, json(40800001, 'read client request timeout'), true, 'timeout (40800001).'],
+    [503, json(50300027, 'put file to fs error'), true, 'put file to fs error (50300027).'],
+    [502, '<h1>Bad Gateway</h1>', true, 'answered 502: Bad Gateway'],
+  ])('%i %j', async (status, body, retryable, words) => {
+    const target = await open({ endpoint: await serveReply(status, body) })
+    const error = await failureOf(put(target))
+    expect(error).toMatchObject({ code: 'delivery_failed', retryable })
+    expect(error.message).toContain(words)
+  })
+
+  it('because the bucket is full is one for want of room', async () => {
+    const target = await open({ endpoint: await serveReply(403, json(40300004, 'bucket is full')) })
+    const error = await failureOf(put(target))
+    expect(error).toMatchObject({ code: 'insufficient_storage', retryable: false })
+    expect(error.message).toContain('bucket is full (40300004).')
+  })
+
+  it.each([
+    [{ operator: 'nobody' }, 'user not exists (40100006). Check "operator".'],
+    [{ bucket: 'other' }, 'bucket not exist (40100012). Check "bucket".'],
+    [{ password: 'wrong' }, 'signature error (40100005)'],
+  ])('of %j is told by put and by check', async (more, words) => {
+    const { own } = await start()
+    const target = await open({ ...own, ...more })
+    for (const work of [() => put(target), () => target.check?.(never())]) {
+      const error = await failureOf(Promise.resolve(work()))
+      expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+      expect(error.message).toContain(words)
+    }
+  })
+
+  it('of a check that is none of Upyun says so', async () => {
+    const target = await open({ endpoint: await serveReply(404, '<h1>Not Found</h1>') })
+    await expect(target.check?.(never())).rejects.toThrow('not as Upyun does. Check "endpoint".')
+  })
+})
+
+it('a storm of 503 and a reset pass: the upload arrives', async () => {
+  const { server, own } = await start()
+  const proxy = await startFaultProxy(server.port, ({ index }) =>
+    index === 0 ? { status: 503, headers: { 'retry-after': '0' } } : index === 1 ? 'reset' : undefined,
+  )
+  onTestFinished(proxy.close)
+  const Default = { ...own, endpoint: `http://127.0.0.1:${proxy.port}` }
+  const app = await startApp({ config: { default: 'upyun', providers: { upyun: { Default } } } })
+  const { message, result } = await upload(`${app.url}/upload`, { 'storm.txt': 'survived' })
+  expect(message).toBeUndefined()
+  expect((await fetchPublic({ url: result[0] ?? '' })).toString()).toBe('survived')
+  expect(proxy.seen.map(line => line.split(' ')[0])).toEqual(['PUT', 'PUT', 'PUT', 'HEAD'])
+  expect(app.rawLog()).not.toContain(server.password)
+})
+
+describe('options of PicGo and PicList', () => {
+  it('become ours', () => {
+    const translated = upyun.fromPicGo?.({
+      ...operator,
+      bucket: 'pictures',
+      url: 'https://img.example.com/',
+      options: '!thumb',
+      path: 'blog/img/',
+      antiLeechToken: 'leech',
+      expireTime: '3600',
+      endpoint: 'v1.api.upyun.com',
+    })
+    expect(translated).toEqual({
+      options: {
+        ...options,
+        urlSuffix: '!thumb',
+        antiLeechToken: 'leech',
+        antiLeechForS: 3600,
+        endpoint: 'https://v1.api.upyun.com',
+        keyTemplate: 'blog/img/{filename}-{sha256-8}{extname}',
+      },
+      notes: [expect.stringContaining('see "keyTemplate"')],
+    })
+    const { keyTemplate, ...own } = translated?.options ?? {}
+    expect(upyun.config.strict().safeParse(own).error).toBeUndefined()
+    expect(keyTemplate).toBeDefined()
+  })
+
+  it('that are empty are none', () => {
+    const translated = upyun.fromPicGo?.({
+      ...operator,
+      bucket: 'pictures',
+      url: 'img.example.com',
+      options: '',
+      path: null,
+      antiLeechToken: '',
+      expireTime: '',
+      endpoint: false,
+    })
+    expect(JSON.parse(JSON.stringify(translated?.options))).toEqual({
+      ...operator,
+      bucket: 'pictures',
+      keyTemplate: '{filename}-{sha256-8}{extname}',
+    })
+    expect(translated?.notes).toContain(
+      '"url" was left out: it is no web address to which names can be appended.',
+    )
+  })
+})
+
+it.each([
+  [{ bucket: 'a/b' }, 'must be the name of a storage service'],
+  [{ operator: 'a:b' }, 'must be the name of an operator'],
+  [{ urlPrefix: undefined }, 'must be an http or https address'],
+  [{ urlSuffix: ' x' }, 'characters that a URL may have'],
+])('options %j are refused', (more, words) => {
+  const { error } = upyun.config.strict().safeParse({ ...options, ...more })
+  expect(error?.issues[0]?.message).toContain(words)
+})

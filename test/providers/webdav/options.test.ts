@@ -1,0 +1,186 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { webdav } from '../../../src/providers/webdav/index.ts'
+import { failureOf } from '../../helpers/failure-of.ts'
+import { openHost } from '../../helpers/http-exchange.ts'
+import { objectOf } from '../../helpers/provider-contract.ts'
+import { type Answer, startRecorder } from '../../helpers/recorder.ts'
+
+const never = () => new AbortController().signal
+const url = 'https://dav.example.com/dav'
+const login = { username: 'me', password: 'secret' }
+const PROPERTIES = (size: number) =>
+  `<D:multistatus xmlns:D="DAV:"><D:response><D:propstat><D:prop><D:getcontentlength>${size}</D:getcontentlength></D:prop></D:propstat></D:response></D:multistatus>`
+
+function problemOf(options: Record<string, unknown>): string | undefined {
+  const result = webdav.config.strict().safeParse({ url, ...options })
+  return result.success ? webdav.validate?.(result.data) : result.error.issues[0]?.message
+}
+
+describe('the options', () => {
+  it.each([
+    [{}, undefined],
+    [{ ...login, authType: 'digest' }, undefined],
+    [{ ...login, username: 'a:b', authType: 'digest' }, undefined],
+    [{ directory: '/img/blog/' }, undefined],
+    [{ username: 'me' }, 'belong together'],
+    [{ password: 'secret' }, 'belong together'],
+    [{ ...login, username: 'a:b' }, 'must not have a colon'],
+    [{ url: 'dav.example.com' }, 'must be an http or https address'],
+    [{ url: 'ftp://dav.example.com' }, 'must be an http or https address'],
+    [{ url: 'https://me:secret@dav.example.com' }, 'must not hold a login'],
+    [{ url: 'https://dav.example.com/?x=1' }, 'must not have a query'],
+    [{ directory: 'a/../b' }, 'without "." and ".."'],
+    [{ directory: '.' }, 'without "." and ".."'],
+    [{ directory: 'a\\b' }, 'without "." and ".."'],
+    [{ urlSuffix: '" onload="x' }, 'characters that a URL may have'],
+    [{ authType: 'ntlm' }, 'Invalid option'],
+  ])('%j: %s', (options, problem) => {
+    if (problem === undefined) expect(problemOf(options)).toBeUndefined()
+    else expect(problemOf(options)).toContain(problem)
+  })
+
+  it.each([
+    ['http://dav.example.com', 'basic', 1],
+    ['http://192.0.2.1/dav', 'basic', 1],
+    ['http://192.0.2.1/dav', 'digest', 0],
+    ['https://dav.example.com', 'basic', 0],
+    ['http://127.0.0.1:8080', 'basic', 0],
+    ['http://localhost', 'basic', 0],
+    ['http://[::1]/', 'basic', 0],
+  ])('say when the password can be seen: %s, %s', async (url, authType, warnings) => {
+    const warned: string[] = []
+    const config = webdav.config.parse({ url, authType, ...login })
+    const target = await webdav.open(config, { name: 'nas', warn: message => warned.push(message) })
+    await target.close?.()
+    expect(warned).toHaveLength(warnings)
+    expect(warned.join()).not.toContain('secret')
+  })
+})
+
+describe('addresses of files', () => {
+  const answer = ({ method }: { method: string }): Answer =>
+    method === 'PROPFIND' ? { status: 207, body: PROPERTIES(1).replace('>1<', '>5<') } : { status: 201 }
+
+  it.each([
+    [{}, '/dav/a%20b/%C3%BC.png'],
+    [{ directory: 'bilder ä/#1' }, '/dav/bilder%20%C3%A4/%231/a%20b/%C3%BC.png'],
+    [
+      { directory: 'x', urlPrefix: 'https://img.example.com/web/' },
+      'https://img.example.com/web/a%20b/%C3%BC.png',
+    ],
+    [{ urlSuffix: '?x=1&y=!small' }, '/dav/a%20b/%C3%BC.png?x=1&y=!small'],
+  ])('%j', async (options, expected) => {
+    const server = await startRecorder(answer)
+    onTestFinished(server.close)
+    const base = `http://127.0.0.1:${server.port}`
+    const target = await openHost(webdav, { url: `${base}/dav/`, ...options })
+    onTestFinished(() => target.close?.())
+    const stored = await target.put(objectOf('a b/ü.png', Buffer.from('bytes')), never())
+    expect(stored.url).toBe(expected.startsWith('/') ? base + expected : expected)
+  })
+})
+
+describe('a server that does not do what it says', () => {
+  const cases: [string, (method: string) => Answer, boolean, string][] = [
+    [
+      'stores nothing',
+      method => ({ status: method === 'PUT' ? 201 : 404 }),
+      true,
+      'The server took "a.png", but does not have it. Send it again.',
+    ],
+    [
+      'stores a part',
+      method => (method === 'PROPFIND' ? { status: 207, body: PROPERTIES(3) } : { status: 201 }),
+      true,
+      'The server took "a.png", but has 3 bytes of it and not 5. Send it again.',
+    ],
+    ['is no WebDAV server and likes everything', () => ({ status: 200, body: 'OK' }), false, 'answered 200'],
+    [
+      'is no WebDAV server and knows its methods',
+      method => ({ status: method === 'HEAD' ? 404 : 405 }),
+      false,
+      'Check that "url" is a WebDAV address',
+    ],
+  ]
+  it.each(cases)('%s', async (_, answer, retryable, words) => {
+    const server = await startRecorder(({ method }) => answer(method))
+    onTestFinished(server.close)
+    const target = await openHost(webdav, { url: `http://127.0.0.1:${server.port}` })
+    onTestFinished(() => target.close?.())
+    const error = await failureOf(target.put(objectOf('a.png', Buffer.from('bytes')), never()))
+    expect(error).toMatchObject({ code: 'delivery_failed', retryable })
+    expect(error.message).toContain(words)
+  })
+
+  it('finds its own nonces too old: the whole file is sent again with a new one', async () => {
+    let nonce = 1
+    const server = await startRecorder(({ method, headers }) => {
+      const isRight = headers['authorization']?.includes(` nonce="${nonce}"`)
+      if (isRight && method === 'PUT' && nonce < 3) nonce++
+      else if (isRight) return method === 'PROPFIND' ? { status: 207, body: PROPERTIES(5) } : { status: 201 }
+      const stale = headers['authorization'] === undefined ? '' : ', stale=true'
+      return {
+        status: 401,
+        headers: { 'WWW-Authenticate': `Digest realm="r", nonce="${nonce}", qop="auth"${stale}` },
+      }
+    })
+    onTestFinished(server.close)
+    const target = await openHost(webdav, {
+      url: `http://127.0.0.1:${server.port}`,
+      ...login,
+      authType: 'digest',
+    })
+    onTestFinished(() => target.close?.())
+    await target.put(objectOf('a.png', Buffer.from('bytes')), never())
+    expect(
+      server.requests.map(({ method, size }) => `${method} ${method === 'PUT' ? size : ''}`.trim()),
+    ).toEqual([...['PROPFIND', 'PROPFIND', 'PUT 5', 'PUT 5', 'PUT 5', 'PROPFIND', 'MOVE', 'PROPFIND']])
+  })
+})
+
+describe('options of PicList', () => {
+  const read = (options: Record<string, unknown>) => webdav.fromPicGo?.(options)
+
+  it('become ours', () => {
+    const translated = read({
+      host: 'https://nas.example.com/dav/',
+      sslEnabled: true,
+      username: 'me',
+      password: 'secret',
+      path: '/img/blog/',
+      webpath: 'pictures ä',
+      customUrl: 'img.example.com/',
+      authType: 'digest',
+      options: '!thumb "x"',
+    })
+    expect(translated).toEqual({
+      options: {
+        url: 'https://nas.example.com/dav',
+        ...login,
+        authType: 'digest',
+        directory: 'img/blog',
+        urlPrefix: 'https://img.example.com/pictures%20%C3%A4',
+        urlSuffix: '!thumb%20%22x%22',
+        keyTemplate: '{filename}-{sha256-8}{extname}',
+      },
+      notes: [
+        expect.stringContaining('see "keyTemplate"'),
+        '"customUrl" has no scheme, so https is assumed: check "urlPrefix".',
+      ],
+    })
+    const { keyTemplate, ...options } = translated?.options ?? {}
+    expect(problemOf(options)).toBeUndefined()
+    expect(keyTemplate).toBeDefined()
+  })
+
+  it.each([
+    [{ host: '192.0.2.7:5005', sslEnabled: false }, 'http://192.0.2.7:5005', undefined],
+    [{ host: 'http://nas.lan' }, 'http://nas.lan', undefined],
+    [{ host: 'nas.lan', path: 'a', webpath: 'b' }, 'http://nas.lan', 'http://nas.lan/b'],
+    [{ host: 'nas.lan', path: 'a', customUrl: 'https://c' }, 'http://nas.lan', 'https://c/a'],
+    [{ host: 'nas.lan', path: null, customUrl: '', webpath: false }, 'http://nas.lan', undefined],
+    [{}, undefined, undefined],
+  ])('%j', (options, url, urlPrefix) => {
+    expect(read(options)?.options).toMatchObject({ url, urlPrefix, authType: 'basic' })
+  })
+})

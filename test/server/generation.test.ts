@@ -1,0 +1,161 @@
+import { readdirSync, readlinkSync, realpathSync } from 'node:fs'
+import express from 'express'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type LoadedConfig, loadConfig } from '../../src/config/load.ts'
+import { trustProxy } from '../../src/config/values.ts'
+import { createLog } from '../../src/log.ts'
+import { createMask } from '../../src/mask.ts'
+import { createRuntime, openGeneration } from '../../src/server/generation.ts'
+import { type LocalServer, startServer } from '../../src/server/index.ts'
+import { upload } from '../helpers/form.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+
+const env = {}
+
+function load(directory: string): Promise<LoadedConfig> {
+  return loadConfig({
+    env: { XDG_DATA_HOME: directory },
+    platform: 'linux',
+    cwd: directory,
+    flags: { server: { port: 0 } },
+  })
+}
+
+/** One that only Express refuses. */
+function unusable(config: LoadedConfig): LoadedConfig {
+  const { settings } = config
+  return { ...config, settings: { ...settings, server: { ...settings.server, trustProxy: ['nobody'] } } }
+}
+
+function withKey(config: LoadedConfig, key: string): LoadedConfig {
+  const { settings } = config
+  const auth = { ...settings.auth, loopbackExempt: false }
+  return { ...config, settings: { ...settings, auth, server: { ...settings.server, key } } }
+}
+
+async function start(config: LoadedConfig): Promise<LocalServer> {
+  const mask = createMask([])
+  const logger = await createLog({ level: 'silent', mask, stream: { write() {} } })
+  const server = await startServer(config, { logger, mask, env })
+  onTestFinished(async () => void (await server.stop()))
+  return server
+}
+
+const send = async (server: LocalServer, key: string) =>
+  (await upload(`${server.url}/upload?key=${key}`, { 'a.txt': 'hello' })).status
+
+describe('a configuration that something refuses only when it is used', () => {
+  it('does not let a server start', async () => {
+    const config = await load(await makeDirectory())
+    await expect(start(unusable(config))).rejects.toThrow('invalid IP address: nobody')
+  })
+
+  it('is not taken by a server that runs', async () => {
+    const config = await load(await makeDirectory())
+    const server = await start(config)
+    await expect(server.reload(unusable(config))).rejects.toThrow('invalid IP address: nobody')
+    expect(await send(server, '')).toBe(200)
+    await server.reload(withKey(config, 'next'))
+    expect([await send(server, ''), await send(server, 'next')]).toEqual([401, 200])
+  })
+})
+
+describe('reloads', () => {
+  it('that are prepared at once are taken one after the other', async () => {
+    const config = await load(await makeDirectory())
+    const server = await start(config)
+    const first = await server.prepare(withKey(config, 'first'))
+    let isReady = false
+    const second = server.prepare(withKey(config, 'second')).then(prepared => {
+      isReady = true
+      return prepared
+    })
+    expect(await send(server, '')).toBe(200)
+    expect(isReady).toBe(false)
+    first.commit()
+    expect(await send(server, 'first')).toBe(200)
+    await (await second).discard()
+    expect([await send(server, 'first'), await send(server, 'second')]).toEqual([200, 401])
+    await server.reload(withKey(config, 'third'))
+    expect([await send(server, 'first'), await send(server, 'third')]).toEqual([401, 200])
+  })
+
+  it('that are discarded do not change how later messages are made', async () => {
+    const config = await load(await makeDirectory())
+    const mask = createMask([])
+    const logger = await createLog({ level: 'silent', mask })
+    const runtime = createRuntime(config, { logger, mask, env })
+    onTestFinished(() => runtime.close())
+    let made = 0
+    const around = {
+      ...{ logger, mask, env, runtime, warn() {} },
+      isStopping: () => false,
+      noteProxy() {},
+      listenUrl: () => 'http://localhost',
+      makeFor: () => void made++,
+    }
+    const discarded = await openGeneration(config, around)
+    await discarded.close()
+    expect(made).toBe(0)
+    const taken = await openGeneration(config, around)
+    taken.start()
+    expect(made).toBe(1)
+    await taken.close()
+  })
+
+  it('open the store once, however many there are', async () => {
+    const directory = realpathSync(await makeDirectory())
+    const config = await load(directory)
+    const server = await start(config)
+    const openFiles = () =>
+      readdirSync('/proc/self/fd').filter(fd => {
+        try {
+          return readlinkSync(`/proc/self/fd/${fd}`).startsWith(directory)
+        } catch {
+          return false
+        }
+      }).length
+    expect(await send(server, '')).toBe(200)
+    const before = openFiles()
+    for (let round = 0; round < 20; round++) {
+      await server.reload(config)
+      expect(await send(server, '')).toBe(200)
+    }
+    expect(before).toBeGreaterThan(0)
+    expect(openFiles()).toBe(before)
+  })
+})
+
+it('Express takes whatever server.trustProxy may hold', () => {
+  const addresses = [
+    '10.0.0.1',
+    '::1',
+    'fe80::1%eth0',
+    'fe80::1%a.b',
+    '::ffff:10.0.0.1',
+    '010.0.0.1',
+    '0x7f.1',
+    '',
+  ]
+  const bits = [
+    '',
+    '/',
+    '/0',
+    '/00',
+    '/1',
+    '/08',
+    '/32',
+    '/33',
+    '/128',
+    '/129',
+    '/255.0.0.0',
+    '/1e1',
+    '/-1',
+    '/ 1',
+  ]
+  const names = ['loopback', 'linklocal', 'uniquelocal', 'Loopback', 'localhost', '*', 'loopback, 10.0.0.1']
+  const spellings = [...names, ...addresses.flatMap(address => bits.map(one => address + one))]
+  const allowed = spellings.filter(one => trustProxy.safeParse(one).success)
+  expect(allowed.length).toBeGreaterThan(10)
+  for (const one of allowed) expect(() => express().set('trust proxy', [one])).not.toThrow()
+})

@@ -1,0 +1,415 @@
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import {
+  type AddressInfo,
+  connect,
+  createServer as createTcpServer,
+  type Server,
+  type Socket,
+} from 'node:net'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { ask } from '../helpers/ask.ts'
+import { eventually } from '../helpers/eventually.ts'
+import { download, list, post, upload } from '../helpers/form.ts'
+import { findFreePorts } from '../helpers/free-port.ts'
+import { startGate } from '../helpers/gate.ts'
+import { type SpawnedServer, spawnServer } from '../helpers/spawn-server.ts'
+import { makeDirectory } from '../helpers/start-app.ts'
+
+const KEY = 'k3y-0f-the-server'
+
+function parse(server: SpawnedServer): Record<string, unknown>[] {
+  return server.lines.map(line => JSON.parse(line))
+}
+
+const messages = (server: SpawnedServer) => parse(server).map(line => String(line['msg']))
+
+/** Puts a server in the way. */
+async function occupy(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const sockets = new Set<Socket>()
+  server.on('connection', socket => void sockets.add(socket))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+/** What may sit on a port without being a server of this kind. */
+const OCCUPANTS: [string, () => Server][] = [
+  ['a web server that knows no heartbeat', () => createServer((_req, res) => void res.writeHead(404).end())],
+  ['a web server that says OK to everything', () => createServer((_req, res) => void res.end('OK'))],
+  ['one that says something else', () => createServer((_req, res) => void res.end('{"result":"dead"}'))],
+  [
+    'one that answers alive with 500',
+    () => createServer((_req, res) => void res.writeHead(500).end('{"success":true,"result":"alive"}')),
+  ],
+  ['one that never ends its answer', () => createServer((_req, res) => void res.write('{"result":'))],
+  [
+    'one that sends without end',
+    () => createServer((_req, res) => void setInterval(() => res.write('x'.repeat(999)), 1).unref()),
+  ],
+  ['one that never answers', () => createTcpServer(() => {})],
+  ['one that hangs up', () => createTcpServer(socket => void socket.destroy())],
+  [
+    'one that speaks another protocol',
+    () => createTcpServer(socket => void socket.end('220 mail ready\r\n')),
+  ],
+]
+
+describe('the first line of the log', () => {
+  it('holds the real address, for people and for programs', async () => {
+    const server = await spawnServer(['--port', '0'])
+    const url = await server.url
+    expect(url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d*$/)
+    expect(parse(server)[0]).toMatchObject({ level: 'info', url, msg: `Listening on ${url}` })
+    expect(await ask(url, 'GET', '/heartbeat')).toMatchObject({ status: 200 })
+  })
+
+  it.for([
+    ['::1', /^http:\/\/\[::1\]:\d+$/],
+    ['localhost', /^http:\/\/localhost:\d+$/],
+    ['0.0.0.0', /^http:\/\/127\.0\.0\.1:\d+$/],
+    ['::', /^http:\/\/\[::1\]:\d+$/],
+  ] as const)('is one that can be reached when the host is %s', async ([host, pattern]) => {
+    const server = await spawnServer(['--port', '0', '--host', host])
+    const url = await server.url
+    expect(url).toMatch(pattern)
+    const answer = await upload(`${url}/upload`, { 'a.txt': 'hello' })
+    expect(answer.status).toBe(200)
+    expect(answer.result[0]!.startsWith(`${url}/files/`)).toBe(true)
+    expect((await download(answer.result[0]!)).toString()).toBe('hello')
+  })
+
+  it('is followed by a warning when everybody can reach the server and there is no key', async () => {
+    const open = await spawnServer(['--port', '0', '--host', '0.0.0.0'])
+    await eventually(() => expect(messages(open).join()).toMatch(/no upload key/))
+    const anonymous = await spawnServer(['--port', '0', '--host', '0.0.0.0', '--allow-anonymous'])
+    await eventually(() => expect(messages(anonymous).join()).toMatch(/Anybody/))
+    const keyed = await spawnServer(['--port', '0', '--host', '0.0.0.0', '--key', KEY])
+    await keyed.url
+    expect(messages(keyed).join()).not.toMatch(/no upload key|Anybody/)
+  })
+})
+
+describe('a port that is taken', () => {
+  it('by a server of the same kind: says where it is and ends with 0', async () => {
+    const first = await spawnServer(['--port', '0'])
+    const url = await first.url
+    const second = await spawnServer(['--port', new URL(url).port])
+    expect(await second.exit).toBe(0)
+    expect(parse(second)).toMatchObject([
+      { level: 'info', url, msg: expect.stringContaining('already running') },
+    ])
+    expect(second.errors()).toBe('')
+    expect(await ask(url, 'GET', '/heartbeat')).toMatchObject({ status: 200 })
+  })
+
+  it('by a server of the same kind on all addresses: the same', async () => {
+    const first = await spawnServer(['--port', '0', '--host', '0.0.0.0'])
+    const second = await spawnServer(['--port', new URL(await first.url).port])
+    expect(await second.exit).toBe(0)
+  })
+
+  it.for(OCCUPANTS)('by %s: takes one of the next ports and warns', async ([, start]) => {
+    const port = await occupy(start())
+    const server = await spawnServer(['--port', String(port)])
+    const url = await server.url
+    const real = Number(new URL(url).port)
+    expect(real).toBeGreaterThan(port)
+    expect(real).toBeLessThanOrEqual(port + 10)
+    await eventually(() => expect(server.lines.length).toBeGreaterThan(1))
+    expect(parse(server)[1]).toMatchObject({ level: 'warn', url, msg: expect.stringContaining(String(port)) })
+    expect(await ask(url, 'GET', '/heartbeat')).toMatchObject({ status: 200 })
+    expect(server.errors()).toBe('')
+  })
+
+  it.for([
+    ...OCCUPANTS.map(([name, start]): [string, () => Server, RegExp] => [
+      name,
+      start,
+      /taken: .*(?:\/heartbeat|there)/,
+    ]),
+    [
+      'one of the same kind',
+      () => createServer((_req, res) => void res.end('{"success":true,"result":"alive"}')),
+      /an upload server of this kind/,
+    ] as [string, () => Server, RegExp],
+  ])('with --strict-port by %s: says who is there and ends with 1', async ([, start, who]) => {
+    const port = await occupy(start())
+    const server = await spawnServer(['--port', String(port), '--strict-port'])
+    expect(await server.exit).toBe(1)
+    expect(parse(server)).toMatchObject([{ level: 'fatal', msg: expect.stringMatching(who) }])
+    expect(messages(server)[0]).toContain(String(port))
+    expect(server.errors()).toBe('')
+  })
+
+  it('like the ten behind it: ends with 1 and says so', async () => {
+    const first = await findFreePorts(11)
+    for (let port = first; port <= first + 10; port++) {
+      const other = createTcpServer(socket => void socket.destroy()).listen(port, '127.0.0.1')
+      await once(other, 'listening')
+      onTestFinished(() => void other.close())
+    }
+    const server = await spawnServer(['--port', String(first)])
+    expect(await server.exit).toBe(1)
+    expect(messages(server)[0]).toContain(`${first} to ${first + 10}`)
+  })
+
+  it.for([
+    ['192.0.2.1', /http:\/\/192\.0\.2\.1:0: this machine has no such address\..* \(EADDRNOTAVAIL\)/],
+    ['/no/such/folder/socket', /unix:\/no\/such\/folder\/socket: its folder is missing .*--host/],
+  ] as const)('on %s, which is not to be had: ends with 1 and a sentence', async ([host, sentence]) => {
+    const server = await spawnServer(['--port', '0', '--host', host])
+    expect(await server.exit).toBe(1)
+    expect(server.errors()).toMatch(sentence)
+    expect(server.errors()).not.toMatch(/\n\s+at /)
+  })
+})
+
+describe('a unix socket', () => {
+  const alive = { status: 200, body: '{"success":true,"result":"alive"}' }
+
+  async function spawnOnSocket(args: string[] = [], directory?: string) {
+    const folder = directory ?? (await makeDirectory())
+    const socketPath = join(folder, 'upload.sock')
+    const server = await spawnServer(['--host', socketPath, ...args], { directory: folder })
+    return { server, socketPath, folder }
+  }
+
+  it('is named in the first line, answers, and goes with the server', async () => {
+    const { server, socketPath } = await spawnOnSocket()
+    expect(await server.url).toBe(`unix:${socketPath}`)
+    expect(await ask('http://localhost', 'GET', '/heartbeat', { socketPath })).toMatchObject(alive)
+    server.process.kill('SIGTERM')
+    expect(await server.exit).toBe(0)
+    expect(existsSync(socketPath)).toBe(false)
+    expect(messages(server)).toContainEqual(expect.stringMatching(/no upload key: all callers are refused/))
+  })
+
+  it('never counts as loopback: whoever sits behind it needs the key', async () => {
+    const { server, socketPath } = await spawnOnSocket(['--key', KEY])
+    await server.url
+    const body = '{"list":["data:,hello"]}'
+    const question = { socketPath, body, headers: { Host: 'localhost' } }
+    expect(await ask('http://localhost', 'POST', '/upload', question)).toMatchObject({ status: 401 })
+    const stored = await ask('http://localhost', 'POST', `/upload?key=${KEY}`, question)
+    expect(stored.status).toBe(200)
+    const { pathname } = new URL(JSON.parse(stored.body).result[0])
+    expect(await ask('http://localhost', 'GET', pathname, { socketPath })).toMatchObject({ body: 'hello' })
+  })
+
+  it('that a crash left behind is replaced', async () => {
+    const { server, socketPath, folder } = await spawnOnSocket()
+    await server.url
+    server.process.kill('SIGKILL')
+    await server.exit
+    expect(existsSync(socketPath)).toBe(true)
+    const next = await spawnOnSocket([], folder)
+    await next.server.url
+    expect(await ask('http://localhost', 'GET', '/heartbeat', { socketPath })).toMatchObject(alive)
+  })
+
+  it('on which one of the same kind answers: ends with 0, with --strict-port with 1', async () => {
+    const { server, socketPath, folder } = await spawnOnSocket()
+    await server.url
+    const second = await spawnOnSocket([], folder)
+    expect(await second.server.exit).toBe(0)
+    expect(parse(second.server)).toMatchObject([{ url: `unix:${socketPath}` }])
+    const strict = await spawnOnSocket(['--strict-port'], folder)
+    expect(await strict.server.exit).toBe(1)
+    expect(messages(strict.server)[0]).toMatch(/an upload server of this kind/)
+    expect(await ask('http://localhost', 'GET', '/heartbeat', { socketPath })).toMatchObject(alive)
+  })
+
+  it('on which something else listens is left alone', async () => {
+    const folder = await makeDirectory()
+    const other = createTcpServer(socket => void socket.destroy()).listen(join(folder, 'upload.sock'))
+    await once(other, 'listening')
+    onTestFinished(() => void other.close())
+    const { server, socketPath } = await spawnOnSocket([], folder)
+    expect(await server.exit).toBe(1)
+    expect(messages(server)[0]).toContain(socketPath)
+    expect(other.listening && existsSync(socketPath)).toBe(true)
+  })
+
+  it('whose path is that of a file does not cost the file', async () => {
+    const folder = await makeDirectory()
+    const precious = join(folder, 'upload.sock')
+    await writeFile(precious, 'precious')
+    const first = await spawnOnSocket([], folder)
+    expect(await first.server.exit).toBe(1)
+    expect(messages(first.server)[0]).toContain(precious)
+    expect(await readFile(precious, 'utf8')).toBe('precious')
+
+    const linked = join(await makeDirectory(), 'upload.sock')
+    await symlink(precious, linked)
+    const server = await spawnServer(['--host', linked])
+    expect(await server.exit).toBe(1)
+    expect(await readFile(linked, 'utf8')).toBe('precious')
+  })
+})
+
+describe('told to stop,', () => {
+  it.for(['SIGTERM', 'SIGINT'] as const)('an idle server ends at once with 0: %s', async signal => {
+    const server = await spawnServer(['--port', '0'])
+    await server.url
+    const begun = performance.now()
+    server.process.kill(signal)
+    expect(await server.exit).toBe(0)
+    expect(performance.now() - begun).toBeLessThan(2000)
+    expect(messages(server).at(-1)).toBe('Stopped')
+  })
+
+  it('it is not held up by connections on which nothing happens', async () => {
+    const server = await spawnServer(['--port', '0'])
+    const { hostname, port } = new URL(await server.url)
+    // A browser opens connections ahead; others are kept alive, or stand in the middle of their headers.
+    const sent = ['', 'GET /heartbeat HTTP/1.1\r\nHost: localhost\r\n\r\n', 'GET /heartbe']
+    for (const bytes of sent) {
+      const socket = connect(Number(port), hostname)
+      socket.on('error', () => {})
+      socket.write(bytes)
+      await once(socket, 'connect')
+      if (bytes.endsWith('\n')) await once(socket, 'data')
+      onTestFinished(() => void socket.destroy())
+    }
+    const begun = performance.now()
+    server.process.kill('SIGTERM')
+    expect(await server.exit).toBe(0)
+    expect(performance.now() - begun).toBeLessThan(2000)
+  })
+
+  it('it finishes what runs, refuses what is new on open connections, and ends with 0', async () => {
+    const gate = await startGate()
+    const server = await spawnServer(['--port', '0'])
+    const url = await server.url
+    const { hostname, port } = new URL(url)
+    const running = post(`${url}/upload`, list(gate.url))
+    await gate.reached(1)
+    const open = ['', 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n', 'POST /upload HTTP/1.1\r\n']
+    const sockets = await Promise.all(
+      open.map(async bytes => {
+        const socket = connect(Number(port), hostname)
+        await once(socket, 'connect')
+        socket.write(bytes)
+        if (bytes.endsWith('\r\n\r\n')) await once(socket, 'data')
+        return socket.pause()
+      }),
+    )
+
+    server.process.kill('SIGTERM')
+    await eventually(() => expect(messages(server).join()).toMatch(/Stopping/))
+    await eventually(() => expect(ask(url, 'GET', '/heartbeat')).rejects.toThrow(/ECONNREFUSED/))
+    const rest = 'Host: localhost\r\nContent-Length: 2\r\n\r\n{}'
+    for (const [i, socket] of sockets.entries()) {
+      socket.write(i === 2 ? rest : `POST /upload HTTP/1.1\r\n${rest}`)
+      const answer = await text(socket)
+      expect(answer).toMatch(/HTTP\/1\.1 503 .*\r\nConnection: close\r\n/s)
+      expect(answer).toMatch(/\r\nRetry-After: \d+\r\n/)
+      const body = JSON.parse(answer.slice(answer.lastIndexOf('\r\n\r\n')))
+      expect(body).toMatchObject({ success: false, code: 'shutting_down', result: [] })
+    }
+
+    gate.open()
+    const answer = await running
+    expect(answer).toMatchObject({ status: 200, success: true })
+    expect(await server.exit).toBe(0)
+    const stored = join(
+      server.directory,
+      'upload-server/files',
+      new URL(answer.result[0]!).pathname.split('/Default/')[1]!,
+    )
+    expect(await readFile(stored, 'utf8')).toBe('the file')
+  })
+
+  it('it takes the rest of a form that is arriving', async () => {
+    const server = await spawnServer(['--port', '0'])
+    const url = await server.url
+    const { hostname, port } = new URL(url)
+    const file = 'x'.repeat(3_000_000)
+    const body = `--b\r\nContent-Disposition: form-data; name="f"; filename="a.txt"\r\n\r\n${file}\r\n--b--\r\n`
+    const socket = connect(Number(port), hostname)
+    socket.write(
+      `POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: ${body.length}\r\n\r\n`,
+    )
+    socket.write(body.slice(0, 2_000_000))
+    const spool = join(server.directory, 'upload-server/files/.upload-server')
+    await eventually(async () => expect(await readdir(spool, { recursive: true })).toHaveLength(2))
+    server.process.kill('SIGTERM')
+    await eventually(() => expect(messages(server).join()).toMatch(/Stopping/))
+    socket.write(body.slice(2_000_000))
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 .*"size":3000000/s)
+    expect(await server.exit).toBe(0)
+  })
+
+  it('it ends with 1 when shutdown.graceMs runs out, and leaves no temporary file', async () => {
+    const gate = await startGate()
+    const server = await spawnServer(['--port', '0'], { env: { UPLOAD_SERVER__SHUTDOWN__GRACEMS: '300' } })
+    const running = post(`${await server.url}/upload`, list(gate.url))
+    const failed = expect(running).rejects.toThrow()
+    await gate.reached(1)
+    server.process.kill('SIGTERM')
+    expect(await server.exit).toBe(1)
+    await failed
+    expect(parse(server).at(-1)).toMatchObject({
+      level: 'error',
+      msg: expect.stringContaining('shutdown.graceMs'),
+    })
+    const left = await readdir(join(server.directory, 'upload-server'), {
+      recursive: true,
+      withFileTypes: true,
+    })
+    const files = left.filter(entry => entry.isFile() && !entry.name.startsWith('store.db'))
+    expect(files.map(entry => entry.name)).toEqual([])
+  })
+
+  it('it ends at once when it is told a second time', async () => {
+    const gate = await startGate()
+    const server = await spawnServer(['--port', '0'])
+    const running = post(`${await server.url}/upload`, list(gate.url))
+    const failed = expect(running).rejects.toThrow()
+    await gate.reached(1)
+    server.process.kill('SIGTERM')
+    await eventually(() => expect(messages(server).join()).toMatch(/Stopping/))
+    const begun = performance.now()
+    server.process.kill('SIGINT')
+    expect(await server.exit).toBe(1)
+    expect(performance.now() - begun).toBeLessThan(2000)
+    await failed
+  })
+
+  it('a client in the middle of sending gets to read its refusal', async () => {
+    const gate = await startGate()
+    const server = await spawnServer(['--port', '0'])
+    const url = await server.url
+    const { hostname, port } = new URL(url)
+    const running = post(`${url}/upload`, list(gate.url))
+    await gate.reached(1)
+    const socket = connect(Number(port), hostname)
+    await once(socket, 'connect')
+    server.process.kill('SIGTERM')
+    await eventually(() => expect(messages(server).join()).toMatch(/Stopping/))
+    const body = Buffer.alloc(20_000_000)
+    socket.write(`POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n`)
+    const sent = new Promise(resolve => socket.write(body, resolve))
+    gate.open()
+    const [answer] = await Promise.all([text(socket), sent])
+    expect(answer).toMatch(/^HTTP\/1\.1 503 .*"shutting_down"/s)
+    expect(await running).toMatchObject({ status: 200 })
+    expect(await server.exit).toBe(0)
+  })
+})
+
+it('a failure of the configuration is a sentence, not a stack trace', async () => {
+  const server = await spawnServer(['--config', 'nowhere.json'])
+  expect(await server.exit).toBe(1)
+  expect(server.errors()).toContain('nowhere.json')
+  expect(server.errors()).not.toMatch(/\n\s+at /)
+})

@@ -1,0 +1,185 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { createUrlRewrite } from '../../../src/uploader/delivery/url-rewrite.ts'
+import { eventually } from '../../helpers/eventually.ts'
+import { download, upload } from '../../helpers/form.ts'
+import { makeDirectory, startApp, type TestApp } from '../../helpers/start-app.ts'
+import { startStubBucket } from '../../helpers/stub-bucket.ts'
+
+/** Three folders; `broken` can't be written, since a file stands where it should be. */
+async function start(options: Record<string, Record<string, unknown>>): Promise<TestApp> {
+  const directory = await makeDirectory()
+  await writeFile(join(directory, 'blocked'), '')
+  const local = Object.fromEntries(
+    ['main', 'other', 'broken'].map(name => [
+      name,
+      { directory: name === 'broken' ? 'blocked/x' : name, serve: true, ...options[name] },
+    ]),
+  )
+  return startApp({
+    directory,
+    config: { default: 'local/main', providers: { local }, limits: { retries: 0 } },
+  })
+}
+
+const storedIn = async (app: TestApp) =>
+  (await app.files()).map(path => path.split('/')[0]).filter(name => name !== 'blocked')
+
+describe('a fallback', () => {
+  it('is not used while the destination works', async () => {
+    const app = await start({ main: { fallback: 'local/other' } })
+    expect(await upload(`${app.url}/upload`, { 'a.png': 'one' })).toMatchObject({ status: 200 })
+    expect(await storedIn(app)).toEqual(['main'])
+  })
+
+  it('takes the file when the destination fails, and the answer names it', async () => {
+    const app = await start({ broken: { fallback: 'local/other' } })
+    const answer = await upload(`${app.url}/upload?configName=broken`, { 'a.png': 'one' })
+    expect(answer).toMatchObject({ status: 200, success: true, items: [{ destination: 'local/other' }] })
+    expect(answer.result[0]).toContain('/files/other/')
+    expect((await download(answer.result[0]!)).toString()).toBe('one')
+    expect(app.rawLog()).toContain('its fallback local/other is used')
+  })
+
+  it('that fails, too, is named beside the destination', async () => {
+    const app = await start({ broken: { fallback: 'local/main' }, main: { directory: 'blocked/y' } })
+    const answer = await upload(`${app.url}/upload?configName=broken`, { 'a.png': 'one' })
+    expect(answer.success).toBe(false)
+    expect(answer.message).toMatch(/local\/broken.*Its fallback local\/main failed, too/)
+  })
+})
+
+describe('a refusal over a conflict', () => {
+  it('was taken for a failure, and the fallback got the file with success', async () => {
+    const main = { fallback: 'local/other', onConflict: 'error', keyTemplate: '{filename}{extname}' }
+    const app = await start({ main })
+    await upload(`${app.url}/upload`, { 'a.png': 'one' })
+    const answer = await upload(`${app.url}/upload`, { 'a.png': 'two' })
+    expect(answer).toMatchObject({ status: 502, success: false, code: 'delivery_failed' })
+    expect(answer.message).toContain('"a.png" is already at local/main')
+    expect(await storedIn(app)).toEqual(['main'])
+  })
+
+  it('by a mirror is told, and a required mirror fails the upload', async () => {
+    const other = { onConflict: 'error', keyTemplate: '{filename}{extname}' }
+    const app = await start({ main: { mirrors: [{ destination: 'local/other', required: true }] }, other })
+    await upload(`${app.url}/upload`, { 'a.png': 'one' })
+    const answer = await upload(`${app.url}/upload`, { 'a.png': 'two' })
+    expect(answer.message).toMatch(/not at its required mirror local\/other: "a.png" is already at/)
+  })
+})
+
+it('a required mirror that failed took the payload from another one that still read it', async () => {
+  const bucket = await startStubBucket()
+  const directory = await makeDirectory()
+  await writeFile(join(directory, 'blocked'), '')
+  const mirrors = [{ destination: 'local/broken', required: true }, 's3/slow']
+  const app = await startApp({
+    directory,
+    config: {
+      default: 'local/main',
+      limits: { retries: 2 },
+      providers: {
+        local: {
+          main: { directory: 'main', serve: true, mirrors },
+          broken: { directory: 'blocked/x', serve: true },
+        },
+        s3: { slow: bucket.options },
+      },
+    },
+  })
+  const large = Buffer.alloc(3_000_000, 'x')
+  bucket.hold()
+  bucket.refuse(1, 503)
+  const sent = upload(`${app.url}/upload`, { 'a.bin': large })
+  await eventually(() => expect(bucket.puts).toHaveLength(2))
+  bucket.letGo()
+  expect((await sent).message).toContain('not at its required mirror local/broken')
+  expect([...bucket.objects.values()].map(bytes => bytes.equals(large))).toEqual([true])
+})
+
+describe('mirrors', () => {
+  it('get a copy, and the answer and the history know it', async () => {
+    const app = await start({ main: { mirrors: ['local/other'] } })
+    const answer = await upload(`${app.url}/upload`, { 'a.png': 'one' })
+    expect(answer.status).toBe(200)
+    const [item] = answer.items as unknown as { mirrors: { destination: string; imgUrl: string }[] }[]
+    expect(item?.mirrors).toMatchObject([{ destination: 'local/other' }])
+    expect((await download(item!.mirrors[0]!.imgUrl)).toString()).toBe('one')
+    expect(await storedIn(app)).toEqual(['main', 'other'])
+  })
+
+  it('that fail are in the answer and the log, and do not fail the upload', async () => {
+    const app = await start({ main: { mirrors: ['local/broken', 'local/other'] } })
+    const answer = await upload(`${app.url}/upload`, { 'a.png': 'one' })
+    expect(answer).toMatchObject({ status: 200, success: true })
+    const [item] = answer.items as unknown as { mirrors: { destination: string; error?: string }[] }[]
+    expect(item?.mirrors[0]).toMatchObject({ destination: 'local/broken', error: expect.any(String) })
+    expect(item?.mirrors[1]).not.toHaveProperty('error')
+    expect(app.rawLog()).toContain('The mirror local/broken failed')
+  })
+
+  it('that are required fail the upload when they fail', async () => {
+    const app = await start({ main: { mirrors: [{ destination: 'local/broken', required: true }] } })
+    const answer = await upload(`${app.url}/upload`, { 'a.png': 'one' })
+    expect(answer.success).toBe(false)
+    expect(answer.status).toBeGreaterThanOrEqual(500)
+    expect(answer.message).toContain('was stored at local/main, but not at its required mirror local/broken')
+  })
+})
+
+it.each([
+  [
+    'no such destination',
+    { fallback: 'local/typo' },
+    'providers.local.main.fallback: "local/typo" is no destination here',
+  ],
+  [
+    'the destination itself',
+    { mirrors: ['local/main'] },
+    'providers.local.main.mirrors[0]: is the destination itself',
+  ],
+  ['a provider alone', { fallback: 'local' }, 'providers.local.main.fallback: a destination is written'],
+  [
+    'a broken expression',
+    { urlRewrite: [{ from: '(', to: '' }] },
+    'providers.local.main.urlRewrite[0].from: is no regular expression',
+  ],
+])('a configuration with %s is refused', async (_what, options, message) => {
+  await expect(start({ main: options })).rejects.toThrow(message)
+})
+
+describe('URL rewriting', () => {
+  it.each([
+    ['nothing', [], 'http://a.example/x.png'],
+    ['a prefix', [{ from: '^http://a\\.example/', to: 'https://cdn.example/' }], 'https://cdn.example/x.png'],
+    [
+      'groups',
+      [{ from: '^http://([^.]+)\\.example/(.*)$', to: 'https://$1.cdn/$2?v=1' }],
+      'https://a.cdn/x.png?v=1',
+    ],
+    [
+      'one after the other',
+      [
+        { from: 'a', to: 'b' },
+        { from: '//b', to: '//c' },
+      ],
+      'http://c.example/x.png',
+    ],
+    ['no match', [{ from: 'zzz', to: 'y' }], 'http://a.example/x.png'],
+    ['something that is no address', [{ from: '.*', to: 'javascript:alert(1)' }], 'http://a.example/x.png'],
+  ])('%s', (_what, rules, expected) => {
+    expect(createUrlRewrite(rules)('http://a.example/x.png')).toBe(expected)
+  })
+
+  it('changes the links of its destination only', async () => {
+    const app = await start({
+      main: { urlRewrite: [{ from: '^https?://[^/]+/files', to: 'https://cdn.example' }] },
+    })
+    const main = await upload(`${app.url}/upload`, { 'a.png': 'one' })
+    const other = await upload(`${app.url}/upload?configName=other`, { 'a.png': 'one' })
+    expect(main.result[0]).toMatch(/^https:\/\/cdn\.example\/main\//)
+    expect(other.result[0]).toMatch(/^http:\/\/127\.0\.0\.1/)
+  })
+})

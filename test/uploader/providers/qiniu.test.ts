@@ -1,9 +1,0 @@
-import { qiniu } from '../../../src/uploader/providers/qiniu.ts'
-import { describeVendor } from '../../helpers/s3-contract.ts'
-
-describeVendor(qiniu, ({ accessKeyId, secretAccessKey }) => ({
-  accessKey: accessKeyId,
-  secretKey: secretAccessKey,
-  bucket: 'contract',
-  area: 'us-east-1',
-}))
