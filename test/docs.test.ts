@@ -6,8 +6,8 @@ import { z } from 'zod'
 import { destinationSchema } from '../src/config/destination.ts'
 import { loadConfig } from '../src/config/load.ts'
 import { configSchema } from '../src/config/schema.ts'
+import { makeDirectory } from './helpers/directory.ts'
 import { DOCUMENTS, FENCED, inFolder } from './helpers/documents.ts'
-import { makeDirectory } from './helpers/start-app.ts'
 
 interface Option {
   type?: string

@@ -5,8 +5,9 @@ import { access, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { makeDirectory } from './helpers/directory.ts'
 import { download, formOf, post, upload } from './helpers/form.ts'
-import { makeDirectory, startApp } from './helpers/start-app.ts'
+import { startApp } from './helpers/start-app.ts'
 
 /** A hook that appends a line to a file for each run, and fails while the file `broken` is there. */
 async function makeHook(directory: string) {

@@ -1,10 +1,11 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
+import { makeDirectory } from './helpers/directory.ts'
 import { download, formOf, list, post } from './helpers/form.ts'
 import { startGate } from './helpers/gate.ts'
 import { mountSmall } from './helpers/mount-small.ts'
-import { makeDirectory, startApp, type TestApp } from './helpers/start-app.ts'
+import { startApp, type TestApp } from './helpers/start-app.ts'
 
 const uniqueNames = { keyTemplate: '{uuid}{extname}' }
 

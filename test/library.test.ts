@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
+import { makeDirectory } from './helpers/directory.ts'
 import { runProgram } from './helpers/run-program.ts'
-import { makeDirectory } from './helpers/start-app.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { makeDirectory } from './helpers/directory.ts'
 import { download, formOf, post } from './helpers/form.ts'
 import { spawnServer } from './helpers/spawn-server.ts'
-import { makeDirectory } from './helpers/start-app.ts'
 import { type StubBucket, startStubBucket } from './helpers/stub-bucket.ts'
 
 const FILES = { 'a.txt': 'one', 'b.txt': 'two' }

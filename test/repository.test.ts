@@ -9,7 +9,7 @@ import { ask } from './helpers/ask.ts'
 import { startApp } from './helpers/start-app.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const PROVIDERS = 'src/uploader/providers'
+const PROVIDERS = 'src/providers'
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 const isThere = (path: string): boolean => existsSync(join(ROOT, path))
@@ -25,15 +25,10 @@ function listFiles(folder: string, end: string): string[] {
 const SOURCES = listFiles('src', '.ts')
 
 describe('every provider', () => {
-  const files = readdirSync(join(ROOT, PROVIDERS)).filter(name => name.endsWith('.ts'))
-
-  it('has a line in the registry, and every line a file', () => {
-    expect(files.map(name => name.replace(/\.ts$/, '')).sort()).toEqual([...PROVIDER_TYPES].sort())
-  })
-
-  it('may have a folder of its name, and there are no other folders', () => {
-    const folders = readdirSync(join(ROOT, PROVIDERS)).filter(name => !name.endsWith('.ts'))
-    expect(folders.filter(name => !PROVIDER_TYPES.includes(name))).toEqual([])
+  it('is a file or a folder of its name, and every such has a line in the registry', () => {
+    const others = ['contract.ts', 'registry.ts', 'shared']
+    const names = readdirSync(join(ROOT, PROVIDERS)).filter(name => !others.includes(name))
+    expect(names.map(name => name.replace(/\.ts$/, '')).sort()).toEqual([...PROVIDER_TYPES].sort())
   })
 
   describe.each(PROVIDER_TYPES)('%s', type => {
@@ -47,7 +42,7 @@ describe('every provider', () => {
     })
 
     it('has a test that joins the contract suite', () => {
-      expect(joinsContract(`test/uploader/providers/${type}.test.ts`)).toBe(true)
+      expect(joinsContract(`test/providers/${type}.test.ts`)).toBe(true)
     })
 
     it('has a row in the table of the README', () => {
@@ -112,7 +107,7 @@ describe('the sources', () => {
 
 describe('the server deletes nothing', () => {
   it('by any route that is written down', () => {
-    const routes = SOURCES.filter(path => /^src\/(?:app|http-server|server|routes\/.*)\.ts$/.test(path))
+    const routes = SOURCES.filter(path => /^src\/(?:server|routes)\/.*\.ts$/.test(path))
     const deleting = /(?:\bapp|\brouter|\bRouter\(\)|\broute\([^()]*\)|^\s*)\s*\.delete\(/m
     expect(routes.length).toBeGreaterThan(5)
     expect(routes.filter(path => deleting.test(read(path)))).toEqual([])
@@ -156,11 +151,11 @@ describe('the first heartbeat', () => {
   })
 
   const LATER = [
-    'generation',
-    'app',
+    'server/generation',
+    'routes/app',
     'uploader/index',
-    'uploader/store/sqlite',
-    'config/picgo',
+    'store/sqlite',
+    'config/picgo/index',
     'workers/primary',
   ].map(name => `src/${name}.ts`)
   it.each(LATER)('does not wait for %s', path => {

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
+import { makeDirectory } from './helpers/directory.ts'
 import { needs } from './helpers/needs.ts'
 import { runProgram } from './helpers/run-program.ts'
-import { makeDirectory } from './helpers/start-app.ts'
 
 it('systemd takes the unit of docs/service.md', async context => {
   needs(context, 'systemd-analyze', 'systemd')

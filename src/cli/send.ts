@@ -5,8 +5,7 @@ import { readClipboard } from '../uploader/sources/clipboard/index.ts'
 import { type Answer, AnswerError, readAnswer } from './answer.ts'
 import { isWebAddress, type Result } from './format.ts'
 import { findFile, NOTHING_ON_STDIN } from './local-file.ts'
-import { oneLine, type Terminal } from './terminal.ts'
-import { INTERRUPTION } from './upload.ts'
+import { INTERRUPTION, oneLine, type Terminal } from './terminal.ts'
 
 /** Of a server that has stored files and gives no links until it has finished. */
 const UNFINISHED = 'it is stored, but not finished'

@@ -59,5 +59,8 @@ export const FORMATS = ['url', 'markdown', 'html', 'bbcode', 'json'] as const
 /** The shells whose tab key may know this program. */
 export const SHELLS = ['bash', 'zsh', 'fish'] as const
 
+/** What is said of what Ctrl-C cut short. */
+export const INTERRUPTION = 'it was interrupted'
+
 /** The exit code of a command that Ctrl-C ended. */
 export const INTERRUPTED = 130

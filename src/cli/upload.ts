@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { isSocketPath } from '../config/endpoint.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
 import { UploadError } from '../errors.ts'
-import { askWhoIsThere, isSocketPath, urlOf } from '../server/port.ts'
+import { askWhoIsThere, urlOf } from '../server/port.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
@@ -12,7 +13,15 @@ import { openForCommand } from './open.ts'
 import { type Progress, startProgress } from './progress.ts'
 import { quote } from './quote.ts'
 import { sendToServer, uploadAddress } from './send.ts'
-import { type CommonOptions, type FORMATS, INTERRUPTED, oneLine, type Terminal, toJson } from './terminal.ts'
+import {
+  type CommonOptions,
+  type FORMATS,
+  INTERRUPTED,
+  INTERRUPTION,
+  oneLine,
+  type Terminal,
+  toJson,
+} from './terminal.ts'
 
 export interface UploadOptions extends CommonOptions {
   picbed?: string
@@ -26,8 +35,6 @@ export interface UploadOptions extends CommonOptions {
   /** Whether Markdown is appended to the file that GitHub Actions names. */
   githubSummary?: boolean
 }
-
-export const INTERRUPTION = 'it was interrupted'
 
 /**
  * `upload-server upload F…`: one link a line on standard output, in order; 0 only when everything was stored.

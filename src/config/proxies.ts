@@ -1,4 +1,4 @@
-import { isLoopbackHost, isSocketPath } from '../server/port.ts'
+import { isLoopbackHost, isSocketPath } from './endpoint.ts'
 import type { Settings } from './schema.ts'
 
 /** A sentence for the operator where the settings show that there is a proxy, which may lend out what this machine may. */

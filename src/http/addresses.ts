@@ -1,7 +1,9 @@
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
-import type { Caller } from '../uploader/input.ts'
+
+/** Which addresses somebody may have the server connect to, beside the public ones of other machines. */
+export type Reach = 'public' | 'private' | 'any'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
@@ -31,7 +33,7 @@ const TRANSLATED: readonly [block: [ipaddr.IPv6, number], start: number][] = [
  * @param allowed `public`: globally routable ones of other machines; `private`: also this machine's, loopback, RFC 1918
  *   and unique local ones, but not link-local; `any`: all that name a single host
  */
-export function allowAddresses(allowed: Caller['addresses']): (address: string) => boolean {
+export function allowAddresses(allowed: Reach): (address: string) => boolean {
   const own = allowed === 'public' ? listOwnAddresses() : []
   return address => {
     if (isIP(address) === 0) return false

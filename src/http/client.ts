@@ -6,7 +6,6 @@ import { once } from '../flow/once.ts'
 import { hideSignatures } from '../mask.ts'
 import { ownFile } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import type { ProviderDeps } from '../providers/contract.ts'
 import { createHttpAgents } from './agents.ts'
 import { explainNetwork, isNoTls, isUntrusted, networkCodeOf } from './network.ts'
 
@@ -67,6 +66,14 @@ export interface HttpClient {
   close(): void
 }
 
+/** Whose connections they are. */
+export interface ClientDeps {
+  /** For messages. */
+  readonly name: string
+  /** A line for the operator. */
+  warn(message: string): void
+}
+
 /**
  * Makes the client of one destination.
  *
@@ -74,7 +81,7 @@ export interface HttpClient {
  */
 export function createHttpClient(
   { caFile, insecureTls }: HttpOptions,
-  deps: ProviderDeps,
+  deps: ClientDeps,
   idleTimeoutMs = IDLE_TIMEOUT_MS,
 ): HttpClient {
   if (insecureTls) deps.warn(`${deps.name}: insecureTls accepts any certificate; use caFile instead`)

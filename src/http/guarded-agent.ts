@@ -2,15 +2,14 @@ import { lookup as systemLookup } from 'node:dns'
 import http from 'node:http'
 import https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
-import type { Caller } from '../uploader/input.ts'
-import { allowAddresses } from './addresses.ts'
+import { allowAddresses, type Reach } from './addresses.ts'
 
 /** After this long without an answer the next address of a host is tried. Node's default of 250 ms loses distant hosts. */
 const NEXT_ADDRESS_MS = 2000
 
 /** What may be dialled, and whether something was refused: node-fetch does not hand on the errors of its agents. */
 export interface Guard {
-  readonly addresses: Caller['addresses']
+  readonly addresses: Reach
   refused: boolean
 }
 

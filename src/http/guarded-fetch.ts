@@ -2,14 +2,14 @@ import type { LookupFunction } from 'node:net'
 import type { Readable } from 'node:stream'
 import type { Response } from 'node-fetch'
 import { UploadError } from '../errors.ts'
-import type { Caller } from '../uploader/input.ts'
+import type { Reach } from './addresses.ts'
 import { createGuardedAgent, type Guard } from './guarded-agent.ts'
 import { percentDecode } from './percent-decode.ts'
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 const UNLESS = 'unless sources.url.allowPrivate is set'
-const ADVICE: Record<Caller['addresses'], string> = {
+const ADVICE: Record<Reach, string> = {
   public: `Only public addresses of other machines are fetched, ${UNLESS}.`,
   private: `Only public, private and loopback addresses are fetched, ${UNLESS}.`,
   any: 'Use the address of a single host.',
@@ -36,7 +36,7 @@ const FAILURES: readonly [code: RegExp, reason: string][] = [
 
 export interface GuardedFetchOptions {
   /** Which addresses may be dialled, on every hop. */
-  addresses: Caller['addresses']
+  addresses: Reach
   /** Ends the request and the reading of the body. */
   signal: AbortSignal
   /** Default 5. */

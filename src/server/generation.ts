@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http'
+import { isSocketPath } from '../config/endpoint.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
 import { once } from '../flow/once.ts'
@@ -9,7 +10,6 @@ import type { Metrics } from '../routes/metrics.ts'
 import type { Destination } from '../uploader/delivery/destinations.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
 import { makeUploader, type Runtime, type ServerDeps } from './open-uploader.ts'
-import { isSocketPath } from './port.ts'
 
 export { createRuntime } from './open-uploader.ts'
 

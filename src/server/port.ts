@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { lstat, unlink } from 'node:fs/promises'
 import type { IncomingMessage, Server } from 'node:http'
+import { isSocketPath } from '../config/endpoint.ts'
 
 /** How many ports are tried when the wanted one is taken, itself not counted. */
 const FURTHER_PORTS = 10
@@ -24,15 +25,6 @@ export class PortTakenError extends Error {
     super(message)
     this.name = 'PortTakenError'
   }
-}
-
-/** Whether an address to listen on is a loopback one. */
-export function isLoopbackHost(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127\./.test(host)
-}
-
-export function isSocketPath(host: string): boolean {
-  return host.startsWith('/') || host.startsWith('\\\\.\\pipe\\')
 }
 
 /** An address for people; a server on every address is reached on this machine by the loopback one. */

@@ -1,4 +1,5 @@
 import type { UploadError } from '../errors.ts'
+import type { Reach } from '../http/addresses.ts'
 import type { Payload } from '../payload/index.ts'
 import type { StoredFile } from '../store/contract.ts'
 
@@ -40,7 +41,7 @@ export interface Caller {
   /** Directories below which paths may be named; undefined: any regular file but the server's own. */
   readonly roots: readonly string[] | undefined
   /** Which addresses URL inputs may reach beside public ones. */
-  readonly addresses: 'public' | 'private' | 'any'
+  readonly addresses: Reach
   /** `provider` or `provider/configName` entries the caller may use; undefined: all. */
   readonly destinations: readonly string[] | undefined
 }

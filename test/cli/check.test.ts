@@ -3,8 +3,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 import { runCli } from './run-cli.ts'
 
 interface Place {

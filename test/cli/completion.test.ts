@@ -1,11 +1,11 @@
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
 import { needs } from '../helpers/needs.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { runProgram } from '../helpers/run-program.ts'
 import { BIN } from '../helpers/spawn-server.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 import { runCli } from './run-cli.ts'
 
 const CONFIG = {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { makeDirectory } from '../helpers/start-app.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { runCli, runShell } from './run-cli.ts'
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/picgo/', import.meta.url))

@@ -1,11 +1,11 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, list, post } from '../helpers/form.ts'
 import { startGate } from '../helpers/gate.ts'
 import { needs } from '../helpers/needs.ts'
 import { type SpawnedServer, spawnServer } from '../helpers/spawn-server.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 import { runCli, runShell } from './run-cli.ts'
 
 /** Writes a line at each run. Fails while the file `hook.broken` is there, waits while `hook.slow` is. */

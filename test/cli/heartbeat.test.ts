@@ -3,8 +3,9 @@ import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
-import { makeDirectory, startApp } from '../helpers/start-app.ts'
+import { startApp } from '../helpers/start-app.ts'
 import { runCli } from './run-cli.ts'
 
 const beat = async (args: string[], cwd?: string, env: Record<string, string> = {}) =>

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { HistoryEntry } from '../../src/store/contract.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, post } from '../helpers/form.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 import { runCli } from './run-cli.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { PLACES } from '../../src/cli/places.ts'
 import { loadProvider, PROVIDER_TYPES } from '../../src/providers/registry.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { needs } from '../helpers/needs.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN } from '../helpers/spawn-server.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 import { runCli } from './run-cli.ts'
 
 const LOCAL = ['--provider', 'local', '--set', 'directory=pictures', '--set', 'serve=true']

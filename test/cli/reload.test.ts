@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { download, formOf, list, post, upload } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
@@ -9,7 +10,6 @@ import { startGate } from '../helpers/gate.ts'
 import { needs } from '../helpers/needs.ts'
 import { runProgram } from '../helpers/run-program.ts'
 import { BIN, spawnServer } from '../helpers/spawn-server.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 
 type Line = Record<string, unknown> & { level: string; msg: string }
 

@@ -3,9 +3,10 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
 import { download } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
-import { makeDirectory, startApp, type TestApp } from '../helpers/start-app.ts'
+import { startApp, type TestApp } from '../helpers/start-app.ts'
 import { type CliOptions, runCli } from './run-cli.ts'
 
 const KEEP_NAMES = { keyTemplate: '{filename}{extname}' }

@@ -2,9 +2,9 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, post } from '../helpers/form.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 import { runCli } from './run-cli.ts'
 
 async function start(args: string[], directory?: string, env: Record<string, string> = {}) {

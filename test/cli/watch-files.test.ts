@@ -2,8 +2,8 @@ import { appendFile, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promi
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { fingerprint, watchFiles } from '../../src/cli/watch-files.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 
 /** Watches files and keeps the fingerprint that each call found. */
 function watching(...files: string[]) {

@@ -3,11 +3,12 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { json } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
 import { expectFailure, expectLinks, expectNoClipboard, expectStored } from '../helpers/expect-answer.ts'
 import type { Answer } from '../helpers/form.ts'
 import { makePicture, makePictures } from '../helpers/picture.ts'
 import { formBody, sendRaw, sendUpload } from '../helpers/raw-request.ts'
-import { makeDirectory, startApp } from '../helpers/start-app.ts'
+import { startApp } from '../helpers/start-app.ts'
 
 const AXIOS = [
   'Accept: application/json, text/plain, */*',

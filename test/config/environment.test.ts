@@ -8,7 +8,7 @@ import { wholeSchema } from '../../src/config/providers.ts'
 import { configSchema } from '../../src/config/schema.ts'
 import { unwrap } from '../../src/options.ts'
 import { loadProvider, PROVIDER_TYPES } from '../../src/providers/registry.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 
 interface Setting {
   path: string[]

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { interpolate } from '../../src/config/interpolate.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 
 const env = { NAME: 'value', EMPTY: '', _a1: 'under', lower: 'case', NESTED: '${NAME}' }
 

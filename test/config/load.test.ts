@@ -6,7 +6,7 @@ import { ConfigError, type Flags, type LoadedConfig, loadConfig, showConfig } fr
 import { createMask } from '../../src/mask.ts'
 import { PROVIDER_TYPES } from '../../src/providers/registry.ts'
 import { chooseDestination, idOf } from '../../src/uploader/delivery/destinations.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 
 interface Machine {
   cwd: string

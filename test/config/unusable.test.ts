@@ -5,9 +5,9 @@ import { loadConfig } from '../../src/config/load.ts'
 import { canonicalType } from '../../src/providers/registry.ts'
 import { openDestinations } from '../../src/uploader/delivery/destinations.ts'
 import { runCli } from '../cli/run-cli.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, post, upload } from '../helpers/form.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 
 type Options = Record<string, unknown>
 

@@ -2,8 +2,8 @@ import { mkdir, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { makePath } from '../../src/files/make-path.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { needsLinux } from '../helpers/needs.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 
 const PRIVATE = 0o700
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777

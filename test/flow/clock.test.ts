@@ -4,7 +4,7 @@ import { createClock } from '../../src/flow/clock.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { createFinalizer } from '../../src/uploader/jobs/finalizer.ts'
 import { createRepeater } from '../../src/uploader/jobs/idempotency.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, type TestContext } from 'vitest'
 import { startX11 } from '../servers/display.ts'
+import { makeDirectory } from './directory.ts'
 import { findFreePorts } from './free-port.ts'
 import { needs } from './needs.ts'
 import { makePicture } from './picture.ts'
 import { BIN, environmentIn } from './spawn-server.ts'
-import { makeDirectory } from './start-app.ts'
 
 /** What the commands of the documents use. */
 export function needsDesk(context: TestContext): void {

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { expect } from 'vitest'
+import { makeDirectory } from './directory.ts'
 import { spawnServer } from './spawn-server.ts'
-import { makeDirectory } from './start-app.ts'
 
 const MIB = 1024 * 1024
 

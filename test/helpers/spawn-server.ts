@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
-import { makeDirectory } from './start-app.ts'
+import { makeDirectory } from './directory.ts'
 
 export const BIN = fileURLToPath(new URL('../../bin/upload-server.js', import.meta.url))
 

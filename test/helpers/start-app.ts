@@ -1,11 +1,11 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLog } from '../../src/log.ts'
 import { createMask } from '../../src/mask.ts'
 import { type RunningServer, startServer } from '../../src/server/index.ts'
+import { makeDirectory } from './directory.ts'
 import { runServer, TEST_WORKERS } from './spawn-server.ts'
 
 export interface TestApp {
@@ -87,13 +87,6 @@ async function startSpawned(directory: string, file: string, env: Record<string,
     rawLog: () => ofWorkers().join('\n'),
     files: () => listFiles(directory),
   }
-}
-
-/** A temporary folder that goes when the test is over. */
-export async function makeDirectory(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'upload-server-test-'))
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
-  return directory
 }
 
 async function listFiles(directory: string): Promise<string[]> {

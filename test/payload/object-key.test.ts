@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { createPayloads, type Payload } from '../../src/payload/index.ts'
 import { parseKeyTemplate } from '../../src/payload/object-key.ts'
 import { createSpool } from '../../src/payload/spool.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 
 const PNG = Buffer.from('\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR and more', 'latin1')
 const NOW = new Date(2026, 0, 9, 3, 4, 5, 6)

@@ -6,7 +6,7 @@ import { buffer } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { createPayloads, type PayloadWriter, tooLarge } from '../../src/payload/index.ts'
 import { createSpool, type Spool } from '../../src/payload/spool.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 
 const MIB = 1024 * 1024
 /** The most that stays in memory of one payload. */

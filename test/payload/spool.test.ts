@@ -6,8 +6,8 @@ import { hostname } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createSpool, sweepSpool } from '../../src/payload/spool.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { needsRoot } from '../helpers/needs.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777
 

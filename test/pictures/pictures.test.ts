@@ -6,11 +6,12 @@ import { fileURLToPath } from 'node:url'
 import { crc32 } from 'node:zlib'
 import sharp, { type Sharp } from 'sharp'
 import { describe, expect, it } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
 import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
 import { type Answer, download, upload } from '../helpers/form.ts'
 import { missing } from '../helpers/needs.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
-import { makeDirectory, startApp, type TestApp } from '../helpers/start-app.ts'
+import { startApp, type TestApp } from '../helpers/start-app.ts'
 
 type Rgb = [number, number, number]
 

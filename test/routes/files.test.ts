@@ -3,9 +3,10 @@ import { mkdir, rename, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ask, expectEnvelope, type Question, type Reply } from '../helpers/ask.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { upload } from '../helpers/form.ts'
 import { makePicture } from '../helpers/picture.ts'
-import { makeDirectory, startApp } from '../helpers/start-app.ts'
+import { startApp } from '../helpers/start-app.ts'
 
 const SECRET = 'nobody may read this'
 

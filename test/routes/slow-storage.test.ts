@@ -9,8 +9,8 @@ import { createPayloads } from '../../src/payload/index.ts'
 import { createSpool } from '../../src/payload/spool.ts'
 import { readForm } from '../../src/routes/form.ts'
 import { readBoundary } from '../../src/routes/multipart.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { formOf } from '../helpers/form.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 
 it('a complete form was answered 408 when the disk took longer than bodyIdleMs', async () => {
   const spool = createSpool(join(await makeDirectory(), 'spool'))

@@ -4,10 +4,11 @@ import { describe, expect, it, type TestContext } from 'vitest'
 import { en } from '../../src/page/words-en.ts'
 import { zh } from '../../src/page/words-zh.ts'
 import { ask, expectEnvelope } from '../helpers/ask.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { missing, needs } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { runProgram } from '../helpers/run-program.ts'
-import { makeDirectory, startApp, type TestApp } from '../helpers/start-app.ts'
+import { startApp, type TestApp } from '../helpers/start-app.ts'
 
 const KEY = 'k3y-of-the-server'
 const providers = {

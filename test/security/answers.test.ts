@@ -7,7 +7,7 @@ import { readAnswer } from '../../src/cli/answer.ts'
 import { oneLine, toJson } from '../../src/cli/terminal.ts'
 import { formatLink } from '../../src/page/client/links.ts'
 import { runCli, runShell } from '../cli/run-cli.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 
 /** What a line must not hold that a person or a build job reads. */
 const HARMFUL =

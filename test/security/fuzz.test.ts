@@ -17,9 +17,10 @@ import { parseChallenges } from '../../src/providers/webdav/digest.ts'
 import { parseList } from '../../src/routes/list.ts'
 import { readBoundary } from '../../src/routes/multipart.ts'
 import { parsePartHeader } from '../../src/routes/part-header.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { readMended } from '../helpers/mended-form.ts'
 import { formBody } from '../helpers/raw-request.ts'
-import { makeDirectory, startApp } from '../helpers/start-app.ts'
+import { startApp } from '../helpers/start-app.ts'
 
 /** Seeds that every run tries. One that found something is added here. */
 const KEPT = [1, 20261121]

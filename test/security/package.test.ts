@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
 import { runProgram } from '../helpers/run-program.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const read = (path: string): string => readFileSync(`${ROOT}/${path}`, 'utf8')

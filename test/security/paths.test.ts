@@ -16,11 +16,12 @@ import { obtain } from '../../src/uploader/sources/index.ts'
 import { openPath } from '../../src/uploader/sources/path.ts'
 import { findWindowsFault } from '../../src/uploader/sources/windows-path.ts'
 import { ask } from '../helpers/ask.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { type Answer, list, post, upload } from '../helpers/form.ts'
 import { needs, needsLinux } from '../helpers/needs.ts'
-import { makeDirectory, startApp, type TestApp } from '../helpers/start-app.ts'
+import { startApp, type TestApp } from '../helpers/start-app.ts'
 
 const KEY = 'k3y-0f-the-server'
 /** A caller with a key, who does not count as a program of this machine. */

@@ -5,12 +5,12 @@ import { crc32, deflateSync } from 'node:zlib'
 import sharp from 'sharp'
 import { describe, expect, it, type TestContext } from 'vitest'
 import { runCli } from '../cli/run-cli.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
 import { type Answer, download, upload } from '../helpers/form.ts'
 import { needsLinux } from '../helpers/needs.ts'
 import { type SpawnedServer, spawnServer } from '../helpers/spawn-server.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 
 const MIB = 1024 * 1024
 

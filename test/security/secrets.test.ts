@@ -11,9 +11,10 @@ import { collectMarked } from '../../src/options.ts'
 import { loadProvider, PROVIDER_TYPES } from '../../src/providers/registry.ts'
 import { runCli } from '../cli/run-cli.ts'
 import { ask } from '../helpers/ask.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { list, post } from '../helpers/form.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
-import { makeDirectory, startApp } from '../helpers/start-app.ts'
+import { startApp } from '../helpers/start-app.ts'
 
 /** Found whole in every spelling that encodes what is special only; the rest of a secret is everything special. */
 const core = (name: string): string => `m4rk0${name}0q9`

@@ -3,9 +3,10 @@ import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ask } from '../helpers/ask.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { list, post, upload } from '../helpers/form.ts'
 import { needs } from '../helpers/needs.ts'
-import { makeDirectory, startApp } from '../helpers/start-app.ts'
+import { startApp } from '../helpers/start-app.ts'
 import { swap } from '../helpers/swap.ts'
 
 const KEY = 'k3y-0f-the-server'

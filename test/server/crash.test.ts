@@ -11,11 +11,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { mayHoldJobs } from '../../src/store/sqlite-rest.ts'
 import { runCli } from '../cli/run-cli.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { formOf } from '../helpers/form.ts'
 import { needs } from '../helpers/needs.ts'
 import { BIN, environmentIn, runServer, type SpawnedServer } from '../helpers/spawn-server.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 
 /** CRASH_ROUNDS=200 CRASH_POINTS=60 npx vitest run test/server/crash.test.ts */
 const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? 12)

@@ -7,8 +7,8 @@ import { createLog } from '../../src/log.ts'
 import { createMask } from '../../src/mask.ts'
 import { createRuntime, openGeneration } from '../../src/server/generation.ts'
 import { type LocalServer, startServer } from '../../src/server/index.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { upload } from '../helpers/form.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 
 const env = {}
 

@@ -13,12 +13,12 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ask } from '../helpers/ask.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { download, list, post, upload } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { startGate } from '../helpers/gate.ts'
 import { type SpawnedServer, spawnServer } from '../helpers/spawn-server.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 
 const KEY = 'k3y-0f-the-server'
 

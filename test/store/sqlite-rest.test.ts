@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { Store } from '../../src/store/contract.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { mayHoldJobs } from '../../src/store/sqlite-rest.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 
 let directory: string
 let path: string

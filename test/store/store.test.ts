@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestCon
 import type { HistoryEntry, NewJob, Store, StoredFile } from '../../src/store/contract.ts'
 import { createPostgresStore } from '../../src/store/postgres.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { missing } from '../helpers/needs.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 import { findPostgres, type PostgresServer, startPostgres } from '../servers/postgres.ts'
 
 let postgres: PostgresServer | undefined

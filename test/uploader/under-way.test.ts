@@ -7,7 +7,7 @@ import { createSpool } from '../../src/payload/spool.ts'
 import { defineProvider, type Stored, type UploadObject } from '../../src/providers/contract.ts'
 import { openDestinations } from '../../src/uploader/delivery/destinations.ts'
 import { type PlaceRequest, place } from '../../src/uploader/delivery/place.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 
 const { signal } = new AbortController()
 

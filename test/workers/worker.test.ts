@@ -7,7 +7,7 @@ import { connect } from '../../src/workers/calls.ts'
 import type { PrimaryMethods } from '../../src/workers/desk.ts'
 import type { WorkerMethods } from '../../src/workers/worker.ts'
 import { ask } from '../helpers/ask.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 
 const ENTRY = fileURLToPath(new URL('../../dist/workers/worker.js', import.meta.url))
 

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ask } from '../helpers/ask.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { download, formOf, list, post } from '../helpers/form.ts'
 import { startGate } from '../helpers/gate.ts'
 import { expectRoute, ROUTES } from '../helpers/routes.ts'
 import { BIN, environmentIn, runServer, type SpawnedServer, spawnServer } from '../helpers/spawn-server.ts'
-import { makeDirectory } from '../helpers/start-app.ts'
 
 type Line = Record<string, unknown> & { msg: string }
 

@@ -2,9 +2,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createUrlRewrite } from '../../../src/uploader/delivery/url-rewrite.ts'
+import { makeDirectory } from '../../helpers/directory.ts'
 import { eventually } from '../../helpers/eventually.ts'
 import { download, upload } from '../../helpers/form.ts'
-import { makeDirectory, startApp, type TestApp } from '../../helpers/start-app.ts'
+import { startApp, type TestApp } from '../../helpers/start-app.ts'
 import { startStubBucket } from '../../helpers/stub-bucket.ts'
 
 /** Three folders; `broken` can't be written, since a file stands where it should be. */

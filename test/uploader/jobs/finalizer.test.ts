@@ -9,7 +9,7 @@ import { createSqliteStore } from '../../../src/store/sqlite.ts'
 import { FinalizationPending } from '../../../src/uploader/jobs/finalization-pending.ts'
 import { createFinalizer, type Finalizer, type FinalizerDeps } from '../../../src/uploader/jobs/finalizer.ts'
 import type { Hook } from '../../../src/uploader/jobs/hooks.ts'
-import { makeDirectory } from '../../helpers/start-app.ts'
+import { makeDirectory } from '../../helpers/directory.ts'
 
 const never = new AbortController().signal
 /** A process of another machine. */

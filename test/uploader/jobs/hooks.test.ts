@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { createMask } from '../../../src/mask.ts'
 import type { Job } from '../../../src/store/contract.ts'
 import { type Hook, runHook } from '../../../src/uploader/jobs/hooks.ts'
-import { makeDirectory } from '../../helpers/start-app.ts'
+import { makeDirectory } from '../../helpers/directory.ts'
 
 const SECRET = 'marked-secret-0123456789'
 const deps = { env: { PATH: process.env['PATH'] }, mask: createMask([SECRET]) }

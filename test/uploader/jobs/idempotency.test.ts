@@ -6,8 +6,8 @@ import { dropOwner, newOwner, SCOPE } from '../../../src/flow/owner.ts'
 import type { JobState, Store } from '../../../src/store/contract.ts'
 import { createSqliteStore } from '../../../src/store/sqlite.ts'
 import { createRepeater, type Kept, type Repeater } from '../../../src/uploader/jobs/idempotency.ts'
+import { makeDirectory } from '../../helpers/directory.ts'
 import { eventually } from '../../helpers/eventually.ts'
-import { makeDirectory } from '../../helpers/start-app.ts'
 
 /** A process of another machine. */
 const ELSEWHERE = 'elsewhere-01234567.1.0123456789ab'

@@ -1,0 +1,105 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+
+const SRC = fileURLToPath(new URL('../src', import.meta.url))
+
+/**
+ * The rooms of the house, each with those it may take from. A room stands below all that take from it, so data flows one
+ * way. Files at the top of `src` but `index.ts` (the library) are for every room.
+ */
+const MAY_USE: Readonly<Record<string, readonly string[]>> = {
+  flow: [],
+  packages: [],
+  files: ['flow'],
+  payload: ['flow', 'packages', 'files'],
+  http: ['flow', 'packages'],
+  store: ['flow', 'packages', 'files'],
+  pictures: ['flow', 'packages', 'payload'],
+  providers: ['flow', 'packages', 'files', 'payload', 'http'],
+  uploader: ['flow', 'packages', 'files', 'payload', 'http', 'store', 'pictures', 'providers'],
+  config: ['flow', 'packages', 'payload', 'pictures', 'providers', 'uploader'],
+  page: [],
+  routes: ['flow', 'packages', 'payload', 'pictures', 'store', 'uploader', 'page'],
+  server: ['flow', 'files', 'payload', 'store', 'pictures', 'uploader', 'config', 'routes'],
+  workers: ['flow', 'providers', 'config', 'routes', 'uploader', 'server'],
+  cli: [
+    ...['flow', 'packages', 'files', 'payload', 'http', 'store', 'providers', 'uploader'],
+    ...['config', 'page', 'server', 'workers'],
+  ],
+}
+
+/** Packages that belong to one room. */
+const PACKAGES: Readonly<Record<string, string>> = {
+  express: 'routes',
+  multer: 'routes',
+  commander: 'cli',
+  dotenv: 'config',
+  sharp: 'pictures',
+  libsql: 'store',
+  pg: 'store',
+  kysely: 'packages',
+  zod: 'packages',
+}
+
+const FILES = readdirSync(SRC, { recursive: true, withFileTypes: true })
+  .filter(entry => entry.isFile() && entry.name.endsWith('.ts'))
+  .map(entry => relative(SRC, join(entry.parentPath, entry.name)))
+
+/** Undefined for a file at the top of `src`. */
+function roomOf(path: string): string | undefined {
+  return path.includes('/') ? path.slice(0, path.indexOf('/')) : undefined
+}
+
+/** Modules a file names in imports, of types too. */
+function importsOf(path: string): string[] {
+  const text = readFileSync(join(SRC, path), 'utf8')
+  return [...text.matchAll(/(?:^(?:import|export)\b[^'"\n;]*?|^\} from |\bimport\()\s*'([^']+)'/gm)].map(
+    ([, name = '']) => name,
+  )
+}
+
+const filesIn = (room: string) => FILES.filter(path => roomOf(path) === room)
+
+describe('every room', () => {
+  const rooms = [...new Set(FILES.flatMap(path => roomOf(path) ?? []))].sort()
+
+  it('stands in the table', () => {
+    expect(rooms).toEqual(Object.keys(MAY_USE).sort())
+  })
+
+  it.each(rooms)('%s takes from the rooms below it only', room => {
+    const allowed = [room, ...(MAY_USE[room] ?? [])]
+    const taken = filesIn(room).flatMap(path =>
+      importsOf(path)
+        .filter(name => name.startsWith('.'))
+        .map(name => ({ path, from: join(dirname(path), name) })),
+    )
+    expect(
+      taken.filter(({ from }) => !allowed.includes(roomOf(from) ?? room) || from === 'index.ts'),
+    ).toEqual([])
+  })
+
+  it.each(rooms)('%s holds no more than a third of the lines', room => {
+    const lines = (paths: readonly string[]) =>
+      paths.reduce((sum, path) => sum + readFileSync(join(SRC, path), 'utf8').split('\n').length, 0)
+    expect(lines(filesIn(room))).toBeLessThan(lines(FILES) / 3)
+  })
+})
+
+it.each(Object.entries(PACKAGES))('%s is used in %s alone', (name, room) => {
+  const users = FILES.filter(path => importsOf(path).some(one => one === name || one.startsWith(`${name}/`)))
+  expect(users).not.toEqual([])
+  expect([...new Set(users.map(roomOf))]).toEqual([room])
+})
+
+it('providers do not take from each other, but from the folder of the protocol they speak', () => {
+  const single = FILES.filter(path => /^providers\/[a-z0-9]+\.ts$/.test(path))
+  const siblings = single.flatMap(path =>
+    importsOf(path)
+      .filter(name => /^\.\/[a-z0-9]+\.ts$/.test(name) && name !== './contract.ts')
+      .map(name => [path, name]),
+  )
+  expect(siblings.filter(([path]) => path !== 'providers/registry.ts')).toEqual([])
+})
