@@ -19,6 +19,7 @@ export interface Kept {
  */
 export function createKeptFolders() {
   const kept = new Map<string, Kept>()
+  let isClosed = false
 
   async function use<T>(one: Kept, work: (folder: Held) => Promise<T>): Promise<T> {
     one.users++
@@ -43,8 +44,12 @@ export function createKeptFolders() {
 
   return {
     use,
+    /** Two may open one folder at once, and who began before the end may open one after it: none stays open for ever. */
     keep(path: string, folder: Held): Kept {
-      const one: Kept = { folder, since: performance.now(), users: 0, isDropped: false }
+      const one: Kept = { folder, since: performance.now(), users: 0, isDropped: isClosed }
+      if (isClosed) return one
+      const before = kept.get(path)
+      if (before) drop(path, before).catch(() => {})
       kept.set(path, one)
       const [oldest] = kept
       if (oldest && kept.size > MOST_HELD) drop(...oldest).catch(() => {})
@@ -65,6 +70,7 @@ export function createKeptFolders() {
       return undefined
     },
     async close(): Promise<void> {
+      isClosed = true
       for (const [path, one] of kept) await drop(path, one)
     },
   }
