@@ -1,7 +1,32 @@
 import { createReadStream } from 'node:fs'
 import { readFile, unlink } from 'node:fs/promises'
 import { Readable } from 'node:stream'
-import type { Payload } from './index.ts'
+
+/** The bytes of one input: in memory up to a threshold, above it in a private temporary file. Can be read again and again. */
+export interface Payload {
+  /** The name it came with, not yet cleaned; empty when it had none. */
+  readonly name: string
+  /** Names of the folders around a file named by its path, outermost first; empty for everything else. */
+  readonly folders: readonly string[]
+  /** Bytes. */
+  readonly size: number
+  /** Hex. */
+  readonly sha256: string
+  /** MIME type by the bytes. */
+  readonly contentType: string
+  /** Usual file extension of that type with its dot, `.png`; empty when unknown. */
+  readonly extension: string
+  /** The private file the bytes lie in; undefined when they are in memory. */
+  readonly path: string | undefined
+  /** The bytes as they came, piece by piece; undefined when they are in a file. */
+  chunks(): readonly Uint8Array[] | undefined
+  stream(): Readable
+  bytes(): Promise<Buffer>
+  /** Has `dispose` wait until the function that is returned is called: somebody may still read. */
+  hold(): () => void
+  /** Frees the memory and removes the temporary file. Safe to call twice. */
+  dispose(): Promise<void>
+}
 
 /** What is known of a payload beside its bytes. */
 type Identity = Omit<Payload, 'path' | 'chunks' | 'stream' | 'bytes' | 'hold' | 'dispose'>

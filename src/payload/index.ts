@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto'
 import { close as closeWithCallback } from 'node:fs'
 import { unlink } from 'node:fs/promises'
-import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { isStorageFull, UploadError } from '../errors.ts'
 import { writeAll as writeAllWithCallback } from '../files/write-all.ts'
-import { inFileAt, inMemory } from './bytes.ts'
+import { inFileAt, inMemory, type Payload } from './bytes.ts'
 import { noteChunk } from './garbage-collection.ts'
 import { SNIFF_BYTES, sniffType } from './sniff.ts'
 import type { Spool } from './spool.ts'
+
+export type { Payload } from './bytes.ts'
 
 /** A payload up to this many bytes stays in memory while the budget allows. */
 const MEMORY_BYTES = 512 * 1024
@@ -20,32 +21,6 @@ const [LEAST_FLUSH_BYTES, MOST_FLUSH_BYTES] = [128 * 1024, 1024 * 1024]
 
 const close = promisify(closeWithCallback)
 const writeAll = promisify(writeAllWithCallback)
-
-/** The bytes of one input: in memory up to a threshold, above it in a private temporary file. Can be read again and again. */
-export interface Payload {
-  /** The name it came with, not yet cleaned; empty when it had none. */
-  readonly name: string
-  /** Names of the folders around a file named by its path, outermost first; empty for everything else. */
-  readonly folders: readonly string[]
-  /** Bytes. */
-  readonly size: number
-  /** Hex. */
-  readonly sha256: string
-  /** MIME type by the bytes. */
-  readonly contentType: string
-  /** Usual file extension of that type with its dot, `.png`; empty when unknown. */
-  readonly extension: string
-  /** The private file the bytes lie in; undefined when they are in memory. */
-  readonly path: string | undefined
-  /** The bytes as they came, piece by piece; undefined when they are in a file. */
-  chunks(): readonly Uint8Array[] | undefined
-  stream(): Readable
-  bytes(): Promise<Buffer>
-  /** Has `dispose` wait until the function that is returned is called: somebody may still read. */
-  hold(): () => void
-  /** Frees the memory and removes the temporary file. Safe to call twice. */
-  dispose(): Promise<void>
-}
 
 /** Takes the bytes of one payload as they arrive. Either `finish` or `abort` ends it. */
 export interface PayloadWriter {

@@ -1,7 +1,8 @@
 import { type Selectable, sql } from '../packages/kysely.ts'
+import type { Access } from './access.ts'
 import type { HistoryEntry, HistoryStore } from './contract.ts'
 import { prune } from './prune.ts'
-import type { Access, Tables } from './tables.ts'
+import type { Tables } from './tables.ts'
 
 /** The history of a store. */
 export function createHistoryStore({ read, write, indexBytes }: Access): HistoryStore {

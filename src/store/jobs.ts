@@ -1,12 +1,10 @@
 import type { Selectable } from '../packages/kysely.ts'
+import type { Access } from './access.ts'
 import { createBatcher } from './batch.ts'
 import type { Job, JobStore, StoredFile } from './contract.ts'
 import { toEntry } from './history.ts'
 import { prune } from './prune.ts'
-import type { Access, Database, Tables } from './tables.ts'
-
-/** In place of the files of a finished job whose history says all of them. */
-export const IN_HISTORY = ''
+import { type Database, IN_HISTORY, type Tables } from './tables.ts'
 
 /** The jobs of a store. */
 export function createJobStore({ read, write, commit }: Access): JobStore {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from '../packages/kysely.ts'
-import type { Use } from './tables.ts'
+import type { Use } from './access.ts'
 
 /** Rows that one transaction looks at. */
 const [FEWEST_ROWS, MOST_ROWS] = [50, 1000]

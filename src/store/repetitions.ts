@@ -1,8 +1,9 @@
 import type { Selectable } from '../packages/kysely.ts'
+import type { Access } from './access.ts'
 import { type Repetition, type RepetitionStore, STORED_STATES } from './contract.ts'
 import { readJob } from './jobs.ts'
 import { prune } from './prune.ts'
-import type { Access, Database, Tables } from './tables.ts'
+import type { Database, Tables } from './tables.ts'
 
 /** The idempotency keys of a store. */
 export function createRepetitionStore({ read, write }: Access): RepetitionStore {

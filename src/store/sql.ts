@@ -1,13 +1,14 @@
 import { UploadError } from '../errors.ts'
 import { once } from '../flow/once.ts'
 import { type CompiledQuery, type Dialect, Kysely } from '../packages/kysely.ts'
+import type { Access, Write } from './access.ts'
 import type { Store } from './contract.ts'
 import { createHistoryStore } from './history.ts'
 import { createJobStore } from './jobs.ts'
 import { indexBytes, type MigrationSettings, migrate } from './migrate.ts'
 import { createRepetitionStore } from './repetitions.ts'
 import { compileStatements, type Statements } from './statements.ts'
-import type { Access, Database, Tables, Write } from './tables.ts'
+import type { Database, Tables } from './tables.ts'
 import { storeUnavailable } from './unavailable.ts'
 
 /** One kind of database. */

@@ -1,7 +1,6 @@
 import { type CompiledQuery, sql } from '../packages/kysely.ts'
 import type { Delivery, HistoryEntry, JobState, NewJob } from './contract.ts'
-import { IN_HISTORY } from './jobs.ts'
-import type { Database } from './tables.ts'
+import { type Database, IN_HISTORY } from './tables.ts'
 
 /** A delivery may follow these: somebody may have thought its process gone too early. */
 const DELIVERABLE: readonly JobState[] = ['uploading', 'interrupted']

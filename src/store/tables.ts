@@ -1,6 +1,5 @@
-import type { CompiledQuery, Kysely } from '../packages/kysely.ts'
+import type { Kysely } from '../packages/kysely.ts'
 import type { JobState } from './contract.ts'
-import type { Statements } from './statements.ts'
 
 /** Lists and records lie in the columns as JSON text; times are milliseconds since the epoch. */
 export interface Tables {
@@ -52,19 +51,5 @@ export interface Tables {
 
 export type Database = Kysely<Tables>
 
-/** Does work with the open database; see sql.ts. */
-export type Use = <T>(work: (db: Database) => Promise<T>) => Promise<T>
-
-/** What is to be written in one transaction with others. It may be asked for a second time. */
-export type Write = (statements: Statements) => readonly CompiledQuery[]
-
-/** How the parts of a store get at their database. */
-export interface Access {
-  readonly read: Use
-  /** In a transaction. The work may be done a second time. */
-  readonly write: Use
-  /** All in one transaction, for what every upload writes. It may be done a second time. */
-  commit(writes: readonly Write[]): Promise<void>
-  /** Makes an index of the history by bytes, unless there is one. */
-  indexBytes(): Promise<void>
-}
+/** In `jobs.files`, in place of the files of a finished job whose history says all of them. */
+export const IN_HISTORY = ''
