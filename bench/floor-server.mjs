@@ -1,5 +1,5 @@
 /**
- * What the machine can do at best, to hold the server's numbers against: `node floor-server.mjs KIND DIRECTORY [URL]`.
+ * What the machine can do at best, to hold the server's numbers against: `node floor-server.mjs PORT KIND DIRECTORY [URL]`.
  *
  * - `raw`: bare node:http, the body goes into a file as it comes, nothing is parsed
  * - `hashed`: the same, and its SHA-256 is taken
@@ -18,7 +18,7 @@ import { Agent, createServer, request } from 'node:http'
 import { createRequire } from 'node:module'
 import { basename, join } from 'node:path'
 
-const [kind, directory, target] = process.argv.slice(2)
+const [port, kind, directory, target] = process.argv.slice(2)
 const ALIVE = '{"success":true,"result":"alive"}'
 let count = 0
 let url = ''
@@ -173,7 +173,7 @@ async function withRecords() {
 
 const kinds = { raw, hashed, busboy: withBusboy, put: withPut, express: withExpress, recorded: withRecords }
 const server = await kinds[kind]()
-server.listen(0, '127.0.0.1', () => {
+server.listen(Number(port), '127.0.0.1', () => {
   url = `http://127.0.0.1:${server.address().port}`
   console.log(JSON.stringify({ url }))
 })

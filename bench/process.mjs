@@ -7,6 +7,7 @@ const MB = 1024 * 1024
 /** Until what is loaded behind the first answer is there. */
 const SETTLE_MS = 1500
 const START = 'start to first heartbeat, ms'
+const LISTENING = 'start to "Listening", ms'
 const IDLE = 'idle memory, MB'
 
 /** Each on a server of its own. */
@@ -26,17 +27,17 @@ export async function measureProcesses(contenders, client, settings) {
 }
 
 async function measureStarts(contenders, settings) {
-  const rows = [START, IDLE].map(name => ({ name, results: {}, failures: [] }))
+  const rows = [START, LISTENING, IDLE].map(name => ({ name, results: {}, failures: [] }))
   const wanted = rows.filter(({ name }) => settings.only.test(name))
   if (wanted.length === 0) return []
-  const [starts, idle] = rows
+  const [starts, listening, idle] = rows
   const times = {}
   for (let round = 0; round < settings.rounds; round++) {
     settings.note(`start: round ${round + 1} of ${settings.rounds}`)
     for (const [key, contender] of Object.entries(contenders)) {
       const server = await startServer(contender, settings)
       times[key] ??= []
-      times[key].push(server.startMs)
+      times[key].push(server)
       if (round === 0 && wanted.includes(idle)) {
         await sleep(SETTLE_MS)
         idle.results[key] = await server.memory('VmRSS')
@@ -44,7 +45,10 @@ async function measureStarts(contenders, settings) {
       await server.stop()
     }
   }
-  for (const key in times) starts.results[key] = median(times[key])
+  for (const key in times) {
+    starts.results[key] = median(times[key].map(({ startMs }) => startMs))
+    listening.results[key] = median(times[key].map(({ listeningMs }) => listeningMs))
+  }
   return wanted
 }
 

@@ -2,6 +2,7 @@
 import { fork, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, open, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -14,7 +15,7 @@ const TICKS = 100
 /**
  * @typedef {object} Contender
  * @property {string} name
- * @property {(directory: string) => Promise<string[]>} prepare makes what it needs; gives its arguments for node
+ * @property {(directory: string, port: number) => Promise<string[]>} prepare makes what it needs; gives its arguments for node
  * @property {boolean} [wholeBody] whether it stores bodies unparsed
  * @property {boolean} [onlyUploads] whether it takes no lists of paths
  * @property {boolean} [sizeOnly] whether of what it stored only the size can be asked for
@@ -23,7 +24,7 @@ const TICKS = 100
 /** @param {object} destination as in the configuration file @param {string} [root] of the checkout @param {string[]} [flags] */
 function uploadServer(name, destination, root = ROOT, flags = []) {
   const [type] = Object.keys(destination)
-  const prepare = async directory => {
+  const prepare = async (directory, port) => {
     // Apart from what is written, as where it is installed: the server watches the folder of its configuration.
     const config = join(directory, 'config', 'config.json')
     await mkdir(join(directory, 'config'), { recursive: true })
@@ -36,13 +37,15 @@ function uploadServer(name, destination, root = ROOT, flags = []) {
         limits: { fileSize: '300MB' },
       }),
     )
-    return [join(root, 'bin/upload-server.js'), '--port', '0', '--config', config, ...flags]
+    return [join(root, 'bin/upload-server.js'), '--port', String(port), '--config', config, ...flags]
   }
   return { name, prepare }
 }
 
 function floor(name, kind, ...more) {
-  const prepare = async directory => [beside('floor-server.mjs'), kind, join(directory, 'files'), ...more]
+  const prepare = async (directory, port) => {
+    return [beside('floor-server.mjs'), String(port), kind, join(directory, 'files'), ...more]
+  }
   return {
     name,
     prepare,
@@ -112,21 +115,53 @@ export const startS3 = settings => startProcess(S3_SERVER, settings, 1)
  * @param {{ directory: string, isPinned: boolean, profile?: string }} settings
  */
 export async function startServer(contender, settings) {
+  const port = await findPort()
   const began = performance.now()
-  const server = await startProcess(contender, settings, 0)
-  const answer = await fetch(`${server.url}/heartbeat`)
-  if (!answer.ok) throw new Error(`${contender.name} answered the heartbeat with ${answer.status}`)
-  await answer.text()
-  /** From the start of the process to its first answer. */
-  return { ...server, startMs: performance.now() - began }
+  const msUntil = work => work.then(() => performance.now() - began)
+  const starting = startProcess(contender, settings, 0, port)
+  const [server, startMs, listeningMs] = await Promise.all([
+    starting,
+    msUntil(firstHeartbeat(port, starting)),
+    msUntil(starting),
+  ])
+  /** From the start of the process to its first answer, and to the line of its log that says where it listens. */
+  return { ...server, startMs, listeningMs }
 }
 
-async function startProcess({ name, prepare }, { directory, isPinned, profile }, core) {
+/** One that is free now. */
+async function findPort() {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address()
+  await new Promise(resolve => server.close(resolve))
+  return port
+}
+
+/** Asked for from the start on, as a health check does. */
+async function firstHeartbeat(port, starting) {
+  let isOver = false
+  const end = () => {
+    isOver = true
+  }
+  starting.catch(end)
+  while (!isOver) {
+    const answer = await fetch(`http://127.0.0.1:${port}/heartbeat`).catch(() => undefined)
+    if (answer?.ok) return answer.text()
+    if (answer) throw new Error(`The heartbeat was answered with ${answer.status}`)
+    await sleep(1)
+  }
+}
+
+async function startProcess({ name, prepare }, { directory, isPinned, profile }, core, port = 0) {
   const own = join(directory, name.replace(/\W+/g, '-'))
   const files = join(own, 'files')
   await mkdir(files, { recursive: true })
   const flags = profile && name === CONTENDERS.ours.name ? ['--cpu-prof', '--cpu-prof-dir', profile] : []
-  const [program, ...args] = onCore(core, isPinned, [process.execPath, ...flags, ...(await prepare(own))])
+  const [program, ...args] = onCore(core, isPinned, [
+    process.execPath,
+    ...flags,
+    ...(await prepare(own, port)),
+  ])
   // A file: nobody has to read along.
   const output = await open(join(own, 'output'), 'w+')
   const child = spawn(program, args, {
