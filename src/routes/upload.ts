@@ -153,7 +153,12 @@ async function uploadOnce(
       keep,
     }
   }
-  const answer = await uploader.repeater.answerOnce(idempotencyKey, fingerprint, run, toAbortSignal(signal))
+  const answer = await uploader.idempotency.answerOnce(
+    idempotencyKey,
+    fingerprint,
+    run,
+    toAbortSignal(signal),
+  )
   if (first) return first
   addToLog(res, { repeated: true })
   const { status, jobId } = answer

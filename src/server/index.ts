@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
 import { answerHeartbeatEarly } from '../routes/heartbeat.ts'
-import { createShared } from '../uploader/delivery/turns.ts'
+import { createTurns } from '../uploader/delivery/turns.ts'
 import type { Generation, GenerationDeps } from './generation.ts'
 import { createHttpServer } from './http-server.ts'
 import type { ServerDeps } from './open-uploader.ts'
@@ -87,7 +87,7 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   let knowsProxy = false
   const around: GenerationDeps = {
     ...deps,
-    shared: deps.shared ?? createShared(),
+    turns: deps.turns ?? createTurns(),
     runtime,
     warn: message => void (current ? logger.warn(message) : notes.push(message)),
     isStopping: () => stopping,

@@ -1,10 +1,10 @@
 import type { LoadedConfig } from '../config/load.ts'
 import { type Destination, openDestinations } from '../uploader/delivery/destinations.ts'
-import type { Shared } from '../uploader/delivery/turns.ts'
+import type { Turns } from '../uploader/delivery/turns.ts'
 
 export interface DestinationDeps {
-  /** Default: shared with nobody. */
-  readonly shared?: Shared
+  /** Default: of this process alone. */
+  readonly turns?: Turns
   /** A line for the operator from a destination. */
   warn(message: string): void
 }
@@ -12,7 +12,7 @@ export interface DestinationDeps {
 /** Opens the destinations of a configuration. @throws when one can't be used as it is configured */
 export function openConfiguredDestinations(
   { destinations, settings, ownPaths }: LoadedConfig,
-  { warn, shared }: DestinationDeps,
+  { warn, turns }: DestinationDeps,
 ): Promise<Destination[]> {
-  return openDestinations(destinations, settings.keyTemplate, warn, ownPaths, shared, settings.pictures)
+  return openDestinations(destinations, settings.keyTemplate, warn, ownPaths, turns, settings.pictures)
 }

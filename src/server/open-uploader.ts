@@ -10,25 +10,25 @@ import type { Store } from '../store/contract.ts'
 import { createPostgresStore } from '../store/postgres.ts'
 import { createSqliteStore } from '../store/sqlite.ts'
 import type { Destination } from '../uploader/delivery/destinations.ts'
-import type { Shared } from '../uploader/delivery/turns.ts'
+import type { Turns } from '../uploader/delivery/turns.ts'
 import { createUploader, type Uploader, type UploaderDeps } from '../uploader/index.ts'
 import { createFinalizer } from '../uploader/jobs/finalizer.ts'
-import { createRepeater } from '../uploader/jobs/idempotency.ts'
+import { createIdempotency } from '../uploader/jobs/idempotency.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
 
 export interface ServerDeps {
   readonly logger: Logger
   readonly mask: Mask
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Default: shared with nobody. */
-  readonly shared?: Shared
+  /** Default: of this process alone. */
+  readonly turns?: Turns
   /** Gives the figures of all processes of the server. Default: this is the only one. */
   readMetrics?(): Promise<string>
 }
 
 /** What a process has once, whichever configuration holds: a reload changes its limits and hooks, nothing else. */
 export interface Runtime
-  extends Pick<UploaderDeps, 'store' | 'finalizer' | 'repeater' | 'payloads' | 'slots' | 'spool'> {
+  extends Pick<UploaderDeps, 'store' | 'finalizer' | 'idempotency' | 'payloads' | 'slots' | 'spool'> {
   /** @param graceMs for how long what runs may go on; default: not at all */
   close(graceMs?: number): Promise<void>
 }
@@ -70,16 +70,16 @@ export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
     clock,
     warn,
   })
-  const repeater = createRepeater(store, finalizer.owner, undefined, clock.now)
+  const idempotency = createIdempotency(store, finalizer.owner, undefined, clock.now)
   return {
     store,
     finalizer,
-    repeater,
+    idempotency,
     payloads: createPayloads(limits.memory),
     slots: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
     spool,
     async close(graceMs) {
-      await repeater.close()
+      await idempotency.close()
       await finalizer.close(graceMs)
       await spool.close()
     },

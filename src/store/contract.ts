@@ -83,7 +83,7 @@ export interface HistoryFilter {
 }
 
 /** The answer to a request with an `Idempotency-Key`. */
-export interface Answered {
+export interface Answer {
   readonly status: number
   /** JSON. */
   readonly body: string
@@ -113,7 +113,7 @@ export interface Repetition {
   /** What its attempts so far may have stored; empty once there is an answer. */
   readonly claims: readonly Claim[]
   /** Once there is one. */
-  readonly answer: Answered | undefined
+  readonly answer: Answer | undefined
 }
 
 /** What a delivery came to. */
@@ -200,7 +200,7 @@ export interface RepetitionStore {
   /** Writes what the request of a key may store, unless somebody else has taken it over or there is an answer. */
   noteClaims(key: string, owner: string, claims: readonly Claim[]): Promise<void>
   /** Writes the answer to a key, unless somebody else has taken it over. */
-  answer(key: string, owner: string, answer: Answered): Promise<void>
+  answer(key: string, owner: string, answer: Answer): Promise<void>
   /** Frees a key that has no answer, unless somebody else has taken it over. */
   release(key: string, owner: string): Promise<void>
   repetition(key: string): Promise<Repetition | undefined>

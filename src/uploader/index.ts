@@ -19,7 +19,7 @@ import { type PlaceDeps, type PlaceRequest, place } from './delivery/place.ts'
 import { type Caller, type Input, keptOrigin, type Outcome } from './input.ts'
 import type { Finalizer } from './jobs/finalizer.ts'
 import type { Hook } from './jobs/hooks.ts'
-import type { Repeater } from './jobs/idempotency.ts'
+import type { Idempotency } from './jobs/idempotency.ts'
 import { newJobId } from './jobs/job-id.ts'
 import { obtain, type SourceSettings } from './sources/index.ts'
 
@@ -46,7 +46,7 @@ export interface UploaderDeps {
   readonly finalizer: Finalizer
   /** What follows an upload that begins here. */
   readonly hooks: readonly Hook[]
-  readonly repeater: Repeater
+  readonly idempotency: Idempotency
   now(): Date
   /** Hides secrets. */
   mask(text: string): string
@@ -78,7 +78,7 @@ export interface Uploader {
   readonly destinations: readonly Destination[]
   readonly payloads: Payloads
   readonly finalizer: Finalizer
-  readonly repeater: Repeater
+  readonly idempotency: Idempotency
   readonly store: Store
   /** Requests that are delivered, and those that wait for it, by `provider/configName`. */
   readonly slots: NamedSlots
@@ -177,7 +177,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
     destinations: deps.destinations,
     payloads: deps.payloads,
     finalizer,
-    repeater: deps.repeater,
+    idempotency: deps.idempotency,
     store,
     slots,
     choose: (choice, caller) =>

@@ -1,12 +1,12 @@
 import { setMaxListeners } from 'node:events'
 import type { Stored } from '../providers/contract.ts'
-import type { Shared, Taken } from '../uploader/delivery/turns.ts'
+import type { Taken, Turns } from '../uploader/delivery/turns.ts'
 
 /** What a worker asks of the primary process. */
 export interface PrimaryMethods {
   /** Says that the worker hears what it is asked from now on. */
   ready(): void
-  /** As in `Shared`, but nobody can give up waiting: what comes then is to be released. */
+  /** As in `Turns`, but nobody can give up waiting: what comes then is to be released. */
   take(name: string, content: string): Promise<Taken>
   settle(name: string, stored: Stored): void
   release(name: string): void
@@ -24,7 +24,7 @@ export interface Desk {
   close(): void
 }
 
-export function createDesk(shared: Shared, metrics: () => Promise<string>): Desk {
+export function createDesk(shared: Turns, metrics: () => Promise<string>): Desk {
   /** How many uploads of the worker have a name. */
   const names = new Map<string, number>()
   const turns = new Map<number, AbortController>()

@@ -5,7 +5,7 @@ import type { Settings } from '../config/schema.ts'
 import { keepFixed, type RunningServer, startServer } from '../server/index.ts'
 import type { ServerDeps } from '../server/open-uploader.ts'
 import { PortTakenError, removeLeftSocket } from '../server/port.ts'
-import { createShared } from '../uploader/delivery/turns.ts'
+import { createTurns } from '../uploader/delivery/turns.ts'
 import { createCrew, type Member, newReload } from './crew.ts'
 import { createDesk } from './desk.ts'
 
@@ -24,7 +24,7 @@ export async function startWorkers(config: LoadedConfig, deps: ServerDeps): Prom
     const server = await startServer(config, deps)
     return { ...server, notes: [...notes, ...server.notes] }
   }
-  const shared = createShared()
+  const turns = createTurns()
   let current = config
   let fail = (_reason: string) => {}
   const failed = new Promise<string>(resolve => {
@@ -34,7 +34,7 @@ export async function startWorkers(config: LoadedConfig, deps: ServerDeps): Prom
     count,
     logger: deps.logger,
     config: () => current,
-    openDesk: () => createDesk(shared, readMetrics),
+    openDesk: () => createDesk(turns, readMetrics),
     fail: reason => fail(reason),
   })
 

@@ -5,7 +5,7 @@ import { createLog } from '../log.ts'
 import { createGrowingMask } from '../mask.ts'
 import { keepReportsQuiet } from '../server/crash.ts'
 import { type Fixed, keepFixed, type LocalServer, type Prepared, startServer } from '../server/index.ts'
-import type { Shared } from '../uploader/delivery/turns.ts'
+import type { Turns } from '../uploader/delivery/turns.ts'
 import { connect } from './calls.ts'
 import type { PrimaryMethods } from './desk.ts'
 
@@ -118,7 +118,7 @@ async function start({ index, raw, fixed, port }: Orders): Promise<LocalServer> 
       logger,
       mask,
       env: process.env,
-      shared: createRemoteShared(),
+      turns: createRemoteTurns(),
       readMetrics: () => primary.call('metrics'),
     },
   )
@@ -145,8 +145,8 @@ function createDivide({ index, count }: Orders): (config: LoadedConfig) => Loade
 }
 
 /** What the primary keeps for all. */
-function createRemoteShared(): Shared {
-  let turns = 0
+function createRemoteTurns(): Turns {
+  let lastTurn = 0
   return {
     async take(name, content, signal) {
       signal.throwIfAborted()
@@ -164,7 +164,7 @@ function createRemoteShared(): Shared {
     settle: (name, stored) => primary.tell('settle', name, stored),
     release: name => primary.tell('release', name),
     async inTurn(name, work, signal) {
-      const turn = ++turns
+      const turn = ++lastTurn
       const leave = () => primary.tell('leave', turn)
       let giveUp = () => {}
       const aborted = new Promise<never>((_, reject) => {

@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { createClock } from '../../src/flow/clock.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { createFinalizer } from '../../src/uploader/jobs/finalizer.ts'
-import { createRepeater } from '../../src/uploader/jobs/idempotency.ts'
+import { createIdempotency } from '../../src/uploader/jobs/idempotency.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 
 const HOUR_MS = 60 * 60 * 1000
@@ -47,9 +47,9 @@ it('an idempotency key that was sent under the wrong clock is known once that is
       warn() {},
     })
     onTestFinished(() => finalizer.close())
-    const repeater = createRepeater(store, finalizer.owner, undefined, clock.now)
+    const idempotency = createIdempotency(store, finalizer.owner, undefined, clock.now)
     const ask = () =>
-      repeater.answerOnce(
+      idempotency.answerOnce(
         'key',
         'fingerprint',
         async () => ({ status: 200, body: `${++runs}`, jobId: undefined, keep: true }),

@@ -1,11 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { createShared } from '../../src/uploader/delivery/turns.ts'
+import { createTurns } from '../../src/uploader/delivery/turns.ts'
 import { createDesk } from '../../src/workers/desk.ts'
 
 function openTwo() {
-  const shared = createShared()
-  const open = () => createDesk(shared, async () => '')
+  const turns = createTurns()
+  const open = () => createDesk(turns, async () => '')
   return [open(), open()] as const
 }
 

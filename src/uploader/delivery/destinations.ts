@@ -5,7 +5,7 @@ import type { PictureOptions } from '../../pictures/options.ts'
 import type { Provider, Target } from '../../providers/contract.ts'
 import { canonicalType, PROVIDER_TYPES } from '../../providers/registry.ts'
 import { createKeyRing, type KeyRing } from './key-ring.ts'
-import { createShared, type Shared } from './turns.ts'
+import { createTurns, type Turns } from './turns.ts'
 import { createUrlRewrite, type RewriteRule } from './url-rewrite.ts'
 
 /** What is needed to choose a destination: the provider's id and the name of the saved configuration. */
@@ -198,7 +198,7 @@ function listIds(list: readonly Named[]): string {
  *
  * @param keyTemplate for those that have none of their own
  * @param ownPaths files and folders of the server itself
- * @param shared with those of the configuration before, too: uploads to them may be under way
+ * @param turns shared with those of the configuration before, too: uploads to them may be under way
  * @param pictures what is done to pictures where nothing else is said
  */
 export function openDestinations(
@@ -206,7 +206,7 @@ export function openDestinations(
   keyTemplate: string,
   warn: (message: string) => void,
   ownPaths: readonly string[] = [],
-  shared: Shared = createShared(),
+  turns: Turns = createTurns(),
   pictures?: PictureOptions,
 ): Promise<Destination[]> {
   return Promise.all(
@@ -233,8 +233,8 @@ export function openDestinations(
         mirrors: common.mirrors ?? [],
         pictures: common.pictures ?? pictures,
         // Where equal keys mean equal bytes it does no harm when two processes write one: that is worth no message.
-        keys: createKeyRing(immutable && common.onConflict === 'replace' ? undefined : shared, id),
-        queue: target.serial ? { run: (work, signal) => shared.inTurn(id, work, signal) } : undefined,
+        keys: createKeyRing(immutable && common.onConflict === 'replace' ? undefined : turns, id),
+        queue: target.serial ? { run: (work, signal) => turns.inTurn(id, work, signal) } : undefined,
       }
     }),
   )

@@ -1,7 +1,7 @@
 import type { Cancellation } from '../../flow/cancellation.ts'
 import { splitExtension } from '../../payload/file-name.ts'
 import type { Stored } from '../../providers/contract.ts'
-import { createShared, type Shared } from './turns.ts'
+import { createTurns, type Turns } from './turns.ts'
 
 /** The keys that uploads at one destination have taken, so that no two of them meet with different bytes. */
 export interface KeyRing {
@@ -28,26 +28,26 @@ type Refuses = (key: string) => Promise<boolean>
 const identity = (key: string): string => key.normalize('NFC').toLowerCase()
 
 /** @param scope what the keys are told apart by from those of other destinations */
-export function createKeyRing(shared: Shared = createShared(), scope = ''): KeyRing {
+export function createKeyRing(turns: Turns = createTurns(), scope = ''): KeyRing {
   const nameOf = (key: string) => `${scope}/${identity(key)}`
   return {
     async take(key, sha256, signal, refuses) {
       for (let count = 1; ; count++) {
         const candidate = count === 1 ? key : numbered(key, count)
-        const taken = await shared.take(nameOf(candidate), `${sha256} ${candidate}`, signal)
+        const taken = await turns.take(nameOf(candidate), `${sha256} ${candidate}`, signal)
         if (taken === 'taken') continue
         if (taken !== 'free') return { key: candidate, stored: taken }
         try {
           if (!(await refuses?.(candidate))) return { key: candidate, stored: undefined }
         } catch (error) {
-          shared.release(nameOf(candidate))
+          turns.release(nameOf(candidate))
           throw error
         }
-        shared.release(nameOf(candidate))
+        turns.release(nameOf(candidate))
       }
     },
-    settle: (key, stored) => shared.settle(nameOf(key), stored),
-    release: key => shared.release(nameOf(key)),
+    settle: (key, stored) => turns.settle(nameOf(key), stored),
+    release: key => turns.release(nameOf(key)),
   }
 }
 

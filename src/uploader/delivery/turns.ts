@@ -10,7 +10,7 @@ import type { Stored } from '../../providers/contract.ts'
 export type Taken = 'free' | 'taken' | Stored
 
 /** What all uploads of a server share, whichever of its processes they are in. */
-export interface Shared {
+export interface Turns {
   /**
    * Takes a name for some content until it is released. While another one is at storing the same content under it, that
    * is waited for; when it fails, one of those who wait has the name instead.
@@ -35,7 +35,7 @@ interface Entry {
 }
 
 /** For one process. */
-export function createShared(): Shared {
+export function createTurns(): Turns {
   const entries = new Map<string, Entry>()
   const queues = new Map<string, Slots>()
 

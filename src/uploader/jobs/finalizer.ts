@@ -6,7 +6,7 @@ import { createPresence } from '../../flow/presence.ts'
 import type { Job, NewJob, Store, StoredFile } from '../../store/contract.ts'
 import { FinalizationPending } from './finalization-pending.ts'
 import type { Hook, HookDeps } from './hooks.ts'
-import { createRounds } from './housekeeping.ts'
+import { createHousekeeping } from './housekeeping.ts'
 import { createJournal } from './journal.ts'
 
 const FIRST_POLL_MS = 25
@@ -82,7 +82,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
   /** Jobs this process is finishing: one attempt at a time, which all who ask share. */
   const running = new Map<string, Promise<Attempt>>()
   const retryHere = (id: string) => running.get(id) ?? track(id, attempt(id))
-  const rounds = createRounds({
+  const housekeeping = createHousekeeping({
     ...deps,
     keepDays: () => keepDays,
     longestPauseMs: LONGEST_PAUSE_MS,
@@ -137,7 +137,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
     const isFree = job.state === 'delivered' || job.owner === owner || (await isLeft(job))
     if (!isFree) return 'elsewhere'
     if (job.state === 'uploading') return undefined
-    await rounds.keepAlive()
+    await housekeeping.keepAlive()
     const claimed = await store.claim(id, owner, job.state === 'finalizing' ? job.owner : undefined)
     return claimed ? runSteps(claimed) : 'elsewhere'
   }
@@ -155,7 +155,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
   return {
     owner,
     async begin(job, idempotencyKey) {
-      await rounds.keepAlive()
+      await housekeeping.keepAlive()
       await store.begin(job, idempotencyKey)
       uploading.add(job.id)
     },
@@ -177,13 +177,13 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
       hooks = settings.hooks
       keepDays = settings.keepDays
     },
-    start: rounds.start,
+    start: housekeeping.start,
     async close(graceMs = 0) {
-      rounds.stop()
+      housekeeping.stop()
       await settle(graceMs)
       ending.abort()
       await settle(LAST_WRITES_MS)
-      await Promise.allSettled([...journal.kept().map(journal.save), rounds.leave()])
+      await Promise.allSettled([...journal.kept().map(journal.save), housekeeping.leave()])
       await store.close()
       dropOwner(owner)
     },

@@ -9,7 +9,7 @@ const AT_ONCE = 20
 /** Most time that one round spends on pending jobs, in rounds. */
 const SHARE = 3
 
-export interface RoundsDeps {
+export interface HousekeepingDeps {
   readonly store: Store
   /** Name of this process. */
   readonly owner: string
@@ -28,7 +28,7 @@ export interface RoundsDeps {
 }
 
 /** What a process does from time to time, whether or not it is asked for anything. */
-export interface Rounds {
+export interface Housekeeping {
   /** Gives signs of life from now on. Done when the first one is given. */
   keepAlive(): Promise<void>
   /** Looks for interrupted, pending and old jobs, now and then. */
@@ -38,7 +38,7 @@ export interface Rounds {
   leave(): Promise<void>
 }
 
-export function createRounds(deps: RoundsDeps): Rounds {
+export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
   const { store, owner, roundMs = ROUND_MS } = deps
   let beating: NodeJS.Timeout | undefined
   let next: NodeJS.Timeout | undefined

@@ -2,13 +2,7 @@ import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../../errors.ts'
 import { createPresence } from '../../flow/presence.ts'
-import {
-  type Answered,
-  type Claim,
-  type Repetition,
-  STORED_STATES,
-  type Store,
-} from '../../store/contract.ts'
+import { type Answer, type Claim, type Repetition, STORED_STATES, type Store } from '../../store/contract.ts'
 import { type Claims, createClaims } from '../delivery/claims.ts'
 import type { Input } from '../input.ts'
 
@@ -19,21 +13,21 @@ const SAVE_AGAIN_MS = 1000
 export const KEPT_MS = 24 * 60 * 60 * 1000
 
 /** An answer, and whether a repetition gets it again or is a new attempt. */
-export interface Kept extends Answered {
+export interface NewAnswer extends Answer {
   readonly keep: boolean
 }
 
 /** Everything was stored for the first request, but its process ended before it had an answer. */
-export interface Unanswered {
+export interface UnansweredJob {
   readonly status: undefined
   /** The job to finish. */
   readonly jobId: string
 }
 
-type Run = (claims: Claims) => Promise<Kept>
+type Run = (claims: Claims) => Promise<NewAnswer>
 
 /** Answers requests that carry an `Idempotency-Key` once (draft-ietf-httpapi-idempotency-key-header). */
-export interface Repeater {
+export interface Idempotency {
   /**
    * The first request with a key runs; the others wait for it and get its answer, also after a restart and from another
    * process of the same store.
@@ -44,7 +38,7 @@ export interface Repeater {
    * @param signal ends waiting for another request; what runs is not its business
    * @throws UploadError `idempotency_key_reused` when the key came with another request before
    */
-  answerOnce(key: string, fingerprint: string, run: Run, signal: AbortSignal): Promise<Answered | Unanswered>
+  answerOnce(key: string, fingerprint: string, run: Run, signal: AbortSignal): Promise<Answer | UnansweredJob>
   /** Saves what could not be saved before, if that is possible now. */
   close(): Promise<void>
 }
@@ -54,17 +48,17 @@ export interface Repeater {
  * @param patienceMs for how long a process of another machine may be silent
  * @param now milliseconds since the epoch
  */
-export function createRepeater(
+export function createIdempotency(
   store: Store,
   owner: string,
   patienceMs?: number,
   now: () => number = Date.now,
-): Repeater {
+): Idempotency {
   const presence = createPresence(patienceMs)
   /** One request at a time for each key; the others of this process wait for it. */
   const first = new Map<string, Promise<unknown>>()
   /** What the store did not take: it would have the next request upload once more, or wait for ever. */
-  const unsaved = new Map<string, { fingerprint: string; answer: Answered | undefined }>()
+  const unsaved = new Map<string, { fingerprint: string; answer: Answer | undefined }>()
   let timer: NodeJS.Timeout | undefined
 
   /** Has `work` done while no other work of this process for the key goes on. */
@@ -74,7 +68,7 @@ export function createRepeater(
     return mine
   }
 
-  async function save(key: string, fingerprint: string, answer: Answered | undefined): Promise<void> {
+  async function save(key: string, fingerprint: string, answer: Answer | undefined): Promise<void> {
     try {
       await (answer ? store.answer(key, owner, answer) : store.release(key, owner))
       unsaved.delete(key)
@@ -99,7 +93,7 @@ export function createRepeater(
     fingerprint: string,
     run: Run,
     earlier: readonly Claim[] = [],
-  ): Promise<Answered> {
+  ): Promise<Answer> {
     const claims = createClaims(earlier, store, all => store.noteClaims(key, owner, all), now)
     try {
       const { keep, ...answer } = await run(claims)
@@ -136,9 +130,9 @@ export function createRepeater(
     fingerprint: string,
     run: Run,
     signal: AbortSignal,
-  ): Promise<Answered | Unanswered> {
+  ): Promise<Answer | UnansweredJob> {
     const kept = unsaved.get(key)
-    if (kept?.answer) return assertSame(kept, fingerprint).answer as Answered
+    if (kept?.answer) return assertSame(kept, fingerprint).answer as Answer
     unsaved.delete(key)
     for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
       signal.throwIfAborted()

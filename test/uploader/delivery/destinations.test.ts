@@ -12,7 +12,7 @@ import {
   openDestinations,
   splitId,
 } from '../../../src/uploader/delivery/destinations.ts'
-import { createShared } from '../../../src/uploader/delivery/turns.ts'
+import { createTurns } from '../../../src/uploader/delivery/turns.ts'
 
 const named = (...ids: string[]) =>
   ids.map(id => ({ type: id.split('/')[0] as string, name: id.slice(id.indexOf('/') + 1) }))
@@ -228,14 +228,14 @@ describe('openDestinations', () => {
 
   it('shares names in use and turns with destinations of the same name, and with no others', async () => {
     const serial = { ...target, serial: true }
-    const shared = createShared()
+    const turns = createTurns()
     const open = (...names: string[]) =>
       openDestinations(
         names.map(name => spec(name, serial)),
         '{filename}',
         () => {},
         [],
-        shared,
+        turns,
       )
     const [one, two] = await open('one', 'two')
     const [after] = await open('one')

@@ -5,7 +5,11 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { dropOwner, newOwner, SCOPE } from '../../../src/flow/owner.ts'
 import type { JobState, Store } from '../../../src/store/contract.ts'
 import { createSqliteStore } from '../../../src/store/sqlite.ts'
-import { createRepeater, type Kept, type Repeater } from '../../../src/uploader/jobs/idempotency.ts'
+import {
+  createIdempotency,
+  type Idempotency,
+  type NewAnswer,
+} from '../../../src/uploader/jobs/idempotency.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 import { eventually } from '../../helpers/eventually.ts'
 
@@ -18,7 +22,7 @@ beforeEach(async () => {
 })
 
 interface Running {
-  repeater: Repeater
+  idempotency: Idempotency
   store: Store
   owner: string
 }
@@ -26,17 +30,17 @@ interface Running {
 function open({ owner = newOwner(SCOPE), patienceMs = 30_000, now = Date.now } = {}): Running {
   const store = createSqliteStore(join(directory, 'store.db'), { patienceMs: 200 })
   onTestFinished(() => store.close())
-  return { store, owner, repeater: createRepeater(store, owner, patienceMs, now) }
+  return { store, owner, idempotency: createIdempotency(store, owner, patienceMs, now) }
 }
 
 /** Counts how often something is done. `go` lets it end. */
-function makeWork(answer: Partial<Kept> = {}) {
+function makeWork(answer: Partial<NewAnswer> = {}) {
   let runs = 0
   let go = () => {}
   const gate = new Promise<void>(resolve => {
     go = resolve
   })
-  const run = async (): Promise<Kept> => {
+  const run = async (): Promise<NewAnswer> => {
     runs++
     await gate
     return { status: 200, body: `{"run":${runs}}`, jobId: undefined, keep: true, ...answer }
@@ -55,11 +59,11 @@ async function lockStore(): Promise<() => void> {
 }
 
 const ask = (
-  { repeater }: Running,
-  run: () => Promise<Kept>,
+  { idempotency }: Running,
+  run: () => Promise<NewAnswer>,
   signal = new AbortController().signal,
   fingerprint = 'print',
-) => repeater.answerOnce('k', fingerprint, run, signal)
+) => idempotency.answerOnce('k', fingerprint, run, signal)
 
 describe('requests with the same key at once', () => {
   it('are answered by one run, whichever process they come to', async () => {
@@ -106,7 +110,7 @@ describe('requests with the same key at once', () => {
   it('are tried one after the other while they fail', async () => {
     const here = open()
     let runs = 0
-    const run = async (): Promise<Kept> => {
+    const run = async (): Promise<NewAnswer> => {
       runs++
       if (runs < 3) throw new Error(`no luck ${runs}`)
       return { status: 200, body: '{}', jobId: undefined, keep: true }
@@ -210,7 +214,7 @@ describe('when the store breaks while a request runs', () => {
     work.go()
     await first
     unlock()
-    await here.repeater.close()
+    await here.idempotency.close()
     expect(await here.store.repetition('k')).toMatchObject({ answer: { body: '{"run":1}' } })
   })
 })
@@ -272,13 +276,13 @@ describe('after a kill -9', () => {
   })
 
   it('several keys of other machines are waited for at once', async () => {
-    const { store, repeater } = open({ patienceMs: 800 })
+    const { store, idempotency } = open({ patienceMs: 800 })
     const owners = ['a', 'b', 'c'].map(host => `${host}-01234567.1.0123456789ab`)
     for (const owner of owners) await store.reserve(owner, 'print', owner, 1)
     const work = makeWork()
     work.go()
     const signal = AbortSignal.timeout(10_000)
-    await Promise.all(owners.map(owner => repeater.answerOnce(owner, 'print', work.run, signal)))
+    await Promise.all(owners.map(owner => idempotency.answerOnce(owner, 'print', work.run, signal)))
     expect(work.runs()).toBe(3)
   })
 
