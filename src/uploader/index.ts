@@ -20,7 +20,7 @@ import { type Caller, type Input, keptOrigin, type Outcome } from './input.ts'
 import type { Finalizer } from './jobs/finalizer.ts'
 import type { Hook } from './jobs/hooks.ts'
 import type { Idempotency } from './jobs/idempotency.ts'
-import { newJobId } from './jobs/job-id.ts'
+import { newJobId } from './jobs/new-job.ts'
 import { obtain, type SourceSettings } from './sources/index.ts'
 
 /** Files of one request that are on their way at the same time. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { newJobId } from '../../../src/uploader/jobs/job-id.ts'
+import { newJobId } from '../../../src/uploader/jobs/new-job.ts'
 
 it('a job id is a UUID of version 7, in the order of time, and never given twice', () => {
   const ids = Array.from({ length: 1000 }, (_, n) => newJobId(new Date(1_700_000_000_000 + (n >> 1))))
