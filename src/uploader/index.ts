@@ -1,6 +1,5 @@
 import { isStorageFull, UploadError } from '../errors.ts'
 import { type Cancellation, toAbortSignal } from '../flow/cancellation.ts'
-import { inOrder } from '../flow/in-order.ts'
 import type { NamedSlots } from '../flow/slots.ts'
 import type { Payload, Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
@@ -20,7 +19,7 @@ import { type Caller, type Input, keptOrigin, type Outcome } from './input.ts'
 import type { Finalizer } from './jobs/finalizer.ts'
 import type { Hook } from './jobs/hooks.ts'
 import type { Idempotency } from './jobs/idempotency.ts'
-import { newJobId } from './jobs/new-job.ts'
+import { newJob } from './jobs/new-job.ts'
 import { obtain, type SourceSettings } from './sources/index.ts'
 
 /** Files of one request that are on their way at the same time. */
@@ -203,21 +202,22 @@ export function createUploader(deps: UploaderDeps): Uploader {
   }
 }
 
-function newJob({ caller, destination, inputs, requestId }: UploadRequest, owner: string, now: Date): Job {
-  return {
-    id: newJobId(now),
-    state: 'uploading',
-    createdAt: now.getTime(),
-    owner,
-    requestId,
-    caller: caller.name,
-    destination: idOf(destination),
-    origins: inputs.map(({ origin }) => keptOrigin(origin)),
-    files: [],
-    steps: [],
-    attempts: 0,
-    problem: undefined,
+/** Maps a list with at most `width` calls at a time and keeps the order. When one throws, those under way end first. */
+async function inOrder<T, R>(
+  list: readonly T[],
+  width: number,
+  map: (item: T, index: number) => Promise<R>,
+): Promise<R[]> {
+  if (list.length === 1) return Promise.all(list.map(map))
+  const results: R[] = new Array(list.length)
+  const entries = list.entries()
+  const work = async () => {
+    for (const [index, item] of entries) results[index] = await map(item, index)
   }
+  const workers = Array.from({ length: Math.min(width, list.length) }, work)
+  await Promise.allSettled(workers)
+  await Promise.all(workers)
+  return results
 }
 
 function filesOf(outcomes: readonly Outcome[]): StoredFile[] {

@@ -8,7 +8,9 @@ import { FinalizationPending } from './finalization-pending.ts'
 import type { Hook, HookDeps } from './hooks.ts'
 import { createHousekeeping } from './housekeeping.ts'
 import { createJournal } from './journal.ts'
+import { createLease } from './lease.ts'
 
+const ROUND_MS = 5000
 const FIRST_POLL_MS = 25
 const LONGEST_POLL_MS = 250
 const FIRST_PAUSE_MS = 5000
@@ -66,31 +68,42 @@ export interface Finalizer {
   close(graceMs?: number): Promise<void>
 }
 
-/** What came of an attempt to finish a job; `elsewhere` when another process is at it. */
-type Attempt = Job | undefined | 'elsewhere'
+/** What came of an attempt to finish a job. */
+type Attempt =
+  | { readonly kind: 'finished'; readonly job: Job }
+  /** There is no such job, or not everything was stored for it. */
+  | { readonly kind: 'unfinishable' }
+  /** Another process is at it. */
+  | { readonly kind: 'elsewhere' }
+
+const UNFINISHABLE: Attempt = { kind: 'unfinishable' }
+const ELSEWHERE: Attempt = { kind: 'elsewhere' }
 
 export function createFinalizer(deps: FinalizerDeps): Finalizer {
-  const { store } = deps
+  const { store, roundMs = ROUND_MS } = deps
   let { hooks, keepDays }: FinalizerSettings = deps
   const owner = newOwner(SCOPE)
   const { isGone } = createPresence(deps.patienceMs)
   const journal = createJournal({ ...deps, owner })
+  const lease = createLease(store, owner, roundMs, deps.now)
   const ending = new AbortController()
   setMaxListeners(0, ending.signal) // every hook that runs listens
   /** Jobs whose uploads go on in this process. */
   const uploading = new Set<string>()
   /** Jobs this process is finishing: one attempt at a time, which all who ask share. */
   const running = new Map<string, Promise<Attempt>>()
-  const retryHere = (id: string) => running.get(id) ?? track(id, attempt(id))
+  const attemptOnce = (id: string) => running.get(id) ?? track(id, attempt(id))
   const housekeeping = createHousekeeping({
     ...deps,
     keepDays: () => keepDays,
     longestPauseMs: LONGEST_PAUSE_MS,
     clock: deps.clock ?? createClock(),
     owner,
+    roundMs,
+    lease,
     isGone,
-    journal,
-    retry: retryHere,
+    unsaved: journal.kept,
+    retry: attemptOnce,
   })
 
   function track(id: string, work: Promise<Attempt>): Promise<Attempt> {
@@ -100,7 +113,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
   }
 
   /** Runs the hooks that are missing. The job is ours: its state is `finalizing` and its owner this process. */
-  async function runSteps(job: Job, wanted = hooks): Promise<Job> {
+  async function runSteps(job: Job, wanted = hooks): Promise<Attempt> {
     const steps = [...job.steps]
     for (const hook of wanted) {
       const step = `hook:${hook.name}`
@@ -116,7 +129,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
       if (hook !== wanted.at(-1)) await journal.advance(job, { state: 'finalizing', steps })
     }
     await journal.advance(job, { state: 'finished', steps })
-    return { ...job, state: 'finished', steps }
+    return { kind: 'finished', job: { ...job, state: 'finished', steps } }
   }
 
   async function postpone(job: Job, steps: string[], problem: string): Promise<FinalizationPending> {
@@ -132,14 +145,14 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
   async function attempt(id: string): Promise<Attempt> {
     await journal.save(id)
     const job = await store.job(id)
-    if (job === undefined || job.state === 'finished') return job
-    if (job.state === 'failed' || job.state === 'interrupted') return undefined
+    if (job?.state === 'finished') return { kind: 'finished', job }
+    if (job === undefined || job.state === 'failed' || job.state === 'interrupted') return UNFINISHABLE
     const isFree = job.state === 'delivered' || job.owner === owner || (await isLeft(job))
-    if (!isFree) return 'elsewhere'
-    if (job.state === 'uploading') return undefined
-    await housekeeping.keepAlive()
+    if (!isFree) return ELSEWHERE
+    if (job.state === 'uploading') return UNFINISHABLE
+    await lease.keepAlive()
     const claimed = await store.claim(id, owner, job.state === 'finalizing' ? job.owner : undefined)
-    return claimed ? runSteps(claimed) : 'elsewhere'
+    return claimed ? runSteps(claimed) : ELSEWHERE
   }
 
   async function isLeft(job: Job): Promise<boolean> {
@@ -155,21 +168,25 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
   return {
     owner,
     async begin(job, idempotencyKey) {
-      await housekeeping.keepAlive()
+      await lease.keepAlive()
       await store.begin(job, idempotencyKey)
       uploading.add(job.id)
     },
     async complete(job, files, isWhole, wanted = hooks) {
       const state = isWhole ? (wanted.length > 0 ? 'finalizing' : 'finished') : 'failed'
       const delivered = journal.deliver(job, files, state)
-      const finished = state === 'finalizing' ? delivered.then(done => runSteps(done, wanted)) : delivered
+      const finished = delivered.then((done): Attempt | Promise<Attempt> => {
+        if (state === 'finalizing') return runSteps(done, wanted)
+        return isWhole ? { kind: 'finished', job: done } : UNFINISHABLE
+      })
       await track(job.id, finished).finally(() => uploading.delete(job.id))
     },
     async retry(id, signal) {
       for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
         signal.throwIfAborted()
-        const result = await retryHere(id)
-        if (result !== 'elsewhere') return result
+        const result = await attemptOnce(id)
+        if (result.kind === 'finished') return result.job
+        if (result.kind === 'unfinishable') return undefined
         await sleep(pause, undefined, { signal }).catch(() => {})
       }
     },
@@ -183,7 +200,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
       await settle(graceMs)
       ending.abort()
       await settle(LAST_WRITES_MS)
-      await Promise.allSettled([...journal.kept().map(journal.save), housekeeping.leave()])
+      await Promise.allSettled([...journal.kept().map(journal.save), lease.leave()])
       await store.close()
       dropOwner(owner)
     },

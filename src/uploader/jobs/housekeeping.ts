@@ -1,9 +1,8 @@
 import type { Clock } from '../../flow/clock.ts'
 import type { Job, Store } from '../../store/contract.ts'
 import { KEPT_MS } from './idempotency.ts'
-import type { Journal } from './journal.ts'
+import type { Lease } from './lease.ts'
 
-const ROUND_MS = 5000
 const DAY_MS = 24 * 60 * 60 * 1000
 const AT_ONCE = 20
 /** Most time that one round spends on pending jobs, in rounds. */
@@ -13,15 +12,19 @@ export interface HousekeepingDeps {
   readonly store: Store
   /** Name of this process. */
   readonly owner: string
-  readonly journal: Pick<Journal, 'kept'>
+  readonly lease: Lease
+  /** Jobs of which something is not written down yet. */
+  unsaved(): readonly string[]
   /** Days for which jobs that are over are remembered. */
   keepDays(): number
-  readonly roundMs?: number
+  /** Between two rounds. */
+  readonly roundMs: number
   /** The longest time between two attempts at a job. */
   readonly longestPauseMs: number
   /** What the times of idempotency keys are by. */
   readonly clock: Clock
   isGone(owner: string, sign: number): boolean
+  /** Tries once to finish a job. */
   retry(id: string): Promise<unknown>
   now(): Date
   warn(message: string, details?: object): void
@@ -29,31 +32,19 @@ export interface HousekeepingDeps {
 
 /** What a process does from time to time, whether or not it is asked for anything. */
 export interface Housekeeping {
-  /** Gives signs of life from now on. Done when the first one is given. */
-  keepAlive(): Promise<void>
   /** Looks for interrupted, pending and old jobs, now and then. */
   start(): void
   stop(): void
-  /** No more signs of life. */
-  leave(): Promise<void>
 }
 
 export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
-  const { store, owner, roundMs = ROUND_MS } = deps
-  let beating: NodeJS.Timeout | undefined
+  const { store, owner, lease, roundMs } = deps
   let next: NodeJS.Timeout | undefined
   let isStopped = false
   let lastPrune = Number.NEGATIVE_INFINITY
   let pruning: Promise<void> | undefined
   let problem = ''
   const nowMs = () => deps.now().getTime()
-
-  async function keepAlive(): Promise<void> {
-    if (beating) return
-    await store.beat(owner, nowMs())
-    // Hooks may hold up a round for long; signs of life must not wait for them.
-    beating ??= setInterval(() => void store.beat(owner, nowMs()).catch(() => {}), roundMs).unref()
-  }
 
   async function cleanUp(): Promise<void> {
     for (const [other, sign] of await store.owners()) {
@@ -97,14 +88,14 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
 
   async function lookAround(): Promise<void> {
     // A server at rest holds no open store: that would take more memory than all the rest of the uploader.
-    if (!beating && !store.mayHoldJobs()) return
-    await keepAlive()
+    if (!lease.isHeld() && !store.mayHoldJobs()) return
+    await lease.keepAlive()
     await followClock()
     await cleanUp()
     const due = (await store.due(nowMs(), AT_ONCE, deps.longestPauseMs)).map(job => job.id)
     // Slow hooks must not keep the rest waiting for long; what is left comes first in the next round.
     const end = performance.now() + SHARE * roundMs
-    for (const id of new Set([...deps.journal.kept(), ...due])) {
+    for (const id of new Set([...deps.unsaved(), ...due])) {
       if (isStopped || performance.now() > end) break
       await deps.retry(id).catch(() => {}) // it has been logged, and its turn comes again
     }
@@ -129,18 +120,12 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
   }
 
   return {
-    keepAlive,
     start() {
       if (!isStopped) next ??= setTimeout(round, 0).unref()
     },
     stop() {
       isStopped = true
       clearTimeout(next)
-    },
-    async leave() {
-      if (!beating) return
-      clearInterval(beating)
-      await store.leave(owner)
     },
   }
 }
