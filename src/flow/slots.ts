@@ -1,5 +1,4 @@
 import { UploadError } from '../errors.ts'
-import type { Cancellation } from './cancellation.ts'
 
 /** A bounded number of places, and a bounded queue in front of them. */
 export interface Slots {
@@ -7,7 +6,7 @@ export interface Slots {
    * Waits for a place, runs the work, frees the place.
    * @throws UploadError `overloaded` when the queue is full
    */
-  run<T>(work: () => Promise<T>, signal: Cancellation): Promise<T>
+  run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>
   /** @throws UploadError `overloaded` when a newcomer would be turned away */
   assertRoom(): void
   /** Other numbers from now on; what runs or waits already is not turned away. */
@@ -74,7 +73,7 @@ export function createSlots(places: number, waiting: number): Slots {
     }
   }
 
-  function take(signal: Cancellation): Promise<void> | undefined {
+  function take(signal: AbortSignal): Promise<void> | undefined {
     if (busy < places) {
       busy++
       return undefined

@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
-import { type Cancellation, Canceller, toAbortSignal } from '../flow/cancellation.ts'
+import { createCanceller } from '../flow/cancellation.ts'
 import { once } from '../flow/once.ts'
 import type { Mask } from '../mask.ts'
 import { readWish, withWish } from '../pictures/wish.ts'
@@ -143,7 +143,7 @@ async function uploadOnce(
   }
   let first: Answer | undefined
   const run = async (claims: Claims) => {
-    first = await upload(uploader, { ...request, claims, signal: new Canceller() }, res, mask)
+    first = await upload(uploader, { ...request, claims, signal: createCanceller().signal }, res, mask)
     const { result, finalizationId } = first.body
     const keep = finalizationId !== undefined || (result?.length ?? 0) > 0
     return {
@@ -153,12 +153,7 @@ async function uploadOnce(
       keep,
     }
   }
-  const answer = await uploader.idempotency.answerOnce(
-    idempotencyKey,
-    fingerprint,
-    run,
-    toAbortSignal(signal),
-  )
+  const answer = await uploader.idempotency.answerOnce(idempotencyKey, fingerprint, run, signal)
   if (first) return first
   addToLog(res, { repeated: true })
   const { status, jobId } = answer
@@ -171,9 +166,9 @@ async function uploadOnce(
 }
 
 /** Finishes an upload whose last steps failed; nothing is uploaded again. */
-async function finish(uploader: Uploader, id: string, signal: Cancellation, mask: Mask): Promise<Answer> {
+async function finish(uploader: Uploader, id: string, signal: AbortSignal, mask: Mask): Promise<Answer> {
   try {
-    const job = await uploader.finalizer.retry(id, toAbortSignal(signal))
+    const job = await uploader.finalizer.retry(id, signal)
     if (job) return answerOfFiles(job.files)
   } catch (error) {
     if (error instanceof FinalizationPending) return answerOfPending(error, mask)
@@ -234,13 +229,13 @@ async function readInputs(
 }
 
 /** Aborts when the client goes away before it has its answer. */
-function abortWhenGone(res: Response): Cancellation {
-  const gone = new Canceller()
+function abortWhenGone(res: Response): AbortSignal {
+  const gone = createCanceller()
   const leave = () => {
     if (res.writableFinished) return
     gone.abort(new UploadError('invalid_request', 'The client went away before the upload was done.'))
   }
   if (res.closed) leave()
   else res.once('close', leave)
-  return gone
+  return gone.signal
 }

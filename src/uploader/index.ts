@@ -1,5 +1,4 @@
 import { isStorageFull, UploadError } from '../errors.ts'
-import { type Cancellation, toAbortSignal } from '../flow/cancellation.ts'
 import type { NamedSlots } from '../flow/slots.ts'
 import type { Payload, Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
@@ -61,7 +60,7 @@ export interface UploadRequest {
   /** Address of this server as the caller sees it, with a final slash; relative URLs of providers start there. */
   readonly baseUrl: string
   /** Aborts what has not been delivered. */
-  readonly signal: Cancellation
+  readonly signal: AbortSignal
   /** What the request wants of its pictures. */
   readonly pictures?: PictureWish | undefined
   /** Leads repetitions to the job. */
@@ -145,7 +144,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
       payload,
       options,
       { payloads: deps.payloads, spool: spoolFor(destination), fileSize },
-      toAbortSignal(signal),
+      signal,
     )
     if (changed !== payload) await payload.dispose()
     return changed

@@ -1,52 +1,35 @@
 import { getEventListeners } from 'node:events'
-import { describe, expect, it } from 'vitest'
-import { type Cancellation, Canceller, toAbortSignal } from '../../src/flow/cancellation.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createCanceller, orAborted } from '../../src/flow/cancellation.ts'
 
 const reason = new Error('gone')
+const never = new Promise<never>(() => {})
 
-describe.each<[string, () => { cancellation: Cancellation; abort: (reason: unknown) => void }]>([
-  [
-    'ours',
-    () => {
-      const canceller = new Canceller()
-      return { cancellation: canceller, abort: reason => canceller.abort(reason) }
-    },
-  ],
-  [
-    "Node's",
-    () => {
-      const controller = new AbortController()
-      return { cancellation: controller.signal, abort: reason => controller.abort(reason) }
-    },
-  ],
-])('a cancellation, %s', (_, open) => {
-  it('says nothing before', () => {
-    const { cancellation } = open()
-    expect(cancellation).toMatchObject({ aborted: false, reason: undefined })
-    cancellation.throwIfAborted()
+it('a request of many files printed a warning for its listeners', async () => {
+  const warnings: Error[] = []
+  const note = (warning: Error) => void warnings.push(warning)
+  process.on('warning', note)
+  onTestFinished(() => void process.off('warning', note))
+  const { signal } = createCanceller()
+  for (let count = 0; count < 50; count++) signal.addEventListener('abort', () => {})
+  await new Promise(setImmediate)
+  expect(warnings).toEqual([])
+})
+
+describe('work that may be given up', () => {
+  it('gives what it comes to, and leaves no listener', async () => {
+    const { signal } = createCanceller()
+    expect(await orAborted(Promise.resolve(1), signal)).toBe(1)
+    await expect(orAborted(Promise.reject(reason), signal)).rejects.toBe(reason)
+    expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
-  it('tells who listens, once, with the first reason', () => {
-    const { cancellation, abort } = open()
-    const told: unknown[] = []
-    const gone = () => told.push('who has gone')
-    cancellation.addEventListener('abort', gone)
-    cancellation.addEventListener('abort', () => told.push(cancellation.reason))
-    cancellation.removeEventListener('abort', gone)
-    abort(reason)
-    abort(new Error('again'))
-    expect(told).toEqual([reason])
-    expect(cancellation).toMatchObject({ aborted: true, reason })
-    expect(() => cancellation.throwIfAborted()).toThrow(reason)
-  })
-
-  it.each(['before', 'after'])('is a real signal for who asks for it %s', when => {
-    const { cancellation, abort } = open()
-    if (when === 'after') abort(reason)
-    const signal = toAbortSignal(cancellation)
-    expect(signal).toBeInstanceOf(AbortSignal)
-    if (when === 'before') abort(reason)
-    expect(signal.reason).toBe(reason)
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+  it('is left with the reason of the signal, at once', async () => {
+    const canceller = createCanceller()
+    const working = orAborted(never, canceller.signal)
+    canceller.abort(reason)
+    await expect(working).rejects.toBe(reason)
+    await expect(orAborted(never, canceller.signal)).rejects.toBe(reason)
+    expect(getEventListeners(canceller.signal, 'abort')).toEqual([])
   })
 })

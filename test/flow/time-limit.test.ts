@@ -1,42 +1,40 @@
+import { getEventListeners } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { limitTime } from '../../src/flow/time-limit.ts'
+import { beginTimeLimit } from '../../src/flow/time-limit.ts'
 
-/** Watches something; gives when it was late. */
-function watch(ms: number) {
+const gone = new Error('the client has gone')
+const late = new Error('late')
+
+it('aborts with the reason given when the time is up, not before', async () => {
   const begun = performance.now()
-  let end = () => {}
-  const late = new Promise<number>(resolve => {
-    end = limitTime(ms, () => resolve(performance.now() - begun))
-  })
-  return { late, end }
-}
-
-const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
-
-it('says when something takes longer, for each of those that share a limit', async () => {
-  const first = watch(40)
-  const done = watch(40)
-  await pause(20)
-  const second = watch(40)
-  const longer = watch(60)
-  done.end()
-  for (const { late } of [first, second]) expect(await late).toBeGreaterThanOrEqual(40)
-  expect(await longer.late).toBeGreaterThanOrEqual(60)
-  expect(await Promise.race([done.late, 'in time'])).toBe('in time')
+  const limit = beginTimeLimit(40, new AbortController().signal, () => late)
+  expect(limit.signal.aborted).toBe(false)
+  expect(limit.leftMs()).toBeLessThanOrEqual(40)
+  await new Promise(resolve => limit.signal.addEventListener('abort', resolve))
+  // Timers count whole milliseconds.
+  expect(performance.now() - begun).toBeGreaterThanOrEqual(39)
+  expect(limit.signal.reason).toBe(late)
+  limit.end()
 })
 
-it('holds again when nothing was under way for a while', async () => {
-  watch(10).end()
-  await pause(30)
-  expect(await watch(10).late).toBeGreaterThanOrEqual(10)
+it('aborts as the signal around it does, also when that was before', () => {
+  const outer = new AbortController()
+  const limit = beginTimeLimit(60_000, outer.signal, () => late)
+  outer.abort(gone)
+  expect(limit.signal.reason).toBe(gone)
+  const after = beginTimeLimit(60_000, outer.signal, () => late)
+  expect(after.signal.reason).toBe(gone)
+  for (const one of [limit, after]) one.end()
 })
 
-it('is not touched by what ends twice or too late', async () => {
-  const first = watch(10)
-  await first.late
-  first.end()
-  const second = watch(10)
-  first.end()
-  await second.late
-  second.end()
+it('that has ended listens to nothing and comes to no end', async () => {
+  const outer = new AbortController()
+  const limit = beginTimeLimit(10, outer.signal, () => late)
+  limit.end()
+  limit.end()
+  await sleep(40)
+  outer.abort(gone)
+  expect(limit.signal.aborted).toBe(false)
+  expect(getEventListeners(outer.signal, 'abort')).toEqual([])
 })

@@ -8,7 +8,7 @@ import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
-import { Canceller } from '../../src/flow/cancellation.ts'
+import { createCanceller } from '../../src/flow/cancellation.ts'
 import { createPayloads } from '../../src/payload/index.ts'
 import { createSpool } from '../../src/payload/spool.ts'
 import type { Caller, Input } from '../../src/uploader/input.ts'
@@ -242,9 +242,9 @@ it('attack: clients name a file by its path and leave while it is opened, until 
   }
   const spool = createSpool(join(directory, 'tmp'))
   for (let index = 0; index < 20; index++) {
-    const leaving = new Canceller()
+    const leaving = createCanceller()
     const input: Input = { kind: 'path', origin: path, path }
-    const obtained = obtain(input, caller, createPayloads(), spool, settings, leaving)
+    const obtained = obtain(input, caller, createPayloads(), spool, settings, leaving.signal)
     leaving.abort(new Error('left'))
     await expect(obtained).rejects.toThrow('left')
     expect(openFiles()).not.toContain(path)

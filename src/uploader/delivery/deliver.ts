@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isStorageFull, systemCode, UploadError } from '../../errors.ts'
-import { type Cancellation, orAborted, toAbortSignal } from '../../flow/cancellation.ts'
-import { TimeLimit } from '../../flow/time-limit.ts'
+import { orAborted } from '../../flow/cancellation.ts'
+import { beginTimeLimit, type TimeLimit } from '../../flow/time-limit.ts'
 import { isPassing } from '../../http/network.ts'
 import type { Stored, UploadObject } from '../../providers/contract.ts'
 import { type Destination, idOf } from './destinations.ts'
@@ -27,10 +27,10 @@ export async function deliver(
   destination: Destination,
   object: UploadObject,
   { timeoutMs, retries }: DeliveryLimits,
-  signal: Cancellation,
+  signal: AbortSignal,
 ): Promise<Stored> {
   signal.throwIfAborted()
-  const limit = new TimeLimit(timeoutMs, signal, () => timedOut(destination, object.key, timeoutMs))
+  const limit = beginTimeLimit(timeoutMs, signal, () => timedOut(destination, object.key, timeoutMs))
   try {
     return await deliverWithin(limit, destination, object, retries)
   } finally {
@@ -51,20 +51,20 @@ export async function deliverWithin(
   leave: (put: Promise<Stored>) => void = () => {},
 ): Promise<Stored> {
   for (let attempt = 0; ; attempt++) {
-    const put = putInTurn(destination, object, limit)
+    const put = putInTurn(destination, object, limit.signal)
     try {
-      return await orAborted(put, limit)
+      return await orAborted(put, limit.signal)
     } catch (error) {
-      if (limit.aborted) {
+      if (limit.signal.aborted) {
         leave(put)
-        throw limit.reason
+        throw limit.signal.reason
       }
       const failure = explain(error, destination, object)
       const pause = pauseMs(attempt, failure.retryAfterS)
       const isLast = attempt >= retries || pause > LONGEST_PAUSE_MS || pause >= limit.leftMs()
       if (isLast || !failure.retryable) throw failure
-      await sleep(pause, undefined, { signal: toAbortSignal(limit) }).catch(() => {})
-      limit.throwIfAborted()
+      await sleep(pause, undefined, { signal: limit.signal }).catch(() => {})
+      limit.signal.throwIfAborted()
     }
   }
 }
@@ -73,13 +73,13 @@ export async function deliverWithin(
 async function putInTurn(
   { target, queue }: Destination,
   object: UploadObject,
-  limit: Cancellation,
+  signal: AbortSignal,
 ): Promise<Stored> {
   const put = async () => {
-    limit.throwIfAborted()
-    return target.put(object, toAbortSignal(limit))
+    signal.throwIfAborted()
+    return target.put(object, signal)
   }
-  return queue ? queue.run(put, limit) : put()
+  return queue ? queue.run(put, signal) : put()
 }
 
 /** @param what a key, or the name of a file that has none yet */

@@ -1,4 +1,3 @@
-import type { Cancellation } from '../../flow/cancellation.ts'
 import { splitExtension } from '../../payload/file-name.ts'
 import type { Stored } from '../../providers/contract.ts'
 import { createTurns, type Turns } from './turns.ts'
@@ -11,7 +10,7 @@ export interface KeyRing {
    *
    * @returns `stored` when somebody has stored the same bytes under it: then they need not go out again
    */
-  take(key: string, sha256: string, signal: Cancellation, refuses?: Refuses): Promise<TakenKey>
+  take(key: string, sha256: string, signal: AbortSignal, refuses?: Refuses): Promise<TakenKey>
   /** Says that the bytes are stored under a key that was taken. */
   settle(key: string, stored: Stored): void
   release(key: string): void

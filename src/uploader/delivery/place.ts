@@ -1,6 +1,6 @@
 import { UploadError } from '../../errors.ts'
-import { type Cancellation, orAborted, toAbortSignal } from '../../flow/cancellation.ts'
-import { TimeLimit } from '../../flow/time-limit.ts'
+import { orAborted } from '../../flow/cancellation.ts'
+import { beginTimeLimit } from '../../flow/time-limit.ts'
 import type { Payload } from '../../payload/index.ts'
 import type { Stored, UploadObject } from '../../providers/contract.ts'
 import type { Copy, HistoryEntry, HistoryStore } from '../../store/contract.ts'
@@ -25,7 +25,7 @@ export interface Placed {
 export interface PlaceRequest {
   /** Where relative URLs of providers start. */
   readonly baseUrl: string
-  readonly signal: Cancellation
+  readonly signal: AbortSignal
   /** The time in keys: the same file twice gets the same one. */
   readonly now: Date
   /** What earlier attempts at the request have stored; undefined when it can't have any. */
@@ -129,7 +129,7 @@ async function placeAt(
 ): Promise<Placed> {
   const id = idOf(destination)
   const wanted = await destination.keyTemplate(payload, request.now)
-  const limit = new TimeLimit(timeoutMs, request.signal, () => timedOut(destination, wanted, timeoutMs))
+  const limit = beginTimeLimit(timeoutMs, request.signal, () => timedOut(destination, wanted, timeoutMs))
   const toPlaced = (key: string, { url, deleteUrl }: Stored): Placed => {
     return {
       destination: id,
@@ -140,10 +140,11 @@ async function placeAt(
   }
   try {
     const same =
-      destination.dedupe && (await orAborted(findSame(payload, destination, history, limit), limit))
+      destination.dedupe &&
+      (await orAborted(findSame(payload, destination, history, limit.signal), limit.signal))
     if (same) return { destination: id, key: same.key, url: same.url, deleteUrl: same.deleteUrl }
     const { keys } = destination
-    const { key, stored } = await takeKey(destination, wanted, payload.sha256, request.claims, limit)
+    const { key, stored } = await takeKey(destination, wanted, payload.sha256, request.claims, limit.signal)
     if (stored) {
       request.releases.push(() => keys.release(key))
       return toPlaced(key, stored)
@@ -177,10 +178,10 @@ async function findSame(
   payload: Payload,
   destination: Destination,
   history: PlaceDeps['history'],
-  signal: Cancellation,
+  signal: AbortSignal,
 ): Promise<HistoryEntry | undefined> {
   const same = await history.findStored(idOf(destination), payload.sha256)
-  return same && (await destination.target.exists?.(same.key, toAbortSignal(signal))) ? same : undefined
+  return same && (await destination.target.exists?.(same.key, signal)) ? same : undefined
 }
 
 /** What an earlier attempt at the same request has stored is no conflict. */
@@ -189,13 +190,13 @@ function takeKey(
   wanted: string,
   sha256: string,
   claims: Claims | undefined,
-  signal: Cancellation,
+  signal: AbortSignal,
 ): Promise<TakenKey> {
   const { target, onConflict, keys } = destination
   if (onConflict === 'replace') return keys.take(wanted, sha256, signal)
   const id = idOf(destination)
   return keys.take(wanted, sha256, signal, async key => {
-    const looking = target.exists?.(key, toAbortSignal(signal))
+    const looking = target.exists?.(key, signal)
     const isThere = looking && (await orAborted(looking, signal))
     if (!isThere || (await claims?.has({ destination: id, key, sha256 }))) {
       await claims?.add({ destination: id, key, sha256 })

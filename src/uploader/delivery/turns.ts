@@ -1,4 +1,3 @@
-import type { Cancellation } from '../../flow/cancellation.ts'
 import { createSlots, type Slots } from '../../flow/slots.ts'
 import type { Stored } from '../../providers/contract.ts'
 
@@ -17,12 +16,12 @@ export interface Turns {
    *
    * @throws the reason of the signal when it is aborted meanwhile
    */
-  take(name: string, content: string, signal: Cancellation): Taken | Promise<Taken>
+  take(name: string, content: string, signal: AbortSignal): Taken | Promise<Taken>
   /** Says that the content is stored. */
   settle(name: string, stored: Stored): void
   release(name: string): void
   /** Does work while no other work of that name goes on, in the order of the calls. */
-  inTurn<T>(name: string, work: () => Promise<T>, signal: Cancellation): Promise<T>
+  inTurn<T>(name: string, work: () => Promise<T>, signal: AbortSignal): Promise<T>
 }
 
 interface Entry {
@@ -39,7 +38,7 @@ export function createTurns(): Turns {
   const entries = new Map<string, Entry>()
   const queues = new Map<string, Slots>()
 
-  function wait({ waiting }: Entry, signal: Cancellation): Promise<Taken> {
+  function wait({ waiting }: Entry, signal: AbortSignal): Promise<Taken> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted()
       const go = (taken: Taken) => {

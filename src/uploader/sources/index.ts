@@ -1,5 +1,4 @@
 import { UploadError } from '../../errors.ts'
-import { type Cancellation, toAbortSignal } from '../../flow/cancellation.ts'
 import { once } from '../../flow/once.ts'
 import type { Payload, Payloads } from '../../payload/index.ts'
 import type { Spool } from '../../payload/spool.ts'
@@ -33,14 +32,14 @@ export async function obtain(
   payloads: Payloads,
   spool: Spool,
   settings: SourceSettings,
-  signal: Cancellation,
+  signal: AbortSignal,
 ): Promise<Payload> {
   if (input.kind === 'form') {
     if (!caller.sources.has('form')) throw notAdmitted('form', caller)
     if ('error' in input.payload) throw input.payload.error
     return input.payload
   }
-  const { name, folders, body } = await openSource(input, caller, settings, toAbortSignal(signal))
+  const { name, folders, body } = await openSource(input, caller, settings, signal)
   const payload = await payloads.read(readUntil(signal, body), {
     name,
     folders,
@@ -53,7 +52,7 @@ export async function obtain(
 }
 
 /** Ends with a client that has left. The body is begun also then: whatever it holds open it closes at its end only. */
-async function* readUntil(signal: Cancellation, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* readUntil(signal: AbortSignal, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const chunk of body) {
     signal.throwIfAborted()
     yield chunk
