@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import * as z from '../packages/zod.ts'
 import * as contract from './contract.ts'
 import { ERROR_CODES, statusOf } from './error-handler.ts'
+import { OPTIONS, type RequestOption } from './options.ts'
 
 type Json = Record<string, unknown>
 
@@ -79,7 +80,7 @@ export async function describeApi({ url, alwaysOk }: ApiFacts): Promise<Json> {
       '/upload-server.sxcu': {
         get: {
           summary: 'A custom uploader for ShareX',
-          parameters: uploadQuery.filter(({ name }) => ['picbed', 'configName'].includes(name)),
+          parameters: parametersOf(Object.entries(OPTIONS).filter(([, { isForShareX }]) => isForShareX)),
           responses: { ...ok('The file; it never holds a key.', json({ type: 'object' })), ...failures },
         },
       },
@@ -117,17 +118,10 @@ const binary = {
   ),
 }
 
-const uploadQuery = [
-  inQuery('picbed', 'Provider of the destination. Left out: the default destination.'),
-  inQuery('configName', 'Name of a saved configuration.'),
-  inQuery('filename', 'The body is a file of this name.'),
-  inQuery('format', 'Convert pictures to webp, avif, jpeg or png, where pictures.requests allows it.'),
-  inQuery('quality', 'Of lossy formats, 1 to 100.'),
-  inQuery('width', 'Pictures fit into so many pixels.'),
-  inQuery('height', 'Pictures fit into so many pixels.'),
-  inQuery('strip', '1: remove metadata.'),
-  inQuery('finalizationId', 'Finishes an upload whose last step failed; there is no body.'),
-]
+const parametersOf = (options: readonly (readonly [string, RequestOption])[]) =>
+  options.map(([name, { description }]) => inQuery(name, description))
+
+const uploadQuery = parametersOf(Object.entries(OPTIONS))
 
 const idempotencyKey = {
   name: 'Idempotency-Key',

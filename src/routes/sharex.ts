@@ -1,5 +1,6 @@
 import type { RequestHandler } from 'express'
 import { baseUrlOf } from './base-url.ts'
+import { OPTIONS, readOptions } from './options.ts'
 import { queryOf } from './target.ts'
 
 export interface ShareXSettings {
@@ -11,16 +12,14 @@ export interface ShareXSettings {
 
 /**
  * GET /upload-server.sxcu: this server as a custom uploader of ShareX (getsharex.com/docs/custom-uploader). No key is in
- * it, since everybody may fetch it; `picbed` and `configName` of the request go into its address.
+ * it, since everybody may fetch it; options of the request that choose a destination go into its address.
  */
 export function createShareXRoute(settings: ShareXSettings): RequestHandler {
   return (req, res) => {
     const base = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
-    const query = queryOf(req.url)
-    const chosen = ['picbed', 'configName'].flatMap(name => {
-      const value = query.get(name)
-      return value ? [[name, escapeSyntax(value)]] : []
-    })
+    const chosen = Object.entries(readOptions(queryOf(req.url)))
+      .filter(([name]) => OPTIONS[name as keyof typeof OPTIONS].isForShareX)
+      .map(([name, value]) => [name, escapeSyntax(String(value))])
     res
       .attachment('upload-server.sxcu')
       .set('Cache-Control', 'no-store') // it holds the host that was asked for

@@ -3,7 +3,6 @@ import { UploadError } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
 import { once } from '../flow/once.ts'
 import type { Mask } from '../mask.ts'
-import { readWish, withWish } from '../pictures/wish.ts'
 import type { Claims } from '../uploader/delivery/claims.ts'
 import { type Destination, idOf } from '../uploader/delivery/destinations.ts'
 import type { Uploader, UploadRequest } from '../uploader/index.ts'
@@ -16,6 +15,7 @@ import { invite, readBody } from './body.ts'
 import { parseList } from './list.ts'
 import type { ListMemory, ListShare } from './list-memory.ts'
 import { readBoundary } from './multipart.ts'
+import { checkOptions, fingerprintedOptions, readOptions } from './options.ts'
 import { isRaw, readRaw } from './raw.ts'
 import {
   type Answer,
@@ -56,26 +56,19 @@ export function createUploadRoute(
     const address = req.ip
     const caller = access.admit(requestFacts(req, query, address ?? ''))
     addToLog(res, { caller: caller.name, admittedBy: caller.admittedBy, address })
-    const finalizationId = query.get('finalizationId')
-    if (finalizationId) {
-      send(res, await finish(uploader, finalizationId, abortWhenGone(res), mask))
+    const options = readOptions(query)
+    if (options.finalizationId) {
+      send(res, await finish(uploader, options.finalizationId, abortWhenGone(res), mask))
       return
     }
-    const destination = uploader.choose(
-      {
-        picbed: query.get('picbed') || query.get('uploader') || undefined,
-        configName: query.get('configName') || undefined,
-      },
-      caller,
-    )
+    const destination = uploader.choose(options, caller)
     addToLog(res, { destination: idOf(destination) })
     const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
-    const pictures = readWish(query)
-    withWish(destination.pictures, pictures) // refused before the body is read
+    checkOptions(options, destination)
     const key = readIdempotencyKey(req.get('idempotency-key'))
     uploader.slots.of(idOf(destination)).assertRoom()
 
-    const name = query.get('filename') || req.params['name']?.toString()
+    const name = options.filename ?? req.params['name']?.toString()
     const share = lists.open(settings.limits.memory)
     let inputs: readonly Input[] = []
     try {
@@ -84,7 +77,7 @@ export function createUploadRoute(
       const request = {
         destination,
         inputs,
-        pictures,
+        wishes: options,
         caller,
         requestId: req.id,
         baseUrl,
@@ -94,6 +87,7 @@ export function createUploadRoute(
         ? await uploadOnce(
             uploader,
             { ...request, idempotencyKey: JSON.stringify([caller.admittedBy, caller.name, key]) },
+            fingerprintOf(idOf(destination), fingerprintedOptions(options), inputs),
             res,
             mask,
           )
@@ -130,13 +124,11 @@ async function upload(
 async function uploadOnce(
   uploader: Uploader,
   request: UploadRequest & { idempotencyKey: string },
+  fingerprint: string | undefined,
   res: Response,
   mask: Mask,
 ): Promise<Answer> {
-  const { idempotencyKey, signal } = request
-  const { destination, inputs, pictures } = request
-  const asked = idOf(destination) + (pictures ? JSON.stringify(pictures) : '')
-  const fingerprint = fingerprintOf(asked, inputs)
+  const { idempotencyKey, inputs, signal } = request
   if (fingerprint === undefined) {
     const { idempotencyKey: _, ...unkept } = request
     return upload(uploader, unkept, res, mask)

@@ -3,7 +3,7 @@ import type { NamedSlots } from '../flow/slots.ts'
 import type { Payload, Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import type { PictureOptions } from '../pictures/options.ts'
-import { type PictureWish, withWish } from '../pictures/wish.ts'
+import { withWish } from '../pictures/wish.ts'
 import type { Job, Store, StoredFile } from '../store/contract.ts'
 import type { Claims } from './delivery/claims.ts'
 import {
@@ -14,7 +14,7 @@ import {
   type LeftOut,
 } from './delivery/destinations.ts'
 import { type PlaceDeps, type PlaceRequest, place } from './delivery/place.ts'
-import { type Caller, type Input, keptOrigin, type Outcome } from './input.ts'
+import { type Caller, type Input, keptOrigin, type Outcome, type Wishes } from './input.ts'
 import type { Finalizer } from './jobs/finalizer.ts'
 import type { Hook } from './jobs/hooks.ts'
 import type { Idempotency } from './jobs/idempotency.ts'
@@ -61,8 +61,7 @@ export interface UploadRequest {
   readonly baseUrl: string
   /** Aborts what has not been delivered. */
   readonly signal: AbortSignal
-  /** What the request wants of its pictures. */
-  readonly pictures?: PictureWish | undefined
+  readonly wishes?: Wishes
   /** Leads repetitions to the job. */
   readonly idempotencyKey?: string
   /** What earlier attempts of the same key may have stored. */
@@ -118,7 +117,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
     let payload: Payload | undefined
     try {
       payload = await obtain(input, caller, deps.payloads, spoolFor(destination), deps.sources, signal)
-      const changes = withWish(destination.pictures, request.pictures)
+      const changes = withWish(destination.pictures, request.wishes ?? {})
       if (changes) payload = await change(payload, changes, request)
       const { destination: id, ...where } = await place(payload, destination, shared, placeDeps)
       const { size, contentType, sha256 } = payload

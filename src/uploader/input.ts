@@ -1,6 +1,7 @@
 import type { UploadError } from '../errors.ts'
 import type { Reach } from '../http/addresses.ts'
 import type { Payload } from '../payload/index.ts'
+import type { PictureWish } from '../pictures/wish.ts'
 import type { StoredFile } from '../store/contract.ts'
 
 /** Kinds of input; a caller is admitted to some of them. */
@@ -31,6 +32,9 @@ export function keptOrigin(origin: string): string {
   const most = /^data:/i.test(origin) ? LONGEST_DATA_ORIGIN : LONGEST_ORIGIN
   return origin.length > most ? `${origin.slice(0, most)}…` : origin
 }
+
+/** What a request wants beside being stored; all of it is optional, and checked before it comes here. */
+export interface Wishes extends PictureWish {}
 
 /** Who sends a request, and what that caller may name. Decided once, in routes/access.ts. */
 export interface Caller {

@@ -192,16 +192,23 @@ function assertSame<T extends { fingerprint: string }>(before: T, fingerprint: s
 }
 
 /**
- * Hash of what a request asks for: its destination and its inputs, files by their names and bytes, whatever became of
- * them. Undefined when some bytes are not known: it can't be told from another request then.
+ * Hash of what a request asks for: its destination, its options and its inputs, files by their names and bytes, whatever
+ * became of them. Undefined when some bytes are not known: it can't be told from another request then.
+ *
+ * @param options those that count, always in one order
  */
-export function fingerprintOf(destination: string, inputs: readonly Input[]): string | undefined {
+export function fingerprintOf(
+  destination: string,
+  options: object,
+  inputs: readonly Input[],
+): string | undefined {
   const isKnown = (input: Input) => input.kind !== 'form' || input.payload.sha256 !== undefined
   if (!inputs.every(isKnown)) return undefined
+  const text = JSON.stringify(options)
   const asked = inputs.map(input =>
     input.kind === 'form' ? [input.kind, input.origin, input.payload.sha256] : [input.kind, input.origin],
   )
   return createHash('sha256')
-    .update(JSON.stringify([destination, asked]))
+    .update(JSON.stringify([text === '{}' ? destination : destination + text, asked]))
     .digest('hex')
 }

@@ -1,0 +1,144 @@
+import { UploadError } from '../errors.ts'
+import { FORMATS, type Format } from '../pictures/options.ts'
+import { assertMayAsk } from '../pictures/wish.ts'
+import type { Destination } from '../uploader/delivery/destinations.ts'
+
+/** Something that a request may ask for in its query. */
+export interface RequestOption<T = unknown> {
+  /** For people, in OpenAPI and in docs/api.md; Markdown without links. */
+  readonly description: string
+  /** Other names of it; of several that are there, its own counts first. */
+  readonly aliases?: readonly string[]
+  /**
+   * Reads what was sent, which is never empty.
+   * @throws UploadError `invalid_request`
+   */
+  parse(text: string, name: string): T
+  /**
+   * Refuses what a destination does not do, before the body is read.
+   * @throws UploadError
+   */
+  check?(value: NoInfer<T>, destination: Destination): void
+  /**
+   * Whether requests that differ in it alone differ for an `Idempotency-Key`. The destination and the names of files
+   * always count.
+   */
+  readonly isFingerprinted?: boolean
+  /** Whether it is kept in the file for ShareX. */
+  readonly isForShareX?: boolean
+}
+
+/**
+ * Every option of a request but its key (credentials.ts). A new one is a row here, and a member of `Wishes`
+ * (uploader/input.ts) when the uploader has to know it; `npm run generate` then brings docs/api.md up to date.
+ */
+export const OPTIONS = {
+  picbed: option({
+    description:
+      'Provider of the destination, such as `local` or `s3`. Without it and `configName`: the default destination.',
+    aliases: ['uploader'],
+    parse: asItIs,
+    isForShareX: true,
+  }),
+  configName: option({
+    description: "Name of a saved configuration. `Default` stands for the provider's default one.",
+    parse: asItIs,
+    isForShareX: true,
+  }),
+  filename: option({ description: 'The body is a file of this name.', parse: asItIs }),
+  format: option({
+    description: 'Converts pictures to `webp`, `avif`, `jpeg` or `png`, where the destination allows it.',
+    parse: oneOf<Format>(FORMATS),
+    check: (_, { pictures }) => assertMayAsk('format', pictures),
+    isFingerprinted: true,
+  }),
+  quality: option({
+    description: 'Of pictures in lossy formats, 1 to 100, where the destination allows it.',
+    parse: wholeNumber(100, 'a whole number from 1 to 100'),
+    check: (_, { pictures }) => assertMayAsk('quality', pictures),
+    isFingerprinted: true,
+  }),
+  width: option({
+    description: 'Pictures become at most so many pixels wide, where the destination allows it.',
+    parse: wholeNumber(65_535, 'a number of pixels'),
+    check: (_, { pictures }) => assertMayAsk('size', pictures),
+    isFingerprinted: true,
+  }),
+  height: option({
+    description: 'Pictures become at most so many pixels high, where the destination allows it.',
+    parse: wholeNumber(65_535, 'a number of pixels'),
+    check: (_, { pictures }) => assertMayAsk('size', pictures),
+    isFingerprinted: true,
+  }),
+  strip: option({
+    description: '`1` or `true`: removes metadata from pictures, where the destination allows it.',
+    parse: yes,
+    check: (_, { pictures }) => assertMayAsk('strip', pictures),
+    isFingerprinted: true,
+  }),
+  finalizationId: option({
+    description: 'Finishes an upload whose last step failed; there is no body.',
+    parse: asItIs,
+  }),
+}
+
+type Name = keyof typeof OPTIONS
+
+/** The options of one request; those that it did not send are missing. */
+export type RequestOptions = { readonly [K in Name]?: ReturnType<(typeof OPTIONS)[K]['parse']> }
+
+const ROWS: readonly (readonly [name: string, option: RequestOption])[] = Object.entries(OPTIONS)
+
+/**
+ * Reads all options of a request. Empty ones count as absent, unknown names are ignored.
+ *
+ * @param texts what was sent, by name
+ * @throws UploadError `invalid_request` for what is no such value
+ */
+export function readOptions(texts: URLSearchParams): RequestOptions {
+  if (texts.size === 0) return {}
+  const entries = ROWS.flatMap(([name, { aliases = [], parse }]) => {
+    const sent = [name, ...aliases].find(one => texts.get(one))
+    return sent === undefined ? [] : [[name, parse(texts.get(sent) ?? '', sent)]]
+  })
+  return Object.fromEntries(entries)
+}
+
+/** @throws UploadError for an option that this destination does not follow */
+export function checkOptions(options: RequestOptions, destination: Destination): void {
+  for (const [name, { check }] of ROWS) {
+    const value = options[name as Name]
+    if (value !== undefined) check?.(value, destination)
+  }
+}
+
+/** The options that tell requests with one `Idempotency-Key` apart, in the order of the table. */
+export function fingerprintedOptions(options: RequestOptions): object {
+  const counted = ROWS.filter(([, { isFingerprinted }]) => isFingerprinted)
+  return Object.fromEntries(counted.map(([name]) => [name, options[name as Name]]))
+}
+
+function option<T>(row: RequestOption<T>): RequestOption<T> {
+  return row
+}
+
+function asItIs(text: string): string {
+  return text
+}
+
+function oneOf<T extends string>(values: readonly T[]): (text: string, name: string) => T {
+  return (text, name) => values.find(value => value === text.toLowerCase()) ?? refuse(name, values.join(', '))
+}
+
+function wholeNumber(most: number, expected: string): (text: string, name: string) => number {
+  return (text, name) =>
+    /^[1-9]\d{0,4}$/.test(text) && Number(text) <= most ? Number(text) : refuse(name, expected)
+}
+
+function yes(text: string, name: string): true {
+  return ['1', 'true'].includes(text) || refuse(name, '1 or true')
+}
+
+function refuse(name: string, expected: string): never {
+  throw new UploadError('invalid_request', `"${name}" must be ${expected}.`)
+}

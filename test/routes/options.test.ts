@@ -1,0 +1,61 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { fingerprintedOptions, OPTIONS, readOptions } from '../../src/routes/options.ts'
+import { ask } from '../helpers/ask.ts'
+import { startApp } from '../helpers/start-app.ts'
+
+const read = (query: string) => readOptions(new URLSearchParams(query))
+
+describe('the options of a request', () => {
+  it('are those of the table, read as it says', () => {
+    expect(read('filename=a%20b.png&format=WebP&width=65535&strip=true&unknown=1')).toEqual({
+      filename: 'a b.png',
+      format: 'webp',
+      width: 65_535,
+      strip: true,
+    })
+  })
+
+  it('count as absent when they are empty', () => {
+    expect(read('picbed=&format=&finalizationId=')).toEqual({})
+    expect(read('')).toEqual({})
+  })
+
+  it('come under other names, too, and their own goes first', () => {
+    expect(read('uploader=s3')).toEqual({ picbed: 's3' })
+    expect(read('uploader=s3&picbed=')).toEqual({ picbed: 's3' })
+    expect(read('uploader=s3&picbed=local')).toEqual({ picbed: 'local' })
+  })
+
+  it.each(['format=bmp', 'quality=101', 'quality=1.5', 'width=0', 'height=65536', 'strip=yes'])(
+    'that have no such value are named: %s',
+    query => {
+      const [name] = query.split('=')
+      expect(() => read(query)).toThrow(`"${name}" must be `)
+    },
+  )
+
+  it('tell requests apart whatever their order, and by what changes the files alone', () => {
+    const [one, two] = ['width=5&format=png&picbed=s3', 'filename=a&format=png&width=5'].map(query =>
+      JSON.stringify(fingerprintedOptions(read(query))),
+    )
+    expect(one).toBe('{"format":"png","width":5}')
+    expect(two).toBe(one)
+  })
+
+  it('stand in the API description, all of them', async () => {
+    const app = await startApp()
+    const { paths } = JSON.parse((await ask(app.url, 'GET', '/openapi.json')).body)
+    for (const operation of [paths['/upload'].post, paths['/upload'].put, paths['/upload/{name}'].put]) {
+      const described = operation.parameters.filter((one: { in: string }) => one.in === 'query')
+      expect(described.map((one: { name: string }) => one.name)).toEqual(Object.keys(OPTIONS))
+    }
+  })
+
+  it('stand in docs/api.md as in the table: npm run generate', async () => {
+    const script = fileURLToPath(new URL('../../docs/generate.mjs', import.meta.url))
+    await expect(promisify(execFile)(process.execPath, [script, '--check'])).resolves.toBeTruthy()
+  })
+})
