@@ -1,5 +1,5 @@
 import * as z from '../packages/zod.ts'
-import { ERROR_CODES } from './error-handler.ts'
+import { ERROR_CODES } from './status.ts'
 
 const link = z.url().describe('Absolute http(s) address.')
 const code = z.enum(ERROR_CODES).describe('Which failure it is; the list is closed.')

@@ -1,49 +1,16 @@
 import type { ErrorRequestHandler, Response } from 'express'
-import { type ErrorCode, UploadError } from '../errors.ts'
+import { UploadError } from '../errors.ts'
 import type { Mask } from '../mask.ts'
 import type { Failure } from './contract.ts'
 import { toText, wantsText } from './plain-text.ts'
-
-/** The status of every failure. */
-const STATUS: Record<ErrorCode, number> = {
-  invalid_request: 400,
-  no_file: 400,
-  unknown_destination: 400,
-  ambiguous_destination: 400,
-  unauthorized: 401,
-  destination_forbidden: 403,
-  source_forbidden: 403,
-  not_found: 404,
-  unknown_finalization: 404,
-  method_not_allowed: 405,
-  request_timeout: 408,
-  too_large: 413,
-  source_failed: 422,
-  idempotency_key_reused: 422,
-  rate_limited: 429,
-  internal_error: 500,
-  delivery_failed: 502,
-  overloaded: 503,
-  shutting_down: 503,
-  store_unavailable: 503,
-  delivery_timeout: 504,
-  insufficient_storage: 507,
-}
-
-/** Every code there is. */
-export const ERROR_CODES = Object.keys(STATUS) as ErrorCode[]
-
-/** The status of a failure. */
-export function statusOf(code: ErrorCode): number {
-  return STATUS[code]
-}
+import { statusOf } from './status.ts'
 
 /** Characters of a message that are shown. */
 const LONGEST = 2000
 
 /** Sets the status and headers of a failure and gives the members its body starts with. */
 export function fail(res: Response, error: UploadError, message: string): Failure {
-  res.status(res.locals.alwaysOk === true ? 200 : STATUS[error.code])
+  res.status(res.locals.alwaysOk === true ? 200 : statusOf(error.code))
   if (error.code === 'unauthorized') res.set('WWW-Authenticate', 'Bearer')
   if (error.retryAfterS !== undefined) res.set('Retry-After', String(Math.ceil(error.retryAfterS)))
   if (error.code === 'shutting_down' || error.code === 'request_timeout') res.set('Connection', 'close')

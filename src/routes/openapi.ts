@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import * as z from '../packages/zod.ts'
 import * as contract from './contract.ts'
-import { ERROR_CODES, statusOf } from './error-handler.ts'
 import { OPTIONS, type RequestOption } from './options.ts'
+import { ERROR_CODES, statusOf } from './status.ts'
 
 type Json = Record<string, unknown>
 

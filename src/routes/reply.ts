@@ -4,8 +4,9 @@ import type { Copy, StoredFile } from '../store/contract.ts'
 import type { Outcome } from '../uploader/input.ts'
 import type { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import type { Pending, Uploaded, UploadFailure } from './contract.ts'
-import { publicMessage, sendBody, statusOf, withoutAddresses } from './error-handler.ts'
+import { publicMessage, sendBody, withoutAddresses } from './error-handler.ts'
 import { addToLog } from './request-log.ts'
+import { statusOf } from './status.ts'
 
 type Failed = Extract<Outcome, { ok: false }>
 

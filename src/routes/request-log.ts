@@ -3,8 +3,9 @@ import { stdSerializers } from 'pino'
 import { UploadError } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import { hideSignatures, type Mask } from '../mask.ts'
-import { shorten, statusOf } from './error-handler.ts'
+import { shorten } from './error-handler.ts'
 import { requestIdOf } from './request-id.ts'
+import { statusOf } from './status.ts'
 import { pathOf } from './target.ts'
 
 declare module 'http' {

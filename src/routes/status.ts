@@ -1,0 +1,35 @@
+import type { ErrorCode } from '../errors.ts'
+
+/** The status of every failure. */
+const STATUS: Record<ErrorCode, number> = {
+  invalid_request: 400,
+  no_file: 400,
+  unknown_destination: 400,
+  ambiguous_destination: 400,
+  unauthorized: 401,
+  destination_forbidden: 403,
+  source_forbidden: 403,
+  not_found: 404,
+  unknown_finalization: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  too_large: 413,
+  source_failed: 422,
+  idempotency_key_reused: 422,
+  rate_limited: 429,
+  internal_error: 500,
+  delivery_failed: 502,
+  overloaded: 503,
+  shutting_down: 503,
+  store_unavailable: 503,
+  delivery_timeout: 504,
+  insufficient_storage: 507,
+}
+
+/** Every code there is. */
+export const ERROR_CODES = Object.keys(STATUS) as ErrorCode[]
+
+/** The status of a failure. */
+export function statusOf(code: ErrorCode): number {
+  return STATUS[code]
+}
