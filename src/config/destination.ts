@@ -31,7 +31,11 @@ export const destinationSchema = z.strictObject({
   urlRewrite: z
     .array(
       z.strictObject({
-        from: z.string().min(1).refine(isRegExp, 'is no regular expression').describe('Regular expression.'),
+        from: z
+          .string()
+          .min(1)
+          .refine(isRegExp, 'is no regular expression')
+          .describe('Regular expression. One that takes longer than 100 ms is stopped, and changes nothing.'),
         to: z.string().describe('What takes the place of the match; $1 is its first group.'),
         flags: z
           .string()
