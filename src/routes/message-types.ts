@@ -6,36 +6,27 @@ export interface Prototypes {
   readonly response: object
 }
 
-export interface MessageTypes {
-  /** For `createServer`. */
-  readonly options: {
-    readonly IncomingMessage: typeof IncomingMessage
-    readonly ServerResponse: typeof ServerResponse
-  }
-  /** Makes the messages of all later requests for this application. */
-  makeFor(app: Prototypes): void
+// Functions, since the prototype of a class is fixed; Node's own can be called on what they did not make.
+function Request(this: IncomingMessage, ...args: unknown[]): void {
+  Reflect.apply(IncomingMessage, this, args)
 }
+function Response(this: ServerResponse, ...args: unknown[]): void {
+  Reflect.apply(ServerResponse, this, args)
+}
+makeMessagesFor({ request: IncomingMessage.prototype, response: ServerResponse.prototype })
 
 /**
- * Requests and answers that have from birth the prototypes that Express gives to each by `Object.setPrototypeOf`, which
- * then changes nothing. Else V8 compiles what touches them again and again: an upload through Express and multer takes
- * two and a half times as long (bench/README.md).
+ * For `createServer`: requests and answers that have from birth the prototypes that Express gives to each by
+ * `Object.setPrototypeOf`, which then changes nothing. Else V8 compiles what touches them again and again: an upload
+ * through Express and multer takes two and a half times as long (bench/README.md).
  */
-export function createMessageTypes(): MessageTypes {
-  // Functions, since the prototype of a class is fixed; Node's own can be called on what they did not make.
-  function Request(this: IncomingMessage, ...args: unknown[]): void {
-    Reflect.apply(IncomingMessage, this, args)
-  }
-  function Response(this: ServerResponse, ...args: unknown[]): void {
-    Reflect.apply(ServerResponse, this, args)
-  }
-  const makeFor = ({ request, response }: Prototypes) => {
-    Request.prototype = request
-    Response.prototype = response
-  }
-  makeFor({ request: IncomingMessage.prototype, response: ServerResponse.prototype })
-  return {
-    options: { IncomingMessage: Request, ServerResponse: Response } as unknown as MessageTypes['options'],
-    makeFor,
-  }
+export const MESSAGE_TYPES = { IncomingMessage: Request, ServerResponse: Response } as unknown as {
+  readonly IncomingMessage: typeof IncomingMessage
+  readonly ServerResponse: typeof ServerResponse
+}
+
+/** Makes all later messages of this process for one application. Others answer them as well, but more slowly. */
+export function makeMessagesFor({ request, response }: Prototypes): void {
+  Request.prototype = request
+  Response.prototype = response
 }

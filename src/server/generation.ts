@@ -5,7 +5,7 @@ import type { Settings } from '../config/schema.ts'
 import { once } from '../flow/once.ts'
 import type { AccessSettings } from '../routes/access.ts'
 import { createApp, createLimiters, type Limiters } from '../routes/app.ts'
-import type { MessageTypes } from '../routes/message-types.ts'
+import { makeMessagesFor } from '../routes/message-types.ts'
 import type { Metrics } from '../routes/metrics.ts'
 import type { Destination } from '../uploader/delivery/destinations.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
@@ -22,8 +22,6 @@ export interface GenerationDeps extends ServerDeps {
   /** Address the server listens on; known when the first request comes. */
   listenUrl(): string
   noteProxy(): void
-  /** Called with the application that requests go to from now on. */
-  makeFor: MessageTypes['makeFor']
 }
 
 /** What answers requests by one configuration. A reload opens the next one; this one ends with its last request. */
@@ -108,7 +106,7 @@ async function createGeneration(
       runtime.slots.resize(concurrentUploads, waitingUploads)
       runtime.finalizer.adopt(settings.finalization)
       runtime.finalizer.start()
-      deps.makeFor(app)
+      makeMessagesFor(app)
     },
     async retire() {
       await untilIdle()

@@ -5,7 +5,7 @@ import { Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { drainAfterAnswer, LINGER_MS } from '../routes/body.ts'
-import { createMessageTypes, type MessageTypes } from '../routes/message-types.ts'
+import { MESSAGE_TYPES } from '../routes/message-types.ts'
 
 /** Time for the headers of a request; bodies are watched by `limits.bodyIdleMs`. */
 const HEADERS_TIMEOUT_MS = 20_000
@@ -25,8 +25,6 @@ const DROP_NOTE_MS = 60_000
 
 export interface HttpServer {
   readonly server: Server
-  /** Makes the messages of all later requests for this application. */
-  readonly makeFor: MessageTypes['makeFor']
   /**
    * Stops listening and lets running requests finish.
    *
@@ -45,9 +43,8 @@ export function createHttpServer(
   note: NoteUnreadable,
   stallMs: number = STALL_MS,
 ): HttpServer {
-  const { options, makeFor } = createMessageTypes()
   const server = createServer({
-    ...options,
+    ...MESSAGE_TYPES,
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: 0,
     keepAliveTimeout: KEEP_ALIVE_MS,
@@ -88,7 +85,7 @@ export function createHttpServer(
     if ([...(connections.get(socket) ?? [])].some(res => res.headersSent)) socket.destroy()
     else answerUnreadable(error, socket, note)
   })
-  return { server, makeFor, stop: (graceMs, drained) => stopServer(server, connections, graceMs, drained) }
+  return { server, stop: (graceMs, drained) => stopServer(server, connections, graceMs, drained) }
 }
 
 /**

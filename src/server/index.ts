@@ -69,7 +69,7 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   let current: Generation | undefined
   const early: (() => void)[] = []
 
-  const { server, makeFor, stop } = createHttpServer(
+  const { server, stop } = createHttpServer(
     (req, res) => {
       const isUnlogged = !logger.isLevelEnabled('debug')
       if (isUnlogged && !stopping && answerHeartbeatEarly(req, res, deps.mask)) return
@@ -96,7 +96,6 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
       knowsProxy = true
     },
     listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
-    makeFor,
   }
   const first = await openGeneration(config, around).catch(async error => {
     await stop(0)

@@ -3,12 +3,11 @@ import { createServer, IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { afterEach, expect, it } from 'vitest'
-import { createMessageTypes } from '../../src/routes/message-types.ts'
+import { MESSAGE_TYPES, makeMessagesFor } from '../../src/routes/message-types.ts'
 
-const { options, makeFor } = createMessageTypes()
 const seen: object[][] = []
 let answer: express.Express | undefined
-const server = createServer(options, (req, res) => {
+const server = createServer(MESSAGE_TYPES, (req, res) => {
   seen.push([Object.getPrototypeOf(req), Object.getPrototypeOf(res)])
   if (answer) answer(req, res)
   else res.end('none')
@@ -28,7 +27,7 @@ it('requests and answers come with the prototypes of the application that they a
     return app
   }) as [express.Express, express.Express]
   for (const app of [first, second]) {
-    makeFor(app)
+    makeMessagesFor(app)
     answer = app
     const name = app === first ? 'first' : 'second'
     expect(JSON.parse(await ask())).toEqual([name, 'body', '/'])

@@ -5,6 +5,7 @@ import { type LoadedConfig, loadConfig } from '../../src/config/load.ts'
 import { trustProxy } from '../../src/config/values.ts'
 import { createLog } from '../../src/log.ts'
 import { createMask } from '../../src/mask.ts'
+import { MESSAGE_TYPES } from '../../src/routes/message-types.ts'
 import { createRuntime, openGeneration } from '../../src/server/generation.ts'
 import { type LocalServer, startServer } from '../../src/server/index.ts'
 import { makeDirectory } from '../helpers/directory.ts'
@@ -86,20 +87,20 @@ describe('reloads', () => {
     const logger = await createLog({ level: 'silent', mask })
     const runtime = createRuntime(config, { logger, mask, env })
     onTestFinished(() => runtime.close())
-    let made = 0
+    const madeFor = () => MESSAGE_TYPES.IncomingMessage.prototype
+    const before = madeFor()
     const around = {
       ...{ logger, mask, env, runtime, warn() {} },
       isStopping: () => false,
       noteProxy() {},
       listenUrl: () => 'http://localhost',
-      makeFor: () => void made++,
     }
     const discarded = await openGeneration(config, around)
     await discarded.close()
-    expect(made).toBe(0)
+    expect(madeFor()).toBe(before)
     const taken = await openGeneration(config, around)
     taken.start()
-    expect(made).toBe(1)
+    expect(madeFor()).not.toBe(before)
     await taken.close()
   })
 
