@@ -33,7 +33,7 @@ type Received = Promise<Payload | Unkept | undefined>
 /** Bytes of a form that multer's parser may hold, more than what arrives at once. */
 const PARSER_BYTES = 128 * 1024
 
-/** One for all forms: what belongs to a form is in the `Form` that it gets for a request. */
+/** One for all forms: multer passes on what it takes for the request, which is a `Form` here. */
 const parse = multer({
   storage: {
     _handleFile: (form, file, done) => asForm(form).take(file, done),
@@ -70,14 +70,21 @@ export async function readForm(req: Request, res: Response, options: FormOptions
   }
 }
 
-/** What multer takes for the request. It reads the headers, and is told of failures by an `error` event. */
+/**
+ * One form on its way: request → `#read` → `PartMender` → multer's parser → `take` → payload.
+ *
+ * To multer this is the request. The real one would show it headers and a body that it must not see, and a stream between
+ * the two would copy every chunk. So here is what multer asks of a request, and no more: `headers`; `on`, by which it
+ * hears of failures; the last three members, which it uses when it is done. package.json pins multer for that reason.
+ */
 class Form {
   readonly headers = MENDED_HEADERS
   readonly #req: Request
   readonly #options: FormOptions
   readonly #mender: PartMender
-  readonly #received = new Map<PartHeader, Received>()
+  readonly #received: { readonly header: PartHeader; readonly payload: Received }[] = []
   readonly #stopWatch: () => void
+  /** Files but for those that may be a browser's empty input. */
   #files = 0
   #parser: Writable | undefined
   #tellMulter: (error: unknown) => void = () => {}
@@ -134,25 +141,25 @@ class Form {
     this.#req.off('data', this.#read).off('end', this.#end).off('close', this.#cut)
   }
 
-  /** Receives a file part. */
+  /** Receives the next file. */
   take(file: Express.Multer.File, done: (error: unknown, info?: object) => void): void {
     const { payloads, spool, fileSize: limit, files } = this.#options
-    const header = this.#mender.parts[Number(file.fieldname)] as PartHeader
+    const header = this.#mender.files[this.#received.length] as PartHeader
     if (!header.mayBeEmptyInput && ++this.#files > files) {
       file.stream.resume()
       done(tooMany(files))
       return
     }
-    const one = receive(file.stream, payloads.open({ name: header.fileName, spool, limit }), header)
-    this.#received.set(header, one)
-    void one.then(() => done(null, {}))
+    const payload = receive(file.stream, payloads.open({ name: header.fileName, spool, limit }), header)
+    this.#received.push({ header, payload })
+    void payload.then(() => done(null, {}))
   }
 
   async toInputs(): Promise<Input[]> {
     const { files: most } = this.#options
     const inputs: Input[] = []
-    for (const [header, one] of this.#received) {
-      const payload = await one
+    for (const { header, payload: coming } of this.#received) {
+      const payload = await coming
       if (payload) inputs.push({ kind: 'form', origin: header.fileName, payload })
     }
     if (inputs.length > most) throw tooMany(most)
@@ -164,8 +171,8 @@ class Form {
   }
 
   async discard(): Promise<void> {
-    for (const one of this.#received.values()) {
-      const payload = await one
+    for (const { payload: coming } of this.#received) {
+      const payload = await coming
       if (payload && 'dispose' in payload) await payload.dispose()
     }
   }
@@ -174,7 +181,7 @@ class Form {
     if (event === 'error') this.#tellMulter = listener
   }
 
-  // What multer does with a request beyond that makes no difference here.
+  // What multer calls when it is done: it then drains a request, and this one has nothing left to read.
   readonly readable = false
   unpipe(): void {}
   resume(): void {}

@@ -48,13 +48,11 @@ const MENDED_BOUNDARY = randomUUID().padEnd(140, '~')
 const MENDED_DELIMITER = `\r\n--${MENDED_BOUNDARY}`
 const MENDED_CLOSE = Buffer.from(`${MENDED_DELIMITER}--\r\n`, 'latin1')
 
-/** What begins a part whose place in `parts` is `index`. */
-const mendedHeader = (index: number): Buffer =>
-  Buffer.from(
-    `${MENDED_DELIMITER}\r\nContent-Disposition:form-data;name=${index};filename=${index}\r\n\r\n`,
-    'latin1',
-  )
-const FIRST_MENDED_HEADER = mendedHeader(0)
+/** What begins every file; the parser wants names, and nobody reads these. */
+const MENDED_HEADER = Buffer.from(
+  `${MENDED_DELIMITER}\r\nContent-Disposition:form-data;name=f;filename=f\r\n\r\n`,
+  'latin1',
+)
 
 /** What multer reads of a request that holds a mended form. */
 export const MENDED_HEADERS = {
@@ -63,12 +61,15 @@ export const MENDED_HEADERS = {
 } as const
 
 /**
- * Rewrites a form on its way to multer, whose parser drops parts with odd headers: each file part gets its place in
- * `parts` as field and file name, and a boundary that no client can know. Text fields are left out.
+ * Rewrites a form on its way to multer, whose parser drops parts with odd headers. It reads the headers itself, passes
+ * the files on under a plain header and a boundary that no client can know, and leaves text fields out. multer hands out
+ * files in the order they came in, which is that of `files`.
  */
 export class PartMender {
-  /** Every part begun so far, in order, text fields included. */
-  readonly parts: PartHeader[] = []
+  /** The headers of the files begun so far, in order. */
+  readonly files: PartHeader[] = []
+  /** Parts begun so far, text fields included. */
+  #parts = 0
   readonly #maxParts: number
   readonly #maxBytes: number
   readonly #maxHeaderBytes: number
@@ -142,21 +143,22 @@ export class PartMender {
     if (from + block.length === data.length) return undefined
     throw new UploadError(
       'invalid_request',
-      `The header of part ${this.parts.length + 1} of the form is larger than ${this.#maxHeaderBytes} bytes.`,
+      `The header of part ${this.#parts + 1} of the form is larger than ${this.#maxHeaderBytes} bytes.`,
     )
   }
 
   #beginPart(header: PartHeader): void {
-    if (this.parts.length === this.#maxParts) {
+    if (this.#parts++ === this.#maxParts) {
       throw new UploadError(
         'too_large',
         `The form has more than ${this.#maxParts} parts. Send fewer at once, or raise "limits.files".`,
       )
     }
-    const index = this.parts.push(header) - 1
     this.#isBodyBegun = false
     this.#state = header.isFile ? 'file' : 'field'
-    if (header.isFile) this.#pass(index === 0 ? FIRST_MENDED_HEADER : mendedHeader(index))
+    if (!header.isFile) return
+    this.files.push(header)
+    this.#pass(MENDED_HEADER)
   }
 
   #passBody(data: Buffer, from: number, to: number): void {

@@ -11,12 +11,12 @@ const memory: StorageEngine = {
   _removeFile: (_request, _file, done) => done(null),
 }
 
-/** Runs a form through a mender into the real multer. @returns every part, and the files that multer got */
+/** Runs a form through a mender into the real multer. @returns the header of every file, and the files that multer got */
 export async function readMended(
   body: Readable,
   boundary: string,
   options: PartMenderOptions,
-): Promise<{ parts: readonly PartHeader[]; files: Express.Multer.File[] }> {
+): Promise<{ headers: readonly PartHeader[]; files: Express.Multer.File[] }> {
   const mended = new PassThrough({ highWaterMark: 64 * 1024 * 1024 })
   const mender = new PartMender(boundary, options, bytes => void mended.write(bytes))
   const attempt = (work: () => void) => () => {
@@ -40,5 +40,5 @@ export async function readMended(
       error ? reject(error) : resolve(),
     )
   })
-  return { parts: mender.parts, files: request.files as Express.Multer.File[] }
+  return { headers: mender.files, files: request.files as Express.Multer.File[] }
 }
