@@ -2,7 +2,7 @@ import type { ErrorRequestHandler, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import type { Mask } from '../mask.ts'
 import type { Failure } from './contract.ts'
-import { toText, wantsText } from './plain-text.ts'
+import { toText, wantsText } from './reply-format.ts'
 import { statusOf } from './status.ts'
 
 /** Characters of a message that are shown. */
