@@ -2,7 +2,7 @@ import type { ErrorRequestHandler, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import type { Mask } from '../mask.ts'
 import type { Failure } from './contract.ts'
-import { toText, wantsText } from './reply-format.ts'
+import { sendBody } from './reply-format.ts'
 import { statusOf } from './status.ts'
 
 /** Characters of a message that are shown. */
@@ -15,18 +15,6 @@ export function fail(res: Response, error: UploadError, message: string): Failur
   if (error.retryAfterS !== undefined) res.set('Retry-After', String(Math.ceil(error.retryAfterS)))
   if (error.code === 'shutting_down' || error.code === 'request_timeout') res.set('Connection', 'close')
   return { success: false, message, msg: message, code: error.code, requestId: res.req.id }
-}
-
-/** Writes an answer of /upload: as JSON, unless the client wants text. */
-export function sendBody(res: Response, body: object): void {
-  if (wantsText(res.req)) res.type('text/plain').send(toText(body))
-  else {
-    // What `res.json` comes to with these settings, without its look at types, character sets and tags.
-    const json = JSON.stringify(body)
-    res.setHeader('Content-Type', 'application/json; charset=utf-8')
-    res.setHeader('Content-Length', Buffer.byteLength(json))
-    res.end(json)
-  }
 }
 
 /** A message as a client may see it: without secrets, and without an address that it could take for the picture's. */
