@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
+import type { Command } from 'commander'
 import type { LoadedConfig } from '../config/load.ts'
 import { loadProvider } from '../providers/registry.ts'
 import { deliver } from '../uploader/delivery/deliver.ts'
 import { chooseDestination, type Destination, idOf, splitId } from '../uploader/delivery/destinations.ts'
 import { toObject } from '../uploader/delivery/place.ts'
 import type { Uploader } from '../uploader/index.ts'
+import { configOption, endWith } from './command.ts'
 import { openForCommand } from './open.ts'
 import { readAtMost } from './read-at-most.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
@@ -17,6 +19,22 @@ const PROBE = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
   'base64',
 )
+
+export function register(program: Command, terminal: Terminal): void {
+  program
+    .command('check')
+    .description('try every destination: store, fetch back, compare, remove')
+    .argument('[destination]', '"provider" or "provider/configName"; default: all of them')
+    .addOption(configOption())
+    .addHelpText(
+      'after',
+      `
+Examples:
+  upload-server check                        every destination
+  upload-server check s3/blog                one of them`,
+    )
+    .action((id: string | undefined, options: CommonOptions) => endWith(check(id, options, terminal)))
+}
 
 /** `upload-server check [DEST]`: stores a picture at each destination, fetches it back, compares and removes it. */
 export async function check(

@@ -1,8 +1,10 @@
 import type { Command, Option } from 'commander'
+import { Argument } from 'commander'
 import { loadConfig } from '../config/load.ts'
 import { PROVIDER_TYPES } from '../providers/registry.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
-import type { SHELLS, Terminal } from './terminal.ts'
+import { endWith } from './command.ts'
+import type { Terminal } from './terminal.ts'
 
 /** One word that may stand next, and what it means. */
 type Candidate = readonly [word: string, meaning: string]
@@ -10,7 +12,31 @@ type Candidate = readonly [word: string, meaning: string]
 /** Printed where the name of a file may stand. */
 const FILES = ':files'
 
+/** The shells whose tab key may know this program. */
+const SHELLS = ['bash', 'zsh', 'fish'] as const
+
 const LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
+
+export function register(program: Command, terminal: Terminal): void {
+  program
+    .command('completion')
+    .description('print what makes the tab key of a shell know this program')
+    .addArgument(new Argument('<shell>').choices(SHELLS))
+    .addHelpText(
+      'after',
+      `
+Examples:
+  eval "$(upload-server completion bash)"    in ~/.bashrc, and zsh in ~/.zshrc
+  upload-server completion fish | source     in ~/.config/fish/completions/upload-server.fish`,
+    )
+    .action((shell: (typeof SHELLS)[number]) => {
+      for (const line of SCRIPTS[shell].split('\n')) terminal.print(line)
+    })
+  program
+    .command('complete', { hidden: true })
+    .argument('[words...]')
+    .action((words: string[]) => endWith(complete(program, words, terminal)))
+}
 
 /**
  * What the shells ask at each press of the tab key: a line for each word that may stand next, with its meaning behind a
@@ -18,11 +44,7 @@ const LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
  *
  * @param words those behind `upload-server`, the last one being typed
  */
-export async function complete(
-  program: Command,
-  words: readonly string[],
-  terminal: Terminal,
-): Promise<number> {
+async function complete(program: Command, words: readonly string[], terminal: Terminal): Promise<number> {
   const { command, option, config } = readWords(program, words.slice(0, -1))
   const typed = words.at(-1) ?? ''
   const candidates = option
@@ -166,10 +188,4 @@ function __upload_server_complete
   end
 end
 complete -c upload-server -f -a '(__upload_server_complete)'`,
-}
-
-/** `upload-server completion SHELL`: what makes the tab key know this program. */
-export function completion(shell: (typeof SHELLS)[number], terminal: Terminal): number {
-  for (const line of SCRIPTS[shell].split('\n')) terminal.print(line)
-  return 0
 }

@@ -1,3 +1,4 @@
+import type { Command } from 'commander'
 import { parseJson, readText } from '../config/file.ts'
 import { importPicGo } from '../config/import.ts'
 import { loadConfig, showConfig } from '../config/load.ts'
@@ -6,10 +7,44 @@ import { wholeSchema } from '../config/providers.ts'
 import { leaveOutUnusable } from '../config/unusable.ts'
 import * as z from '../packages/zod.ts'
 import { idOf, openDestinations } from '../uploader/delivery/destinations.ts'
+import { configOption, endWith } from './command.ts'
 import { type CommonOptions, type Terminal, toJson } from './terminal.ts'
 
+export function register(program: Command, terminal: Terminal): void {
+  const group = program
+    .command('config')
+    .description('look at the configuration')
+    .addHelpText(
+      'afterAll',
+      `
+Examples:
+  upload-server config validate --config blog.json
+  upload-server config schema > config.schema.json
+  upload-server config import data.json > blog.json`,
+    )
+  group
+    .command('show')
+    .description('print it with its defaults, secrets masked')
+    .addOption(configOption())
+    .action((options: CommonOptions) => endWith(show(options, terminal)))
+  group
+    .command('validate')
+    .description('say everything that is wrong with it')
+    .addOption(configOption())
+    .action((options: CommonOptions) => endWith(validate(options, terminal)))
+  group
+    .command('schema')
+    .description('print the JSON Schema for editors')
+    .action(() => endWith(printSchema(terminal)))
+  group
+    .command('import')
+    .description('print a PicGo or PicList file as a configuration of this program')
+    .argument('<file>', 'config.json or data.json')
+    .action((file: string) => endWith(importFile(file, terminal)))
+}
+
 /** `config show`: the configuration as the server sees it, defaults filled in and secrets masked. */
-export async function showCommand(options: CommonOptions, terminal: Terminal): Promise<number> {
+async function show(options: CommonOptions, terminal: Terminal): Promise<number> {
   const config = await loadConfig({ ...terminal, file: options.config })
   terminal.learn(config.secrets)
   terminal.print(toJson(showConfig(config, terminal.mask)))
@@ -17,7 +52,7 @@ export async function showCommand(options: CommonOptions, terminal: Terminal): P
 }
 
 /** `config validate`: 0 when the server would start with it. Mistakes arrive as a ConfigError. */
-export async function validateCommand(options: CommonOptions, terminal: Terminal): Promise<number> {
+async function validate(options: CommonOptions, terminal: Terminal): Promise<number> {
   const config = await loadConfig({ ...terminal, file: options.config })
   terminal.learn(config.secrets)
   const opened = await openDestinations(config.destinations, config.settings.keyTemplate, terminal.note)
@@ -30,7 +65,7 @@ export async function validateCommand(options: CommonOptions, terminal: Terminal
 }
 
 /** `config schema`: the JSON Schema of the file, for editors. */
-export async function schemaCommand(terminal: Terminal): Promise<number> {
+async function printSchema(terminal: Terminal): Promise<number> {
   terminal.print(toJson(await describeConfig()))
   return 0
 }
@@ -42,7 +77,7 @@ export async function describeConfig(): Promise<object> {
 }
 
 /** `config import FILE`: a PicGo or PicList file as one of ours on standard output; what is lost on standard error. */
-export async function importCommand(file: string, terminal: Terminal): Promise<number> {
+async function importFile(file: string, terminal: Terminal): Promise<number> {
   const note = (path: string, message: string) => terminal.note(`"${path}" ${message}.`)
   const old = await parseJson(readText(file), note).catch((error: Error) => {
     throw new Error(`${file} ${error.message}`)

@@ -1,12 +1,26 @@
+import type { Command } from 'commander'
+import { configOption, endWith } from './command.ts'
 import { openForCommand } from './open.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 
+export function register(program: Command, terminal: Terminal): void {
+  program
+    .command('finalize')
+    .description('finish uploads whose last steps failed')
+    .argument('[id]', 'finalizationId; default: all that wait')
+    .addOption(configOption())
+    .addHelpText(
+      'after',
+      `
+Examples:
+  upload-server finalize                     all that wait
+  upload-server finalize 01jd3k8q            one of them`,
+    )
+    .action((id: string | undefined, options: CommonOptions) => endWith(finalize(id, options, terminal)))
+}
+
 /** `upload-server finalize [ID]`: finishes uploads whose last steps failed; without an id all of them. */
-export async function finalize(
-  id: string | undefined,
-  options: CommonOptions,
-  terminal: Terminal,
-): Promise<number> {
+async function finalize(id: string | undefined, options: CommonOptions, terminal: Terminal): Promise<number> {
   const { mask, uploader } = await openForCommand(options, terminal)
   try {
     const ids = id === undefined ? (await uploader.store.pending()).map(job => job.id) : [id]

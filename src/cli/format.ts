@@ -3,6 +3,9 @@ import { basename, extname } from 'node:path'
 import { addressIn, type Format, formatLink as formatPageLink } from '../page/client/links.ts'
 import { oneLine, type Terminal } from './terminal.ts'
 
+/** What `upload` can print. */
+export const FORMATS = ['url', 'markdown', 'html', 'bbcode', 'json'] as const
+
 /** What became of one file or address of the command line. */
 export interface Result {
   /** As it was typed. */

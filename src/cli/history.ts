@@ -1,11 +1,13 @@
+import { type Command, InvalidArgumentError } from 'commander'
 import { loadConfig } from '../config/load.ts'
 import { openStore } from '../server/open-uploader.ts'
 import type { HistoryEntry } from '../store/contract.ts'
+import { configOption, endWith } from './command.ts'
 import { type CommonOptions, oneLine, type Terminal, toJson } from './terminal.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-export interface HistoryOptions extends CommonOptions {
+interface HistoryOptions extends CommonOptions {
   /** `provider` or `provider/configName`. */
   destination?: string
   /** A part of a name or an address. */
@@ -19,8 +21,36 @@ export interface HistoryOptions extends CommonOptions {
   prune?: number
 }
 
+export function register(program: Command, terminal: Terminal): void {
+  program
+    .command('history')
+    .description('list what was stored, newest first')
+    .addOption(configOption())
+    .option('--destination <id>', 'only there: "provider" or "provider/configName"')
+    .option('--search <text>', 'only what has this in its name or address')
+    .option('--sha256 <hash>', 'only these bytes')
+    .option('--days <n>', 'only of the last days', parseCount)
+    .option('--limit <n>', 'most entries', parseCount, 100)
+    .option('--json', 'as JSON')
+    .option('--prune <days>', 'remove entries older than this instead; files stay', parseCount)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  upload-server history --days 7 --search screenshot
+  upload-server history --json --limit 1000
+  upload-server history --prune 365`,
+    )
+    .action((options: HistoryOptions) => endWith(history(options, terminal)))
+}
+
+function parseCount(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It is a whole number.')
+  return Number(text)
+}
+
 /** `upload-server history`: what was stored, newest first. */
-export async function history(options: HistoryOptions, terminal: Terminal): Promise<number> {
+async function history(options: HistoryOptions, terminal: Terminal): Promise<number> {
   const config = await loadConfig({ ...terminal, file: options.config })
   terminal.learn(config.secrets)
   const store = openStore(config)

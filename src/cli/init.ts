@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { access, constants, link, rm, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import type { Command } from 'commander'
 import { coerce } from '../config/environment.ts'
 import { suggest } from '../config/issues.ts'
 import { ConfigError, loadConfig } from '../config/load.ts'
@@ -11,11 +12,12 @@ import { mapMarked, memberOf } from '../options.ts'
 import type { Provider } from '../providers/contract.ts'
 import { loadProvider, PROVIDER_TYPES } from '../providers/registry.ts'
 import { check } from './check.ts'
+import { configOption, endWith } from './command.ts'
 import { startProgress } from './progress.ts'
 import { quote } from './quote.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 
-export interface InitOptions extends CommonOptions {
+interface InitOptions extends CommonOptions {
   provider?: string
   /** Name of the saved configuration. */
   name?: string
@@ -47,8 +49,32 @@ export interface Given extends Answers {
   readonly isChosen: boolean
 }
 
+export function register(program: Command, terminal: Terminal): void {
+  program
+    .command('init')
+    .description('make a first configuration: ask, try it, write it')
+    .addOption(configOption())
+    .option('--provider <type>', 'provider of the destination (default: asked; local with --yes)')
+    .option('--name <name>', 'name of its configuration', 'Default')
+    .option('--set <option=value>', 'an option of the provider; may be repeated', collect, [])
+    .option('-k, --key <key>', 'upload key for other machines')
+    .option('-y, --yes', 'ask nothing')
+    .option('--no-check', 'write it without trying it')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  upload-server init                         asks
+  upload-server init --yes --provider local --set directory=/srv/pictures --set serve=true
+  upload-server init --yes --provider github --set repo=me/img --set 'token=\${GITHUB_TOKEN}'`,
+    )
+    .action((options: InitOptions) => endWith(init(options, terminal)))
+}
+
+const collect = (value: string, before: readonly string[]): string[] => [...before, value]
+
 /** `upload-server init`: makes a first configuration, tries it, and writes it for its owner alone. */
-export async function init(options: InitOptions, terminal: Terminal): Promise<number> {
+async function init(options: InitOptions, terminal: Terminal): Promise<number> {
   const { env, cwd } = terminal
   const named = options.config ?? (env['UPLOAD_SERVER_CONFIG'] || undefined)
   const file = named === undefined ? userConfigFile(terminal) : resolve(cwd, named)

@@ -1,14 +1,24 @@
 import { readFileSync } from 'node:fs'
-import { Argument, Command, Option } from 'commander'
+import { Command } from 'commander'
 import { createGrowingMask } from '../mask.ts'
 import { keepReportsQuiet } from '../server/crash.ts'
-import { HELP } from './help.ts'
-import type { HistoryOptions } from './history.ts'
-import type { InitOptions } from './init.ts'
-import { collect, parseCount, parsePort, parseServer, parseWorkers } from './parse.ts'
-import { isHangup, realSignals, untilInterrupted } from './signals.ts'
-import { type CommonOptions, FORMATS, plain, SHELLS, type Terminal } from './terminal.ts'
-import type { UploadOptions } from './upload.ts'
+import type { CommandFile } from './command.ts'
+import { plain, type Terminal } from './terminal.ts'
+
+/** The commands, in the order in which the help lists them. */
+const COMMANDS = {
+  serve: () => import('./serve.ts'),
+  upload: () => import('./upload.ts'),
+  init: () => import('./init.ts'),
+  check: () => import('./check.ts'),
+  heartbeat: () => import('./heartbeat.ts'),
+  history: () => import('./history.ts'),
+  finalize: () => import('./finalize.ts'),
+  config: () => import('./config.ts'),
+  completion: () => import('./complete.ts'),
+} satisfies Record<string, () => Promise<CommandFile>>
+
+const NAMES = Object.keys(COMMANDS) as (keyof typeof COMMANDS)[]
 
 /** Runs the command line and sets the exit code. Mistakes of the user end in a sentence, never in a stack trace. */
 export async function main(argv: readonly string[]): Promise<void> {
@@ -16,7 +26,8 @@ export async function main(argv: readonly string[]): Promise<void> {
   const terminal = realTerminal()
   keepReportsQuiet(terminal.mask)
   try {
-    await createProgram(terminal).parseAsync(argv)
+    const program = await createProgram(terminal, argv.slice(2))
+    await program.parseAsync(argv)
   } catch (error) {
     terminal.note(terminal.mask(describe(error)))
     process.exitCode = 1
@@ -50,12 +61,12 @@ function realTerminal(): Terminal {
   }
 }
 
-/** Sets the exit code from what a subcommand returns. The process ends by itself when nothing is left to do. */
-const ends = async (work: Promise<number>): Promise<void> => {
-  process.exitCode = await work
-}
-
-function createProgram(terminal: Terminal): Command {
+/**
+ * The program with all its commands, or with those that a command line needs.
+ *
+ * @param words of the command line; undefined: all commands
+ */
+export async function createProgram(terminal: Terminal, words?: readonly string[]): Promise<Command> {
   const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
     version: string
   }
@@ -63,175 +74,28 @@ function createProgram(terminal: Terminal): Command {
     .description('Takes files over HTTP as PicGo and PicList do, and answers with their links.')
     .version(version)
     .configureOutput({ writeErr: text => void process.stderr.write(plain(text)) })
-  const config = () => new Option('-c, --config <file>', 'configuration file')
+    .addHelpText(
+      'after',
+      `
+Start with:
+  upload-server init                         make a configuration
+  upload-server                              start the server
+  upload-server upload picture.png           upload without one
 
-  addServe(program, config(), terminal)
-  addUpload(program, config(), terminal)
-  addInit(program, config(), terminal)
-  program
-    .command('check')
-    .description('try every destination: store, fetch back, compare, remove')
-    .argument('[destination]', '"provider" or "provider/configName"; default: all of them')
-    .addOption(config())
-    .action(async (id: string | undefined, options: CommonOptions) => {
-      const { check } = await import('./check.ts')
-      await ends(check(id, options, terminal))
-    })
-  program
-    .command('heartbeat')
-    .description('exit with 0 when the server answers')
-    .addOption(config())
-    .option('--server <url>', 'address of the server; default: as configured', parseServer)
-    .action(async (options: CommonOptions & { server?: string }) => {
-      const { heartbeat } = await import('./heartbeat.ts')
-      await ends(heartbeat(options, terminal))
-    })
-  addHistory(program, config, terminal)
-  addConfig(program, config, terminal)
-  addCompletion(program, terminal)
+It ends with 0 when everything was done and with 1 when something was not, which standard error explains.`,
+    )
+  for (const name of words ? namesFor(words) : NAMES) (await COMMANDS[name]()).register(program, terminal)
   for (const command of [program, ...program.commands]) {
-    const name = command === program ? '' : command.name()
-    command.addHelpText('after', HELP[name] ?? '')
-    const asked = name === '' || name === 'serve' ? 'upload-server' : `upload-server ${name}`
-    command.showHelpAfterError(`Try: ${asked} --help`)
+    const asked = [program.name(), 'serve'].includes(command.name()) ? '' : ` ${command.name()}`
+    command.showHelpAfterError(`Try: upload-server${asked} --help`)
   }
   return program
 }
 
-function addCompletion(program: Command, terminal: Terminal): void {
-  const load = () => import('./complete.ts')
-  program
-    .command('completion')
-    .description('print what makes the tab key of a shell know this program')
-    .addArgument(new Argument('<shell>').choices(SHELLS))
-    .action(async (shell: (typeof SHELLS)[number]) => {
-      const { completion } = await load()
-      process.exitCode = completion(shell, terminal)
-    })
-  program
-    .command('complete', { hidden: true })
-    .argument('[words...]')
-    .action(async (words: string[]) => ends((await load()).complete(program, words, terminal)))
-}
-
-function addHistory(program: Command, config: () => Option, terminal: Terminal): void {
-  program
-    .command('history')
-    .description('list what was stored, newest first')
-    .addOption(config())
-    .option('--destination <id>', 'only there: "provider" or "provider/configName"')
-    .option('--search <text>', 'only what has this in its name or address')
-    .option('--sha256 <hash>', 'only these bytes')
-    .option('--days <n>', 'only of the last days', parseCount)
-    .option('--limit <n>', 'most entries', parseCount, 100)
-    .option('--json', 'as JSON')
-    .option('--prune <days>', 'remove entries older than this instead; files stay', parseCount)
-    .action(async (options: HistoryOptions) => {
-      const { history } = await import('./history.ts')
-      await ends(history(options, terminal))
-    })
-  program
-    .command('finalize')
-    .description('finish uploads whose last steps failed')
-    .argument('[id]', 'finalizationId; default: all that wait')
-    .addOption(config())
-    .action(async (id: string | undefined, options: CommonOptions) => {
-      const { finalize } = await import('./finalize.ts')
-      await ends(finalize(id, options, terminal))
-    })
-}
-
-function addServe(program: Command, config: Option, terminal: Terminal): void {
-  program
-    .command('serve', { isDefault: true })
-    .allowExcessArguments() // a misspelt command ends up here
-    .description('start the server (may be left out)')
-    .option('-p, --port <port>', 'port to listen on; 0 takes any free one (default: 36677)', parsePort)
-    .option('--host <host>', 'address to listen on, or the path of a unix socket (default: 127.0.0.1)')
-    .addOption(config)
-    .option(
-      '-k, --key <key>',
-      'upload key for remote callers; UPLOAD_SERVER_KEY keeps it out of the process list',
-    )
-    .option('--strict-port', 'fail when the port is taken')
-    .option('--workers <n>', 'processes that share the work, or "auto" (default: 1)', parseWorkers)
-    .option('--allow-anonymous', 'let anybody upload without a key')
-    .option('--log-level <level>', 'least important level that is logged (default: info)')
-    .option('--no-watch', 'take a changed configuration at SIGHUP only')
-    .action(async (options, command: Command) => {
-      const [stray] = command.args
-      if (stray !== undefined) command.error(await describeStray(stray, program))
-      const { serve } = await import('./serve.ts')
-      // Sockets that clients keep open must not keep the process.
-      const code = await serve(options, terminal, realSignals())
-      if (isHangup()) process.removeAllListeners('SIGHUP').kill(process.pid, 'SIGHUP')
-      process.exit(code)
-    })
-}
-
-async function describeStray(stray: string, program: Command): Promise<string> {
-  const { suggest } = await import('../config/issues.ts')
-  const shown = program.createHelp().visibleCommands(program)
-  const names = shown.map(one => one.name()).filter(name => name !== 'help')
-  return `error: unknown command '${stray}'${suggest(stray, names)}`
-}
-
-function addInit(program: Command, config: Option, terminal: Terminal): void {
-  program
-    .command('init')
-    .description('make a first configuration: ask, try it, write it')
-    .addOption(config)
-    .option('--provider <type>', 'provider of the destination (default: asked; local with --yes)')
-    .option('--name <name>', 'name of its configuration', 'Default')
-    .option('--set <option=value>', 'an option of the provider; may be repeated', collect, [])
-    .option('-k, --key <key>', 'upload key for other machines')
-    .option('-y, --yes', 'ask nothing')
-    .option('--no-check', 'write it without trying it')
-    .action(async (options: InitOptions) => {
-      const { init } = await import('./init.ts')
-      await ends(init(options, terminal))
-    })
-}
-
-function addUpload(program: Command, config: Option, terminal: Terminal): void {
-  program
-    .command('upload')
-    .description('upload without a server and print one link a line')
-    .addArgument(new Argument('[file...]', 'files, addresses, or - for standard input; none: the clipboard'))
-    .addOption(config)
-    .option('--picbed <provider>', 'provider of the destination')
-    .option('--config-name <name>', 'saved configuration of the provider')
-    .addOption(new Option('--format <format>', 'what to print').choices(FORMATS).default('url'))
-    .option('--name <name>', 'what standard input is called')
-    .option('--server <url>', 'send through a running server', parseServer)
-    .addOption(new Option('-k, --key <key>', 'upload key of that server').env('UPLOAD_SERVER_KEY'))
-    .option('--github-summary', 'append Markdown to the file that GITHUB_STEP_SUMMARY names')
-    .action(async (files: string[], options: UploadOptions) => {
-      const { upload } = await import('./upload.ts')
-      await ends(upload(files, options, terminal, untilInterrupted()))
-    })
-}
-
-function addConfig(program: Command, config: () => Option, terminal: Terminal): void {
-  const load = () => import('./config.ts')
-  const group = program.command('config').description('look at the configuration')
-  group
-    .command('show')
-    .description('print it with its defaults, secrets masked')
-    .addOption(config())
-    .action(async (options: CommonOptions) => ends((await load()).showCommand(options, terminal)))
-  group
-    .command('validate')
-    .description('say everything that is wrong with it')
-    .addOption(config())
-    .action(async (options: CommonOptions) => ends((await load()).validateCommand(options, terminal)))
-  group
-    .command('schema')
-    .description('print the JSON Schema for editors')
-    .action(async () => ends((await load()).schemaCommand(terminal)))
-  group
-    .command('import')
-    .description('print a PicGo or PicList file as a configuration of this program')
-    .argument('<file>', 'config.json or data.json')
-    .action(async (file: string) => ends((await load()).importCommand(file, terminal)))
+/** Loading takes time, so a command that is named is loaded alone; help, completion and mistakes need all of them. */
+function namesFor([first, ...others]: readonly string[]): readonly (keyof typeof COMMANDS)[] {
+  const named = NAMES.filter(name => name === first)
+  if (named.length > 0) return named
+  const isHelpAsked = [first, ...others].some(word => word === '--help' || word === '-h')
+  return first === undefined || (/^-./.test(first) && first !== '--' && !isHelpAsked) ? ['serve'] : NAMES
 }

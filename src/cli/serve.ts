@@ -1,13 +1,17 @@
+import { type Command, InvalidArgumentError } from 'commander'
 import { isLoopbackHost, isSocketPath } from '../config/endpoint.ts'
+import { suggest } from '../config/issues.ts'
 import { type Flags, type LoadedConfig, loadConfig } from '../config/load.ts'
 import { createLog, type Logger } from '../log.ts'
 import { type RunningServer, startServer } from '../server/index.ts'
 import { PortTakenError } from '../server/port.ts'
+import { configOption } from './command.ts'
 import { filesToWatch, keepUpToDate } from './reload.ts'
+import { isHangup, realSignals, type Signals } from './signals.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 import { fingerprint } from './watch-files.ts'
 
-export interface ServeOptions extends CommonOptions {
+interface ServeOptions extends CommonOptions {
   port?: number
   host?: string
   key?: string
@@ -19,18 +23,63 @@ export interface ServeOptions extends CommonOptions {
   watch?: boolean
 }
 
-/** What the process is told from outside. */
-export interface Signals {
-  /** Calls back at SIGTERM or SIGINT, every time. */
-  onStop(callback: () => void): void
-  /** Calls back at SIGHUP, every time. */
-  onReload(callback: () => void): void
-  /** Ends the process now. */
-  exit(code: number): void
+export function register(program: Command, terminal: Terminal): void {
+  program
+    .command('serve', { isDefault: true })
+    .allowExcessArguments() // a misspelt command ends up here
+    .description('start the server (may be left out)')
+    .option('-p, --port <port>', 'port to listen on; 0 takes any free one (default: 36677)', parsePort)
+    .option('--host <host>', 'address to listen on, or the path of a unix socket (default: 127.0.0.1)')
+    .addOption(configOption())
+    .option(
+      '-k, --key <key>',
+      'upload key for remote callers; UPLOAD_SERVER_KEY keeps it out of the process list',
+    )
+    .option('--strict-port', 'fail when the port is taken')
+    .option('--workers <n>', 'processes that share the work, or "auto" (default: 1)', parseWorkers)
+    .option('--allow-anonymous', 'let anybody upload without a key')
+    .option('--log-level <level>', 'least important level that is logged (default: info)')
+    .option('--no-watch', 'take a changed configuration at SIGHUP only')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  upload-server --port 8080
+  upload-server --config /etc/upload-server/config.json --strict-port
+  upload-server --workers 2                  on two cores
+
+SIGTERM lets running uploads finish, SIGHUP has the configuration read again.`,
+    )
+    .action(async (options: ServeOptions, command: Command) => {
+      const [stray] = command.args
+      if (stray !== undefined) command.error(describeStray(stray, program))
+      // Sockets that clients keep open must not keep the process.
+      const code = await serve(options, terminal, realSignals())
+      if (isHangup()) process.removeAllListeners('SIGHUP').kill(process.pid, 'SIGHUP')
+      process.exit(code)
+    })
+}
+
+function parsePort(text: string): number {
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65535)
+    throw new InvalidArgumentError('A port is a number from 0 to 65535.')
+  return Number(text)
+}
+
+function parseWorkers(text: string): number | 'auto' {
+  if (text === 'auto') return text
+  if (!/^[1-9]\d{0,2}$/.test(text)) throw new InvalidArgumentError('It is a number from 1 on, or "auto".')
+  return Number(text)
+}
+
+function describeStray(stray: string, program: Command): string {
+  const shown = program.createHelp().visibleCommands(program)
+  const names = shown.map(one => one.name()).filter(name => name !== 'help')
+  return `error: unknown command '${stray}'${suggest(stray, names)}`
 }
 
 /** `upload-server [serve]`: runs until it is told to stop. */
-export async function serve(options: ServeOptions, terminal: Terminal, signals: Signals): Promise<number> {
+async function serve(options: ServeOptions, terminal: Terminal, signals: Signals): Promise<number> {
   const load = (file = options.config) => loadConfig({ ...terminal, file, flags: toFlags(options) })
   const config = await load()
   const seen = fingerprint(filesToWatch(config))

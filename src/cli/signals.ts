@@ -1,6 +1,15 @@
 import { isatty } from 'node:tty'
-import type { Signals } from './serve.ts'
 import { INTERRUPTED } from './terminal.ts'
+
+/** What the process is told from outside. */
+export interface Signals {
+  /** Calls back at SIGTERM or SIGINT, every time. */
+  onStop(callback: () => void): void
+  /** Calls back at SIGHUP, every time. */
+  onReload(callback: () => void): void
+  /** Ends the process now. */
+  exit(code: number): void
+}
 
 /** Aborted at Ctrl-C and its like; the second time the process ends at once. */
 export function untilInterrupted(): AbortSignal {

@@ -1,6 +1,6 @@
 import type { Mask } from '../mask.ts'
 
-/** What a subcommand may touch of the process. Only cli.ts makes one. */
+/** What a subcommand may touch of the process. Only main.ts makes one. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
@@ -52,12 +52,6 @@ export function toJson(value: unknown): string {
 function toEscape(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
-
-/** What `upload-server upload` can print. */
-export const FORMATS = ['url', 'markdown', 'html', 'bbcode', 'json'] as const
-
-/** The shells whose tab key may know this program. */
-export const SHELLS = ['bash', 'zsh', 'fish'] as const
 
 /** What is said of what Ctrl-C cut short. */
 export const INTERRUPTION = 'it was interrupted'

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { Argument, type Command, Option } from 'commander'
 import { isSocketPath } from '../config/endpoint.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
@@ -7,23 +8,17 @@ import { askWhoIsThere, urlOf } from '../server/port.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
-import { formatLink, isWebAddress, openSummary, type Result } from './format.ts'
+import { configOption, endWith, parseServer } from './command.ts'
+import { FORMATS, formatLink, isWebAddress, openSummary, type Result } from './format.ts'
 import { findFile, NOTHING_ON_STDIN } from './local-file.ts'
 import { openForCommand } from './open.ts'
 import { type Progress, startProgress } from './progress.ts'
 import { quote } from './quote.ts'
 import { sendToServer, uploadAddress } from './send.ts'
-import {
-  type CommonOptions,
-  type FORMATS,
-  INTERRUPTED,
-  INTERRUPTION,
-  oneLine,
-  type Terminal,
-  toJson,
-} from './terminal.ts'
+import { untilInterrupted } from './signals.ts'
+import { type CommonOptions, INTERRUPTED, INTERRUPTION, oneLine, type Terminal, toJson } from './terminal.ts'
 
-export interface UploadOptions extends CommonOptions {
+interface UploadOptions extends CommonOptions {
   picbed?: string
   configName?: string
   format: (typeof FORMATS)[number]
@@ -36,12 +31,42 @@ export interface UploadOptions extends CommonOptions {
   githubSummary?: boolean
 }
 
+export function register(program: Command, terminal: Terminal): void {
+  program
+    .command('upload')
+    .description('upload without a server and print one link a line')
+    .addArgument(new Argument('[file...]', 'files, addresses, or - for standard input; none: the clipboard'))
+    .addOption(configOption())
+    .option('--picbed <provider>', 'provider of the destination')
+    .option('--config-name <name>', 'saved configuration of the provider')
+    .addOption(new Option('--format <format>', 'what to print').choices(FORMATS).default('url'))
+    .option('--name <name>', 'what standard input is called')
+    .option('--server <url>', 'send through a running server', parseServer)
+    .addOption(new Option('-k, --key <key>', 'upload key of that server').env('UPLOAD_SERVER_KEY'))
+    .option('--github-summary', 'append Markdown to the file that GITHUB_STEP_SUMMARY names')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  upload-server upload *.png                 one link a line, in their order
+  upload-server upload                       the picture in the clipboard
+  grim - | upload-server upload - --name screen.png
+  upload-server upload a.png --format markdown --picbed s3 --config-name blog
+  upload-server upload a.png --server https://img.example.com
+
+It ends with 0 when all were stored, with 1 when not, and with 130 after Ctrl-C.`,
+    )
+    .action((files: string[], options: UploadOptions) =>
+      endWith(upload(files, options, terminal, untilInterrupted())),
+    )
+}
+
 /**
  * `upload-server upload F…`: one link a line on standard output, in order; 0 only when everything was stored.
  *
  * @param signal Ctrl-C: what is under way is given up, and what was stored is still said
  */
-export async function upload(
+async function upload(
   names: readonly string[],
   options: UploadOptions,
   terminal: Terminal,

@@ -1,0 +1,23 @@
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import type { Terminal } from './terminal.ts'
+
+/** What the file of a command exports. */
+export interface CommandFile {
+  /** Adds the command: its arguments, options and examples, and what it does. */
+  register(program: Command, terminal: Terminal): void
+}
+
+/** The option that nearly every command takes. */
+export const configOption = () => new Option('-c, --config <file>', 'configuration file')
+
+/** Sets the exit code from what a command returns. The process ends by itself when nothing is left to do. */
+export async function endWith(code: Promise<number>): Promise<void> {
+  process.exitCode = await code
+}
+
+/** `127.0.0.1:36677` will do for `http://127.0.0.1:36677`. */
+export function parseServer(text: string): string {
+  const address = /^https?:\/\//i.test(text) ? text : `http://${text}`
+  if (!URL.canParse(address)) throw new InvalidArgumentError('An address is written http://127.0.0.1:36677.')
+  return address
+}
