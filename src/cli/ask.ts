@@ -5,7 +5,6 @@ import { collectMarked, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import type { Provider } from '../providers/contract.ts'
 import { loadProvider } from '../providers/registry.ts'
-import type { Answers, Given } from './init.ts'
 import { PLACES, type Place } from './places.ts'
 
 /** Standard output is for results. */
@@ -15,6 +14,24 @@ const output = process.stderr
 const maxItems = 12
 
 type Options = Record<string, unknown>
+
+/** What a first configuration is made of. */
+export interface Answers {
+  readonly provider: Provider
+  readonly name: string
+  readonly options: Readonly<Record<string, unknown>>
+  /** Of the server itself. */
+  readonly settings: {
+    readonly server?: { readonly host?: string; readonly key: string }
+    readonly auth?: { readonly loopbackExempt: boolean }
+  }
+}
+
+/** What of that stands on the command line. */
+export interface Given extends Answers {
+  /** Whether the provider was named. */
+  readonly isChosen: boolean
+}
 
 /**
  * Asks for what a first configuration needs.

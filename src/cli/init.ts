@@ -9,8 +9,8 @@ import { resolveLocalPath, userConfigFile } from '../config/paths.ts'
 import { systemCode } from '../errors.ts'
 import { makePath } from '../files/make-path.ts'
 import { mapMarked, memberOf } from '../options.ts'
-import type { Provider } from '../providers/contract.ts'
 import { loadProvider, PROVIDER_TYPES } from '../providers/registry.ts'
+import type { Answers, Given } from './ask.ts'
 import { check } from './check.ts'
 import { configOption, endWith } from './command.ts'
 import { startProgress } from './progress.ts'
@@ -29,24 +29,6 @@ interface InitOptions extends CommonOptions {
   yes?: boolean
   /** False: --no-check. */
   check: boolean
-}
-
-/** What a first configuration is made of. */
-export interface Answers {
-  readonly provider: Provider
-  readonly name: string
-  readonly options: Readonly<Record<string, unknown>>
-  /** Of the server itself. */
-  readonly settings: {
-    readonly server?: { readonly host?: string; readonly key: string }
-    readonly auth?: { readonly loopbackExempt: boolean }
-  }
-}
-
-/** What of that stands on the command line. */
-export interface Given extends Answers {
-  /** Whether the provider was named. */
-  readonly isChosen: boolean
 }
 
 export function register(program: Command, terminal: Terminal): void {
