@@ -21,7 +21,7 @@ export function register(program: Command, terminal: Terminal): void {
   program
     .command('completion')
     .description('print what makes the tab key of a shell know this program')
-    .addArgument(new Argument('<shell>').choices(SHELLS))
+    .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
     .addHelpText(
       'after',
       `
