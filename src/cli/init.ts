@@ -14,8 +14,7 @@ import type { Answers, Given } from './ask.ts'
 import { check } from './check.ts'
 import { configOption, endWith } from './command.ts'
 import { startProgress } from './progress.ts'
-import { quote } from './quote.ts'
-import type { CommonOptions, Terminal } from './terminal.ts'
+import { type CommonOptions, quote, type Terminal } from './terminal.ts'
 
 interface InitOptions extends CommonOptions {
   provider?: string

@@ -13,10 +13,17 @@ import { FORMATS, formatLink, isWebAddress, openSummary, type Result } from './f
 import { findFile, NOTHING_ON_STDIN } from './local-file.ts'
 import { openForCommand } from './open.ts'
 import { type Progress, startProgress } from './progress.ts'
-import { quote } from './quote.ts'
 import { sendToServer, uploadAddress } from './send.ts'
 import { untilInterrupted } from './signals.ts'
-import { type CommonOptions, INTERRUPTED, INTERRUPTION, oneLine, type Terminal, toJson } from './terminal.ts'
+import {
+  type CommonOptions,
+  INTERRUPTED,
+  INTERRUPTION,
+  oneLine,
+  quote,
+  type Terminal,
+  toJson,
+} from './terminal.ts'
 
 interface UploadOptions extends CommonOptions {
   picbed?: string
