@@ -5,7 +5,7 @@ import * as z from '../packages/zod.ts'
 import { canonicalType } from '../providers/registry.ts'
 import type { Report } from './interpolate.ts'
 import { suggest } from './issues.ts'
-import { isRecord } from './picgo/json.ts'
+import { isRecord } from './json.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -25,58 +25,72 @@ const PREFIX = 'UPLOAD_SERVER__'
 const OF_KUBERNETES = /^UPLOAD_SERVER_(?:SERVICE_(?:HOST|PORT)|PORT_\d)/
 const SERVICE_ADDRESS = /^(?:tcp|udp|sctp):\/\//
 
-/** Adds what stands in `.env` files; the real environment wins, then the earlier directory. */
-export async function withDotenv(
-  env: Environment,
-  directories: string[],
-): Promise<{ env: Environment; files: string[] }> {
-  const files: string[] = []
-  let merged: Environment = env
-  for (const directory of new Set(directories)) {
-    const file = join(directory, '.env')
-    try {
-      const text = readFileSync(file)
-      const { parse } = await import('dotenv')
-      merged = { ...parse(text), ...merged }
-      files.push(file)
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException
-      if (code !== 'ENOENT' && code !== 'ENOTDIR' && code !== 'EISDIR') throw error
-    }
+/** Variables, and the `.env` files that some of them come from. */
+export interface Variables {
+  readonly env: Environment
+  readonly files: readonly string[]
+}
+
+/** Adds what stands in the `.env` file of a directory, if it has one that was not read yet; what is there already wins. */
+export async function withDotenv(before: Variables, directory: string): Promise<Variables> {
+  const file = join(directory, '.env')
+  if (before.files.includes(file)) return before
+  try {
+    const text = readFileSync(file)
+    const { parse } = await import('dotenv')
+    return { env: { ...parse(text), ...before.env }, files: [...before.files, file] }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'ENOENT' && code !== 'ENOTDIR' && code !== 'EISDIR') throw error
+    return before
   }
-  return { env: merged, files }
+}
+
+/** A setting that a variable gives. */
+export interface GivenSetting {
+  readonly variable: string
+  /** Where it stands in the configuration, whatever the case of the letters. */
+  readonly path: readonly string[]
+  readonly text: string
 }
 
 /**
- * Lays settings from the environment over a configuration: `UPLOAD_SERVER_PORT` and its like, and for every other one
- * its path with double underscores (`UPLOAD_SERVER__LIMITS__FILESIZE`), upper or lower case. Empty values are not set.
+ * Finds settings in the environment: `UPLOAD_SERVER_PORT` and its like, and for every other one its path with double
+ * underscores (`UPLOAD_SERVER__LIMITS__FILESIZE`), upper or lower case. Empty values are not set.
  *
- * @param schema of the whole configuration, providers included
  * @param note gets a sentence for each variable that looks like one of ours and was not read
  */
-export function applyEnvironment(
-  config: unknown,
-  env: Environment,
-  schema: z.ZodType,
-  report: Report,
-  note: (sentence: string) => void,
-): unknown {
-  let result = config
+export function findSettings(env: Environment, note: (sentence: string) => void): GivenSetting[] {
+  const found: GivenSetting[] = []
   for (const [variable, text] of Object.entries(env)) {
     const name = variable.toUpperCase()
     if (!text || !name.startsWith('UPLOAD_SERVER_') || isOfOthers(name, text)) continue
     const path = SHORT_NAMES.get(name) ?? (name.startsWith(PREFIX) ? name.slice(PREFIX.length) : undefined)
-    if (path !== undefined) {
-      result = assign(result, path.split('__'), text, schema, hint =>
-        report(variable, `is no setting${hint}`),
-      )
-    } else {
+    if (path !== undefined) found.push({ variable, path: path.split('__'), text })
+    else {
       const names = [...SHORT_NAMES.keys()].join(', ')
       note(
         `The variable ${variable} is not used: there are ${names}, and ${PREFIX}SECTION__NAME for the rest.`,
       )
     }
   }
+  return found
+}
+
+/**
+ * Lays settings of the environment over a configuration.
+ *
+ * @param schema of the configuration, with the providers that the variables name
+ */
+export function applySettings(
+  config: unknown,
+  given: readonly GivenSetting[],
+  schema: z.ZodType,
+  report: Report,
+): unknown {
+  let result = config
+  for (const { variable, path, text } of given)
+    result = assign(result, path, text, schema, hint => report(variable, `is no setting${hint}`))
   return result
 }
 
@@ -87,7 +101,7 @@ function isOfOthers(name: string, text: string): boolean {
 
 function assign(
   node: unknown,
-  path: string[],
+  path: readonly string[],
   text: string,
   schema: z.ZodType,
   unknown: (hint: string) => void,

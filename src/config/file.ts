@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { ParseError } from 'jsonc-parser'
 import type { Environment } from './environment.ts'
 import type { Report } from './interpolate.ts'
-import { type Place, resolveLocalPath, userConfigFile } from './paths.ts'
+import { type PathContext, resolveLocalPath, userConfigFile } from './paths.ts'
 
 /** A configuration file that was found, not yet understood. */
 export interface ConfigFile {
@@ -20,14 +20,14 @@ export interface ConfigFile {
 export function findConfigFile(
   named: string | undefined,
   env: Environment,
-  place: Place,
+  context: PathContext,
 ): ConfigFile | undefined {
   const wanted = named ?? (env['UPLOAD_SERVER_CONFIG'] || undefined)
   if (wanted !== undefined) {
-    const path = resolveLocalPath(wanted, place.cwd)
+    const path = resolveLocalPath(wanted, context.cwd)
     return { path, text: readText(path) }
   }
-  for (const path of [join(place.cwd, 'upload-server.json'), userConfigFile({ ...place, env })]) {
+  for (const path of [join(context.cwd, 'upload-server.json'), userConfigFile({ ...context, env })]) {
     try {
       return { path, text: readText(path) }
     } catch (error) {

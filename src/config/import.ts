@@ -1,6 +1,6 @@
 import { loadProvider } from '../providers/registry.ts'
+import { isRecord, type Json } from './json.ts'
 import { translatePicGo } from './picgo/index.ts'
-import { isRecord, type Json } from './picgo/json.ts'
 
 /** How a key ends that a provider makes of PicGo's `path`. */
 const NAME = '{filename}-{sha256-8}{extname}'

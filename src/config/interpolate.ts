@@ -27,7 +27,7 @@ export function interpolate(
   function fill(text: string, path: string): string {
     return text.replace(/\$(\$\{)|\$\{([^}]*)\}?/g, (whole, escaped: string | undefined, name: string) => {
       if (escaped) return escaped
-      if (whole.endsWith('}') && name.startsWith('file:')) return readText(name.slice(5), path) ?? whole
+      if (whole.endsWith('}') && name.startsWith('file:')) return readValue(name.slice(5), path) ?? whole
       if (!/^\$\{[A-Za-z_]\w*\}$/.test(whole)) {
         // What stands there may be part of a password and is not repeated.
         report(
@@ -42,7 +42,7 @@ export function interpolate(
     })
   }
 
-  function readText(name: string, path: string): string | undefined {
+  function readValue(name: string, path: string): string | undefined {
     const file = resolveLocalPath(name, base)
     try {
       const text = readFileSync(file, 'utf8').replace(/\r?\n$/, '')

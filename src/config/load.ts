@@ -1,10 +1,11 @@
 import { join } from 'node:path'
 import { collectMarked, type Mark, mapMarked } from '../options.ts'
 import { idOf, type LeftOut } from '../uploader/delivery/destinations.ts'
+import { isLoopbackHost, isSocketPath } from './endpoint.ts'
 import type { Report } from './interpolate.ts'
 import { reportIssues } from './issues.ts'
+import { isRecord, type Json } from './json.ts'
 import { resolveLocalPath } from './paths.ts'
-import { isRecord, type Json } from './picgo/json.ts'
 import {
   checkCopies,
   checkReferences,
@@ -12,7 +13,6 @@ import {
   listNamed,
   readDestinations,
 } from './providers.ts'
-import { warnOfProxies } from './proxies.ts'
 import { ConfigError, type LoadOptions, type RawConfig, readRaw } from './raw.ts'
 import { configSchema, type Settings } from './schema.ts'
 
@@ -109,6 +109,19 @@ function withEmbeddedDefault(value: Json, dataDirectory: string, notes: string[]
   const directory = join(dataDirectory, 'files')
   notes.push(`No destination is configured: files go to ${directory} and are served under /files/.`)
   return { ...value, providers: { local: { Default: { directory, serve: true } } } }
+}
+
+/** A sentence for the operator where the settings show that there is a proxy, which may lend out what this machine may. */
+function warnOfProxies({ server, auth }: Settings): string[] {
+  const { host, publicUrl, trustProxy } = server
+  if (!auth.loopbackExempt || isSocketPath(host)) return []
+  const isPublic = publicUrl !== undefined && !isLoopbackHost(new URL(publicUrl).hostname)
+  if (!isPublic && trustProxy.length === 0) return []
+  const setting = isPublic ? 'server.publicUrl' : 'server.trustProxy'
+  return [
+    `${setting} shows that there is a proxy. If it runs on this machine and adds no X-Forwarded-For, whoever reaches it ` +
+      'counts as a program of this machine and needs no key: set auth.loopbackExempt to false',
+  ]
 }
 
 /**

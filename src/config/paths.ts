@@ -2,7 +2,7 @@ import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 
 /** What of the machine decides where files lie. */
-export interface Place {
+export interface PathContext {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
   /** Working directory. */
@@ -12,7 +12,7 @@ export interface Place {
 const NAME = 'upload-server'
 
 /** The user's configuration file: `$XDG_CONFIG_HOME/upload-server/config.json` and its counterparts. */
-export function userConfigFile({ env, platform }: Place): string {
+export function userConfigFile({ env, platform }: PathContext): string {
   if (platform === 'win32')
     return join(env['APPDATA'] ?? join(homedir(), 'AppData', 'Roaming'), NAME, 'config.json')
   if (platform === 'darwin') return join(homedir(), 'Library', 'Application Support', NAME, 'config.json')
@@ -20,7 +20,7 @@ export function userConfigFile({ env, platform }: Place): string {
 }
 
 /** Where stored files and the history lie when nothing else is said. */
-export function userDataDirectory({ env, platform }: Place): string {
+export function userDataDirectory({ env, platform }: PathContext): string {
   if (platform === 'win32') return join(env['LOCALAPPDATA'] ?? join(homedir(), 'AppData', 'Local'), NAME)
   if (platform === 'darwin') return join(homedir(), 'Library', 'Application Support', NAME)
   return join(xdg(env['XDG_DATA_HOME'], '.local/share'), NAME)

@@ -7,7 +7,7 @@ import { chooseDestination, idOf, type Named, splitId } from '../uploader/delive
 import { destinationSchema } from './destination.ts'
 import type { Report } from './interpolate.ts'
 import { reportIssues, suggest } from './issues.ts'
-import { isRecord } from './picgo/json.ts'
+import { isRecord } from './json.ts'
 import { configSchema } from './schema.ts'
 
 /** One saved configuration, checked. */

@@ -1,13 +1,13 @@
 import { dirname } from 'node:path'
 import { canonicalType } from '../providers/registry.ts'
 import { idOf, type LeftOut } from '../uploader/delivery/destinations.ts'
-import { applyEnvironment, withDotenv } from './environment.ts'
+import { applySettings, findSettings, withDotenv } from './environment.ts'
 import { findConfigFile, parseJson } from './file.ts'
 import type { Import } from './import.ts'
 import { interpolate, type Report } from './interpolate.ts'
 import { kindOf } from './issues.ts'
-import { type Place, userDataDirectory } from './paths.ts'
-import { isRecord, type Json } from './picgo/json.ts'
+import { isRecord, type Json } from './json.ts'
+import { type PathContext, userDataDirectory } from './paths.ts'
 import { isPicGoConfig } from './picgo/recognise.ts'
 import { listNamed, mentionedTypes, wholeSchema } from './providers.ts'
 
@@ -25,7 +25,7 @@ export class ConfigError extends Error {
 /** Settings given on the command line, by section; they win over the environment and the file. */
 export type Flags = Record<string, Record<string, unknown>>
 
-export interface LoadOptions extends Place {
+export interface LoadOptions extends PathContext {
   /** `--config`. */
   file?: string | undefined
   flags?: Flags
@@ -52,7 +52,7 @@ export interface RawConfig {
  * @throws ConfigError when there is nothing to look for further mistakes in
  */
 export async function readRaw(options: LoadOptions, report: Report): Promise<RawConfig> {
-  const nearby = await withDotenv(options.env, [options.cwd])
+  const nearby = await withDotenv({ env: options.env, files: [] }, options.cwd)
   let found: ReturnType<typeof findConfigFile>
   try {
     found = findConfigFile(options.file, nearby.env, options)
@@ -60,7 +60,7 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
     throw new ConfigError(undefined, [(error as Error).message])
   }
   const base = found ? dirname(found.path) : options.cwd
-  const { env, files } = await withDotenv(options.env, [options.cwd, base])
+  const { env, files } = await withDotenv(nearby, base)
 
   let value: unknown = {}
   let notes: string[] = []
@@ -77,11 +77,15 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
     }
   }
   const filled = interpolate(value, env, base, report)
-  const named = Object.keys(env).flatMap(
-    name => /^UPLOAD_SERVER__PROVIDERS__(.+?)(?:__|$)/i.exec(name)?.[1]?.toLowerCase() ?? [],
-  )
-  const schema = await wholeSchema([...mentionedTypes(filled.value), ...named.map(canonicalType)])
-  value = applyEnvironment(filled.value, env, schema, report, note => notes.push(note))
+  value = filled.value
+  const given = findSettings(env, note => notes.push(note))
+  if (given.length > 0) {
+    const types = given.flatMap(({ path: [section, type = ''] }) =>
+      section?.toLowerCase() === 'providers' ? canonicalType(type.toLowerCase()) : [],
+    )
+    const schema = await wholeSchema([...mentionedTypes(value), ...types])
+    value = applySettings(value, given, schema, report)
+  }
   let leftOut: LeftOut[] = []
   if (imported) {
     const { leaveOutUnusable } = await import('./unusable.ts')

@@ -2,7 +2,6 @@ import { localPath, secret, secretAddress } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { pictureSchema } from '../pictures/options.ts'
 import { SOURCES } from '../uploader/input.ts'
-import { size } from './size.ts'
 import {
   configName,
   count,
@@ -10,6 +9,7 @@ import {
   keyTemplate,
   ms,
   section,
+  size,
   trustProxy,
   webAddress,
 } from './values.ts'

@@ -2,7 +2,7 @@ import { UploadError } from '../errors.ts'
 import { chooseDestination, idOf, type LeftOut, type Named } from '../uploader/delivery/destinations.ts'
 import type { Import } from './import.ts'
 import type { Report } from './interpolate.ts'
-import { isRecord, type Json } from './picgo/json.ts'
+import { isRecord, type Json } from './json.ts'
 import { listNamed, readDestinations } from './providers.ts'
 
 /**

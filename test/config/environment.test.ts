@@ -2,7 +2,13 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { applyEnvironment, type Environment, withDotenv } from '../../src/config/environment.ts'
+import {
+  applySettings,
+  type Environment,
+  findSettings,
+  type Variables,
+  withDotenv,
+} from '../../src/config/environment.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { wholeSchema } from '../../src/config/providers.ts'
 import { configSchema } from '../../src/config/schema.ts'
@@ -114,12 +120,11 @@ describe('UPLOAD_SERVER__… sets', () => {
     for (const option of Object.keys(provider?.config.shape ?? {})) {
       const problems: string[] = []
       const variable = `UPLOAD_SERVER__PROVIDERS__${type}__BLOG__${option}`.toUpperCase()
-      const config = applyEnvironment(
+      const config = applySettings(
         {},
-        { [variable]: 'x' },
+        findSettings({ [variable]: 'x' }, () => {}),
         schema,
         path => problems.push(path),
-        () => {},
       )
       expect(problems).toEqual([])
       expect(Object.keys(pick(config, ['providers', type, 'blog']) as object)).toEqual([option])
@@ -174,11 +179,16 @@ function apply(config: unknown, env: Environment) {
   const problems: string[] = []
   const notes: string[] = []
   const report = (path: string, message: string) => problems.push(`${path}: ${message}`)
-  const value = applyEnvironment(config, env, configSchema, report, note => notes.push(note))
+  const value = applySettings(
+    config,
+    findSettings(env, note => notes.push(note)),
+    configSchema,
+    report,
+  )
   return { value, problems, notes }
 }
 
-describe('applyEnvironment', () => {
+describe('settings of the environment', () => {
   it.each([
     'UPLOAD_SERVER__',
     'UPLOAD_SERVER__SEVER__PORT',
@@ -258,11 +268,10 @@ describe('applyEnvironment', () => {
     const file = { providers: { local: { MyBlog: { directory: '/a' } } } }
     const env = { UPLOAD_SERVER__PROVIDERS__LOCAL__MYBLOG__SERVE: 'true' }
     expect(
-      applyEnvironment(
+      applySettings(
         file,
-        env,
+        findSettings(env, () => {}),
         schema,
-        () => {},
         () => {},
       ),
     ).toEqual({ providers: { local: { MyBlog: { directory: '/a', serve: true } } } })
@@ -312,7 +321,9 @@ describe('withDotenv', () => {
     const [first, second] = [await makeDirectory(), await makeDirectory()]
     await writeFile(join(first, '.env'), '# comment\nA=1\nexport B="1 1"\nC=\'1\'\n')
     await writeFile(join(second, '.env'), 'A=2\nB=2\nC=2\nD=2\n')
-    const { env, files } = await withDotenv({ A: '0', EMPTY: '' }, [first, second, first])
+    let read: Variables = { env: { A: '0', EMPTY: '' }, files: [] }
+    for (const directory of [first, second, first]) read = await withDotenv(read, directory)
+    const { env, files } = read
     expect(env).toEqual({ A: '0', B: '1 1', C: '1', D: '2', EMPTY: '' })
     expect(files).toEqual([join(first, '.env'), join(second, '.env')])
   })
@@ -321,7 +332,8 @@ describe('withDotenv', () => {
     const [without, withFolder] = [await makeDirectory(), await makeDirectory()]
     await mkdir(join(withFolder, '.env'))
     await writeFile(join(without, 'file'), '')
-    const directories = [without, withFolder, join(without, 'absent'), join(without, 'file')]
-    expect(await withDotenv({ A: '0' }, directories)).toEqual({ env: { A: '0' }, files: [] })
+    const before = { env: { A: '0' }, files: [] }
+    for (const directory of [without, withFolder, join(without, 'absent'), join(without, 'file')])
+      expect(await withDotenv(before, directory)).toEqual(before)
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { size } from '../../src/config/size.ts'
+import { size } from '../../src/config/values.ts'
 
 describe('size', () => {
   it.each<[string | number, number]>([

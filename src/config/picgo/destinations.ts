@@ -1,5 +1,6 @@
 import { canonicalType } from '../../providers/registry.ts'
-import { compact, isRecord, type Json, member, type Note, text } from './json.ts'
+import { isRecord, type Json } from '../json.ts'
+import { compact, member, type Note, text } from './json.ts'
 import { translateLocal } from './local.ts'
 import type { Pictures } from './pictures.ts'
 import { readSaved, type Saved } from './saved.ts'

@@ -1,5 +1,6 @@
+import type { Json } from '../json.ts'
 import { type Found, translateDestinations } from './destinations.ts'
-import { compact, escapeVariables, type Json, type Note, section } from './json.ts'
+import { compact, escapeVariables, type Note, section } from './json.ts'
 import { noteLeftOut } from './left-out.ts'
 import { translateNaming } from './naming.ts'
 import { readPictures } from './pictures.ts'

@@ -1,12 +1,7 @@
-export type Json = Record<string, unknown>
+import { isRecord, type Json } from '../json.ts'
 
 /** Remembers what could not be carried over. `path` is a path in the old file, `what` the rest of the sentence. */
 export type Note = (path: string, what: string) => void
-
-/** An object that is neither null nor an array. */
-export function isRecord(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 /** A member of the object itself, so that an uploader called "constructor" finds nothing inherited. */
 export function member(parent: Json, name: string): unknown {

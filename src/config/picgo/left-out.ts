@@ -1,4 +1,5 @@
-import { isRecord, type Json, type Note, text } from './json.ts'
+import { isRecord, type Json } from '../json.ts'
+import { type Note, text } from './json.ts'
 
 /** Plugins whose uploader has a provider of ours. */
 const NOT_NEEDED = new Set(['picgo-plugin-s3', 'picgo-plugin-web-uploader'])

@@ -1,4 +1,5 @@
-import { type Json, type Note, text } from './json.ts'
+import type { Json } from '../json.ts'
+import { type Note, text } from './json.ts'
 
 /** PicList's `local` uploader in our words; undefined, with a note, when it has no directory. */
 export function translateLocal(options: Json, path: string, note: Note): Json | undefined {

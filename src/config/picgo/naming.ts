@@ -1,5 +1,6 @@
 import { parseKeyTemplate } from '../../payload/object-key.ts'
-import { isRecord, type Json, list, type Note, section, text } from './json.ts'
+import { isRecord, type Json } from '../json.ts'
+import { list, type Note, section, text } from './json.ts'
 
 export interface Naming {
   /** For all destinations; undefined when files keep their names, which is left to our default. */

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { FORMATS, POSITIONS, SOURCE_FORMATS } from '../../pictures/options.ts'
-import { compact, isRecord, type Json, type Note, text } from './json.ts'
+import { isRecord, type Json } from '../json.ts'
+import { compact, type Note, text } from './json.ts'
 
 /** Spellings of PicList for formats of ours. */
 const SPELLINGS: Record<string, string> = { jpg: 'jpeg', heif: 'avif', tif: 'tiff' }

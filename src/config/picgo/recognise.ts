@@ -1,4 +1,4 @@
-import { isRecord } from './json.ts'
+import { isRecord } from '../json.ts'
 
 /** Sections of our own format that no file of PicGo or PicList has. */
 const OUR_SECTIONS = ['providers', 'default', 'server', 'auth', 'sources', 'limits', 'keyTemplate']

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
+import { isRecord, type Json } from '../json.ts'
 import { configName } from '../values.ts'
-import { isRecord, type Json, list, member, type Note, section, text } from './json.ts'
+import { list, member, type Note, section, text } from './json.ts'
 
 /** One saved configuration of an uploader. */
 export interface Saved {

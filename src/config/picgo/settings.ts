@@ -1,4 +1,5 @@
-import { compact, type Json, type Note, section, text } from './json.ts'
+import type { Json } from '../json.ts'
+import { compact, type Note, section, text } from './json.ts'
 
 /** `server` of ours: port, host and key. Empty when the old file says nothing. */
 export function translateServer(settings: Json, note: Note): Json {
