@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { configSchema } from '../src/config/schema.ts'
@@ -9,7 +11,6 @@ import { ask } from './helpers/ask.ts'
 import { startApp } from './helpers/start-app.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const PROVIDERS = 'src/providers'
 
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 const isThere = (path: string): boolean => existsSync(join(ROOT, path))
@@ -25,15 +26,15 @@ function listFiles(folder: string, end: string): string[] {
 const SOURCES = listFiles('src', '.ts')
 
 describe('every provider', () => {
-  it('is a file or a folder of its name, and every such has a line in the registry', () => {
-    const others = ['contract.ts', 'registry.ts', 'shared']
-    const names = readdirSync(join(ROOT, PROVIDERS)).filter(name => !others.includes(name))
-    expect(names.map(name => name.replace(/\.ts$/, '')).sort()).toEqual([...PROVIDER_TYPES].sort())
-  })
-
   describe.each(PROVIDER_TYPES)('%s', type => {
-    it('calls itself like its file', async () => {
+    it('exports itself under the name of its file, and calls itself so', async () => {
       expect((await loadProvider(type))?.type).toBe(type)
+    })
+
+    it('says what people are told of it', async () => {
+      const { about } = (await loadProvider(type)) ?? {}
+      expect(about?.choices).not.toHaveLength(0)
+      expect(Object.keys(about?.example ?? {})).not.toHaveLength(0)
     })
 
     it('describes every option', async () => {
@@ -45,15 +46,10 @@ describe('every provider', () => {
       expect(joinsContract(`test/providers/${type}.test.ts`)).toBe(true)
     })
 
-    it('has a row in the table of the README', () => {
-      const rows = read('README.md')
-        .split('\n')
-        .filter(line => line.startsWith(`| \`${type}\``))
-      expect(rows).toHaveLength(1)
-    })
-
-    it('has a page in docs/destinations', () => {
-      expect(isThere(`docs/destinations/${type}.md`)).toBe(true)
+    it('has a page in docs/destinations with its example and its options', () => {
+      const page = read(`docs/destinations/${type}.md`)
+      expect(page).toContain('<!-- generated: example, ')
+      expect(page).toContain('<!-- generated: options, ')
     })
   })
 })
@@ -196,6 +192,13 @@ describe('the package', () => {
     expect(files.filter(name => /^(?:src|test|bench|docs)/.test(name))).toEqual([])
     expect(version).toMatch(/^\d+\.\d+\.\d+$/)
   })
+})
+
+it('what is generated is current', async () => {
+  const { stdout } = await promisify(execFile)('node', ['docs/generate.mjs', '--check'], { cwd: ROOT }).catch(
+    (failed: { stdout: string }) => failed,
+  )
+  expect(stdout, 'run "npm run generate"; what it writes is changed where it comes from').toBe('')
 })
 
 describe('the documents', () => {

@@ -3,9 +3,8 @@ import * as prompts from '@clack/prompts'
 import { coerce } from '../config/environment.ts'
 import { collectMarked, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import type { Provider } from '../providers/contract.ts'
-import { loadProvider } from '../providers/registry.ts'
-import { PLACES, type Place } from './places.ts'
+import type { InitChoice, Provider } from '../providers/contract.ts'
+import { loadProviders } from '../providers/registry.ts'
 
 /** Standard output is for results. */
 const output = process.stderr
@@ -33,6 +32,11 @@ export interface Given extends Answers {
   readonly isChosen: boolean
 }
 
+/** Where files may go, and the provider that takes them there. */
+interface Place extends InitChoice {
+  readonly provider: Provider
+}
+
 /**
  * Asks for what a first configuration needs.
  *
@@ -42,9 +46,9 @@ export interface Given extends Answers {
 export function ask(given: Given, file: string): Promise<Answers | undefined> {
   return unlessLeft(async () => {
     prompts.intro(`A first configuration: ${file}`, { output })
-    const place = await choosePlace(given.isChosen ? given.provider.type : undefined)
-    const provider = (await loadProvider(place.type)) as Provider
-    const options = await askOptions(provider, place, given.options)
+    const place = await choosePlace(given.isChosen ? [given.provider] : await loadProviders())
+    const { provider } = place
+    const options = await askOptions(place, given.options)
     const settings = given.settings.server ? given.settings : await askCallers()
     return { provider, name: given.name, options, settings }
   })
@@ -97,9 +101,10 @@ async function answered<T>(question: Promise<T>): Promise<Exclude<T, symbol>> {
   return answer as Exclude<T, symbol>
 }
 
-/** @param type only places of this provider */
-async function choosePlace(type: string | undefined): Promise<Place> {
-  const places = PLACES.filter(place => type === undefined || place.type === type)
+async function choosePlace(providers: readonly Provider[]): Promise<Place> {
+  const places = providers.flatMap(provider =>
+    (provider.about?.choices ?? []).map(choice => ({ ...choice, provider })),
+  )
   const [first, second] = places as [Place, ...Place[]]
   if (!second) return first
   const label = await answered(
@@ -115,15 +120,11 @@ async function choosePlace(type: string | undefined): Promise<Place> {
   return places.find(place => place.label === label) ?? first
 }
 
-function isMatch(text: string, { label, hint = '', type }: Place): boolean {
-  return `${label} ${hint} ${type}`.toLowerCase().includes(text.trim().toLowerCase())
+function isMatch(text: string, { label, hint = '', provider }: Place): boolean {
+  return `${label} ${hint} ${provider.type}`.toLowerCase().includes(text.trim().toLowerCase())
 }
 
-async function askOptions(
-  provider: Provider,
-  { asks, where, ...place }: Place,
-  given: Options,
-): Promise<Options> {
+async function askOptions({ provider, asks, where, ...place }: Place, given: Options): Promise<Options> {
   const options: Options = { ...given }
   if (where) prompts.log.info(`Credentials: ${where}`, { output })
   for (const entry of asks) {

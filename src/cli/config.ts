@@ -73,7 +73,8 @@ async function printSchema(terminal: Terminal): Promise<number> {
 /** JSON Schema 2020-12 of the configuration file with every provider of this version. */
 export async function describeConfig(): Promise<object> {
   const schema = z.toJSONSchema(await wholeSchema(), { io: 'input', unrepresentable: 'any' })
-  return { ...schema, title: 'Configuration of upload-server' }
+  const $comment = 'Generated from the schemas in src by "npm run generate".'
+  return { $comment, ...schema, title: 'Configuration of upload-server' }
 }
 
 /** `config import FILE`: a PicGo or PicList file as one of ours on standard output; what is lost on standard error. */

@@ -5,6 +5,28 @@ import { defineVendor } from './s3/vendor.ts'
 /** Alibaba Cloud OSS, under the name and with the options it has in PicGo. */
 export const aliyun = defineVendor({
   type: 'aliyun',
+  about: {
+    family: 'bucket',
+    what: "Aliyun OSS, with PicGo's options",
+    testedAgainst: 'as `s3`',
+    example: {
+      blog: {
+        accessKeyId: 'LTAI…',
+        accessKeySecret: 'OSS_SECRET',
+        bucket: 'pictures',
+        area: 'oss-cn-hangzhou',
+        customUrl: 'https://img.example.com',
+        options: '?x-oss-process=style/small',
+      },
+    },
+    choices: [
+      {
+        label: 'Aliyun OSS · 阿里云',
+        asks: ['bucket', 'area', 'accessKeyId', 'secretAccessKey', 'urlPrefix?'],
+        where: 'the RAM console: a user with an AccessKey.',
+      },
+    ],
+  },
   options: {
     accessKeySecret: secret().optional().describe('The name of "secretAccessKey" in PicGo.'),
     area: z.string().optional().describe('Region as PicGo writes it, such as "oss-cn-hangzhou".'),

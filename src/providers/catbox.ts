@@ -5,7 +5,9 @@ import { defineProvider } from './contract.ts'
 import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
 
 const config = z.object({
-  userhash: secret().optional().describe('Hash of the account. Without one nobody can remove the file.'),
+  userhash: secret()
+    .optional()
+    .describe('Hash of the account, from its page "Manage Account". Without one nobody can remove the file.'),
   url: httpAddress().default('https://catbox.moe/user/api.php').describe('Address of the upload API.'),
   ...httpOptions,
 })
@@ -13,6 +15,13 @@ const config = z.object({
 /** Catbox. Its answer is the address, or a sentence about what went wrong, with status 200 as well. */
 export const catbox = defineProvider({
   type: 'catbox',
+  about: {
+    family: 'host',
+    what: 'Catbox',
+    testedAgainst: 'documented exchanges',
+    example: { files: { userhash: 'CATBOX_USERHASH' } },
+    choices: [{ label: 'Catbox', hint: 'needs no account', asks: ['userhash?'] }],
+  },
   config,
   open: (options, deps) => createHost(describe(options), options, deps),
 })

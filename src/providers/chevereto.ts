@@ -6,7 +6,7 @@ import { createHost, type HostDescription, httpAddress, literal } from './shared
 
 const config = z.object({
   url: httpAddress().describe('Address of the site, without /api. That of freeimage.host works, too.'),
-  apiKey: secret().describe('API key of the user, or the public one of the site.'),
+  apiKey: secret().describe('API key of the user (Settings → API), or the public one of the site.'),
   album: z.string().min(1).optional().describe('Id of an album of that user.'),
   expiration: z
     .string()
@@ -19,6 +19,19 @@ const config = z.object({
 /** A site made with Chevereto, API version 1 and 1.1. */
 export const chevereto = defineProvider({
   type: 'chevereto',
+  about: {
+    family: 'host',
+    what: 'Chevereto',
+    testedAgainst: 'documented exchanges',
+    example: { blog: { url: 'https://img.example.com', apiKey: 'CHEVERETO_KEY', expiration: 'P30D' } },
+    choices: [
+      {
+        label: 'Chevereto, freeimage.host',
+        asks: ['url', 'apiKey'],
+        where: 'Settings → API.',
+      },
+    ],
+  },
   config,
   open: (options, deps) => createHost(describe(options), options, deps),
 })

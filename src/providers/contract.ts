@@ -63,10 +63,40 @@ export interface ProviderDeps {
   readonly ownPaths?: readonly string[]
 }
 
+/** Kinds of providers, in the order in which `init` and the README list them; within one they go by their type. */
+export const FAMILIES = ['folder', 'bucket', 'repository', 'server', 'host', 'other'] as const
+
+/** A place where files may go, as a person thinks of it: what `init` offers and asks. */
+export interface InitChoice {
+  readonly label: string
+  readonly hint?: string
+  /** What need not be asked. */
+  readonly options?: Readonly<Record<string, unknown>>
+  /** Options that are asked for, in this order; with a question mark those that may stay empty. */
+  readonly asks: readonly string[]
+  /** Where credentials are made. */
+  readonly where?: string
+}
+
+/** What people are told of a provider. `npm run generate` takes it into the README and its page. */
+export interface About {
+  readonly family: (typeof FAMILIES)[number]
+  /** What it is, as a phrase in Markdown. */
+  readonly what: string
+  /** What its tests run against, as a phrase in Markdown. */
+  readonly testedAgainst: string
+  /** Configurations for its page, by their names; the first is the default. A secret is the name of a variable. */
+  readonly example: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  /** At least one. */
+  readonly choices: readonly InitChoice[]
+}
+
 /** A kind of destination. Plain objects made by `defineProvider`; see CONTRIBUTING.md for how to add one. */
 export interface Provider<C extends z.ZodObject = z.ZodObject> {
-  /** The file's name, the key under `providers` and the `picbed` of a request. */
+  /** The name of its file or folder and of its export, the key under `providers` and the `picbed` of a request. */
   readonly type: string
+  /** Every provider of `src/providers` has it. */
+  readonly about?: About
   /** Options. Every one carries `.describe()`; secrets are made with `secret()`. */
   readonly config: C
   /** A sentence that says what is wrong with options that are valid one by one; undefined when nothing is. */

@@ -15,6 +15,28 @@ const config = z.object({
 /** A repository on a server that runs Gitea or Forgejo, such as Codeberg. */
 export const gitea = defineProvider({
   type: 'gitea',
+  about: {
+    family: 'repository',
+    what: 'a repository on Gitea, Forgejo, Codeberg',
+    testedAgainst: 'documented exchanges',
+    example: {
+      codeberg: {
+        apiUrl: 'https://codeberg.org/api/v1',
+        repo: 'octo/img',
+        branch: 'main',
+        token: 'CODEBERG_TOKEN',
+        keyTemplate: 'blog/{Y}/{filename}-{sha256-8}{extname}',
+      },
+    },
+    choices: [
+      {
+        label: 'Gitea, Forgejo, Codeberg',
+        hint: 'a public repository',
+        asks: ['apiUrl', 'repo', 'branch', 'token'],
+        where: 'Settings → Applications, with "write:repository".',
+      },
+    ],
+  },
   config,
   validate: findContradiction,
   open(options, deps) {

@@ -20,6 +20,27 @@ type Options = z.output<typeof config>
 /** A repository at Gitee. */
 export const gitee = defineProvider({
   type: 'gitee',
+  about: {
+    family: 'repository',
+    what: 'a repository on Gitee',
+    testedAgainst: 'documented exchanges',
+    example: {
+      blog: {
+        repo: 'octo/img',
+        branch: 'master',
+        token: 'GITEE_TOKEN',
+        keyTemplate: 'blog/{Y}/{filename}-{sha256-8}{extname}',
+      },
+    },
+    choices: [
+      {
+        label: 'Gitee · 码云',
+        hint: 'a public repository',
+        asks: ['repo', 'branch', 'token'],
+        where: '设置 → 私人令牌, with "projects".',
+      },
+    ],
+  },
   config,
   validate: findContradiction,
   open: (options, deps) => createContentsTarget(describeGitee(options), options, deps),

@@ -28,6 +28,36 @@ type Options = z.output<typeof config>
 /** A repository at GitHub or on a GitHub Enterprise Server. */
 export const github = defineProvider({
   type: 'github',
+  about: {
+    family: 'repository',
+    what: 'a repository on GitHub',
+    testedAgainst: "emulate, with GitHub's published schemas",
+    example: {
+      blog: {
+        repo: 'octo/img',
+        branch: 'main',
+        token: 'GITHUB_TOKEN',
+        commitMessage: 'Add {filename}',
+        cdn: 'jsdelivr',
+      },
+      work: {
+        apiUrl: 'https://git.example.com/api/v3',
+        repo: 'design/pictures',
+        token: 'GHE_TOKEN',
+        authorName: 'Pictures',
+        authorEmail: 'pictures@example.com',
+        keyTemplate: 'blog/{Y}/{filename}-{sha256-8}{extname}',
+      },
+    },
+    choices: [
+      {
+        label: 'GitHub',
+        hint: 'a public repository',
+        asks: ['repo', 'branch', 'token'],
+        where: 'Settings → Developer settings → Personal access tokens, with "Contents: Read and write".',
+      },
+    ],
+  },
   config,
   validate: options => findContradiction(options) ?? findCdnProblem(options),
   open(options, deps) {

@@ -12,7 +12,7 @@ const config = z.object({
       /^(?:\d+|[^\s/?#%\\]+(?:\/[^\s/?#%\\]+)+)$/,
       'must be "group/project" or the number of the project',
     )
-    .describe('Project, "group/project" (subgroups between) or its number.'),
+    .describe('Project, "group/project" (subgroups between) or its number, which needs "urlPrefix".'),
   ...contentsOptions,
   apiUrl: apiUrl('/api/v4')
     .default('https://gitlab.com/api/v4')
@@ -25,6 +25,28 @@ type Options = z.output<typeof config>
 /** A project at GitLab.com or on a GitLab server. */
 export const gitlab = defineProvider({
   type: 'gitlab',
+  about: {
+    family: 'repository',
+    what: 'a repository on GitLab',
+    testedAgainst: 'documented exchanges',
+    example: {
+      blog: { repo: 'octo/img', branch: 'main', token: 'GITLAB_TOKEN' },
+      work: {
+        apiUrl: 'https://git.example.com/api/v4',
+        repo: '42',
+        token: 'WORK_TOKEN',
+        urlPrefix: 'https://pictures.example.com',
+      },
+    },
+    choices: [
+      {
+        label: 'GitLab',
+        hint: 'a public project',
+        asks: ['repo', 'branch', 'token'],
+        where: 'Preferences → Access tokens, with the scope "api".',
+      },
+    ],
+  },
   config,
   validate: options =>
     findContradiction(options) ??

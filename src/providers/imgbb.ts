@@ -5,7 +5,7 @@ import { defineProvider } from './contract.ts'
 import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
 
 const config = z.object({
-  apiKey: secret().describe('API key of the account.'),
+  apiKey: secret().describe('API key of the account, from api.imgbb.com.'),
   expiration: z
     .int()
     .min(60)
@@ -19,6 +19,13 @@ const config = z.object({
 /** ImgBB. The key goes into the form, since addresses end up in logs. */
 export const imgbb = defineProvider({
   type: 'imgbb',
+  about: {
+    family: 'host',
+    what: 'ImgBB',
+    testedAgainst: 'documented exchanges',
+    example: { blog: { apiKey: 'IMGBB_KEY', expiration: 86400 } },
+    choices: [{ label: 'ImgBB', asks: ['apiKey'], where: 'api.imgbb.com.' }],
+  },
   config,
   open: (options, deps) => createHost(describe(options), options, deps),
 })

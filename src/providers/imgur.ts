@@ -10,7 +10,11 @@ const config = z.object({
   accessToken: secret()
     .optional()
     .describe('OAuth access token, for uploads to an account. It is used when both are given.'),
-  album: z.string().min(1).optional().describe('Id of the album files go to, or its delete hash.'),
+  album: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Id of the album files go to; of an anonymous one its delete hash.'),
   url: httpAddress().default('https://api.imgur.com/3/image').describe('Address of the upload API.'),
   ...httpOptions,
 })
@@ -18,6 +22,16 @@ const config = z.object({
 /** Imgur, API version 3. */
 export const imgur = defineProvider({
   type: 'imgur',
+  about: {
+    family: 'host',
+    what: 'Imgur',
+    testedAgainst: 'documented exchanges',
+    example: {
+      anonymous: { clientId: 'IMGUR_CLIENT_ID' },
+      account: { accessToken: 'IMGUR_ACCESS_TOKEN', album: 'aBcDeF1' },
+    },
+    choices: [{ label: 'Imgur', asks: ['clientId'], where: 'Settings → Applications.' }],
+  },
   config,
   validate: ({ clientId, accessToken }) =>
     (clientId ?? accessToken)

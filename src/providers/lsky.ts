@@ -25,6 +25,21 @@ type Options = z.output<typeof config>
 /** A site made with Lsky Pro (the free editions). */
 export const lsky = defineProvider({
   type: 'lsky',
+  about: {
+    family: 'host',
+    what: 'Lsky Pro, v1 and v2',
+    testedAgainst: 'documented exchanges',
+    example: {
+      blog: { url: 'https://img.example.com', token: 'LSKY_TOKEN', albumId: 7, permission: 'public' },
+      old: { url: 'https://old.example.com', version: 'v1', token: 'LSKY_OLD_TOKEN' },
+    },
+    choices: [
+      {
+        label: 'Lsky Pro · 兰空图床',
+        asks: ['url', 'version', 'token?'],
+      },
+    ],
+  },
   config,
   open: (options, deps) =>
     createHost(options.version === 'v1' ? describeV1(options) : describeV2(options), options, deps),

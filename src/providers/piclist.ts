@@ -26,6 +26,21 @@ const config = z.object({
 /** Another server of this kind: upload-server, PicList or PicGo. */
 export const piclist = defineProvider({
   type: 'piclist',
+  about: {
+    family: 'other',
+    what: 'another server of this kind, PicGo or PicList',
+    testedAgainst: 'this server',
+    example: {
+      home: { url: 'https://img.example.com', serverKey: 'HOME_KEY', picbed: 's3', configName: 'blog' },
+      desk: { url: 'http://192.168.1.5:36677', serverKey: 'DESK_KEY', keyInQuery: true },
+    },
+    choices: [
+      {
+        label: 'Another upload server, PicGo or PicList',
+        asks: ['url', 'serverKey?'],
+      },
+    ],
+  },
   config,
   open: (options, deps) => createHost(describe(options), options, deps),
   fromPicGo,

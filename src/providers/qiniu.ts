@@ -15,6 +15,28 @@ const REGIONS: Readonly<Record<string, string>> = {
 /** Qiniu Kodo, under the name and with the options it has in PicGo. */
 export const qiniu = defineVendor({
   type: 'qiniu',
+  about: {
+    family: 'bucket',
+    what: "Qiniu Kodo, with PicGo's options",
+    testedAgainst: 'as `s3`',
+    example: {
+      blog: {
+        accessKey: '…',
+        secretKey: 'QINIU_SECRET',
+        bucket: 'pictures',
+        area: 'z0',
+        url: 'https://img.example.com',
+        options: '?imageslim',
+      },
+    },
+    choices: [
+      {
+        label: 'Qiniu Kodo · 七牛云',
+        asks: ['bucket', 'area', 'accessKeyId', 'secretAccessKey', 'urlPrefix'],
+        where: 'the portal, 个人中心 → 密钥管理.',
+      },
+    ],
+  },
   options: {
     accessKey: z.string().optional().describe('The name of "accessKeyId" in PicGo.'),
     secretKey: secret().optional().describe('The name of "secretAccessKey" in PicGo.'),

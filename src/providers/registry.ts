@@ -1,30 +1,22 @@
-import type { Provider } from './contract.ts'
+import { readdirSync } from 'node:fs'
+import { extname } from 'node:path'
+import { FAMILIES, type Provider } from './contract.ts'
 
-/** Every provider, loaded when a configuration first names it: a folder destination pays for no SDK. */
-const PROVIDERS: Record<string, () => Promise<Provider>> = {
-  local: async () => (await import('./local/index.ts')).local,
-  s3: async () => (await import('./s3/index.ts')).s3,
-  aliyun: async () => (await import('./aliyun.ts')).aliyun,
-  tcyun: async () => (await import('./tcyun.ts')).tcyun,
-  qiniu: async () => (await import('./qiniu.ts')).qiniu,
-  ftp: async () => (await import('./ftp/index.ts')).ftp,
-  sftp: async () => (await import('./sftp/index.ts')).sftp,
-  webdav: async () => (await import('./webdav/index.ts')).webdav,
-  azure: async () => (await import('./azure/index.ts')).azure,
-  upyun: async () => (await import('./upyun/index.ts')).upyun,
-  http: async () => (await import('./http/index.ts')).http,
-  imgur: async () => (await import('./imgur.ts')).imgur,
-  smms: async () => (await import('./smms.ts')).smms,
-  lsky: async () => (await import('./lsky.ts')).lsky,
-  chevereto: async () => (await import('./chevereto.ts')).chevereto,
-  imgbb: async () => (await import('./imgbb.ts')).imgbb,
-  catbox: async () => (await import('./catbox.ts')).catbox,
-  piclist: async () => (await import('./piclist.ts')).piclist,
-  github: async () => (await import('./github.ts')).github,
-  gitea: async () => (await import('./gitea.ts')).gitea,
-  gitlab: async () => (await import('./gitlab.ts')).gitlab,
-  gitee: async () => (await import('./gitee.ts')).gitee,
-}
+/** Of this file: `.ts` as source, `.js` when it was built. */
+const EXTENSION = extname(import.meta.filename)
+
+/** What lies in this folder beside the providers. */
+const NO_PROVIDERS = ['contract', 'registry', 'shared']
+
+/** The module of every provider: this folder is the list of them. `smms.ts` or `smms/index.ts` exports `smms`. */
+const MODULES: ReadonlyMap<string, string> = new Map(
+  readdirSync(import.meta.dirname, { withFileTypes: true }).flatMap(entry => {
+    // As source or built; declarations lie beside built files.
+    const [, type = '', extension] = /^([a-z0-9]+)(\.[jt]s)?$/.exec(entry.name) ?? []
+    if (type === '' || NO_PROVIDERS.includes(type)) return []
+    return [[type, extension ? entry.name : `${type}/index${EXTENSION}`]]
+  }),
+)
 
 /** Other names under which providers are known to existing clients and configurations. */
 const ALIASES: Record<string, string> = {
@@ -38,15 +30,25 @@ const ALIASES: Record<string, string> = {
 }
 
 /** Ids of all providers of this version. */
-export const PROVIDER_TYPES: readonly string[] = Object.keys(PROVIDERS)
+export const PROVIDER_TYPES: readonly string[] = [...MODULES.keys()].sort()
 
 /** The provider id behind a name that may be an alias. */
 export function canonicalType(name: string): string {
   return Object.hasOwn(ALIASES, name) ? (ALIASES[name] as string) : name
 }
 
-/** Loads a provider by its id or an alias; undefined when there is none. */
+/** Loads a provider by its id or an alias, with nothing of the others; undefined when there is none. */
 export async function loadProvider(name: string): Promise<Provider | undefined> {
   const type = canonicalType(name)
-  return Object.hasOwn(PROVIDERS, type) ? PROVIDERS[type]?.() : undefined
+  const path = MODULES.get(type)
+  if (path === undefined) return undefined
+  const module: Record<string, Provider> = await import(`./${path}`)
+  return module[type]
+}
+
+/** Loads every provider, which takes a while, in the order in which people are told of them. */
+export async function loadProviders(): Promise<Provider[]> {
+  const all = (await Promise.all(PROVIDER_TYPES.map(loadProvider))).filter(provider => provider !== undefined)
+  const rank = ({ about }: Provider) => FAMILIES.indexOf(about?.family ?? 'other')
+  return all.sort((a, b) => rank(a) - rank(b))
 }

@@ -6,7 +6,7 @@ import { createHost, type HostDescription, httpAddress, literal } from './shared
 import { readText } from './shared/picgo-options.ts'
 
 const config = z.object({
-  token: secret().describe('API key of the account.'),
+  token: secret().describe('API key of the account; at S.EE from the dashboard, Developers.'),
   domain: z.string().min(1).optional().describe('Domain of the short link; S.EE only.'),
   url: httpAddress()
     .default('https://s.ee/api/v1/file/upload')
@@ -17,6 +17,19 @@ const config = z.object({
 /** S.EE, which SM.MS has become, and servers that still speak the second version of the old API. */
 export const smms = defineProvider({
   type: 'smms',
+  about: {
+    family: 'host',
+    what: 'S.EE and the old SM.MS',
+    testedAgainst: 'documented exchanges',
+    example: { blog: { token: 'SEE_API_KEY' } },
+    choices: [
+      {
+        label: 'S.EE, formerly SM.MS',
+        asks: ['token'],
+        where: 'the dashboard, Developers.',
+      },
+    ],
+  },
   config,
   open: (options, deps) => createHost(describe(options), options, deps),
   fromPicGo,

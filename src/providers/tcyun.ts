@@ -18,6 +18,27 @@ const OLD_REGIONS: Readonly<Record<string, string>> = {
 /** Tencent Cloud COS, under the name and with the options it has in PicGo. */
 export const tcyun = defineVendor({
   type: 'tcyun',
+  about: {
+    family: 'bucket',
+    what: "Tencent COS, with PicGo's options",
+    testedAgainst: 'as `s3`',
+    example: {
+      blog: {
+        secretId: 'AKID…',
+        secretKey: 'COS_SECRET',
+        bucket: 'pictures-1250000000',
+        area: 'ap-guangzhou',
+        slim: true,
+      },
+    },
+    choices: [
+      {
+        label: 'Tencent COS · 腾讯云',
+        asks: ['bucket', 'area', 'accessKeyId', 'secretAccessKey', 'urlPrefix?'],
+        where: 'the console, CAM → API keys.',
+      },
+    ],
+  },
   options: {
     secretId: z.string().optional().describe('The name of "accessKeyId" in PicGo.'),
     secretKey: secret().optional().describe('The name of "secretAccessKey" in PicGo.'),

@@ -99,7 +99,7 @@ describe('config show', () => {
 })
 
 describe('config schema', () => {
-  it('is what stands in config.schema.json: after a change run "npm run schema"', async () => {
+  it('is what stands in config.schema.json: after a change run "npm run generate"', async () => {
     const { code, stdout, stderr } = await runCli(['config', 'schema'], { cwd: await makeDirectory() })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toBe(await readFile(new URL('../../config.schema.json', import.meta.url), 'utf8'))

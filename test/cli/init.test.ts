@@ -1,8 +1,7 @@
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { PLACES } from '../../src/cli/places.ts'
-import { loadProvider, PROVIDER_TYPES } from '../../src/providers/registry.ts'
+import { loadProviders } from '../../src/providers/registry.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { needs } from '../helpers/needs.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
@@ -43,7 +42,7 @@ describe('init --yes', () => {
   })
 
   it.each<[string, string[], string]>([
-    ['an unknown provider', ['--provider', 'nope'], '"nope" is no provider; there are local, s3,'],
+    ['an unknown provider', ['--provider', 'nope'], '"nope" is no provider; there are aliyun, azure,'],
     ['a misspelt one', ['--provider', 'githb'], '"githb" is no provider; did you mean "github"?'],
     ['an unknown option', ['--set', 'dir=x'], '--set dir: local has no such option; there are directory,'],
     ['what is missing', [], 'providers.local.Default.directory: is missing; it needs a string'],
@@ -147,10 +146,13 @@ describe('init', () => {
 })
 
 it('offers every provider, and asks for options that it has', async () => {
-  expect(new Set(PLACES.map(({ type }) => type))).toEqual(new Set(PROVIDER_TYPES))
-  for (const { type, options, asks } of PLACES) {
-    const provider = await loadProvider(type)
-    const names = [...Object.keys(options ?? {}), ...asks.map(name => name.replace('?', ''))]
-    expect(Object.keys(provider?.config.shape ?? {})).toEqual(expect.arrayContaining(names))
+  for (const { type, about, config } of await loadProviders()) {
+    const choices = about?.choices ?? []
+    expect(choices, type).not.toEqual([])
+    const names = choices.flatMap(({ options = {}, asks }) => [
+      ...Object.keys(options),
+      ...asks.map(name => name.replace('?', '')),
+    ])
+    expect(Object.keys(config.shape)).toEqual(expect.arrayContaining(names))
   }
 })

@@ -377,7 +377,7 @@ it('every mistake is reported at once, wherever it is', async () => {
     'providers.local.a.directry: is no option; did you mean "directory"?',
     'providers.local.c: Set "serve" to true or give a "urlPrefix": without one of them stored files have no address.',
     'providers.local.d.keyTemplate: ends with "/": a key needs a name behind its folders',
-    expect.stringMatching(/^providers\.nope: is no provider of this version; there are local\b/),
+    expect.stringMatching(/^providers\.nope: is no provider of this version; there are aliyun, /),
     expect.stringMatching(/^default: "local\/absent" can't be used\. .*Known are "local\/a", "local\/b"/),
     expect.stringMatching(
       /^auth\.keys\[0\]\.destinations: "local\/nowhere" is no destination here\. Known are "local\/a"/,

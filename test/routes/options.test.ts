@@ -1,6 +1,3 @@
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { fingerprintedOptions, OPTIONS, readOptions } from '../../src/routes/options.ts'
 import { ask } from '../helpers/ask.ts'
@@ -52,10 +49,5 @@ describe('the options of a request', () => {
       const described = operation.parameters.filter((one: { in: string }) => one.in === 'query')
       expect(described.map((one: { name: string }) => one.name)).toEqual(Object.keys(OPTIONS))
     }
-  })
-
-  it('stand in docs/api.md as in the table: npm run generate', async () => {
-    const script = fileURLToPath(new URL('../../docs/generate.mjs', import.meta.url))
-    await expect(promisify(execFile)(process.execPath, [script, '--check'])).resolves.toBeTruthy()
   })
 })

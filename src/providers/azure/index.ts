@@ -21,14 +21,16 @@ const config = z.object({
   container: z
     .string()
     .regex(/^(\$web|(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*)$/, 'must be the name of a container, or "$web"')
-    .describe('Name of the container. It has to be there.'),
+    .describe('Name of the container, which has to be there. "$web" is the static web site.'),
   accountKey: secret().optional().describe('One of the two keys of the account.'),
   sasToken: secret()
     .optional()
     .describe('Shared access signature instead of the key: "sv=…&sig=…", to read, create, write and delete.'),
   endpoint: urlPrefix()
     .optional()
-    .describe('Address of the blob service. Default: the account below blob.core.windows.net.'),
+    .describe(
+      'Address of the blob service, for other clouds, a domain of your own or Azurite. Default: the account below blob.core.windows.net.',
+    ),
   urlPrefix: urlPrefix()
     .optional()
     .describe('Address below which visitors find the blobs, such as a CDN. Default: that of the container.'),
@@ -42,7 +44,7 @@ const config = z.object({
     .min(60)
     .max(TEN_YEARS_S)
     .default(7 * 86_400)
-    .describe('How long signed URLs work. Seconds, 7 days by default.'),
+    .describe('How long signed URLs work, for which the account key is needed. Seconds, 7 days by default.'),
   cacheControl: header()
     .optional()
     .describe(
@@ -61,7 +63,45 @@ const config = z.object({
 type Options = z.output<typeof config>
 
 /** A container of Azure Blob Storage. */
-export const azure = defineProvider({ type: 'azure', config, validate, open })
+export const azure = defineProvider({
+  type: 'azure',
+  about: {
+    family: 'bucket',
+    what: 'Azure Blob Storage',
+    testedAgainst: 'Azurite',
+    example: {
+      blog: {
+        account: 'pictures1',
+        container: 'img',
+        accountKey: 'AZURE_KEY',
+        urlPrefix: 'https://img.example.com',
+      },
+      private: {
+        account: 'pictures1',
+        container: 'drafts',
+        accountKey: 'AZURE_KEY',
+        url: 'sas',
+        sasForS: 86400,
+      },
+      web: {
+        account: 'pictures1',
+        container: '$web',
+        sasToken: 'AZURE_SAS',
+        urlPrefix: 'https://pictures1.z6.web.core.windows.net',
+      },
+    },
+    choices: [
+      {
+        label: 'Azure Blob Storage',
+        asks: ['account', 'container', 'accountKey?', 'sasToken?'],
+        where: 'the storage account, Security + networking → Access keys. One of key and token is enough.',
+      },
+    ],
+  },
+  config,
+  validate,
+  open,
+})
 
 function validate(options: Options): string | undefined {
   const { accountKey, sasToken, container, url } = options

@@ -46,7 +46,42 @@ const config = z.object({
 })
 
 /** A server that speaks FTP, with TLS unless told otherwise. Data connections are passive. */
-export const ftp = defineProvider({ type: 'ftp', config, open })
+export const ftp = defineProvider({
+  type: 'ftp',
+  about: {
+    family: 'server',
+    what: 'FTP with explicit, implicit or no TLS',
+    testedAgainst: 'ProFTPD and vsftpd',
+    example: {
+      hosting: {
+        host: 'ftp.example.com',
+        username: 'web123',
+        password: 'FTP_PASSWORD',
+        directory: 'httpdocs/img',
+        urlPrefix: 'https://www.example.com/img',
+      },
+      nas: {
+        host: '192.168.1.10',
+        secure: 'implicit',
+        username: 'me',
+        password: 'NAS_PASSWORD',
+        caFile: 'nas.pem',
+        directory: '/web/img',
+        urlPrefix: 'http://192.168.1.10/img',
+        connections: 2,
+      },
+    },
+    choices: [
+      {
+        label: 'FTP',
+        hint: 'web space',
+        asks: ['host', 'username', 'password', 'directory?', 'urlPrefix'],
+      },
+    ],
+  },
+  config,
+  open,
+})
 
 function open(options: z.output<typeof config>, { name, warn }: ProviderDeps): Target {
   const server = `"ftp/${name}" (${options.host})`

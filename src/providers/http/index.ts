@@ -15,7 +15,9 @@ const config = z.object({
     .string()
     .min(1)
     .optional()
-    .describe('Address files are sent to. Placeholders such as {filename} are filled in, here and below.'),
+    .describe(
+      'Address files are sent to, needed unless there is "sxcu". Placeholders such as {filename} are filled in, here and below.',
+    ),
   method: z.enum(['POST', 'PUT', 'PATCH']).default('POST').describe('Method of the request.'),
   body: z
     .enum(['multipart', 'raw'])
@@ -24,7 +26,7 @@ const config = z.object({
   field: z.string().min(1).default('file').describe('Form field of the file.'),
   fields: texts().describe('Further form fields, sent before the file.'),
   query: texts().describe('Parameters that are added to the address.'),
-  headers: texts().describe('Headers of the request.'),
+  headers: texts().describe("Headers of the request. Those that follow from the body can't be set."),
   secrets: z
     .record(z.string().regex(/^[\w.-]+$/, 'must be letters, digits, ".", "_" and "-"'), secret())
     .optional()
@@ -66,6 +68,40 @@ type Options = z.output<typeof config>
 /** Any host that takes a file in one HTTP request and answers with its address. */
 export const http = defineProvider({
   type: 'http',
+  about: {
+    family: 'other',
+    what: "any host that takes a file over HTTP; reads ShareX's `.sxcu`",
+    testedAgainst: 'httpbin and PHP',
+    example: {
+      album: {
+        url: 'https://img.example.com/api/upload',
+        field: 'image',
+        fields: { album: 'holidays' },
+        headers: { Authorization: 'Bearer {secret:token}' },
+        secrets: { token: 'IMG_TOKEN' },
+        success: { at: 'status', is: ['ok'] },
+        resultUrl: 'data.url',
+        deleteUrl: 'data.delete_url',
+        errorMessage: 'error.message',
+        keyTemplate: '{filename}{extname}',
+      },
+      store: {
+        method: 'PUT',
+        body: 'raw',
+        url: 'https://files.example.com/{key}',
+        headers: { Authorization: 'Basic {base64:{secret:user}:{secret:password}}' },
+        secrets: { user: 'me', password: 'STORE_PASSWORD' },
+        resultUrl: 'https://files.example.com/{key}',
+      },
+    },
+    choices: [
+      {
+        label: 'Any other host',
+        hint: 'described by a ShareX .sxcu file, or by options',
+        asks: ['sxcu?', 'url?'],
+      },
+    ],
+  },
   config,
   validate,
   open: (options, deps) => createHost(describe(options), options, deps),

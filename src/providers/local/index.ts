@@ -56,6 +56,28 @@ const config = z.object({
 /** A folder on this machine. */
 export const local = defineProvider({
   type: 'local',
+  about: {
+    family: 'folder',
+    what: 'a folder, served by this server or by another',
+    testedAgainst: 'file systems: ext4, tmpfs, a full one',
+    example: {
+      site: { directory: '/srv/www/img', urlPrefix: 'https://example.com/img', durable: false },
+      served: { directory: '/srv/pictures', serve: true },
+    },
+    choices: [
+      {
+        label: 'A folder on this machine',
+        hint: 'this server hands the files out',
+        options: { serve: true },
+        asks: ['directory'],
+      },
+      {
+        label: 'A folder on this machine that a web server publishes',
+        hint: 'nginx, Apache, Caddy',
+        asks: ['directory', 'urlPrefix'],
+      },
+    ],
+  },
   config,
   validate: options =>
     options.serve || options.urlPrefix !== undefined

@@ -8,6 +8,56 @@ import { openS3 } from './target.ts'
 /** Amazon S3 and everything that speaks its protocol. */
 export const s3 = defineProvider({
   type: 's3',
+  about: {
+    family: 'bucket',
+    what: 'S3 and what is compatible, by presets: AWS, R2, MinIO, B2, Wasabi, OBS, TOS, GCS, …',
+    testedAgainst: 'Ceph radosgw and OpenStack Swift; hosts and signatures of the presets recorded',
+    example: {
+      blog: {
+        region: 'eu-central-1',
+        bucket: 'pictures',
+        accessKeyId: 'AKIA…',
+        secretAccessKey: 'AWS_SECRET',
+      },
+      r2: {
+        preset: 'cloudflare-r2',
+        accountId: '0123456789abcdef',
+        bucket: 'pictures',
+        accessKeyId: '…',
+        secretAccessKey: 'R2_SECRET',
+        urlPrefix: 'https://img.example.com',
+      },
+      private: {
+        endpoint: 'https://minio.example.com:9000',
+        preset: 'minio',
+        bucket: 'drafts',
+        accessKeyId: 'me',
+        secretAccessKey: 'MINIO_SECRET',
+        caFile: 'minio-ca.pem',
+        url: 'presigned',
+        presignedForS: 86400,
+      },
+    },
+    choices: [
+      {
+        label: 'Cloudflare R2',
+        options: { preset: 'cloudflare-r2' },
+        asks: ['accountId', 'bucket', 'accessKeyId', 'secretAccessKey', 'urlPrefix'],
+        where: 'R2 → Manage API tokens, with "Object Read & Write".',
+      },
+      {
+        label: 'Amazon S3',
+        options: { preset: 'aws' },
+        asks: ['bucket', 'region', 'accessKeyId?', 'secretAccessKey?', 'urlPrefix?'],
+        where: 'IAM → Users → Security credentials → Create access key.',
+      },
+      {
+        label: 'Another S3 service',
+        hint: 'MinIO, Backblaze B2, Wasabi, DigitalOcean, OBS, TOS, GCS, Ceph…',
+        asks: ['endpoint', 'bucket', 'region?', 'accessKeyId', 'secretAccessKey', 'urlPrefix?'],
+      },
+    ],
+  },
   config: z.object(s3Options),
   validate: findProblem,
   fromPicGo,

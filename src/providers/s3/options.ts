@@ -34,12 +34,18 @@ const isDots = (segment: string): boolean => segment === '.' || segment === '..'
 
 /** Options that do not depend on the vendor. */
 export const bucketOptions = {
-  bucket: name().describe('Name of the bucket.'),
-  endpoint: endpoint().optional().describe('Address of the S3 API, when it is not the one of the preset.'),
+  bucket: name().describe('Name of the bucket, which has to be there.'),
+  endpoint: endpoint()
+    .optional()
+    .describe(
+      'Address of the S3 API, when it is not the one of the preset: https unless it says http://, may have a path.',
+    ),
   region: name().optional().describe('Region of the bucket; requests are signed for it.'),
   accessKeyId: name()
     .optional()
-    .describe('Access key id. Without keys the environment is asked, as AWS does.'),
+    .describe(
+      'Access key id. Without keys the environment is asked as AWS does: variables, ~/.aws, roles of EC2, ECS and EKS.',
+    ),
   secretAccessKey: secret().optional().describe('Secret that belongs to accessKeyId.'),
   sessionToken: secret().optional().describe('Third part of temporary credentials.'),
   addressingStyle: z
@@ -49,8 +55,12 @@ export const bucketOptions = {
       'Where the bucket is named: in the host, in the path, or (cname) the endpoint is its own domain.',
     ),
   path: folder().optional().describe('Folder in the bucket, put in front of every key.'),
-  urlPrefix: urlPrefix().optional().describe('Address below which visitors find the objects.'),
-  webPath: folder().optional().describe('Folder that stands in URLs instead of "path".'),
+  urlPrefix: urlPrefix()
+    .optional()
+    .describe('Address below which visitors find the objects, such as a CDN. Default: see the presets.'),
+  webPath: folder()
+    .optional()
+    .describe('Folder that stands in URLs instead of "path"; "" when the domain leads into the folder.'),
   urlSuffix: urlSuffix().optional().describe('Appended to every URL, such as "?x-oss-process=style/small".'),
   url: z
     .enum(['public', 'presigned'])
@@ -62,15 +72,21 @@ export const bucketOptions = {
     .min(1)
     .max(604_800)
     .default(604_800)
-    .describe('How long presigned URLs work. Seconds, 7 days at most.'),
+    .describe(
+      'How long presigned URLs work. Seconds, 7 days at most; with temporary credentials they end with these.',
+    ),
   acl: z
     .enum([
       ...['private', 'public-read', 'public-read-write', 'authenticated-read'],
       ...['aws-exec-read', 'bucket-owner-read', 'bucket-owner-full-control'],
     ] as const)
     .optional()
-    .describe('Canned ACL of every object. Sent only when set.'),
-  storageClass: header().optional().describe('Storage class, in the words of the vendor.'),
+    .describe('Canned ACL of every object. Sent only when set; new buckets of AWS refuse it.'),
+  storageClass: header()
+    .optional()
+    .describe(
+      'Storage class, in the words of the vendor, such as "STANDARD_IA". Default: that of the bucket.',
+    ),
   cacheControl: header()
     .optional()
     .describe(

@@ -1,5 +1,5 @@
 import * as z from '../../packages/zod.ts'
-import { defineProvider, type Provider } from '../contract.ts'
+import { type About, defineProvider, type Provider } from '../contract.ts'
 import { toUrlSuffix } from '../shared/url-suffix.ts'
 import { bucketOptions, s3Options } from './options.ts'
 import { createReader, type Translated, toKeyTemplate, toUrlPrefix } from './picgo.ts'
@@ -12,6 +12,7 @@ const s3 = z.strictObject(s3Options)
 /** A vendor for which PicGo has an uploader of its own, under its name and with its words. */
 export interface Vendor {
   readonly type: PresetName
+  readonly about: About
   /** PicGo's options as it writes them: text, empty when unset. Those that are also ours have our meaning. */
   readonly options: Readonly<Record<string, z.ZodType>>
   /** PicGo's names for options of ours. */
@@ -52,6 +53,7 @@ export function defineVendor(vendor: Vendor): Provider {
 
   return defineProvider({
     type: vendor.type,
+    about: vendor.about,
     config,
     validate(options) {
       const ours = toS3(options)

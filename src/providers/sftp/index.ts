@@ -22,7 +22,9 @@ const config = z.object({
   host: hostName().describe('Name or address of the server.'),
   port: z.int().min(1).max(65_535).default(22).describe('Port of the server.'),
   username: z.string().min(1).describe('User to log in as.'),
-  password: secret().optional().describe('Password of the user.'),
+  password: secret()
+    .optional()
+    .describe('Password of the user, also for servers that ask questions (keyboard-interactive).'),
   privateKey: secret().optional().describe('Private key as text, in the format of OpenSSH, PEM or PuTTY.'),
   privateKeyFile: ownFile().optional().describe('File with the private key.'),
   passphrase: secret().optional().describe('Passphrase of the private key.'),
@@ -56,7 +58,45 @@ const config = z.object({
 type Options = z.output<typeof config>
 
 /** A server that speaks SFTP. Nothing is ever run in a shell there. */
-export const sftp = defineProvider({ type: 'sftp', config, validate, open, fromPicGo })
+export const sftp = defineProvider({
+  type: 'sftp',
+  about: {
+    family: 'server',
+    what: 'SFTP with password, key or agent',
+    testedAgainst: 'OpenSSH and ProFTPD',
+    example: {
+      blog: {
+        host: 'www.example.com',
+        username: 'deploy',
+        privateKeyFile: '~/.ssh/id_ed25519',
+        hostFingerprint: 'SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA',
+        directory: '/var/www/img',
+        urlPrefix: 'https://www.example.com/img',
+        fileMode: '0644',
+        directoryMode: '0755',
+      },
+      nas: {
+        host: '192.168.1.10',
+        port: 2222,
+        username: 'me',
+        password: 'NAS_PASSWORD',
+        directory: 'web/img',
+        urlPrefix: 'http://192.168.1.10/img',
+      },
+    },
+    choices: [
+      {
+        label: 'SFTP',
+        hint: 'a server you reach by SSH',
+        asks: ['host', 'username', 'password?', 'privateKeyFile?', 'directory?', 'urlPrefix'],
+      },
+    ],
+  },
+  config,
+  validate,
+  open,
+  fromPicGo,
+})
 
 function validate({ password, privateKey, privateKeyFile, passphrase, agent }: Options): string | undefined {
   const hasKey = privateKey !== undefined || privateKeyFile !== undefined

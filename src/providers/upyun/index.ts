@@ -41,7 +41,41 @@ const config = z.object({
 })
 
 /** Upyun (又拍云) by its REST API. Its S3 interface is a preset of "s3". */
-export const upyun = defineProvider({ type: 'upyun', config, open, fromPicGo })
+export const upyun = defineProvider({
+  type: 'upyun',
+  about: {
+    family: 'bucket',
+    what: "Upyun's REST API",
+    testedAgainst: 'documented exchanges',
+    example: {
+      blog: {
+        bucket: 'my-pictures',
+        operator: 'uploader',
+        password: 'UPYUN_PASSWORD',
+        urlPrefix: 'https://img.example.com',
+        urlSuffix: '!thumb',
+      },
+      protected: {
+        bucket: 'my-pictures',
+        operator: 'uploader',
+        password: 'UPYUN_PASSWORD',
+        urlPrefix: 'https://private.example.com',
+        antiLeechToken: 'UPYUN_TOKEN',
+        antiLeechForS: 3600,
+      },
+    },
+    choices: [
+      {
+        label: 'Upyun · 又拍云',
+        asks: ['bucket', 'operator', 'password', 'urlPrefix'],
+        where: 'the console, 账户管理 → 操作员.',
+      },
+    ],
+  },
+  config,
+  open,
+  fromPicGo,
+})
 
 function open(options: z.output<typeof config>, deps: ProviderDeps): Target {
   const client = createHttpClient(options, deps)

@@ -42,7 +42,40 @@ const config = z.object({
 type Options = z.output<typeof config>
 
 /** A server that speaks WebDAV. */
-export const webdav = defineProvider({ type: 'webdav', config, validate, open, fromPicGo })
+export const webdav = defineProvider({
+  type: 'webdav',
+  about: {
+    family: 'server',
+    what: 'WebDAV with Basic or Digest',
+    testedAgainst: 'Apache and nginx',
+    example: {
+      cloud: {
+        url: 'https://cloud.example.com/remote.php/dav/files/me',
+        username: 'me',
+        password: 'CLOUD_PASSWORD',
+        directory: 'Pictures/blog',
+        urlPrefix: 'https://img.example.com/blog',
+      },
+      nas: {
+        url: 'http://192.0.2.7:5005/web',
+        username: 'uploader',
+        password: 'NAS_PASSWORD',
+        authType: 'digest',
+      },
+    },
+    choices: [
+      {
+        label: 'WebDAV',
+        hint: 'Nextcloud, ownCloud, a NAS',
+        asks: ['url', 'username?', 'password?', 'urlPrefix?'],
+      },
+    ],
+  },
+  config,
+  validate,
+  open,
+  fromPicGo,
+})
 
 function isPlainFolder(path: string): boolean {
   return path.split('/').every(name => !/^\.\.?$|[\\\u0000-\u001f\u007f]/.test(name) && name.isWellFormed())

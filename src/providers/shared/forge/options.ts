@@ -26,7 +26,9 @@ export const contentsOptions = {
   authorEmail: z.email().optional().describe('E-mail address of the author; goes with "authorName".'),
   urlPrefix: urlPrefix()
     .optional()
-    .describe('Address at which files of the branch are handed out. Keys are appended to it.'),
+    .describe(
+      'Address at which files of the branch are handed out; keys are appended. Default: that of the forge itself.',
+    ),
   ...httpOptions,
 }
 
