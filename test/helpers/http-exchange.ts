@@ -3,9 +3,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Provider, Stored, Target } from '../../src/providers/contract.ts'
-import { PHP_NEEDS, type Php, startPhp } from '../servers/php.ts'
+import { type Replay, startReplay } from '../servers/replay.ts'
 import { startCutProxy } from './cut-proxy.ts'
-import { needs } from './needs.ts'
 import { type Absence, type ContractSetup, describeProvider, objectOf } from './provider-contract.ts'
 
 interface Reply {
@@ -14,7 +13,7 @@ interface Reply {
   readonly body: unknown
 }
 
-/** What a vendor documents of its API, in test/fixtures/http-hosts. */
+/** What a vendor documents of its API. */
 export interface Exchange {
   /** Where it is documented. */
   readonly source: readonly string[]
@@ -30,6 +29,7 @@ export interface Exchange {
   readonly success: Reply
   /** What is answered to wrong credentials. */
   readonly refusal: Reply & { readonly says: string }
+  /** Further answers that are documented, and what becomes of them. */
   readonly others: readonly (Reply & {
     readonly name: string
     readonly url?: string
@@ -46,6 +46,8 @@ export function readExchange(name: string): Exchange {
 export interface Preset {
   readonly name: string
   readonly provider: Provider
+  /** Default: that of its name in test/fixtures/http-hosts. */
+  readonly exchange?: Exchange
   /** Options for an API below an address. */
   options(base: string): Record<string, unknown>
   /** What makes its credentials wrong ones; undefined when it needs none. */
@@ -75,24 +77,23 @@ export async function fetchPublic({ url }: Stored): Promise<Buffer> {
 }
 
 /**
- * Has a preset join the contract suite against PHP, which plays the documented exchange and refuses requests that are
+ * Has a preset join the contract suite against a host that plays the documented exchange and refuses requests that are
  * not exactly like it, and feeds it the other documented answers.
  */
 export function describePreset(preset: Preset): void {
   const { name, provider } = preset
-  const exchange = readExchange(name)
-  describeProvider(name, () => startContract(preset, exchange), PHP_NEEDS)
+  const exchange = preset.exchange ?? readExchange(name)
+  describeProvider(name, () => startContract(preset, exchange))
 
   describe(`${name} and the answers that are documented`, () => {
-    it('takes the address of a new file, and the one that removes it', async context => {
-      for (const need of PHP_NEEDS) needs(context, ...need)
-      const php = await startPhp()
-      onTestFinished(php.close)
-      const target = await open(preset, php, exchange)
+    it('takes the address of a new file, and the one that removes it', async () => {
+      const host = await startReplay()
+      onTestFinished(host.close)
+      const target = await open(preset, host, exchange)
       const stored = await target.put(objectOf('a/picture.png', Buffer.from('bytes')), never())
       expect(stored).toEqual({
         url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/files\/\w{16}$/),
-        ...(preset.deleteUrl && { deleteUrl: preset.deleteUrl.replace('{{base}}', php.url) }),
+        ...(preset.deleteUrl && { deleteUrl: preset.deleteUrl.replace('{{base}}', host.url) }),
       })
       expect((await fetchPublic(stored)).toString()).toBe('bytes')
     })
@@ -115,33 +116,36 @@ export function describePreset(preset: Preset): void {
 }
 
 async function startContract(preset: Preset, exchange: Exchange): Promise<ContractSetup> {
-  const php = await startPhp()
-  const proxy = await startCutProxy(php.port)
+  const host = await startReplay()
+  const proxy = await startCutProxy(host.port)
   const { wrong, without } = preset
-  const through = (port: number) => (base: string) => base.replace(`:${php.port}/`, `:${port}/`)
+  const through = (port: number) => (base: string) => base.replace(`:${host.port}/`, `:${port}/`)
   return {
-    target: await open(preset, php, exchange),
+    target: await open(preset, host, exchange),
     fetch: fetchPublic,
     secrets: preset.secrets,
-    ...(wrong && { withBadCredentials: () => open(preset, php, exchange, wrong) }),
-    breakable: async () => ({ ...proxy, target: await open(preset, php, exchange, {}, through(proxy.port)) }),
-    forgeable: { port: php.port, open: port => open(preset, php, exchange, {}, through(port)) },
+    ...(wrong && { withBadCredentials: () => open(preset, host, exchange, wrong) }),
+    breakable: async () => ({
+      ...proxy,
+      target: await open(preset, host, exchange, {}, through(proxy.port)),
+    }),
+    forgeable: { port: host.port, open: port => open(preset, host, exchange, {}, through(port)) },
     without: { names: NAMES_OF_ITS_OWN, ...without },
     async close() {
       proxy.close()
-      await php.close()
+      await host.close()
     },
   }
 }
 
 async function open(
   { provider, options }: Preset,
-  php: Php,
+  host: Replay,
   exchange: Exchange,
   others: Record<string, unknown> = {},
   change = (base: string) => base,
 ): Promise<Target> {
-  return openHost(provider, { ...options(change(await php.replay(exchange))), ...others })
+  return openHost(provider, { ...options(change(await host.replay(exchange))), ...others })
 }
 
 /** A server that answers everything in the same way. */

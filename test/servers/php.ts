@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,8 +13,6 @@ export const PHP_NEEDS = [['php', 'php-cli']] as const
 export interface Php {
   readonly port: number
   readonly url: string
-  /** Lets it play a documented exchange, and gives the address below which it does. */
-  replay(exchange: object): Promise<string>
   close(): Promise<void>
 }
 
@@ -25,15 +23,9 @@ export async function startPhp(): Promise<Php> {
   const args = [...limits.flatMap(one => ['-d', one]), '-d', `upload_tmp_dir=${root}`]
   const daemon = await startDaemon('php', [...args, '-S', `127.0.0.1:${port}`, '-t', root, ROUTER], { port })
   const url = `http://127.0.0.1:${port}`
-  let exchanges = 0
   return {
     port,
     url,
-    async replay(exchange) {
-      const name = `e${++exchanges}`
-      await writeFile(join(root, `exchange-${name}.json`), JSON.stringify(exchange))
-      return `${url}/replay/${name}`
-    },
     async close() {
       await daemon.stop()
       await rm(root, { recursive: true, force: true })

@@ -61,21 +61,4 @@ if ($path === '/echo') {
     ]);
 }
 
-// A documented exchange: what is asked for has to be sent exactly.
-if (preg_match('#^/replay/(\w+)(/.*)$#', $path, $found)) {
-    $exchange = json_decode(file_get_contents("$root/exchange-$found[1].json"), true);
-    $wanted = $exchange['request'];
-    $sent = array_change_key_case(getallheaders());
-    $faults = [];
-    if ($found[2] !== $wanted['path'] || $method !== $wanted['method']) answer(404, "$method $found[2] is not there");
-    if ($_GET != ($wanted['query'] ?? [])) $faults[] = 'query ' . json_encode($_GET);
-    if ($_POST != ($wanted['fields'] ?? [])) $faults[] = 'fields ' . json_encode($_POST);
-    foreach ($wanted['headers'] ?? [] as $name => $value)
-        if (($sent[strtolower($name)] ?? '') !== $value) $faults[] = "header $name";
-    $reply = $faults ? $exchange['refusal'] : $exchange['success'];
-    $address = $faults ? '' : keep($wanted['file']);
-    $body = json_decode(str_replace(['{{url}}', '{{base}}'], [$address, $base], json_encode($reply['body'], JSON_UNESCAPED_SLASHES)), true);
-    answer($reply['status'], $body, ['X-Faults' => implode('; ', $faults)]);
-}
-
 answer(404, 'no such page');
