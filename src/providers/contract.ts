@@ -2,10 +2,14 @@ import type { Readable } from 'node:stream'
 import type { HeldFile } from '../files/held.ts'
 import type * as z from '../packages/zod.ts'
 import type { Spool } from '../payload/spool.ts'
+import { withCheckedKeys } from './shared/checked-keys.ts'
 
 /** One stored thing on its way to a destination: a key and the bytes that belong to it. */
 export interface UploadObject {
-  /** Path at the destination: `/`-separated, no leading slash, no empty, `.` or `..` segment; any Unicode. */
+  /**
+   * Path at the destination: `/`-separated, no leading slash, no empty, `.` or `..` segment, no control character, at most
+   * 1024 bytes in UTF-8; any other Unicode. Checked before a target sees it.
+   */
   readonly key: string
   /** Bytes. */
   readonly size: number
@@ -107,7 +111,13 @@ export interface Provider<C extends z.ZodObject = z.ZodObject> {
   open(config: z.output<C>, deps: ProviderDeps): Target | Promise<Target>
 }
 
-/** Keeps the type of the options while checking the shape of a provider. */
+/** Keeps the type of the options while checking the shape of a provider; its targets get checked keys only. */
 export function defineProvider<C extends z.ZodObject>(provider: Provider<C>): Provider<C> {
-  return provider
+  return {
+    ...provider,
+    open(config, deps) {
+      const opened = provider.open(config, deps)
+      return opened instanceof Promise ? opened.then(withCheckedKeys) : withCheckedKeys(opened)
+    },
+  }
 }

@@ -319,6 +319,27 @@ export function describeProvider(
       await setup.target.remove?.(fresh('absent.bin'), never())
     })
 
+    it.for([
+      ['an empty one', ''],
+      ['an absolute one', '/a.bin'],
+      ['that of a folder', 'folder/'],
+      ['one with an empty name', 'a//b.bin'],
+      ['one with "."', 'a/./b.bin'],
+      ['one that leads out', '../a.bin'],
+      ['one that leads up', 'a/../../b.bin'],
+      ['one with a line break', 'a\r\nb.bin'],
+      ['one with NUL', 'a\0.bin'],
+      ['one with half a character', 'a\ud800.bin'],
+      ['one too long', `${'a/'.repeat(512)}b`],
+    ] as const)('refuses a key that is none before anything is asked or sent: %s', async ([, key]) => {
+      const { target } = setup
+      const refusal = { code: 'delivery_failed', message: expect.stringContaining('cannot be stored') }
+      await expect(target.put(objectOf(key, Buffer.from('x')), never())).rejects.toMatchObject(refusal)
+      if (target.remove) await expect(target.remove(key, never())).rejects.toMatchObject(refusal)
+      if (target.exists) await expect(target.exists(key, never())).rejects.toMatchObject(refusal)
+      if (target.locate) await expect(target.locate(key)).resolves.toBeUndefined()
+    })
+
     it('passes its own check, twice', async context => {
       if (!setup.target.check) leaveOut(context, '"check"')
       await setup.target.check?.(never())
