@@ -5,6 +5,7 @@ import { collectMarked, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import type { InitChoice, Provider } from '../providers/contract.ts'
 import { loadProviders } from '../providers/registry.ts'
+import type { Answers, Given } from './answers.ts'
 
 /** Standard output is for results. */
 const output = process.stderr
@@ -13,24 +14,6 @@ const output = process.stderr
 const maxItems = 12
 
 type Options = Record<string, unknown>
-
-/** What a first configuration is made of. */
-export interface Answers {
-  readonly provider: Provider
-  readonly name: string
-  readonly options: Readonly<Record<string, unknown>>
-  /** Of the server itself. */
-  readonly settings: {
-    readonly server?: { readonly host?: string; readonly key: string }
-    readonly auth?: { readonly loopbackExempt: boolean }
-  }
-}
-
-/** What of that stands on the command line. */
-export interface Given extends Answers {
-  /** Whether the provider was named. */
-  readonly isChosen: boolean
-}
 
 /** Where files may go, and the provider that takes them there. */
 interface Place extends InitChoice {

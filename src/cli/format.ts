@@ -1,7 +1,7 @@
 import { appendFile } from 'node:fs/promises'
 import { basename, extname } from 'node:path'
 import { addressIn, type Format, formatLink as formatPageLink } from '../page/client/links.ts'
-import { oneLine, type Terminal } from './terminal.ts'
+import { oneLine, type Terminal, toJson } from './terminal.ts'
 
 /** What `upload` can print. */
 export const FORMATS = ['url', 'markdown', 'html', 'bbcode', 'json'] as const
@@ -21,8 +21,22 @@ export function isWebAddress(name: string): boolean {
   return /^https?:\/\//i.test(name) && URL.canParse(name)
 }
 
+/** What was stored, one link a line; as JSON everything. */
+export function printResults(
+  results: readonly Result[],
+  format: (typeof FORMATS)[number],
+  terminal: Terminal,
+): void {
+  if (format === 'json') {
+    terminal.print(toJson(results))
+    return
+  }
+  for (const { name, url } of results)
+    if (url !== undefined) terminal.print(formatLink(url, oneLine(name), format))
+}
+
 /** A link as it is wanted, as the usage page writes it. */
-export function formatLink(url: string, name: string, format: Format): string {
+function formatLink(url: string, name: string, format: Format): string {
   return formatPageLink({ url, name: titleOf(name), isImage: isPicture(url) }, format)
 }
 

@@ -9,21 +9,13 @@ import type { Uploader } from '../uploader/index.ts'
 import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import { configOption, endWith, parseServer } from './command.ts'
-import { FORMATS, formatLink, isWebAddress, openSummary, type Result } from './format.ts'
+import { FORMATS, isWebAddress, openSummary, printResults, type Result } from './format.ts'
 import { findFile, NOTHING_ON_STDIN } from './local-file.ts'
 import { openForCommand } from './open.ts'
 import { type Progress, startProgress } from './progress.ts'
 import { sendToServer, uploadAddress } from './send.ts'
 import { untilInterrupted } from './signals.ts'
-import {
-  type CommonOptions,
-  INTERRUPTED,
-  INTERRUPTION,
-  oneLine,
-  quote,
-  type Terminal,
-  toJson,
-} from './terminal.ts'
+import { type CommonOptions, INTERRUPTED, INTERRUPTION, oneLine, quote, type Terminal } from './terminal.ts'
 
 interface UploadOptions extends CommonOptions {
   picbed?: string
@@ -92,7 +84,7 @@ async function upload(
   } finally {
     progress.stop()
   }
-  print(results, options.format, terminal)
+  printResults(results, options.format, terminal)
   const failed = results.filter(result => result.error !== undefined && result.finalizationId === undefined)
   for (const { name, error } of failed) terminal.note(oneLine(`${name}: ${error}`))
   await summarize?.(results)
@@ -212,16 +204,6 @@ async function toInput(
   if (isWebAddress(name)) return { kind: 'url', origin: name, url: new URL(name) }
   const { path, fault } = await findFile(name, terminal)
   return fault ?? { kind: 'path', origin: name, path }
-}
-
-function print(results: readonly Result[], format: UploadOptions['format'], terminal: Terminal): void {
-  if (format === 'json') {
-    terminal.print(toJson(results))
-    return
-  }
-  for (const { name, url } of results) {
-    if (url !== undefined) terminal.print(formatLink(url, oneLine(name), format))
-  }
 }
 
 /** A command line that uploads what is missing. It holds no key. */

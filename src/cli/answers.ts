@@ -1,0 +1,19 @@
+import type { Provider } from '../providers/contract.ts'
+
+/** What a first configuration is made of. */
+export interface Answers {
+  readonly provider: Provider
+  readonly name: string
+  readonly options: Readonly<Record<string, unknown>>
+  /** Of the server itself. */
+  readonly settings: {
+    readonly server?: { readonly host?: string; readonly key: string }
+    readonly auth?: { readonly loopbackExempt: boolean }
+  }
+}
+
+/** What of that stands on the command line. */
+export interface Given extends Answers {
+  /** Whether the provider was named. */
+  readonly isChosen: boolean
+}
