@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
-import { createPayloads, type Payload } from '../../src/payload/index.ts'
-import { createSpool } from '../../src/payload/spool.ts'
-import { defineProvider, type Stored, type UploadObject } from '../../src/providers/contract.ts'
-import { openDestinations } from '../../src/uploader/delivery/destinations.ts'
-import { type PlaceRequest, place } from '../../src/uploader/delivery/place.ts'
-import { makeDirectory } from '../helpers/directory.ts'
+import { createPayloads, type Payload } from '../../../src/payload/index.ts'
+import { createSpool } from '../../../src/payload/spool.ts'
+import { defineProvider, type Stored, type UploadObject } from '../../../src/providers/contract.ts'
+import { openDestinations } from '../../../src/uploader/delivery/destinations.ts'
+import { type PlaceRequest, place } from '../../../src/uploader/delivery/place.ts'
+import { makeDirectory } from '../../helpers/directory.ts'
 
 const { signal } = new AbortController()
 
