@@ -1,13 +1,32 @@
 import { availableParallelism } from 'node:os'
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
+
+/**
+ * Tests that leave their process as they found it, so that one process can run file after file and loads the program
+ * once. Not for tests that measure memory or set environment variables.
+ */
+const TIDY = [
+  'test/{clients,config,files,flow,http,payload,routes,uploader}/**/*.test.ts',
+  'test/{mask,options}.test.ts',
+]
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
     // Most tests wait for other programs: the default of one worker less than there are cores leaves cores idle.
     maxWorkers: Math.max(2, availableParallelism()),
     testTimeout: 30_000,
     hookTimeout: 60_000,
     coverage: { provider: 'v8', include: ['src/**'], reporter: ['text-summary', 'html'] },
+    projects: [
+      { extends: true, test: { name: 'tidy', isolate: false, include: TIDY } },
+      {
+        extends: true,
+        test: {
+          name: 'alone',
+          include: ['test/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...TIDY],
+        },
+      },
+    ],
   },
 })
