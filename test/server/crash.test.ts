@@ -18,7 +18,7 @@ import { needs } from '../helpers/needs.ts'
 import { BIN, environmentIn, runServer, type SpawnedServer } from '../helpers/spawn-server.ts'
 
 /** CRASH_ROUNDS=200 CRASH_POINTS=60 npx vitest run test/server/crash.test.ts */
-const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? 12)
+const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? (process.env['CI'] === 'true' ? 12 : 4))
 const POINTS = process.env['CRASH_POINTS']
   ? Array.from({ length: Number(process.env['CRASH_POINTS']) }, (_, n) => n + 1)
   : [4, 7, 10, 13, 16]
