@@ -401,7 +401,7 @@ describe('openUrl', () => {
         closed = new Promise(resolve => res.once('close', resolve))
         res.write(BYTES)
       })
-      await open(server.origin, { timeoutMs: 50 })
+      await open(server.origin, { timeoutMs: 1000 })
       await closed
     })
   })
