@@ -6,11 +6,13 @@ import { expectFailure, expectNoClipboard } from '../helpers/expect-answer.ts'
 import { list, post } from '../helpers/form.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { sendUpload } from '../helpers/raw-request.ts'
-import { startApp } from '../helpers/start-app.ts'
+import { shareApp, startApp } from '../helpers/start-app.ts'
 
 const JSON_TYPE = 'Content-Type: application/json'
 
 describe('POST /upload with JSON that is refused', () => {
+  const app = shareApp()
+
   it.each([
     ['no JSON', '{"list":'],
     ['an unknown body', 'hello'],
@@ -39,8 +41,7 @@ describe('POST /upload with JSON that is refused', () => {
     ['a broken data: address', '{"list":["data:image/png;base64"]}'],
     ['a file: address of another machine', '{"list":["file://host/a.png"]}'],
   ])('%s', async (_what, body) => {
-    const app = await startApp()
-    const answer = await sendUpload(app.url, { headers: [JSON_TYPE], body })
+    const answer = await sendUpload(app().url, { headers: [JSON_TYPE], body })
     expectFailure(answer, 400, 'invalid_request')
     expect([answer.result, answer.errors]).toEqual([[], []])
   })
@@ -73,9 +74,8 @@ describe('POST /upload with JSON that is refused', () => {
     ],
     ['an unknown configName', ['?configName=unknown'], () => '{}', 400, 'unknown_destination'],
   ])('%s', async (_what, [extra = ''], toBody, status, code) => {
-    const app = await startApp()
     const isQuery = extra.startsWith('?')
-    const answer = await sendUpload(app.url, {
+    const answer = await sendUpload(app().url, {
       line: `POST /upload${isQuery ? extra : ''} HTTP/1.1`,
       headers: isQuery || extra === '' ? [JSON_TYPE] : [extra],
       body: toBody(),
@@ -85,6 +85,8 @@ describe('POST /upload with JSON that is refused', () => {
 })
 
 describe('POST /upload for the clipboard of a machine without one fails at once, with', () => {
+  const app = shareApp()
+
   it.each([
     undefined,
     '',
@@ -97,10 +99,9 @@ describe('POST /upload for the clipboard of a machine without one fails at once,
     '{"files":["/a.png"]}',
     ' {"list" : [ ] } ',
   ])('%j', async body => {
-    const app = await startApp()
-    await expectNoClipboard(sendUpload(app.url, body === undefined ? {} : { body }))
+    await expectNoClipboard(sendUpload(app().url, body === undefined ? {} : { body }))
     await expectNoClipboard(
-      sendUpload(app.url, { headers: [JSON_TYPE], ...(body !== undefined && { body }) }),
+      sendUpload(app().url, { headers: [JSON_TYPE], ...(body !== undefined && { body }) }),
     )
   })
 })

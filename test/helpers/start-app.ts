@@ -1,6 +1,7 @@
-import { readdir, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLog } from '../../src/log.ts'
 import { createMask } from '../../src/mask.ts'
@@ -32,13 +33,35 @@ export interface TestAppOptions {
 
 /** Starts the real server on a free port; it stops, and its folder goes, when the test is over. */
 export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
-  const directory = options.directory ?? (await makeDirectory())
+  return start(options.directory ?? (await makeDirectory()), options, onTestFinished)
+}
+
+/** One server for all tests of a `describe` that leave nothing behind in it, such as a table of what is refused. */
+export function shareApp(options: TestAppOptions = {}): () => TestApp {
+  const ends: (() => unknown)[] = []
+  let app: TestApp
+  beforeAll(async () => {
+    const directory = options.directory ?? (await mkdtemp(join(tmpdir(), 'upload-server-test-')))
+    if (!options.directory) ends.push(() => rm(directory, { recursive: true, force: true }))
+    app = await start(directory, options, end => ends.push(end))
+  })
+  afterAll(async () => {
+    for (const end of ends.reverse()) await end()
+  })
+  return () => app
+}
+
+async function start(
+  directory: string,
+  options: TestAppOptions,
+  onEnd: (end: () => Promise<void>) => unknown,
+): Promise<TestApp> {
   const file = join(directory, 'upload-server.json')
   const config = options.config ?? {}
   const server = { port: 0, ...(config['server'] as object | undefined) }
   await writeFile(file, JSON.stringify({ ...config, server }))
   const env = { XDG_DATA_HOME: join(directory, 'data'), ...options.env }
-  if (TEST_WORKERS) return startSpawned(directory, file, env)
+  if (TEST_WORKERS) return startSpawned(directory, file, env, onEnd)
   const loaded = await loadConfig({ env, platform: 'linux', cwd: directory, file })
 
   let raw = ''
@@ -50,7 +73,7 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
   }
   const logger = await createLog({ level: loaded.settings.log.level, mask, stream })
   const running = await startServer(loaded, { logger, mask, env })
-  onTestFinished(async () => void (await running.stop()))
+  onEnd(async () => void (await running.stop()))
 
   return {
     url: running.url,
@@ -68,13 +91,18 @@ export async function startApp(options: TestAppOptions = {}): Promise<TestApp> {
 }
 
 /** The same contract, by a process with workers. */
-async function startSpawned(directory: string, file: string, env: Record<string, string>): Promise<TestApp> {
+async function startSpawned(
+  directory: string,
+  file: string,
+  env: Record<string, string>,
+  onEnd: (end: () => Promise<void>) => unknown,
+): Promise<TestApp> {
   const { url, lines, process, exit } = runServer(['--config', file], directory, env)
   const stop = async () => {
     process.kill('SIGTERM')
     return (await exit) === 0
   }
-  onTestFinished(async () => void (await stop()))
+  onEnd(async () => void (await stop()))
   const reload = () => Promise.reject(new Error('this test is for one process'))
   const ofWorkers = () => lines.filter(line => line.includes('"worker":'))
   return {
