@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { UploadError } from '../../errors.ts'
+import type { Reply } from '../../http/exchange.ts'
 import type { UploadObject } from '../contract.ts'
 import { lendBody, readBody } from '../shared/body.ts'
 import type { S3Client } from './client.ts'
-import type { Reply } from './exchange.ts'
 import { isFromService } from './refusal.ts'
 
 /** Objects in memory up to this size are sent at once, in bytes. */

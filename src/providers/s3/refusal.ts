@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { UploadError } from '../../errors.ts'
 import { parseRetryAfter } from '../../http/client.ts'
+import type { Reply } from '../../http/exchange.ts'
 import { isPassing as isPassingCode, networkCodeOf } from '../../http/network.ts'
 import { findInXml, parseXmlPath } from '../shared/xml-path.ts'
-import type { Reply } from './exchange.ts'
 
 /** Error documents are short; of what is longer only so many characters are read. */
 const DOCUMENT_CHARACTERS = 16 * 1024

@@ -6,7 +6,7 @@ import {
   type IncomingMessage,
 } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { UploadError } from '../../errors.ts'
+import { UploadError } from '../errors.ts'
 
 /** Most of an answer that is read, in bytes. */
 const MAX_REPLY_BYTES = 1024 * 1024
