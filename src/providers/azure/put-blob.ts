@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { UploadError } from '../../errors.ts'
+import { retry } from '../../flow/retry.ts'
 import type { UploadObject } from '../contract.ts'
 import { cutBody, type Range, streamBody } from '../shared/body.ts'
-import { retry } from '../shared/retry.ts'
 import type { BlobRequest, Container } from './container.ts'
 
 const MIB = 1024 * 1024
@@ -92,12 +92,7 @@ async function sendBlock(
 ): Promise<void> {
   const body = (ending: AbortSignal) => streamBody(object, ending, block)
   const request = blockRequest(object.key, id, block.end - block.start, body)
-  await retry(
-    () => container.send(request, signal),
-    BLOCK_ATTEMPTS,
-    error => error instanceof UploadError && error.retryable && { retryAfterS: error.retryAfterS },
-    signal,
-  )
+  await retry(() => container.send(request, signal), { attempts: BLOCK_ATTEMPTS }, signal)
 }
 
 function blockRequest(

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { UploadError } from '../../errors.ts'
+import { type Passing, retry } from '../../flow/retry.ts'
 import type { UploadObject } from '../contract.ts'
 import { type Part, readParts } from '../shared/body.ts'
-import { retry } from '../shared/retry.ts'
 import { bodyOf, type S3Client } from './client.ts'
 import { findObject } from './find.ts'
 import { isPassing, Refusal, readElement, retryAfterOf } from './refusal.ts'
@@ -91,7 +91,7 @@ async function sendPart(
   const query = { partNumber: String(part.number), uploadId }
   const send = () =>
     s3.send({ method: 'PUT', key, query, body: { ...facts, content: part.chunks() } }, signal)
-  const { headers } = await retry(send, PART_ATTEMPTS, mayPass, signal)
+  const { headers } = await retry(send, { attempts: PART_ATTEMPTS, passing }, signal)
   return headers.etag ?? missing('ETag')
 }
 
@@ -117,7 +117,8 @@ async function completeUpload(
     if (!IS_COMPLETE.test(reply.text)) missing('CompleteMultipartUploadResult')
   }
   try {
-    await retry(send, PART_ATTEMPTS, error => !isUploadGone(error) && mayPass(error), signal)
+    const unlessGone = (error: unknown) => !isUploadGone(error) && passing(error)
+    await retry(send, { attempts: PART_ATTEMPTS, passing: unlessGone }, signal)
   } catch (error) {
     signal.throwIfAborted()
     // Where an answer was lost, the object may be there all the same.
@@ -142,7 +143,7 @@ function isResult(
   return isOfParts || Date.parse(found['last-modified'] ?? '') >= begunAt
 }
 
-function mayPass(error: unknown): { retryAfterS: number | undefined } | false {
+function passing(error: unknown): Passing | false {
   return isPassing(error) && { retryAfterS: retryAfterOf(error) }
 }
 

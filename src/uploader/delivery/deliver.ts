@@ -1,12 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { isStorageFull, systemCode, UploadError } from '../../errors.ts'
 import { orAborted } from '../../flow/cancellation.ts'
+import { retry } from '../../flow/retry.ts'
 import { beginTimeLimit, type TimeLimit } from '../../flow/time-limit.ts'
 import { isPassing } from '../../http/network.ts'
 import type { Stored, UploadObject } from '../../providers/contract.ts'
 import { type Destination, idOf } from './destinations.ts'
 
-const FIRST_PAUSE_MS = 250
+/** A destination that says when to come back is believed: when that is later, it is given up. */
 const LONGEST_PAUSE_MS = 30_000
 
 export interface DeliveryLimits {
@@ -50,23 +50,17 @@ export async function deliverWithin(
   retries: number,
   leave: (put: Promise<Stored>) => void = () => {},
 ): Promise<Stored> {
-  for (let attempt = 0; ; attempt++) {
+  const attempt = async () => {
     const put = putInTurn(destination, object, limit.signal)
     try {
       return await orAborted(put, limit.signal)
     } catch (error) {
-      if (limit.signal.aborted) {
-        leave(put)
-        throw limit.signal.reason
-      }
-      const failure = explain(error, destination, object)
-      const pause = pauseMs(attempt, failure.retryAfterS)
-      const isLast = attempt >= retries || pause > LONGEST_PAUSE_MS || pause >= limit.leftMs()
-      if (isLast || !failure.retryable) throw failure
-      await sleep(pause, undefined, { signal: limit.signal }).catch(() => {})
-      limit.signal.throwIfAborted()
+      if (limit.signal.aborted) leave(put)
+      throw explain(error, destination, object)
     }
   }
+  const leftMs = () => limit.leftMs()
+  return retry(attempt, { attempts: retries + 1, longestPauseMs: LONGEST_PAUSE_MS, leftMs }, limit.signal)
 }
 
 /** One attempt. Settles, and passes its turn on, when the put has really ended. */
@@ -102,10 +96,4 @@ function explain(error: unknown, destination: Destination, object: UploadObject)
     cause: error,
     retryable: isPassing(code),
   })
-}
-
-/** Exponential with full jitter; a destination that says when to come back is believed, also when that is too long. */
-function pauseMs(attempt: number, retryAfterS: number | undefined): number {
-  if (retryAfterS !== undefined) return retryAfterS * 1000
-  return Math.random() * Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS)
 }

@@ -1,4 +1,5 @@
 import { UploadError } from '../../../errors.ts'
+import { retry } from '../../../flow/retry.ts'
 import { createHttpClient, type HttpReply, type HttpRequest } from '../../../http/client.ts'
 import type { ProviderDeps, Target, UploadObject } from '../../contract.ts'
 import { joinUrl } from '../public-url.ts'
@@ -106,14 +107,36 @@ async function lookUp(
 }
 
 async function store(session: Session, object: UploadObject, signal: AbortSignal): Promise<void> {
-  for (let isFirst = true; ; isFirst = false) {
-    const found = await lookUp(session, object.key, signal)
-    if (found?.size === object.size && (await isBlobOf(object, found.sha, signal))) return
-    const reply = await commit(session, object, found, signal)
-    if (reply.status < 300) return await confirm(session, object, reply, signal)
-    if (!isFirst || !isStale(reply, found !== undefined))
-      throw explainReply(reply, `committing "${object.key}"`, session.place)
+  const { key, size } = object
+  const reply = await change(session, key, `committing "${key}"`, signal, async found => {
+    if (found?.size === size && (await isBlobOf(object, found.sha, signal))) return undefined
+    return commit(session, object, found, signal)
+  })
+  if (reply) await confirm(session, object, reply, signal)
+}
+
+/**
+ * Looks a file up and changes it; once more, at once, when another commit came between the two.
+ *
+ * @param send gives undefined when nothing is to be changed
+ */
+function change(
+  session: Session,
+  key: string,
+  doing: string,
+  signal: AbortSignal,
+  send: (found: Found | undefined) => Promise<HttpReply | undefined>,
+): Promise<HttpReply | undefined> {
+  let wasStale = false
+  const attempt = async () => {
+    wasStale = false
+    const found = await lookUp(session, key, signal)
+    const reply = await send(found)
+    if (reply === undefined || reply.status < 300) return reply
+    wasStale = isStale(reply, found !== undefined)
+    throw explainReply(reply, doing, session.place)
   }
+  return retry(attempt, { attempts: 2, passing: () => wasStale && { retryAfterS: 0 } }, signal)
 }
 
 /** A page that asks for a login is answered with 200 as well. */
@@ -143,13 +166,14 @@ function commit(
 }
 
 async function remove(session: Session, key: string, signal: AbortSignal): Promise<void> {
-  for (let isFirst = true; ; isFirst = false) {
-    const found = await lookUp(session, key, signal)
-    if (!found) return
-    const reply = await session.send(removalOf(session.forge, key, found), signal)
-    if (reply.status < 300) return await confirmRemoval(session, key, reply, signal)
-    if (!isFirst || !isStale(reply, true)) throw explainReply(reply, `removing "${key}"`, session.place)
-  }
+  const reply = await change(
+    session,
+    key,
+    `removing "${key}"`,
+    signal,
+    async found => found && session.send(removalOf(session.forge, key, found), signal),
+  )
+  if (reply) await confirmRemoval(session, key, reply, signal)
 }
 
 async function confirmRemoval(

@@ -1,0 +1,59 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { UploadError } from '../errors.ts'
+
+/** The back-off before the second attempt; twice as much before each further one. */
+const FIRST_PAUSE_MS = 250
+const LONGEST_BACK_OFF_MS = 30_000
+
+export interface RetryPolicy {
+  /** At most, the first one included. */
+  readonly attempts: number
+  /**
+   * Whether a failure may pass, and how long to wait when the other side says so. Default: what an UploadError says of
+   * itself; other errors are for good.
+   */
+  readonly passing?: (error: unknown) => Passing | undefined | false
+  /** A longer pause is not waited for, milliseconds. Default: any is. */
+  readonly longestPauseMs?: number
+  /** What is left of a total time limit, milliseconds; a pause that takes it all is not begun. Default: no limit. */
+  readonly leftMs?: () => number
+}
+
+export interface Passing {
+  /** Seconds; undefined: exponential back-off with full jitter. */
+  readonly retryAfterS: number | undefined
+}
+
+/**
+ * Does something again when it failed in passing.
+ *
+ * @throws the failure of the last attempt, or the reason of `signal` when it is aborted
+ */
+export async function retry<T>(
+  work: () => Promise<T>,
+  { attempts, passing = passingOf, longestPauseMs = Infinity, leftMs = () => Infinity }: RetryPolicy,
+  signal: AbortSignal,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      signal.throwIfAborted()
+      const passed = attempt < attempts && passing(error)
+      if (!passed) throw error
+      const pause = pauseMs(attempt, passed)
+      if (pause > longestPauseMs || pause >= leftMs()) throw error
+      await sleep(pause, undefined, { signal }).catch(() => {})
+      signal.throwIfAborted()
+    }
+  }
+}
+
+function passingOf(error: unknown): Passing | false {
+  return error instanceof UploadError && error.retryable && error
+}
+
+function pauseMs(attempt: number, { retryAfterS }: Passing): number {
+  if (retryAfterS !== undefined) return retryAfterS * 1000
+  return Math.random() * Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_BACK_OFF_MS)
+}

@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest'
+import { UploadError } from '../../src/errors.ts'
+import { type RetryPolicy, retry } from '../../src/flow/retry.ts'
+
+const passing = (retryAfterS?: number) =>
+  new UploadError('delivery_failed', 'busy', {
+    retryable: true,
+    ...(retryAfterS !== undefined && { retryAfterS }),
+  })
+
+/** How often it was tried, and what came of it. */
+async function run(errors: unknown[], policy: RetryPolicy, signal = new AbortController().signal) {
+  let attempts = 0
+  const work = async () => {
+    const error = errors[attempts++]
+    if (error !== undefined) throw error
+    return 'done'
+  }
+  const result = await retry(work, policy, signal).catch((error: unknown) => error)
+  return { attempts, result }
+}
+
+describe('a failure', () => {
+  it('that passes is tried again until it has passed', async () => {
+    expect(await run([passing(), passing(0)], { attempts: 3 })).toEqual({ attempts: 3, result: 'done' })
+  })
+
+  it('of the last attempt is thrown', async () => {
+    const last = passing(0)
+    expect(await run([passing(0), last], { attempts: 2 })).toEqual({ attempts: 2, result: last })
+  })
+
+  it('for good is thrown at once', async () => {
+    const error = new UploadError('delivery_failed', 'no')
+    expect(await run([error], { attempts: 5 })).toEqual({ attempts: 1, result: error })
+    const other = new Error('no')
+    expect(await run([other], { attempts: 5 })).toEqual({ attempts: 1, result: other })
+  })
+
+  it('passes when the policy says so', async () => {
+    const policy = { attempts: 2, passing: () => ({ retryAfterS: 0 }) }
+    expect(await run([new Error('no')], policy)).toEqual({ attempts: 2, result: 'done' })
+  })
+})
+
+describe('a pause', () => {
+  it('that is too long, or longer than the time left, is not begun', async () => {
+    const error = passing(60)
+    expect(await run([error], { attempts: 2, longestPauseMs: 30_000 })).toEqual({
+      attempts: 1,
+      result: error,
+    })
+    expect(await run([error], { attempts: 2, leftMs: () => 60_000 })).toEqual({ attempts: 1, result: error })
+  })
+
+  it('is left when the signal is aborted, with its reason', async () => {
+    const canceller = new AbortController()
+    const ended = run([passing(60)], { attempts: 2 }, canceller.signal)
+    setTimeout(() => canceller.abort('gone'), 10)
+    expect(await ended).toEqual({ attempts: 1, result: 'gone' })
+  })
+})
