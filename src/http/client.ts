@@ -1,19 +1,13 @@
 import type { Agent } from 'node:http'
-import { Readable } from 'node:stream'
-import type { Response } from 'node-fetch'
 import { UploadError } from '../errors.ts'
-import { once } from '../flow/once.ts'
 import { hideSignatures } from '../mask.ts'
 import { ownFile } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { createHttpAgents } from './agents.ts'
-import { explainNetwork, isNoTls, isUntrusted, networkCodeOf } from './network.ts'
+import { endpointOf, exchange, type Reply } from './exchange.ts'
+import { explainNetwork, isNoTls, isPassingStatus, isUntrusted, networkCodeOf } from './network.ts'
 
-const loadFetch = once(() => import('node-fetch'))
-
-/** Most of an answer that is read, in bytes; few destinations have that much to say. */
-const MAX_REPLY_BYTES = 1024 * 1024
-/** Of that, what is looked at for a message: pages begin with scripts and styles. In characters. */
+/** What of an answer is looked at for a message: pages begin with scripts and styles. In characters. */
 const EXCERPTED_CHARACTERS = 64 * 1024
 /** Most of an answer that goes into a message, in characters. */
 const EXCERPT_CHARACTERS = 256
@@ -40,8 +34,11 @@ export interface HttpRequest {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'PATCH' | 'DELETE' | (string & {})
   readonly url: string | URL
   readonly headers?: Readonly<Record<string, string>>
-  /** A stream is made anew for each attempt, needs a `Content-Length` header, and has to end with its signal. */
-  readonly body?: string | Buffer | ((signal: AbortSignal) => Readable)
+  /**
+   * Chunks are made anew for each attempt, need a `Content-Length` header, and have to end with their signal. Each has to
+   * be good until the next one is asked for.
+   */
+  readonly body?: string | Buffer | ((signal: AbortSignal) => AsyncGenerator<Buffer>)
   /** Statuses that are no failure. Default: 200 to 299. */
   readonly accept?: (status: number) => boolean
   /** The answer is cut after so many bytes. Default 1 MiB. */
@@ -98,16 +95,11 @@ export function createHttpClient(
 
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
     const url = new URL(request.url)
-    const { response, text } = await exchange(request, url, await getAgent(url), signal)
+    const { status, headers, text } = await sendOnce(request, url, await getAgent(url), signal)
     const accept = request.accept ?? (status => status >= 200 && status < 300)
-    const { status } = response
-    const reply = {
-      status,
-      headers: Object.fromEntries(response.headers),
-      text,
-      json: () => parse(text, url),
-    }
-    if (!accept(status)) throw statusFailure(response, request.explain?.(reply) ?? text, url)
+    const entries = Object.entries(headers).map(([name, value]) => [name, String(value)] as const)
+    const reply = { status, headers: Object.fromEntries(entries), text, json: () => parse(text, url) }
+    if (!accept(status)) throw statusFailure(reply, request.explain?.(reply) ?? text, url)
     return reply
   }
 
@@ -118,50 +110,43 @@ export function createHttpClient(
 }
 
 /** One request and its answer. */
-async function exchange(
-  request: HttpRequest,
-  url: URL,
-  agent: Agent,
-  signal: AbortSignal,
-): Promise<{ response: Response; text: string }> {
-  const { method, headers: given, body: content, maxReplyBytes = MAX_REPLY_BYTES } = request
-  const { default: fetch, Headers } = await loadFetch()
-  // node-fetch 3.3.2 throws beside rejecting when the signal is aborted already (node-fetch#1801).
+async function sendOnce(request: HttpRequest, url: URL, agent: Agent, signal: AbortSignal): Promise<Reply> {
+  const { method, body: content, maxReplyBytes } = request
+  if (url.username !== '' || url.password !== '') {
+    const message = `${url.host} is not asked: its address must not hold a user name or a password.`
+    throw new UploadError('delivery_failed', message)
+  }
   signal.throwIfAborted()
-  const headers = new Headers({ ...given })
-  if (!headers.has('User-Agent')) headers.set('User-Agent', 'upload-server')
   const over = new AbortController()
-  const ending = AbortSignal.any([signal, over.signal])
-  const body = typeof content === 'function' ? content(ending) : (content ?? null)
-  let torn: unknown
-  if (body instanceof Readable) body.on('error', error => (torn ??= error))
+  const text = typeof content === 'string' ? Buffer.from(content) : content
+  const body = typeof text === 'function' ? text(AbortSignal.any([signal, over.signal])) : text
+  const path = url.pathname + url.search
+  const headers = headersOf(request, url)
   try {
-    const options = { method, headers, body, redirect: 'manual', agent, signal: signal as never } as const
-    const response = await fetch(url, options)
-    return { response, text: await readText(response, maxReplyBytes) }
+    return await exchange({ ...endpointOf(url), agent, method, path, headers, body, maxReplyBytes }, signal)
   } catch (error) {
     signal.throwIfAborted()
-    // What breaks the body off comes out as a failure of the connection.
-    if (torn instanceof UploadError) throw torn
-    throw networkFailure(error, url)
+    // What breaks the body off is no failure of the connection.
+    throw error instanceof UploadError ? error : networkFailure(error, url)
   } finally {
-    // After an early refusal the rest would go on being sent.
+    // After an early refusal the rest would go on being read.
     over.abort()
-    if (body instanceof Readable) body.destroy()
   }
 }
 
-async function readText(response: Response, maxBytes: number): Promise<string> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    const bytes = Buffer.from(chunk)
-    chunks.push(bytes)
-    size += bytes.length
-    if (size > maxBytes) break
+/** Lower-case, as a name may be given in any way. */
+function headersOf({ method, headers = {}, body }: HttpRequest, { host }: URL): Record<string, string> {
+  const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const)
+  const isMeasured = typeof body !== 'function' && (body !== undefined || !WITHOUT_BODY.has(method))
+  return {
+    ...{ host, accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'upload-server' },
+    ...(isMeasured && { 'content-length': String(Buffer.byteLength(body ?? '')) }),
+    ...Object.fromEntries(given),
   }
-  return Buffer.concat(chunks).toString('utf8')
 }
+
+/** Methods whose requests have no body unless they say so (RFC 9110, section 8.6). */
+const WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE'])
 
 function parse(text: string, url: URL): unknown {
   try {
@@ -193,15 +178,12 @@ function cutShort(text: string): string {
   return words.length > EXCERPT_CHARACTERS / 2 ? words.trimEnd() : head.replace(/(?<![^"',;])[^"',;]*$/, '')
 }
 
-const PASSING_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504, 507, 509, 520, 521, 522, 523, 524])
-
-function statusFailure(response: Response, text: string, url: URL): UploadError {
-  const { status } = response
-  const where = response.headers.get('location')
+function statusFailure({ status, headers }: HttpReply, text: string, url: URL): UploadError {
+  const where = headers['location']
   const said = status >= 300 && status < 400 && where ? `to go to ${excerpt(where)}` : excerpt(text)
-  const retryAfterS = parseRetryAfter(response.headers.get('retry-after'))
+  const retryAfterS = parseRetryAfter(headers['retry-after'])
   return new UploadError('delivery_failed', `${url.host} answered ${status}${hintOf(status)}: ${said}`, {
-    retryable: PASSING_STATUSES.has(status),
+    retryable: isPassingStatus(status),
     ...(retryAfterS !== undefined && { retryAfterS }),
   })
 }
@@ -218,8 +200,8 @@ function hintOf(status: number): string {
 }
 
 /** Seconds, or an HTTP date (RFC 9110, section 10.2.3). */
-export function parseRetryAfter(value: string | null): number | undefined {
-  if (value === null) return undefined
+export function parseRetryAfter(value: string | undefined): number | undefined {
+  if (value === undefined) return undefined
   if (/^\s*\d+\s*$/.test(value)) return Number(value)
   const time = Date.parse(value)
   return Number.isNaN(time) ? undefined : Math.max(0, Math.ceil((time - Date.now()) / 1000))
@@ -231,14 +213,9 @@ function networkFailure(error: unknown, url: URL): UploadError {
     ? `its certificate is not trusted (${code}); set caFile when it is your own authority's`
     : isNoTls(code)
       ? `it speaks no TLS that is understood here (${code}); write http if that is meant`
-      : (explainNetwork(error) ?? reasonOf(error, url))
+      : (explainNetwork(error) ?? (error instanceof Error ? excerpt(error.message) : 'it failed'))
   return new UploadError('delivery_failed', `${url.host} can't be reached: ${reason}.`, {
     cause: error,
     retryable: !isUntrusted(code) && !isNoTls(code) && code !== 'ENOTFOUND',
   })
-}
-
-/** node-fetch repeats the address in its messages, and some addresses hold a token. */
-function reasonOf(error: unknown, url: URL): string {
-  return error instanceof Error ? excerpt(error.message.replaceAll(url.href, url.host)) : 'it failed'
 }

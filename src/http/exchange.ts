@@ -6,12 +6,14 @@ import {
   type IncomingMessage,
 } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { UploadError } from '../errors.ts'
 
-/** Most of an answer that is read, in bytes. */
-const MAX_REPLY_BYTES = 1024 * 1024
+/** Most of an answer that is read unless told otherwise, in bytes. */
+export const MAX_REPLY_BYTES = 1024 * 1024
 
-/** Each chunk has to be good until the next one is asked for. */
+/**
+ * Each chunk has to be good until the next one is asked for. No strings: Node sends headers in the encoding of the text
+ * behind them, and they are Latin-1.
+ */
 export type Content = Buffer | AsyncGenerator<Buffer>
 
 export interface Exchange {
@@ -28,22 +30,28 @@ export interface Exchange {
   /** All of them, `host` and `content-length` included. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: Content | undefined
+  /** The answer is cut after so many bytes. Default 1 MiB. */
+  readonly maxReplyBytes?: number | undefined
 }
 
 export interface Reply {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
+  /** Whether it was longer than what is read. */
+  readonly isCut: boolean
 }
 
 /**
- * Sends one request and reads its answer. Not by node-fetch, as http.ts does it: that takes four times as long as a whole
- * put of 100 KB with its signature.
+ * Sends one request and reads its answer; no redirect is followed. Not by node-fetch, which takes four times as long as a
+ * whole put of 100 KB to S3 with its signature.
  *
- * @throws UploadError `delivery_failed`, whose message is the end of a sentence, when the answer is too long
  * @throws what the system says of the connection, what breaks the body off, or the reason of `signal`
  */
-export function exchange({ headers, body, ...options }: Exchange, signal: AbortSignal): Promise<Reply> {
+export function exchange(
+  { headers, body, maxReplyBytes = MAX_REPLY_BYTES, ...options }: Exchange,
+  signal: AbortSignal,
+): Promise<Reply> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()
     const send = options.protocol === 'https:' ? httpsRequest : httpRequest
@@ -63,16 +71,18 @@ export function exchange({ headers, body, ...options }: Exchange, signal: AbortS
       finish()
     }
 
-    function succeed({ statusCode: status = 0, headers }: IncomingMessage, text: string): void {
-      resolve({ status, headers, text })
+    function succeed(response: IncomingMessage, chunks: readonly Buffer[], isCut = false): void {
+      const { statusCode: status = 0, headers } = response
+      resolve({ status, headers, text: Buffer.concat(chunks).toString('utf8'), isCut })
       finish()
+      if (isCut) response.destroy()
     }
 
     request.on('error', fail)
     // Without this a server that turns to another protocol would be waited for until the time is over.
     request.on('upgrade', (response, socket) => {
       socket.destroy()
-      succeed(response, '')
+      succeed(response, [])
     })
     request.on('response', response => {
       const chunks: Buffer[] = []
@@ -81,11 +91,11 @@ export function exchange({ headers, body, ...options }: Exchange, signal: AbortS
       response.on('data', (chunk: Buffer) => {
         chunks.push(chunk)
         size += chunk.length
-        if (size > MAX_REPLY_BYTES) fail(tooLong())
+        if (size > maxReplyBytes) succeed(response, chunks, true)
       })
       // OpenStack Swift sends the end of a body behind some of these, which node:http takes for a broken answer.
-      if (options.method === 'HEAD') succeed(response, '')
-      else response.on('end', () => succeed(response, Buffer.concat(chunks).toString('utf8')))
+      if (options.method === 'HEAD') succeed(response, [])
+      else response.on('end', () => succeed(response, chunks))
     })
     if (isChunks(body)) sendChunks(request, body).catch(fail)
     else request.end(body)
@@ -106,6 +116,11 @@ async function sendChunks(request: ClientRequest, chunks: AsyncGenerator<Buffer>
   request.end()
 }
 
-function tooLong(): UploadError {
-  return new UploadError('delivery_failed', `its answer is longer than ${MAX_REPLY_BYTES} bytes`)
+/** Where a URL leads, as an exchange wants it. */
+export function endpointOf({
+  protocol,
+  hostname,
+  port,
+}: URL): Pick<Exchange, 'protocol' | 'hostname' | 'port'> {
+  return { protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port }
 }

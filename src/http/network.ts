@@ -23,6 +23,14 @@ export function isPassing(code: string | undefined): boolean {
   return code !== undefined && code !== 'ENOTFOUND' && Object.hasOwn(REASONS, code)
 }
 
+/** 507 and above: of web servers and proxies that are full or can't reach what is behind them. */
+const PASSING_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504, 507, 509, 520, 521, 522, 523, 524])
+
+/** Whether a refusal may be over by the next attempt. */
+export function isPassingStatus(status: number): boolean {
+  return PASSING_STATUSES.has(status)
+}
+
 /** The code of an error, wherever in the chain of causes: the system's, or one of TLS such as `CERT_HAS_EXPIRED`. */
 export function networkCodeOf(error: unknown): string {
   for (let e = error, depth = 0; e instanceof Error && depth < 5; e = e.cause, depth++) {

@@ -3,7 +3,7 @@ import { createServer as createTcpServer } from 'node:net'
 import { Readable } from 'node:stream'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createHttpClient, excerpt, parseRetryAfter } from '../../src/http/client.ts'
-import { streamBody } from '../../src/providers/shared/body.ts'
+import { readBody } from '../../src/providers/shared/body.ts'
 import { objectOf } from '../helpers/provider-contract.ts'
 
 const signal = new AbortController().signal
@@ -140,7 +140,7 @@ describe('the network', () => {
         }),
     }
     const headers = { 'Content-Length': '10' }
-    const body = (ending: AbortSignal) => streamBody(broken, ending)
+    const body = (ending: AbortSignal) => readBody(broken, ending)
     const sent = makeClient().send({ method: 'PUT', url, headers, body }, signal)
     await expect(sent).rejects.toThrow(/^reading "a.png" on this server failed \(EIO\)/)
     await expect(sent).rejects.toMatchObject({ retryable: false })
@@ -162,7 +162,7 @@ it('reads Retry-After as seconds and as a date', () => {
   expect(parseRetryAfter(new Date(Date.now() + 10_000).toUTCString())).toBeGreaterThan(5)
   expect(parseRetryAfter(new Date(0).toUTCString())).toBe(0)
   expect(parseRetryAfter('soon')).toBeUndefined()
-  expect(parseRetryAfter(null)).toBeUndefined()
+  expect(parseRetryAfter(undefined)).toBeUndefined()
 })
 
 it('keeps excerpts short, on one line and without addresses', () => {

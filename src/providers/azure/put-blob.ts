@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { UploadError } from '../../errors.ts'
 import { retry } from '../../flow/retry.ts'
 import type { UploadObject } from '../contract.ts'
-import { cutBody, type Range, streamBody } from '../shared/body.ts'
+import { cutBody, lendBody, type Range } from '../shared/body.ts'
 import type { BlobRequest, Container } from './container.ts'
 
 const MIB = 1024 * 1024
@@ -43,7 +43,7 @@ async function putAtOnce(
     'content-type': object.contentType,
     'content-length': String(object.size),
   }
-  const body = (ending: AbortSignal) => streamBody(object, ending)
+  const body = (ending: AbortSignal) => lendBody(object, ending)
   await container.send({ method: 'PUT', name: object.key, headers, body, accept: [201] }, signal)
 }
 
@@ -90,7 +90,7 @@ async function sendBlock(
   block: Range,
   signal: AbortSignal,
 ): Promise<void> {
-  const body = (ending: AbortSignal) => streamBody(object, ending, block)
+  const body = (ending: AbortSignal) => lendBody(object, ending, block)
   const request = blockRequest(object.key, id, block.end - block.start, body)
   await retry(() => container.send(request, signal), { attempts: BLOCK_ATTEMPTS }, signal)
 }

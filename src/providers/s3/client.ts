@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
+import { UploadError } from '../../errors.ts'
 import type { HttpAgents } from '../../http/agents.ts'
-import { type Content, exchange, type Reply } from '../../http/exchange.ts'
+import { type Content, endpointOf, exchange, MAX_REPLY_BYTES, type Reply } from '../../http/exchange.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { createCredentials } from './credentials.ts'
 import { Refusal } from './refusal.ts'
@@ -43,8 +44,8 @@ export interface S3Client {
 
 export function createS3Client(settings: S3Settings, agents: HttpAgents): S3Client {
   const bucket = new URL(settings.bucketUrl)
-  const { protocol, host, port } = bucket
-  const hostname = bucket.hostname.replace(/^\[|\]$/g, '')
+  const { host } = bucket
+  const endpoint = endpointOf(bucket)
   const folder = bucket.pathname.replace(/\/$/, '')
   const signer = createSigner(settings.region)
   const getCredentials = createCredentials(settings)
@@ -64,13 +65,15 @@ export function createS3Client(settings: S3Settings, agents: HttpAgents): S3Clie
       const signed = signer.sign(request, credentials, new Date())
       const reply = await exchange(
         {
-          ...{ protocol, hostname, port, agent, method },
+          ...endpoint,
+          ...{ agent, method },
           path: request.query ? `${request.path}?${request.query}` : request.path,
           headers: { ...signed, 'user-agent': 'upload-server' },
           body: body?.content,
         },
         signal,
       )
+      if (reply.isCut) throw tooLong()
       if (reply.status < 200 || reply.status > 299) throw new Refusal(reply)
       return reply
     },
@@ -81,6 +84,10 @@ export function createS3Client(settings: S3Settings, agents: HttpAgents): S3Clie
       return `${bucket.origin}${path}?${query}`
     },
   }
+}
+
+function tooLong(): UploadError {
+  return new UploadError('delivery_failed', `its answer is longer than ${MAX_REPLY_BYTES} bytes`)
 }
 
 /** Bytes in memory as a body. */

@@ -85,6 +85,6 @@ export function isPassing(error: unknown): boolean {
 
 /** How long the service asks to wait, in seconds. */
 export function retryAfterOf(error: unknown): number | undefined {
-  if (error instanceof Refusal) return parseRetryAfter(error.facts.headers['retry-after'] ?? null)
+  if (error instanceof Refusal) return parseRetryAfter(error.facts.headers['retry-after'])
   return error instanceof UploadError ? error.retryAfterS : undefined
 }

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { addAbortSignal, Readable } from 'node:stream'
+import { addAbortSignal } from 'node:stream'
 import { systemCode, UploadError } from '../../errors.ts'
 import type { UploadObject } from '../contract.ts'
 
@@ -103,11 +103,6 @@ function checkSize({ key, size }: UploadObject, position: number, end: number): 
   if (position >= end && position <= size) return
   const message = `"${key}" has another size than was said of it. Send it again.`
   throw new UploadError('delivery_failed', message, { retryable: true })
-}
-
-/** The same as a stream, for request bodies. */
-export function streamBody(object: UploadObject, signal: AbortSignal, range?: Range): Readable {
-  return Readable.from(readBody(object, signal, range), { objectMode: false })
 }
 
 /** Cuts a body into pieces of the same size; the last one may be shorter. */

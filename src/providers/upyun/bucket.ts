@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
-import type { Readable } from 'node:stream'
 import { UploadError } from '../../errors.ts'
-import type { HttpClient, HttpReply } from '../../http/client.ts'
+import type { HttpClient, HttpReply, HttpRequest } from '../../http/client.ts'
 import type { UploadObject } from '../contract.ts'
-import { readBody, streamBody } from '../shared/body.ts'
+import { lendBody, readBody } from '../shared/body.ts'
 import { encodeKey } from '../shared/public-url.ts'
+import { createTurns } from '../shared/turns.ts'
 import { type Operator, signRequest } from './sign.ts'
 
 /** Codes of Upyun's list of API errors. */
@@ -32,13 +32,14 @@ export interface Bucket {
 /** @param address of the bucket, without a slash at its end */
 export function createBucket(address: string, operator: Operator, client: HttpClient): Bucket {
   const { host } = new URL(address)
+  const inTurn = createTurns()
 
   async function send(
     method: 'GET' | 'HEAD' | 'PUT' | 'DELETE',
     key: string,
     accept: readonly number[],
     signal: AbortSignal,
-    content?: { headers: Record<string, string>; bodyMd5: string; body: (signal: AbortSignal) => Readable },
+    content?: { headers: Record<string, string>; bodyMd5: string; body: NonNullable<HttpRequest['body']> },
   ): Promise<HttpReply> {
     const url = new URL(`${address}/${encodeKey(key)}`)
     const date = new Date().toUTCString()
@@ -92,9 +93,12 @@ export function createBucket(address: string, operator: Operator, client: HttpCl
         'Content-Length': String(object.size),
         'Content-MD5': bodyMd5,
       }
-      const body = (ending: AbortSignal) => streamBody(object, ending)
-      await send('PUT', object.key, [200], signal, { headers, bodyMd5, body })
-      if ((await find(object.key, signal))?.size !== object.size) throw notDone(`stored "${object.key}"`)
+      const body = (ending: AbortSignal) => lendBody(object, ending)
+      await inTurn(object.key, async () => {
+        signal.throwIfAborted()
+        await send('PUT', object.key, [200], signal, { headers, bodyMd5, body })
+        if ((await find(object.key, signal))?.size !== object.size) throw notDone(`stored "${object.key}"`)
+      })
     },
     async exists(key, signal) {
       return (await find(key, signal)) !== undefined

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { Readable } from 'node:stream'
 import { UploadError } from '../../errors.ts'
-import type { HttpClient, HttpReply } from '../../http/client.ts'
+import type { HttpClient, HttpReply, HttpRequest } from '../../http/client.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import type { Login } from './login.ts'
 
@@ -13,7 +12,7 @@ export interface DavRequest {
   /** From the base address, starting with `/`; that of a folder may end with one. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string | ((signal: AbortSignal) => Readable)
+  readonly body?: NonNullable<HttpRequest['body']>
   /** Statuses that are no failure. `any` leaves only those of a refused login. */
   readonly accept: readonly number[] | 'any'
 }

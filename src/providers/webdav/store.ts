@@ -1,9 +1,10 @@
 import { Readable } from 'node:stream'
 import { UploadError } from '../../errors.ts'
 import type { UploadObject } from '../contract.ts'
-import { streamBody } from '../shared/body.ts'
+import { lendBody } from '../shared/body.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
 import { placeOf, temporaryPath } from '../shared/remote-path.ts'
+import { createTurns } from '../shared/turns.ts'
 import type { Session } from './session.ts'
 
 /** How long removing a temporary file may last. */
@@ -59,7 +60,7 @@ export function createStore(session: Session, { directory, atomic }: StoreOption
   ): Promise<void> {
     const { contentType, size } = object
     const headers = { 'Content-Type': contentType, 'Content-Length': String(size) }
-    const body = (ending: AbortSignal) => streamBody(object, ending)
+    const body = (ending: AbortSignal) => lendBody(object, ending)
     const send = (refusals: number[]) =>
       session.request({ method: 'PUT', path, headers, body, accept: [...DONE, ...refusals] }, signal)
     const wasKnown = folders.has(folder)
@@ -138,21 +139,6 @@ export function createStore(session: Session, { directory, atomic }: StoreOption
           `The server said that it removed "${key}", but still has it.`,
         )
     },
-  }
-}
-
-/** Lets work on the same path wait for each other: what one has stored must not be taken for what the other has. */
-function createTurns(): (path: string, work: () => Promise<void>) => Promise<void> {
-  const last = new Map<string, Promise<void>>()
-  return async (path, work) => {
-    const before = last.get(path)
-    const mine = before === undefined ? work() : before.catch(() => {}).then(work)
-    last.set(path, mine)
-    try {
-      await mine
-    } finally {
-      if (last.get(path) === mine) last.delete(path)
-    }
   }
 }
 

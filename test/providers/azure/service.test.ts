@@ -243,7 +243,7 @@ describe('what only the real service answers', () => {
       'a clock that is wrong',
       {
         status: 403,
-        headers: { ...own, date: new Date(Date.now() + 20 * 60_000).toUTCString() },
+        headers: { ...own, date: new Date(Date.now() + 20.4 * 60_000).toUTCString() },
         body: error('AuthenticationFailed', 'Server failed to authenticate the request.'),
       },
       false,

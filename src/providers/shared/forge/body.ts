@@ -1,5 +1,4 @@
 import { createHash, type Hash } from 'node:crypto'
-import { Readable } from 'node:stream'
 import type { UploadObject } from '../../contract.ts'
 import { readBody } from '../body.ts'
 
@@ -13,23 +12,22 @@ const TAIL = '"}'
 export function createCommitBody(
   object: UploadObject,
   members: Readonly<Record<string, unknown>>,
-): { body: (signal: AbortSignal) => Readable; length: number } {
+): { body: (signal: AbortSignal) => AsyncGenerator<Buffer>; length: number } {
   const head = JSON.stringify({ ...members, content: '' }).slice(0, -TAIL.length)
   const length = Buffer.byteLength(head) + Math.ceil(object.size / 3) * 4 + TAIL.length
-  const body = (signal: AbortSignal) => Readable.from(encode(head, object, signal), { objectMode: false })
-  return { body, length }
+  return { body: signal => encode(head, object, signal), length }
 }
 
-async function* encode(head: string, object: UploadObject, signal: AbortSignal): AsyncGenerator<string> {
-  yield head
+async function* encode(head: string, object: UploadObject, signal: AbortSignal): AsyncGenerator<Buffer> {
+  yield Buffer.from(head)
   let rest: Buffer = Buffer.alloc(0)
   for await (const chunk of readBody(object, signal)) {
     const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
     const whole = bytes.length - (bytes.length % 3)
-    if (whole > 0) yield bytes.toString('base64', 0, whole)
+    if (whole > 0) yield Buffer.from(bytes.toString('base64', 0, whole), 'latin1')
     rest = bytes.subarray(whole)
   }
-  yield rest.toString('base64') + TAIL
+  yield Buffer.from(rest.toString('base64') + TAIL)
 }
 
 /** Whether a name of git's is that of the bytes, or of the pointer that a repository with Git LFS has in their place. */

@@ -94,7 +94,7 @@ function isLimited({ status, headers }: HttpReply, words: string): boolean {
 }
 
 function readPause({ headers }: HttpReply): number {
-  const pause = parseRetryAfter(headers['retry-after'] ?? null)
+  const pause = parseRetryAfter(headers['retry-after'])
   if (pause !== undefined) return pause
   const isSpent = headers['x-ratelimit-remaining'] === '0' || headers['ratelimit-remaining'] === '0'
   const reset = Number(headers['x-ratelimit-reset'] ?? headers['ratelimit-reset'])

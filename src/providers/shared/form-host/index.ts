@@ -72,7 +72,7 @@ function makeRequest(host: Host, object: UploadObject): { request: HttpRequest; 
     method: host.method,
     url,
     headers: { ...headers, 'content-length': String(body.length) },
-    body: body.stream,
+    body: body.chunks,
     accept: host.accept,
     maxReplyBytes: MAX_REPLY_BYTES,
     explain: (refusal: HttpReply) => find(host.errorMessage, answerFunctions({ reply: refusal, url })),
@@ -161,7 +161,7 @@ function toCleanUrl(text: string): string | undefined {
   )
 }
 
-/** Hosts repeat keys in their answers, and node-fetch addresses in its errors. */
+/** Hosts repeat keys in their answers, and addresses hold them. */
 function hideSecrets(error: unknown, mask: Mask): unknown {
   if (!(error instanceof UploadError)) return error
   const { code, message, retryable, retryAfterS, cause } = error

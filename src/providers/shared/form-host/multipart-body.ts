@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { Readable } from 'node:stream'
 import type { UploadObject } from '../../contract.ts'
-import { readBody } from '../body.ts'
+import { lendBody } from '../body.ts'
 
 /** A request body of known length that is sent as it is read. */
 export interface StreamedBody {
-  stream(signal: AbortSignal): Readable
+  chunks(signal: AbortSignal): AsyncGenerator<Buffer>
   /** Bytes. */
   readonly length: number
   readonly contentType: string
@@ -41,14 +40,13 @@ export function makeRawBody(object: UploadObject): StreamedBody {
   return { ...join(Buffer.alloc(0), object, Buffer.alloc(0)), contentType: object.contentType }
 }
 
-function join(head: Buffer, object: UploadObject, tail: Buffer): Pick<StreamedBody, 'stream' | 'length'> {
+function join(head: Buffer, object: UploadObject, tail: Buffer): Pick<StreamedBody, 'chunks' | 'length'> {
   async function* chunks(signal: AbortSignal): AsyncGenerator<Buffer> {
     if (head.length > 0) yield head
-    yield* readBody(object, signal)
+    yield* lendBody(object, signal)
     if (tail.length > 0) yield tail
   }
-  const stream = (signal: AbortSignal) => Readable.from(chunks(signal), { objectMode: false })
-  return { stream, length: head.length + object.size + tail.length }
+  return { chunks, length: head.length + object.size + tail.length }
 }
 
 function escapeName(name: string): string {

@@ -11,9 +11,9 @@ const file = { field: 'file', fileName: 'b.png' }
 
 describe('a multipart body', () => {
   it('has the fields, then the file, and the length it says', async () => {
-    const { stream, length, contentType } = makeMultipartBody(object, [['album', 'x\ny']], file)
+    const { chunks, length, contentType } = makeMultipartBody(object, [['album', 'x\ny']], file)
     const boundary = /^multipart\/form-data; boundary=([\w-]+)$/.exec(contentType)?.[1]
-    const bytes = await buffer(stream(never()))
+    const bytes = await buffer(chunks(never()))
     expect(bytes.toString().split('\r\n')).toEqual([
       `--${boundary}`,
       'Content-Disposition: form-data; name="album"',
@@ -33,8 +33,8 @@ describe('a multipart body', () => {
 
   it('cannot be broken out of by the name of a file or a field', async () => {
     const evil = 'a"\r\nContent-Type: text/html\r\n\r\n.png'
-    const { stream } = makeMultipartBody(object, [[evil, '']], { field: evil, fileName: evil })
-    const text = (await buffer(stream(never()))).toString()
+    const { chunks } = makeMultipartBody(object, [[evil, '']], { field: evil, fileName: evil })
+    const text = (await buffer(chunks(never()))).toString()
     const escaped = 'a%22%0D%0AContent-Type: text/html%0D%0A%0D%0A.png'
     expect(text).toContain(`name="${escaped}"; filename="${escaped}"\r\nContent-Type: image/png\r\n`)
     expect(text).not.toContain('\r\nContent-Type: text/html')
@@ -48,22 +48,23 @@ describe('a multipart body', () => {
 
 describe('a body', () => {
   it('of bytes alone is these bytes, none included', async () => {
-    expect((await buffer(makeRawBody(object).stream(never()))).toString()).toBe('bytes')
+    expect((await buffer(makeRawBody(object).chunks(never()))).toString()).toBe('bytes')
     expect(makeRawBody(object)).toMatchObject({ length: 5, contentType: 'image/png' })
-    expect((await buffer(makeRawBody(objectOf('a', Buffer.alloc(0))).stream(never()))).length).toBe(0)
+    expect((await buffer(makeRawBody(objectOf('a', Buffer.alloc(0))).chunks(never()))).length).toBe(0)
   })
 
   it.each([4, 6])('that is not %i bytes long, as announced, fails instead of going out', async size => {
-    await expect(buffer(makeRawBody({ ...object, size }).stream(never()))).rejects.toThrow(
+    await expect(buffer(makeRawBody({ ...object, size }).chunks(never()))).rejects.toThrow(
       '"a/b.png" has another size',
     )
   })
 
   it('that is longer than announced never sends the rest, which would be taken for another request', async () => {
-    const stream = makeRawBody({ ...object, size: 4 }).stream(never())
     const sent: Buffer[] = []
-    stream.on('data', chunk => sent.push(chunk)).on('error', () => {})
-    await new Promise(resolve => stream.once('close', resolve))
+    const send = async () => {
+      for await (const chunk of makeRawBody({ ...object, size: 4 }).chunks(never())) sent.push(chunk)
+    }
+    await expect(send()).rejects.toThrow('another size')
     expect(Buffer.concat(sent).length).toBe(0)
   })
 
@@ -78,12 +79,12 @@ describe('a body', () => {
       },
     }
     const stop = new AbortController()
-    const stream = makeRawBody(stalled).stream(stop.signal)
+    const chunks = makeRawBody(stalled).chunks(stop.signal)
     expect(opened).toHaveLength(0)
-    stream.on('error', () => {}).resume()
+    const reading = chunks.next()
     await nextTurn()
-    stop.abort()
-    await nextTurn()
+    stop.abort(new Error('given up'))
+    await expect(reading).rejects.toThrow('given up')
     expect(opened.map(one => one.destroyed)).toEqual([true])
   })
 })
