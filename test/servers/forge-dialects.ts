@@ -1,5 +1,4 @@
 import type { ForgeAnswer, ForgeRequest } from './forge.ts'
-import type { ForgeState } from './forge-replay.ts'
 
 export type ForgeKind = 'gitea' | 'gitee' | 'gitlab'
 
@@ -10,6 +9,23 @@ export type Operation =
   | { kind: 'create' | 'update' | 'remove'; key: string }
 
 type Change = Operation & { kind: 'create' | 'update' | 'remove' }
+
+/** A file in the branch. */
+export interface ForgeFile {
+  readonly bytes: Buffer
+  /** Git's name of the bytes. */
+  readonly sha: string
+  /** Name of the last commit that changed it. */
+  readonly commit: string
+}
+
+/** What a forge answers with; see the documentation each dialect names. */
+export interface ForgeState {
+  readonly url: string
+  readonly repo: string
+  readonly branch: string
+  readonly files: Map<string, ForgeFile>
+}
 
 /** How one forge speaks. */
 export interface Dialect {

@@ -10,24 +10,13 @@ import {
   listen,
   readRequest,
 } from './forge.ts'
-import { DIALECTS, type ForgeKind, type Operation } from './forge-dialects.ts'
-
-/** A file in the branch. */
-export interface ForgeFile {
-  readonly bytes: Buffer
-  /** Git's name of the bytes. */
-  readonly sha: string
-  /** Name of the last commit that changed it. */
-  readonly commit: string
-}
-
-/** What a forge answers with; see the documentation each dialect names. */
-export interface ForgeState {
-  readonly url: string
-  readonly repo: string
-  readonly branch: string
-  readonly files: Map<string, ForgeFile>
-}
+import {
+  DIALECTS,
+  type ForgeFile,
+  type ForgeKind,
+  type ForgeState,
+  type Operation,
+} from './forge-dialects.ts'
 
 /** A server with the API of a forge, after its documentation: there is none to be had for tests. */
 export interface ForgeReplay extends ForgeState {
