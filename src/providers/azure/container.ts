@@ -1,6 +1,7 @@
 import { UploadError } from '../../errors.ts'
 import type { HttpClient, HttpReply, HttpRequest } from '../../http/client.ts'
 import { encodeKey } from '../shared/public-url.ts'
+import { readElement } from '../shared/xml-path.ts'
 import { type AccountKey, API_VERSION, signRequest } from './sign.ts'
 
 /** How to be let in: the key of the account, or a token somebody has made with it. */
@@ -86,13 +87,13 @@ const HINTS: Readonly<Record<string, string>> = {
 
 function explain(refusal: HttpReply): string | undefined {
   const { headers, text } = refusal
-  const code = headers['x-ms-error-code'] ?? /<Code>([^<]+)<\/Code>/.exec(text)?.[1]
+  const code = headers['x-ms-error-code'] ?? readElement(text, 'Code')
   if (code === undefined) return undefined
   const skewS = (Date.now() - Date.parse(headers['date'] ?? '')) / 1000
   if (code === 'AuthenticationFailed' && Math.abs(skewS) > MAX_SKEW_S) {
     const minutes = Math.round(Math.abs(skewS) / 60)
     return `${code}: the clock of this machine is ${minutes} minutes ${skewS > 0 ? 'ahead' : 'behind'}.`
   }
-  const said = /<Message>([^<\n]*)/.exec(text)?.[1]
+  const said = readElement(text, 'Message')?.split('\n')[0]
   return `${code}: ${HINTS[code] ?? said ?? 'no more is said.'}`
 }

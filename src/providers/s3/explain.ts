@@ -1,7 +1,7 @@
 import { UploadError } from '../../errors.ts'
 import { excerpt } from '../../http/client.ts'
-import { explainNetwork } from './network.ts'
-import { type Facts, isPassing, Refusal, retryAfterOf } from './refusal.ts'
+import { isNoTls, isUntrusted, networkCodeOf } from '../../http/network.ts'
+import { type Facts, mayPass, Refusal, retryAfterOf } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
 
 /** Further from the server's clock than this, signatures are refused (Amazon: 15 minutes; some take less). */
@@ -84,14 +84,14 @@ export function explainS3(
   const reason = reasonOf(error, settings, attempt)
   return new UploadError('delivery_failed', `${label} ${attempt.what}: ${reason}.`, {
     cause: causeOf(error),
-    retryable: isPassing(error),
+    retryable: mayPass(error),
     ...(retryAfterS !== undefined && { retryAfterS }),
   })
 }
 
 function reasonOf(error: unknown, settings: S3Settings, attempt: Attempt): string {
   if (error instanceof UploadError) return error.message.replace(/\.$/, '')
-  if (!(error instanceof Refusal)) return explainNetwork(error, settings)
+  if (!(error instanceof Refusal)) return explainNoAnswer(error, settings)
   const { facts } = error
   const { status, code, message } = facts
   const hint = chooseExplanation(facts, settings.region)?.(settings, facts, attempt)
@@ -123,4 +123,27 @@ function chooseExplanation(facts: Facts, region: string): Explain | undefined {
 function describeSkew({ skewS }: Facts): string {
   if (skewS === undefined) return 'it differs too much from the one of the service'
   return `it is ${Math.round(Math.abs(skewS) / 60)} minutes ${skewS > 0 ? 'behind' : 'ahead'}`
+}
+
+/** The end of a sentence about a service that gave no answer. */
+export function explainNoAnswer(error: unknown, { bucketUrl, endpoint }: S3Settings): string {
+  const name = new URL(bucketUrl).host
+  const orPath = name !== new URL(endpoint).host ? ', or set "addressingStyle" to "path"' : ''
+  const code = networkCodeOf(error)
+  if (code === 'ENOTFOUND') return `the name ${name} is unknown. Check "endpoint" and "region"${orPath}`
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    return `the certificate of ${name} is for another name. Check "endpoint"${orPath}`
+  }
+  if (isUntrusted(code)) {
+    return `the certificate of ${name} is not trusted (${code}). Name its authority with "caFile"`
+  }
+  if (isNoTls(code)) {
+    return `${name} does not speak TLS. Write http in front of "endpoint" if that is meant`
+  }
+  if (code === 'ERR_INVALID_CHAR') {
+    return 'an option holds a character that no header may hold. Check the ends of "accessKeyId" and "sessionToken"'
+  }
+  if (code === 'ECONNREFUSED') return `nobody listens at ${name}`
+  if (code === 'ETIMEDOUT') return `${name} did not answer in time`
+  return `${name} broke off (${code || excerpt(error instanceof Error ? error.message : String(error))})`
 }

@@ -4,9 +4,10 @@ import { UploadError } from '../../errors.ts'
 import { type Passing, retry } from '../../flow/retry.ts'
 import type { UploadObject } from '../contract.ts'
 import { type Part, readParts } from '../shared/body.ts'
+import { readElement } from '../shared/xml-path.ts'
 import { bodyOf, type S3Client } from './client.ts'
 import { findObject } from './find.ts'
-import { isPassing, Refusal, readElement, retryAfterOf } from './refusal.ts'
+import { mayPass, Refusal, retryAfterOf } from './refusal.ts'
 
 /** Parts of an object that are sent at the same time. */
 const PARALLEL = 2
@@ -122,7 +123,7 @@ async function completeUpload(
   } catch (error) {
     signal.throwIfAborted()
     // Where an answer was lost, the object may be there all the same.
-    const isRefused = error instanceof Refusal && !isPassing(error)
+    const isRefused = error instanceof Refusal && !mayPass(error)
     const found = isRefused ? undefined : await findObject(s3, key, signal).catch(() => undefined)
     if (!found || !isResult(found, upload, size, etags)) throw error
   }
@@ -144,7 +145,7 @@ function isResult(
 }
 
 function passing(error: unknown): Passing | false {
-  return isPassing(error) && { retryAfterS: retryAfterOf(error) }
+  return mayPass(error) && { retryAfterS: retryAfterOf(error) }
 }
 
 function isUploadGone(error: unknown): boolean {

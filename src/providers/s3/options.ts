@@ -2,6 +2,7 @@ import { httpOptions } from '../../http/client.ts'
 import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { urlPrefix } from '../shared/public-url.ts'
+import { cleanRelative } from '../shared/remote-path.ts'
 import { urlSuffix } from '../shared/url-suffix.ts'
 import { PRESET_NAMES } from './presets.ts'
 
@@ -26,7 +27,7 @@ const folder = () =>
   z
     .string()
     .refine(
-      value => !cleanFolder(value).split('/').some(isDots),
+      value => !cleanRelative(value).split('/').some(isDots),
       'must be a folder without "." and ".." such as "img/blog"',
     )
 
@@ -139,12 +140,4 @@ export function parseEndpoint(value: string): URL | undefined {
   if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username) return undefined
   // "https://http://host" is a host called "http" with an empty port.
   return /^https?$/.test(url.hostname) ? undefined : url
-}
-
-/** Without slashes at its ends and doubled ones in between. */
-export function cleanFolder(path: string): string {
-  return path
-    .split('/')
-    .filter(segment => segment !== '')
-    .join('/')
 }

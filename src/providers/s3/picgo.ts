@@ -1,6 +1,6 @@
 import { parseKeyTemplate } from '../../payload/object-key.ts'
 import { readText } from '../shared/picgo-options.ts'
-import { cleanFolder } from './options.ts'
+import { cleanRelative } from '../shared/remote-path.ts'
 
 /** Options and remarks, as a provider gives them when it reads those of PicGo. */
 export interface Translated {
@@ -22,7 +22,7 @@ export function toKeyTemplate(path: string | undefined, notes: string[]): string
   notes.push(
     'Files get names like "name-1a2b3c4d.png", so that none replaces another by accident: see "keyTemplate".',
   )
-  const folder = cleanFolder(path ?? '')
+  const folder = cleanRelative(path ?? '')
   const template = folder === '' ? NAME : `${folder}/${NAME}`
   if (isTemplate(template)) return template
   notes.push(`"path" was left out: "${path}" cannot be the beginning of a key.`)

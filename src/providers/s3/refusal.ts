@@ -2,11 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { UploadError } from '../../errors.ts'
 import { parseRetryAfter } from '../../http/client.ts'
 import type { Reply } from '../../http/exchange.ts'
-import { isPassing as isPassingCode, networkCodeOf } from '../../http/network.ts'
-import { findInXml, parseXmlPath } from '../shared/xml-path.ts'
-
-/** Error documents are short; of what is longer only so many characters are read. */
-const DOCUMENT_CHARACTERS = 16 * 1024
+import { isPassing, isPassingStatus, networkCodeOf } from '../../http/network.ts'
+import { readElement } from '../shared/xml-path.ts'
 
 /** What a refusal tells. */
 export interface Facts {
@@ -36,8 +33,7 @@ export class Refusal extends Error {
 }
 
 function readFacts({ status, headers, text }: Reply): Facts {
-  const document = text.slice(0, DOCUMENT_CHARACTERS)
-  const read = (name: string): string | undefined => readElement(document, name)
+  const read = (name: string): string | undefined => readElement(text, name)
   const time = Date.parse(read('ServerTime') ?? headers.date ?? '')
   return {
     status,
@@ -49,11 +45,6 @@ function readFacts({ status, headers, text }: Reply): Facts {
     requestId: requestIdOf(headers),
     headers,
   }
-}
-
-/** The text of the first element of that name; undefined when it is empty, too. */
-export function readElement(xml: string, name: string): string | undefined {
-  return findInXml(xml, parseXmlPath(`//${name}`))?.trim() || undefined
 }
 
 export function requestIdOf(headers: IncomingHttpHeaders): string | undefined {
@@ -73,14 +64,15 @@ const PASSING_CODES = new Set([
   ...['InternalError', 'RequestTimeout', 'ServiceUnavailable', 'SlowDown'],
   ...['OperationAborted', 'NoSuchUpload'],
 ])
-const PASSING_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504])
+/** Of MinIO, with the status 507 that passes elsewhere. */
+const FULL_CODE = 'XMinioStorageFull'
 
 /** Whether sending the same again may help. */
-export function isPassing(error: unknown): boolean {
+export function mayPass(error: unknown): boolean {
   if (error instanceof UploadError) return error.retryable
-  if (!(error instanceof Refusal)) return isPassingCode(networkCodeOf(error))
+  if (!(error instanceof Refusal)) return isPassing(networkCodeOf(error))
   const { code, status } = error.facts
-  return PASSING_CODES.has(code) || PASSING_STATUSES.has(status)
+  return PASSING_CODES.has(code) || (code !== FULL_CODE && isPassingStatus(status))
 }
 
 /** How long the service asks to wait, in seconds. */

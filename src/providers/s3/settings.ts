@@ -1,5 +1,6 @@
 import { encodeSegment } from '../shared/public-url.ts'
-import { cleanFolder, parseEndpoint, type S3Options } from './options.ts'
+import { cleanRelative } from '../shared/remote-path.ts'
+import { parseEndpoint, type S3Options } from './options.ts'
 import {
   type AddressingStyle,
   hostOf,
@@ -191,7 +192,7 @@ function publicRegion(region: string): string {
 }
 
 function withSlash(folder: string | undefined): string {
-  const clean = cleanFolder(folder ?? '')
+  const clean = cleanRelative(folder ?? '')
   return clean === '' ? '' : `${clean}/`
 }
 

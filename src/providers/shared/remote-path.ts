@@ -29,6 +29,11 @@ export function cleanFolder(directory: string): string {
   return folder.replace(/(?<!\/)\/+$/, (_, offset) => (offset === 0 ? '/' : ''))
 }
 
+/** A path below something else: without slashes at its ends and doubled ones in between. */
+export function cleanRelative(path: string): string {
+  return path.split('/').filter(Boolean).join('/')
+}
+
 /** The way to an object below a folder. Keys that lead elsewhere or hide are refused, never repaired. */
 export function placeOf(directory: string, key: string): RemotePlace {
   const fault = key.split('/').map(findFault).find(Boolean)

@@ -70,6 +70,16 @@ export function findInXml(xml: string, { steps, attribute }: XmlPath): string | 
   return attribute === undefined ? first && textOf(first) : first && attributeOf(first, attribute)
 }
 
+/** The documents of services are short; of what is longer only so many characters are read. */
+const DOCUMENT_CHARACTERS = 16 * 1024
+
+/** The text of the first element of that name in a service's short answer; undefined when it is empty, too. */
+export function readElement(xml: string, name: string): string | undefined {
+  return (
+    findInXml(xml.trimStart().slice(0, DOCUMENT_CHARACTERS), parseXmlPath(`//${name}`))?.trim() || undefined
+  )
+}
+
 /** Comments, CDATA, instructions and declarations, tags, and the text between them. Never looks at anything twice. */
 const TOKEN =
   /<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[([\s\S]*?)(?:\]\]>|$)|<[?!][^>]*(?:>|$)|<(\/?)([^\s/<>]+)([\s/][^<>]*)?>|([^<]+)/g

@@ -4,6 +4,7 @@ import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
+import { cleanRelative } from '../shared/remote-path.ts'
 import { urlSuffix } from '../shared/url-suffix.ts'
 import { createLogin } from './login.ts'
 import { fromPicGo } from './picgo.ts'
@@ -92,7 +93,7 @@ function validate({ username, password, authType }: Options): string | undefined
 function open(options: Options, deps: ProviderDeps): Target {
   const { username, password, authType, atomic } = options
   const base = new URL(options.url).href.replace(/(?<!\/)\/+$/, '')
-  const directory = `/${options.directory.split('/').filter(Boolean).join('/')}`
+  const directory = `/${cleanRelative(options.directory)}`
   const publicUrl = options.urlPrefix ?? joinUrl(base, directory.slice(1))
   if (username !== undefined && authType === 'basic' && isListenedTo(base)) {
     deps.warn(`webdav/${deps.name}: the password is sent without TLS. Use https, or "authType": "digest".`)

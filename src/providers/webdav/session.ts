@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { UploadError } from '../../errors.ts'
 import type { HttpClient, HttpReply, HttpRequest } from '../../http/client.ts'
 import { encodeKey } from '../shared/public-url.ts'
+import { findInXml, parseXmlPath } from '../shared/xml-path.ts'
 import type { Login } from './login.ts'
 
 /** How often a request is sent until its login is right: without one, with a nonce, with another one. */
@@ -159,12 +160,19 @@ export function createSession(base: string, client: HttpClient, login: Login): S
   return { request, find, move }
 }
 
+/** What is asked of one path is answered in less. */
+const DOCUMENT_CHARACTERS = 64 * 1024
+const MULTISTATUS = parseXmlPath('/multistatus')
+const CONTENT_LENGTH = parseXmlPath('//getcontentlength')
+const COLLECTION = parseXmlPath('//resourcetype/collection')
+
 /** Undefined when it is no answer to PROPFIND. */
-function readProperties(xml: string): Found | undefined {
-  if (!/<(?:[\w.-]{1,64}:)?multistatus\b/i.test(xml)) return undefined
-  const size = /<(?:[\w.-]+:)?getcontentlength\b[^<>]*>\s*(\d+)\s*</i.exec(xml)?.[1]
+function readProperties(text: string): Found | undefined {
+  const xml = text.slice(0, DOCUMENT_CHARACTERS)
+  if (findInXml(xml, MULTISTATUS) === undefined) return undefined
+  const size = findInXml(xml, CONTENT_LENGTH)?.trim() ?? ''
   return {
-    isFolder: /<(?:[\w.-]+:)?collection\b/i.test(xml),
-    size: size === undefined ? undefined : Number(size),
+    isFolder: findInXml(xml, COLLECTION) !== undefined,
+    size: /^\d+$/.test(size) ? Number(size) : undefined,
   }
 }
