@@ -1,4 +1,5 @@
 import { isatty } from 'node:tty'
+import { createCanceller } from '../flow/cancellation.ts'
 import { INTERRUPTED } from './terminal.ts'
 
 /** What the process is told from outside. */
@@ -13,7 +14,7 @@ export interface Signals {
 
 /** Aborted at Ctrl-C and its like; the second time the process ends at once. */
 export function untilInterrupted(): AbortSignal {
-  const interrupted = new AbortController()
+  const interrupted = createCanceller()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     // Not `once`: where nobody listens any more, what shows the progress ends the process.
     process.on(name, () => {

@@ -42,7 +42,7 @@ export async function loadProvider(name: string): Promise<Provider | undefined> 
   const type = canonicalType(name)
   const path = MODULES.get(type)
   if (path === undefined) return undefined
-  const module: Record<string, Provider> = await import(`./${path}`)
+  const module: Record<string, Provider> = await import(new URL(path, import.meta.url).href)
   return module[type]
 }
 
