@@ -47,6 +47,7 @@ const RUN_BY = new Map([
   ['systemd', 'nobody: it takes a user session of systemd. test/service.test.ts verifies the unit'],
   ['launchd', 'nobody: it takes macOS. test/service.test.ts reads the file'],
   ['windows', 'nobody'],
+  ['host', 'test/cli/markdown.test.ts, with a host of its own'],
 ])
 
 /** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts. */

@@ -21,12 +21,13 @@ const MAY_USE: Readonly<Record<string, readonly string[]>> = {
   uploader: ['flow', 'packages', 'files', 'payload', 'http', 'store', 'pictures', 'providers'],
   config: ['flow', 'packages', 'payload', 'pictures', 'providers', 'uploader'],
   page: [],
+  notes: ['flow', 'files', 'payload', 'uploader', 'page'],
   routes: ['flow', 'packages', 'payload', 'pictures', 'store', 'uploader', 'page'],
   server: ['flow', 'files', 'payload', 'store', 'pictures', 'uploader', 'config', 'routes'],
   workers: ['flow', 'providers', 'config', 'routes', 'uploader', 'server'],
   cli: [
     ...['flow', 'packages', 'files', 'payload', 'http', 'store', 'providers', 'uploader'],
-    ...['config', 'page', 'server', 'workers'],
+    ...['config', 'page', 'notes', 'server', 'workers'],
   ],
 }
 

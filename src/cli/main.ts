@@ -9,6 +9,7 @@ import { plain, type Terminal } from './terminal.ts'
 const COMMANDS = {
   serve: () => import('./serve.ts'),
   upload: () => import('./upload.ts'),
+  markdown: () => import('./markdown.ts'),
   init: () => import('./init.ts'),
   check: () => import('./check.ts'),
   heartbeat: () => import('./heartbeat.ts'),

@@ -162,7 +162,7 @@ async function uploadHere(
 }
 
 /** Whether links lead to the server of this configuration, and it does not run. */
-async function isDead(results: readonly Result[], server: Settings['server']): Promise<boolean> {
+export async function isDead(results: readonly Result[], server: Settings['server']): Promise<boolean> {
   if (server.publicUrl !== undefined) return false
   const base = baseUrlOf(server)
   return results.some(({ url }) => url?.startsWith(base)) && !(await askWhoIsThere(server)).isAlive
@@ -171,7 +171,7 @@ async function isDead(results: readonly Result[], server: Settings['server']): P
 const CLIPBOARD: Input = { kind: 'clipboard', origin: 'clipboard' }
 
 /** The person at the command line may read what the system lets them read. */
-const SELF: Caller = {
+export const SELF: Caller = {
   name: 'command line',
   admittedBy: 'loopback',
   sources: new Set(SOURCES),
@@ -229,7 +229,11 @@ function commandFor(files: readonly string[], options: UploadOptions, { env, pla
 }
 
 /** A command line that finishes what is stored. It holds no key. */
-function finishFor(id: string, { config, server, key }: UploadOptions, { platform }: Terminal): string {
+export function finishFor(
+  id: string,
+  { config, server, key }: Pick<UploadOptions, 'config' | 'server' | 'key'>,
+  { platform }: Terminal,
+): string {
   if (server === undefined) {
     const flags = config === undefined ? [] : ['--config', quote(config, platform)]
     return ['upload-server', 'finalize', ...flags, id].join(' ')
@@ -241,7 +245,7 @@ function finishFor(id: string, { config, server, key }: UploadOptions, { platfor
 }
 
 /** Where links to what the server itself hands out begin. */
-function baseUrlOf(server: Settings['server']): string {
+export function baseUrlOf(server: Settings['server']): string {
   const url = server.publicUrl ?? (isSocketPath(server.host) ? 'http://localhost' : urlOf(server))
   return url.endsWith('/') ? url : `${url}/`
 }

@@ -66,6 +66,8 @@ export interface UploadRequest {
   readonly idempotencyKey?: string
   /** What earlier attempts of the same key may have stored. */
   readonly claims?: Claims | undefined
+  /** Refuses a payload by throwing, before any of it is stored. */
+  accept?(payload: Payload): void
   /** Called as each input is done, in whatever order. */
   onOutcome?(outcome: Outcome): void
 }
@@ -117,6 +119,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
     let payload: Payload | undefined
     try {
       payload = await obtain(input, caller, deps.payloads, spoolFor(destination), deps.sources, signal)
+      request.accept?.(payload)
       const changes = withWish(destination.pictures, request.wishes ?? {})
       if (changes) payload = await change(payload, changes, request)
       const { destination: id, ...where } = await place(payload, destination, shared, placeDeps)

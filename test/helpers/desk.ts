@@ -51,6 +51,8 @@ export async function prepareDesk(more: Record<string, string> = {}) {
   for (const name of ['picture.png', 'screenshot.png', 'screenshots/first.png', 'screenshots/second.png'])
     await writeFile(join(directory, name), makePicture())
   await writeFile(join(directory, 'photo.jpg'), makePicture())
+  await mkdir(join(directory, 'notes'))
+  await writeFile(join(directory, 'notes/trip.md'), '# Trip\n\n![](../photo.jpg)\n')
   await writeFile(
     join(directory, 'data.json'),
     here(await readFile('test/fixtures/picgo/picgo-desktop.json', 'utf8')),

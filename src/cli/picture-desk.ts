@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto'
+import { UploadError } from '../errors.ts'
+import type { Picture, Stored } from '../notes/move-pictures.ts'
+import type { Payload } from '../payload/index.ts'
+import type { Caller, Input, Outcome } from '../uploader/input.ts'
+import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
+import { openForCommand } from './open.ts'
+import { sendToServer } from './send.ts'
+import { type CommonOptions, INTERRUPTION, oneLine, type Terminal } from './terminal.ts'
+import { baseUrlOf, finishFor, isDead, SELF } from './upload.ts'
+
+export interface DeskOptions extends CommonOptions {
+  /** Hosts whose pictures are moved. */
+  from: string[]
+  picbed?: string
+  configName?: string
+  /** Address of a running server to send through. */
+  server?: string
+  key?: string
+}
+
+/** Where the pictures of notes are handed in. */
+export interface Desk {
+  /** An answer for each, in order. */
+  store(pictures: readonly Picture[]): Promise<readonly Stored[]>
+  /** What is to be said at the end. */
+  readonly remarks: ReadonlySet<string>
+  /** Whether something that follows an upload has failed. */
+  readonly isUnfinished: boolean
+  close(): Promise<void>
+}
+
+/** Uploads without a server. */
+export async function openDesk(options: DeskOptions, terminal: Terminal, signal: AbortSignal): Promise<Desk> {
+  const { config, mask, uploader } = await openForCommand(options, terminal)
+  const { server } = config.settings
+  const remarks = new Set<string>()
+  let isUnfinished = false
+  let isFirst = true
+
+  async function store(pictures: readonly Picture[]): Promise<readonly Stored[]> {
+    const results: Stored[] = pictures.map(() => ({ error: INTERRUPTION }))
+    if (pictures.length === 0 || signal.aborted) return results
+    const request = {
+      destination: uploader.choose(options, SELF),
+      inputs: pictures.map(toInput),
+      caller: MOVER,
+      baseUrl: baseUrlOf(server),
+      signal,
+      requestId: randomUUID(),
+      accept: refuseOthers,
+      onOutcome: (outcome: Outcome) => {
+        results[outcome.index] = outcome.ok ? { url: outcome.url } : { error: mask(outcome.error.message) }
+      },
+    }
+    await uploader.upload(request).catch(error => {
+      if (error instanceof FinalizationPending) {
+        isUnfinished = true
+        remarks.add(oneLine(`Everything is stored, but not finished: ${mask(error.problem)}`))
+        remarks.add(`Finish without uploading again: ${finishFor(error.finalizationId, options, terminal)}`)
+      } else if (!signal.aborted) throw error
+    })
+    checkIsElsewhere(results, options.from)
+    if (
+      isFirst &&
+      (await isDead(
+        results.map(one => ({ name: '', ...one })),
+        server,
+      ))
+    )
+      remarks.add('The new links work while the server runs. Start it with: upload-server')
+    isFirst = false
+    return results
+  }
+
+  try {
+    uploader.choose(options, SELF)
+  } catch (error) {
+    await uploader.close()
+    throw error
+  }
+  return {
+    store,
+    remarks,
+    get isUnfinished() {
+      return isUnfinished
+    },
+    close: () => uploader.close(),
+  }
+}
+
+/** Somebody else may have written the notes: their addresses reach nothing that clouds keep for their own machines. */
+const MOVER: Caller = { ...SELF, addresses: 'private' }
+
+function toInput(picture: Picture): Input {
+  return typeof picture === 'string'
+    ? { kind: 'path', origin: picture, path: picture }
+    : { kind: 'url', origin: picture.href, url: picture }
+}
+
+/** What is read again must still be a picture, and an address may answer with a page that says what is wrong. */
+function refuseOthers({ contentType }: Payload): void {
+  if (!contentType.startsWith('image/'))
+    throw new UploadError('source_failed', `it is no picture but ${contentType}`)
+}
+
+/** Links that lead to where the pictures were taken from would be moved again by each run. */
+function checkIsElsewhere(results: readonly Stored[], from: readonly string[]): void {
+  for (const result of results) {
+    const { host = '', hostname = '' } = 'url' in result ? new URL(result.url) : {}
+    if (from.includes(host) || from.includes(hostname))
+      throw new Error(
+        `The destination stores pictures on ${host} itself: choose another with --picbed and --config-name.`,
+      )
+  }
+}
+
+/** Pictures that are sent in one request. */
+const SENT_TOGETHER = 20
+
+/** Sends through a running server, which has the destinations. */
+export async function openRemoteDesk(
+  options: DeskOptions,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<Desk> {
+  const remarks = new Set<string>()
+
+  async function store(pictures: readonly Picture[]): Promise<readonly Stored[]> {
+    const results: Stored[] = []
+    for (let at = 0; at < pictures.length; at += SENT_TOGETHER) {
+      const paths = pictures.slice(at, at + SENT_TOGETHER).map(String)
+      const sent = await sendToServer(paths, { ...options, server: options.server ?? '' }, terminal, signal)
+      for (const { url, error = INTERRUPTION, finalizationId } of sent) {
+        results.push(url === undefined ? { error } : { url })
+        if (finalizationId !== undefined)
+          remarks.add(`Finish without uploading again: ${finishFor(finalizationId, options, terminal)}`)
+      }
+    }
+    return results
+  }
+
+  return {
+    store,
+    remarks,
+    get isUnfinished() {
+      return remarks.size > 0
+    },
+    close: async () => {},
+  }
+}

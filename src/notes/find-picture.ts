@@ -1,0 +1,91 @@
+import { stat } from 'node:fs/promises'
+import { dirname, extname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { findWindowsFault } from '../uploader/sources/windows-path.ts'
+import type { Reference } from './references.ts'
+import type { Vault } from './vault.ts'
+
+/** What a reference leads to. */
+export type Found =
+  | { readonly is: 'file'; readonly path: string }
+  | { readonly is: 'address'; readonly url: URL }
+  | { readonly is: 'missing'; readonly reason: string }
+
+const PICTURE = /^\.(?:a?png|jpe?g|jfif|gif|webp|avif|svg|bmp|ico|tiff?|hei[cf]|jxl)$/i
+
+/**
+ * Finds the picture that a place of a note names.
+ *
+ * @param note its absolute path
+ * @returns undefined for what is no picture: an embedded note or film, a `data:` address
+ */
+export async function findPicture(
+  reference: Reference,
+  note: string,
+  vault: Vault,
+): Promise<Found | undefined> {
+  const { kind, target } = reference
+  const folder = dirname(note)
+  if (kind === 'embed') {
+    if (!PICTURE.test(extname(target))) return undefined
+    const path = await vault.find(target, folder)
+    return path === undefined ? missing('the vault has no file of this name') : { is: 'file', path }
+  }
+  if (/^https?:\/\//i.test(target))
+    return URL.canParse(target) ? { is: 'address', url: new URL(target) } : undefined
+  if (/^file:/i.test(target)) return findByUrl(target, vault)
+  if (target === '' || /^(?:[a-z][a-z0-9+.-]+:|\/\/|#)/i.test(target)) return undefined
+
+  const names = namesIn(reference)
+  if (!names.some(name => mayBePicture(name))) return undefined
+  for (const name of names) {
+    const paths = [resolve(folder, name)]
+    if (/^[\\/]/.test(name)) paths.push(join(vault.root, name))
+    for (const path of paths) if (await isFile(path, vault)) return { is: 'file', path }
+    const path = vault.isObsidian ? await vault.find(name, folder) : undefined
+    if (path !== undefined) return { is: 'file', path }
+  }
+  const isWindows = /^[a-z]:[\\/]/i.test(target) && process.platform !== 'win32'
+  return missing(isWindows ? 'that is a path of a Windows machine' : 'there is no such file')
+}
+
+/** Without an extension the bytes say what it is. */
+const mayBePicture = (name: string) => extname(name) === '' || PICTURE.test(extname(name))
+
+async function findByUrl(target: string, vault: Vault): Promise<Found | undefined> {
+  let path: string
+  try {
+    path = fileURLToPath(target)
+  } catch {
+    return missing('it is on another machine')
+  }
+  if (!mayBePicture(path)) return undefined
+  return (await isFile(path, vault)) ? { is: 'file', path } : missing('there is no such file')
+}
+
+/** The names a file may have that is written so, likeliest first. */
+function namesIn({ target, written = target }: Reference): string[] {
+  const asWritten = [target, written].flatMap(name => [percentDecoded(name), name])
+  const names = asWritten.flatMap(name => [name, name.replace(/[?#].*/s, '')])
+  const withSlashes = process.platform === 'win32' ? [] : names.map(name => name.replaceAll('\\', '/'))
+  return [...new Set([...names, ...withSlashes])].filter(name => name !== '')
+}
+
+function percentDecoded(name: string): string {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return name
+  }
+}
+
+/** Looking is harm enough on Windows, where a path may name another machine. */
+async function isFile(path: string, vault: Vault): Promise<boolean> {
+  if (process.platform === 'win32' && findWindowsFault(path, [vault.root])) return false
+  return stat(path).then(
+    found => found.isFile(),
+    () => false,
+  )
+}
+
+const missing = (reason: string): Found => ({ is: 'missing', reason })

@@ -1,0 +1,176 @@
+import { basename } from 'node:path'
+import { inOrder } from '../flow/in-order.ts'
+import { findPicture } from './find-picture.ts'
+import { isPicture } from './is-picture.ts'
+import { type Note, readNote, replaceNote } from './note-file.ts'
+import { createNoteReader } from './reader.ts'
+import type { Reference } from './references.ts'
+import { type NewLink, rewrite, toDiff } from './rewrite.ts'
+import { createVaults } from './vault.ts'
+
+/** A note that was named, or that lies in a folder that was. */
+export interface NamedNote {
+  /** Absolute path. */
+  readonly path: string
+  /** Where its wiki links are looked up unless it lies in a vault of Obsidian. */
+  readonly folder: string
+}
+
+/** The path of a file, or an address. */
+export type Picture = string | URL
+
+/** The link of a picture, or why there is none. */
+export type Stored = { readonly url: string } | { readonly error: string }
+
+export interface MoveOptions {
+  /** Hosts, with or without a port, whose pictures are moved; none: local files are. */
+  readonly from: readonly string[]
+  readonly isDryRun: boolean
+  readonly withBackup: boolean
+  readonly signal: AbortSignal
+  /** Uploads pictures; an answer for each, in order. */
+  store(pictures: readonly Picture[]): Promise<readonly Stored[]>
+  /** Hears what became of each note. */
+  onNote(report: NoteReport): void
+}
+
+export interface NoteReport {
+  readonly path: string
+  /** Links that were put in, or would be. */
+  readonly links: number
+  /** What would change, of a dry run. */
+  readonly diff?: string
+  readonly failures: readonly Failure[]
+}
+
+export interface Failure {
+  /** 1 is the first; undefined: the whole note. */
+  readonly line?: number
+  readonly target?: string
+  readonly reason: string
+}
+
+/** Notes whose pictures are uploaded together. */
+const TOGETHER = 32
+/** Notes that are read at a time. */
+const SIDE_BY_SIDE = 4
+
+/** A note that was looked at. */
+interface Seen {
+  readonly path: string
+  readonly note?: Note
+  readonly wanted: readonly { readonly reference: Reference; readonly picture: Picture }[]
+  readonly failures: Failure[]
+}
+
+/** Uploads the pictures of notes, each once, and puts their links in. A note is written when its pictures are stored. */
+export async function movePictures(notes: readonly NamedNote[], options: MoveOptions): Promise<void> {
+  const reader = createNoteReader()
+  const vaultOf = createVaults()
+  const stored = new Map<string, Stored>()
+
+  async function look({ path, folder }: NamedNote): Promise<Seen> {
+    const wanted: { reference: Reference; picture: Picture }[] = []
+    const failures: Failure[] = []
+    try {
+      const note = await readNote(path)
+      const lineOf = createLineCount(note.text)
+      const vault = await vaultOf(path, folder)
+      for (const reference of mayNamePictures(note.text) ? await reader.read(note.text) : []) {
+        const fail = (reason: string) =>
+          failures.push({ line: lineOf(reference.from), target: reference.target, reason })
+        const found = await findPicture(reference, path, vault)
+        if (found?.is === 'address' && isOneOf(options.from, found.url))
+          wanted.push({ reference, picture: found.url })
+        if (options.from.length > 0) continue
+        if (found?.is === 'missing') fail(found.reason)
+        if (found?.is !== 'file') continue
+        const fault = await findFault(found.path)
+        if (fault === undefined) wanted.push({ reference, picture: found.path })
+        else fail(fault)
+      }
+      return { path, note, wanted, failures }
+    } catch (error) {
+      return { path, wanted: [], failures: [{ reason: describe(error) }] }
+    }
+  }
+
+  async function finish({ path, note, wanted, failures }: Seen): Promise<NoteReport> {
+    const links: NewLink[] = []
+    const lineOf = createLineCount(note?.text ?? '')
+    for (const { reference, picture } of wanted) {
+      const result = stored.get(String(picture))
+      if (note === undefined || result === undefined) continue
+      if ('url' in result) links.push({ reference, url: result.url })
+      else failures.push({ line: lineOf(reference.from), target: reference.target, reason: result.error })
+    }
+    if (note === undefined || links.length === 0) return { path, links: 0, failures }
+    const text = rewrite(note.text, links)
+    if (options.isDryRun) return { path, links: links.length, diff: toDiff(path, note.text, text), failures }
+    try {
+      await replaceNote(note, text, options.withBackup)
+      return { path, links: links.length, failures }
+    } catch (error) {
+      return { path, links: 0, failures: [...failures, { reason: describe(error) }] }
+    }
+  }
+
+  try {
+    for (let at = 0; at < notes.length && !options.signal.aborted; at += TOGETHER) {
+      const seen = await inOrder(notes.slice(at, at + TOGETHER), SIDE_BY_SIDE, look)
+      const pictures = new Map(
+        seen.flatMap(one => one.wanted.map(({ picture }) => [String(picture), picture])),
+      )
+      const missing = [...pictures].filter(([name]) => !stored.has(name))
+      const results = options.isDryRun
+        ? missing.map(([, picture]) => ({ url: placeholderFor(picture) }))
+        : await options.store(missing.map(([, picture]) => picture))
+      for (const [index, [name]] of missing.entries()) stored.set(name, results[index] as Stored)
+      for (const one of seen) options.onNote(await finish(one))
+    }
+  } finally {
+    await reader.close()
+  }
+}
+
+/** Most notes name none, and need no parser. */
+const mayNamePictures = (text: string) => text.includes('![') || /<img\b/i.test(text)
+
+/** What a dry run shows for the link that it doesn't know. */
+function placeholderFor(picture: Picture): string {
+  const name = typeof picture === 'string' ? basename(picture) : (picture.pathname.split('/').at(-1) ?? '')
+  return `https://…/${typeof picture === 'string' ? encodeURIComponent(name) : name}`
+}
+
+function isOneOf(hosts: readonly string[], { host, hostname }: URL): boolean {
+  return hosts.includes(host) || hosts.includes(hostname)
+}
+
+async function findFault(path: string): Promise<string | undefined> {
+  try {
+    return (await isPicture(path)) ? undefined : 'it is no picture'
+  } catch (error) {
+    return describe(error)
+  }
+}
+
+/** Finds the lines of positions that ascend. */
+function createLineCount(text: string): (position: number) => number {
+  let line = 1
+  let at = 0
+  return position => {
+    for (let end = text.indexOf('\n', at); end !== -1 && end < position; end = text.indexOf('\n', at)) {
+      at = end + 1
+      line++
+    }
+    return line
+  }
+}
+
+function describe(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code
+  if (code === 'ENOENT') return 'there is no such file'
+  if (code === 'EACCES' || code === 'EPERM') return 'you have no permission to read and write it'
+  if (code === 'EROFS') return 'it lies where nothing can be written'
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,55 @@
+import { once } from 'node:events'
+import { createRequire } from 'node:module'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
+import type { Reference } from './references.ts'
+
+/** reader-thread.ts as it is built: Node runs nothing else. */
+const ENTRY = createRequire(import.meta.url).resolve('#note-reader')
+
+/** Finds the references of notes. A note made up by somebody else may take the parser hours: it runs beside and is ended. */
+export interface NoteReader {
+  /** @throws Error for a note that takes too long */
+  read(note: string): Promise<Reference[]>
+  close(): Promise<void>
+}
+
+/** @param timeoutMs for one note; a megabyte takes less than a second */
+export function createNoteReader(timeoutMs = 10_000): NoteReader {
+  let thread: Worker | undefined
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function read(note: string): Promise<Reference[]> {
+    thread ??= new Worker(ENTRY)
+    const current = thread
+    const answered = new AbortController()
+    const { signal } = answered
+    const tooLong = async (): Promise<never> => {
+      await sleep(timeoutMs, undefined, { signal })
+      throw new Error(`its Markdown can't be read within ${timeoutMs / 1000} s`)
+    }
+    try {
+      current.postMessage(note)
+      // `once` fails with what ends the thread.
+      const [found] = await Promise.race([once(current, 'message', { signal }), tooLong()])
+      return found
+    } catch (error) {
+      thread = undefined
+      await current.terminate()
+      throw error
+    } finally {
+      answered.abort()
+    }
+  }
+
+  return {
+    read(note) {
+      const result = last.then(() => read(note))
+      last = result.catch(() => {})
+      return result
+    },
+    async close() {
+      await thread?.terminate()
+    },
+  }
+}

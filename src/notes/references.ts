@@ -1,0 +1,131 @@
+import type { SyntaxNode } from '@lezer/common'
+import { type MarkdownConfig, parser, Table } from '@lezer/markdown'
+import { decodeHTMLStrict } from 'entities'
+import { findHtmlPictures } from './html-pictures.ts'
+
+/**
+ * A place of a note that names a picture: the address of an image or of a definition that an image uses, the `src` of an
+ * `<img>` with its quotes, or a whole wiki embed.
+ */
+export interface Reference {
+  readonly kind: 'address' | 'attribute' | 'embed'
+  /** Where it begins in the text of the note, UTF-16 code units. */
+  readonly from: number
+  readonly to: number
+  /** What it names. */
+  readonly target: string
+  /** The same as it stands there, where that is something else: the backslashes of Windows are no escapes. */
+  readonly written?: string
+}
+
+/** Most characters of an embed. Looking further for its end would take quadratic time. */
+const LONGEST_EMBED = 2048
+
+/** `![[picture.png|300]]`, as Obsidian and others have it. */
+const wikiEmbeds: MarkdownConfig = {
+  defineNodes: ['WikiEmbed'],
+  parseInline: [
+    {
+      name: 'WikiEmbed',
+      before: 'Image',
+      parse(context, next, from) {
+        if (next !== 0x21 || context.slice(from, from + 3) !== '![[') return -1
+        const text = context.slice(from + 3, Math.min(context.end, from + LONGEST_EMBED))
+        const name = /^[^[\]\n]+(?=\]\])/.exec(text)?.[0]
+        if (name === undefined) return -1
+        return context.addElement(context.elt('WikiEmbed', from, from + 3 + name.length + 2))
+      },
+    },
+  ],
+}
+
+const markdown = parser.configure([Table, wikiEmbeds])
+
+/** Finds what names pictures, in order. Front matter, code and comments name none. */
+export function findReferences(note: string): Reference[] {
+  const start = endOfFrontMatter(note)
+  // As many characters as before, in lines that end as the parser knows it.
+  const text = note.slice(start).replace(/\r\n/g, ' \n').replace(/\r/g, '\n')
+  const found: Reference[] = []
+  const definitions = new Map<string, Reference>()
+  const used = new Set<string>()
+  markdown.parse(text).iterate({
+    enter({ name, node }) {
+      if (name === 'WikiEmbed') found.push(readEmbed(node, text))
+      else if (name === 'HTMLTag' || name === 'HTMLBlock') found.push(...readHtml(node, text))
+      else if (name === 'Image') {
+        const address = readAddress(node, text)
+        if (address) found.push(address)
+        else used.add(labelOfImage(node, text))
+      } else if (name === 'LinkReference') {
+        const label = node.getChild('LinkLabel')
+        const address = readAddress(node, text)
+        const key = normalize(label ? text.slice(label.from + 1, label.to - 1) : '')
+        if (address && !definitions.has(key)) definitions.set(key, address)
+      }
+    },
+  })
+  for (const [label, definition] of definitions) if (used.has(label)) found.push(definition)
+  return found
+    .map(one => ({ ...one, from: one.from + start, to: one.to + start }))
+    .sort((a, b) => a.from - b.from)
+}
+
+/** Where the text begins behind front matter: lines between `---` and `---` (YAML) or `+++` and `+++` (TOML). */
+function endOfFrontMatter(note: string): number {
+  const [opening, fence] = /^\ufeff?(---|\+\+\+)[ \t]*\r?\n/.exec(note) ?? []
+  if (opening === undefined) return note.startsWith('\ufeff') ? 1 : 0
+  const closing = fence === '---' ? /^(?:---|\.\.\.)[ \t]*\r?$/gm : /^\+\+\+[ \t]*\r?$/gm
+  closing.lastIndex = opening.length
+  return closing.exec(note) === null ? 0 : closing.lastIndex
+}
+
+function readAddress(node: SyntaxNode, text: string): Reference | undefined {
+  const address = node.getChild('URL')
+  if (!address) return undefined
+  const isBracketed = text[address.from] === '<'
+  const [from, to] = isBracketed ? [address.from + 1, address.to - 1] : [address.from, address.to]
+  const written = text.slice(from, to)
+  return from < to ? { kind: 'address', from, to, target: decode(written), written } : undefined
+}
+
+/** Without the escapes and character references of Markdown. */
+function decode(written: string): string {
+  return written.replace(
+    /\\([!-/:-@[-`{-~])|&#?\w{1,32};/g,
+    (all, escaped?: string) => escaped ?? decodeHTMLStrict(all),
+  )
+}
+
+function labelOfImage(node: SyntaxNode, text: string): string {
+  const label = node.getChild('LinkLabel')
+  if (label && label.to - label.from > 2) return normalize(text.slice(label.from + 1, label.to - 1))
+  const [, end] = node.getChildren('LinkMark')
+  return normalize(text.slice(node.from + 2, end?.from ?? node.to))
+}
+
+/** Labels are compared without case and with single spaces. */
+const normalize = (label: string) => label.trim().replace(/\s+/g, ' ').toLowerCase().toUpperCase()
+
+/** What stands before each line of a quotation is none of the HTML in it. */
+function readHtml(node: SyntaxNode, text: string): Reference[] {
+  const pieces: string[] = []
+  let at = node.from
+  for (const mark of node.getChildren('QuoteMark')) {
+    pieces.push(text.slice(at, mark.from), ' '.repeat(mark.to - mark.from))
+    at = mark.to
+  }
+  const html = pieces.join('') + text.slice(at, node.to)
+  return findHtmlPictures(html).map(one => ({
+    kind: 'attribute',
+    from: node.from + one.from,
+    to: node.from + one.to,
+    target: one.target,
+  }))
+}
+
+/** `picture.png#part|alt|300`: the bar is escaped in tables. */
+function readEmbed({ from, to }: SyntaxNode, text: string): Reference {
+  const [target = ''] = text.slice(from + 3, to - 2).split(/\\?\|/)
+  return { kind: 'embed', from, to, target: target.replace(/#.*/s, '').trim() }
+}

@@ -1,0 +1,325 @@
+import { createHash } from 'node:crypto'
+import { chmod, link, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
+import { needs } from '../helpers/needs.ts'
+import { makePicture } from '../helpers/picture.ts'
+import { runOnTerminal } from '../helpers/pty.ts'
+import { BIN } from '../helpers/spawn-server.ts'
+import { startApp } from '../helpers/start-app.ts'
+import { type CliResult, runCli } from './run-cli.ts'
+
+const PREFIX = 'https://img.example'
+const CONFIG = {
+  providers: { local: { Default: { directory: 'stored', urlPrefix: PREFIX } } },
+  keyTemplate: '{filename}{extname}',
+}
+
+/** A folder with a configuration and these files; a picture where no text is given. */
+async function makeNotes(files: Record<string, string | Buffer | undefined>): Promise<string> {
+  const cwd = await makeDirectory()
+  await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(CONFIG))
+  for (const [name, content] of Object.entries(files)) {
+    await mkdir(dirname(join(cwd, name)), { recursive: true })
+    await writeFile(join(cwd, name), content ?? makePicture())
+  }
+  return cwd
+}
+
+const markdown = (cwd: string, ...args: string[]): Promise<CliResult> =>
+  runCli(['markdown', ...args], { cwd })
+const read = (cwd: string, name: string) => readFile(join(cwd, name), 'utf8')
+const stored = (cwd: string) => readdir(join(cwd, 'stored')).catch(() => [])
+
+describe('the pictures of notes', () => {
+  it('are uploaded, and everything but their links stays byte for byte', async () => {
+    const before = [
+      '\ufeff---\r\ncover: ![](img/a.png)\r\n---',
+      '# Ä 🙂\t  ',
+      '![a](img/a.png "title") ![b](<img/b c.png>) ![b](img/b%20c.png#right) ![](./img\\d.png)',
+      "<img width=1 src='img/a.png'> ![x][ref] `![](img/a.png)` ![[d.png|300]] ![[img/d.png|my [x] d]]",
+      '![[d.png|a `b]] ![[d.png]] [link](img/a.png) ![](https://other.example/a.png)',
+      '| ![[d.png\\|300]] |\r\n|---|',
+      '```\r\n![](img/a.png)\r\n```',
+      '[ref]: img/a.png "title"',
+      '',
+    ].join('\r\n')
+    const cwd = await makeNotes({
+      'note.md': before,
+      'img/a.png': undefined,
+      'img/b c.png': undefined,
+      'img/d.png': undefined,
+    })
+    const { code, stdout, stderr } = await markdown(cwd, 'note.md')
+    expect({ code, stdout, stderr }).toEqual({
+      code: 0,
+      stdout: 'note.md: 10 links\n',
+      stderr: '10 links in 1 of 1 note changed.\n',
+    })
+    const [a, b, d] = ['a', 'b%20c', 'd'].map(name => `${PREFIX}/${name}.png`)
+    expect(await read(cwd, 'note.md')).toBe(
+      [
+        '\ufeff---\r\ncover: ![](img/a.png)\r\n---',
+        '# Ä 🙂\t  ',
+        `![a](${a} "title") ![b](<${b}>) ![b](${b}) ![](${d})`,
+        `<img width=1 src="${a}"> ![x][ref] \`![](img/a.png)\` ![d.png|300](${d}) ![[img/d.png|my [x] d]]`,
+        `![a \\\`b](${d}) ![d.png](${d}) [link](img/a.png) ![](https://other.example/a.png)`,
+        `| ![d.png\\|300](${d}) |\r\n|---|`,
+        '```\r\n![](img/a.png)\r\n```',
+        `[ref]: ${a} "title"`,
+        '',
+      ].join('\r\n'),
+    )
+    expect(await read(cwd, 'note.md.bak')).toBe(before)
+    expect((await stored(cwd)).sort()).toEqual(['a.png', 'b c.png', 'd.png'])
+  })
+
+  it('are left alone the second time', async () => {
+    const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined })
+    await markdown(cwd, '.')
+    const { mtimeMs } = await stat(join(cwd, 'note.md'))
+    expect(await markdown(cwd, '.')).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: '0 links in 0 of 1 note changed.\n',
+    })
+    expect((await stat(join(cwd, 'note.md'))).mtimeMs).toBe(mtimeMs)
+    expect((await readdir(cwd)).filter(name => name.startsWith('note'))).toEqual(['note.md', 'note.md.bak'])
+  })
+
+  it('are found by absolute paths, file: addresses and as Obsidian finds them', async () => {
+    const names = ['a/img/near', 'b/near', 'x/y/far', 'top', 'assets/root']
+    const pictures = names.map(name => [`vault/${name}.png`, undefined] as const)
+    const cwd = await makeNotes({ 'vault/.obsidian/app.json': '{}', ...Object.fromEntries(pictures) })
+    const written = [
+      ...[
+        '![[Near.PNG]]',
+        '![[b/near.png]]',
+        '![[FAR.png]]',
+        '![[y/far.png]]',
+        '![[/top.png]]',
+        '![[../top.png]]',
+      ],
+      ...['![](assets/root.png)', '![](/assets/root.png)', '![](far.png)'],
+      `![](${join(cwd, 'vault/top.png')})`,
+      `![](${pathToFileURL(join(cwd, 'vault/x/y/far.png')).href})`,
+    ]
+    await mkdir(join(cwd, 'vault/a'), { recursive: true })
+    await writeFile(join(cwd, 'vault/a/note.md'), written.join('\n'))
+    const config = { ...CONFIG, keyTemplate: '{sha256-16}{extname}' }
+    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
+    expect((await markdown(cwd, 'vault/a/note.md')).code).toBe(0)
+    const link = async (name: string) => {
+      const bytes = await readFile(join(cwd, `vault/${name}.png`))
+      return `${PREFIX}/${createHash('sha256').update(bytes).digest('hex').slice(0, 16)}.png`
+    }
+    const [near, other, far, top, root] = await Promise.all(names.map(link))
+    const links = [...(await read(cwd, 'vault/a/note.md')).matchAll(/\((.*?)\)/g)].map(([, one]) => one)
+    expect(links).toEqual([near, other, far, far, top, top, root, root, far, top, far])
+  })
+
+  it('are uploaded once, however many notes show them', async () => {
+    const notes = Array.from({ length: 40 }, (_, index) => [
+      `notes/${index}.md`,
+      '![](../a.png) ![](../a.png)',
+    ])
+    const cwd = await makeNotes({ ...Object.fromEntries(notes), 'a.png': undefined })
+    const { code, stderr } = await markdown(cwd, 'notes')
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '80 links in 40 of 40 notes changed.\n' })
+    expect(await stored(cwd)).toEqual(['a.png'])
+  })
+
+  it('go through a running server', async () => {
+    const app = await startApp()
+    const cwd = await makeNotes({
+      'note.md': '![](a.png) ![](text.png)',
+      'a.png': undefined,
+      'text.png': 'x',
+    })
+    const { code, stderr } = await markdown(cwd, '--server', app.url, 'note.md')
+    expect({ code, stderr }).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('text.png: it is no picture'),
+    })
+    expect(await read(cwd, 'note.md')).toMatch(/^!\[\]\(http:\/\/127\.0\.0\.1:\d+\/\S+\) !\[\]\(text\.png\)$/)
+    expect(await stored(cwd)).toEqual([])
+  })
+})
+
+describe('a link that fails', () => {
+  it('stays, is named with its line, and the others change', async () => {
+    const cwd = await makeNotes({
+      'note.md': '\n![](absent.png) ![](a.png)\n![[absent too.png]] ![](C:\\x\\y.png) ![](file://pc/a.png)\n',
+      'a.png': undefined,
+    })
+    expect(await markdown(cwd, 'note.md', 'absent.md')).toEqual({
+      code: 1,
+      stdout: 'note.md: 1 link\n',
+      stderr: [
+        'absent.md: there is no such file or folder',
+        'note.md:2: absent.png: there is no such file',
+        'note.md:3: absent too.png: the vault has no file of this name',
+        'note.md:3: C:\\x\\y.png: that is a path of a Windows machine',
+        'note.md:3: file://pc/a.png: it is on another machine',
+        '1 link in 1 of 2 notes changed; 5 failures.',
+        '',
+      ].join('\n'),
+    })
+    expect(await read(cwd, 'note.md')).toContain(`![](absent.png) ![](${PREFIX}/a.png)\n![[absent too.png]]`)
+  })
+
+  it('stays when the destination takes no picture', async () => {
+    const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined, stored: 'a file' })
+    const { code, stderr } = await markdown(cwd, 'note.md')
+    expect(code).toBe(1)
+    expect(stderr).toContain('note.md:1: a.png: Storing "a.png" failed')
+    expect(await read(cwd, 'note.md')).toBe('![](a.png)')
+  })
+
+  it('is none when it shows a note, a film or what is in the note itself', async () => {
+    const cwd = await makeNotes({
+      'note.md':
+        '![[Other note]] ![[a.pdf]] ![](film.mp4) ![](data:image/png;base64,AAAA) ![](#part) ![](app://x/a.png)',
+    })
+    expect((await markdown(cwd, 'note.md')).code).toBe(0)
+  })
+})
+
+describe('a note of a stranger', () => {
+  it('that shows a secret file has nothing of it uploaded', async () => {
+    const cwd = await makeNotes({ 'secret/id_rsa': 'PRIVATE KEY', 'secret/key.png': 'PRIVATE KEY' })
+    await symlink('secret/id_rsa', join(cwd, 'linked.png'))
+    await link(join(cwd, 'secret/id_rsa'), join(cwd, 'hard.png'))
+    const names = [
+      'secret/id_rsa',
+      'secret/key.png',
+      'linked.png',
+      'hard.png',
+      '/proc/self/environ',
+      '/etc/passwd',
+    ]
+    const note = `${names.map(name => `![](${name})`).join('\n')}\n![[key.png]]\n`
+    await writeFile(join(cwd, 'note.md'), note)
+    const { code, stderr } = await markdown(cwd, 'note.md')
+    expect(code).toBe(1)
+    expect(stderr.match(/it is no picture/g)).toHaveLength(7)
+    expect(await stored(cwd)).toEqual([])
+    expect(await read(cwd, 'note.md')).toBe(note)
+  })
+
+  it('moves the cursor of no terminal', async () => {
+    const cwd = await makeNotes({ 'note.md': '![](<\u001b[2Ja.png>)' })
+    const { stderr } = await markdown(cwd, 'note.md')
+    expect(stderr).toContain('note.md:1: ?[2Ja.png: there is no such file')
+  })
+})
+
+describe('a note', () => {
+  it('is shown as a diff by --dry-run, and nothing is uploaded or written', async () => {
+    const before = `${'line\n'.repeat(10)}![](a b.png)![](a.png)\r\n${'line\n'.repeat(10)}`
+    const cwd = await makeNotes({ 'n/note.md': before, 'n/a.png': undefined })
+    expect(await markdown(cwd, '-n', 'n')).toEqual({
+      code: 0,
+      stdout: [
+        '--- n/note.md\n+++ n/note.md\n@@ -8,7 +8,7 @@\n line\n line\n line',
+        '-![](a b.png)![](a.png)\n+![](a b.png)![](https://…/a.png)\n line\n line\n line\n',
+      ].join('\n'),
+      stderr: '1 link in 1 of 1 note would change.\n',
+    })
+    expect(await read(cwd, 'n/note.md')).toBe(before)
+    expect((await readdir(join(cwd, 'n'))).sort()).toEqual(['a.png', 'note.md'])
+    expect(await stored(cwd)).toEqual([])
+  })
+
+  it('keeps its mode and its link, and the first backup stays', async () => {
+    const cwd = await makeNotes({ 'real/note.md': '![](a.png)', 'note.md.bak': 'mine', 'a.png': undefined })
+    await chmod(join(cwd, 'real/note.md'), 0o640)
+    await symlink('real/note.md', join(cwd, 'note.md'))
+    await writeFile(join(cwd, 'real/note.md.bak'), 'older')
+    expect((await markdown(cwd, 'note.md')).code).toBe(0)
+    expect((await stat(join(cwd, 'real/note.md'))).mode & 0o777).toBe(0o640)
+    expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/a.png)`)
+    expect(await read(cwd, 'real/note.md.bak')).toBe('older')
+    expect(await read(cwd, 'real/note.md.2.bak')).toBe('![](a.png)')
+    expect((await readdir(join(cwd, 'real'))).length).toBe(3)
+  })
+
+  it('has no backup with --no-backup', async () => {
+    const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined })
+    expect((await markdown(cwd, '--no-backup', 'note.md')).code).toBe(0)
+    expect((await readdir(cwd)).filter(name => name.endsWith('.bak'))).toEqual([])
+  })
+
+  it.each([
+    ['is no UTF-8', Buffer.from([0x21, 0x5b, 0xff, 0x5d]), 'it is no text in UTF-8'],
+    ['is larger than a note', Buffer.alloc(17 * 1024 * 1024, 'a'), 'it is larger than 16777216 bytes'],
+  ])('that %s is refused in words', async (_, content, words) => {
+    const cwd = await makeNotes({ 'note.md': content })
+    const { code, stderr } = await markdown(cwd, 'note.md')
+    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining(`note.md: ${words}`) })
+  })
+})
+
+describe('--from', () => {
+  /** A host with a picture at every path but `/gone.png`, where it answers with a page and 200. */
+  async function startHost(): Promise<string> {
+    const server = createServer((req, res) =>
+      res.end(req.url === '/gone.png' ? '<!doctype html><title>Gone</title>' : makePicture()),
+    )
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    return `127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+
+  it('moves the pictures of a host and nothing else', async () => {
+    const [host, other] = [await startHost(), await startHost()]
+    const rest = `![](http://${other}/b.png) ![](local.png) ![](http://${host}/gone.png)`
+    const cwd = await makeNotes({
+      'note.md': `![](http://${host}/a.png?x=1&y=2) <img src="http://${host}/c"> ${rest}`,
+      'local.png': undefined,
+    })
+    const { code, stderr } = await markdown(cwd, '--from', host, 'note.md')
+    expect(code).toBe(1)
+    expect(stderr).toContain(`note.md:1: http://${host}/gone.png: it is no picture but text/html`)
+    expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/a.png) <img src="${PREFIX}/c.png"> ${rest}`)
+    const again = await markdown(cwd, '--from', '127.0.0.1', 'note.md')
+    expect(again.stdout).toBe('note.md: 1 link\n')
+  })
+
+  it('stops where the destination hands the pictures out at the same host', async () => {
+    const host = await startHost()
+    const cwd = await makeNotes({ 'note.md': `![](http://${host}/a.png)` })
+    const config = { providers: { local: { Default: { directory: 'stored', urlPrefix: `http://${host}` } } } }
+    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
+    const { code, stderr } = await markdown(cwd, '--from', host, 'note.md')
+    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining(`on ${host} itself`) })
+    expect(await read(cwd, 'note.md')).toBe(`![](http://${host}/a.png)`)
+  })
+
+  it.each([['a b'], ['https://x.example/path'], ['user@x.example']])('refuses %s', async host => {
+    const { code, stderr } = await markdown(await makeDirectory(), '--from', host, 'note.md')
+    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('A host is written') })
+  })
+})
+
+it('a vault of thousands of notes is worked through with a bar', { timeout: 120_000 }, async context => {
+  needs(context, 'python3', 'python3')
+  const notes = Array.from({ length: 5000 }, (_, index) => [
+    `vault/${index % 50}/${index}.md`,
+    index % 25 === 0 ? `# ${index}\n\n![[${index}.png]]\n` : `# ${index}\n\nText\n`,
+  ])
+  const pictures = Array.from({ length: 200 }, (_, index) => [`vault/img/${index * 25}.png`, undefined])
+  const cwd = await makeNotes(Object.fromEntries([...notes, ...pictures]))
+  const command = ['env', 'TERM=xterm', `XDG_DATA_HOME=${cwd}`, process.execPath, BIN, 'markdown', 'vault']
+  const { exitCode, stdout } = await runOnTerminal(command, [], cwd)
+  expect({ exitCode, stdout }).toEqual({
+    exitCode: 0,
+    stdout: expect.stringContaining('200 links in 200 of 5000 notes changed.'),
+  })
+  expect(stdout).toMatch(/█+░+ \d+ of 5000 notes/)
+  expect(await stored(cwd)).toHaveLength(200)
+})
