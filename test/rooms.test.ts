@@ -21,13 +21,14 @@ const MAY_USE: Readonly<Record<string, readonly string[]>> = {
   uploader: ['flow', 'packages', 'files', 'payload', 'http', 'store', 'pictures', 'providers'],
   config: ['flow', 'packages', 'payload', 'pictures', 'providers', 'uploader'],
   page: [],
+  mcp: ['packages', 'files'],
   notes: ['flow', 'files', 'payload', 'uploader', 'page'],
   routes: ['flow', 'packages', 'payload', 'pictures', 'store', 'uploader', 'page'],
   server: ['flow', 'files', 'payload', 'store', 'pictures', 'uploader', 'config', 'routes'],
   workers: ['flow', 'providers', 'config', 'routes', 'uploader', 'server'],
   cli: [
     ...['flow', 'packages', 'files', 'payload', 'http', 'store', 'providers', 'uploader'],
-    ...['config', 'page', 'notes', 'server', 'workers'],
+    ...['config', 'page', 'notes', 'mcp', 'server', 'workers'],
   ],
 }
 
@@ -42,6 +43,8 @@ const PACKAGES: Readonly<Record<string, string>> = {
   pg: 'store',
   kysely: 'packages',
   zod: 'packages',
+  '@lezer/markdown': 'notes',
+  parse5: 'notes',
 }
 
 const FILES = readdirSync(SRC, { recursive: true, withFileTypes: true })

@@ -10,6 +10,7 @@ const COMMANDS = {
   serve: () => import('./serve.ts'),
   upload: () => import('./upload.ts'),
   markdown: () => import('./markdown.ts'),
+  mcp: () => import('./mcp.ts'),
   init: () => import('./init.ts'),
   check: () => import('./check.ts'),
   heartbeat: () => import('./heartbeat.ts'),

@@ -1,13 +1,12 @@
-import { randomUUID } from 'node:crypto'
 import { UploadError } from '../errors.ts'
 import type { Picture, Stored } from '../notes/move-pictures.ts'
 import type { Payload } from '../payload/index.ts'
-import type { Caller, Input, Outcome } from '../uploader/input.ts'
-import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
+import type { Caller, Input } from '../uploader/input.ts'
 import { openForCommand } from './open.ts'
 import { sendToServer } from './send.ts'
+import { storeInputs } from './store-inputs.ts'
 import { type CommonOptions, INTERRUPTION, oneLine, type Terminal } from './terminal.ts'
-import { baseUrlOf, finishFor, isDead, SELF } from './upload.ts'
+import { finishFor, isDead, SELF } from './upload.ts'
 
 export interface DeskOptions extends CommonOptions {
   /** Hosts whose pictures are moved. */
@@ -32,34 +31,23 @@ export interface Desk {
 
 /** Uploads without a server. */
 export async function openDesk(options: DeskOptions, terminal: Terminal, signal: AbortSignal): Promise<Desk> {
-  const { config, mask, uploader } = await openForCommand(options, terminal)
-  const { server } = config.settings
+  const opened = await openForCommand(options, terminal)
+  const { uploader } = opened
+  const { server } = opened.config.settings
   const remarks = new Set<string>()
   let isUnfinished = false
   let isFirst = true
 
   async function store(pictures: readonly Picture[]): Promise<readonly Stored[]> {
-    const results: Stored[] = pictures.map(() => ({ error: INTERRUPTION }))
-    if (pictures.length === 0 || signal.aborted) return results
-    const request = {
-      destination: uploader.choose(options, SELF),
-      inputs: pictures.map(toInput),
-      caller: MOVER,
-      baseUrl: baseUrlOf(server),
-      signal,
-      requestId: randomUUID(),
-      accept: refuseOthers,
-      onOutcome: (outcome: Outcome) => {
-        results[outcome.index] = outcome.ok ? { url: outcome.url } : { error: mask(outcome.error.message) }
-      },
+    const destination = uploader.choose(options, SELF)
+    const inputs = pictures.map(toInput)
+    const request = { destination, inputs, caller: MOVER, signal, accept: refuseOthers }
+    const { results, pending } = await storeInputs(opened, request)
+    if (pending) {
+      isUnfinished = true
+      remarks.add(oneLine(`Everything is stored, but not finished: ${pending.problem}`))
+      remarks.add(`Finish without uploading again: ${finishFor(pending.id, options, terminal)}`)
     }
-    await uploader.upload(request).catch(error => {
-      if (error instanceof FinalizationPending) {
-        isUnfinished = true
-        remarks.add(oneLine(`Everything is stored, but not finished: ${mask(error.problem)}`))
-        remarks.add(`Finish without uploading again: ${finishFor(error.finalizationId, options, terminal)}`)
-      } else if (!signal.aborted) throw error
-    })
     checkIsElsewhere(results, options.from)
     if (
       isFirst &&

@@ -1,4 +1,5 @@
 import { isStorageFull, UploadError } from '../errors.ts'
+import { inOrder } from '../flow/in-order.ts'
 import type { NamedSlots } from '../flow/slots.ts'
 import type { Payload, Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
@@ -201,24 +202,6 @@ export function createUploader(deps: UploaderDeps): Uploader {
       await Promise.allSettled(deps.destinations.map(destination => destination.target.close?.()))
     },
   }
-}
-
-/** Maps a list with at most `width` calls at a time and keeps the order. When one throws, those under way end first. */
-async function inOrder<T, R>(
-  list: readonly T[],
-  width: number,
-  map: (item: T, index: number) => Promise<R>,
-): Promise<R[]> {
-  if (list.length === 1) return Promise.all(list.map(map))
-  const results: R[] = new Array(list.length)
-  const entries = list.entries()
-  const work = async () => {
-    for (const [index, item] of entries) results[index] = await map(item, index)
-  }
-  const workers = Array.from({ length: Math.min(width, list.length) }, work)
-  await Promise.allSettled(workers)
-  await Promise.all(workers)
-  return results
 }
 
 function filesOf(outcomes: readonly Outcome[]): StoredFile[] {

@@ -1,0 +1,209 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
+import { makePicture } from '../helpers/picture.ts'
+import { BIN, environmentIn } from '../helpers/spawn-server.ts'
+import { runCli } from './run-cli.ts'
+
+const PREFIX = 'https://img.example'
+
+interface Place {
+  /** With a configuration outside of the folder the agent works in. */
+  readonly cwd: string
+  readonly work: string
+  call(name: string, args?: Record<string, unknown>): Promise<Answer>
+  readonly client: Client
+}
+
+interface Answer {
+  isError?: boolean
+  content: { type: string; text: string }[]
+  structuredContent?: { files?: { path: string; url?: string; error?: string }[] }
+}
+
+async function makePlace(): Promise<{ cwd: string; work: string }> {
+  const cwd = await makeDirectory()
+  const work = join(cwd, 'work')
+  await mkdir(join(work, 'shots'), { recursive: true })
+  const at = (name: string) => ({ directory: join(cwd, name), urlPrefix: `${PREFIX}/${name}` })
+  const config = {
+    default: 'local/one',
+    providers: { local: { one: at('one'), two: at('two') } },
+    keyTemplate: '{filename}{extname}',
+  }
+  await mkdir(join(cwd, '.config/upload-server'), { recursive: true })
+  await writeFile(join(cwd, '.config/upload-server/config.json'), JSON.stringify(config))
+  await writeFile(join(work, 'a.png'), makePicture())
+  await writeFile(join(work, 'shots/b.png'), makePicture())
+  return { cwd, work }
+}
+
+/** An agent that started the server in the folder it works in. */
+async function startAgent(args: string[] = [], more: Record<string, string> = {}): Promise<Place> {
+  const place = await makePlace()
+  for (const [name, content] of Object.entries(more)) await writeFile(join(place.work, name), content)
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [BIN, 'mcp', ...args],
+    cwd: place.work,
+    env: environmentIn(place.cwd),
+  })
+  const client = new Client({ name: 'test', version: '1.0.0' })
+  await client.connect(transport)
+  onTestFinished(() => client.close())
+  const call = async (name: string, args: Record<string, unknown> = {}) =>
+    (await client.callTool({ name, arguments: args })) as Answer
+  return { ...place, client, call }
+}
+
+const stored = async (cwd: string, folder = 'one') =>
+  (await readdir(join(cwd, folder)).catch(() => [])).filter(name => !name.startsWith('.'))
+
+describe('an agent', () => {
+  it('finds two tools and is told what they do', async () => {
+    const { client, work } = await startAgent()
+    const { tools } = await client.listTools()
+    expect(tools.map(({ name }) => name)).toEqual(['upload_files', 'list_destinations'])
+    expect(tools[0]?.description).toContain(work)
+    expect(tools[0]?.inputSchema).toMatchObject({ required: ['paths'] })
+    expect(client.getServerVersion()?.name).toBe('upload-server')
+  })
+
+  it('gets the links of files by relative and absolute paths, in their order', async () => {
+    const { call, cwd, work } = await startAgent()
+    const answer = await call('upload_files', { paths: ['shots/b.png', join(work, 'a.png')] })
+    expect(answer.isError).toBe(false)
+    expect(answer.structuredContent?.files).toEqual([
+      { path: 'shots/b.png', url: `${PREFIX}/one/b.png` },
+      { path: join(work, 'a.png'), url: `${PREFIX}/one/a.png` },
+    ])
+    expect(answer.content[0]?.text).toBe(
+      `shots/b.png: ${PREFIX}/one/b.png\n${join(work, 'a.png')}: ${PREFIX}/one/a.png`,
+    )
+    expect(await readFile(join(cwd, 'one/a.png'))).toEqual(await readFile(join(work, 'a.png')))
+  })
+
+  it('lists the destinations and names one', async () => {
+    const { call, cwd } = await startAgent()
+    expect((await call('list_destinations')).structuredContent).toEqual({
+      destinations: [
+        { id: 'local/one', isDefault: true },
+        { id: 'local/two', isDefault: false },
+      ],
+    })
+    await call('upload_files', { paths: ['a.png'], destination: 'local/two' })
+    expect(await stored(cwd, 'two')).toEqual(['a.png'])
+    const { isError, content } = await call('upload_files', { paths: ['a.png'], destination: 'local/three' })
+    expect({ isError, content }).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining('three') }],
+    })
+  })
+
+  it('is told what failed beside what did not', async () => {
+    const { call } = await startAgent()
+    const { isError, structuredContent } = await call('upload_files', {
+      paths: ['absent.png', 'a.png', 'shots'],
+    })
+    expect(isError).toBe(true)
+    expect(structuredContent?.files).toEqual([
+      { path: 'absent.png', error: expect.stringContaining('does not exist') },
+      { path: 'a.png', url: `${PREFIX}/one/a.png` },
+      { path: 'shots', error: expect.stringContaining('a folder') },
+    ])
+  })
+
+  it('that names too many files or none is refused in words', async () => {
+    const { call, cwd } = await startAgent()
+    const many = Array.from({ length: 51 }, () => 'a.png')
+    for (const paths of [[], many, 'a.png'])
+      expect((await call('upload_files', { paths })).isError).toBe(true)
+    expect(await stored(cwd)).toEqual([])
+  })
+})
+
+describe('an agent that was talked into giving away a secret', () => {
+  it.each([
+    '/etc/passwd',
+    '../secret.txt',
+    'shots/../../secret.txt',
+    'link.png',
+    '.env',
+    '.git/config',
+    'env.txt',
+    '/proc/self/environ',
+  ])('gets no link of %s', async path => {
+    const { call, cwd, work } = await startAgent()
+    await writeFile(join(cwd, 'secret.txt'), 'secret')
+    await symlink('../secret.txt', join(work, 'link.png'))
+    await mkdir(join(work, '.git'))
+    for (const name of ['.env', '.git/config']) await writeFile(join(work, name), 'secret')
+    await symlink('.env', join(work, 'env.txt'))
+    const { isError, content } = await call('upload_files', { paths: [path] })
+    expect({ isError, content }).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringMatching(/it lies outside of|begins with a dot/) }],
+    })
+    expect(await stored(cwd)).toEqual([])
+  })
+
+  it('by the configuration of a folder that was cloned does not use it', async () => {
+    const trap = JSON.stringify({
+      providers: { local: { Default: { directory: '/tmp/trap', urlPrefix: 'https://trap.example' } } },
+    })
+    const { call } = await startAgent([], {
+      'upload-server.json': trap,
+      '.env': 'UPLOAD_SERVER_PUBLIC_URL=https://trap.example',
+    })
+    const { structuredContent } = await call('upload_files', { paths: ['a.png'] })
+    expect(structuredContent?.files).toEqual([{ path: 'a.png', url: `${PREFIX}/one/a.png` }])
+  })
+})
+
+describe('--root', () => {
+  it('names the folders, hidden ones too', async () => {
+    const place = await makePlace()
+    await mkdir(join(place.cwd, 'work/.shots'))
+    const { call, work, cwd } = await startAgent(['--root', 'shots', '--root', '.'])
+    await mkdir(join(work, '.hidden'))
+    await writeFile(join(work, '.hidden/c.png'), makePicture())
+    expect((await call('upload_files', { paths: ['b.png', '../a.png'] })).isError).toBe(false)
+    expect((await call('upload_files', { paths: ['../.hidden/c.png'] })).isError).toBe(true)
+    expect((await stored(cwd)).sort()).toEqual(['a.png', 'b.png'])
+  })
+
+  it('that is no folder ends it in a sentence', async () => {
+    const { cwd } = await makePlace()
+    expect(await runCli(['mcp', '--root', 'absent'], { cwd })).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: '--root absent: there is no such folder.\n',
+    })
+  })
+})
+
+it('the server ends with 0 when the agent has gone, and says nothing but the protocol', async () => {
+  const { cwd, work } = await makePlace()
+  const child = spawn(process.execPath, [BIN, 'mcp'], { cwd: work, env: environmentIn(cwd) })
+  const request = {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'initialize',
+    params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
+  }
+  child.stdin.write(`${JSON.stringify(request)}\n`)
+  const [chunk] = (await once(child.stdout, 'data')) as [Buffer]
+  expect(JSON.parse(chunk.toString())).toMatchObject({
+    id: 1,
+    result: { serverInfo: { name: 'upload-server' } },
+  })
+  child.stdin.end()
+  const [errors, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
+  expect({ code, errors }).toEqual({ code: 0, errors: '' })
+})
