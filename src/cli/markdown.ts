@@ -128,7 +128,10 @@ async function findNotes(
 function say(reports: readonly NoteReport[], { dryRun }: MarkdownOptions, terminal: Terminal): void {
   const shown = (path: string) => relative(terminal.cwd, path) || '.'
   for (const { path, links, diff } of reports) {
-    if (diff !== undefined) terminal.print(diff.replaceAll(path, shown(path)).replace(/\r$/gm, ''))
+    if (diff !== undefined)
+      terminal.print(
+        `${oneLine(`--- ${shown(path)}`)}\n${oneLine(`+++ ${shown(path)}`)}\n${diff.replace(/\r$/gm, '')}`,
+      )
     else if (links > 0) terminal.print(oneLine(`${shown(path)}: ${count(links, 'link')}`))
   }
   let failed = 0

@@ -56,7 +56,9 @@ export async function openDesk(options: DeskOptions, terminal: Terminal, signal:
         server,
       ))
     )
-      remarks.add('The new links work while the server runs. Start it with: upload-server')
+      remarks.add(
+        'The new links lead to this machine and work while its server runs. Start it with: upload-server',
+      )
     isFirst = false
     return results
   }

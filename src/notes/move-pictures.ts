@@ -38,7 +38,7 @@ export interface NoteReport {
   readonly path: string
   /** Links that were put in, or would be. */
   readonly links: number
-  /** What would change, of a dry run. */
+  /** The hunks of what would change, of a dry run. */
   readonly diff?: string
   readonly failures: readonly Failure[]
 }
@@ -77,6 +77,7 @@ export async function movePictures(notes: readonly NamedNote[], options: MoveOpt
       const lineOf = createLineCount(note.text)
       const vault = await vaultOf(path, folder)
       for (const reference of mayNamePictures(note.text) ? await reader.read(note.text) : []) {
+        if (options.signal.aborted) break
         const fail = (reason: string) =>
           failures.push({ line: lineOf(reference.from), target: reference.target, reason })
         const found = await findPicture(reference, path, vault)
@@ -106,7 +107,7 @@ export async function movePictures(notes: readonly NamedNote[], options: MoveOpt
     }
     if (note === undefined || links.length === 0) return { path, links: 0, failures }
     const text = rewrite(note.text, links)
-    if (options.isDryRun) return { path, links: links.length, diff: toDiff(path, note.text, text), failures }
+    if (options.isDryRun) return { path, links: links.length, diff: toDiff(note.text, text), failures }
     try {
       await replaceNote(note, text, options.withBackup)
       return { path, links: links.length, failures }

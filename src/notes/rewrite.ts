@@ -35,11 +35,11 @@ function altOf(embed: string): string {
 /** Lines around a change that a diff shows. */
 const CONTEXT = 3
 
-/** What changed, as `diff -u` shows it. Both texts have as many lines. */
-export function toDiff(path: string, before: string, after: string): string {
+/** The hunks of what changed, as `diff -u` shows them. Both texts have as many lines. */
+export function toDiff(before: string, after: string): string {
   const [old, now] = [before.split('\n'), after.split('\n')]
   const changed = old.flatMap((line, index) => (line === now[index] ? [] : [index]))
-  const lines = [`--- ${path}`, `+++ ${path}`]
+  const lines: string[] = []
   for (let first = 0; first < changed.length; ) {
     let last = first
     while (gapBehind(changed, last) <= 2 * CONTEXT) last++

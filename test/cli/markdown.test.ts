@@ -1,15 +1,20 @@
+import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { chmod, link, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
+import { eventually } from '../helpers/eventually.ts'
+import { startGate } from '../helpers/gate.ts'
 import { needs } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
-import { BIN } from '../helpers/spawn-server.ts'
+import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 import { startApp } from '../helpers/start-app.ts'
 import { type CliResult, runCli } from './run-cli.ts'
 
@@ -34,6 +39,16 @@ const markdown = (cwd: string, ...args: string[]): Promise<CliResult> =>
   runCli(['markdown', ...args], { cwd })
 const read = (cwd: string, name: string) => readFile(join(cwd, name), 'utf8')
 const stored = (cwd: string) => readdir(join(cwd, 'stored')).catch(() => [])
+
+/** A host with a picture at every path but `/gone.png`, where it answers with a page and 200. */
+async function startHost(): Promise<string> {
+  const server = createServer((req, res) =>
+    res.end(req.url === '/gone.png' ? '<!doctype html><title>Gone</title>' : makePicture()),
+  )
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`
+}
 
 describe('the pictures of notes', () => {
   it('are uploaded, and everything but their links stays byte for byte', async () => {
@@ -265,16 +280,6 @@ describe('a note', () => {
 })
 
 describe('--from', () => {
-  /** A host with a picture at every path but `/gone.png`, where it answers with a page and 200. */
-  async function startHost(): Promise<string> {
-    const server = createServer((req, res) =>
-      res.end(req.url === '/gone.png' ? '<!doctype html><title>Gone</title>' : makePicture()),
-    )
-    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => void server.close())
-    return `127.0.0.1:${(server.address() as AddressInfo).port}`
-  }
-
   it('moves the pictures of a host and nothing else', async () => {
     const [host, other] = [await startHost(), await startHost()]
     const rest = `![](http://${other}/b.png) ![](local.png) ![](http://${host}/gone.png)`
@@ -303,6 +308,41 @@ describe('--from', () => {
   it.each([['a b'], ['https://x.example/path'], ['user@x.example']])('refuses %s', async host => {
     const { code, stderr } = await markdown(await makeDirectory(), '--from', host, 'note.md')
     expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('A host is written') })
+  })
+})
+
+describe('what is stored', () => {
+  it('gets its link also when Ctrl-C cuts the rest short', async () => {
+    const gate = await startGate()
+    const host = await startHost()
+    const cwd = await makeNotes({ 'note.md': `![](http://${host}/a.png)\n![](${gate.url})\n` })
+    const hosts = ['--from', host, '--from', new URL(gate.url).host]
+    const child = spawn(process.execPath, [BIN, 'markdown', ...hosts, 'note.md'], {
+      cwd,
+      env: environmentIn(cwd),
+    })
+    const errors = text(child.stderr)
+    await gate.reached(1)
+    await eventually(async () => expect(await stored(cwd)).toContain('a.png'))
+    child.kill('SIGINT')
+    const [code] = await once(child, 'exit')
+    expect({ code, errors: await errors }).toEqual({
+      code: 130,
+      errors: expect.stringContaining(`note.md:2: ${gate.url}: it was interrupted`),
+    })
+    expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/a.png)\n![](${gate.url})\n`)
+  })
+
+  it('gets its link also when a hook fails, and what finishes it is said', async () => {
+    const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined })
+    const hooks = [{ name: 'note', command: ['false'] }]
+    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify({ ...CONFIG, finalization: { hooks } }))
+    const { code, stderr } = await markdown(cwd, 'note.md')
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/Finish without uploading again: upload-server finalize \S+\n$/),
+    })
+    expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/a.png)`)
   })
 })
 
