@@ -17,12 +17,14 @@ const PICTURE = /^\.(?:a?png|jpe?g|jfif|gif|webp|avif|svg|bmp|ico|tiff?|hei[cf]|
  * Finds the picture that a place of a note names.
  *
  * @param note its absolute path
+ * @param imageRoot where addresses begin that start with a slash, relative to the note; undefined: the note says nothing
  * @returns undefined for what is no picture: an embedded note or film, a `data:` address
  */
 export async function findPicture(
   reference: Reference,
   note: string,
   vault: Vault,
+  imageRoot?: string,
 ): Promise<Found | undefined> {
   const { kind, target } = reference
   const folder = dirname(note)
@@ -40,7 +42,10 @@ export async function findPicture(
   if (!names.some(name => mayBePicture(name))) return undefined
   for (const name of names) {
     const paths = [resolve(folder, name)]
-    if (/^[\\/]/.test(name)) paths.push(join(vault.root, name))
+    if (/^[\\/]/.test(name)) {
+      if (imageRoot !== undefined) paths.unshift(join(resolve(folder, imageRoot), name))
+      paths.push(join(vault.root, name))
+    }
     for (const path of paths) if (await isFile(path, vault)) return { is: 'file', path }
     const path = vault.isObsidian ? await vault.find(name, folder) : undefined
     if (path !== undefined) return { is: 'file', path }

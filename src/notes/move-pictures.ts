@@ -1,6 +1,7 @@
 import { basename } from 'node:path'
 import { inOrder } from '../flow/in-order.ts'
 import { findPicture } from './find-picture.ts'
+import { imageRootOf } from './front-matter.ts'
 import { isPicture } from './is-picture.ts'
 import { type Note, readNote, replaceNote } from './note-file.ts'
 import { createNoteReader } from './reader.ts'
@@ -75,12 +76,13 @@ export async function movePictures(notes: readonly NamedNote[], options: MoveOpt
     try {
       const note = await readNote(path)
       const lineOf = createLineCount(note.text)
+      const imageRoot = imageRootOf(note.text)
       const vault = await vaultOf(path, folder)
       for (const reference of mayNamePictures(note.text) ? await reader.read(note.text) : []) {
         if (options.signal.aborted) break
         const fail = (reason: string) =>
           failures.push({ line: lineOf(reference.from), target: reference.target, reason })
-        const found = await findPicture(reference, path, vault)
+        const found = await findPicture(reference, path, vault, imageRoot)
         if (found?.is === 'address' && isOneOf(options.from, found.url))
           wanted.push({ reference, picture: found.url })
         if (options.from.length > 0) continue

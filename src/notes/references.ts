@@ -1,6 +1,7 @@
 import type { SyntaxNode } from '@lezer/common'
 import { type MarkdownConfig, parser, Table } from '@lezer/markdown'
 import { decodeHTMLStrict } from 'entities'
+import { endOfFrontMatter } from './front-matter.ts'
 import { findHtmlPictures } from './html-pictures.ts'
 
 /**
@@ -69,15 +70,6 @@ export function findReferences(note: string): Reference[] {
   return found
     .map(one => ({ ...one, from: one.from + start, to: one.to + start }))
     .sort((a, b) => a.from - b.from)
-}
-
-/** Where the text begins behind front matter: lines between `---` and `---` (YAML) or `+++` and `+++` (TOML). */
-function endOfFrontMatter(note: string): number {
-  const [opening, fence] = /^\ufeff?(---|\+\+\+)[ \t]*\r?\n/.exec(note) ?? []
-  if (opening === undefined) return note.startsWith('\ufeff') ? 1 : 0
-  const closing = fence === '---' ? /^(?:---|\.\.\.)[ \t]*\r?$/gm : /^\+\+\+[ \t]*\r?$/gm
-  closing.lastIndex = opening.length
-  return closing.exec(note) === null ? 0 : closing.lastIndex
 }
 
 function readAddress(node: SyntaxNode, text: string): Reference | undefined {

@@ -137,6 +137,15 @@ describe('the pictures of notes', () => {
     expect(links).toEqual([near, other, far, far, top, top, root, root, far, top, far])
   })
 
+  it('are found where typora-root-url says', async () => {
+    const cwd = await makeNotes({
+      'posts/note.md': '---\r\ntitle: x\r\ntypora-root-url: "../static"\r\n---\r\n![](/img/a.png)\r\n',
+      'static/img/a.png': undefined,
+    })
+    expect((await markdown(cwd, 'posts')).code).toBe(0)
+    expect(await read(cwd, 'posts/note.md')).toContain(`![](${PREFIX}/a.png)`)
+  })
+
   it('are uploaded once, however many notes show them', async () => {
     const notes = Array.from({ length: 40 }, (_, index) => [
       `notes/${index}.md`,
