@@ -20,7 +20,9 @@ const PUBLISHED = [
   /^dist\/[\w/-]+(?:\.d)?\.[jt]s$/,
   /^dist\/page\/[\w/.-]+$/,
   /^bin\/upload-server\.js$/,
-  /^(?:README(?:\.[\w-]+)?|CHANGELOG)\.md$/,
+  /^(?:README(?:\.[\w-]+)?|CHANGELOG|SECURITY)\.md$/,
+  /^docs\/(?:[\w-]+\/)?[\w-]+\.md$/,
+  /^docs\/examples\/[\w.-]+$/,
   /^(?:LICENSE|package\.json|config\.schema\.json|upload-server\.example\.json)$/,
 ]
 
