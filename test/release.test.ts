@@ -1,0 +1,57 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { cp, mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { makeDirectory } from './helpers/directory.ts'
+import { needs } from './helpers/needs.ts'
+import { runProgram } from './helpers/run-program.ts'
+
+describe.each(readdirSync('.github/workflows'))('the workflow %s', file => {
+  const text = readFileSync(join('.github/workflows', file), 'utf8')
+
+  it('names actions by digest', () => {
+    const uses = [...text.matchAll(/uses: *(\S+)/g)].map(([, name]) => name)
+    expect(uses).not.toEqual([])
+    expect(uses.filter(name => !/^[\w-]+\/[\w-]+@[0-9a-f]{40}$/.test(name ?? ''))).toEqual([])
+  })
+
+  it('may read at most, unless a job says what more it needs', () => {
+    expect(text).toMatch(/^permissions:(?: \{\}|\n {2}contents: read)$/m)
+  })
+
+  it('leaves no token behind, and lets no job run for ever', () => {
+    const count = (pattern: RegExp) => text.match(pattern)?.length
+    expect(count(/persist-credentials: false/g)).toBe(count(/actions\/checkout@/g))
+    expect(count(/timeout-minutes:/g)).toBe(count(/runs-on:/g))
+  })
+})
+
+describe('the notes of a release', () => {
+  async function notes(changelog: string, ...tag: string[]) {
+    const root = await makeDirectory()
+    await mkdir(join(root, 'scripts/release'), { recursive: true })
+    await cp('scripts/release/notes', join(root, 'scripts/release/notes'))
+    await writeFile(join(root, 'package.json'), '{"version":"1.2.3"}')
+    await writeFile(join(root, 'CHANGELOG.md'), changelog)
+    return runProgram('bash', [join(root, 'scripts/release/notes'), ...tag])
+  }
+  const CHANGELOG =
+    '# Changelog\n\n## Unreleased\n\n## 1.2.3 (2026-12-01)\n\n- This.\n\n## 1.2.2\n\n- That.\n'
+
+  it('are those of its version', async context => {
+    needs(context, 'bash', 'bash')
+    const { exitCode, stdout } = await notes(CHANGELOG, 'v1.2.3')
+    expect({ exitCode, stdout: stdout.trim() }).toEqual({ exitCode: 0, stdout: '- This.' })
+  })
+
+  it.for([
+    ['a tag of another version', CHANGELOG, 'v1.2.2', 'The tag v1.2.2 is not v1.2.3'],
+    ['a changelog without it', '# Changelog\n\n## 1.2.30\n\n- Later.\n', 'v1.2.3', 'no section "## 1.2.3"'],
+    ['an empty section', '## 1.2.3\n\n## 1.2.2\n\n- That.\n', 'v1.2.3', 'no section "## 1.2.3"'],
+  ])('are refused for %s', async ([, changelog = '', tag = '', message], context) => {
+    needs(context, 'bash', 'bash')
+    const { exitCode, stderr } = await notes(changelog, tag)
+    expect(exitCode).toBe(1)
+    expect(stderr).toContain(message)
+  })
+})
