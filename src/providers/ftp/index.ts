@@ -9,7 +9,7 @@ import { connect, type Session } from './connect.ts'
 import { createExplain } from './explain.ts'
 import { fileExists, removeFile } from './files.ts'
 import { createPool } from './pool.ts'
-import { createStore } from './store.ts'
+import { createStore } from './uploads.ts'
 
 /** How long `close` waits for what tidies up. */
 const SETTLE_MS = 3000

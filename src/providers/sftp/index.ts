@@ -11,7 +11,7 @@ import { createRemoteFolders, findFile, removeFile } from './files.ts'
 import { createHostKeys } from './host-keys.ts'
 import { fromPicGo } from './picgo.ts'
 import type { Session } from './session.ts'
-import { createStore } from './store.ts'
+import { createStore } from './uploads.ts'
 
 /** How long `close` waits for puts that tidy up. */
 const SETTLE_MS = 3000

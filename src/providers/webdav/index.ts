@@ -6,10 +6,10 @@ import { createBackground } from '../shared/background.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
 import { urlSuffix } from '../shared/url-suffix.ts'
+import { createSession } from './client.ts'
+import { createStore } from './collection.ts'
 import { createLogin } from './login.ts'
 import { fromPicGo } from './picgo.ts'
-import { createSession } from './session.ts'
-import { createStore } from './store.ts'
 
 /** How long `close` waits for puts that tidy up. */
 const SETTLE_MS = 3000

@@ -5,7 +5,7 @@ import { lendBody } from '../shared/body.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
 import { placeOf, temporaryPath } from '../shared/remote-path.ts'
 import { createTurns } from '../shared/turns.ts'
-import type { Session } from './session.ts'
+import type { Session } from './client.ts'
 
 /** How long removing a temporary file may last. */
 const DISCARD_MS = 10_000
