@@ -20,7 +20,7 @@ export interface LoginOptions {
 }
 
 /** A connection that does one thing at a time. */
-export interface Session {
+export interface FtpConnection {
   readonly client: Client
   /** The folder of the destination, from the root: nothing depends on where the connection is. */
   readonly directory: string
@@ -36,7 +36,7 @@ export async function connect(
   options: LoginOptions,
   explain: Explain,
   signal: AbortSignal,
-): Promise<Session> {
+): Promise<FtpConnection> {
   const { Client } = await import('basic-ftp')
   const secureOptions = await readTlsOptions(options)
   const client = hearOut(new Client(TIMEOUT_MS))

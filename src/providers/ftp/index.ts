@@ -4,12 +4,12 @@ import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
-import { hostName, joinRemote, placeOf, remoteFolder } from '../shared/remote-path.ts'
-import { connect, type Session } from './connect.ts'
+import { hostName, joinRemote, remoteFolder, resolveKey } from '../shared/remote-path.ts'
+import { connect, type FtpConnection } from './connect.ts'
 import { createExplain } from './explain.ts'
 import { fileExists, removeFile } from './files.ts'
 import { createPool } from './pool.ts'
-import { createStore } from './uploads.ts'
+import { createFtpUploads } from './uploads.ts'
 
 /** How long `close` waits for what tidies up. */
 const SETTLE_MS = 3000
@@ -90,44 +90,44 @@ function open(options: z.output<typeof config>, { name, warn }: ProviderDeps): T
     warn(`${server}: "insecureTls" accepts any certificate; use "caFile" instead.`)
   const explain = createExplain(server, options.password)
   const pool = createPool(options.connections, signal => connect(options, explain, signal))
-  const store = createStore()
+  const uploads = createFtpUploads()
   const background = createBackground()
 
   async function use<T>(
     what: string,
     signal: AbortSignal,
-    work: (session: Session) => Promise<T>,
+    work: (connection: FtpConnection) => Promise<T>,
   ): Promise<T> {
     try {
       return await pool.use(work, signal)
     } catch (error) {
       throw signal.aborted ? signal.reason : explain(error, what)
     } finally {
-      if (store.isUntidy()) void tidy()
+      if (uploads.isUntidy()) void tidy()
     }
   }
 
   async function tidy(): Promise<void> {
     const { signal } = new AbortController()
-    await background.run(() => pool.use(store.tidy, signal), signal).catch(() => {})
+    await background.run(() => pool.use(uploads.tidy, signal), signal).catch(() => {})
   }
 
   return {
     async put(object, signal) {
-      const { path } = placeOf('', object.key)
-      const work = (session: Session) => store.put(session, object, path, signal)
+      const { path } = resolveKey('', object.key)
+      const work = (connection: FtpConnection) => uploads.put(connection, object, path, signal)
       await background.run(() => use(`Storing "${object.key}"`, signal, work), signal)
       return { url: joinUrl(options.urlPrefix, object.key) }
     },
-    check: signal => background.run(() => use('Storing a probe file', signal, store.probe), signal),
+    check: signal => background.run(() => use('Storing a probe file', signal, uploads.probe), signal),
     async exists(key, signal) {
-      const { path } = placeOf('', key)
+      const { path } = resolveKey('', key)
       return use(`Looking for "${key}"`, signal, ({ client, directory }) =>
         fileExists(client, joinRemote(directory, path)),
       )
     },
     async remove(key, signal) {
-      const { path } = placeOf('', key)
+      const { path } = resolveKey('', key)
       await use(`Removing "${key}"`, signal, ({ client, directory }) =>
         removeFile(client, joinRemote(directory, path)),
       )

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events'
 import { createSlots } from '../../flow/slots.ts'
-import type { Session } from './connect.ts'
+import type { FtpConnection } from './connect.ts'
 import { replyCode } from './explain.ts'
 
 /** A connection that is not used for so long is closed. */
@@ -12,15 +12,15 @@ const TOO_MANY = new Set([421, 530])
 /** A few connections of one destination, each for one thing at a time. */
 export interface Pool {
   /** Waits for a connection. When the work fails or its signal is aborted, the connection is not used again. */
-  use<T>(work: (session: Session) => Promise<T>, signal: AbortSignal): Promise<T>
+  use<T>(work: (connection: FtpConnection) => Promise<T>, signal: AbortSignal): Promise<T>
   close(): void
 }
 
 /** @param size how many connections may be open at once; fewer when the server does not let so many in */
-export function createPool(size: number, open: (signal: AbortSignal) => Promise<Session>): Pool {
+export function createPool(size: number, open: (signal: AbortSignal) => Promise<FtpConnection>): Pool {
   const slots = createSlots(size, Number.POSITIVE_INFINITY)
   const closing = new AbortController()
-  const idle: { session: Session; timer: NodeJS.Timeout }[] = []
+  const idle: { connection: FtpConnection; timer: NodeJS.Timeout }[] = []
   const changes = new EventEmitter<{ change: [] }>().setMaxListeners(size)
   /** Connections that are logged in. */
   let count = 0
@@ -28,41 +28,41 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
   /** As many as the server has let in; unknown again once all are closed. */
   let limit = size
 
-  function end(session: Session): void {
-    session.client.close()
+  function end(connection: FtpConnection): void {
+    connection.client.close()
     count--
     if (count === 0) limit = size
     changes.emit('change')
   }
 
   /** The one used last, which is the least likely to have been closed by the server. */
-  function takeIdle(): Session | undefined {
+  function takeIdle(): FtpConnection | undefined {
     for (let last = idle.pop(); last; last = idle.pop()) {
       clearTimeout(last.timer)
-      if (!last.session.client.closed) return last.session
-      end(last.session)
+      if (!last.connection.client.closed) return last.connection
+      end(last.connection)
     }
     return undefined
   }
 
-  function keep(session: Session): void {
+  function keep(connection: FtpConnection): void {
     if (closing.signal.aborted) {
-      end(session)
+      end(connection)
       return
     }
     const timer = setTimeout(() => {
-      const place = idle.findIndex(one => one.session === session)
-      idle.splice(place, 1)
-      end(session)
+      const index = idle.findIndex(one => one.connection === connection)
+      idle.splice(index, 1)
+      end(connection)
     }, IDLE_MS).unref()
-    idle.push({ session, timer })
+    idle.push({ connection, timer })
     changes.emit('change')
   }
 
-  async function take(signal: AbortSignal): Promise<Session> {
+  async function take(signal: AbortSignal): Promise<FtpConnection> {
     for (;;) {
-      const session = takeIdle()
-      if (session) return session
+      const connection = takeIdle()
+      if (connection) return connection
       // While nobody is in, one goes first: so a wrong password is tried once for each use, never several times at once.
       if (count + opening < (count === 0 ? 1 : limit)) {
         const opened = await tryOpen(signal)
@@ -72,12 +72,12 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
   }
 
   /** Undefined when the server lets in no more than those who are in. */
-  async function tryOpen(signal: AbortSignal): Promise<Session | undefined> {
+  async function tryOpen(signal: AbortSignal): Promise<FtpConnection | undefined> {
     opening++
     try {
-      const session = await open(signal)
+      const connection = await open(signal)
       count++
-      return session
+      return connection
     } catch (error) {
       const code = error instanceof Error ? replyCode(error.cause) : undefined
       // They got in with the same password, so it is no wrong one.
@@ -90,17 +90,17 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
     }
   }
 
-  async function useOne<T>(work: (session: Session) => Promise<T>, signal: AbortSignal): Promise<T> {
-    const session = await take(signal)
-    const leave = () => session.client.close()
+  async function useOne<T>(work: (connection: FtpConnection) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const connection = await take(signal)
+    const leave = () => connection.client.close()
     signal.addEventListener('abort', leave)
     try {
       signal.throwIfAborted()
-      const result = await work(session)
-      keep(session)
+      const result = await work(connection)
+      keep(connection)
       return result
     } catch (error) {
-      end(session)
+      end(connection)
       throw error
     } finally {
       signal.removeEventListener('abort', leave)
@@ -114,7 +114,7 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
     },
     close() {
       closing.abort()
-      for (let session = takeIdle(); session; session = takeIdle()) end(session)
+      for (let connection = takeIdle(); connection; connection = takeIdle()) end(connection)
     },
   }
 }

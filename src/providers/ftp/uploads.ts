@@ -2,25 +2,25 @@ import type { Client } from 'basic-ftp'
 import type { UploadObject } from '../contract.ts'
 import { readBody } from '../shared/body.ts'
 import { joinRemote, parentOf, temporaryPath } from '../shared/remote-path.ts'
-import type { Session } from './connect.ts'
+import type { FtpConnection } from './connect.ts'
 import { replyCode } from './explain.ts'
 import { createFtpFolders, removeFile, replaceFile, writeFile } from './files.ts'
 
 /** Stores objects under a temporary name beside their own, and renames them when they are whole. */
-export interface Store {
+export interface FtpUploads {
   /** @param path of the object below the folder of the destination */
-  put(session: Session, object: UploadObject, path: string, signal: AbortSignal): Promise<void>
+  put(connection: FtpConnection, object: UploadObject, path: string, signal: AbortSignal): Promise<void>
   /** Writes a file and removes it. */
-  probe(session: Session): Promise<void>
+  probe(connection: FtpConnection): Promise<void>
   /** Removes the temporary files of puts that failed; their own connections were closed. */
-  tidy(session: Session): Promise<void>
+  tidy(connection: FtpConnection): Promise<void>
   /** Whether there are any. */
   isUntidy(): boolean
 }
 
 const PROBE = Buffer.from('probe')
 
-export function createStore(): Store {
+export function createFtpUploads(): FtpUploads {
   const folders = createFtpFolders()
   const left = new Set<string>()
 

@@ -6,7 +6,7 @@ import { excerpt } from '../../http/client.ts'
 import { type Authentication, type Credentials, createAuthentication } from './authenticate.ts'
 import { explainConnect } from './explain.ts'
 import type { HostKeys } from './host-keys.ts'
-import { createSession, type Session } from './session.ts'
+import { createSftpSession, type SftpSession } from './session.ts'
 
 /** For everything until a session is there. */
 const CONNECT_MS = 20_000
@@ -33,7 +33,7 @@ export async function connect(
   options: LoginOptions,
   { server, hostKeys, onLost }: { server: string; hostKeys: HostKeys; onLost: () => void },
   signal: AbortSignal,
-): Promise<Session> {
+): Promise<SftpSession> {
   const { default: ssh2 } = await import('ssh2').catch(noLibrary)
   const authentication = createAuthentication(await readCredentials(options, ssh2.utils.parseKey))
   signal.throwIfAborted()
@@ -50,7 +50,7 @@ export async function connect(
     const login = { username: options.username, authentication, hostKeys }
     await Promise.race([logIn(client, socket, login), broken])
     const sftp = await Promise.race([openChannel(client, server), broken])
-    return createSession({ client, sftp, socket }, server, onLost)
+    return createSftpSession({ client, sftp, socket }, server, onLost)
   } catch (error) {
     socket.destroy()
     throw error instanceof UploadError ? error : explainConnect(error, server, authentication)

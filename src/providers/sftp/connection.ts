@@ -1,19 +1,19 @@
-import type { Session } from './session.ts'
+import type { SftpSession } from './session.ts'
 
 /** One session for all puts of a destination: made when it is first needed, and again after it was lost. */
 export interface Connection {
-  get(): Promise<Session>
+  get(): Promise<SftpSession>
   close(): void
 }
 
 /** @param open gets a function to call when the session it has made cannot be used any more */
 export function createConnection(
-  open: (onLost: () => void, signal: AbortSignal) => Promise<Session>,
+  open: (onLost: () => void, signal: AbortSignal) => Promise<SftpSession>,
 ): Connection {
   const closing = new AbortController()
-  let current: Promise<Session> | undefined
+  let current: Promise<SftpSession> | undefined
 
-  async function make(): Promise<Session> {
+  async function make(): Promise<SftpSession> {
     const forget = () => {
       current = undefined
     }

@@ -2,7 +2,7 @@ import type { Attributes } from 'ssh2'
 import { UploadError } from '../../errors.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
 import { statusOf } from './explain.ts'
-import { type Session, UNSUPPORTED } from './session.ts'
+import { type SftpSession, UNSUPPORTED } from './session.ts'
 
 /** Status codes of SFTP (draft-ietf-secsh-filexfer-02, section 7). */
 const NO_SUCH_FILE = 2
@@ -18,7 +18,7 @@ const WRITES_AHEAD = 64
 
 /** @throws an error with a status code, or UploadError when the connection is lost */
 export async function writeBody(
-  session: Session,
+  session: SftpSession,
   handle: Buffer,
   body: AsyncIterable<Buffer>,
 ): Promise<void> {
@@ -38,7 +38,7 @@ export async function writeBody(
 }
 
 /** Writes through to the disk, where the server can. */
-export async function syncFile(session: Session, handle: Buffer): Promise<void> {
+export async function syncFile(session: SftpSession, handle: Buffer): Promise<void> {
   try {
     await session.call((sftp, done) => sftp.ext_openssh_fsync(handle, done))
   } catch (error) {
@@ -47,7 +47,7 @@ export async function syncFile(session: Session, handle: Buffer): Promise<void> 
 }
 
 /** Renames, replacing a file of that name in one step where the server can, and in two where it cannot. */
-export async function replaceFile(session: Session, from: string, to: string): Promise<void> {
+export async function replaceFile(session: SftpSession, from: string, to: string): Promise<void> {
   try {
     await session.call((sftp, done) => sftp.ext_openssh_rename(from, to, done))
     return
@@ -66,18 +66,18 @@ export async function replaceFile(session: Session, from: string, to: string): P
 }
 
 /** What lies there; links are not followed. Undefined when nothing does. */
-export async function findFile(session: Session, path: string): Promise<Attributes | undefined> {
+export async function findFile(session: SftpSession, path: string): Promise<Attributes | undefined> {
   return unlessAbsent(session.call<Attributes>((sftp, done) => sftp.lstat(path, done)))
 }
 
 /** Removes a file; it may be absent. */
-export async function removeFile(session: Session, path: string): Promise<void> {
+export async function removeFile(session: SftpSession, path: string): Promise<void> {
   await unlessAbsent(session.call((sftp, done) => sftp.unlink(path, done)))
 }
 
 /** @param mode of folders that are made; undefined leaves it to the server */
-export function createRemoteFolders(mode: number | undefined): KnownFolders<Session> {
-  return createKnownFolders<Session>({
+export function createRemoteFolders(mode: number | undefined): KnownFolders<SftpSession> {
+  return createKnownFolders<SftpSession>({
     async isThere(session, path) {
       const found = await unlessAbsent(session.call<Attributes>((sftp, done) => sftp.stat(path, done)))
       if (found && !isFolderMode(found)) throw inTheWay(path)
@@ -92,7 +92,7 @@ export function createRemoteFolders(mode: number | undefined): KnownFolders<Sess
 }
 
 /** Whether the file system around a path has less room than that, as far as the server tells. */
-export async function lacksRoom(session: Session, path: string, bytes: number): Promise<boolean> {
+export async function lacksRoom(session: SftpSession, path: string, bytes: number): Promise<boolean> {
   try {
     const info = await session.call<{ f_bavail: bigint | number; f_frsize: bigint | number }>((sftp, done) =>
       sftp.ext_openssh_statvfs(path || '.', done),
@@ -111,7 +111,7 @@ export function isFailure(error: unknown): boolean {
   return statusOf(error) === FAILURE
 }
 
-async function isFolder(session: Session, path: string): Promise<boolean> {
+async function isFolder(session: SftpSession, path: string): Promise<boolean> {
   const found = await findFile(session, path).catch(() => undefined)
   return found !== undefined && isFolderMode(found)
 }

@@ -3,15 +3,15 @@ import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
-import { cleanFolder, hostName, placeOf, remoteFolder } from '../shared/remote-path.ts'
+import { cleanFolder, hostName, remoteFolder, resolveKey } from '../shared/remote-path.ts'
 import { connect } from './connect.ts'
 import { createConnection } from './connection.ts'
 import { explainStatus } from './explain.ts'
 import { createRemoteFolders, findFile, removeFile } from './files.ts'
 import { createHostKeys } from './host-keys.ts'
 import { fromPicGo } from './picgo.ts'
-import type { Session } from './session.ts'
-import { createStore } from './uploads.ts'
+import type { SftpSession } from './session.ts'
+import { createSftpUploads } from './uploads.ts'
 
 /** How long `close` waits for puts that tidy up. */
 const SETTLE_MS = 3000
@@ -117,12 +117,16 @@ function open(options: Options, { name, warn }: ProviderDeps): Target {
     connect(options, { server, hostKeys, onLost }, signal),
   )
   const folders = createRemoteFolders(parseMode(options.directoryMode))
-  const store = createStore({ server, directory, fileMode: parseMode(options.fileMode), folders })
+  const uploads = createSftpUploads({ server, directory, fileMode: parseMode(options.fileMode), folders })
   const background = createBackground()
 
-  const use = <T>(what: string, signal: AbortSignal, work: (session: Session) => Promise<T>): Promise<T> =>
+  const use = <T>(
+    what: string,
+    signal: AbortSignal,
+    work: (session: SftpSession) => Promise<T>,
+  ): Promise<T> =>
     background.run(async () => {
-      let session: Session | undefined
+      let session: SftpSession | undefined
       const leave = () => session?.doubt()
       signal.addEventListener('abort', leave)
       try {
@@ -138,13 +142,13 @@ function open(options: Options, { name, warn }: ProviderDeps): Target {
 
   return {
     async put(object, signal) {
-      const place = placeOf(directory, object.key)
-      await use(`Storing "${object.key}"`, signal, session => store.put(session, object, place, signal))
+      const place = resolveKey(directory, object.key)
+      await use(`Storing "${object.key}"`, signal, session => uploads.put(session, object, place, signal))
       return { url: joinUrl(options.urlPrefix, object.key) }
     },
-    check: signal => use('Storing a probe file', signal, store.probe),
+    check: signal => use('Storing a probe file', signal, uploads.probe),
     async exists(key, signal) {
-      const { path } = placeOf(directory, key)
+      const { path } = resolveKey(directory, key)
       return use(
         `Looking for "${key}"`,
         signal,
@@ -152,7 +156,7 @@ function open(options: Options, { name, warn }: ProviderDeps): Target {
       )
     },
     async remove(key, signal) {
-      const { path } = placeOf(directory, key)
+      const { path } = resolveKey(directory, key)
       await use(`Removing "${key}"`, signal, session => removeFile(session, path))
     },
     async close() {

@@ -16,7 +16,7 @@ export const UNSUPPORTED = 8
 type Done<T> = (error?: Error | null, value?: T) => void
 
 /** A connection with an SFTP channel in it, used by several puts at once. */
-export interface Session {
+export interface SftpSession {
   /** Sends one request. Fails, retryable, as soon as the connection is lost. */
   call<T = void>(send: (sftp: SFTPWrapper, done: Done<T>) => void): Promise<T>
   /** To be called when a put is given up: closes a connection that seems dead, so that the next put has another. */
@@ -29,11 +29,11 @@ export interface Session {
  * @param server words for the server, for messages
  * @param onLost called once, when the session cannot be used any more
  */
-export function createSession(
+export function createSftpSession(
   { client, sftp, socket }: { client: Client; sftp: SFTPWrapper; socket: Socket },
   server: string,
   onLost: () => void,
-): Session {
+): SftpSession {
   const waiting = new Set<(reason: UploadError) => void>()
   let lost: UploadError | undefined
   let heardAt = Date.now()

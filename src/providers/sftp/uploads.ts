@@ -1,10 +1,10 @@
 import type { UploadObject } from '../contract.ts'
 import { readBody } from '../shared/body.ts'
 import type { KnownFolders } from '../shared/known-folders.ts'
-import { type RemotePlace, temporaryPath } from '../shared/remote-path.ts'
+import { type RemotePath, temporaryPath } from '../shared/remote-path.ts'
 import { noSpace } from './explain.ts'
 import { isFailure, isMissing, lacksRoom, removeFile, replaceFile, syncFile, writeBody } from './files.ts'
-import type { Session } from './session.ts'
+import type { SftpSession } from './session.ts'
 
 export interface StoreOptions {
   /** Words for the server, for messages. */
@@ -12,24 +12,24 @@ export interface StoreOptions {
   readonly directory: string
   /** Of files; undefined leaves it to the server. */
   readonly fileMode: number | undefined
-  readonly folders: KnownFolders<Session>
+  readonly folders: KnownFolders<SftpSession>
 }
 
 /** Stores objects under a temporary name beside their own, and renames them when they are whole. */
-export interface Store {
-  put(session: Session, object: UploadObject, place: RemotePlace, signal: AbortSignal): Promise<void>
+export interface SftpUploads {
+  put(session: SftpSession, object: UploadObject, place: RemotePath, signal: AbortSignal): Promise<void>
   /** Writes a file and removes it. */
-  probe(session: Session): Promise<void>
+  probe(session: SftpSession): Promise<void>
 }
 
-export function createStore({ server, directory, fileMode, folders }: StoreOptions): Store {
+export function createSftpUploads({ server, directory, fileMode, folders }: StoreOptions): SftpUploads {
   /** Temporary files of connections that broke, to be removed over the next one. */
   const left = new Set<string>()
 
   async function put(
-    session: Session,
+    session: SftpSession,
     object: UploadObject,
-    { folder, path }: RemotePlace,
+    { folder, path }: RemotePath,
     signal: AbortSignal,
   ): Promise<void> {
     void removeLeft(session)
@@ -46,7 +46,7 @@ export function createStore({ server, directory, fileMode, folders }: StoreOptio
     }
   }
 
-  async function createFile(session: Session, folder: string): Promise<TemporaryFile> {
+  async function createFile(session: SftpSession, folder: string): Promise<TemporaryFile> {
     const path = temporaryPath(folder)
     const create = () => session.call<Buffer>((sftp, done) => sftp.open(path, 'wx', done))
     const wasKnown = folders.has(folder)
@@ -62,7 +62,7 @@ export function createStore({ server, directory, fileMode, folders }: StoreOptio
   }
 
   /** Sends it all at once: a server does what concerns one file in order. */
-  async function finish(session: Session, file: TemporaryFile): Promise<void> {
+  async function finish(session: SftpSession, file: TemporaryFile): Promise<void> {
     const { handle } = file
     const setMode = session.call((sftp, done) =>
       fileMode === undefined ? done() : sftp.fchmod(handle, fileMode, done),
@@ -70,18 +70,18 @@ export function createStore({ server, directory, fileMode, folders }: StoreOptio
     await Promise.all([setMode, syncFile(session, handle), closeFile(session, file)])
   }
 
-  async function discard(session: Session, file: TemporaryFile): Promise<void> {
+  async function discard(session: SftpSession, file: TemporaryFile): Promise<void> {
     await closeFile(session, file).catch(() => {})
     await removeFile(session, file.path).catch(() => left.add(file.path))
   }
 
-  async function removeLeft(session: Session): Promise<void> {
+  async function removeLeft(session: SftpSession): Promise<void> {
     const paths = [...left]
     left.clear()
     for (const path of paths) await removeFile(session, path).catch(() => left.add(path))
   }
 
-  async function probe(session: Session): Promise<void> {
+  async function probe(session: SftpSession): Promise<void> {
     const file = await createFile(session, directory)
     try {
       await session.call((sftp, done) => sftp.write(file.handle, Buffer.from('probe'), 0, 5, 0, done))
@@ -101,7 +101,7 @@ interface TemporaryFile {
 }
 
 /** Closes it once: its handle may already belong to another file. */
-async function closeFile(session: Session, file: TemporaryFile): Promise<void> {
+async function closeFile(session: SftpSession, file: TemporaryFile): Promise<void> {
   if (!file.isOpen) return
   file.isOpen = false
   await session.call((sftp, done) => sftp.close(file.handle, done))

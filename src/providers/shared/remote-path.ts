@@ -3,7 +3,7 @@ import { UploadError } from '../../errors.ts'
 import * as z from '../../packages/zod.ts'
 
 /** Where an object lies on a server that has folders; relative paths start where a login does. */
-export interface RemotePlace {
+export interface RemotePath {
   /** `/` is the root, and an empty one the folder a login starts in. */
   readonly folder: string
   readonly path: string
@@ -35,7 +35,7 @@ export function cleanRelative(path: string): string {
 }
 
 /** The way to an object below a folder. Keys that lead elsewhere or hide are refused, never repaired. */
-export function placeOf(directory: string, key: string): RemotePlace {
+export function resolveKey(directory: string, key: string): RemotePath {
   const fault = key.split('/').map(findFault).find(Boolean)
   if (fault !== undefined) {
     throw new UploadError(

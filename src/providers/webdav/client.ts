@@ -19,18 +19,18 @@ export interface DavRequest {
 }
 
 /** What lies at a path. */
-export interface Found {
+export interface Resource {
   readonly isFolder: boolean
   /** Bytes, if the server tells. */
   readonly size: number | undefined
 }
 
 /** Requests to one WebDAV server (RFC 4918). */
-export interface Session {
+export interface WebDavClient {
   /** @throws UploadError `delivery_failed`, or `insufficient_storage` for 507 */
   request(request: DavRequest, signal: AbortSignal): Promise<HttpReply>
   /** Undefined when nothing is there. */
-  find(path: string, signal: AbortSignal): Promise<Found | undefined>
+  find(path: string, signal: AbortSignal): Promise<Resource | undefined>
   /** Gives another name to a file. False when something that is not to be replaced may be in the way. */
   move(from: string, to: string, options: { overwrite: boolean }, signal: AbortSignal): Promise<boolean>
 }
@@ -60,7 +60,7 @@ const REASONS: Readonly<Record<number, string>> = {
 }
 
 /** @param base address of the collection, without a slash at its end */
-export function createSession(base: string, client: HttpClient, login: Login): Session {
+export function createWebDavClient(base: string, http: HttpClient, login: Login): WebDavClient {
   let hasPropfind = true
   const urlOf = (path: string): URL => new URL(`${base}/${encodeKey(path.slice(1))}`)
 
@@ -78,7 +78,7 @@ export function createSession(base: string, client: HttpClient, login: Login): S
     const url = urlOf(request.path)
     for (let attempt = 1; ; attempt++) {
       const authorization = login.authorize(method, url.pathname)
-      const reply = await client.send(
+      const reply = await http.send(
         {
           method,
           url,
@@ -102,7 +102,7 @@ export function createSession(base: string, client: HttpClient, login: Login): S
     return new UploadError(code, message, { retryable: status === 502 })
   }
 
-  async function find(path: string, signal: AbortSignal): Promise<Found | undefined> {
+  async function find(path: string, signal: AbortSignal): Promise<Resource | undefined> {
     if (!hasPropfind) return findByHead(path, signal)
     const accept = [207, 400, 404, 405, 409, 410, 501]
     const reply = await request({ ...PROPFIND, path, accept }, signal)
@@ -113,7 +113,7 @@ export function createSession(base: string, client: HttpClient, login: Login): S
   }
 
   /** For nginx without its module for PROPFIND; folders are known by the redirect to their address with a slash. */
-  async function findByHead(path: string, signal: AbortSignal): Promise<Found | undefined> {
+  async function findByHead(path: string, signal: AbortSignal): Promise<Resource | undefined> {
     const headers = { 'Accept-Encoding': 'identity' }
     const accept = [200, 301, 302, 303, 307, 308, 404, 410]
     const plain = path.replace(/(?<=.)\/$/, '')
@@ -167,7 +167,7 @@ const CONTENT_LENGTH = parseXmlPath('//getcontentlength')
 const COLLECTION = parseXmlPath('//resourcetype/collection')
 
 /** Undefined when it is no answer to PROPFIND. */
-function readProperties(text: string): Found | undefined {
+function readProperties(text: string): Resource | undefined {
   const xml = text.slice(0, DOCUMENT_CHARACTERS)
   if (findInXml(xml, MULTISTATUS) === undefined) return undefined
   const size = findInXml(xml, CONTENT_LENGTH)?.trim() ?? ''

@@ -3,9 +3,9 @@ import { UploadError } from '../../errors.ts'
 import type { UploadObject } from '../contract.ts'
 import { lendBody } from '../shared/body.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
-import { placeOf, temporaryPath } from '../shared/remote-path.ts'
+import { resolveKey, temporaryPath } from '../shared/remote-path.ts'
 import { createTurns } from '../shared/turns.ts'
-import type { Session } from './client.ts'
+import type { WebDavClient } from './client.ts'
 
 /** How long removing a temporary file may last. */
 const DISCARD_MS = 10_000
@@ -15,14 +15,14 @@ const GONE = [404, 410]
 
 const PROBE = Buffer.from('upload-server')
 
-export interface StoreOptions {
+export interface CollectionOptions {
   /** Folder below the base address, starting with `/`. */
   readonly directory: string
   /** Upload under a temporary name and move, so that an object is there whole or not at all. */
   readonly atomic: boolean
 }
 
-export interface Store {
+export interface Collection {
   put(object: UploadObject, signal: AbortSignal): Promise<void>
   /** Stores a file, moves it and removes it. */
   probe(signal: AbortSignal): Promise<void>
@@ -30,14 +30,14 @@ export interface Store {
   remove(key: string, signal: AbortSignal): Promise<void>
 }
 
-export function createStore(session: Session, { directory, atomic }: StoreOptions): Store {
-  const folders = createFolders(session)
+export function createCollection(dav: WebDavClient, { directory, atomic }: CollectionOptions): Collection {
+  const folders = createFolders(dav)
   /** Temporary files that could not be removed yet. */
   const left = new Set<string>()
   const inTurn = createTurns()
 
   async function put(object: UploadObject, signal: AbortSignal): Promise<void> {
-    const { folder, path } = placeOf(directory, object.key)
+    const { folder, path } = resolveKey(directory, object.key)
     if (!atomic) return inTurn(path, () => upload(folder, path, object, signal))
     void removeLeft()
     const temporary = temporaryPath(folder)
@@ -62,7 +62,7 @@ export function createStore(session: Session, { directory, atomic }: StoreOption
     const headers = { 'Content-Type': contentType, 'Content-Length': String(size) }
     const body = (ending: AbortSignal) => lendBody(object, ending)
     const send = (refusals: number[]) =>
-      session.request({ method: 'PUT', path, headers, body, accept: [...DONE, ...refusals] }, signal)
+      dav.request({ method: 'PUT', path, headers, body, accept: [...DONE, ...refusals] }, signal)
     const wasKnown = folders.has(folder)
     await folders.ensure(signal, folder)
     // 500 is what nginx says.
@@ -77,7 +77,7 @@ export function createStore(session: Session, { directory, atomic }: StoreOption
 
   /** There are servers that say yes and store nothing, or less. */
   async function verify(path: string, { key, size }: UploadObject, signal: AbortSignal): Promise<void> {
-    const found = await session.find(path, signal)
+    const found = await dav.find(path, signal)
     if (found && (found.size ?? size) === size) return
     const what = found ? `has ${found.size} bytes of it and not ${size}` : 'does not have it'
     const message = `The server took "${key}", but ${what}. Send it again.`
@@ -86,15 +86,15 @@ export function createStore(session: Session, { directory, atomic }: StoreOption
 
   /** With `overwrite` a folder would be replaced too, with all that is in it: so it is asked for only where a file is. */
   async function move(from: string, to: string, object: UploadObject, signal: AbortSignal): Promise<void> {
-    if (!(await session.move(from, to, { overwrite: false }, signal))) {
-      if ((await session.find(to, signal))?.isFolder) throw inTheWay('folder', to)
-      await session.move(from, to, { overwrite: true }, signal)
+    if (!(await dav.move(from, to, { overwrite: false }, signal))) {
+      if ((await dav.find(to, signal))?.isFolder) throw inTheWay('folder', to)
+      await dav.move(from, to, { overwrite: true }, signal)
     }
     await verify(to, object, signal)
   }
 
   async function removeFile(path: string, signal: AbortSignal): Promise<void> {
-    await session.request({ method: 'DELETE', path, accept: [...DONE, ...GONE] }, signal)
+    await dav.request({ method: 'DELETE', path, accept: [...DONE, ...GONE] }, signal)
   }
 
   async function discard(path: string): Promise<void> {
@@ -126,14 +126,14 @@ export function createStore(session: Session, { directory, atomic }: StoreOption
     put,
     probe,
     async exists(key, signal) {
-      return (await session.find(placeOf(directory, key).path, signal)) !== undefined
+      return (await dav.find(resolveKey(directory, key).path, signal)) !== undefined
     },
     async remove(key, signal) {
-      const { path } = placeOf(directory, key)
+      const { path } = resolveKey(directory, key)
       // DELETE takes a folder with all that is in it.
-      if ((await session.find(path, signal))?.isFolder) throw inTheWay('folder', path)
+      if ((await dav.find(path, signal))?.isFolder) throw inTheWay('folder', path)
       await removeFile(path, signal)
-      if (await session.find(path, signal))
+      if (await dav.find(path, signal))
         throw new UploadError(
           'delivery_failed',
           `The server said that it removed "${key}", but still has it.`,
@@ -142,17 +142,17 @@ export function createStore(session: Session, { directory, atomic }: StoreOption
   }
 }
 
-function createFolders(session: Session): KnownFolders<AbortSignal> {
+function createFolders(dav: WebDavClient): KnownFolders<AbortSignal> {
   return createKnownFolders<AbortSignal>({
     async isThere(signal, path) {
-      return (await session.find(`${path}/`, signal))?.isFolder ?? false
+      return (await dav.find(`${path}/`, signal))?.isFolder ?? false
     },
     async make(signal, path) {
       // 405: something is there. 400: that is a file.
       const accept = [...DONE, 400, 405]
-      const { status } = await session.request({ method: 'MKCOL', path: `${path}/`, accept }, signal)
+      const { status } = await dav.request({ method: 'MKCOL', path: `${path}/`, accept }, signal)
       if (DONE.includes(status)) return
-      const found = await session.find(path, signal)
+      const found = await dav.find(path, signal)
       if (status === 400 || found?.isFolder === false) throw inTheWay('file', path)
     },
   })

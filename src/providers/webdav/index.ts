@@ -6,8 +6,8 @@ import { createBackground } from '../shared/background.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
 import { urlSuffix } from '../shared/url-suffix.ts'
-import { createSession } from './client.ts'
-import { createStore } from './collection.ts'
+import { createWebDavClient } from './client.ts'
+import { createCollection } from './collection.ts'
 import { createLogin } from './login.ts'
 import { fromPicGo } from './picgo.ts'
 
@@ -98,24 +98,24 @@ function open(options: Options, deps: ProviderDeps): Target {
   if (username !== undefined && authType === 'basic' && isListenedTo(base)) {
     deps.warn(`webdav/${deps.name}: the password is sent without TLS. Use https, or "authType": "digest".`)
   }
-  const client = createHttpClient(options, deps)
+  const http = createHttpClient(options, deps)
   const login = createLogin(
     username === undefined || password === undefined ? undefined : { username, password, authType },
   )
-  const store = createStore(createSession(base, client, login), { directory, atomic })
+  const collection = createCollection(createWebDavClient(base, http, login), { directory, atomic })
   const background = createBackground()
 
   return {
     async put(object, signal) {
-      await background.run(() => store.put(object, signal), signal)
+      await background.run(() => collection.put(object, signal), signal)
       return { url: joinUrl(publicUrl, object.key) + (options.urlSuffix ?? '') }
     },
-    check: signal => background.run(() => store.probe(signal), signal),
-    exists: store.exists,
-    remove: store.remove,
+    check: signal => background.run(() => collection.probe(signal), signal),
+    exists: collection.exists,
+    remove: collection.remove,
     async close() {
       await background.settle(SETTLE_MS)
-      client.close()
+      http.close()
     },
   }
 }

@@ -2,7 +2,7 @@ import { UploadError } from '../../../errors.ts'
 import { excerpt, type HttpReply, parseRetryAfter } from '../../../http/client.ts'
 
 /** Where requests go, for messages. */
-export interface Place {
+export interface Remote {
   readonly host: string
   readonly repo: string
   readonly branch: string
@@ -45,10 +45,10 @@ export function lacksBranch(reply: HttpReply): boolean {
 }
 
 /** The error behind an answer that is no success, with what to do about it. */
-export function explainReply(reply: HttpReply, doing: string, place: Place): UploadError {
+export function explainReply(reply: HttpReply, doing: string, remote: Remote): UploadError {
   const words = wordsOf(reply)
-  const said = words === '' ? '' : ` It said: ${excerpt(words.replaceAll(place.token, '[secret]'))}`
-  const message = (hint: string) => `${place.host} answered ${reply.status} to ${doing}: ${hint}.${said}`
+  const said = words === '' ? '' : ` It said: ${excerpt(words.replaceAll(remote.token, '[secret]'))}`
+  const message = (hint: string) => `${remote.host} answered ${reply.status} to ${doing}: ${hint}.${said}`
   if (isLimited(reply, words)) {
     const retryAfterS = readPause(reply)
     return new UploadError('delivery_failed', message('it takes no more requests now'), {
@@ -57,11 +57,11 @@ export function explainReply(reply: HttpReply, doing: string, place: Place): Upl
     })
   }
   const retryable = isStale(reply, false)
-  return new UploadError('delivery_failed', message(hintOf(reply.status, words, place)), { retryable })
+  return new UploadError('delivery_failed', message(hintOf(reply.status, words, remote)), { retryable })
 }
 
 /** The error behind an answer whose status is a success, but that does not say what a forge says then. */
-export function noForge(reply: HttpReply, doing: string, { host, token }: Place): UploadError {
+export function noForge(reply: HttpReply, doing: string, { host, token }: Remote): UploadError {
   const said = excerpt(reply.text.replaceAll(token, '[secret]'))
   return new UploadError(
     'delivery_failed',
@@ -69,7 +69,7 @@ export function noForge(reply: HttpReply, doing: string, { host, token }: Place)
   )
 }
 
-function hintOf(status: number, words: string, { repo, branch }: Place): string {
+function hintOf(status: number, words: string, { repo, branch }: Remote): string {
   if (status >= 300 && status < 400) return `"${repo}" has moved; set "repo" and "apiUrl" to where it is now`
   if (status === 401) return 'the token is wrong, has expired or lacks a scope'
   if (NO_BRANCH.test(words)) return `"${repo}" has no branch "${branch}"; make it, or correct "branch"`

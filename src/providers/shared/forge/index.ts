@@ -4,7 +4,7 @@ import { createHttpClient, type HttpReply, type HttpRequest } from '../../../htt
 import type { ProviderDeps, Target, UploadObject } from '../../contract.ts'
 import { joinUrl } from '../public-url.ts'
 import { createCommitBody, isBlobOf } from './body.ts'
-import { explainReply, isStale, lacksBranch, noForge, type Place } from './failure.ts'
+import { explainReply, isStale, lacksBranch, noForge, type Remote } from './failure.ts'
 import { type Members, membersOf, readMembers } from './members.ts'
 import type { ContentsOptions } from './options.ts'
 
@@ -56,10 +56,10 @@ export interface Forge {
 }
 
 /** One destination at a forge. */
-interface Session {
+interface Repository {
   readonly forge: Forge
   readonly options: ContentsOptions
-  readonly place: Place
+  readonly remote: Remote
   /** Sends a request. Failures that pass by themselves are thrown, all other answers are given back. */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply>
 }
@@ -68,10 +68,10 @@ interface Session {
 export function createContentsTarget(forge: Forge, options: ContentsOptions, deps: ProviderDeps): Target {
   const { repo, branch, token, maxBytes, urlPrefix } = options
   const client = createHttpClient(options, deps)
-  const session: Session = {
+  const repository: Repository = {
     forge,
     options,
-    place: { host: new URL(forge.repoUrl).host, repo, branch, token },
+    remote: { host: new URL(forge.repoUrl).host, repo, branch, token },
     send({ headers, ...request }, signal) {
       const accept = (status: number) => status < 500 && status !== 408 && status !== 425
       return client.send({ ...request, headers: { ...forge.headers, ...headers }, accept }, signal)
@@ -80,39 +80,39 @@ export function createContentsTarget(forge: Forge, options: ContentsOptions, dep
   return {
     serial: true,
     async put(object, signal) {
-      if (object.size > maxBytes) throw tooLarge(object, session.place, maxBytes)
-      await store(session, object, signal)
+      if (object.size > maxBytes) throw tooLarge(object, repository.remote, maxBytes)
+      await store(repository, object, signal)
       return { url: joinUrl(urlPrefix ?? forge.publicUrl, object.key) }
     },
-    remove: (key, signal) => remove(session, key, signal),
-    exists: async (key, signal) => (await lookUp(session, key, signal)) !== undefined,
-    check: signal => check(session, signal),
+    remove: (key, signal) => remove(repository, key, signal),
+    exists: async (key, signal) => (await lookUp(repository, key, signal)) !== undefined,
+    check: signal => check(repository, signal),
     close: async () => client.close(),
   }
 }
 
 async function lookUp(
-  { forge, place, send }: Session,
+  { forge, remote, send }: Repository,
   key: string,
   signal: AbortSignal,
 ): Promise<Found | undefined> {
-  const url = `${forge.fileUrl(key)}?ref=${encodeURIComponent(place.branch)}`
+  const url = `${forge.fileUrl(key)}?ref=${encodeURIComponent(remote.branch)}`
   const reply = await send({ method: forge.lookUp, url, maxReplyBytes: MAX_REPLY_BYTES }, signal)
   if (reply.status === 404 && !lacksBranch(reply)) return undefined
   if (reply.status === 409 && /empty/i.test(reply.text)) return undefined // no commit in the repository yet
-  if (reply.status !== 200) throw explainReply(reply, `looking for "${key}"`, place)
+  if (reply.status !== 200) throw explainReply(reply, `looking for "${key}"`, remote)
   const found = forge.read(reply)
-  if (found === 'unknown') throw noForge(reply, `looking for "${key}"`, place)
+  if (found === 'unknown') throw noForge(reply, `looking for "${key}"`, remote)
   return found
 }
 
-async function store(session: Session, object: UploadObject, signal: AbortSignal): Promise<void> {
+async function store(repository: Repository, object: UploadObject, signal: AbortSignal): Promise<void> {
   const { key, size } = object
-  const reply = await change(session, key, `committing "${key}"`, signal, async found => {
+  const reply = await change(repository, key, `committing "${key}"`, signal, async found => {
     if (found?.size === size && (await isBlobOf(object, found.sha, signal))) return undefined
-    return commit(session, object, found, signal)
+    return commit(repository, object, found, signal)
   })
-  if (reply) await confirm(session, object, reply, signal)
+  if (reply) await confirm(repository, object, reply, signal)
 }
 
 /**
@@ -121,7 +121,7 @@ async function store(session: Session, object: UploadObject, signal: AbortSignal
  * @param send gives undefined when nothing is to be changed
  */
 function change(
-  session: Session,
+  repository: Repository,
   key: string,
   doing: string,
   signal: AbortSignal,
@@ -130,29 +130,29 @@ function change(
   let wasStale = false
   const attempt = async () => {
     wasStale = false
-    const found = await lookUp(session, key, signal)
+    const found = await lookUp(repository, key, signal)
     const reply = await send(found)
     if (reply === undefined || reply.status < 300) return reply
     wasStale = isStale(reply, found !== undefined)
-    throw explainReply(reply, doing, session.place)
+    throw explainReply(reply, doing, repository.remote)
   }
   return retry(attempt, { attempts: 2, passing: () => wasStale && { retryAfterS: 0 } }, signal)
 }
 
 /** A page that asks for a login is answered with 200 as well. */
 async function confirm(
-  { forge, place }: Session,
+  { forge, remote }: Repository,
   object: UploadObject,
   reply: HttpReply,
   signal: AbortSignal,
 ): Promise<void> {
   const isContent = (sha: string) => isBlobOf(object, sha, signal)
   if (await forge.confirms(readMembers(reply), object.key, isContent)) return
-  throw noForge(reply, `committing "${object.key}"`, place)
+  throw noForge(reply, `committing "${object.key}"`, remote)
 }
 
 function commit(
-  { forge, options, send }: Session,
+  { forge, options, send }: Repository,
   object: UploadObject,
   found: Found | undefined,
   signal: AbortSignal,
@@ -165,26 +165,26 @@ function commit(
   return send({ ...request, maxReplyBytes: MAX_REPLY_BYTES }, signal)
 }
 
-async function remove(session: Session, key: string, signal: AbortSignal): Promise<void> {
+async function remove(repository: Repository, key: string, signal: AbortSignal): Promise<void> {
   const reply = await change(
-    session,
+    repository,
     key,
     `removing "${key}"`,
     signal,
-    async found => found && session.send(removalOf(session.forge, key, found), signal),
+    async found => found && repository.send(removalOf(repository.forge, key, found), signal),
   )
-  if (reply) await confirmRemoval(session, key, reply, signal)
+  if (reply) await confirmRemoval(repository, key, reply, signal)
 }
 
 async function confirmRemoval(
-  session: Session,
+  repository: Repository,
   key: string,
   reply: HttpReply,
   signal: AbortSignal,
 ): Promise<void> {
-  const { forge, place } = session
-  const isGone = forge.confirmsRemoval?.(readMembers(reply)) ?? !(await lookUp(session, key, signal))
-  if (!isGone) throw noForge(reply, `removing "${key}"`, place)
+  const { forge, remote } = repository
+  const isGone = forge.confirmsRemoval?.(readMembers(reply)) ?? !(await lookUp(repository, key, signal))
+  if (!isGone) throw noForge(reply, `removing "${key}"`, remote)
 }
 
 function messageOf(template: string, key: string): string {
@@ -204,24 +204,24 @@ function removalOf(forge: Forge, key: string, found: Found): HttpRequest {
 }
 
 /** Looks at the repository, the branch and what the token may do there. Nothing is committed. */
-async function check({ forge, place, send }: Session, signal: AbortSignal): Promise<void> {
+async function check({ forge, remote, send }: Repository, signal: AbortSignal): Promise<void> {
   const ask = async (url: string, doing: string) => {
     const reply = await send({ method: 'GET', url }, signal)
-    if (reply.status !== 200) throw explainReply(reply, doing, place)
+    if (reply.status !== 200) throw explainReply(reply, doing, remote)
     return readMembers(reply)
   }
-  const repo = await ask(forge.repoUrl, `looking for the repository "${place.repo}"`)
-  const refuse = (reason: string) => new UploadError('delivery_failed', `"${place.repo}" ${reason}`)
+  const repo = await ask(forge.repoUrl, `looking for the repository "${remote.repo}"`)
+  const refuse = (reason: string) => new UploadError('delivery_failed', `"${remote.repo}" ${reason}`)
   if (repo['archived'] === true) throw refuse('is archived and takes no commits.')
   const { push } = membersOf(repo['permissions'] ?? repo['permission'])
   if (push === false) throw refuse("may not be written to by the token's owner.")
   if (repo['empty'] === true || repo['empty_repo'] === true) return // the first upload makes the branch
-  const branch = await ask(forge.branchUrl, `looking for the branch "${place.branch}"`)
+  const branch = await ask(forge.branchUrl, `looking for the branch "${remote.branch}"`)
   if (branch['can_push'] === false || branch['user_can_push'] === false)
-    throw refuse(`lets the token's owner not push to "${place.branch}".`)
+    throw refuse(`lets the token's owner not push to "${remote.branch}".`)
 }
 
-function tooLarge({ key, size }: UploadObject, { host }: Place, maxBytes: number): UploadError {
+function tooLarge({ key, size }: UploadObject, { host }: Remote, maxBytes: number): UploadError {
   return new UploadError(
     'too_large',
     `"${key}" has ${size} bytes, more than the ${maxBytes} that ${host} takes (maxBytes). Nothing was sent.`,

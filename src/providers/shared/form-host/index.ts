@@ -11,7 +11,7 @@ import * as z from '../../../packages/zod.ts'
 import type { ProviderDeps, Stored, Target, UploadObject } from '../../contract.ts'
 import { compileHost, type Host, type HostDescription } from './description.ts'
 import { makeMultipartBody, makeRawBody, type StreamedBody } from './multipart-body.ts'
-import { answerFunctions, objectFunctions, type Place } from './placeholders.ts'
+import { answerFunctions, type EscapeContext, objectFunctions } from './placeholders.ts'
 import { type Functions, render, type Template } from './template.ts'
 
 export type { HostDescription } from './description.ts'
@@ -61,8 +61,8 @@ export function findFault(description: HostDescription): string | undefined {
 }
 
 function makeRequest(host: Host, object: UploadObject): { request: HttpRequest; url: URL } {
-  const fill = (template: Template, place: Place) =>
-    render(template, objectFunctions(object, host.secrets, place)) ?? ''
+  const fill = (template: Template, context: EscapeContext) =>
+    render(template, objectFunctions(object, host.secrets, context)) ?? ''
   const url = new URL(fill(host.url, 'url'))
   for (const [name, value] of host.query) url.searchParams.append(name, fill(value, 'text'))
   const body = makeBody(host, object, fill)
@@ -83,7 +83,7 @@ function makeRequest(host: Host, object: UploadObject): { request: HttpRequest; 
 function makeBody(
   { field, fields }: Host,
   object: UploadObject,
-  fill: (template: Template, place: Place) => string,
+  fill: (template: Template, context: EscapeContext) => string,
 ): StreamedBody {
   if (field === undefined) return makeRawBody(object)
   const fileName = object.key.slice(object.key.lastIndexOf('/') + 1)

@@ -8,7 +8,7 @@ import { findInJson, parseJsonPath } from './json-path.ts'
 import type { Functions } from './template.ts'
 
 /** Where a template stands: what goes into an address is percent-encoded, what goes into a header when it has to be. */
-export type Place = 'url' | 'header' | 'text'
+export type EscapeContext = 'url' | 'header' | 'text'
 
 /** What an answer consists of. */
 export interface Answer {
@@ -23,15 +23,15 @@ const two = (value: number): string => String(value).padStart(2, '0')
 export function objectFunctions(
   object: UploadObject,
   secrets: Readonly<Record<string, string>>,
-  place: Place,
+  context: EscapeContext,
 ): Functions {
   const now = new Date()
-  const encode = place === 'url' ? encodeSegment : (text: string) => text
+  const encode = context === 'url' ? encodeSegment : (text: string) => text
   const key = object.key.toWellFormed()
   const name = key.slice(key.lastIndexOf('/') + 1)
   return {
-    filename: () => (place === 'header' ? toAscii(name) : encode(name)),
-    key: () => (place === 'header' ? toAscii(key) : place === 'url' ? encodeKey(key) : key),
+    filename: () => (context === 'header' ? toAscii(name) : encode(name)),
+    key: () => (context === 'header' ? toAscii(key) : context === 'url' ? encodeKey(key) : key),
     contentType: () => encode(object.contentType),
     size: () => String(object.size),
     sha256: () => object.sha256,
