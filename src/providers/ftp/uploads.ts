@@ -31,21 +31,17 @@ export function createFtpUploads(): FtpUploads {
     use: (path: string) => Promise<void>,
   ): Promise<void> {
     const path = temporaryPath(folder)
-    const wasKnown = folders.has(folder)
-    await folders.ensure(client, folder)
-    try {
-      await send(path).catch(async error => {
-        // Somebody may have removed the folder.
-        if (!wasKnown || replyCode(error) === undefined) throw error
-        folders.forget()
-        await folders.ensure(client, folder)
-        await send(path)
-      })
-      await use(path)
-    } catch (error) {
+    const fail = (error: unknown): never => {
       left.add(path)
       throw error
     }
+    await folders.inFolder(client, folder, isRemembered =>
+      send(path).then(
+        () => true,
+        error => (isRemembered && replyCode(error) !== undefined ? undefined : fail(error)),
+      ),
+    )
+    await use(path).catch(fail)
   }
 
   return {

@@ -2,16 +2,14 @@ import { UploadError } from '../../errors.ts'
 
 /** Longest name common file systems take, in UTF-8 bytes. */
 const MAX_NAME_BYTES = 255
-/** As in S3; leaves room for the folder itself in the 4096 bytes Linux takes. */
-const MAX_KEY_BYTES = 1024
 
 /** Names Windows keeps for devices, whatever follows their first dot. */
 const WINDOWS_DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])[ .]*(?:\.|$)/i
-const WINDOWS_CHARACTER = /[<>:"|?*\u0001-\u001f]/
+const WINDOWS_CHARACTER = /[<>:"|?*]/
 
 /**
- * The names of the folders of a key, outermost first, and of its file. A key that could leave the folder, hide in it or
- * become another one on its disk is refused, never repaired.
+ * The names of the folders of a key, outermost first, and of its file. Beside what no key may have (`contract.ts`), one
+ * that would hide in the folder or become another on its disk is refused, never repaired.
  *
  * @throws UploadError `delivery_failed`
  */
@@ -20,10 +18,7 @@ export function splitKey(
   platform: string = process.platform,
 ): { parents: string[]; file: string } {
   const names = key.split('/')
-  const fault =
-    Buffer.byteLength(key) > MAX_KEY_BYTES
-      ? `it is longer than ${MAX_KEY_BYTES} bytes`
-      : names.map(name => findFault(name, platform)).find(found => found !== undefined)
+  const fault = names.map(name => findFault(name, platform)).find(found => found !== undefined)
   if (fault !== undefined) {
     throw new UploadError(
       'delivery_failed',
@@ -34,10 +29,8 @@ export function splitKey(
 }
 
 function findFault(name: string, platform: string): string | undefined {
-  if (name === '') return 'it starts or ends with "/" or has two in a row'
   if (name.startsWith('.')) return `"${name}" starts with a dot`
-  if (/[\\\u0000]/.test(name)) return `"${name}" holds a backslash or a NUL character`
-  if (!name.isWellFormed()) return 'it holds half a character (a lone surrogate)'
+  if (name.includes('\\')) return `"${name}" holds a backslash`
   if (Buffer.byteLength(name) > MAX_NAME_BYTES)
     return `one of its names is longer than ${MAX_NAME_BYTES} bytes`
   if (platform !== 'win32') return undefined

@@ -6,7 +6,7 @@ import { noSpace } from './explain.ts'
 import { isFailure, isMissing, lacksRoom, removeFile, replaceFile, syncFile, writeBody } from './files.ts'
 import type { SftpSession } from './session.ts'
 
-export interface StoreOptions {
+export interface SftpUploadsOptions {
   /** Words for the server, for messages. */
   readonly server: string
   readonly directory: string
@@ -22,7 +22,7 @@ export interface SftpUploads {
   probe(session: SftpSession): Promise<void>
 }
 
-export function createSftpUploads({ server, directory, fileMode, folders }: StoreOptions): SftpUploads {
+export function createSftpUploads({ server, directory, fileMode, folders }: SftpUploadsOptions): SftpUploads {
   /** Temporary files of connections that broke, to be removed over the next one. */
   const left = new Set<string>()
 
@@ -49,16 +49,13 @@ export function createSftpUploads({ server, directory, fileMode, folders }: Stor
   async function createFile(session: SftpSession, folder: string): Promise<TemporaryFile> {
     const path = temporaryPath(folder)
     const create = () => session.call<Buffer>((sftp, done) => sftp.open(path, 'wx', done))
-    const wasKnown = folders.has(folder)
-    await folders.ensure(session, folder)
-    try {
-      return { path, handle: await create(), isOpen: true }
-    } catch (error) {
-      if (!wasKnown || !isMissing(error)) throw error
-      folders.forget()
-      await folders.ensure(session, folder)
-      return { path, handle: await create(), isOpen: true }
-    }
+    const handle = await folders.inFolder(session, folder, isRemembered =>
+      create().catch(error => {
+        if (!isRemembered || !isMissing(error)) throw error
+        return undefined
+      }),
+    )
+    return { path, handle, isOpen: true }
   }
 
   /** Sends it all at once: a server does what concerns one file in order. */

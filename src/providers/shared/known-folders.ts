@@ -5,12 +5,11 @@ const MOST = 10_000
 
 /** Folders on a server, made when they are needed and then remembered. `S` is a session with that server. */
 export interface KnownFolders<S> {
-  /** Makes a folder and those around it, unless they are there. */
-  ensure(session: S, path: string): Promise<void>
-  /** Whether it was found or made before. */
-  has(path: string): boolean
-  /** After it has turned out that one is gone. */
-  forget(): void
+  /**
+   * Does `work` in a folder, which is made when it is missing. Where the folder was only remembered, work that fails as
+   * if it were gone may give undefined: then the folder is looked for and made again, and the work done once more.
+   */
+  inFolder<T>(session: S, path: string, work: (isRemembered: boolean) => Promise<T | undefined>): Promise<T>
 }
 
 export interface FolderOperations<S> {
@@ -36,5 +35,15 @@ export function createKnownFolders<S>({ isThere, make }: FolderOperations<S>): K
     known.add(path)
   }
 
-  return { ensure, has: path => known.has(path), forget: () => known.clear() }
+  return {
+    async inFolder<T>(session: S, path: string, work: (isRemembered: boolean) => Promise<T | undefined>) {
+      if (known.has(path)) {
+        const done = await work(true)
+        if (done !== undefined) return done
+        known.clear()
+      }
+      await ensure(session, path)
+      return (await work(false)) as T
+    },
+  }
 }

@@ -34,10 +34,14 @@ export function cleanRelative(path: string): string {
   return path.split('/').filter(Boolean).join('/')
 }
 
-/** The way to an object below a folder. Keys that lead elsewhere or hide are refused, never repaired. */
+/**
+ * The way to an object below a folder. Beside what no key may have (`contract.ts`), these servers could take a backslash
+ * for a slash, and names with a dot in front are those of temporary files.
+ */
 export function resolveKey(directory: string, key: string): RemotePath {
-  const fault = key.split('/').map(findFault).find(Boolean)
-  if (fault !== undefined) {
+  const hidden = key.split('/').find(name => name.startsWith('.'))
+  if (hidden !== undefined || key.includes('\\')) {
+    const fault = hidden === undefined ? 'it holds a backslash' : `"${hidden}" starts with a dot`
     throw new UploadError(
       'delivery_failed',
       `"${key}" cannot be stored: ${fault}. Change the key template or the name of the file.`,
@@ -61,11 +65,4 @@ export function joinRemote(directory: string, path: string): string {
 export function parentOf(path: string): string {
   const slash = path.lastIndexOf('/')
   return slash === 0 ? '/' : path.slice(0, Math.max(slash, 0))
-}
-
-function findFault(name: string): string | undefined {
-  if (name === '') return 'it starts or ends with "/" or has two in a row'
-  if (name.startsWith('.')) return `"${name}" starts with a dot`
-  if (/[\\\u0000-\u001f\u007f]/.test(name)) return 'it holds a backslash or a control character'
-  return name.isWellFormed() ? undefined : 'it holds half a character (a lone surrogate)'
 }

@@ -63,15 +63,11 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
     const body = (ending: AbortSignal) => lendBody(object, ending)
     const send = (refusals: number[]) =>
       dav.request({ method: 'PUT', path, headers, body, accept: [...DONE, ...refusals] }, signal)
-    const wasKnown = folders.has(folder)
-    await folders.ensure(signal, folder)
-    // 500 is what nginx says.
-    const { status } = await send(wasKnown ? [...GONE, 409, 500] : [])
-    if (!DONE.includes(status)) {
-      folders.forget()
-      await folders.ensure(signal, folder)
-      await send([])
-    }
+    await folders.inFolder(signal, folder, async isRemembered => {
+      // Where the folder is gone, nginx says 500.
+      const { status } = await send(isRemembered ? [...GONE, 409, 500] : [])
+      return DONE.includes(status) || undefined
+    })
     await verify(path, object, signal)
   }
 
