@@ -1,10 +1,11 @@
-import { hash } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import { UploadError } from '../../errors.ts'
 import type { HttpAgents } from '../../http/agents.ts'
 import { type Content, endpointOf, exchange, MAX_REPLY_BYTES, type Reply } from '../../http/exchange.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { createCredentials } from './credentials.ts'
-import { Refusal } from './refusal.ts'
+import { isFromService, Refusal } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
 import { createSigner, formatQuery } from './sign.ts'
 
@@ -93,4 +94,48 @@ function tooLong(): UploadError {
 /** Bytes in memory as a body. */
 export function bodyOf(content: Buffer): S3Body {
   return { content, size: content.length, sha256: hash('sha256', content) }
+}
+
+/**
+ * The headers of an object; undefined when there is none of that key.
+ *
+ * @param key with the folder in front of it
+ * @throws UploadError `delivery_failed` when it was answered by something that says yes to every key
+ */
+export async function findObject(
+  s3: S3Client,
+  key: string,
+  signal: AbortSignal,
+): Promise<IncomingHttpHeaders | undefined> {
+  const found = await ask(s3, key, signal)
+  if (found.status === 404) return undefined
+  if (isFromService(found.headers)) return found.headers
+  // Some services give their answers no id. Then they give none to others either, and do not have everything.
+  const other = await ask(s3, `${key}-${randomUUID()}`, signal)
+  if (other.status !== 404 || isFromService(other.headers)) throw notS3()
+  return found.headers
+}
+
+async function ask(
+  s3: S3Client,
+  key: string,
+  signal: AbortSignal,
+): Promise<{ status: number; headers: IncomingHttpHeaders }> {
+  try {
+    return await s3.send({ method: 'HEAD', key }, signal)
+  } catch (error) {
+    if (error instanceof Refusal && error.facts.status === 404) return error.facts
+    throw error
+  }
+}
+
+/**
+ * A web server that says 200 to everything must not pass for a bucket. A service may leave out the ETag, as OpenStack
+ * Swift does when a newer put of the same key has overtaken this one, but it has given the request an id then.
+ */
+export function notS3(): UploadError {
+  return new UploadError(
+    'delivery_failed',
+    'the answer has neither an ETag nor a request id, so it is no S3 service. Check "endpoint"',
+  )
 }

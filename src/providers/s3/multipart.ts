@@ -5,8 +5,7 @@ import { type Passing, retry } from '../../flow/retry.ts'
 import type { UploadObject } from '../contract.ts'
 import { type Part, readParts } from '../shared/body.ts'
 import { readElement } from '../shared/xml-path.ts'
-import { bodyOf, type S3Client } from './client.ts'
-import { findObject } from './find.ts'
+import { bodyOf, findObject, type S3Client } from './client.ts'
 import { mayPass, Refusal, retryAfterOf } from './refusal.ts'
 
 /** Parts of an object that are sent at the same time. */

@@ -42,13 +42,9 @@ function readFacts({ status, headers, text }: Reply): Facts {
     region: read('Region'),
     endpoint: read('Endpoint'),
     skewS: Number.isNaN(time) ? undefined : Math.round((time - Date.now()) / 1000),
-    requestId: requestIdOf(headers),
+    requestId: headers['x-amz-request-id']?.toString(),
     headers,
   }
-}
-
-export function requestIdOf(headers: IncomingHttpHeaders): string | undefined {
-  return headers['x-amz-request-id']?.toString()
 }
 
 /** What Amazon, and Alibaba, Tencent, Huawei, Volcengine and Qiniu in its place, give to an answer; no web server does. */

@@ -1,12 +1,21 @@
+import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { UploadError } from '../../errors.ts'
 import { createHttpAgents, type HttpAgents } from '../../http/agents.ts'
-import type { ProviderDeps, Target } from '../contract.ts'
-import { createS3Client } from './client.ts'
+import type { Reply } from '../../http/exchange.ts'
+import type { ProviderDeps, Target, UploadObject } from '../contract.ts'
+import { hashBody, lendBody } from '../shared/body.ts'
+import { joinUrl } from '../shared/public-url.ts'
+import { bodyOf, createS3Client, findObject, notS3, type S3Client } from './client.ts'
 import { type Attempt, explainS3 } from './explain.ts'
-import { hasObject, probeBucket, removeObject, storeObject } from './operations.ts'
+import { abortUpload, beginUpload, putInParts } from './multipart.ts'
+import { isFromService, Refusal } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
 
 /** A connection on which nothing happens for so long is given up. */
 const IDLE_TIMEOUT_MS = 60_000
+/** Objects in memory up to this size are sent at once, in bytes. */
+const AT_ONCE = 1024 * 1024
 const PROBE_PERMISSION = 's3:PutObject and s3:AbortMultipartUpload'
 
 /**
@@ -55,8 +64,10 @@ export function openS3(
         if (limit !== undefined) warn(`${label}: ${limit}`)
       }),
     exists: (key, signal) =>
-      run({ what: `could not look for "${key}"`, permission: 's3:GetObject and s3:ListBucket' }, signal, () =>
-        hasObject(s3, settings, key, signal),
+      run(
+        { what: `could not look for "${key}"`, permission: 's3:GetObject and s3:ListBucket' },
+        signal,
+        async () => (await findObject(s3, settings.keyPrefix + key, signal)) !== undefined,
       ),
     remove: (key, signal) =>
       run({ what: `could not remove "${key}"`, permission: 's3:DeleteObject' }, signal, () =>
@@ -68,4 +79,122 @@ export function openS3(
       connections.close()
     },
   }
+}
+
+/** Stores an object and gives its URL. */
+async function storeObject(
+  s3: S3Client,
+  settings: S3Settings,
+  object: UploadObject,
+  signal: AbortSignal,
+): Promise<string> {
+  const { keyPrefix, urlFolder, publicUrl, options } = settings
+  const key = keyPrefix + object.key
+  const headers = { ...settings.headers, 'content-type': object.contentType }
+  if (object.size > options.multipartThreshold) {
+    await putInParts(s3, key, headers, object, settings.partSizeOf(object.size), signal)
+  } else {
+    await putAtOnce(s3, key, headers, object, signal)
+  }
+  if (publicUrl === undefined) return s3.presign(key, options.presignedForS)
+  return joinUrl(publicUrl, urlFolder + object.key) + (options.urlSuffix ?? '')
+}
+
+/** Sends an object in one request, whose length and hash are known before its first byte. */
+async function putAtOnce(
+  s3: S3Client,
+  key: string,
+  headers: Readonly<Record<string, string>>,
+  object: UploadObject,
+  signal: AbortSignal,
+): Promise<void> {
+  const { path, size, sha256 } = object
+  const isSmall = path === undefined && size <= AT_ONCE
+  const content = isSmall ? await object.bytes() : lendBody(object, signal)
+  const reply = await s3.send({ method: 'PUT', key, headers, body: { content, size, sha256 } }, signal)
+  if (!(await isStored(reply, object, signal))) throw notS3()
+}
+
+/**
+ * Whether the answer to a put is that of a service: it has an id, or is empty and has an ETag. One that looks like an MD5
+ * has to be that of the object; those of encrypted objects and of some services look otherwise.
+ */
+async function isStored(
+  { headers, text }: Reply,
+  object: UploadObject,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (isFromService(headers)) return true
+  const etag = headers.etag?.replaceAll('"', '').toLowerCase()
+  if (etag === undefined || text.trim() !== '') return false
+  return !/^[\da-f]{32}$/.test(etag) || etag === (await hashBody(object, 'md5', signal))
+}
+
+/** How services without multipart refuse it. */
+const WITHOUT_PARTS = new Set([400, 404, 405, 501])
+
+/**
+ * Begins an upload in parts and takes it back: that needs the rights of a put, the same headers are looked at, and
+ * unlike a small object nothing can stay behind, not even in a bucket with versions or without the right to delete.
+ * Where there are no uploads in parts, a small object is stored and removed.
+ *
+ * @returns a sentence about what can't be stored; undefined when everything can
+ */
+async function probeBucket(
+  s3: S3Client,
+  settings: S3Settings,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const name = `upload-server-${randomUUID()}`
+  const key = settings.keyPrefix + name
+  const headers = { ...settings.headers, 'content-type': 'text/plain' }
+  try {
+    await abortUpload(s3, await beginUpload(s3, key, headers, signal), signal)
+    return undefined
+  } catch (error) {
+    signal.throwIfAborted()
+    const mayLackParts = error instanceof Refusal ? WITHOUT_PARTS.has(error.facts.status) : isNoService(error)
+    if (!mayLackParts || !(await takesSmall(s3, key, headers, signal))) throw error
+    await removeObject(s3, settings, name, signal)
+    return `it takes no uploads in parts, so files of more than ${settings.options.multipartThreshold} bytes can't be stored. Raise "multipartThreshold" to send larger ones at once.`
+  }
+}
+
+/** An answer that makes no sense to us, unlike a connection that fails. */
+function isNoService(error: unknown): boolean {
+  return error instanceof UploadError && !error.retryable
+}
+
+async function takesSmall(
+  s3: S3Client,
+  key: string,
+  headers: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const bytes = Buffer.from('probe')
+  const { size, sha256 } = bodyOf(bytes)
+  const object: UploadObject = {
+    ...{ key, size, sha256, contentType: 'text/plain' },
+    stream: () => Readable.from([bytes], { objectMode: false }),
+    bytes: async () => bytes,
+  }
+  return putAtOnce(s3, key, headers, object, signal).then(
+    () => true,
+    () => false,
+  )
+}
+
+async function removeObject(
+  s3: S3Client,
+  { keyPrefix }: S3Settings,
+  key: string,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const { headers } = await s3.send({ method: 'DELETE', key: keyPrefix + key }, signal)
+    if (isFromService(headers)) return
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.facts.code !== 'NoSuchKey') throw error
+  }
+  if (await findObject(s3, keyPrefix + key, signal)) throw notS3()
 }

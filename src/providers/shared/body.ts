@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { addAbortSignal } from 'node:stream'
@@ -97,6 +98,17 @@ export async function* lendBody(
     if (isDone && kept.length < MOST_KEPT) kept.push(...memory)
     await file.close()
   }
+}
+
+/** The hash of a body, hex. */
+export async function hashBody(
+  object: UploadObject,
+  algorithm: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const hash = createHash(algorithm)
+  for await (const chunk of lendBody(object, signal)) hash.update(chunk)
+  return hash.digest('hex')
 }
 
 function checkSize({ key, size }: UploadObject, position: number, end: number): void {

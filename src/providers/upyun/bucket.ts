@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto'
 import { UploadError } from '../../errors.ts'
 import type { HttpClient, HttpReply, HttpRequest } from '../../http/client.ts'
 import type { UploadObject } from '../contract.ts'
-import { lendBody, readBody } from '../shared/body.ts'
+import { hashBody, lendBody } from '../shared/body.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { createTurns } from '../shared/turns.ts'
 import { type Operator, signRequest } from './sign.ts'
@@ -87,7 +86,7 @@ export function createBucket(address: string, operator: Operator, client: HttpCl
 
   return {
     async put(object, signal) {
-      const bodyMd5 = await hashBody(object, signal)
+      const bodyMd5 = await hashBody(object, 'md5', signal)
       const headers = {
         'Content-Type': object.contentType,
         'Content-Length': String(object.size),
@@ -112,12 +111,6 @@ export function createBucket(address: string, operator: Operator, client: HttpCl
       if (codeOf(reply) !== NOT_FOUND) throw notUpyun(404)
     },
   }
-}
-
-async function hashBody(object: UploadObject, signal: AbortSignal): Promise<string> {
-  const hash = createHash('md5')
-  for await (const chunk of readBody(object, signal)) hash.update(chunk)
-  return hash.digest('hex')
 }
 
 /** Of `{"code":40400001,"msg":"…","id":"…"}`, or of the header that does for it where there is no body. */
