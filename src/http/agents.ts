@@ -58,7 +58,10 @@ export function createHttpAgents({ caFile, insecureTls, idleTimeoutMs }: AgentOp
   }
 }
 
-/** Ends connections on which nothing happens: with node-fetch a server that never answers would keep them open. */
+/**
+ * Ends connections that take too long to be made, or on which nothing happens. Node only tells of such silence, so a server
+ * that never answers would keep them open.
+ */
 function createSilenceEnder(idleTimeoutMs: number) {
   return <A extends HttpAgent>(agent: A): A => {
     const connect = agent.createConnection.bind(agent)
