@@ -3,6 +3,7 @@ import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
 import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
+import { withoutSlash } from './shared/public-url.ts'
 
 const config = z.object({
   url: httpAddress().describe('Address of the site, without /api. That of freeimage.host works, too.'),
@@ -39,7 +40,7 @@ export const chevereto = defineProvider({
 /** v4-docs.chevereto.com/api/1/file-upload. Versions before 4 read the key from the form only. */
 function describe({ url, apiKey, album, expiration }: z.output<typeof config>): HostDescription {
   return {
-    url: `${literal(url.replace(/(?<!\/)\/+$/, ''))}/api/1/upload`,
+    url: `${literal(withoutSlash(url))}/api/1/upload`,
     headers: { 'X-API-Key': '{secret:apiKey}' },
     field: 'source',
     fields: { key: '{secret:apiKey}', format: 'json', album_id: album && literal(album), expiration },

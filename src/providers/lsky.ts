@@ -4,6 +4,7 @@ import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
 import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
 import { readText } from './shared/picgo-options.ts'
+import { withoutSlash } from './shared/public-url.ts'
 
 const id = () => z.union([z.int(), z.string().regex(/^\d+$/)], { error: 'must be a number' }).optional()
 
@@ -77,10 +78,6 @@ function describeV2({ url, token, strategyId, albumId, permission }: Options): H
     errorMessage: 'message',
     secrets: { token: token?.replace(/^Bearer\s+/i, '') },
   }
-}
-
-function withoutSlash(url: string): string {
-  return url.replace(/(?<!\/)\/+$/, '')
 }
 
 /** PicList wants the token of v2 with `Bearer` in front, and keeps the permission as a number or as `{ value }`. */

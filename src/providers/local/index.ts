@@ -10,6 +10,7 @@ import { localPath } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { createSpool, sweepSpool } from '../../payload/spool.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
+import { HASHED_NAME } from '../shared/picgo-options.ts'
 import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../shared/public-url.ts'
 import { createExplained, type Explained } from './explain.ts'
 import { createFolders, type Folders } from './folders.ts'
@@ -86,7 +87,7 @@ export const local = defineProvider({
   open: openFolder,
   // What PicList has in its folder lies there without folders by date.
   fromPicGo: options => ({
-    options: { ...options, keyTemplate: '{filename}-{sha256-8}{extname}' },
+    options: { ...options, keyTemplate: HASHED_NAME },
     notes: [],
   }),
 })

@@ -1,9 +1,8 @@
 import { httpOptions } from '../../http/client.ts'
 import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
-import { urlPrefix } from '../shared/public-url.ts'
+import { urlPrefix, urlSuffix } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
-import { urlSuffix } from '../shared/url-suffix.ts'
 import { PRESET_NAMES } from './presets.ts'
 
 const MIB = 1024 * 1024

@@ -1,4 +1,4 @@
-import { toUrlSuffix } from '../shared/url-suffix.ts'
+import { toUrlSuffix } from '../shared/public-url.ts'
 import { parseEndpoint } from './options.ts'
 import { createReader, isTemplate, type Translated, toKeyTemplate, toUrlPrefix } from './picgo.ts'
 import { PRESETS, type Preset, recognizeHost } from './presets.ts'

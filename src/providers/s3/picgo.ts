@@ -1,5 +1,6 @@
 import { parseKeyTemplate } from '../../payload/object-key.ts'
-import { readText } from '../shared/picgo-options.ts'
+import { HASHED_NAME, HASHED_NAME_NOTE, readText } from '../shared/picgo-options.ts'
+import { withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
 
 /** Options and remarks, as a provider gives them when it reads those of PicGo. */
@@ -15,18 +16,14 @@ export function createReader(
   return name => readText(Object.hasOwn(options, name) ? options[name] : undefined)
 }
 
-const NAME = '{filename}-{sha256-8}{extname}'
-
 /** PicGo's folder as the beginning of a key template, with a name behind it that no other file has. */
 export function toKeyTemplate(path: string | undefined, notes: string[]): string {
-  notes.push(
-    'Files get names like "name-1a2b3c4d.png", so that none replaces another by accident: see "keyTemplate".',
-  )
+  notes.push(HASHED_NAME_NOTE)
   const folder = cleanRelative(path ?? '')
-  const template = folder === '' ? NAME : `${folder}/${NAME}`
+  const template = folder === '' ? HASHED_NAME : `${folder}/${HASHED_NAME}`
   if (isTemplate(template)) return template
   notes.push(`"path" was left out: "${path}" cannot be the beginning of a key.`)
-  return NAME
+  return HASHED_NAME
 }
 
 export function isTemplate(template: string): boolean {
@@ -42,7 +39,7 @@ export function isTemplate(template: string): boolean {
 export function toUrlPrefix(address: string | undefined, name: string, notes: string[]): string | undefined {
   if (address === undefined) return undefined
   const hasScheme = /^https?:\/\//i.test(address)
-  const url = (hasScheme ? address : `https://${address}`).replace(/(?<!\/)\/+$/, '')
+  const url = withoutSlash(hasScheme ? address : `https://${address}`)
   if (!URL.canParse(url) || /[?#]/.test(url)) {
     notes.push(`"${name}" was left out: it is no web address to which keys can be appended.`)
     return undefined

@@ -1,4 +1,4 @@
-import { encodeSegment } from '../shared/public-url.ts'
+import { encodeSegment, withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
 import { parseEndpoint, type S3Options } from './options.ts'
 import {
@@ -65,7 +65,7 @@ function resolveSettings(options: S3Options): S3Settings | string {
   if (problem !== undefined) return problem
 
   const known = region ?? 'us-east-1'
-  const endpoint = given ? trimSlash(given.href) : `https://${hostOf(preset, known, options.accountId)}`
+  const endpoint = given ? withoutSlash(given.href) : `https://${hostOf(preset, known, options.accountId)}`
   const isPublic = options.url === 'public'
   const publicUrl = isPublic
     ? (options.urlPrefix ?? naturalUrl(options.bucket, preset, endpoint, style, known))
@@ -194,8 +194,4 @@ function publicRegion(region: string): string {
 function withSlash(folder: string | undefined): string {
   const clean = cleanRelative(folder ?? '')
   return clean === '' ? '' : `${clean}/`
-}
-
-function trimSlash(url: string): string {
-  return url.replace(/(?<!\/)\/+$/, '')
 }

@@ -1,6 +1,6 @@
 import * as z from '../../packages/zod.ts'
 import { type About, defineProvider, type Provider } from '../contract.ts'
-import { toUrlSuffix } from '../shared/url-suffix.ts'
+import { toUrlSuffix } from '../shared/public-url.ts'
 import { bucketOptions, s3Options } from './options.ts'
 import { createReader, type Translated, toKeyTemplate, toUrlPrefix } from './picgo.ts'
 import type { PresetName } from './presets.ts'

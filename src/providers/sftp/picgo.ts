@@ -1,6 +1,9 @@
-import { readText } from '../shared/picgo-options.ts'
+import { HASHED_NAME, HASHED_NAME_NOTE, joinAddress, readText, splitPath } from '../shared/picgo-options.ts'
 
-/** PicList's options for SFTP (`sftpplist`) as ours. */
+/**
+ * PicList's options for SFTP (`sftpplist`) as ours. URLs are as PicList builds them: `customUrl`, else the host, and the
+ * folder of the web site, else the one on the server.
+ */
 export function fromPicGo(options: Record<string, unknown>): {
   options: Record<string, unknown>
   notes: string[]
@@ -15,19 +18,24 @@ export function fromPicGo(options: Record<string, unknown>): {
   }
   const port = Number(read('port'))
   const privateKeyFile = read('privateKey')
-  const folder = splitPath(read('uploadPath'))
+  const [folder, webFolder] = [splitPath(read('uploadPath')), splitPath(read('webPath'))]
+  const host = read('host')
+  const address = read('customUrl') ?? (host && `http://${host}`)
   if (read('fileUser') !== undefined) {
     notes.push(
       '"fileUser" was left out: no commands are run on the server. Log in as the user files shall belong to.',
     )
   }
   notes.push(
-    'Files get names like "name-1a2b3c4d.png", so that none replaces another by accident: see "keyTemplate".',
+    HASHED_NAME_NOTE,
     'The host key is trusted when it is first seen: set "hostFingerprint" to be sure of it.',
   )
+  if (host !== undefined && read('customUrl') === undefined) {
+    notes.push(`"customUrl" is missing, so "urlPrefix" leads to "${host}" itself: check it.`)
+  }
   return {
     options: {
-      host: read('host'),
+      host,
       port: Number.isInteger(port) && port > 0 && port < 65_536 ? port : undefined,
       username: read('username'),
       // With a key, PicList does not use the password.
@@ -35,39 +43,11 @@ export function fromPicGo(options: Record<string, unknown>): {
         ? { password: read('password') }
         : { privateKeyFile, passphrase: read('passphrase') }),
       directory: `/${folder.join('/')}`,
-      urlPrefix: joinAddress(read('customUrl'), read('host'), splitPath(read('webPath')), folder, notes),
+      urlPrefix: joinAddress(address, webFolder.length > 0 ? webFolder : folder, notes),
       fileMode: readMode('fileMode'),
       directoryMode: readMode('dirMode'),
-      keyTemplate: '{filename}-{sha256-8}{extname}',
+      keyTemplate: HASHED_NAME,
     },
     notes,
   }
-}
-
-/** As PicList builds it: `customUrl`, else the host, and the folder of the web site, else the one on the server. */
-function joinAddress(
-  customUrl: string | undefined,
-  host: string | undefined,
-  webFolder: string[],
-  folder: string[],
-  notes: string[],
-): string | undefined {
-  let base = customUrl
-  if (base === undefined && host !== undefined) {
-    base = `http://${host}`
-    notes.push(`"customUrl" is missing, so "urlPrefix" leads to "${host}" itself: check it.`)
-  } else if (base !== undefined && !/^https?:\/\//i.test(base)) {
-    base = `https://${base}`
-    notes.push('"customUrl" has no scheme, so https is assumed: check "urlPrefix".')
-  }
-  if (base === undefined) return undefined
-  const segments = webFolder.length > 0 ? webFolder : folder
-  return [base.replace(/(?<!\/)\/+$/, ''), ...segments.map(segment => encodeURIComponent(segment))].join('/')
-}
-
-function splitPath(path = ''): string[] {
-  return path
-    .toWellFormed()
-    .split(/[\\/]+/)
-    .filter(segment => segment !== '' && segment !== '.')
 }

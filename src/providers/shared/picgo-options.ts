@@ -1,3 +1,10 @@
+import { encodeSegment, withoutSlash } from './public-url.ts'
+
+/** A name with a part of its hash, since PicGo's own would replace each other; goes with its note. */
+export const HASHED_NAME = '{filename}-{sha256-8}{extname}'
+export const HASHED_NAME_NOTE =
+  'Files get names like "name-1a2b3c4d.png", so that none replaces another by accident: see "keyTemplate".'
+
 /** A text of PicGo's configuration, or a number as one, without blanks around it; undefined when nothing is left. */
 export function readText(value: unknown): string | undefined {
   const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : ''
@@ -8,14 +15,13 @@ export function readText(value: unknown): string | undefined {
 export function readAddress(value: unknown, notes: string[], name = 'customUrl'): string | undefined {
   const address = readText(value)
   if (address === undefined) return undefined
-  if (/^https?:\/\/[^?#]+$/i.test(address) && URL.canParse(address)) return address.replace(/(?<!\/)\/+$/, '')
+  if (/^https?:\/\/[^?#]+$/i.test(address) && URL.canParse(address)) return withoutSlash(address)
   notes.push(`"${name}" was left out: it is no web address to which names can be appended.`)
   return undefined
 }
 
 /**
- * PicGo's `path`, a folder in front of names, as a key template. Names get a part of their hash, since PicGo's own
- * would replace each other.
+ * PicGo's `path`, a folder in front of names, as a key template.
  *
  * @param placeholders what stands for some parts of the path
  */
@@ -24,14 +30,30 @@ export function readFolder(
   notes: string[],
   placeholders: Readonly<Record<string, string>> = {},
 ): string {
-  notes.push(
-    'Files get names like "name-1a2b3c4d.png", so that none replaces another by accident: see "keyTemplate".',
-  )
-  const segments = (readText(value) ?? '')
-    .split(/[\\/]+/)
-    .filter(segment => segment !== '' && segment !== '.')
+  notes.push(HASHED_NAME_NOTE)
+  const segments = splitPath(readText(value))
   const isPlain = segments.every(segment => segment !== '..' && !/[{}\u0000-\u001f]/.test(segment))
   if (!isPlain) notes.push('"path" was left out: it cannot be the beginning of a key.')
   const folders = isPlain ? segments.map(segment => placeholders[segment] ?? segment) : []
-  return [...folders, '{filename}-{sha256-8}{extname}'].join('/')
+  return [...folders, HASHED_NAME].join('/')
+}
+
+/** The names of a path, whichever kind of slash is between them. */
+export function splitPath(path = ''): string[] {
+  return path
+    .toWellFormed()
+    .split(/[\\/]+/)
+    .filter(segment => segment !== '' && segment !== '.')
+}
+
+/** PicList's `customUrl`, or what stands in for it, with a folder below it. */
+export function joinAddress(
+  base: string | undefined,
+  folder: readonly string[],
+  notes: string[],
+): string | undefined {
+  if (base === undefined) return undefined
+  const hasScheme = /^https?:\/\//i.test(base)
+  if (!hasScheme) notes.push('"customUrl" has no scheme, so https is assumed: check "urlPrefix".')
+  return [withoutSlash(hasScheme ? base : `https://${base}`), ...folder.map(encodeSegment)].join('/')
 }

@@ -26,8 +26,30 @@ export function encodeKey(key: string): string {
 
 /** The URL of a key. The prefix may end in a slash or not, and is put into normal form. */
 export function joinUrl(prefix: string, key: string): string {
-  const base = new URL(prefix).href.replace(TROUBLE, toPercent).replace(/(?<!\/)\/+$/, '')
-  return `${base}/${encodeKey(key)}`
+  return `${withoutSlash(cleanUrl(prefix))}/${encodeKey(key)}`
+}
+
+/** An address without slashes at its end. */
+export function withoutSlash(url: string): string {
+  return url.replace(/(?<!\/)\/+$/, '')
+}
+
+/** A URL in normal form, without characters that end a link in Markdown. */
+export function cleanUrl(url: string): string {
+  return new URL(url).href.replace(TROUBLE, toPercent)
+}
+
+/** What is appended to every URL, as an option: a query, or the name of a version of the picture. */
+export function urlSuffix() {
+  return z
+    .string()
+    .regex(/^[\w!$&+,./:;=?@%|~#-]+$/, 'must consist of characters that a URL may have')
+    .describe('Appended to every URL.')
+}
+
+/** What PicGo appends to URLs, with characters that end a link percent-encoded. */
+export function toUrlSuffix(options: string | undefined): string | undefined {
+  return options?.toWellFormed().replace(/[^\w!$&+,./:;=?@%|~#-]/gu, encodeSegment)
 }
 
 function toPercent(character: string): string {

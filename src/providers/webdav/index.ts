@@ -3,9 +3,8 @@ import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
-import { joinUrl, urlPrefix } from '../shared/public-url.ts'
+import { joinUrl, urlPrefix, urlSuffix, withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
-import { urlSuffix } from '../shared/url-suffix.ts'
 import { createWebDavClient } from './client.ts'
 import { createCollection } from './collection.ts'
 import { createLogin } from './login.ts'
@@ -92,7 +91,7 @@ function validate({ username, password, authType }: Options): string | undefined
 
 function open(options: Options, deps: ProviderDeps): Target {
   const { username, password, authType, atomic } = options
-  const base = new URL(options.url).href.replace(/(?<!\/)\/+$/, '')
+  const base = withoutSlash(new URL(options.url).href)
   const directory = `/${cleanRelative(options.directory)}`
   const publicUrl = options.urlPrefix ?? joinUrl(base, directory.slice(1))
   if (username !== undefined && authType === 'basic' && isListenedTo(base)) {

@@ -1,7 +1,7 @@
 import { httpOptions } from '../../../http/client.ts'
 import { secret } from '../../../options.ts'
 import * as z from '../../../packages/zod.ts'
-import { urlPrefix } from '../public-url.ts'
+import { urlPrefix, withoutSlash } from '../public-url.ts'
 
 const MIB = 1024 * 1024
 
@@ -58,7 +58,7 @@ export function repoName() {
 export function apiUrl(path = '') {
   return z
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })
-    .overwrite(url => url.replace(/(?<!\/)\/+$/, ''))
+    .overwrite(withoutSlash)
     .refine(
       url => url.endsWith(path) && !/[?#]/.test(url),
       `must ${path && `end with ${path} and `}have no query`,

@@ -9,6 +9,7 @@ import {
 import { createMask, type Mask } from '../../../mask.ts'
 import * as z from '../../../packages/zod.ts'
 import type { ProviderDeps, Stored, Target, UploadObject } from '../../contract.ts'
+import { cleanUrl } from '../public-url.ts'
 import { compileHost, type Host, type HostDescription } from './description.ts'
 import { makeMultipartBody, makeRawBody, type StreamedBody } from './multipart-body.ts'
 import { answerFunctions, type EscapeContext, objectFunctions } from './placeholders.ts'
@@ -152,13 +153,10 @@ function find(places: readonly Template[], functions: Functions): string | undef
   return undefined
 }
 
-/** In normal form, and without characters that end a link in Markdown. */
+/** Undefined unless it is an absolute http or https address. */
 function toCleanUrl(text: string): string | undefined {
   if (!/^https?:\/\/[^/\s]\S*$/i.test(text.replaceAll(' ', '%20')) || !URL.canParse(text)) return undefined
-  return new URL(text).href.replace(
-    /[!'()*]/g,
-    character => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
-  )
+  return cleanUrl(text)
 }
 
 /** Hosts repeat keys in their answers, and addresses hold them. */
