@@ -27,8 +27,13 @@ it('a page of this machine uploads, and the picture it gets back is shown', asyn
       form.append('file', new File([await canvas.convertToBlob()], '画 "1".png'))
       const response = await fetch('${app.url}/upload', { method: 'POST', body: form })
       return { status: response.status, id: response.headers.get('x-request-id'), ...(await response.json()) }
-    })()`)) as { status: number; id: string; result: string[]; items: { origin: string; type: string }[] }
-    expect(answer).toMatchObject({ status: 200, items: [{ origin: '画 "1".png', type: 'image/png' }] })
+    })()`)) as {
+      status: number
+      id: string
+      result: string[]
+      items: { origin: string; contentType: string }[]
+    }
+    expect(answer).toMatchObject({ status: 200, items: [{ origin: '画 "1".png', contentType: 'image/png' }] })
     expect(answer.id).toMatch(/./)
     expect((await download(answer.result[0]!)).subarray(1, 4).toString()).toBe('PNG')
     const width = await page.evaluate(`new Promise((resolve, reject) => {

@@ -75,7 +75,7 @@ print(answer['result'][0])`,
 
     success: `{"success":true,"result":["https://…/picture-1a2b3c4d.png"],"items":[…]}`,
 
-    failure: `{"success":false,"message":"…","code":"source_failed","result":[],"errors":[{"index":0,"message":"…"}],"requestId":"…"}`,
+    failure: `{"success":false,"message":"…","code":"source_failed","errors":[{"index":0,"message":"…"}],"requestId":"…"}`,
 
     pending: `{"success":false,"stage":"finalization","finalizationId":"ID","message":"…"}`,
 

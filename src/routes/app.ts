@@ -17,9 +17,10 @@ import type { Prototypes } from './message-types.ts'
 import type { Metrics } from './metrics.ts'
 import { createMetricsRoute } from './metrics-route.ts'
 import { createApiRoute } from './openapi-route.ts'
+import { wantsOk } from './options.ts'
 import { createRequestLog } from './request-log.ts'
 import { createShareXRoute } from './sharex.ts'
-import { pathOf } from './target.ts'
+import { pathOf, queryOf } from './target.ts'
 import { createUploadRoute, type UploadRouteSettings } from './upload.ts'
 import { createUsageRoutes } from './usage.ts'
 
@@ -95,7 +96,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   const upload: RequestHandler = (req, res) => {
     // Before anything can fail, for the error handler: failed uploads have an answer of their own.
     res.locals.isUpload = true
-    res.locals.alwaysOk = settings.alwaysOk
+    res.locals.alwaysOk = settings.alwaysOk || wantsOk(queryOf(req.url))
     assertServed(req)
     // What was asked for with an Idempotency-Key goes on when its client has left.
     return deps.track(answerUpload(req, res))

@@ -21,7 +21,8 @@ export const item = z
     imgUrl: link,
     fileName: z.string().describe('Last segment of the key it was stored under.'),
     size: z.int().min(0).describe('Bytes.'),
-    type: z.string().describe('MIME type by the bytes.'),
+    type: z.string().describe('Provider of the destination, such as `local` or `s3`.'),
+    contentType: z.string().describe('MIME type by the bytes.'),
     sha256: z.string().regex(/^[0-9a-f]{64}$/),
     destination: destination.optional(),
     mirrors: z.array(mirror).optional(),
@@ -43,9 +44,9 @@ const failed = {
   requestId: z.string().min(1).describe('As in X-Request-Id and in the log.'),
 }
 
-/** Any failure; `result` and `errors` belong to uploads. */
+/** Any failure; `errors` belongs to uploads. */
 export const failure = z
-  .strictObject({ ...failed, result: z.array(link).max(0).optional(), errors: z.array(z.never()).optional() })
+  .strictObject({ ...failed, errors: z.array(z.never()).optional() })
   .meta({ id: 'Failure', description: 'What every failure says.' })
 
 export const inputFailure = z
@@ -54,10 +55,16 @@ export const inputFailure = z
 
 /** An upload that was refused, or of which not every input was stored. */
 export const uploadFailure = z
-  .strictObject({ ...failed, result, items: z.array(item).optional(), errors: z.array(inputFailure) })
+  .strictObject({
+    ...failed,
+    result: result.min(1).optional(),
+    items: z.array(item).min(1).optional(),
+    errors: z.array(inputFailure),
+  })
   .meta({
     id: 'UploadFailure',
-    description: '"result" and "items" have what was stored, "errors" what was not.',
+    description:
+      '"result" and "items" have what was stored, and are left out when nothing was; "errors" has what was not.',
   })
 
 /** Everything is stored, and what follows is not done. */

@@ -43,7 +43,7 @@ export function createErrorHandler(mask: Mask): ErrorRequestHandler {
     const body = fail(res, error, publicMessage(error, mask))
     const status = httpStatus(thrown)
     if (status === 412 || status === 416) res.status(status) // of a file: clients know these by their number
-    if (res.locals.isUpload === true) sendBody(res, { ...body, result: [], errors: [] })
+    if (res.locals.isUpload === true) sendBody(res, { ...body, errors: [] })
     else res.json(body)
   }
 }

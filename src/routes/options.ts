@@ -76,6 +76,10 @@ export const OPTIONS = {
     check: (_, { pictures }) => assertMayAsk('strip', pictures),
     isFingerprinted: true,
   }),
+  status: option({
+    description: '`200`: a failure has status 200, too, for clients that show no message with another one.',
+    parse: oneOf(['200']),
+  }),
   finalizationId: option({
     description: 'Finishes an upload whose last step failed; there is no body.',
     parse: asItIs,
@@ -102,6 +106,11 @@ export function readOptions(texts: URLSearchParams): RequestOptions {
     return sent === undefined ? [] : [[name, parse(texts.get(sent) ?? '', sent)]]
   })
   return Object.fromEntries(entries)
+}
+
+/** Whether failures are to have status 200. Known before anything can fail. */
+export function wantsOk(texts: URLSearchParams): boolean {
+  return texts.get('status') === '200'
 }
 
 /** @throws UploadError for an option that this destination does not follow */

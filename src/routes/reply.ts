@@ -1,6 +1,7 @@
 import type { Response } from 'express'
 import type { Mask } from '../mask.ts'
-import type { Copy, StoredFile } from '../store/contract.ts'
+import type { Copy, Job, StoredFile } from '../store/contract.ts'
+import { splitId } from '../uploader/delivery/destinations.ts'
 import type { Outcome } from '../uploader/input.ts'
 import type { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import type { Pending, Uploaded, UploadFailure } from './contract.ts'
@@ -28,12 +29,21 @@ export interface Answer {
 /** No client or proxy repeats a 424 by itself, which would upload twice. */
 const FINALIZATION_STATUS = 424
 
-/** What the outcomes of an upload come to. `success` is true only when every input was stored. */
-export function answerOf(outcomes: readonly Outcome[], requestId: string, mask: Mask): Answer {
+/**
+ * What the outcomes of an upload come to. `success` is true only when every input was stored.
+ *
+ * @param destination `provider/configName`
+ */
+export function answerOf(
+  outcomes: readonly Outcome[],
+  destination: string,
+  requestId: string,
+  mask: Mask,
+): Answer {
   const stored = outcomes.filter(outcome => outcome.ok)
   const failed = outcomes.filter(outcome => !outcome.ok)
   const [first] = failed
-  if (!first) return answerOfFiles(stored)
+  if (!first) return answerOfFiles({ files: stored, destination })
   const errors = failed.map(outcome => toError(outcome, mask))
   const message = summarise(errors, outcomes.length)
   const { code, retryAfterS } = first.error
@@ -45,8 +55,11 @@ export function answerOf(outcomes: readonly Outcome[], requestId: string, mask: 
       msg: message,
       code,
       requestId,
-      result: stored.map(file => file.url),
-      items: stored.map(toItem),
+      // Clients that look at nothing else take the first entry of an empty list for a link, and notice that one is missing.
+      ...(stored.length > 0 && {
+        result: stored.map(file => file.url),
+        items: stored.map(file => toItem(file, destination)),
+      }),
       errors,
     } satisfies UploadFailure,
     retryAfterS,
@@ -54,10 +67,11 @@ export function answerOf(outcomes: readonly Outcome[], requestId: string, mask: 
 }
 
 /** Everything was stored. */
-export function answerOfFiles(files: readonly StoredFile[]): Answer {
+export function answerOfFiles({ files, destination }: Pick<Job, 'files' | 'destination'>): Answer {
+  const items = files.map(file => toItem(file, destination))
   return {
     status: 200,
-    body: { success: true, result: files.map(file => file.url), items: files.map(toItem) } satisfies Uploaded,
+    body: { success: true, result: files.map(file => file.url), items } satisfies Uploaded,
   }
 }
 
@@ -82,7 +96,7 @@ export function withOrigins(answer: Answer, inputs: readonly { readonly origin: 
   return { ...answer, body: { ...answer.body, ...filled } }
 }
 
-/** Sends an answer; with `compat.alwaysOk` every status is 200. */
+/** Sends an answer; with `compat.alwaysOk` or `?status=200` every status is 200. */
 export function send(res: Response, { status, body, retryAfterS }: Answer): void {
   res.status(res.locals.alwaysOk === true ? 200 : status)
   if (retryAfterS !== undefined) res.set('Retry-After', String(Math.ceil(retryAfterS)))
@@ -106,7 +120,9 @@ export function logOutcomes(res: Response, outcomes: readonly Outcome[], mask: M
   if (cause) res.err = cause.error
 }
 
-function toItem({ index, origin, url, key, size, contentType, sha256, destination, mirrors }: StoredFile) {
+/** @param asked `provider/configName` that the request was for; the file may be at its fallback */
+function toItem(file: StoredFile, asked: string) {
+  const { index, origin, url, key, size, contentType, sha256, destination, mirrors } = file
   const fileName = key.slice(key.lastIndexOf('/') + 1)
   return {
     index,
@@ -114,7 +130,8 @@ function toItem({ index, origin, url, key, size, contentType, sha256, destinatio
     imgUrl: url,
     fileName,
     size,
-    type: contentType,
+    type: splitId(destination ?? asked).type,
+    contentType,
     sha256,
     ...(destination && { destination }),
     ...(mirrors && { mirrors: mirrors.map(toMirror) }),

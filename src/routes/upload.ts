@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
@@ -68,7 +69,7 @@ export function createUploadRoute(
     const key = readIdempotencyKey(req.get('idempotency-key'))
     uploader.slots.of(idOf(destination)).assertRoom()
 
-    const name = options.filename ?? req.params['name']?.toString()
+    const name = options.filename ?? req.params['name']?.toString() ?? headerName(req.get('x-file-name'))
     const share = lists.open(settings.limits.memory)
     let inputs: readonly Input[] = []
     try {
@@ -109,7 +110,7 @@ async function upload(
   try {
     const outcomes = await uploader.upload(request)
     logOutcomes(res, outcomes, mask)
-    return answerOf(outcomes, request.requestId, mask)
+    return answerOf(outcomes, idOf(request.destination), request.requestId, mask)
   } catch (error) {
     if (!(error instanceof FinalizationPending)) throw error
     addToLog(res, { finalizationId: error.finalizationId, problem: error.message })
@@ -152,8 +153,7 @@ async function uploadOnce(
   if (status === undefined) return withOrigins(await finish(uploader, jobId, signal, mask), inputs)
   // Without the store the first answer is still true.
   const job = jobId === undefined ? undefined : await uploader.store.job(jobId).catch(() => undefined)
-  const kept =
-    job?.state === 'finished' ? answerOfFiles(job.files) : { status, body: JSON.parse(answer.body) }
+  const kept = job?.state === 'finished' ? answerOfFiles(job) : { status, body: JSON.parse(answer.body) }
   return withOrigins(kept, inputs)
 }
 
@@ -161,7 +161,7 @@ async function uploadOnce(
 async function finish(uploader: Uploader, id: string, signal: AbortSignal, mask: Mask): Promise<Answer> {
   try {
     const job = await uploader.finalizer.retry(id, signal)
-    if (job) return answerOfFiles(job.files)
+    if (job) return answerOfFiles(job)
   } catch (error) {
     if (error instanceof FinalizationPending) return answerOfPending(error, mask)
     throw error
@@ -179,6 +179,18 @@ function readIdempotencyKey(header: string | undefined): string | undefined {
     'invalid_request',
     'An Idempotency-Key has 1 to 255 visible ASCII characters. One with spaces or quotes in it stands in quotes.',
   )
+}
+
+/** Headers come as Latin-1; clients put UTF-8 into this one, percent-encoded or as it is. */
+function headerName(header: string | undefined): string | undefined {
+  if (!header) return undefined
+  const bytes = Buffer.from(header, 'latin1')
+  const name = isUtf8(bytes) ? bytes.toString() : header
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return name
+  }
 }
 
 /** Of some size, and not needed to start. */

@@ -140,7 +140,6 @@ function answerUnreadable(error: Unreadable, socket: Duplex, note: NoteUnreadabl
     msg: message,
     code,
     requestId,
-    result: [],
     errors: [],
   })
   socket.end(

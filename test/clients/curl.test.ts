@@ -75,7 +75,7 @@ describe('curl sends a form', () => {
     const file = makePicture()
     const answer = await runCurl(['-F', 'file=@-', `${app.url}/upload`], file)
     await expectStored(answer, [file])
-    expect(answer.items[0]).toMatchObject({ origin: '-', type: 'image/png' })
+    expect(answer.items[0]).toMatchObject({ origin: '-', contentType: 'image/png' })
     expect(answer.items[0]?.fileName).toMatch(/\.png$/)
   })
 
@@ -85,7 +85,7 @@ describe('curl sends a form', () => {
     const part = `file=@${path};type=text/html;filename=../../../evil.png`
     const answer = await runCurl(['-F', part, `${app.url}/upload`])
     await expectStored(answer, [file])
-    expect(answer.items[0]).toMatchObject({ origin: 'evil.png', type: 'image/png' })
+    expect(answer.items[0]).toMatchObject({ origin: 'evil.png', contentType: 'image/png' })
   })
 
   it('with a form inside the form ("file=@a,b"): it is told how to send both', async context => {
@@ -102,7 +102,7 @@ describe('curl sends a form', () => {
     const { file, path } = await writePicture(app, 'a.png')
     const answer = await runCurl(['-F', `file=<${path}`, `${app.url}/upload`])
     await expectStored(answer, [file])
-    expect(answer.items[0]).toMatchObject({ origin: '', type: 'image/png' })
+    expect(answer.items[0]).toMatchObject({ origin: '', contentType: 'image/png' })
     expect(answer.items[0]?.fileName).toMatch(/^file.*\.png$/)
   })
 
@@ -213,7 +213,7 @@ describe('curl on the wire', () => {
     const { file, path } = await writePicture(app, 'a.png')
     const answer = await runCurl(['-T', path, `${app.url}${target}`])
     await expectStored(answer, [file])
-    expect(answer.items[0]).toMatchObject({ origin: 'a.png', type: 'image/png' })
+    expect(answer.items[0]).toMatchObject({ origin: 'a.png', contentType: 'image/png' })
   })
 
   it('posts a file as it is, with its type or its name', async context => {

@@ -72,7 +72,7 @@ describe('the name of a form part', () => {
       body: formBody(BOUNDARY, [part(disposition, file)]),
     })
     await expectStored(answer, [file])
-    expect(answer.items[0]).toMatchObject({ origin, fileName: stored, type: 'image/png' })
+    expect(answer.items[0]).toMatchObject({ origin, fileName: stored, contentType: 'image/png' })
     const last = decodeURIComponent(new URL(answer.result[0]!).pathname.split('/').at(-1) ?? '')
     expect(last).toBe(stored)
   })

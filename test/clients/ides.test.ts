@@ -111,7 +111,9 @@ describe('dsh-plugin', () => {
     const headers = [JSON_TYPE, 'Authorization: Bearer left-over']
     const answer = await sendUpload(app.url, { headers, body: JSON.stringify({ list }) })
     expectFailure(answer, 422, 'source_failed')
-    expect(answer.items.map(item => [item.origin, item.type])).toEqual(paths.map(path => [path, 'image/png']))
+    expect(answer.items.map(item => [item.origin, item.contentType])).toEqual(
+      paths.map(path => [path, 'image/png']),
+    )
     expect(answer.errors.map(error => error.origin)).toEqual(['/gone/b.png'])
     await expectLinks(
       answer.items.map(item => item.imgUrl),

@@ -109,7 +109,7 @@ describe('Obsidian, Image auto upload, remote mode', () => {
     })
     await expectStored(answer, files)
     expect(new Set(answer.result).size).toBe(files.length)
-    expect(answer.items.map(item => item.type)).toEqual(files.map(() => 'image/png'))
+    expect(answer.items.map(item => item.contentType)).toEqual(files.map(() => 'image/png'))
   })
 
   it.each([
@@ -196,6 +196,6 @@ describe('other plugins of Obsidian', () => {
     const body = JSON.stringify({ list: [entry] })
     const answer = await sendUpload(app.url, { headers: [JSON_TYPE, ...REQUEST_URL], body })
     await expectStored(answer, [file])
-    expect(answer.items[0]).toMatchObject({ origin: entry, type: 'image/png' })
+    expect(answer.items[0]).toMatchObject({ origin: entry, contentType: 'image/png' })
   })
 })

@@ -69,7 +69,7 @@ body, kind = form('Content-Disposition: form-data; name="file"; ${name})
 send(body, Content_Type=kind)`
   const { file, answer } = await runPython(context, script)
   await expectStored(answer, [file])
-  expect(answer.items[0]).toMatchObject({ origin: '图 "1".png', type: 'image/png' })
+  expect(answer.items[0]).toMatchObject({ origin: '图 "1".png', contentType: 'image/png' })
 })
 
 it.for([

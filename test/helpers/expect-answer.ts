@@ -36,7 +36,8 @@ export function expectFailure(answer: Answer, status: number, code: string): voi
   expect(JSON.stringify([answer.message, answer.errors?.map(error => error.message)])).not.toMatch(/https?:/i)
   expect(answer.requestId).not.toBe('')
   expect(answer.headers.get('access-control-allow-origin')).toBe('*')
-  for (const link of answer.result) expect(link).toMatch(/^http/)
+  expect(answer.result, 'clients take the first entry of an empty list for a link').not.toEqual([])
+  for (const link of answer.result ?? []) expect(link).toMatch(/^http/)
 }
 
 /** Awaits an upload of the clipboard of a server without one: it must fail, and at once. */
@@ -44,7 +45,7 @@ export async function expectNoClipboard(pending: Promise<Answer>): Promise<void>
   const begun = performance.now()
   const answer = await pending
   expectFailure(answer, 422, 'source_failed')
-  expect(answer.result).toEqual([])
+  expect(answer).not.toHaveProperty('result')
   expect(answer.errors).toMatchObject([{ index: 0, origin: 'clipboard' }])
   expect(performance.now() - begun).toBeLessThan(2000)
 }

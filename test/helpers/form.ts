@@ -13,6 +13,7 @@ export interface Answer {
     fileName: string
     size: number
     type: string
+    contentType: string
     sha256: string
   }[]
   message: string

@@ -111,8 +111,8 @@ describe('pictures are converted', () => {
   it('each format to its own', async () => {
     const app = await startWith({ format: { png: 'webp', tiff: 'jpeg' } })
     const picture = await photo()
-    expect((await store(app, 'a.png', await picture.png().toBuffer())).items[0]?.type).toBe('image/webp')
-    expect((await store(app, 'a.tif', await picture.tiff().toBuffer())).items[0]?.type).toBe('image/jpeg')
+    expect((await store(app, 'a.png', await picture.png().toBuffer())).items[0]?.contentType).toBe('image/webp')
+    expect((await store(app, 'a.tif', await picture.tiff().toBuffer())).items[0]?.contentType).toBe('image/jpeg')
     const jpeg = await picture.jpeg().toBuffer()
     await expectStored(await store(app, 'a.jpg', jpeg), [jpeg])
   })
@@ -294,7 +294,7 @@ describe('animated PNG', () => {
     expect((await sharp(source).metadata()).exif).toBeDefined()
     const answer = await store(await startWith({ strip: true, format: 'webp' }), 'a.png', source)
     const { bytes, meta, item } = await open(answer)
-    expect(item.type).toBe('image/apng')
+    expect(item.contentType).toBe('image/apng')
     expect(meta.exif).toBeUndefined()
     expect(meta.icc).toBeDefined()
     expect(bytes.includes('somebody')).toBe(false)
@@ -623,7 +623,7 @@ describe('without a package', () => {
     expectFailure(answer, 502, 'delivery_failed')
     expect(answer.message).toMatch(/^Pictures can't be changed here: .*"npm install libheif-js"/)
     const other = await upload(`${url}/upload`, { 'a.png': await plain(10, 10).png().toBuffer() })
-    expect((await open(other)).item.type).toBe('image/webp')
+    expect((await open(other)).item.contentType).toBe('image/webp')
   })
 
   it('pictures are stored as they are when nothing is asked for', async () => {

@@ -19,7 +19,9 @@ it('stores a file named by its path', async () => {
   const path = join(app.directory, 'a b.txt')
   await writeFile(path, 'hello')
   const answer = await post(`${app.url}/upload`, list(path))
-  expect(answer.items).toMatchObject([{ index: 0, origin: path, size: 5, type: 'text/plain' }])
+  expect(answer.items).toMatchObject([
+    { index: 0, origin: path, size: 5, type: 'local', contentType: 'text/plain' },
+  ])
   expect((await download(answer.result[0]!)).toString()).toBe('hello')
 })
 

@@ -31,7 +31,7 @@ describe('a body that is a file', () => {
     const file = makePicture()
     const answer = await post(`${app.url}/upload`, typed(type, file))
     await expectStored(answer, [file])
-    expect(answer.items[0]).toMatchObject({ origin: '', type: 'image/png' })
+    expect(answer.items[0]).toMatchObject({ origin: '', contentType: 'image/png' })
     expect(answer.items[0]?.fileName).toMatch(/^file-\w+\.png$/)
   })
 
@@ -46,6 +46,22 @@ describe('a body that is a file', () => {
     const answer = await post(`${app.url}/upload?filename=${sent}`, typed('text/plain', file))
     await expectStored(answer, [file])
     expect(answer.items[0]?.origin).toBe(origin)
+  })
+
+  it.for([
+    ['%E5%9B%BE%20%E7%89%87.png', '图 片.png'],
+    [Buffer.from('图 片.png').toString('latin1'), '图 片.png'],
+    ['caf\u00e9 100%.png', 'café 100%.png'],
+    ['../../etc/passwd.png', 'passwd.png'],
+  ])('is named by X-File-Name: %s', async ([sent, origin]) => {
+    const app = await startApp()
+    const file = makePicture()
+    const headers = { 'X-File-Name': sent as string, 'Content-Type': 'application/x-www-form-urlencoded' }
+    const answer = await post(`${app.url}/upload`, { headers, body: Buffer.from(file) })
+    await expectStored(answer, [file])
+    expect(answer.items[0]?.origin).toBe(origin)
+    const named = await post(`${app.url}/upload?filename=own.png`, { headers, body: Buffer.from(file) })
+    expect(named.items[0]?.origin).toBe('own.png')
   })
 
   it.for(['/upload/a%20b.png', '/upload/x.png?filename=a+b.png', '/upload?filename=a%20b.png'])(

@@ -45,7 +45,7 @@ describe('every route answers as the contract says:', () => {
     const app = await startApp()
     const reply = await ask(app.url, method, target, { body: '!' })
     expect(reply.status).toBe(status)
-    expect(JSON.parse(reply.body)).toMatchObject({ result: [], errors: [] })
+    expect(JSON.parse(reply.body).errors).toEqual([])
   })
 
   it('gives no "result" to failures elsewhere', async () => {
@@ -337,8 +337,41 @@ describe('odd but valid HTTP:', () => {
   it('compat.alwaysOk changes the status of POST /upload and of nothing else', async () => {
     const app = await startApp({ config: { compat: { alwaysOk: true } } })
     const failed = await post(`${app.url}/upload`, { body: '!' })
-    expect(failed).toMatchObject({ status: 200, success: false, code: 'invalid_request', result: [] })
+    expect(failed).toMatchObject({ status: 200, success: false, code: 'invalid_request' })
     expect(await ask(app.url, 'PATCH', '/upload')).toMatchObject({ status: 405 })
     expect(await ask(app.url, 'GET', '/nowhere')).toMatchObject({ status: 404 })
   })
+
+  it('?status=200 does so for one caller, wrong keys included', async () => {
+    const app = await startApp({
+      config: { server: { key: 'right-key-1234' }, auth: { loopbackExempt: false } },
+    })
+    for (const [query, code] of [
+      ['status=200', 'unauthorized'],
+      ['status=200&key=right-key-1234&picbed=nowhere', 'unknown_destination'],
+      ['status=200&key=right-key-1234', 'invalid_request'],
+    ] as const) {
+      const failed = await post(`${app.url}/upload?${query}`, { body: '!' })
+      expect(failed).toMatchObject({ status: 200, success: false, code })
+      expect(failed).not.toHaveProperty('result')
+    }
+    expect(await post(`${app.url}/upload`, { body: '!' })).toMatchObject({ status: 401 })
+    const other = await post(`${app.url}/upload?status=204&key=right-key-1234`, { body: '!' })
+    expect(other).toMatchObject({ status: 400, message: '"status" must be 200.' })
+  })
+
+  it.for([{}, { compat: { alwaysOk: true } }])(
+    'nobody takes the first entry of an empty "result" for a link: %o',
+    async config => {
+      const app = await startApp({ config })
+      for (const body of ['!', JSON.stringify({ list: ['/no/such/file'] })]) {
+        const failed = await post(`${app.url}/upload`, { body })
+        expect(failed.success).toBe(false)
+        expect(failed).not.toHaveProperty('result')
+        expect(failed).not.toHaveProperty('items')
+      }
+      const partly = await post(`${app.url}/upload`, list('data:,one', '/no/such/file'))
+      expect([partly.success, partly.result.length, partly.items.length]).toEqual([false, 1, 1])
+    },
+  )
 })

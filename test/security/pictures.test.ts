@@ -161,7 +161,7 @@ describe('a picture of little but memory', () => {
     const two = Buffer.concat([chunk('raNd', Buffer.alloc(0)), chunk('tEXt', Buffer.alloc(0))])
     const many = Buffer.alloc(4_000_000 * two.length, two)
     const answer = await server.store('a.png', await withChunks(control, many))
-    expect(answer.items[0]).toMatchObject({ type: 'image/apng' })
+    expect(answer.items[0]).toMatchObject({ contentType: 'image/apng' })
     expect(answer.items[0]!.size).toBeLessThan(many.length / 2 + 1000)
     expect(await peakOf(server.process.pid!)).toBeLessThan(250)
     const [child = 0] = pictureProcesses(server)

@@ -314,7 +314,7 @@ describe('told to stop,', () => {
       expect(answer).toMatch(/HTTP\/1\.1 503 .*\r\nConnection: close\r\n/s)
       expect(answer).toMatch(/\r\nRetry-After: \d+\r\n/)
       const body = JSON.parse(answer.slice(answer.lastIndexOf('\r\n\r\n')))
-      expect(body).toMatchObject({ success: false, code: 'shutting_down', result: [] })
+      expect(body).toMatchObject({ success: false, code: 'shutting_down' })
     }
 
     gate.open()

@@ -56,7 +56,7 @@ interface Failure {
 interface Answer extends Partial<Failure> {
   success: boolean
   result?: string[]
-  items?: { type: string }[]
+  items?: { contentType: string }[]
   errors?: Failure[]
   stage?: string
   finalizationId?: string
@@ -69,7 +69,8 @@ function readAnswer(status: number, text: string): Ending {
   if (typeof answer?.success !== 'boolean')
     return fail(words.unreadable, '', fill(words.unreadableHelp, { status }))
   const [url] = answer.result ?? []
-  if (answer.success && url !== undefined) return { kind: 'stored', url, type: answer.items?.[0]?.type ?? '' }
+  if (answer.success && url !== undefined)
+    return { kind: 'stored', url, type: answer.items?.[0]?.contentType ?? '' }
   if (answer.finalizationId !== undefined)
     return { kind: 'pending', finalizationId: answer.finalizationId, reason: answer.message ?? '' }
   const { code = '', message = '' } = answer.errors?.[0] ?? answer
