@@ -188,6 +188,6 @@ describe('JSON as HTTP stacks write it', () => {
     const body = '{"list":["C:\\Users\\me\\图.png"]}'
     const answer = await sendUpload(app.url, { headers: ['User-Agent: Go-http-client/1.1'], body })
     expectFailure(answer, 400, 'invalid_request')
-    expect(answer.result).toEqual([])
+    expect(answer).not.toHaveProperty('result')
   })
 })

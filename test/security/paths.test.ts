@@ -94,7 +94,7 @@ describe('attack: a key that may name one folder names a file outside of it', ()
     const { app, root, outside } = await startShared()
     const answer = await name(app, await makePath(root, outside))
     expectFailure(answer, 403, 'source_forbidden')
-    expect(answer.result).toEqual([])
+    expect(answer).not.toHaveProperty('result')
   })
 })
 

@@ -44,7 +44,7 @@ describe('attack: a caller with a key has the server fetch from itself', () => {
     const app = await startApp({ config: { server: { key: KEY } } })
     const answer = await fetchFor(app, address)
     expect([400, 403]).toContain(answer.status)
-    expect(answer.result).toEqual([])
+    expect(answer).not.toHaveProperty('result')
   })
 })
 
@@ -61,7 +61,7 @@ describe('attack: a server that is fetched from', () => {
     const server = await serve((_req, res) => res.writeHead(302, { location }).end())
     const app = await startApp()
     const answer = await post(`${app.url}/upload`, list(`${server.origin}/a.png`))
-    expect(answer).toMatchObject({ code, result: [] })
+    expect(answer).toMatchObject({ code })
   })
 
   it('gets no credentials of another', async () => {
