@@ -4,6 +4,7 @@ export type ErrorCode =
   | 'no_file'
   | 'unknown_destination'
   | 'ambiguous_destination'
+  | 'path_not_allowed'
   | 'unauthorized'
   | 'destination_forbidden'
   | 'source_forbidden'

@@ -16,6 +16,7 @@ export interface SendOptions {
   key?: string
   picbed?: string
   configName?: string
+  path?: string
   /** What standard input is called. */
   name?: string
 }
@@ -81,13 +82,14 @@ export function uploadAddress(server: string): URL {
 }
 
 async function post(
-  { server, key, picbed, configName }: SendOptions,
+  { server, key, picbed, configName, path }: SendOptions,
   init: RequestInit,
   count: number,
 ): Promise<Answer> {
   const url = uploadAddress(server)
   if (picbed) url.searchParams.set('picbed', picbed)
   if (configName) url.searchParams.set('configName', configName)
+  if (path) url.searchParams.set('path', path)
   const headers = new Headers(init.headers)
   if (key) headers.set('X-Upload-Key', Buffer.from(key, 'utf8').toString('latin1'))
   const failed = (message: string): Answer => ({

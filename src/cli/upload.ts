@@ -4,7 +4,9 @@ import { isSocketPath } from '../config/endpoint.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
 import { UploadError } from '../errors.ts'
+import { readFolder } from '../payload/folder.ts'
 import { askWhoIsThere, urlOf } from '../server/port.ts'
+import { assertTakesPath } from '../uploader/delivery/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
@@ -20,6 +22,7 @@ import { type CommonOptions, INTERRUPTED, INTERRUPTION, oneLine, quote, type Ter
 interface UploadOptions extends CommonOptions {
   picbed?: string
   configName?: string
+  path?: string
   format: (typeof FORMATS)[number]
   /** What standard input is called. */
   name?: string
@@ -38,6 +41,7 @@ export function register(program: Command, terminal: Terminal): void {
     .addOption(configOption())
     .option('--picbed <provider>', 'provider of the destination')
     .option('--config-name <name>', 'saved configuration of the provider')
+    .option('--path <folder>', 'folder for the files, where the key template says {path}')
     .addOption(new Option('--format <format>', 'what to print').choices(FORMATS).default('url'))
     .option('--name <name>', 'what standard input is called')
     .option('--server <url>', 'send through a running server', parseServer)
@@ -109,6 +113,8 @@ async function uploadHere(
   const { config, mask, uploader } = await openForCommand(options, terminal)
   try {
     const destination = uploader.choose(options, SELF)
+    const path = options.path === undefined ? undefined : readFolder(options.path, '--path')
+    if (path !== undefined) assertTakesPath(destination)
     const results = (names.length > 0 ? [...names] : ['clipboard']).map(
       (name): Result => ({ name, error: INTERRUPTION }),
     )
@@ -129,6 +135,7 @@ async function uploadHere(
       destination,
       inputs,
       caller: SELF,
+      wishes: { path },
       baseUrl: baseUrlOf(config.settings.server),
       signal,
       requestId: randomUUID(),
@@ -210,11 +217,12 @@ async function toInput(
 function commandFor(files: readonly string[], options: UploadOptions, { env, platform }: Terminal): string {
   // A key may stand in the address that clients are given.
   const address = options.server?.replace(/[?#].*/, '')
-  const { config, picbed, configName, format, name, server, key, githubSummary } = options
+  const { config, picbed, configName, path, format, name, server, key, githubSummary } = options
   const named = {
     config,
     picbed,
     'config-name': configName,
+    path,
     format: format === 'url' ? undefined : format,
     server: address,
   }

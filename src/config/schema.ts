@@ -173,7 +173,7 @@ export const configSchema = z.strictObject({
     .record(z.string(), z.record(configName, z.record(z.string(), z.unknown())))
     .default({})
     .describe('Saved configurations: providers.<type>.<configName>.'),
-  keyTemplate: keyTemplate.default('{Y}/{m}/{filename}-{sha256-8}{extname}'),
+  keyTemplate: keyTemplate.default('{Y}/{m}/{path}/{filename}-{sha256-8}{extname}'),
   pictures: pictureSchema.optional().describe('What is done to pictures before they are stored.'),
   finalization: section(
     {

@@ -5,6 +5,7 @@ const failures: Record<ErrorCode, string> = {
   invalid_request: 'The server does not understand this',
   no_file: 'No file arrived',
   unknown_destination: 'There is no such destination',
+  path_not_allowed: 'This destination takes no folder',
   ambiguous_destination: 'The destination is not clear',
   unauthorized: 'An upload key is needed',
   destination_forbidden: 'This key may not use that destination',

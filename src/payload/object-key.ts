@@ -2,8 +2,14 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { cleanFileName, cutText, splitExtension } from './file-name.ts'
 import type { Payload } from './index.ts'
 
+/** What a request says for the keys of its files. */
+export interface KeyFacts {
+  /** For `{path}`; as `readFolder` gives it. */
+  readonly path?: string | undefined
+}
+
 /** Makes the key of a payload at a destination. */
-export type KeyTemplate = (payload: Payload, now: Date) => string | Promise<string>
+export type KeyTemplate = (payload: Payload, now: Date, facts?: KeyFacts) => string | Promise<string>
 
 /** Common file systems take 255; the rest is for a counter such as `-2`. */
 const MAX_SEGMENT_BYTES = 245
@@ -23,6 +29,7 @@ interface Naming {
   base: string
   extension: string
   digests: Digests
+  facts: KeyFacts
 }
 
 type Part = (naming: Naming) => string
@@ -43,6 +50,7 @@ const PLACEHOLDERS: Record<string, Part> = {
   timestampS: ({ now }) => String(Math.floor(now.getTime() / 1000)),
   filename: ({ base }) => base,
   extname: ({ extension }) => extension,
+  path: ({ facts }) => facts.path ?? '',
   uuid: () => randomUUID(),
   ulid: ({ now }) => ulid(now.getTime()),
   md5: ({ digests }) => digests.md5 as string,
@@ -67,7 +75,7 @@ const PARAMETERS: [RegExp, (value: number) => Part | undefined][] = [
 ]
 
 /**
- * Reads a `keyTemplate` such as `{Y}/{m}/{filename}-{sha256-8}{extname}`.
+ * Reads a `keyTemplate` such as `{Y}/{m}/{path}/{filename}-{sha256-8}{extname}`.
  *
  * @throws Error that names an unknown placeholder, or a path segment no key may have
  */
@@ -83,11 +91,11 @@ export function parseKeyTemplate(template: string): KeyTemplate {
   const parts = template.split(/(\{[^{}]*\})/).map(parsePart)
   const algorithms = (['md5', 'sha1'] as const).filter(one => template.includes(`{${one}`))
 
-  function makeKey(payload: Payload, now: Date, digests: Digests): string {
+  function makeKey(payload: Payload, now: Date, digests: Digests, facts: KeyFacts): string {
     const name = cleanFileName(payload.name, payload.extension)
     const [base, extension] = splitExtension(name)
     const render = (shown: string) => {
-      const naming: Naming = { payload, now, base: shown, extension, digests }
+      const naming: Naming = { payload, now, base: shown, extension, digests, facts }
       let rendered = ''
       for (const part of parts) rendered += typeof part === 'string' ? part : part(naming)
       return cleanKey(rendered)
@@ -100,11 +108,11 @@ export function parseKeyTemplate(template: string): KeyTemplate {
     return excess > 0 ? render(cutText(base, Math.max(Buffer.byteLength(base) - excess, 1))) : key
   }
 
-  if (algorithms.length === 0) return (payload, now) => makeKey(payload, now, {})
-  return async (payload, now) => {
+  if (algorithms.length === 0) return (payload, now, facts = {}) => makeKey(payload, now, {}, facts)
+  return async (payload, now, facts = {}) => {
     const digests: Digests = {}
     for (const algorithm of algorithms) digests[algorithm] = await digest(payload, algorithm)
-    return makeKey(payload, now, digests)
+    return makeKey(payload, now, digests, facts)
   }
 }
 

@@ -8,6 +8,7 @@ import type { Input, Unkept } from '../uploader/input.ts'
 import { cutOff, watchBody } from './body.ts'
 import { tooMany } from './list.ts'
 import { MENDED_HEADERS, PartMender } from './multipart.ts'
+import { FIELDS } from './options.ts'
 import type { PartHeader } from './part-header.ts'
 
 /** Text fields that may stand beside the files. */
@@ -25,6 +26,12 @@ export interface FormOptions {
   readonly files: number
   /** How long the body may stall. */
   readonly bodyIdleMs: number
+}
+
+export interface FormBody {
+  readonly inputs: readonly Input[]
+  /** Text fields that are options of the request. */
+  readonly fields: ReadonlyMap<string, string>
 }
 
 /** What became of one file part: an input, or nothing for a browser's empty file field. */
@@ -47,12 +54,12 @@ const parse = multer({
 const asForm = (form: unknown) => form as Form
 
 /**
- * Reads a multipart body: every file part becomes an input, spooled; text fields are thrown away.
+ * Reads a multipart body: every file part becomes an input, spooled; of text fields the options of requests are kept.
  *
  * @throws UploadError `invalid_request` when it can't be read as a form, `no_file`, `too_large` for too many files,
  *   `request_timeout`; nothing that was received stays behind
  */
-export async function readForm(req: Request, res: Response, options: FormOptions): Promise<Input[]> {
+export async function readForm(req: Request, res: Response, options: FormOptions): Promise<FormBody> {
   const form = new Form(req, options)
   try {
     await new Promise<void>((resolve, reject) => {
@@ -61,7 +68,7 @@ export async function readForm(req: Request, res: Response, options: FormOptions
         else resolve()
       })
     })
-    return await form.toInputs()
+    return { inputs: await form.toInputs(), fields: form.texts }
   } catch (error) {
     await form.discard()
     throw error
@@ -91,7 +98,11 @@ class Form {
 
   constructor(req: Request, options: FormOptions) {
     const { boundary, files, fileSize, bodyIdleMs } = options
-    const limits = { maxParts: files + MAX_FIELDS, maxBytes: files * fileSize + OVERHEAD_BYTES }
+    const limits = {
+      maxParts: files + MAX_FIELDS,
+      maxBytes: files * fileSize + OVERHEAD_BYTES,
+      fields: FIELDS,
+    }
     this.#req = req
     this.#options = options
     this.#mender = new PartMender(boundary, limits, bytes => void this.#parser?.write(bytes))
@@ -153,6 +164,10 @@ class Form {
     const payload = receive(file.stream, payloads.open({ name: header.fileName, spool, limit }), header)
     this.#received.push({ header, payload })
     void payload.then(() => done(null, {}))
+  }
+
+  get texts(): ReadonlyMap<string, string> {
+    return this.#mender.texts.values
   }
 
   async toInputs(): Promise<Input[]> {

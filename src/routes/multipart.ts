@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { UploadError } from '../errors.ts'
 import { type PartHeader, parsePartHeader } from './part-header.ts'
+import { TextFields } from './text-fields.ts'
 
 /** RFC 2046 allows 70; a client that takes more is understood as well. */
 const MAX_BOUNDARY_BYTES = 200
@@ -30,6 +31,8 @@ export interface PartMenderOptions {
   maxParts: number
   /** Most bytes of the whole body; default: any. A file that is too large is read to its end, and may have none. */
   maxBytes?: number
+  /** Names of the text fields that are kept. Default: none. */
+  fields?: ReadonlySet<string>
   /** Most bytes in the header block of one part. Default 16 KiB. */
   maxHeaderBytes?: number
 }
@@ -68,6 +71,7 @@ export const MENDED_HEADERS = {
 export class PartMender {
   /** The headers of the files begun so far, in order. */
   readonly files: PartHeader[] = []
+  readonly texts: TextFields
   /** Parts begun so far, text fields included. */
   #parts = 0
   readonly #maxParts: number
@@ -93,6 +97,7 @@ export class PartMender {
     this.#delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1')
     this.#prefix = this.#delimiter.subarray(0, PREFIX_BYTES)
     this.#pass = pass
+    this.texts = new TextFields(options.fields ?? new Set())
   }
 
   /**
@@ -122,6 +127,7 @@ export class PartMender {
       }
       const { kind, start, end } = this.#findDelimiter(data, from)
       if (this.#state === 'file') this.#passBody(data, from, start)
+      else if (this.#state === 'field') this.texts.write(data.subarray(from, start))
       if (kind === undefined) return data.subarray(start)
       this.#passDelimiter(kind)
       from = end
@@ -156,7 +162,10 @@ export class PartMender {
     }
     this.#isBodyBegun = false
     this.#state = header.isFile ? 'file' : 'field'
-    if (!header.isFile) return
+    if (!header.isFile) {
+      this.texts.begin(header.field)
+      return
+    }
     this.files.push(header)
     this.#pass(MENDED_HEADER)
   }

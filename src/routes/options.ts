@@ -1,7 +1,8 @@
 import { UploadError } from '../errors.ts'
+import { readFolder } from '../payload/folder.ts'
 import { FORMATS, type Format } from '../pictures/options.ts'
 import { assertMayAsk } from '../pictures/wish.ts'
-import type { Destination } from '../uploader/delivery/destinations.ts'
+import { assertTakesPath, type Destination } from '../uploader/delivery/destinations.ts'
 
 /** Something that a request may ask for in its query. */
 export interface RequestOption<T = unknown> {
@@ -24,6 +25,11 @@ export interface RequestOption<T = unknown> {
    * always count.
    */
   readonly isFingerprinted?: boolean
+  /**
+   * Whether a form's text field of that name counts for a destination when the query has none. Clients that know nothing of
+   * the option send such fields: one that the destination can't follow is ignored.
+   */
+  isField?(destination: Destination): boolean
   /** Whether it is kept in the file for ShareX. */
   readonly isForShareX?: boolean
 }
@@ -46,6 +52,15 @@ export const OPTIONS = {
     isForShareX: true,
   }),
   filename: option({ description: 'The body is a file of this name.', parse: asItIs }),
+  path: option({
+    description:
+      'Folder for the files of this request, such as `notes/2026/trip`, where the key template says `{path}`. A text field of a form, too.',
+    parse: readFolder,
+    check: (_, destination) => assertTakesPath(destination),
+    isFingerprinted: true,
+    isField: destination => destination.takesPath,
+    isForShareX: true,
+  }),
   format: option({
     description: 'Converts pictures to `webp`, `avif`, `jpeg` or `png`, where the destination allows it.',
     parse: oneOf<Format>(FORMATS),
@@ -91,7 +106,8 @@ type Name = keyof typeof OPTIONS
 /** The options of one request; those that it did not send are missing. */
 export type RequestOptions = { readonly [K in Name]?: ReturnType<(typeof OPTIONS)[K]['parse']> }
 
-const ROWS: readonly (readonly [name: string, option: RequestOption])[] = Object.entries(OPTIONS)
+const ROW_OF: Readonly<Record<string, RequestOption>> = OPTIONS
+const ROWS: readonly (readonly [name: string, option: RequestOption])[] = Object.entries(ROW_OF)
 
 /**
  * Reads all options of a request. Empty ones count as absent, unknown names are ignored.
@@ -119,6 +135,29 @@ export function checkOptions(options: RequestOptions, destination: Destination):
     const value = options[name as Name]
     if (value !== undefined) check?.(value, destination)
   }
+}
+
+/** Names of the text fields of forms that are read. */
+export const FIELDS: ReadonlySet<string> = new Set(
+  ROWS.flatMap(([name, { isField }]) => (isField ? [name] : [])),
+)
+
+/**
+ * The options with those that a form's text fields add.
+ *
+ * @throws UploadError `invalid_request` for a field that counts and is no such value
+ */
+export function withFields(
+  options: RequestOptions,
+  fields: ReadonlyMap<string, string>,
+  destination: Destination,
+): RequestOptions {
+  const counted = [...fields].filter(
+    ([name]) => options[name as Name] === undefined && ROW_OF[name]?.isField?.(destination),
+  )
+  const added = readOptions(new URLSearchParams(counted))
+  checkOptions(added, destination)
+  return { ...options, ...added }
 }
 
 /** The options that tell requests with one `Idempotency-Key` apart, in the order of the table. */

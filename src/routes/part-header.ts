@@ -7,6 +7,8 @@ import { baseName } from '../payload/file-name.ts'
 export interface PartHeader {
   /** It has a file name, even an empty one, or a content type other than text/plain. */
   readonly isFile: boolean
+  /** Name of the form's field; empty when there is none. */
+  readonly field: string
   /** Last component of the file name, decoded, not yet cleaned; empty when there is none. */
   readonly fileName: string
   /** Lower case, without parameters; empty when there is none. */
@@ -22,12 +24,13 @@ export interface PartHeader {
 export function parsePartHeader(block: Buffer): PartHeader {
   const headers = readHeaders(isAscii(block) ? block.toString('latin1') : decodeText(block, 'utf-8'))
   const contentType = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? ''
-  const name = readFileName(readParameters(headers.get('content-disposition') ?? ''))
+  const parameters = readParameters(headers.get('content-disposition') ?? '')
+  const name = readFileName(parameters)
   const isFile = name !== undefined || !['', 'text/plain'].includes(contentType)
   const fileName = baseName(name ?? '')
   if (name === undefined) refuseNestedForm(contentType)
   if (isFile) refuseEncoding(headers.get('content-transfer-encoding') ?? '', fileName)
-  return { isFile, fileName, contentType, mayBeEmptyInput: name === '' }
+  return { isFile, field: parameters.get('name') ?? '', fileName, contentType, mayBeEmptyInput: name === '' }
 }
 
 function refuseEncoding(encoding: string, fileName: string): void {

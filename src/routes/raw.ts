@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import { baseName } from '../payload/file-name.ts'
@@ -28,6 +29,18 @@ export interface RawOptions {
 
 /** Types under which a file may come without a name. */
 const FILE_TYPE = /^\s*(?:(?:image|video|audio)\/|application\/octet-stream\s*(?:;|$))/i
+
+/** Name of a file in `X-File-Name`. Headers come as Latin-1; clients put UTF-8 into this one, percent-encoded or as it is. */
+export function headerName(header: string | undefined): string | undefined {
+  if (!header) return undefined
+  const bytes = Buffer.from(header, 'latin1')
+  const name = isUtf8(bytes) ? bytes.toString() : header
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return name
+  }
+}
 
 /** Whether a body that is no form is a file: it was PUT, the request names it, or its label says so. */
 export function isRaw(req: Request, name: string | undefined): boolean {

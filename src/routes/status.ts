@@ -6,6 +6,7 @@ const STATUS: Record<ErrorCode, number> = {
   no_file: 400,
   unknown_destination: 400,
   ambiguous_destination: 400,
+  path_not_allowed: 400,
   unauthorized: 401,
   destination_forbidden: 403,
   source_forbidden: 403,

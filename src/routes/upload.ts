@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer'
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
@@ -13,11 +12,12 @@ import { fingerprintOf } from '../uploader/jobs/idempotency.ts'
 import { type Access, requestFacts } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
 import { invite, readBody } from './body.ts'
+import type { FormBody } from './form.ts'
 import { parseList } from './list.ts'
 import type { ListMemory, ListShare } from './list-memory.ts'
 import { readBoundary } from './multipart.ts'
-import { checkOptions, fingerprintedOptions, readOptions } from './options.ts'
-import { isRaw, readRaw } from './raw.ts'
+import { checkOptions, fingerprintedOptions, readOptions, withFields } from './options.ts'
+import { headerName, isRaw, readRaw } from './raw.ts'
 import {
   type Answer,
   answerOf,
@@ -57,23 +57,25 @@ export function createUploadRoute(
     const address = req.ip
     const caller = access.admit(requestFacts(req, query, address ?? ''))
     addToLog(res, { caller: caller.name, admittedBy: caller.admittedBy, address })
-    const options = readOptions(query)
-    if (options.finalizationId) {
-      send(res, await finish(uploader, options.finalizationId, abortWhenGone(res), mask))
+    const asked = readOptions(query)
+    if (asked.finalizationId) {
+      send(res, await finish(uploader, asked.finalizationId, abortWhenGone(res), mask))
       return
     }
-    const destination = uploader.choose(options, caller)
+    const destination = uploader.choose(asked, caller)
     addToLog(res, { destination: idOf(destination) })
     const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
-    checkOptions(options, destination)
+    checkOptions(asked, destination)
     const key = readIdempotencyKey(req.get('idempotency-key'))
     uploader.slots.of(idOf(destination)).assertRoom()
 
-    const name = options.filename ?? req.params['name']?.toString() ?? headerName(req.get('x-file-name'))
+    const name = asked.filename ?? req.params['name']?.toString() ?? headerName(req.get('x-file-name'))
     const share = lists.open(settings.limits.memory)
     let inputs: readonly Input[] = []
     try {
-      inputs = await readInputs(req, res, name, uploader, destination, settings.limits, share)
+      const body = await readInputs(req, res, name, uploader, destination, settings.limits, share)
+      inputs = body.inputs
+      const options = withFields(asked, body.fields, destination)
       addToLog(res, { inputs: inputs.length, source: inputs[0]?.kind })
       const request = {
         destination,
@@ -181,20 +183,10 @@ function readIdempotencyKey(header: string | undefined): string | undefined {
   )
 }
 
-/** Headers come as Latin-1; clients put UTF-8 into this one, percent-encoded or as it is. */
-function headerName(header: string | undefined): string | undefined {
-  if (!header) return undefined
-  const bytes = Buffer.from(header, 'latin1')
-  const name = isUtf8(bytes) ? bytes.toString() : header
-  try {
-    return decodeURIComponent(name)
-  } catch {
-    return name
-  }
-}
-
 /** Of some size, and not needed to start. */
 const loadForm = once(() => import('./form.ts'))
+
+const NO_FIELDS: ReadonlyMap<string, string> = new Map()
 
 /** A form when it says so, a file when the request says so, else a list whatever its label. */
 async function readInputs(
@@ -205,7 +197,7 @@ async function readInputs(
   destination: Destination,
   limits: UploadRouteSettings['limits'],
   share: ListShare,
-): Promise<readonly Input[]> {
+): Promise<FormBody> {
   const encoding = req.headers['content-encoding']
   if (encoding && encoding.toLowerCase() !== 'identity') {
     throw new UploadError(
@@ -217,10 +209,13 @@ async function readInputs(
   const { payloads } = uploader
   const spool = uploader.spoolFor(destination)
   if (boundary === undefined && isRaw(req, name))
-    return readRaw(req, res, { name, payloads, spool, limits, share })
+    return { inputs: await readRaw(req, res, { name, payloads, spool, limits, share }), fields: NO_FIELDS }
   invite(req, res)
   if (boundary === undefined)
-    return parseList(await readBody(req, limits.jsonBody, limits.bodyIdleMs, share), limits.files)
+    return {
+      inputs: parseList(await readBody(req, limits.jsonBody, limits.bodyIdleMs, share), limits.files),
+      fields: NO_FIELDS,
+    }
   const { readForm } = await loadForm()
   return readForm(req, res, {
     boundary,

@@ -157,8 +157,15 @@ export function createUploader(deps: UploaderDeps): Uploader {
   async function deliverAll(job: Job, request: UploadRequest): Promise<Outcome[]> {
     await finalizer.begin(job, request.idempotencyKey)
     const done: Outcome[] = []
-    const { baseUrl, signal, claims } = request
-    const shared = { baseUrl, signal, claims, now: new Date(job.createdAt), releases: [] as (() => void)[] }
+    const { baseUrl, signal, claims, wishes } = request
+    const shared = {
+      baseUrl,
+      signal,
+      claims,
+      now: new Date(job.createdAt),
+      facts: { path: wishes?.path },
+      releases: [] as (() => void)[],
+    }
     try {
       return await inOrder(request.inputs, SIDE_BY_SIDE, async (input, index) => {
         const outcome = await uploadOne(input, index, request, shared)

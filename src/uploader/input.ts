@@ -1,6 +1,7 @@
 import type { UploadError } from '../errors.ts'
 import type { Reach } from '../http/addresses.ts'
 import type { Payload } from '../payload/index.ts'
+import type { KeyFacts } from '../payload/object-key.ts'
 import type { PictureWish } from '../pictures/wish.ts'
 import type { StoredFile } from '../store/contract.ts'
 
@@ -34,7 +35,7 @@ export function keptOrigin(origin: string): string {
 }
 
 /** What a request wants beside being stored; all of it is optional, and checked before it comes here. */
-export interface Wishes extends PictureWish {}
+export interface Wishes extends PictureWish, KeyFacts {}
 
 /** Who sends a request, and what that caller may name. Decided once, in routes/access.ts. */
 export interface Caller {

@@ -33,7 +33,7 @@ it('a complete form was answered 408 when the disk took longer than bodyIdleMs',
     }
     const read = readForm(req as Request, res as Response, options)
     const told = read.then(
-      inputs => inputs.map(({ origin }) => origin).join(),
+      ({ inputs }) => inputs.map(({ origin }) => origin).join(),
       error => error.message,
     )
     res.end(await told)

@@ -23,6 +23,8 @@ export interface LeftOut extends Named {
 export interface Destination extends Named {
   readonly target: Target
   readonly keyTemplate: KeyTemplate
+  /** Whether its keys have a place for the folder that a request asks for. */
+  readonly takesPath: boolean
   /** Whether equal keys mean equal bytes, so that what is served under them may be cached for ever. */
   readonly immutable: boolean
   readonly onConflict: OnConflict
@@ -193,6 +195,15 @@ function listIds(list: readonly Named[]): string {
   return list.map(one => `"${idOf(one)}"`).join(', ') || 'none'
 }
 
+/** @throws UploadError `path_not_allowed` for a destination whose keys have no place for a folder */
+export function assertTakesPath(destination: Destination): void {
+  if (destination.takesPath) return
+  throw new UploadError(
+    'path_not_allowed',
+    `${idOf(destination)} has no place for a folder of your choice: its "keyTemplate" needs {path}, as in "{path}/{filename}-{sha256-8}{extname}".`,
+  )
+}
+
 /**
  * Opens every configured destination. Connects nothing.
  *
@@ -219,12 +230,14 @@ export function openDestinations(
           `${id}: onConflict and dedupe need a provider that can tell what is there.`,
         )
       }
-      const immutable = NAMES_CONTENT.test(common.keyTemplate ?? keyTemplate)
+      const template = common.keyTemplate ?? keyTemplate
+      const immutable = NAMES_CONTENT.test(template)
       return {
         type,
         name,
         target,
-        keyTemplate: parseKeyTemplate(common.keyTemplate ?? keyTemplate),
+        keyTemplate: parseKeyTemplate(template),
+        takesPath: template.includes('{path}'),
         immutable,
         onConflict: common.onConflict,
         dedupe: common.dedupe ?? false,

@@ -2,6 +2,7 @@ import { UploadError } from '../../errors.ts'
 import { orAborted } from '../../flow/cancellation.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
 import type { Payload } from '../../payload/index.ts'
+import type { KeyFacts } from '../../payload/object-key.ts'
 import type { Stored, UploadObject } from '../../providers/contract.ts'
 import type { Copy, HistoryEntry, HistoryStore } from '../../store/contract.ts'
 import type { Claims } from './claims.ts'
@@ -28,6 +29,8 @@ export interface PlaceRequest {
   readonly signal: AbortSignal
   /** The time in keys: the same file twice gets the same one. */
   readonly now: Date
+  /** What else goes into keys. */
+  readonly facts?: KeyFacts
   /** What earlier attempts at the request have stored; undefined when it can't have any. */
   readonly claims: Claims | undefined
   /** Gives back the keys of what was stored; to be called when nothing of the request is under way any more. */
@@ -128,7 +131,7 @@ async function placeAt(
   { limits: { timeoutMs, retries }, history }: PlaceDeps,
 ): Promise<Placed> {
   const id = idOf(destination)
-  const wanted = await destination.keyTemplate(payload, request.now)
+  const wanted = await destination.keyTemplate(payload, request.now, request.facts)
   const limit = beginTimeLimit(timeoutMs, request.signal, () => timedOut(destination, wanted, timeoutMs))
   const toPlaced = (key: string, { url, deleteUrl }: Stored): Placed => {
     return {

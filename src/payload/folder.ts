@@ -1,0 +1,26 @@
+import { UploadError } from '../errors.ts'
+import { cleanFileName } from './file-name.ts'
+
+const MOST_SEGMENTS = 16
+const MOST_BYTES = 512
+
+/**
+ * Reads the folder that a request wants its files in, such as `notes/2026/trip`. It never leads out of where it is put:
+ * every segment is cleaned as file names are, and what could lead elsewhere is refused.
+ *
+ * @param name what the option is called, for messages
+ * @returns segments with `/` between them; empty when nothing is left
+ * @throws UploadError `invalid_request`
+ */
+export function readFolder(text: string, name: string): string {
+  const refuse = (reason: string) => new UploadError('invalid_request', `"${name}" ${reason}.`)
+  if (Buffer.byteLength(text) > MOST_BYTES) throw refuse(`may have ${MOST_BYTES} bytes at most`)
+  if (text.includes('\\')) throw refuse('holds a backslash: folders are parted by "/"')
+  if (/^\s*(?:\/|[a-z]:(?:\/|$))/i.test(text))
+    throw refuse('is an absolute path: it starts below the folder of the destination, as in "notes/trip"')
+  const segments = text.split('/').map(segment => segment.trim())
+  if (segments.includes('..')) throw refuse('has a ".." segment')
+  const kept = segments.filter(segment => segment !== '' && segment !== '.')
+  if (kept.length > MOST_SEGMENTS) throw refuse(`may have ${MOST_SEGMENTS} folders at most`)
+  return kept.map(segment => cleanFileName(segment, '')).join('/')
+}
