@@ -133,7 +133,8 @@ const idempotencyKey = {
 const failures = { default: { description: 'A failure.', content: json(ref('Failure')) } }
 
 function uploadAnswers(alwaysOk: boolean): Json {
-  const text = { 'text/plain': { schema: { type: 'string' } } }
+  const schema = { type: 'string' }
+  const text = { 'text/plain': { schema }, 'text/markdown': { schema } }
   const success = alwaysOk ? { anyOf: ['Uploaded', 'UploadFailure', 'Pending'].map(ref) } : ref('Uploaded')
   const failed = { ...json(ref('UploadFailure')), ...text }
   const answers: Json = {

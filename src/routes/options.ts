@@ -4,6 +4,8 @@ import { FORMATS, type Format } from '../pictures/options.ts'
 import { assertMayAsk } from '../pictures/wish.ts'
 import { assertTakesPath, type Destination } from '../uploader/delivery/destinations.ts'
 
+import { REPLIES } from './reply-format.ts'
+
 /** Something that a request may ask for in its query. */
 export interface RequestOption<T = unknown> {
   /** For people, in OpenAPI and in docs/api.md; Markdown without links. */
@@ -94,6 +96,10 @@ export const OPTIONS = {
   status: option({
     description: '`200`: a failure has status 200, too, for clients that show no message with another one.',
     parse: oneOf(['200']),
+  }),
+  reply: option({
+    description: `How the answer is written: \`${REPLIES.join('`, `')}\`. As text it has one line for each link.`,
+    parse: oneOf(REPLIES),
   }),
   finalizationId: option({
     description: 'Finishes an upload whose last step failed; there is no body.',

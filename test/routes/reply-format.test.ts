@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ask } from '../helpers/ask.ts'
 import { download } from '../helpers/form.ts'
+import { makePicture } from '../helpers/picture.ts'
 import { startApp } from '../helpers/start-app.ts'
 
 const TEXT = { Accept: 'text/plain' }
@@ -17,13 +18,12 @@ describe('a client that accepts text/plain only', () => {
     expect([String(await download(one!)), String(await download(two!)), end]).toEqual(['one', 'two', ''])
   })
 
-  it('gets what failed in words, with the status, and then what was stored', async () => {
+  it('gets the links of what was stored, and no more than the status of what failed', async () => {
     const app = await startApp()
     const body = list('data:,one', '/no/such/file')
     const reply = await ask(app.url, 'POST', '/upload', { headers: { Accept: 'text/*;q=0.5' }, body })
     expect(reply.status).toBe(422)
-    const [words, one, end] = reply.body.split('\n')
-    expect(words).toMatch(/^1 of 2 files failed\. "\/no\/such\/file" does not exist/)
+    const [one, end] = reply.body.split('\n')
     expect([String(await download(one!)), end]).toEqual(['one', ''])
   })
 
@@ -44,6 +44,52 @@ describe('a client that accepts text/plain only', () => {
     const reply = await ask(app.url, 'POST', '/upload', { headers: TEXT, body: list('data:,one') })
     expect(reply.status).toBe(424)
     expect(reply.body).toMatch(/^Remote upload completed\..*\nfinalizationId: [\w-]{36}\n$/)
+  })
+})
+
+describe('a request that says how its answer is written', () => {
+  const picture = Buffer.from(makePicture())
+  const put = async (target: string, headers = {}) => {
+    const app = await startApp({ config: { keyTemplate: '{filename}{extname}' } })
+    return ask(app.url, 'PUT', target, { headers, body: picture })
+  }
+
+  it.for([
+    ['text', 'text/plain', /^http:\/\/\S+\/a%20%3Cb%5D\.png\n$/],
+    ['Markdown', 'text/markdown', /^!\[a \\<b\\\]\.png\]\(http:\S+\)\n$/],
+    ['html', 'text/plain', /^<img src="http:\S+" alt="a &lt;b\]\.png">\n$/],
+    ['bbcode', 'text/plain', /^\[img\]http:\S+\[\/img\]\n$/],
+  ] as const)('gets %s', async ([reply, type, body]) => {
+    const answer = await put(`/upload/a%20%3Cb%5D.png?reply=${reply}`, { Accept: 'application/json' })
+    expect(answer.headers['content-type']).toBe(`${type}; charset=utf-8`)
+    expect(answer.body).toMatch(body)
+  })
+
+  it('gets JSON when it asks for it, whatever it accepts', async () => {
+    const answer = await put('/upload/a.png?reply=json', TEXT)
+    expect(JSON.parse(answer.body)).toMatchObject({ success: true })
+  })
+
+  it('gets Markdown for what it accepts', async () => {
+    const answer = await put('/upload/a.png', { Accept: 'text/markdown' })
+    expect(answer.body).toMatch(/^!\[a\.png\]\(http:\S+\)\n$/)
+  })
+
+  it('is refused what there is not', async () => {
+    const answer = await put('/upload/a.png?reply=xml')
+    expect(answer.status).toBe(400)
+    expect(JSON.parse(answer.body).message).toBe('"reply" must be json, text, markdown, html, bbcode.')
+  })
+
+  it('links what is no picture, and reads the message when nothing was stored', async () => {
+    const app = await startApp()
+    const one = await ask(app.url, 'POST', '/upload?reply=markdown', { body: list('data:,one') })
+    expect(one.body).toMatch(/^\[file-\w+\.txt\]\(http:\S+\)\n$/)
+    const none = await ask(app.url, 'POST', '/upload?reply=html', { body: list('/no/such/file') })
+    expect(none).toMatchObject({
+      status: 422,
+      body: expect.stringMatching(/^"\/no\/such\/file" does not exist.*\n$/),
+    })
   })
 })
 
