@@ -38,6 +38,12 @@ const hook = z
     webhook: secretAddress().optional().describe('Address that gets the job as JSON by POST.'),
     secret: secret().optional().describe('Signs the webhook with HMAC-SHA256.'),
     timeoutMs: ms(30_000, 'How long it may take.'),
+    required: z
+      .boolean()
+      .default(true)
+      .describe(
+        'Whether an upload is not finished while it fails. Else it is tried again, and given up in the end.',
+      ),
   })
   .refine(
     value => (value.command === undefined) !== (value.webhook === undefined),

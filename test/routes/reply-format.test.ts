@@ -55,7 +55,7 @@ describe('a request that says how its answer is written', () => {
   }
 
   it.for([
-    ['text', 'text/plain', /^http:\/\/\S+\/a%20%3Cb%5D\.png\n$/],
+    ['text', 'text/plain', /^http:\/\/\S+\/a%20_b%5D\.png\n$/],
     ['Markdown', 'text/markdown', /^!\[a \\<b\\\]\.png\]\(http:\S+\)\n$/],
     ['html', 'text/plain', /^<img src="http:\S+" alt="a &lt;b\]\.png">\n$/],
     ['bbcode', 'text/plain', /^\[img\]http:\S+\[\/img\]\n$/],

@@ -15,6 +15,8 @@ const FIRST_POLL_MS = 25
 const LONGEST_POLL_MS = 250
 const FIRST_PAUSE_MS = 5000
 const LONGEST_PAUSE_MS = 10 * 60 * 1000
+/** Of a hook that is not required, the first one included: about 20 minutes. */
+const MOST_TRIES = 8
 /** For what was cut short at the end to be written down. */
 const LAST_WRITES_MS = 2000
 
@@ -115,6 +117,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
   /** Runs the hooks that are missing. The job is ours: its state is `finalizing` and its owner this process. */
   async function runSteps(job: Job, wanted = hooks): Promise<Attempt> {
     const steps = [...job.steps]
+    let missed: string | undefined
     for (const hook of wanted) {
       const step = `hook:${hook.name}`
       if (steps.includes(step)) continue
@@ -123,12 +126,21 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
         await runHook(hook, job, deps, ending.signal)
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error)
-        throw await postpone(job, steps, `Hook "${hook.name}" failed: ${reason}`)
+        const problem = `Hook "${hook.name}" failed: ${reason}`
+        if (hook.required !== false) throw await postpone(job, steps, problem)
+        missed ??= problem
+        continue
       }
       steps.push(step)
       if (hook !== wanted.at(-1)) await journal.advance(job, { state: 'finalizing', steps })
     }
-    await journal.advance(job, { state: 'finished', steps })
+    if (missed === undefined) await journal.advance(job, { state: 'finished', steps })
+    else if (job.attempts + 1 < MOST_TRIES)
+      await postpone(job, steps, missed) // which does not concern the answer
+    else {
+      deps.warn(`${missed} It is not required, and given up.`, { requestId: job.requestId })
+      await journal.advance(job, { state: 'finished', steps })
+    }
     return { kind: 'finished', job: { ...job, state: 'finished', steps } }
   }
 

@@ -13,6 +13,8 @@ export interface Hook {
   /** Signs the webhook. */
   readonly secret?: string | undefined
   readonly timeoutMs: number
+  /** Whether an upload is not done while it fails. Default true. */
+  readonly required?: boolean
 }
 
 export interface HookDeps {

@@ -475,3 +475,32 @@ describe('the end', () => {
     expect([...(await there.store.owners()).keys()]).toEqual([])
   })
 })
+
+describe('a hook that is not required', () => {
+  it('one silent chat server turned every upload into 424: it fails, is tried again, and keeps nothing pending', async () => {
+    const [chat, other] = [makeHook('chat'), makeHook('other')]
+    await chat.is('broken')
+    const running = open([{ ...chat.hook, required: false }, other.hook])
+    const { id, outcome } = await upload(running)
+    expect(outcome).toBe('done')
+    expect([await chat.runs(), await other.runs()]).toEqual([1, 1])
+    expect((await running.store.job(id))?.state).toBe('delivered')
+
+    expect(await running.finalizer.retry(id, never)).toMatchObject({ state: 'finished' })
+    await chat.isNot('broken')
+    await running.finalizer.retry(id, never)
+    expect((await running.store.job(id))?.state).toBe('finished')
+    expect([await chat.runs(), await other.runs()]).toEqual([3, 1])
+  })
+
+  it('is given up after 8 attempts, and the log says so', async () => {
+    const chat = makeHook('chat')
+    await chat.is('broken')
+    const running = open([{ ...chat.hook, required: false }])
+    const { id } = await upload(running)
+    for (let n = 0; n < 10; n++) await running.finalizer.retry(id, never)
+    expect(await chat.runs()).toBe(8)
+    expect((await running.store.job(id))?.state).toBe('finished')
+    expect(running.warnings.at(-1)?.message).toContain('It is not required, and given up.')
+  })
+})
