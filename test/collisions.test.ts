@@ -155,3 +155,15 @@ it('two workers store the same bytes of one name once, and others beside them', 
   expect(await contentsOf(answers.flatMap(answer => answer.result))).toEqual(contents)
   expect([...bucket.puts].sort()).toEqual(['a-2.txt', 'a-3.txt', 'a.txt'])
 })
+
+it('under rename a later request with the same bytes stored them again beside the first ones', async () => {
+  const bucket = await startStubBucket()
+  const url = await startWith(bucket, { onConflict: 'rename' })
+  const links = []
+  for (const content of ['one', 'two', 'one', 'two', 'three'])
+    links.push((await upload(url, { 'a.txt': content })).result[0])
+  expect(links).toEqual([links[0], links[1], links[0], links[1], links[4]])
+  expect(bucket.puts).toEqual(['a.txt', 'a-2.txt', 'a-3.txt'])
+  await upload(url, { 'b.txt': 'one' })
+  expect(bucket.puts.at(-1)).toBe('b.txt')
+})

@@ -4,11 +4,12 @@ import { beginTimeLimit } from '../../flow/time-limit.ts'
 import type { Payload } from '../../payload/index.ts'
 import type { KeyFacts } from '../../payload/object-key.ts'
 import type { Stored, UploadObject } from '../../providers/contract.ts'
-import type { Copy, HistoryEntry, HistoryStore } from '../../store/contract.ts'
+import type { Copy, HistoryStore } from '../../store/contract.ts'
 import type { Claims } from './claims.ts'
 import { type DeliveryLimits, deliverWithin, timedOut } from './deliver.ts'
 import { type Destination, idOf, type Mirror, splitId } from './destinations.ts'
 import type { TakenKey } from './key-ring.ts'
+import { findSame } from './same-bytes.ts'
 
 /** Where a payload came to lie. */
 export interface Placed {
@@ -40,7 +41,7 @@ export interface PlaceRequest {
 export interface PlaceDeps {
   readonly destinations: readonly Destination[]
   readonly limits: DeliveryLimits
-  readonly history: Pick<HistoryStore, 'findStored'>
+  readonly history: Pick<HistoryStore, 'findStored' | 'history'>
   /** Hides secrets. */
   mask(text: string): string
   /** A line for the operator. */
@@ -142,9 +143,7 @@ async function placeAt(
     }
   }
   try {
-    const same =
-      destination.dedupe &&
-      (await orAborted(findSame(payload, destination, history, limit.signal), limit.signal))
+    const same = await orAborted(findSame(payload, wanted, destination, history, limit.signal), limit.signal)
     if (same) return { destination: id, key: same.key, url: same.url, deleteUrl: same.deleteUrl }
     const { keys } = destination
     const { key, stored } = await takeKey(destination, wanted, payload.sha256, request.claims, limit.signal)
@@ -174,17 +173,6 @@ async function placeAt(
 async function outlast(work: Promise<unknown>, ends: readonly (() => void)[]): Promise<void> {
   await work.catch(() => {})
   for (const end of ends) end()
-}
-
-/** A file of the same bytes that the history knows and that is still there. */
-async function findSame(
-  payload: Payload,
-  destination: Destination,
-  history: PlaceDeps['history'],
-  signal: AbortSignal,
-): Promise<HistoryEntry | undefined> {
-  const same = await history.findStored(idOf(destination), payload.sha256)
-  return same && (await destination.target.exists?.(same.key, signal)) ? same : undefined
 }
 
 /** What an earlier attempt at the same request has stored is no conflict. */

@@ -1,0 +1,36 @@
+import type { Payload } from '../../payload/index.ts'
+import type { HistoryEntry, HistoryStore } from '../../store/contract.ts'
+import { type Destination, idOf } from './destinations.ts'
+
+/** With more that came since then it is not looked at any further. */
+const MOST_SINCE = 1000
+
+/**
+ * A file of the same bytes that the history knows and that is still there: with `dedupe` any, with `rename` the one that
+ * was asked for under the same key, unless something else has been stored under its key since then.
+ */
+export async function findSame(
+  payload: Payload,
+  wanted: string,
+  destination: Destination,
+  history: Pick<HistoryStore, 'findStored' | 'history'>,
+  signal: AbortSignal,
+): Promise<HistoryEntry | undefined> {
+  const { dedupe, onConflict } = destination
+  if (!dedupe && onConflict !== 'rename') return undefined
+  const id = idOf(destination)
+  const same = await history.findStored(id, payload.sha256)
+  if (!same) return undefined
+  if (!dedupe) {
+    if (same.key !== wanted && same.key.replace(/-\d+(\.[^./]*)?$/, '$1') !== wanted) return undefined
+    const since = await history.history({
+      destination: id,
+      text: same.key,
+      since: same.time,
+      limit: MOST_SINCE,
+    })
+    if (since.length === MOST_SINCE) return undefined
+    if (since.some(one => one.key === same.key && one.sha256 !== payload.sha256)) return undefined
+  }
+  return (await destination.target.exists?.(same.key, signal)) ? same : undefined
+}
