@@ -56,6 +56,7 @@ function realTerminal(): Terminal {
     platform: process.platform,
     cwd: process.cwd(),
     isInteractive: process.stderr.isTTY === true,
+    isOutputSeen: process.stdout.isTTY === true,
     canAsk: process.stdin.isTTY === true && process.stderr.isTTY === true,
     stdin: process.stdin,
     print: line => void process.stdout.write(`${plain(line)}\n`),
@@ -83,6 +84,10 @@ Start with:
   upload-server init                         make a configuration
   upload-server                              start the server
   upload-server upload picture.png           upload without one
+
+The server takes, among others (upload-server serve --help):
+  -p, --port <port>      -c, --config <file>
+  -k, --key <key>        --host <host>       as in: upload-server --host 0.0.0.0 --key SECRET
 
 It ends with 0 when everything was done and with 1 when something was not, which standard error explains.`,
     )

@@ -18,7 +18,7 @@ export async function openForCommand(
   const config = await loadConfig({ ...terminal, file: options.config })
   const { mask } = terminal
   terminal.learn(config.secrets)
-  const logger = await createLog({ level: 'silent', mask })
+  const logger = createLog({ level: 'silent', mask })
   return {
     config,
     mask,

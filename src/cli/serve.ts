@@ -5,6 +5,7 @@ import { type Flags, type LoadedConfig, loadConfig } from '../config/load.ts'
 import { createLog, type Logger } from '../log.ts'
 import { type RunningServer, startServer } from '../server/index.ts'
 import { PortTakenError } from '../server/port.ts'
+import { describeStart } from './banner.ts'
 import { configOption } from './command.ts'
 import { filesToWatch, keepUpToDate } from './reload.ts'
 import { isHangup, realSignals, type Signals } from './signals.ts'
@@ -85,7 +86,7 @@ async function serve(options: ServeOptions, terminal: Terminal, signals: Signals
   const seen = fingerprint(filesToWatch(config))
   const { mask, learn } = terminal
   learn(config.secrets)
-  const logger = await createLog({ level: config.settings.log.level, mask })
+  const logger = createLog({ level: config.settings.log.level, mask })
   // From before the first heartbeat on: whoever waits for that one may send the signal, which else ends the process.
   let reload = () => {
     reloadIsWanted = true
@@ -116,7 +117,7 @@ async function serve(options: ServeOptions, terminal: Terminal, signals: Signals
   // A file that has gone must not become the embedded default.
   const reread = () => load(config.file)
   reload = keepUpToDate({ config, seen, server, logger, learn, load: reread })
-  announce(config, server, logger)
+  announce(config, server, logger, terminal)
   if (reloadIsWanted) reload()
   return stopped
 }
@@ -130,9 +131,13 @@ function toFlags(options: ServeOptions): Flags {
   }
 }
 
-/** The first line of the log holds the real address; what an operator should know follows. */
-function announce({ settings, file, notes }: LoadedConfig, server: RunningServer, logger: Logger): void {
-  logger.info({ url: server.url, config: file ?? 'none, embedded default' }, `Listening on ${server.url}`)
+/** The log, or what a person sees, begins with the real address; what an operator should know follows. */
+function announce(config: LoadedConfig, server: RunningServer, logger: Logger, terminal: Terminal): void {
+  const { settings, file, notes } = config
+  if (terminal.isOutputSeen && logger.isLevelEnabled('info'))
+    for (const line of describeStart(config, server.url)) terminal.print(terminal.mask(line))
+  else
+    logger.info({ url: server.url, config: file ?? 'none, embedded default' }, `Listening on ${server.url}`)
   const { host, port, key } = settings.server
   if (port !== 0 && !server.url.startsWith('unix:') && !server.url.endsWith(`:${port}`)) {
     logger.warn(

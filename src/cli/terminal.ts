@@ -8,6 +8,8 @@ export interface Terminal {
   readonly cwd: string
   /** Whether a person looks at standard error. */
   readonly isInteractive: boolean
+  /** Whether a person looks at standard output. */
+  readonly isOutputSeen: boolean
   /** Whether that person can answer questions. */
   readonly canAsk: boolean
   readonly stdin: AsyncIterable<Uint8Array>

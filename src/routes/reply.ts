@@ -1,8 +1,9 @@
 import type { Response } from 'express'
+import type { LoggedFile } from '../log-lines.ts'
 import type { Mask } from '../mask.ts'
 import type { Copy, Job, StoredFile } from '../store/contract.ts'
 import { splitId } from '../uploader/delivery/destinations.ts'
-import type { Outcome } from '../uploader/input.ts'
+import { keptOrigin, type Outcome } from '../uploader/input.ts'
 import type { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import type { Pending, Uploaded, UploadFailure } from './contract.ts'
 import { publicMessage, withoutAddresses } from './error-handler.ts'
@@ -111,6 +112,7 @@ export function logOutcomes(res: Response, outcomes: readonly Outcome[], mask: M
     stored: stored.length,
     bytes: stored.reduce((sum, outcome) => sum + outcome.size, 0),
     keys: stored.map(outcome => outcome.key),
+    files: outcomes.map(outcome => toLogged(outcome, mask)),
     ...(failed[0] && {
       code: failed[0].error.code,
       errors: failed.map(outcome => publicMessage(outcome.error, mask)),
@@ -118,6 +120,12 @@ export function logOutcomes(res: Response, outcomes: readonly Outcome[], mask: M
   })
   const cause = failed.find(outcome => outcome.error.cause !== undefined) ?? failed[0]
   if (cause) res.err = cause.error
+}
+
+function toLogged(outcome: Outcome, mask: Mask): LoggedFile {
+  const name = keptOrigin(outcome.origin)
+  if (!outcome.ok) return { name, error: publicMessage(outcome.error, mask) }
+  return { name, size: outcome.size, url: outcome.url }
 }
 
 /** @param asked `provider/configName` that the request was for; the file may be at its fallback */

@@ -107,7 +107,7 @@ async function start({ index, raw, fixed, port }: Orders): Promise<LocalServer> 
   learn(config.secrets)
   const { settings } = config
   const server = port === undefined ? settings.server : { ...settings.server, port, strictPort: true }
-  const logger = await createLog({
+  const logger = createLog({
     level: settings.log.level,
     mask,
     base: { worker: index, pid: process.pid },

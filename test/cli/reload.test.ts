@@ -177,7 +177,7 @@ describe('SIGHUP', () => {
       'pid, terminal = pty.fork()',
       'if pid == 0: os.execv(sys.argv[1], sys.argv[1:])',
       'seen = b""',
-      'while b"Listening" not in seen: seen += os.read(terminal, 4096)',
+      'while b"Local:" not in seen: seen += os.read(terminal, 4096)',
       'os.close(terminal)',
       'print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])) # minus the number of the signal',
     ].join('\n')

@@ -1,0 +1,105 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { createLogLines } from '../../src/log-lines.ts'
+import { makeDirectory } from '../helpers/directory.ts'
+import { eventually } from '../helpers/eventually.ts'
+import { formOf, list, post } from '../helpers/form.ts'
+import { findFreePorts } from '../helpers/free-port.ts'
+import { needs } from '../helpers/needs.ts'
+import { runOnTerminal } from '../helpers/pty.ts'
+import { BIN } from '../helpers/spawn-server.ts'
+
+it('says on a terminal where the server is reached, and one line for each upload', async context => {
+  needs(context, 'python3', 'python3')
+  const cwd = await makeDirectory()
+  const port = await findFreePorts()
+  const providers = { local: { Default: { directory: 'img', serve: true } } }
+  const file = join(cwd, 'x.json')
+  await writeFile(file, JSON.stringify({ server: { port, key: 'k3y-0f-the-server' }, providers }))
+  const command = [
+    'env',
+    'TERM=xterm',
+    'NO_COLOR=1',
+    `XDG_DATA_HOME=${cwd}`,
+    process.execPath,
+    BIN,
+    '-c',
+    file,
+  ]
+  const seen = runOnTerminal(command, [['nowhere.png', '\u0003']], cwd)
+  const url = `http://127.0.0.1:${port}`
+  await eventually(async () => expect((await fetch(`${url}/heartbeat`)).status).toBe(200))
+  await fetch(url)
+  const answer = await post(`${url}/upload`, { body: formOf({ 'notes \u001b[31m.txt': 'x'.repeat(2000) }) })
+  await post(`${url}/upload`, list('/nowhere.png'))
+  const { exitCode, stdout } = await seen
+  const lines = stdout.split('\r\n').map(line => line.replace(/^\d\d:\d\d:\d\d /, ''))
+  expect(exitCode).toBe(0)
+  expect(lines.slice(0, 8)).toEqual([
+    '',
+    `  ➜  Local:     ${url}`,
+    '  ➜  Network:   not reached from there; --host 0.0.0.0 opens it',
+    `  ➜  Page:      ${url}/  drop files there in a browser`,
+    `  ➜  Files to:  ${join(cwd, 'img')}  (local/Default)`,
+    `  ➜  Config:    ${file}`,
+    '  ➜  Key:       needed by other machines',
+    '',
+  ])
+  expect(lines[8]?.replace(/\d+ ms$/, 'ms')).toBe(`✓ notes ?[31m.txt  2.0 KB → ${answer.result[0]}  ms`)
+  expect(lines.filter(line => line.includes('nowhere.png'))).toEqual([
+    expect.stringMatching(/^✗ \/nowhere\.png: .*\.$/),
+  ])
+})
+
+describe('a line of the log on a terminal', () => {
+  const request = { time: '2026-01-01T00:00:00.000Z', req: { method: 'POST', path: '/upload' }, ms: 7 }
+  const show = (...entries: object[]) => {
+    const toLines = createLogLines(false)
+    return entries.map(entry =>
+      toLines(`${JSON.stringify({ ...request, ...entry })}\n`).replace(/^.{9}/gm, ''),
+    )
+  }
+  const refused = { level: 'warn', res: { status: 401 }, address: '203.0.113.9', err: { message: 'No key.' } }
+
+  it('says who was refused and why, and the same sentence only once', () => {
+    expect(show(refused, refused)).toEqual([
+      '✗ POST /upload from 203.0.113.9: No key.\n',
+      '✗ POST /upload from 203.0.113.9: the same again\n',
+    ])
+  })
+
+  it('says once what failed for several files of a request', () => {
+    const files = ['a', 'b', 'c', 'd'].map(name => ({ name, error: 'The disk is full.' }))
+    const entry = {
+      level: 'warn',
+      files,
+      errors: ['The disk is full.'],
+      err: { message: 'The disk is full.' },
+    }
+    expect(show(entry)).toEqual(['✗ a, b, c and 1 more: The disk is full.\n'])
+  })
+
+  it('is left out for what only looks', () => {
+    expect(show({ level: 'info', res: { status: 200 } })).toEqual([''])
+  })
+
+  it('has the stack of a mistake of ours', () => {
+    const err = {
+      code: 'internal_error',
+      message: 'Something went wrong.',
+      cause: { stack: 'Error: x\n    at y' },
+    }
+    expect(show({ level: 'error', res: { status: 500 }, err })[0]).toContain('Something went wrong.\n')
+    expect(createLogLines(false)(JSON.stringify({ ...request, level: 'error', err }))).toContain('    at y\n')
+  })
+
+  it('moves no cursor, whatever a name holds', () => {
+    const files = [{ name: 'a\u001b[2J\u202e\nb.png', size: 1, url: 'x' }]
+    expect(show({ level: 'info', files })).toEqual(['✓ a?[2J??b.png  1 B → x  7 ms\n'])
+  })
+
+  it('is shown as it is when it is no JSON', () => {
+    expect(createLogLines(false)('not\u001b JSON\n')).toBe('not? JSON\n')
+  })
+})
