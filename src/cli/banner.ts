@@ -4,7 +4,7 @@ import type { LoadedConfig } from '../config/load.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
 
 /** How the server begins on a terminal: where it is reached, where files go, what it was configured by, and who needs a key. */
-export function describeStart({ settings, destinations, file }: LoadedConfig, url: string): string[] {
+export function describeStart({ settings, destinations, file }: LoadedConfig, url: string): string {
   const { host, publicUrl } = settings.server
   const isPage = !isSocketPath(host)
   const rows: (readonly [name: string, value: string])[] = [
@@ -19,7 +19,8 @@ export function describeStart({ settings, destinations, file }: LoadedConfig, ur
     ['Key', describeKeys(settings)],
   ]
   const width = Math.max(...rows.map(([name]) => name.length)) + 1
-  return ['', ...rows.map(([name, value]) => `  ➜  ${`${name}:`.padEnd(width)}  ${value}`), '']
+  // At once: a terminal that is closed in between must not look like a full disk.
+  return ['', ...rows.map(([name, value]) => `  ➜  ${`${name}:`.padEnd(width)}  ${value}`), ''].join('\n')
 }
 
 /** Addresses at which other machines find a server that listens on all of them. */

@@ -135,7 +135,7 @@ function toFlags(options: ServeOptions): Flags {
 function announce(config: LoadedConfig, server: RunningServer, logger: Logger, terminal: Terminal): void {
   const { settings, file, notes } = config
   if (terminal.isOutputSeen && logger.isLevelEnabled('info'))
-    for (const line of describeStart(config, server.url)) terminal.print(terminal.mask(line))
+    terminal.print(terminal.mask(describeStart(config, server.url)))
   else
     logger.info({ url: server.url, config: file ?? 'none, embedded default' }, `Listening on ${server.url}`)
   const { host, port, key } = settings.server
