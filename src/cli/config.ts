@@ -4,6 +4,7 @@ import { importPicGo } from '../config/import.ts'
 import { loadConfig, showConfig } from '../config/load.ts'
 import { isPicGoConfig } from '../config/picgo/recognise.ts'
 import { wholeSchema } from '../config/providers.ts'
+import { findRisks } from '../config/risks.ts'
 import { leaveOutUnusable } from '../config/unusable.ts'
 import * as z from '../packages/zod.ts'
 import { idOf, openDestinations } from '../uploader/delivery/destinations.ts'
@@ -60,7 +61,7 @@ async function validate(options: CommonOptions, terminal: Terminal): Promise<num
   terminal.print(
     `${config.file ?? 'The embedded default'} is fine. Destinations: ${config.destinations.map(idOf).join(', ')}`,
   )
-  for (const note of config.notes) terminal.note(note)
+  for (const note of [...config.notes, ...findRisks(config)]) terminal.note(note)
   return 0
 }
 

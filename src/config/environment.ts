@@ -29,6 +29,8 @@ const SERVICE_ADDRESS = /^(?:tcp|udp|sctp):\/\//
 export interface Variables {
   readonly env: Environment
   readonly files: readonly string[]
+  /** The file of each variable that comes from one. */
+  readonly from: Readonly<Record<string, string>>
 }
 
 /** Adds what stands in the `.env` file of a directory, if it has one that was not read yet; what is there already wins. */
@@ -38,7 +40,15 @@ export async function withDotenv(before: Variables, directory: string): Promise<
   try {
     const text = readFileSync(file)
     const { parse } = await import('dotenv')
-    return { env: { ...parse(text), ...before.env }, files: [...before.files, file] }
+    const found = parse(text)
+    const from = Object.fromEntries(
+      Object.keys(found).flatMap(name => (name in before.env ? [] : [[name, file]])),
+    )
+    return {
+      env: { ...found, ...before.env },
+      files: [...before.files, file],
+      from: { ...before.from, ...from },
+    }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code !== 'ENOENT' && code !== 'ENOTDIR' && code !== 'EISDIR') throw error

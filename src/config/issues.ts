@@ -28,10 +28,15 @@ export function kindOf(value: unknown): string {
 
 /** `; did you mean "port"?` for the nearest name, or a list of all when none is near. */
 export function suggest(given: string, known: readonly string[]): string {
+  const near = suggestNear(given, known)
+  return near === '' && known.length > 0 ? `; there are ${known.join(', ')}` : near
+}
+
+/** The same, or nothing when none is near. */
+function suggestNear(given: string, known: readonly string[]): string {
   const distances = known.map(name => distance(name.toLowerCase(), given.toLowerCase()))
   const least = Math.min(...distances)
-  if (least <= 2) return `; did you mean "${known[distances.indexOf(least)]}"?`
-  return known.length > 0 ? `; there are ${known.join(', ')}` : ''
+  return least <= 2 ? `; did you mean "${known[distances.indexOf(least)]}"?` : ''
 }
 
 const TYPES: Record<string, string> = { record: 'object', array: 'list', int: 'whole number' }
@@ -43,23 +48,55 @@ function describeIssue(issue: z.$ZodIssue): string {
       if (issue.input === undefined) return `is missing; it needs ${wanted}`
       return issue.expected === 'int' ? `must be ${wanted}` : `must be ${wanted}, not ${kindOf(issue.input)}`
     }
-    case 'invalid_value':
-      return `must be one of ${issue.values.map(value => JSON.stringify(value)).join(', ')}`
+    case 'invalid_value': {
+      const values = issue.values.map(value => JSON.stringify(value)).join(', ')
+      const near = typeof issue.input === 'string' ? suggestNear(issue.input, issue.values.map(String)) : ''
+      return `must be one of ${values}${near}`
+    }
     case 'invalid_key':
       return `is no name: it ${issue.issues[0]?.message ?? 'must be a string'}`
+    case 'invalid_union':
+      return isOurs(issue.message) ? issue.message : describeUnion(issue)
     case 'too_small':
       if (issue.origin === 'number') return `must be ${issue.minimum} or more`
-      return issue.minimum === 1 ? 'must not be empty' : toClause(issue.message)
+      if (isOurs(issue.message)) return issue.message
+      return issue.minimum === 1
+        ? 'must not be empty'
+        : `must have ${issue.minimum} ${PARTS[issue.origin]} or more`
     case 'too_big':
-      return issue.origin === 'number' ? `must be ${issue.maximum} or less` : toClause(issue.message)
+      if (issue.origin === 'number') return `must be ${issue.maximum} or less`
+      return isOurs(issue.message)
+        ? issue.message
+        : `must have ${issue.maximum} ${PARTS[issue.origin]} or less`
     default:
-      return toClause(issue.message)
+      return isOurs(issue.message)
+        ? issue.message
+        : 'is not written as it has to be; docs/configuration.md says how'
   }
 }
 
-/** zod's own messages are sentences of their own. */
-function toClause(message: string): string {
-  return message.replace(/^(?:Invalid|Too) /, start => start.toLowerCase())
+/** What lengths are counted in. */
+const PARTS: Readonly<Record<string, string>> = { string: 'characters', array: 'entries' }
+
+/** Whether a schema brought the words: zod's own begin so. */
+function isOurs(message: string): boolean {
+  return !/^(?:Invalid|Too|Unrecognized|Expected|Required)\b/.test(message)
+}
+
+/** Of the ways to write something, the one that was meant: whose kind of value it is. */
+function describeUnion({ errors, input }: Extract<z.$ZodIssue, { code: 'invalid_union' }>): string {
+  const isOther = ({ code, path }: z.$ZodIssue) =>
+    path.length === 0 && (code === 'invalid_type' || (code === 'invalid_value' && typeof input !== 'string'))
+  const [issue] = errors.find(issues => !issues.some(isOther)) ?? []
+  if (issue) {
+    const path = z.toDotPath(issue.path)
+    return path === '' ? describeIssue(issue) : `${describeIssue(issue)} (at "${path}")`
+  }
+  const kinds = errors.flatMap(([first]) => {
+    if (first?.code === 'invalid_type') return [withArticle(TYPES[first.expected] ?? first.expected)]
+    return first?.code === 'invalid_value' ? [describeIssue(first).replace(/^must be /, '')] : []
+  })
+  return `must be ${[...new Set(kinds)].join(' or ')}`
 }
 
 function membersAt(schema: z.ZodType, path: PropertyKey[]): string[] {

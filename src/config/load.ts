@@ -8,13 +8,15 @@ import { isRecord, type Json } from './json.ts'
 import { resolveLocalPath } from './paths.ts'
 import {
   checkCopies,
+  checkKeys,
   checkReferences,
   type DestinationConfig,
   listNamed,
   readDestinations,
 } from './providers.ts'
-import { ConfigError, type LoadOptions, type RawConfig, readRaw } from './raw.ts'
+import { ConfigError, type LoadOptions, type Problem, type RawConfig, readRaw } from './raw.ts'
 import { configSchema, type Settings } from './schema.ts'
+import { createLocator } from './sources.ts'
 
 export { ConfigError, type Flags, type LoadOptions, type RawConfig } from './raw.ts'
 
@@ -44,16 +46,15 @@ export interface LoadedConfig {
  * @throws ConfigError that names every mistake at once
  */
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
-  const problems: string[] = []
+  const problems: Problem[] = []
   const raw = await readRaw(options, reportTo(problems))
   return checkConfig(raw, problems)
 }
 
 const reportTo =
-  (problems: string[]): Report =>
+  (problems: Problem[]): Report =>
   (path, message) => {
-    const line = path ? `${path}: ${message}` : message
-    if (!problems.includes(line)) problems.push(line)
+    if (!problems.some(one => one.path === path && one.message === message)) problems.push({ path, message })
   }
 
 /**
@@ -62,7 +63,7 @@ const reportTo =
  * @param problems that are known already
  * @throws ConfigError
  */
-export async function checkConfig(raw: RawConfig, problems: string[] = []): Promise<LoadedConfig> {
+export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Promise<LoadedConfig> {
   const report = reportTo(problems)
   const resolvePath = (path: string) => resolveLocalPath(path, raw.base)
   const { dataDirectory } = raw
@@ -73,8 +74,12 @@ export async function checkConfig(raw: RawConfig, problems: string[] = []): Prom
   if (!parsed.success) reportIssues(parsed.error, configSchema, report)
   const destinations = await readDestinations(value['providers'], resolvePath, report)
   checkReferences(value, listNamed(value['providers']), report)
+  checkKeys(value, report)
+  if (parsed.data?.store.driver === 'postgres' && parsed.data.store.url === undefined)
+    report('store.driver', 'is "postgres", which needs its address as "store.url"')
   if (problems.length === 0) checkCopies(destinations, report)
-  if (!parsed.success || problems.length > 0) throw new ConfigError(raw.file, problems)
+  if (!parsed.success || problems.length > 0)
+    throw new ConfigError(raw.file, problems, await createLocator(raw.sources))
   const settings = mapMarked(configSchema, parsed.data, (text, is) =>
     is === 'secret' ? text : resolvePath(text),
   ) as Settings

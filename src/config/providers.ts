@@ -141,6 +141,21 @@ export function checkReferences(config: unknown, all: readonly Named[], report: 
   }
 }
 
+/** A secret must tell who sends it. */
+export function checkKeys(config: unknown, report: Report): void {
+  const { server, auth } = isRecord(config) ? config : {}
+  const keys = isRecord(auth) && Array.isArray(auth['keys']) ? auth['keys'] : []
+  const owners = new Map<unknown, string>()
+  if (isRecord(server) && server['key'] !== undefined) owners.set(server['key'], 'server.key')
+  for (const [index, key] of keys.entries()) {
+    if (!isRecord(key) || typeof key['key'] !== 'string') continue
+    const path = `auth.keys[${index}].key`
+    const owner = owners.get(key['key'])
+    if (owner !== undefined) report(path, `is the same secret as ${owner}: nobody could tell who sends it`)
+    else owners.set(key['key'], path)
+  }
+}
+
 /** Fallbacks and mirrors must name other destinations. */
 export function checkCopies(destinations: readonly DestinationConfig[], report: Report): void {
   const known = destinations.map(one => `"${idOf(one)}"`).join(', ')

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { canonicalType } from '../providers/registry.ts'
 import { idOf, type LeftOut } from '../uploader/delivery/destinations.ts'
-import { applySettings, findSettings, withDotenv } from './environment.ts'
+import { applySettings, findSettings, type GivenSetting, type Variables, withDotenv } from './environment.ts'
 import { findConfigFile, parseJson } from './file.ts'
 import type { Import } from './import.ts'
 import { interpolate, type Report } from './interpolate.ts'
@@ -10,15 +10,34 @@ import { isRecord, type Json } from './json.ts'
 import { type PathContext, userDataDirectory } from './paths.ts'
 import { isPicGoConfig } from './picgo/recognise.ts'
 import { listNamed, mentionedTypes, wholeSchema } from './providers.ts'
+import { flagSources, type Sources } from './sources.ts'
+
+/** Something wrong with a configuration. */
+export interface Problem {
+  /** Of the option; empty for the whole. */
+  readonly path: string
+  readonly message: string
+}
 
 /** Everything wrong with a configuration, a line for each mistake. */
 export class ConfigError extends Error {
+  /** Without the places, which the message names. */
   readonly problems: readonly string[]
 
-  constructor(file: string | undefined, problems: readonly string[]) {
-    super([`${file ?? 'The configuration'} can't be used:`, ...problems.map(line => `  ${line}`)].join('\n'))
+  /** @param placeOf what a person has to change: a line of the file, a variable or a flag */
+  constructor(
+    file: string | undefined,
+    problems: readonly Problem[],
+    placeOf: (path: string) => string | undefined = () => undefined,
+  ) {
+    const lines = problems.map(({ path, message }) => (path ? `${path}: ${message}` : message))
+    const placed = problems.map(({ path }, index) => {
+      const place = placeOf(path)
+      return place === undefined ? `  ${lines[index]}` : `  ${lines[index]} (${place})`
+    })
+    super([`${file ?? 'The configuration'} can't be used:`, ...placed].join('\n'))
     this.name = 'ConfigError'
-    this.problems = problems
+    this.problems = lines
   }
 }
 
@@ -44,6 +63,7 @@ export interface RawConfig {
   notes: string[]
   /** Destinations of a PicGo or PicList file that can't be used. */
   leftOut: LeftOut[]
+  sources: Sources
 }
 
 /**
@@ -52,24 +72,25 @@ export interface RawConfig {
  * @throws ConfigError when there is nothing to look for further mistakes in
  */
 export async function readRaw(options: LoadOptions, report: Report): Promise<RawConfig> {
-  const nearby = await withDotenv({ env: options.env, files: [] }, options.cwd)
+  const nearby = await withDotenv({ env: options.env, files: [], from: {} }, options.cwd)
   let found: ReturnType<typeof findConfigFile>
   try {
     found = findConfigFile(options.file, nearby.env, options)
   } catch (error) {
-    throw new ConfigError(undefined, [(error as Error).message])
+    throw new ConfigError(undefined, [{ path: '', message: (error as Error).message }])
   }
   const base = found ? dirname(found.path) : options.cwd
-  const { env, files } = await withDotenv(nearby, base)
+  const { env, files, from } = await withDotenv(nearby, base)
 
   let value: unknown = {}
   let notes: string[] = []
   let imported: Import | undefined
   if (found) {
     value = await parseJson(found.text, report).catch((error: Error) => {
-      throw new ConfigError(found.path, [error.message])
+      throw new ConfigError(found.path, [{ path: '', message: error.message }])
     })
-    if (!isRecord(value)) throw new ConfigError(found.path, [`must hold an object, not ${kindOf(value)}`])
+    if (!isRecord(value))
+      throw new ConfigError(found.path, [{ path: '', message: `must hold an object, not ${kindOf(value)}` }])
     if (isPicGoConfig(value)) {
       imported = await fromPicGo(value, report)
       value = imported.config
@@ -102,7 +123,18 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
     files: [...(found ? [found.path] : []), ...files, ...filled.files],
     notes,
     leftOut,
+    sources: {
+      text: imported ? undefined : found?.text,
+      given: [...flagSources(options.flags ?? {}), ...given.flatMap(one => variableSources(one, from))],
+    },
   }
+}
+
+/** A variable stands for its setting, and one that names none for itself. */
+function variableSources({ variable, path }: GivenSetting, from: Variables['from']): Sources['given'] {
+  const file = from[variable]
+  const name = file === undefined ? variable : `${variable} in ${file}`
+  return [{ path: path.join('.'), name }, ...(file === undefined ? [] : [{ path: variable, name: file }])]
 }
 
 /**

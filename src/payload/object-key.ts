@@ -88,7 +88,9 @@ export function parseKeyTemplate(template: string): KeyTemplate {
   if (template.split('/').some(segment => segment === '.' || segment === '..')) {
     throw new Error('has a "." or ".." segment')
   }
-  const parts = template.split(/(\{[^{}]*\})/).map(parsePart)
+  const written = template.split(/(\{[^{}]*\})/)
+  assertKnown(written)
+  const parts = written.map(parsePart)
   const algorithms = (['md5', 'sha1'] as const).filter(one => template.includes(`{${one}`))
 
   function makeKey(payload: Payload, now: Date, digests: Digests, facts: KeyFacts): string {
@@ -116,21 +118,37 @@ export function parseKeyTemplate(template: string): KeyTemplate {
   }
 }
 
+function assertKnown(written: readonly string[]): void {
+  const unknown = written.filter(text => text.startsWith('{') && text.endsWith('}') && !findPart(text))
+  if (unknown.length === 0) return
+  const names = [...Object.keys(PLACEHOLDERS), 'md5-16', 'sha1-N', 'sha256-N', 'str-N', 'localFolder:N']
+  const what = unknown.length === 1 ? 'the unknown placeholder' : 'the unknown placeholders'
+  throw new Error(
+    `has ${what} ${[...new Set(unknown)].join(' ')}; known are ${names.map(n => `{${n}}`).join(' ')}`,
+  )
+}
+
 function parsePart(text: string): string | Part {
-  if (!text.startsWith('{') || !text.endsWith('}')) {
-    if (/[{}]/.test(text)) throw new Error(`has a lone brace near "${text}"`)
-    return text
-  }
+  const part = findPart(text)
+  if (!part && /[{}]/.test(text)) throw new Error(`has a lone brace near "${text}"`)
+  return part ?? text
+}
+
+function findPart(text: string): Part | undefined {
+  if (!text.startsWith('{') || !text.endsWith('}')) return undefined
   const name = text.slice(1, -1)
-  const known = Object.hasOwn(PLACEHOLDERS, name) ? PLACEHOLDERS[name] : undefined
-  if (known) return known
+  if (Object.hasOwn(PLACEHOLDERS, name)) return PLACEHOLDERS[name]
   for (const [pattern, make] of PARAMETERS) {
     const value = Number(pattern.exec(name)?.[1] ?? 0)
     const part = value > 0 ? make(value) : undefined
     if (part) return part
   }
-  const names = [...Object.keys(PLACEHOLDERS), 'md5-16', 'sha1-N', 'sha256-N', 'str-N', 'localFolder:N']
-  throw new Error(`has the unknown placeholder {${name}}; known are ${names.map(n => `{${n}}`).join(' ')}`)
+  return undefined
+}
+
+/** Whether two files of one name, uploaded at different times, may get the same key. */
+export function mayRepeat(template: string): boolean {
+  return !/\{(?:md5|sha1|sha256|uuid|ulid|str-|timestamp\}|ms\})/.test(template)
 }
 
 /** Drops the empty segments that placeholders without a value leave, and guards the ones that became dots. */

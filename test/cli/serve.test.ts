@@ -97,9 +97,9 @@ describe('what is wrong in the configuration ends with 1', () => {
       stdout: '',
       stderr: [
         `${join(cwd, 'upload-server.json')} can't be used:`,
-        '  server.port: must be a number, not a string',
-        '  server.prot: is no option; did you mean "port"?',
-        '  sever: is no option; did you mean "server"?',
+        '  server.port: must be a number, not a string (line 1)',
+        '  server.prot: is no option; did you mean "port"? (line 1)',
+        '  sever: is no option; did you mean "server"? (line 1)',
         '',
       ].join('\n'),
     })

@@ -58,6 +58,7 @@ const SAMPLES: Record<string, [text: string, value: unknown]> = {
 
 /** What else has to be set, by the section or the setting that needs it. */
 const BESIDE: Record<string, Record<string, string>> = {
+  'store.driver': { UPLOAD_SERVER__STORE__URL: 'postgres://u:p@h/db' },
   'pictures.resize.enlarge': { UPLOAD_SERVER__PICTURES__RESIZE__WIDTH: '300' },
   'pictures.watermark': { UPLOAD_SERVER__PICTURES__WATERMARK__TEXT: 'mine' },
 }
@@ -321,7 +322,7 @@ describe('withDotenv', () => {
     const [first, second] = [await makeDirectory(), await makeDirectory()]
     await writeFile(join(first, '.env'), '# comment\nA=1\nexport B="1 1"\nC=\'1\'\n')
     await writeFile(join(second, '.env'), 'A=2\nB=2\nC=2\nD=2\n')
-    let read: Variables = { env: { A: '0', EMPTY: '' }, files: [] }
+    let read: Variables = { env: { A: '0', EMPTY: '' }, files: [], from: {} }
     for (const directory of [first, second, first]) read = await withDotenv(read, directory)
     const { env, files } = read
     expect(env).toEqual({ A: '0', B: '1 1', C: '1', D: '2', EMPTY: '' })
@@ -332,7 +333,7 @@ describe('withDotenv', () => {
     const [without, withFolder] = [await makeDirectory(), await makeDirectory()]
     await mkdir(join(withFolder, '.env'))
     await writeFile(join(without, 'file'), '')
-    const before = { env: { A: '0' }, files: [] }
+    const before = { env: { A: '0' }, files: [], from: {} }
     for (const directory of [without, withFolder, join(without, 'absent'), join(without, 'file')])
       expect(await withDotenv(before, directory)).toEqual(before)
   })

@@ -10,6 +10,7 @@ const schema = z.strictObject({
   code: z.string().min(3).max(5).optional(),
   shape: z.string().regex(/^a/, 'must start with "a"').optional(),
   plain: z.string().regex(/^a/).optional(),
+  either: z.union([z.enum(['jpeg', 'png']), z.strictObject({ gif: z.enum(['png']) })]).optional(),
   list: z
     .array(z.strictObject({ name: z.string() }))
     .min(1)
@@ -38,10 +39,13 @@ describe('reportIssues', () => {
     [{ host: {} }, 'host: must be a string, not an object'],
     [{ level: 'loud' }, 'level: must be one of "info", "warn"'],
     [{ on: 'yes' }, 'on: must be a boolean, not a string'],
-    [{ code: 'ab' }, 'code: too small: expected string to have >=3 characters'],
-    [{ code: 'abcdef' }, 'code: too big: expected string to have <=5 characters'],
+    [{ code: 'ab' }, 'code: must have 3 characters or more'],
+    [{ code: 'abcdef' }, 'code: must have 5 characters or less'],
     [{ shape: 'b' }, 'shape: must start with "a"'],
-    [{ plain: 'b' }, 'plain: invalid string: must match pattern /^a/'],
+    [{ plain: 'b' }, 'plain: is not written as it has to be; docs/configuration.md says how'],
+    [{ either: 'jpg' }, 'either: must be one of "jpeg", "png"; did you mean "jpeg"?'],
+    [{ either: { gif: 'x' } }, 'either: must be one of "png" (at "gif")'],
+    [{ either: 7 }, 'either: must be one of "jpeg", "png" or an object'],
     [{ list: [] }, 'list: must not be empty'],
     [{ list: {} }, 'list: must be a list, not an object'],
     [{ list: [{}] }, 'list[0].name: is missing; it needs a string'],
@@ -62,7 +66,7 @@ describe('reportIssues', () => {
 
   it('lists what there is when no name is near', () => {
     expect(problemsOf({ nothingLikeIt: 1 })).toEqual([
-      'nothingLikeIt: is no option; there are port, host, level, on, code, shape, plain, list, map, needed',
+      'nothingLikeIt: is no option; there are port, host, level, on, code, shape, plain, either, list, map, needed',
     ])
   })
 

@@ -1,0 +1,126 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { type ConfigError, loadConfig } from '../../src/config/load.ts'
+import { findRisks } from '../../src/config/risks.ts'
+import { makeDirectory } from '../helpers/directory.ts'
+
+const LOCAL = { local: { Default: { directory: 'pictures', serve: true } } }
+
+async function setUp(text: string, dotenv = '') {
+  const cwd = await makeDirectory()
+  await mkdir(join(cwd, 'x'))
+  await writeFile(join(cwd, 'x', 'c.json'), text)
+  await writeFile(join(cwd, 'x', '.env'), dotenv)
+  const load = (
+    options: { env?: Record<string, string>; flags?: Record<string, Record<string, unknown>> } = {},
+  ) => loadConfig({ env: {}, platform: 'linux', cwd, file: 'x/c.json', ...options })
+  return { cwd, load }
+}
+
+async function linesOf(loading: Promise<unknown>): Promise<string[]> {
+  const { message } = await loading.then(
+    () => expect.fail('this should have failed'),
+    (error: ConfigError) => error,
+  )
+  return message
+    .split('\n')
+    .slice(1)
+    .map(line => line.trim())
+}
+
+describe('a mistake names where it stands:', () => {
+  it('the line of the file, comments and all', async () => {
+    const { load } = await setUp(`// mine
+{
+  "server": { /* here */
+    "port": "x",
+    "prot": 1
+  },
+  "auth": { "keys": [
+    { "name": "a", "key": "12345678" },
+    { "name": "b" }
+  ] },
+  "providers": {
+    "local": {
+      "my.blog": { "directry": "x" }
+    },
+    "nowhere": {}
+  }
+}`)
+    expect(await linesOf(load())).toEqual([
+      'server.port: must be a number, not a string (line 4)',
+      'server.prot: is no option; did you mean "port"? (line 5)',
+      'auth.keys[1].key: is missing; it needs a string (line 9)',
+      expect.stringMatching(/^providers\.local\.my\.blog\.directory: is missing.* \(line 13\)$/),
+      expect.stringMatching(/^providers\.local\.my\.blog\.directry: is no option.* \(line 13\)$/),
+      expect.stringMatching(/^providers\.nowhere: is no provider.* \(line 15\)$/),
+    ])
+  })
+
+  it('the variable, also of an .env file, and the flag, whichever wins', async () => {
+    const text = JSON.stringify({ server: { port: 1 }, providers: LOCAL })
+    const { cwd, load } = await setUp(
+      text,
+      'UPLOAD_SERVER__LIMITS__FILES=many\nUPLOAD_SERVER__LIMTS__FILES=1\n',
+    )
+    const file = join(cwd, 'x', '.env')
+    const env = { UPLOAD_SERVER_PORT: 'x', UPLOAD_SERVER_WORKERS: 'y' }
+    expect((await linesOf(load({ env, flags: { server: { workers: 0 } } }))).sort()).toEqual([
+      expect.stringMatching(/^UPLOAD_SERVER__LIMTS__FILES: is no setting.* \(.*\.env\)$/),
+      `limits.files: must be a number, not a string (UPLOAD_SERVER__LIMITS__FILES in ${file})`,
+      'server.port: must be a number, not a string (UPLOAD_SERVER_PORT)',
+      expect.stringMatching(/^server\.workers: .* \(--workers\)$/),
+    ])
+  })
+})
+
+describe('what would show only later is found with the configuration:', () => {
+  it.each<[object, RegExp]>([
+    [
+      { store: { driver: 'postgres' } },
+      /^store\.driver: is "postgres", which needs its address as "store\.url"/,
+    ],
+    [
+      { server: { key: 'one-and-the-same' }, auth: { keys: [{ name: 'a', key: 'one-and-the-same' }] } },
+      /^auth\.keys\[0\]\.key: is the same secret as server\.key/,
+    ],
+    [
+      { keyTemplate: '{year}/{monat}/{year}{extname}' },
+      /^keyTemplate: has the unknown placeholders \{year\} \{monat\}; known/,
+    ],
+  ])('%j', async (config, problem) => {
+    const { load } = await setUp(JSON.stringify({ ...config, providers: LOCAL }))
+    expect(await linesOf(load())).toEqual([expect.stringMatching(problem)])
+  })
+
+  it('"jpg" as a format', async () => {
+    const { load } = await setUp(
+      JSON.stringify({ providers: { local: { Default: { directory: 'x', pictures: { format: 'jpg' } } } } }),
+    )
+    expect(await linesOf(load())).toEqual([
+      expect.stringMatching(
+        /^providers\.local\.Default\.pictures\.format: must be one of .*; did you mean "jpeg"\? \(line 1\)$/,
+      ),
+    ])
+  })
+
+  it('keys that are soon guessed, and names that replace each other', async () => {
+    const { load } = await setUp(
+      JSON.stringify({ server: { key: 'abc' }, keyTemplate: '{Y}/{filename}{extname}', providers: LOCAL }),
+    )
+    const risks = findRisks(await load())
+    expect(risks).toEqual([
+      expect.stringMatching(/^server\.key has 3 characters/),
+      expect.stringMatching(
+        /^keyTemplate: at local\/Default a file of the same name replaces the earlier one/,
+      ),
+    ])
+    expect(risks.join()).not.toContain('abc')
+  })
+
+  it('but not the defaults', async () => {
+    const { load } = await setUp(JSON.stringify({ providers: LOCAL }))
+    expect(findRisks(await load())).toEqual([])
+  })
+})
