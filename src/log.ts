@@ -34,9 +34,16 @@ export function createLog({ level, mask, base, stream }: LogOptions): Logger {
 /** Takes user names, passwords and queries, where signatures and tokens stand, out of the addresses in a text. */
 function hideCredentials(text: string): string {
   if (!text.includes('://')) return text
-  return text.replace(/https?:\/\/[^\s"'\\]*/gi, address =>
-    address.replace(/\/\/[^/?#]*@/, '//').replace(/\?.*/, '?[hidden]'),
-  )
+  return text.replace(/https?:\/\/[^\s"'\\]*/gi, address => hideQuery(address.replace(/\/\/[^/?#]*@/, '//')))
+}
+
+/** What ends the clause or the sentence that an address stands in belongs to that. */
+function hideQuery(address: string): string {
+  const at = address.indexOf('?')
+  if (at === -1) return address
+  let end = address.length
+  while (end > at + 1 && '.,;:!)'.includes(address.charAt(end - 1))) end--
+  return `${address.slice(0, at)}?[hidden]${address.slice(end)}`
 }
 
 /** What is kept for later while it can't be written, bytes; the rest is dropped. */

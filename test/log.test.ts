@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { createLog } from '../src/log.ts'
 import { ask, type Question, type Reply } from './helpers/ask.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -126,6 +127,18 @@ it('credentials inside the addresses of a list are not logged', async () => {
   expect(app.rawLog()).not.toContain('p4ssw0rd')
 })
 
+it('a query that is hidden takes nothing of the sentence with it', () => {
+  const lines: string[] = []
+  const stream = { write: (text: string) => void lines.push(JSON.parse(text).msg) }
+  const log = createLog({ level: 'info', mask: text => text, stream })
+  log.warn('It led to https://me:pw@host/a?token=secret: nothing was sent (see https://host/b?x=1).')
+  log.warn('https://host/?')
+  expect(lines).toEqual([
+    'It led to https://host/a?[hidden]: nothing was sent (see https://host/b?[hidden]).',
+    'https://host/?[hidden]',
+  ])
+})
+
 describe('one line for each request', () => {
   const line = (app: TestApp, id: string) => {
     const lines = app.log.filter(entry => entry['id'] === id)
@@ -195,6 +208,19 @@ describe('one line for each request', () => {
     const app = await startApp({ config: { server: { key: KEY } } })
     await ask(app.url, 'POST', '/upload', { headers: { ...headers, ...STRANGER }, body: '{}' })
     expect(line(app, 'this-one')).toMatchObject({ res: { status: 401 }, err: { code: 'unauthorized' } })
+  })
+
+  it.for([
+    ['no key', 401, 'POST', '/upload'],
+    ['nothing there', 404, 'GET', '/nowhere'],
+    ['another method', 405, 'DELETE', '/upload'],
+    ['no file of that name', 404, 'GET', '/files/Default/nowhere.png'],
+  ] as const)('has the address of whoever was refused: %s', async ([, status, method, target]) => {
+    const app = await startApp({ config: { server: { key: KEY, trustProxy: ['loopback'] } } })
+    expect(await ask(app.url, method, target, { headers: { ...headers, ...STRANGER } })).toMatchObject({
+      status,
+    })
+    expect(line(app, 'this-one')).toMatchObject({ address: '203.0.113.9' })
   })
 
   it('tells requests apart that overlap', async () => {

@@ -40,6 +40,7 @@ export function createErrorHandler(mask: Mask): ErrorRequestHandler {
     }
     const error = asUploadError(thrown, req.id)
     res.err = error
+    res.logged['address'] = req.ip
     const body = fail(res, error, publicMessage(error, mask))
     const status = httpStatus(thrown)
     if (status === 412 || status === 416) res.status(status) // of a file: clients know these by their number

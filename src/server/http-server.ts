@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
-import { Server as NetServer, type Socket } from 'node:net'
+import { Server as NetServer, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { drainAfterAnswer, LINGER_MS } from '../routes/body.ts'
@@ -35,7 +35,7 @@ export interface HttpServer {
 }
 
 /** Hears of every request that never reaches `handle`. */
-type NoteUnreadable = (id: string, status: number, message: string) => void
+type NoteUnreadable = (id: string, status: number, message: string, address: string | undefined) => void
 
 /** A server with its time limits set; `handle` gets every request, those that ask before they send a body included. */
 export function createHttpServer(
@@ -104,7 +104,7 @@ function createConnectionLimit(note: NoteUnreadable): (socket: Socket, open: num
     if (performance.now() - notedAt < DROP_NOTE_MS) return
     notedAt = performance.now()
     const message = `More than ${most} connections are open, so new ones are closed. The process may have ${files} open files: raise that limit (ulimit -n), or have a proxy limit connections`
-    note(crypto.randomUUID(), 503, message)
+    note(crypto.randomUUID(), 503, message, socket.remoteAddress)
   }
 }
 
@@ -148,7 +148,7 @@ function answerUnreadable(error: Unreadable, socket: Duplex, note: NoteUnreadabl
       `Connection: close\r\n\r\n${body}`,
   )
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
-  note(requestId, status, message)
+  note(requestId, status, message, socket instanceof Socket ? socket.remoteAddress : undefined)
 }
 
 /** The first byte of a client that speaks TLS (RFC 8446 section 5.1). */

@@ -76,7 +76,7 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
       if (current) current.answer(req, res)
       else early.push(() => current?.answer(req, res))
     },
-    (id, status, message) => logger.warn({ id, res: { status } }, message),
+    (id, status, message, address) => logger.warn({ id, address, res: { status } }, message),
   )
   const taken = await takePort(server, listener, listener.strictPort)
   url = taken.url
