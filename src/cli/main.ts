@@ -76,7 +76,7 @@ export async function createProgram(terminal: Terminal, words?: readonly string[
   const program = new Command('upload-server')
     .description('Takes files over HTTP as PicGo and PicList do, and answers with their links.')
     .version(version)
-    .configureOutput({ writeErr: text => void process.stderr.write(plain(text)) })
+    .configureOutput({ writeErr: text => void process.stderr.write(plain(withoutLogins(text))) })
     .addHelpText(
       'after',
       `
@@ -97,6 +97,14 @@ It ends with 0 when everything was done and with 1 when something was not, which
     command.showHelpAfterError(`Try: upload-server${asked} --help`)
   }
   return program
+}
+
+/** What was typed wrong is repeated, but for the passwords of its addresses. */
+function withoutLogins(text: string): string {
+  return text
+    .split("'")
+    .map(part => (part.includes('@') ? part.replace(/\/\/.*@/s, '//') : part))
+    .join("'")
 }
 
 /** Loading takes time, so a command that is named is loaded alone; help, completion and mistakes need all of them. */

@@ -31,7 +31,7 @@ export async function sendToServer(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<Result[]> {
-  if (options.key) terminal.learn([options.key])
+  terminal.learn([options.key ?? '', passwordOf(new URL(options.server))].filter(secret => secret !== ''))
   const all = names.length > 0 ? names : ['clipboard']
   const results: Result[] = all.map(name => ({ name, error: INTERRUPTION }))
   const form = new FormData()
@@ -81,6 +81,26 @@ export function uploadAddress(server: string): URL {
   return url
 }
 
+/** What stands in an address is percent-encoded, unless somebody has typed it as it is. */
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+const passwordOf = ({ password }: URL) => decode(password)
+
+/** Takes user name and password out of an address, which `fetch` refuses, as Basic authorization (RFC 7617) for a proxy. */
+function takeLogin(url: URL): string | undefined {
+  if (url.username === '' && url.password === '') return undefined
+  const login = `${decode(url.username)}:${passwordOf(url)}`
+  url.username = ''
+  url.password = ''
+  return `Basic ${Buffer.from(login).toString('base64')}`
+}
+
 async function post(
   { server, key, picbed, configName, path }: SendOptions,
   init: RequestInit,
@@ -91,6 +111,8 @@ async function post(
   if (configName) url.searchParams.set('configName', configName)
   if (path) url.searchParams.set('path', path)
   const headers = new Headers(init.headers)
+  const login = takeLogin(url)
+  if (login !== undefined) headers.set('Authorization', login)
   if (key) headers.set('X-Upload-Key', Buffer.from(key, 'utf8').toString('latin1'))
   const failed = (message: string): Answer => ({
     outcomes: [],

@@ -224,7 +224,7 @@ function commandFor(files: readonly string[], options: UploadOptions, { env, pla
     'config-name': configName,
     path,
     format: format === 'url' ? undefined : format,
-    server: address,
+    server: address === undefined ? undefined : withoutPassword(address),
   }
   const given = Object.entries({ ...named, name: files.includes('-') ? name : undefined })
   const flags = given.flatMap(([flag, value]) =>
@@ -234,6 +234,13 @@ function commandFor(files: readonly string[], options: UploadOptions, { env, pla
   if (githubSummary) flags.push('--github-summary')
   const guard = files.some(one => /^-./.test(one)) ? ['--'] : []
   return ['upload-server', 'upload', ...flags, ...guard, ...files.map(one => quote(one, platform))].join(' ')
+}
+
+function withoutPassword(address: string): string {
+  const url = new URL(address)
+  if (url.password === '') return address
+  url.password = 'PASSWORD'
+  return url.href
 }
 
 /** A command line that finishes what is stored. It holds no key. */
@@ -246,10 +253,11 @@ export function finishFor(
     const flags = config === undefined ? [] : ['--config', quote(config, platform)]
     return ['upload-server', 'finalize', ...flags, id].join(' ')
   }
-  const { origin, pathname, search } = uploadAddress(server)
+  const { origin, pathname, search, username } = uploadAddress(server)
+  const login = username === '' ? [] : ['-u', quote(username, platform)] // curl asks for the password
   const header = key === undefined && search === '' ? [] : ['-H', quote('X-Upload-Key: KEY', platform)]
   const address = quote(`${origin}${pathname}?finalizationId=${id}`, platform)
-  return ['curl', '-X', 'POST', ...header, address].join(' ')
+  return ['curl', '-X', 'POST', ...login, ...header, address].join(' ')
 }
 
 /** Where links to what the server itself hands out begin. */
