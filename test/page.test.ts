@@ -164,9 +164,11 @@ describe('files', () => {
       await limit(100_000)
       await page.setInputFiles('#files', pictureFile('a.png', makePicture(5_000_000)))
       await eventually(() => rows(page, 'sending').innerText()).toMatch(/Sending, [1-9]\d? %/)
+      const pace = /[\d.]+ (?:KB|MB) of 4\.8 MB · [\d.]+ KB a second · \d+ (?:sec|min) left/
+      await eventually(() => rows(page, 'sending').innerText()).toMatch(pace)
       expect(await page.getByRole('progressbar', { name: 'a.png' }).count()).toBe(1)
       await page.getByRole('button', { name: 'Cancel a.png' }).click()
-      await eventually(() => rows(page, 'failed').innerText()).toMatch(/Cancelled/)
+      await eventually(() => rows(page, 'cancelled').innerText()).toMatch(/Cancelled/)
       expect(await app.files()).toEqual([])
       await limit(-1)
       await page.keyboard.press('Enter') // the keyboard is on what can be done now
@@ -184,6 +186,65 @@ describe('files', () => {
       gate.open()
       await eventually(() => rows(page, 'stored').count()).toBe(1)
     })
+  })
+})
+
+it.for([
+  [360, 640],
+  [1440, 800],
+] as const)(
+  'at %i × %i what was uploaded stands in view, at once and after more',
+  async ([width, height], context) => {
+    await visit(context, async ({ page }) => {
+      await page.setViewportSize({ width, height })
+      const isInView = (n: number) =>
+        page.evaluate(
+          `(({ top, bottom }) => top >= 0 && bottom <= innerHeight)(document.querySelectorAll('#uploads li')[${n}].getBoundingClientRect())`,
+        )
+      await page.setInputFiles('#files', pictureFile('a.png'))
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+      expect(await page.evaluate('scrollY')).toBe(0)
+      expect(await isInView(0)).toBe(true)
+      for (let n = 1; n < 8; n++) await page.setInputFiles('#files', pictureFile(`${n}.png`))
+      await eventually(() => rows(page, 'stored').count()).toBe(8)
+      expect(await isInView(7)).toBe(true)
+    })
+  },
+)
+
+it('a white picture has an edge, and Open shows what was stored', async context => {
+  await visit(context, async ({ page }) => {
+    await page.setInputFiles('#files', pictureFile('a.png'))
+    await eventually(() => rows(page, 'stored').count()).toBe(1)
+    expect(
+      await page.evaluate(`getComputedStyle(document.querySelector('#uploads .thumb')).borderTopWidth`),
+    ).toBe('1px')
+    const opener = page.getByRole('link', { name: 'Open a.png' })
+    expect(await opener.getAttribute('href')).toBe(await linkIn(page))
+    const [opened] = await Promise.all([page.waitForEvent('popup'), opener.click()])
+    await opened.waitForLoadState()
+    expect(opened.url()).toBe(await linkIn(page))
+  })
+})
+
+it('asks before it is left while something is under way, and not after', async context => {
+  await visit(context, async ({ page, app }) => {
+    const asked: string[] = []
+    page.on('dialog', dialog => {
+      asked.push(dialog.type())
+      void dialog.accept()
+    })
+    const gate = await startGate()
+    await page.locator('#url-text').fill(gate.url)
+    await page.locator('#url button').click()
+    await gate.reached(1)
+    await page.goto(`${app.url}/?lang=zh`)
+    expect(asked).toEqual(['beforeunload'])
+    gate.open()
+    await page.setInputFiles('#files', pictureFile('a.png'))
+    await eventually(() => rows(page, 'stored').count()).toBe(1)
+    await page.goto(app.url)
+    expect(asked).toHaveLength(1)
   })
 })
 
@@ -236,62 +297,38 @@ it('copying works without TLS, too, where browsers keep the clipboard from pages
 
 describe('a failure', () => {
   it('is told in words, with the server’s message and its code, and can be tried again', async context => {
+    const config = { sources: { url: { enabled: false } } }
     await visit(
       context,
       async ({ page }) => {
-        await page.setInputFiles('#files', pictureFile('big.png', makePicture(5000)))
+        await page.locator('#url-text').fill('http://files.example/big.png')
+        await page.locator('#url button').click()
         const row = rows(page, 'failed')
-        await eventually(() => row.innerText()).toMatch(/Too large/)
-        expect(await row.innerText()).toMatch(/limit[\s\S]*too_large · request [0-9a-f-]{36}/)
-        expect(await page.getByRole('status').innerText()).toBe('big.png is not stored: Too large.')
+        await eventually(() => row.innerText()).toMatch(/may not be sent from here/)
+        expect(await row.innerText()).toMatch(/sources\.url[\s\S]*source_forbidden · request [0-9a-f-]{36}/)
+        expect(await page.getByRole('status').innerText()).toMatch(/^big\.png is not stored: /)
         expect(await page.getByRole('button', { name: 'Copy all' }).isDisabled()).toBe(true)
         expect(await listViolations(page)).toEqual([])
         await page.getByRole('button', { name: 'Try again big.png' }).click()
         await eventually(() => row.count()).toBe(1)
       },
-      { config: { limits: { fileSize: 2000 } } },
+      { config },
     )
   })
 
-  it('of the connection is none of the server: trying again works when it is back', async context => {
-    await visit(context, async ({ page, complaints }) => {
-      await page.route('**/upload?*', route => route.abort())
-      await page.setInputFiles('#files', pictureFile('a.png'))
-      await eventually(() => rows(page, 'failed').innerText()).toMatch(/can’t be reached/)
-      await page.unroute('**/upload?*')
-      await page.route('**/upload?*', route => route.fulfill({ status: 413, body: '<html>nginx</html>' }))
-      await page.getByRole('button', { name: 'Try again a.png' }).click()
-      await eventually(() => rows(page, 'failed').innerText()).toMatch(/not the server’s own.*status 413/s)
-      await page.unroute('**/upload?*')
-      await page.getByRole('button', { name: 'Try again a.png' }).click()
-      await eventually(() => rows(page, 'stored').count()).toBe(1)
-      complaints.length = 0
-    })
-  })
-
-  it('of the last step is finished by the id, without uploading again', async context => {
-    const directory = await makeDirectory()
-    const broken = join(directory, 'broken')
-    await writeFile(broken, '')
-    const hook = { name: 'announce', command: ['sh', '-c', `! test -e ${broken}`] }
+  it('of a file that is too large is told before it is sent', async context => {
     await visit(
       context,
-      async ({ page, addresses, app }) => {
-        await page.setInputFiles('#files', pictureFile('a.png'))
-        await eventually(() => rows(page, 'pending').innerText()).toMatch(/Stored, but not finished/)
-        expect(await rows(page, 'pending').innerText()).toMatch(/Hook "announce" failed/)
-        expect(await listViolations(page)).toEqual([])
-        await page.getByRole('button', { name: 'Finish a.png' }).click()
-        await eventually(() => addresses.filter(url => /finalizationId=/.test(url)).length).toBe(1)
-        await eventually(() => rows(page, 'pending').count()).toBe(1)
-        await rm(broken)
-        await page.getByRole('button', { name: 'Finish a.png' }).click()
-        await eventually(() => rows(page, 'stored').count()).toBe(1)
-        await download(await linkIn(page))
-        expect(addresses.filter(url => url.includes('/upload?picbed='))).toHaveLength(1)
-        expect(await app.files()).toHaveLength(1)
+      async ({ page, addresses }) => {
+        const asked = addresses.length
+        await page.setInputFiles('#files', pictureFile('big.png', makePicture(5000)))
+        await eventually(() => rows(page, 'failed').innerText()).toMatch(
+          /Too large\s+A file may have 2\.0 KB at most/,
+        )
+        expect(await page.getByRole('status').innerText()).toBe('big.png is not stored: Too large.')
+        expect(addresses.slice(asked).filter(address => address.includes('/upload'))).toEqual([])
       },
-      { config: { finalization: { hooks: [hook] } } },
+      { config: { limits: { fileSize: 2000 } } },
     )
   })
 })
@@ -308,7 +345,10 @@ describe('the key', () => {
       async ({ page, app, addresses }) => {
         expect(await page.content()).not.toMatch(/secretblog|pixels/)
         await page.setInputFiles('#files', pictureFile('a.png'))
-        await eventually(() => rows(page, 'failed').innerText()).toMatch(/An upload key is needed/)
+        await eventually(() => rows(page, 'failed').innerText()).toMatch(
+          /An upload key is needed\s+Put the key in above/,
+        )
+        expect(await rows(page, 'failed').innerText()).not.toMatch(/query|Bearer/)
 
         const give = async (key: string) => {
           await page.getByLabel('Upload key').fill(key)
@@ -374,8 +414,8 @@ it('speaks Chinese to whoever prefers it, errors included', async context => {
     async ({ page }) => {
       expect(await page.locator('html').getAttribute('lang')).toBe('zh-Hans')
       await page.setInputFiles('#files', [pictureFile('1.png'), pictureFile('2.png', makePicture(5000))])
-      await eventually(() => rows(page, 'stored').getByRole('button').innerText()).toBe('复制')
-      await eventually(() => rows(page, 'failed').innerText()).toMatch(/文件过大[\s\S]*too_large/)
+      await eventually(() => rows(page, 'stored').locator('.actions').innerText()).toMatch(/^复制\s*打开$/)
+      await eventually(() => rows(page, 'failed').innerText()).toMatch(/文件过大\s+此处单个文件最大/)
       await page.evaluate("for (const e of document.querySelectorAll('pre, code, .reason')) e.remove()")
       expect(await page.locator('body').innerText()).not.toMatch(/\b(?:the|and|a|to|is|copy|file|key)\b/i)
       await page.getByRole('link', { name: 'English' }).click()
@@ -441,7 +481,7 @@ describe.each(['en', 'zh-CN'])('in %s', locale => {
           await eventually(() => rows(page, 'stored').count()).toBe(1)
           await eventually(() => rows(page, 'failed').count()).toBe(1)
           await eventually(() => rows(page, 'sending').count()).toBe(1)
-          for (const width of [360, 1440]) {
+          for (const width of [360, 768, 1024, 1440]) {
             await page.setViewportSize({ width, height: 800 })
             expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
           }
@@ -487,6 +527,7 @@ it('everything can be reached by the keyboard', async context => {
       'copy-all',
       'Link of a.png',
       'Copy a.png',
+      'Open a.png',
       'Copy Python',
     ]
     expect([...reached]).toEqual(expect.arrayContaining(wanted))

@@ -4,7 +4,7 @@ import { type Html, html, prose } from './html.ts'
 import { renderTry } from './try.ts'
 import type { Words } from './words-en.ts'
 
-/** The whole usage page. It is of use without its script, which adds the place to try the server and buttons to copy. */
+/** The whole page: the uploader, and below it how programs upload. Without its script it is that documentation alone. */
 export function renderDocument(facts: PageFacts): string {
   const { words, root, version } = facts
   const assets = `${root}page/${version}`
@@ -28,14 +28,9 @@ export function renderDocument(facts: PageFacts): string {
 <div class="columns">
 ${renderContents(words)}
 <main id="main">
-<section class="intro">
-<h1>${words.headline}</h1>
-<p class="lead">${words.lead}</p>
-${snippet(words.address, `${facts.base}/upload`)}
-</section>
 ${renderTry(facts)}
-${renderDestinations(facts)}
 ${renderExamples(facts)}
+${renderDestinations(facts)}
 ${renderReference(facts)}
 </main>
 </div>
@@ -51,7 +46,7 @@ function renderContents(words: Words): Html {
   const entry = (id: string, text: string) => html`<li><a href="#${id}">${text}</a></li>\n`
   return html`<nav aria-label="${words.contents}">
 <ul>
-${entry('try', words.try.title)}${entry('destinations', words.destinations.title)}</ul>
+${entry('try', words.try.title)}</ul>
 <p>${words.groups.programs}</p>
 <ul>
 ${entry('curl', 'curl')}${entry('fetch', 'fetch')}${entry('python', 'Python')}</ul>
@@ -62,7 +57,7 @@ ${entry('typora', 'Typora')}${entry('obsidian', 'Obsidian')}${entry('vscode', 'V
 <ul>
 ${entry('github', 'GitHub Actions')}${entry('gitlab', 'GitLab CI')}</ul>
 <ul>
-${entry('answers', words.answers.title)}${entry('more', words.more.title)}</ul>
+${entry('destinations', words.destinations.title)}${entry('answers', words.answers.title)}${entry('more', words.more.title)}</ul>
 </nav>`
 }
 
@@ -91,6 +86,8 @@ function renderExamples(facts: PageFacts): Html {
   const code = examplesFor({ base, withKey })
   return html`<section id="programs">
 <h2>${groups.programs}</h2>
+<p>${words.lead}</p>
+${snippet(words.address, `${base}/upload`)}
 ${withKey && html`<p>${prose(say.exportKey)}</p>`}
 ${example('curl', 'curl', [say.curl], code.curl)}
 ${snippet(say.curlBare, code.curlBare)}

@@ -4,11 +4,14 @@ export interface ScriptWords {
   readonly copied: string
   readonly copyFailed: string
   readonly link: string
+  readonly open: string
   readonly cancel: string
   readonly again: string
   readonly finish: string
   readonly waiting: string
   readonly sending: string
+  /** Speed and time left of a large file. */
+  readonly pace: string
   readonly storing: string
   readonly stored: string
   readonly tally: string
@@ -17,6 +20,8 @@ export interface ScriptWords {
   readonly pending: string
   readonly pendingHelp: string
   readonly cancelled: string
+  readonly limitHelp: string
+  readonly keyHelp: string
   readonly unreachable: string
   readonly unreachableHelp: string
   readonly unreadable: string

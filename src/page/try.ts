@@ -3,30 +3,32 @@ import { type Html, html } from './html.ts'
 
 const FILE: Html = html`<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M14 3H7a2 2 0 0 0-2 2v14a2 2 0 0 0 2 2h10a2 2 0 0 0 2-2V8zm0 0v5h5" fill="none" stroke="currentColor" stroke-width="1.5" stroke-linejoin="round"/></svg>`
 
-/** The place to try the server. Without scripts the style hides it but for a word about that. */
+/** The uploader. Without scripts the style hides it but for a word about that. */
 export function renderTry(facts: PageFacts): Html {
   const { words, fileSize } = facts
   const say = words.try
   return html`<section id="try">
-<h2>${say.title}</h2>
+<h1>${words.headline}</h1>
 <noscript><p>${say.noScript}</p></noscript>
 <div class="panel">
 ${renderVisitor(facts)}
-<details id="key"${facts.visitor.admittedBy === 'loopback' && HIDDEN}${!facts.visitor.admittedBy && OPEN}>
-<summary>${say.key}</summary>
-<form id="key-form">
-<div class="line">
-<input id="key-text" type="password" aria-label="${say.key}" autocomplete="off" autocapitalize="off" spellcheck="false" required>
-<button>${say.useKey}</button>
-</div>
-<label class="check"><input id="key-keep" type="checkbox"> ${say.keepKey}</label>
-</form>
-</details>
-<div id="drop">
+${!facts.visitor.admittedBy && renderKey(facts)}
+<div id="drop" data-limit="${fileSize}">
 <p><strong>${say.drop}</strong></p>
 <p>${say.dropMore} <input id="files" class="unseen" type="file" multiple><label for="files" class="button">${say.choose}</label></p>
 <p class="muted">${say.limits.replace('{size}', showSize(fileSize))}</p>
 </div>
+<section id="uploads" aria-label="${say.uploads}" hidden>
+<ol></ol>
+<div class="tools">
+<p id="tally" class="muted"></p>
+<button id="copy-all" type="button" disabled>${say.copyAll}</button>
+<button id="clear" type="button">${say.clear}</button>
+</div>
+</section>
+<fieldset id="formats" hidden>
+<legend>${say.formats}</legend>
+${FORMATS.map(renderFormat)}</fieldset>
 <form id="url">
 <label for="url-text">${say.url}</label>
 <div class="line">
@@ -34,18 +36,8 @@ ${renderVisitor(facts)}
 <button>${say.send}</button>
 </div>
 </form>
+${facts.visitor.admittedBy !== undefined && renderKey(facts)}
 </div>
-<section id="uploads" aria-label="${say.uploads}" hidden>
-<div class="tools">
-<fieldset>
-<legend>${say.formats}</legend>
-${FORMATS.map(renderFormat)}</fieldset>
-<p id="tally" class="muted"></p>
-<button id="copy-all" type="button" disabled>${say.copyAll}</button>
-<button id="clear" type="button">${say.clear}</button>
-</div>
-<ol></ol>
-</section>
 <template id="row"><li>
 <span class="thumb">${FILE}</span>
 <div class="what">
@@ -59,6 +51,21 @@ ${FORMATS.map(renderFormat)}</fieldset>
 <div class="actions"></div>
 </li></template>
 </section>`
+}
+
+/** At the top while a key is what is missing, else below what is used more. */
+function renderKey({ words, visitor }: PageFacts): Html {
+  const say = words.try
+  return html`<details id="key"${visitor.admittedBy === 'loopback' && HIDDEN}${!visitor.admittedBy && OPEN}>
+<summary>${say.key}</summary>
+<form id="key-form">
+<div class="line">
+<input id="key-text" type="password" aria-label="${say.key}" autocomplete="off" autocapitalize="off" spellcheck="false" required>
+<button>${say.useKey}</button>
+</div>
+<label class="check"><input id="key-keep" type="checkbox"> ${say.keepKey}</label>
+</form>
+</details>`
 }
 
 const HIDDEN: Html = html` hidden`
@@ -82,7 +89,13 @@ function renderVisitor({ words, visitor }: PageFacts): Html {
     const failures: Readonly<Record<string, string>> = words.script.failures
     return html`<div id="visitor" data-code="${visitor.code}">
 <p><strong>${failures[visitor.code] ?? visitor.code}</strong></p>
-<p class="muted" lang="en">${visitor.message}</p>
+${
+  visitor.code === 'unauthorized'
+    ? html`<p class="muted">${say.whoHasKey}</p>
+<details><summary>${say.forOwner}</summary>
+<p class="muted" lang="en">${visitor.message}</p></details>`
+    : html`<p class="muted" lang="en">${visitor.message}</p>`
+}
 </div>`
   }
   const { admittedBy, choices } = visitor

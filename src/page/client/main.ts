@@ -9,7 +9,7 @@ setUpList()
 
 const files = element<HTMLInputElement>('files')
 files.addEventListener('change', () => {
-  for (const file of files.files ?? []) add(file)
+  add(...(files.files ?? []))
   files.value = ''
 })
 
@@ -45,11 +45,13 @@ document.addEventListener('drop', event => {
 /** Takes the files, or else the address, that were dropped or pasted. @returns whether there was one */
 function take(data: DataTransfer): boolean {
   const items = [...data.items].filter(item => item.kind === 'file')
-  for (const item of items) {
-    const file = item.getAsFile()
-    if (item.webkitGetAsEntry()?.isDirectory) addRefused(file?.name ?? '', words.folder, words.folderHelp)
-    else if (file) add(file)
-  }
+  const taken = items.map(item => ({
+    file: item.getAsFile(),
+    isFolder: item.webkitGetAsEntry()?.isDirectory,
+  }))
+  add(...taken.flatMap(({ file, isFolder }) => (file && !isFolder ? [file] : [])))
+  for (const { file, isFolder } of taken)
+    if (isFolder) addRefused(file?.name ?? '', words.folder, words.folderHelp)
   if (items.length > 0) return true
   const [line = ''] = (data.getData('text/uri-list') || data.getData('text/plain')).trim().split('\n')
   return addAddress(line)

@@ -1,6 +1,6 @@
 import { fill, words } from './words.ts'
 
-export type State = 'waiting' | 'sending' | 'stored' | 'pending' | 'failed'
+export type State = 'waiting' | 'sending' | 'stored' | 'pending' | 'failed' | 'cancelled'
 
 /** A new row of the list, from the document's template. @param picture shown in small */
 export function makeRow(name: string, about: string, picture?: File): HTMLLIElement {
@@ -27,16 +27,20 @@ export function show(row: HTMLLIElement, state: State, title: string, reason = '
   part(row, '.detail').textContent = detail
 }
 
-/** @param sent up to 1, when everything is with the server and it is its turn */
-export function showProgress(row: HTMLLIElement, sent: number): void {
+/**
+ * @param sent up to 1, when everything is with the server and it is its turn
+ * @param pace how fast it goes, where that is known
+ */
+export function showProgress(row: HTMLLIElement, sent: number, pace = ''): void {
   const progress = part<HTMLProgressElement>(row, 'progress')
   if (sent < 1) progress.value = sent
   else progress.removeAttribute('value')
-  show(row, 'sending', sent < 1 ? fill(words.sending, { percent: Math.floor(sent * 100) }) : words.storing)
+  const title = sent < 1 ? fill(words.sending, { percent: Math.floor(sent * 100) }) : words.storing
+  show(row, 'sending', title, '', pace)
 }
 
 /** What can be done now. The keyboard stays in the row when the button it was on goes. */
-export function setActions(row: HTMLLIElement, ...buttons: HTMLButtonElement[]): void {
+export function setActions(row: HTMLLIElement, ...buttons: HTMLElement[]): void {
   const hadFocus = row.contains(document.activeElement)
   part(row, '.actions').replaceChildren(...buttons)
   if (hadFocus && !row.contains(document.activeElement)) (buttons[0] ?? row).focus()

@@ -3,6 +3,7 @@ import { fill, words } from './words.ts'
 /** What became of one upload. */
 export type Ending =
   | { readonly kind: 'stored'; readonly url: string; readonly type: string }
+  | { readonly kind: 'cancelled' }
   | { readonly kind: 'pending'; readonly finalizationId: string; readonly reason: string }
   | {
       readonly kind: 'failed'
@@ -19,8 +20,8 @@ export interface Sending {
   readonly query: string
   readonly body?: FormData | string
   readonly headers: Readonly<Record<string, string>>
-  /** Hears which part of the body is gone, up to 1. */
-  onProgress?(part: number): void
+  /** Hears how many bytes of the body are gone, of how many. */
+  onProgress?(sent: number, all: number): void
   readonly signal?: AbortSignal
 }
 
@@ -34,11 +35,11 @@ export function send({ query, body, headers, onProgress, signal }: Sending): Pro
     request.open('POST', new URL(`upload${query}`, ROOT))
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value)
     request.upload.onprogress = event => {
-      if (event.lengthComputable && event.total > 0) onProgress?.(event.loaded / event.total)
+      if (event.lengthComputable && event.total > 0) onProgress?.(event.loaded, event.total)
     }
     request.onload = () => resolve(readAnswer(request.status, request.responseText))
     request.onerror = () => resolve(fail(words.unreachable, '', words.unreachableHelp))
-    request.onabort = () => resolve(fail(words.cancelled))
+    request.onabort = () => resolve({ kind: 'cancelled' })
     signal?.addEventListener('abort', () => request.abort())
     request.send(body ?? null)
   })
@@ -75,6 +76,8 @@ function readAnswer(status: number, text: string): Ending {
     return { kind: 'pending', finalizationId: answer.finalizationId, reason: answer.message ?? '' }
   const { code = '', message = '' } = answer.errors?.[0] ?? answer
   const id = answer.requestId === undefined ? '' : ` · ${fill(words.requestId, { id: answer.requestId })}`
+  // What the server says of a key is for programs.
+  if (code === 'unauthorized') return fail(words.failures[code] ?? '', '', words.keyHelp, code)
   return fail(words.failures[code] ?? words.unreadable, message, code + id, code)
 }
 

@@ -1,7 +1,8 @@
 import { copyText } from './copy.ts'
+import { setUpFormats, showLink } from './formats.ts'
 import { keyHeaders } from './key.ts'
-import { type Format, formatLink, type Link } from './links.ts'
-import { makeRow, part, setActions, show, showProgress, showSize, showThumbnail } from './row.ts'
+import { createMeter } from './meter.ts'
+import { makeRow, setActions, show, showProgress, showSize, showThumbnail } from './row.ts'
 import { type Ending, send } from './send.ts'
 import { announce, element, fill, makeButton, words } from './words.ts'
 
@@ -17,7 +18,6 @@ interface Upload {
   /** The destination that was chosen when it was added. */
   readonly query: string
   readonly row: HTMLLIElement
-  link?: Link
 }
 
 const waiting: Upload[] = []
@@ -29,22 +29,36 @@ const stored = new Set<Upload>()
 /** What was refused for want of a key. */
 const refused = new Set<Upload>()
 
-/** Puts a file or an address into the list and sends it when its turn comes. */
-export function add(source: File | URL): void {
+/** Bytes of the largest file that the server takes. */
+const limit = Number(element('drop').dataset['limit'])
+
+/** Puts files or an address into the list, where the first can be seen, and sends each when its turn comes. */
+export function add(...sources: readonly (File | URL)[]): void {
+  const [first] = sources.map(addOne)
+  first?.scrollIntoView({ block: 'nearest' })
+}
+
+function addOne(source: File | URL): HTMLLIElement {
+  if (source instanceof File && source.size > limit) {
+    const sizes = { size: showSize(limit), own: showSize(source.size) }
+    return addRefused(source.name, words.failures['too_large'] ?? '', fill(words.limitHelp, sizes))
+  }
   const upload = makeUpload(source)
   section.hidden = false
   list.append(upload.row)
   queue(upload)
+  return upload.row
 }
 
 /** Something that can't be sent: the list says why. */
-export function addRefused(name: string, title: string, help = ''): void {
+export function addRefused(name: string, title: string, help = ''): HTMLLIElement {
   const row = makeRow(name, '')
   section.hidden = false
   list.append(row)
   show(row, 'failed', title, '', help)
   count()
   announce(fill(words.failedName, { name, reason: title }))
+  return row
 }
 
 function makeUpload(source: File | URL): Upload {
@@ -104,10 +118,11 @@ async function run(upload: Upload): Promise<void> {
   } else body = JSON.stringify({ list: [source.href] })
   showProgress(row, 0)
   const headers = { ...keyHeaders(), 'Idempotency-Key': id }
-  const onProgress = (sent: number) => {
-    showProgress(row, sent)
+  const measure = createMeter()
+  const onProgress = (sent: number, all: number) => {
+    showProgress(row, sent / all, measure(sent, all))
     // What has arrived goes on without its sender, so that a repetition finds it done.
-    if (sent === 1) setActions(row)
+    if (sent === all) setActions(row)
   }
   settle(upload, await send({ query, body, headers, onProgress, signal: cancel.signal }))
 }
@@ -126,6 +141,15 @@ function settle(upload: Upload, ending: Ending, finalizationId?: string): void {
     showStored(upload, ending.url, ending.type)
     count()
     announce(fill(words.storedName, { name }))
+    return
+  }
+  if (ending.kind === 'cancelled') {
+    show(row, 'cancelled', words.cancelled)
+    setActions(
+      row,
+      makeButton(words.again, name, () => queue(upload)),
+    )
+    announce(`${name}: ${words.cancelled}`)
     return
   }
   if (ending.kind === 'pending') {
@@ -147,15 +171,9 @@ function settle(upload: Upload, ending: Ending, finalizationId?: string): void {
 function showStored(upload: Upload, url: string, type: string): void {
   const { row, name } = upload
   const isImage = type.startsWith('image/')
-  upload.link = { url, name, isImage }
   stored.add(upload)
   show(row, 'stored', words.stored)
-  const field = part<HTMLInputElement>(row, '.link')
-  field.setAttribute('aria-label', fill(words.link, { name }))
-  field.addEventListener('focus', () => field.select())
-  field.value = formatLink(upload.link, chosenFormat())
-  const copy = makeButton(words.copy, name, () => void copyText(field.value, copy, field))
-  setActions(row, copy)
+  showLink(row, { url, name, isImage })
   if (isImage && !row.querySelector('img')) showThumbnail(row, url)
 }
 
@@ -167,24 +185,22 @@ function count(): void {
 }
 
 export function setUpList(): void {
-  for (const radio of section.querySelectorAll('input[name=format]'))
-    radio.addEventListener('change', () => {
-      for (const { row, link } of stored)
-        if (link) part<HTMLInputElement>(row, '.link').value = formatLink(link, chosenFormat())
-    })
+  setUpFormats()
+  addEventListener('beforeunload', event => {
+    if (running > 0) event.preventDefault()
+  })
   const all = element<HTMLButtonElement>('copy-all')
   all.addEventListener('click', () => {
     const fields = [...list.querySelectorAll<HTMLInputElement>('[data-state=stored] .link')]
     void copyText(fields.map(field => field.value).join('\n'), all)
   })
   element('clear').addEventListener('click', () => {
-    for (const row of list.querySelectorAll('[data-state=stored], [data-state=failed]')) row.remove()
+    for (const row of list.querySelectorAll(
+      '[data-state=stored], [data-state=failed], [data-state=cancelled]',
+    ))
+      row.remove()
     stored.clear()
     count()
     section.hidden = list.children.length === 0
   })
-}
-
-function chosenFormat(): Format {
-  return section.querySelector<HTMLInputElement>('input[name=format]:checked')?.value as Format
 }
