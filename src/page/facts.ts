@@ -5,6 +5,8 @@ export interface Choice {
   readonly picbed: string
   readonly configName: string
   readonly isDefault: boolean
+  /** What a request may ask for of its pictures: `format`, `quality`, `size`, `strip`. */
+  readonly pictures: readonly string[]
 }
 
 /** What the visitor may do. To those who may not upload the server names nothing. */
@@ -34,6 +36,6 @@ export interface PageFacts {
 }
 
 /** What a request adds to the address to choose a destination. */
-export function queryOf({ picbed, configName }: { picbed: string; configName: string }): string {
+export function queryOf({ picbed, configName }: Pick<Choice, 'picbed' | 'configName'>): string {
   return new URLSearchParams({ picbed, configName }).toString()
 }

@@ -1,5 +1,6 @@
 import { type PageFacts, queryOf } from './facts.ts'
 import { type Html, html } from './html.ts'
+import { renderPictures } from './pictures.ts'
 
 const FILE: Html = html`<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M14 3H7a2 2 0 0 0-2 2v14a2 2 0 0 0 2 2h10a2 2 0 0 0 2-2V8zm0 0v5h5" fill="none" stroke="currentColor" stroke-width="1.5" stroke-linejoin="round"/></svg>`
 
@@ -18,6 +19,7 @@ ${!facts.visitor.admittedBy && renderKey(facts)}
 <p>${say.dropMore} <input id="files" class="unseen" type="file" multiple><label for="files" class="button">${say.choose}</label></p>
 <p class="muted">${say.limits.replace('{size}', showSize(fileSize))}</p>
 </div>
+${renderPictures(words)}
 <section id="uploads" aria-label="${say.uploads}" hidden>
 <ol></ol>
 <div class="tools">
@@ -29,6 +31,15 @@ ${!facts.visitor.admittedBy && renderKey(facts)}
 <fieldset id="formats" hidden>
 <legend>${say.formats}</legend>
 ${FORMATS.map(renderFormat)}</fieldset>
+<details id="lately" hidden>
+<summary>${words.lately.title}</summary>
+<div class="line">
+<input id="lately-text" type="search" aria-label="${words.lately.search}" placeholder="${words.lately.search}" autocomplete="off">
+<button id="forget" type="button">${words.lately.forget}</button>
+</div>
+<p id="lately-none" class="muted" hidden>${words.lately.none}</p>
+<ol></ol>
+</details>
 <form id="url">
 <label for="url-text">${say.url}</label>
 <div class="line">
@@ -105,7 +116,7 @@ ${
 <select id="destination">
 ${choices.map(
   choice =>
-    html`<option value="${queryOf(choice)}"${choice.isDefault && html` selected`}>${choice.picbed} / ${choice.configName}${choice.isDefault ? ` (${say.standard})` : ''}</option>\n`,
+    html`<option value="${queryOf(choice)}" data-pictures="${choice.pictures.join(' ')}"${choice.isDefault && html` selected`}>${choice.picbed} / ${choice.configName}${choice.isDefault ? ` (${say.standard})` : ''}</option>\n`,
 )}</select></p>
 </div>`
 }

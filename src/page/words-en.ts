@@ -64,6 +64,23 @@ export const en = {
     forOwner: 'I run this server',
   },
 
+  pictures: {
+    title: 'Change pictures',
+    asItIs: 'as it is',
+    format: 'Format',
+    quality: 'Quality, 1 to 100',
+    width: 'Most pixels wide',
+    height: 'Most pixels high',
+    strip: 'Remove metadata, such as the place',
+  },
+
+  lately: {
+    title: 'Uploaded lately with this browser',
+    search: 'Search names and links',
+    forget: 'Forget all',
+    none: 'No name and no link has that in it.',
+  },
+
   /** For the script. */
   script: {
     copy: 'Copy',

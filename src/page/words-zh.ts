@@ -37,6 +37,23 @@ export const zh: Words = {
     forOwner: '我是此服务器的管理者',
   },
 
+  pictures: {
+    title: '处理图片',
+    asItIs: '不变',
+    format: '格式',
+    quality: '质量（1 至 100）',
+    width: '最大宽度（像素）',
+    height: '最大高度（像素）',
+    strip: '删除元数据（如拍摄地点）',
+  },
+
+  lately: {
+    title: '此浏览器最近上传的文件',
+    search: '搜索名称和链接',
+    forget: '全部清除',
+    none: '没有匹配的名称或链接。',
+  },
+
   script: {
     copy: '复制',
     copied: '已复制',

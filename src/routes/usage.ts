@@ -122,7 +122,12 @@ function listChoices(uploader: Uploader, caller: Caller): (Visitor & { admittedB
   const preset = findDefault(uploader, caller)
   return uploader.destinations
     .filter(one => isCovered(one, caller.destinations))
-    .map(one => ({ picbed: one.type, configName: one.name, isDefault: one === preset }))
+    .map(one => ({
+      picbed: one.type,
+      configName: one.name,
+      isDefault: one === preset,
+      pictures: one.pictures?.requests ?? [],
+    }))
 }
 
 function findDefault(uploader: Uploader, caller: Caller): Destination | undefined {

@@ -20,7 +20,8 @@ export function showLink(row: HTMLLIElement, link: Link): void {
   refresh()
   refreshers.set(row, refresh)
   const copy = makeButton(words.copy, name, () => void copyText(field.value, copy, field))
-  setActions(row, copy, makeOpener(url, name))
+  // Links may be paths, too.
+  setActions(row, copy, ...(/^https?:/.test(url) ? [makeOpener(url, name)] : []))
   fieldset.hidden = false
 }
 

@@ -1,11 +1,18 @@
+import { setUpChoices, showAllowed } from './choices.ts'
 import { addCopyButtons } from './copy.ts'
 import { setUpKey } from './key.ts'
+import { setUpLately } from './lately.ts'
 import { add, addRefused, sendRefused, setUpList } from './uploads.ts'
 import { element, words } from './words.ts'
 
 addCopyButtons()
-setUpKey(sendRefused)
+setUpChoices()
+setUpKey(() => {
+  showAllowed()
+  sendRefused()
+})
 setUpList()
+setUpLately()
 
 const files = element<HTMLInputElement>('files')
 files.addEventListener('change', () => {

@@ -1,6 +1,8 @@
+import { chosenQuery } from './choices.ts'
 import { copyText } from './copy.ts'
 import { setUpFormats, showLink } from './formats.ts'
 import { keyHeaders } from './key.ts'
+import { keep } from './lately.ts'
 import { createMeter } from './meter.ts'
 import { makeRow, setActions, show, showProgress, showSize, showThumbnail } from './row.ts'
 import { type Ending, send } from './send.ts'
@@ -15,7 +17,7 @@ interface Upload {
   readonly name: string
   /** The same at every attempt, so that the server stores it once. */
   readonly id: string
-  /** The destination that was chosen when it was added. */
+  /** What was chosen when it was added. */
   readonly query: string
   readonly row: HTMLLIElement
 }
@@ -64,13 +66,12 @@ export function addRefused(name: string, title: string, help = ''): HTMLLIElemen
 function makeUpload(source: File | URL): Upload {
   const name = source instanceof File ? source.name : nameOf(source)
   const size = source instanceof File ? showSize(source.size) : source.host
-  const chosen = document.querySelector<HTMLSelectElement>('#destination')?.value
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   return {
     source,
     name,
     id: Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join(''),
-    query: chosen ? `?${chosen}` : '',
+    query: chosenQuery(),
     row: makeRow(name, size, source instanceof File && source.type.startsWith('image/') ? source : undefined),
   }
 }
@@ -173,7 +174,9 @@ function showStored(upload: Upload, url: string, type: string): void {
   const isImage = type.startsWith('image/')
   stored.add(upload)
   show(row, 'stored', words.stored)
-  showLink(row, { url, name, isImage })
+  const link = { url, name, isImage }
+  showLink(row, link)
+  keep(link)
   if (isImage && !row.querySelector('img')) showThumbnail(row, url)
 }
 
