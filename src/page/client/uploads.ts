@@ -4,7 +4,7 @@ import { setUpFormats, showLink } from './formats.ts'
 import { keyHeaders } from './key.ts'
 import { keep } from './lately.ts'
 import { createMeter } from './meter.ts'
-import { makeRow, setActions, show, showProgress, showSize, showThumbnail } from './row.ts'
+import { makeRow, part, setActions, show, showProgress, showSize, showThumbnail } from './row.ts'
 import { type Ending, send } from './send.ts'
 import { announce, element, fill, makeButton, words } from './words.ts'
 
@@ -14,6 +14,8 @@ const AT_ONCE = 3
 /** One file or address, with its row in the list. */
 interface Upload {
   readonly source: File | URL
+  /** Of the order in which they came. */
+  readonly number: number
   readonly name: string
   /** The same at every attempt, so that the server stores it once. */
   readonly id: string
@@ -24,6 +26,7 @@ interface Upload {
 
 const waiting: Upload[] = []
 let running = 0
+let made = 0
 
 const section = element('uploads')
 const list = section.querySelector('ol') as HTMLOListElement
@@ -34,10 +37,11 @@ const refused = new Set<Upload>()
 /** Bytes of the largest file that the server takes. */
 const limit = Number(element('drop').dataset['limit'])
 
-/** Puts files or an address into the list, where the first can be seen, and sends each when its turn comes. */
+/** Puts files or an address on top of the list, where rows that grow don't move them, and sends each in its turn. */
 export function add(...sources: readonly (File | URL)[]): void {
-  const [first] = sources.map(addOne)
-  first?.scrollIntoView({ block: 'nearest' })
+  const rows = sources.map(addOne)
+  list.prepend(...rows)
+  rows[0]?.scrollIntoView({ block: 'nearest' })
 }
 
 function addOne(source: File | URL): HTMLLIElement {
@@ -47,7 +51,7 @@ function addOne(source: File | URL): HTMLLIElement {
   }
   const upload = makeUpload(source)
   section.hidden = false
-  list.append(upload.row)
+  list.prepend(upload.row)
   queue(upload)
   return upload.row
 }
@@ -56,7 +60,7 @@ function addOne(source: File | URL): HTMLLIElement {
 export function addRefused(name: string, title: string, help = ''): HTMLLIElement {
   const row = makeRow(name, '')
   section.hidden = false
-  list.append(row)
+  list.prepend(row)
   show(row, 'failed', title, '', help)
   count()
   announce(fill(words.failedName, { name, reason: title }))
@@ -69,6 +73,7 @@ function makeUpload(source: File | URL): Upload {
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   return {
     source,
+    number: ++made,
     name,
     id: Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join(''),
     query: chosenQuery(),
@@ -194,8 +199,9 @@ export function setUpList(): void {
   })
   const all = element<HTMLButtonElement>('copy-all')
   all.addEventListener('click', () => {
-    const fields = [...list.querySelectorAll<HTMLInputElement>('[data-state=stored] .link')]
-    void copyText(fields.map(field => field.value).join('\n'), all)
+    const inOrder = [...stored].sort((a, b) => a.number - b.number)
+    const links = inOrder.map(({ row }) => part<HTMLInputElement>(row, '.link').value)
+    void copyText(links.join('\n'), all)
   })
   element('clear').addEventListener('click', () => {
     for (const row of list.querySelectorAll(
