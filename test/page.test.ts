@@ -207,7 +207,10 @@ it.for([
       expect(await isInView(0)).toBe(true)
       for (let n = 1; n < 8; n++) await page.setInputFiles('#files', pictureFile(`${n}.png`))
       await eventually(() => rows(page, 'stored').count()).toBe(8)
-      expect(await isInView(7)).toBe(true)
+      expect(await rows(page, 'stored').first().innerText()).toMatch(/^7\.png/)
+      expect(await isInView(0)).toBe(true)
+      await page.getByRole('button', { name: 'Copy all' }).click()
+      await eventually(() => clipboard(page)).toMatch(/\/a-.*\n(?:.*\n){6}.*\/7-/)
     })
   },
 )
@@ -501,7 +504,7 @@ describe('the key', () => {
         await page.getByLabel('Destination').selectOption('local / otherblog')
         await page.setInputFiles('#files', pictureFile('b.png'))
         await eventually(() => rows(page, 'stored').count()).toBe(2)
-        expect(await linkIn(page, 1)).toMatch(/\/files\/otherblog\//)
+        expect(await linkIn(page)).toMatch(/\/files\/otherblog\//)
 
         const everything = addresses.map(decodeURIComponent).join() + app.rawLog()
         expect(everything).not.toMatch(/schl|mistaken/)
@@ -578,16 +581,18 @@ it.for(['/', '/upload', '/upload/'])('at %s it works below a path behind nginx',
   )
 })
 
-async function startNginx(port: number, target: string): Promise<void> {
+/** @param more settings of the place, which may name the user `me` with the password `secret-word` of `htpasswd` */
+async function startNginx(port: number, target: string, more = ''): Promise<void> {
   const directory = await makeDirectory()
   await mkdir(join(directory, 'tmp'))
+  await writeFile(join(directory, 'htpasswd'), 'me:{PLAIN}secret-word\n')
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     name => `${name}_temp_path tmp/${name};`,
   )
   await writeFile(
     join(directory, 'nginx.conf'),
     `${userInfo().uid === 0 ? 'user root;' : ''} daemon off; pid nginx.pid; events {} http { access_log off; ${temporary.join(' ')}
-       server { listen 127.0.0.1:${port}; location /deep/img/ { proxy_pass ${target}/; proxy_set_header X-Forwarded-For $remote_addr; } } }`,
+       server { listen 127.0.0.1:${port}; location /deep/img/ { proxy_pass ${target}/; proxy_set_header X-Forwarded-For $remote_addr; ${more} } } }`,
   )
   const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
     port,
@@ -708,5 +713,37 @@ it('attack: a page of another site learns no name from it, and shows it in no fr
       complaints.length = 0 // of the frame that was refused
     },
     { config },
+  )
+})
+
+it('behind a proxy that asks for a password it asks for no key, and its examples sign in', async context => {
+  needs(context, 'nginx', 'nginx-light')
+  const port = await findFreePorts()
+  const url = `http://127.0.0.1:${port}/deep/img`
+  const config = {
+    server: { publicUrl: url, trustProxy: ['loopback'], key: 'upload-key-of-the-proxy' },
+    auth: { loopbackExempt: false },
+  }
+  await visit(
+    context,
+    async ({ page, app }) => {
+      await startNginx(
+        port,
+        app.url,
+        `auth_basic files; auth_basic_user_file htpasswd; proxy_set_header Authorization "Bearer upload-key-of-the-proxy";`,
+      )
+      await page.goto(`${url}/`)
+      expect(await page.locator('#visitor').innerText()).toMatch(/^You are signed in\. No key is needed\./)
+      expect(await page.locator('#key').isVisible()).toBe(false)
+      await page.setInputFiles('#files', pictureFile('a.png'))
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+      const examples = (await page.locator('pre').allInnerTexts()).join('\n')
+      expect(examples).toContain(`curl -u "$UPLOAD_USER" -F file=@picture.png ${url}/upload`)
+      expect(examples).toContain(`--server ${url.replace('://', '://NAME:PASSWORD@')}`)
+      expect(examples).not.toMatch(/UPLOAD_KEY/)
+      expect(await page.content()).not.toMatch(/upload-key-of-the-proxy|secret-word/)
+      expect(await listViolations(page)).toEqual([])
+    },
+    { config, browser: { httpCredentials: { username: 'me', password: 'secret-word' } } },
   )
 })

@@ -1,4 +1,4 @@
-import { examplesFor } from './examples.ts'
+import { type Credential, examplesFor } from './examples.ts'
 import { type Choice, type PageFacts, queryOf } from './facts.ts'
 import { type Html, html, prose } from './html.ts'
 import { renderTry } from './try.ts'
@@ -82,13 +82,16 @@ ${visitor.choices.map(row)}</ul>`
 function renderExamples(facts: PageFacts): Html {
   const { words, base } = facts
   const { examples: say, groups } = words
-  const withKey = needsKey(facts)
-  const code = examplesFor({ base, withKey })
+  const credential = credentialOf(facts)
+  const withKey = credential === 'key'
+  const code = examplesFor({ base, credential })
+  const noPassword = credential === 'password' ? [say.noPassword] : []
   return html`<section id="programs">
 <h2>${groups.programs}</h2>
 <p>${words.lead}</p>
 ${snippet(words.address, `${base}/upload`)}
 ${withKey && html`<p>${prose(say.exportKey)}</p>`}
+${credential === 'password' && html`<p>${prose(say.exportUser)}</p>`}
 ${example('curl', 'curl', [say.curl], code.curl)}
 ${snippet(say.curlBare, code.curlBare)}
 ${example('fetch', 'fetch', [say.fetch], code.fetch)}
@@ -96,21 +99,26 @@ ${example('python', 'Python', [say.python], code.python)}
 </section>
 <section id="editors">
 <h2>${groups.editors}</h2>
-${example('typora', 'Typora', [say.typora, ...(withKey ? [] : [say.typoraLocal])], code.typora)}
-${example('obsidian', 'Obsidian', [say.obsidian, ...(withKey ? [say.obsidianRemote] : [])], code.obsidian)}
-${example('vscode', 'VS Code', [say.vscode], code.vscode)}
+${example('typora', 'Typora', [say.typora, ...(credential === 'none' ? [say.typoraLocal] : [])], code.typora)}
+${example('obsidian', 'Obsidian', [say.obsidian, ...(credential === 'none' ? [] : [say.obsidianRemote]), ...noPassword], code.obsidian)}
+${example('vscode', 'VS Code', [say.vscode, ...noPassword], code.vscode)}
 </section>
 <section id="ci">
 <h2>${groups.ci}</h2>
 ${isOfThisMachine(base) && html`<p class="note">${prose(say.loopback)}</p>`}
-${example('github', 'GitHub Actions', [say.github, say.secret], code.github)}
-${example('gitlab', 'GitLab CI', [say.gitlab, say.variable], code.gitlab)}
+${example('github', 'GitHub Actions', [say.github, ...(credential === 'password' ? [say.secretUser] : [say.secret])], code.github)}
+${example('gitlab', 'GitLab CI', [say.gitlab, ...(credential === 'password' ? [say.variableUser] : [say.variable])], code.gitlab)}
 </section>`
 }
 
-/** Whoever is on the server's machine needs no key there, but does at an address that others use, too. */
-function needsKey({ visitor, base }: PageFacts): boolean {
-  return visitor.admittedBy === 'loopback' ? !isOfThisMachine(base) : visitor.admittedBy !== 'anonymous'
+/**
+ * Whoever is on the server's machine needs no key there, but does at an address that others use, too. A proxy that sends the
+ * key asks for a password in its place.
+ */
+function credentialOf({ visitor, base }: PageFacts): Credential {
+  if (visitor.admittedBy === 'proxy') return 'password'
+  if (visitor.admittedBy === 'loopback') return isOfThisMachine(base) ? 'none' : 'key'
+  return visitor.admittedBy === 'anonymous' ? 'none' : 'key'
 }
 
 function isOfThisMachine(base: string): boolean {
@@ -119,7 +127,7 @@ function isOfThisMachine(base: string): boolean {
 
 function renderReference(facts: PageFacts): Html {
   const { answers, more } = facts.words
-  const code = examplesFor({ base: facts.base, withKey: needsKey(facts) })
+  const code = examplesFor({ base: facts.base, credential: credentialOf(facts) })
   return html`<section id="answers">
 <h2>${answers.title}</h2>
 <p>${prose(answers.success)}</p>

@@ -1,55 +1,75 @@
 export interface ExampleFacts {
   /** Address of the server, without a final slash. */
   readonly base: string
-  /** Whether the caller needs an upload key. */
-  readonly withKey: boolean
+  readonly credential: Credential
+}
+
+/** What callers send: nothing, an upload key, or name and password for a proxy that then sends the key. */
+export type Credential = 'none' | 'key' | 'password'
+
+const FETCH_HEADERS: Record<Credential, string> = {
+  none: '',
+  key: "\n  headers: { 'X-Upload-Key': process.env.UPLOAD_KEY },",
+  password:
+    "\n  headers: { Authorization: 'Basic ' + Buffer.from(process.env.UPLOAD_USER).toString('base64') },",
+}
+
+const PYTHON_ARGUMENTS: Record<Credential, string> = {
+  none: '',
+  key: "\n        headers={'Authorization': 'Bearer ' + os.environ['UPLOAD_KEY']},",
+  password: "\n        auth=tuple(os.environ['UPLOAD_USER'].split(':', 1)),",
 }
 
 /** What a person copies into a terminal, a program, an editor or a CI configuration. CI always needs a key. */
-export function examplesFor({ base, withKey }: ExampleFacts) {
-  const bearer = '-H "Authorization: Bearer $UPLOAD_KEY"'
+export function examplesFor({ base, credential }: ExampleFacts) {
+  const withKey = credential === 'key'
+  const withPassword = credential === 'password'
+  const variable = withPassword ? 'UPLOAD_USER' : 'UPLOAD_KEY'
+  const always = withPassword ? '-u "$UPLOAD_USER"' : '-H "Authorization: Bearer $UPLOAD_KEY"'
+  const sometimes = credential === 'none' ? '' : `${always} `
+  const withName = base.replace('://', '://NAME:PASSWORD@')
+  // Editors' plugins send no password.
+  const keyInQuery = credential === 'none' ? '' : '?key=YOUR_KEY'
   return {
-    curl: `curl ${withKey ? `${bearer} ` : ''}-F file=@picture.png ${base}/upload`,
+    curl: `curl ${sometimes}-F file=@picture.png ${base}/upload`,
 
-    curlBare: `curl ${withKey ? `${bearer} ` : ''}-H "Accept: text/plain" -T picture.png ${base}/upload/`,
+    curlBare: `curl ${sometimes}-H "Accept: text/plain" -T picture.png ${base}/upload/`,
 
     fetch: `import { openAsBlob } from 'node:fs'
 
 const form = new FormData()
 form.append('file', await openAsBlob('picture.png'), 'picture.png')
 const response = await fetch('${base}/upload', {
-  method: 'POST',${withKey ? "\n  headers: { 'X-Upload-Key': process.env.UPLOAD_KEY }," : ''}
+  method: 'POST',${FETCH_HEADERS[credential]}
   body: form,
 })
 const { success, result, message } = await response.json()
 if (!success) throw new Error(message)
 console.log(result[0])`,
 
-    python: `${withKey ? 'import os\n' : ''}import requests
+    python: `${credential === 'none' ? '' : 'import os\n'}import requests
 
 with open('picture.png', 'rb') as file:
     answer = requests.post(
         '${base}/upload',
-        files={'file': file},${withKey ? "\n        headers={'Authorization': 'Bearer ' + os.environ['UPLOAD_KEY']}," : ''}
+        files={'file': file},${PYTHON_ARGUMENTS[credential]}
     ).json()
 if not answer['success']:
     raise SystemExit(answer['message'])
 print(answer['result'][0])`,
 
-    typora: `upload-server upload --server ${base}${withKey ? ' --key YOUR_KEY' : ''}`,
+    typora: `upload-server upload --server ${withPassword ? withName : base}${withKey ? ' --key YOUR_KEY' : ''}`,
 
-    obsidian: `${base}/upload${withKey ? '?key=YOUR_KEY' : ''}`,
+    obsidian: `${base}/upload${keyInQuery}`,
 
-    vscode: withKey
-      ? `"piclist.uploadAPIUrl": "${base}/upload?key=YOUR_KEY",\n"piclist.remoteServerMode": true`
-      : `"piclist.uploadAPIUrl": "${base}/upload"`,
+    vscode: `"piclist.uploadAPIUrl": "${base}/upload${keyInQuery}"${keyInQuery && ',\n"piclist.remoteServerMode": true'}`,
 
     github: `- name: Upload the screenshots
   env:
-    UPLOAD_KEY: \${{ secrets.UPLOAD_KEY }}
+    ${variable}: \${{ secrets.${variable} }}
   run: |
     for file in screenshots/*.png; do
-      curl -sS ${bearer} -F "file=@$file" \\
+      curl -sS ${always} -F "file=@$file" \\
         "${base}/upload" |
         jq -er '"![](\\(.result[0] // error(.message)))"' >> "$GITHUB_STEP_SUMMARY"
     done`,
@@ -61,15 +81,15 @@ print(answer['result'][0])`,
   script:
     - |
       for file in screenshots/*.png; do
-        curl -sS ${bearer} -F "file=@$file" \\
+        curl -sS ${always} -F "file=@$file" \\
           "${base}/upload" |
           jq -er '.result[0] // error(.message)' || exit 1
       done`,
 
-    list: `curl ${withKey ? `${bearer} ` : ''}${base}/upload \\
-  -d '{"list": ["https://example.com/picture.png"${withKey ? '' : ', "/home/me/picture.png"'}]}'`,
+    list: `curl ${sometimes}${base}/upload \\
+  -d '{"list": ["https://example.com/picture.png"${credential === 'none' ? ', "/home/me/picture.png"' : ''}]}'`,
 
-    clipboard: `curl ${withKey ? `${bearer} ` : ''}-X POST ${base}/upload`,
+    clipboard: `curl ${sometimes}-X POST ${base}/upload`,
 
     heartbeat: `curl ${base}/heartbeat`,
 
@@ -79,6 +99,6 @@ print(answer['result'][0])`,
 
     pending: `{"success":false,"stage":"finalization","finalizationId":"ID","message":"…"}`,
 
-    finish: `curl ${withKey ? `${bearer} ` : ''}-X POST "${base}/upload?finalizationId=ID"`,
+    finish: `curl ${sometimes}-X POST "${base}/upload?finalizationId=ID"`,
   }
 }

@@ -12,7 +12,8 @@ export interface Choice {
 /** What the visitor may do. To those who may not upload the server names nothing. */
 export type Visitor =
   | {
-      readonly admittedBy: 'loopback' | 'key' | 'anonymous'
+      /** `proxy`: something in front of the server sent the key, as no browser does that asks for a page. */
+      readonly admittedBy: 'loopback' | 'key' | 'proxy' | 'anonymous'
       readonly choices: readonly Choice[]
     }
   | {
@@ -31,6 +32,8 @@ export interface PageFacts {
   /** Folder of script and style. */
   readonly version: string
   readonly visitor: Visitor
+  /** What pictures can be converted to. */
+  readonly pictureFormats: readonly string[]
   /** Bytes of the largest file. */
   readonly fileSize: number
 }

@@ -1,12 +1,11 @@
-import { FORMATS } from '../pictures/options.ts'
+import type { PageFacts } from './facts.ts'
 import { type Html, html } from './html.ts'
-import type { Words } from './words-en.ts'
 
 /**
  * What an upload may ask for of its pictures. The script shows of it what the chosen destination allows; names are those
  * of the request's query.
  */
-export function renderPictures({ pictures: say }: Words): Html {
+export function renderPictures({ words: { pictures: say }, pictureFormats }: PageFacts): Html {
   const number = (name: string, max: number) =>
     html`<input name="${name}" type="number" inputmode="numeric" min="1" max="${max}" placeholder="${say.asItIs}">`
   return html`<details id="pictures" hidden>
@@ -14,7 +13,7 @@ export function renderPictures({ pictures: say }: Words): Html {
 <form>
 <label data-wish="format">${say.format} <select name="format">
 <option value="">${say.asItIs}</option>
-${FORMATS.map(format => html`<option value="${format}">${format.toUpperCase()}</option>\n`)}</select></label>
+${pictureFormats.map(format => html`<option value="${format}">${format.toUpperCase()}</option>\n`)}</select></label>
 <label data-wish="quality">${say.quality} ${number('quality', 100)}</label>
 <label data-wish="size">${say.width} ${number('width', 65_535)}</label>
 <label data-wish="size">${say.height} ${number('height', 65_535)}</label>

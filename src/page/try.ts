@@ -19,7 +19,7 @@ ${!facts.visitor.admittedBy && renderKey(facts)}
 <p>${say.dropMore} <input id="files" class="unseen" type="file" multiple><label for="files" class="button">${say.choose}</label></p>
 <p class="muted">${say.limits.replace('{size}', showSize(fileSize))}</p>
 </div>
-${renderPictures(words)}
+${renderPictures(facts)}
 <section id="uploads" aria-label="${say.uploads}" hidden>
 <ol></ol>
 <div class="tools">
@@ -67,7 +67,7 @@ ${facts.visitor.admittedBy !== undefined && renderKey(facts)}
 /** At the top while a key is what is missing, else below what is used more. */
 function renderKey({ words, visitor }: PageFacts): Html {
   const say = words.try
-  return html`<details id="key"${visitor.admittedBy === 'loopback' && HIDDEN}${!visitor.admittedBy && OPEN}>
+  return html`<details id="key"${['loopback', 'proxy'].includes(visitor.admittedBy ?? '') && HIDDEN}${!visitor.admittedBy && OPEN}>
 <summary>${say.key}</summary>
 <form id="key-form">
 <div class="line">

@@ -51,6 +51,7 @@ export const en = {
     admitted: {
       loopback: 'You are on the server’s machine. No key is needed.',
       key: 'Your key is accepted.',
+      proxy: 'You are signed in. No key is needed.',
       anonymous: 'This server takes uploads without a key.',
     },
     key: 'Upload key',
@@ -141,6 +142,11 @@ export const en = {
     variable: 'Store the key as a masked variable named `UPLOAD_KEY`.',
     loopback:
       'This address leads to the server from its own machine only. Open this page under the address that others use, or set `server.publicUrl`.',
+    exportUser:
+      'What is in front of this server asks for name and password. Put them into the environment first: `export UPLOAD_USER=NAME:PASSWORD`',
+    noPassword: 'Such plugins send a key and no password: the proxy has to let them through to the server.',
+    secretUser: 'Store `NAME:PASSWORD` as a secret named `UPLOAD_USER`.',
+    variableUser: 'Store `NAME:PASSWORD` as a masked variable named `UPLOAD_USER`.',
     exportKey: 'Put the key into the environment first: `export UPLOAD_KEY=…`',
   },
 

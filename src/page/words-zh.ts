@@ -24,6 +24,7 @@ export const zh: Words = {
     admitted: {
       loopback: '你就在服务器所在的电脑上，不需要密钥。',
       key: '密钥有效。',
+      proxy: '你已登录，不需要密钥。',
       anonymous: '此服务器无需密钥即可上传。',
     },
     key: '上传密钥',
@@ -136,6 +137,10 @@ export const zh: Words = {
     secret: '把密钥保存为名为 `UPLOAD_KEY` 的 secret。',
     variable: '把密钥保存为名为 `UPLOAD_KEY` 的隐藏变量（masked）。',
     loopback: '此地址只能在服务器所在的电脑上访问。请用其他人使用的地址打开本页，或设置 `server.publicUrl`。',
+    exportUser: '此服务器前面的代理需要用户名和密码，请先放进环境变量：`export UPLOAD_USER=NAME:PASSWORD`',
+    noPassword: '这类插件只发送密钥，不发送密码：代理须放行它们的请求。',
+    secretUser: '把 `NAME:PASSWORD` 保存为名为 `UPLOAD_USER` 的 secret。',
+    variableUser: '把 `NAME:PASSWORD` 保存为名为 `UPLOAD_USER` 的隐藏变量（masked）。',
     exportKey: '先把密钥放进环境变量：`export UPLOAD_KEY=…`',
   },
 

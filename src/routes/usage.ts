@@ -5,6 +5,7 @@ import type { Request, RequestHandler } from 'express'
 import { UploadError } from '../errors.ts'
 import type { Mask } from '../mask.ts'
 import type { PageFacts, Visitor } from '../page/facts.ts'
+import { FORMATS } from '../pictures/options.ts'
 import { type Destination, isCovered } from '../uploader/delivery/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { Caller } from '../uploader/input.ts'
@@ -61,7 +62,11 @@ export function createUsageRoutes(
   const describeVisitor = (req: Request): Visitor => {
     try {
       const caller = access.admit(factsOfPage(req))
-      return { admittedBy: caller.admittedBy, choices: listChoices(uploader, caller) }
+      const isProxys = caller.admittedBy === 'key' && req.headers['x-requested-with'] === undefined
+      return {
+        admittedBy: isProxys ? 'proxy' : caller.admittedBy,
+        choices: listChoices(uploader, caller),
+      }
     } catch (error) {
       if (!(error instanceof UploadError)) throw error
       return { code: error.code, message: publicMessage(error, mask) }
@@ -77,6 +82,7 @@ export function createUsageRoutes(
         root: wayToRoot(req),
         version: (await assets()).version,
         visitor: describeVisitor(req),
+        pictureFormats: FORMATS,
         fileSize: settings.limits.fileSize,
       }
       res.set('Content-Security-Policy', POLICY)
