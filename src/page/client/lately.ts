@@ -1,7 +1,7 @@
 import { showLink } from './formats.ts'
 import type { Link } from './links.ts'
 import { makeRow, show, showThumbnail } from './row.ts'
-import { ROOT } from './send.ts'
+import { ROOT_PATH } from './send.ts'
 import { element, words } from './words.ts'
 
 interface Kept extends Link {
@@ -10,7 +10,7 @@ interface Kept extends Link {
 }
 
 /** Of this server: others may lie below other paths of the same host. */
-const PLACE = `upload-server-links ${ROOT.pathname}`
+const PLACE = `upload-server-links ${ROOT_PATH}`
 /** How many links are kept, and how many are shown at a time; a search finds the others. */
 const MOST_KEPT = 500
 const MOST_SHOWN = 20

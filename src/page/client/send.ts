@@ -26,7 +26,8 @@ export interface Sending {
 }
 
 /** This file lies in /page/<version>/ of the server, whatever path that is below. */
-export const ROOT = new URL('../../', import.meta.url)
+const ROOT = new URL('../../', import.meta.url)
+export const ROOT_PATH = ROOT.pathname
 
 /** Sends one upload and reads its answer. By XMLHttpRequest, since `fetch` tells nothing of what it has sent. */
 export function send({ query, body, headers, onProgress, signal }: Sending): Promise<Ending> {
