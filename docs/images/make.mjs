@@ -25,6 +25,7 @@ try {
     await uploadPictures(page)
     await page.getByText('Markdown', { exact: true }).click()
     await page.mouse.move(0, 0)
+    await page.evaluate(() => scrollTo(0, 0))
     await page.screenshot({ path: fileURLToPath(new URL(`${name}.png`, import.meta.url)) })
     await page.close()
   }
