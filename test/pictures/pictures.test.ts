@@ -111,8 +111,12 @@ describe('pictures are converted', () => {
   it('each format to its own', async () => {
     const app = await startWith({ format: { png: 'webp', tiff: 'jpeg' } })
     const picture = await photo()
-    expect((await store(app, 'a.png', await picture.png().toBuffer())).items[0]?.contentType).toBe('image/webp')
-    expect((await store(app, 'a.tif', await picture.tiff().toBuffer())).items[0]?.contentType).toBe('image/jpeg')
+    expect((await store(app, 'a.png', await picture.png().toBuffer())).items[0]?.contentType).toBe(
+      'image/webp',
+    )
+    expect((await store(app, 'a.tif', await picture.tiff().toBuffer())).items[0]?.contentType).toBe(
+      'image/jpeg',
+    )
     const jpeg = await picture.jpeg().toBuffer()
     await expectStored(await store(app, 'a.jpg', jpeg), [jpeg])
   })
