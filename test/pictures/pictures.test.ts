@@ -103,7 +103,7 @@ describe('pictures are converted', () => {
     const source = await (await photo()).tiff().toBuffer()
     const { meta, item, at } = await open(await store(app, 'my photo.tiff', source))
     expect(meta).toMatchObject({ format: found, width: 400, height: 300 })
-    expect(item).toMatchObject({ type, origin: 'my photo.tiff', fileName: `my photo${extension}` })
+    expect(item).toMatchObject({ contentType: type, origin: 'my photo.tiff', fileName: `my photo${extension}` })
     expectColour(at(20, 20), RED)
     expectColour(at(380, 20), BLUE)
   })
@@ -166,7 +166,7 @@ describe('HEIC', () => {
     const { at, item, meta } = await open(
       await store(await startWith(options), 'a.heic', await readFile(HEIC)),
     )
-    expect(item).toMatchObject({ fileName: name, type })
+    expect(item).toMatchObject({ fileName: name, contentType: type })
     expect(meta).toMatchObject({ width, hasProfile: true, hasAlpha: false })
     const isNear = (seen: number[], wanted: Rgb) =>
       seen.every((value, channel) => Math.abs(value - wanted[channel]!) < 40)
