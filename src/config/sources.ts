@@ -55,7 +55,7 @@ const isWithin = (path: string, around: string) => path === around || path.start
 
 /** One spelling for `a.b[0]`, `a["b"][0]` and `a.b.0`. */
 function plain(path: string): string {
-  return path.replace(/\["?([^"\]]*)"?\]/g, '.$1').replace(/^\./, '')
+  return path.replace(/\["?([^"[\]]*)"?\]/g, '.$1').replace(/^\./, '')
 }
 
 async function linesOf(text: string): Promise<Map<string, number>> {

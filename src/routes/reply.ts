@@ -97,6 +97,16 @@ export function withOrigins(answer: Answer, inputs: readonly { readonly origin: 
   return { ...answer, body: { ...answer.body, ...filled } }
 }
 
+/** The body of an answer that was kept. An earlier version called the media type of an item `type`. */
+export function readKept(body: string, destination: string): Answer['body'] {
+  const kept = JSON.parse(body)
+  for (const item of kept.items ?? []) {
+    if (item.contentType === undefined)
+      Object.assign(item, { contentType: item.type, type: splitId(destination).type })
+  }
+  return kept
+}
+
 /** Sends an answer; with `compat.alwaysOk` or `?status=200` every status is 200. */
 export function send(res: Response, { status, body, retryAfterS }: Answer): void {
   res.status(res.locals.alwaysOk === true ? 200 : status)

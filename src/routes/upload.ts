@@ -24,6 +24,7 @@ import {
   answerOfFiles,
   answerOfPending,
   logOutcomes,
+  readKept,
   send,
   withOrigins,
 } from './reply.ts'
@@ -155,7 +156,10 @@ async function uploadOnce(
   if (status === undefined) return withOrigins(await finish(uploader, jobId, signal, mask), inputs)
   // Without the store the first answer is still true.
   const job = jobId === undefined ? undefined : await uploader.store.job(jobId).catch(() => undefined)
-  const kept = job?.state === 'finished' ? answerOfFiles(job) : { status, body: JSON.parse(answer.body) }
+  const kept =
+    job?.state === 'finished'
+      ? answerOfFiles(job)
+      : { status, body: readKept(answer.body, idOf(request.destination)) }
   return withOrigins(kept, inputs)
 }
 

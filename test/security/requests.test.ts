@@ -82,7 +82,7 @@ it('attack: what a request names moves the cursor of the terminal that shows the
   const shown = runOnTerminal(
     command,
     [
-      ['Listening on', ''],
+      ['Local', ''],
       ['evil', '\u0003'],
     ],
     directory,
