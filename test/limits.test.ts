@@ -386,7 +386,7 @@ describe('a client that goes away half-way leaves nothing behind:', () => {
     await eventually(() =>
       expect(app.log).toContainEqual(expect.objectContaining({ msg: 'client went away' })),
     )
-    expect(await uploadedFiles(app)).toEqual([])
+    await eventually(async () => expect(await uploadedFiles(app)).toEqual([]))
   })
 })
 

@@ -12,7 +12,7 @@ export function describeStart({ settings, destinations, file }: LoadedConfig, ur
     ...networkRows(host, url),
     ...(publicUrl === undefined ? [] : [['Public', publicUrl] as const]),
     ...(isPage
-      ? [['Page', `${publicUrl?.replace(/\/+$/, '') ?? url}/  drop files there in a browser`] as const]
+      ? [['Page', `${new URL('.', `${publicUrl ?? url}/`).href}  drop files there in a browser`] as const]
       : []),
     ['Files to', placeOf({ settings, destinations })],
     ['Config', file ?? 'none; upload-server init makes one'],

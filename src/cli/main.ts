@@ -103,7 +103,10 @@ It ends with 0 when everything was done and with 1 when something was not, which
 function withoutLogins(text: string): string {
   return text
     .split("'")
-    .map(part => (part.includes('@') ? part.replace(/\/\/.*@/s, '//') : part))
+    .map(part => {
+      const [begin, end] = [part.indexOf('//') + 2, part.lastIndexOf('@') + 1]
+      return begin > 1 && end > begin ? part.slice(0, begin) + part.slice(end) : part
+    })
     .join("'")
 }
 

@@ -43,7 +43,7 @@ export async function createLocator({ text, given }: Sources): Promise<(path: st
     const wanted = plain(path)
     const over = given.find(one => isWithin(wanted.toLowerCase(), plain(one.path).toLowerCase()))
     if (over) return over.name
-    for (let at = wanted; at !== ''; at = at.replace(/\.?[^.]*$/, '')) {
+    for (let at = wanted; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.')))) {
       const line = lines.get(at)
       if (line !== undefined) return `line ${line}`
     }

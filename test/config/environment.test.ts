@@ -41,7 +41,7 @@ const SAMPLES: Record<string, [text: string, value: unknown]> = {
   keyTemplate: ['{uuid}{extname}', '{uuid}{extname}'],
   'finalization.hooks': [
     '[{"name":"a","command":["x"]}]',
-    [{ name: 'a', command: ['x'], timeoutMs: expect.any(Number) }],
+    [{ name: 'a', command: ['x'], required: true, timeoutMs: expect.any(Number) }],
   ],
   'store.path': ['/srv/store.db', '/srv/store.db'],
   'limits.fileSize': ['3MB', 3 * 1024 * 1024],

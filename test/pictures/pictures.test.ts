@@ -103,7 +103,11 @@ describe('pictures are converted', () => {
     const source = await (await photo()).tiff().toBuffer()
     const { meta, item, at } = await open(await store(app, 'my photo.tiff', source))
     expect(meta).toMatchObject({ format: found, width: 400, height: 300 })
-    expect(item).toMatchObject({ contentType: type, origin: 'my photo.tiff', fileName: `my photo${extension}` })
+    expect(item).toMatchObject({
+      contentType: type,
+      origin: 'my photo.tiff',
+      fileName: `my photo${extension}`,
+    })
     expectColour(at(20, 20), RED)
     expectColour(at(380, 20), BLUE)
   })

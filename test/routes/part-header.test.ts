@@ -57,6 +57,7 @@ describe('parsePartHeader reads what clients send:', () => {
     )
     expect(header).toEqual({
       isFile: true,
+      field: 'files',
       fileName: 'a"b.png',
       contentType: 'image/png',
       mayBeEmptyInput: false,
