@@ -5,6 +5,7 @@ export {
   Kysely,
   PostgresDialect,
   type PostgresPool,
+  type RawBuilder,
   type Selectable,
   SqliteDialect,
   type SqliteStatement,

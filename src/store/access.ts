@@ -1,4 +1,5 @@
 import type { CompiledQuery } from '../packages/kysely.ts'
+import type { IndexName } from './migrate.ts'
 import type { Statements } from './statements.ts'
 import type { Database } from './tables.ts'
 
@@ -15,6 +16,8 @@ export interface Access {
   readonly write: Use
   /** All in one transaction, for what every upload writes. It may be done a second time. */
   commit(writes: readonly Write[]): Promise<void>
-  /** Makes an index of the history by bytes, unless there is one. */
-  indexBytes(): Promise<void>
+  /** Makes an index of the history unless there is one; only who looks by it needs it. */
+  index(which: IndexName): Promise<void>
+  /** In a transaction: waits until nobody else has the names, and has them to its end. */
+  lockNames(transaction: Database, names: readonly string[]): Promise<void>
 }

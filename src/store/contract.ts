@@ -1,3 +1,5 @@
+import type { ExpiryStore } from './expiry-contract.ts'
+
 /**
  * Where an upload is in its life. `uploading`: begun, perhaps on its way. `delivered`: everything is stored, history or
  * hooks are missing. `finalizing`: somebody is at it. `finished`: all done. `failed`: not everything could be stored.
@@ -19,6 +21,8 @@ export interface StoredFile {
   readonly contentType: string
   readonly sha256: string
   readonly deleteUrl?: string | undefined
+  /** Until when it is promised to stay, milliseconds since the epoch; left out: for good. */
+  readonly expiresAt?: number | undefined
   /** `provider/configName`, where it is another one than the job's: the fallback. */
   readonly destination?: string | undefined
   readonly mirrors?: readonly Copy[] | undefined
@@ -69,15 +73,36 @@ export interface HistoryEntry extends Omit<StoredFile, 'mirrors'> {
   readonly destination: string
   readonly caller: string
   readonly requestId: string
+  /** When it was removed, milliseconds since the epoch. */
+  readonly removedAt?: number | undefined
 }
 
 export interface HistoryFilter {
+  /** `provider` or `provider/configName`. */
   readonly destination?: string | undefined
+  /** Only at one of these, `provider/configName`. */
+  readonly among?: readonly string[] | undefined
   /** A part of the origin, the key or the URL. */
   readonly text?: string | undefined
+  /** A part of the origin or of the last segment of the key. */
+  readonly name?: string | undefined
+  /** The whole key. */
+  readonly key?: string | undefined
+  /** A part of the URL. */
+  readonly link?: string | undefined
+  /** The whole URL. */
+  readonly url?: string | undefined
+  /** A part of the caller's name. */
+  readonly caller?: string | undefined
+  /** The id of the job, or that of its request. */
+  readonly job?: string | undefined
   readonly sha256?: string | undefined
   /** Milliseconds since the epoch. */
   readonly since?: number | undefined
+  /** Only older ones, milliseconds since the epoch. */
+  readonly before?: number | undefined
+  /** Whether it was removed; default: either. */
+  readonly isRemoved?: boolean | undefined
   /** Newest first. */
   readonly limit: number
 }
@@ -183,8 +208,15 @@ export interface HistoryStore {
   history(filter: HistoryFilter): Promise<HistoryEntry[]>
   /** The latest file of these bytes at a destination. */
   findStored(destination: string, sha256: string): Promise<HistoryEntry | undefined>
-  /** Forgets older entries, a bounded part at a time. @returns how many went */
-  pruneHistory(before: number): Promise<number>
+  /** How many entries there are, whatever the limit says. */
+  countHistory(filter: Omit<HistoryFilter, 'limit'>): Promise<number>
+  /**
+   * Forgets older entries, a bounded part at a time. Those of objects that are still to be removed stay.
+   *
+   * @param among only at these destinations, `provider/configName`; default: all
+   * @returns how many went
+   */
+  pruneHistory(before: number, among?: readonly string[]): Promise<number>
 }
 
 export interface RepetitionStore {
@@ -213,8 +245,11 @@ export interface RepetitionStore {
 }
 
 /** Keeps jobs, history and answers. Several processes may share one. */
-export interface Store extends JobStore, HistoryStore, RepetitionStore {
-  /** Whether jobs may wait in it, or processes that are gone may have left some. False when that is certain; opens nothing. */
+export interface Store extends JobStore, HistoryStore, ExpiryStore, RepetitionStore {
+  /**
+   * Whether jobs may wait in it or files are to go, or processes that are gone may have left some. False when that is
+   * certain; opens nothing.
+   */
   mayHoldJobs(): boolean
   /** Says that a process lives. */
   beat(owner: string, now: number): Promise<void>

@@ -1,44 +1,52 @@
 import { type Selectable, sql } from '../packages/kysely.ts'
 import type { Access } from './access.ts'
-import type { HistoryEntry, HistoryStore } from './contract.ts'
+import type { HistoryEntry, HistoryFilter, HistoryStore } from './contract.ts'
 import { prune } from './prune.ts'
-import type { Tables } from './tables.ts'
+import type { Database, Tables } from './tables.ts'
+
+type Filter = Omit<HistoryFilter, 'limit'>
 
 /** The history of a store. */
-export function createHistoryStore({ read, write, indexBytes }: Access): HistoryStore {
+export function createHistoryStore({ read, write, index }: Access): HistoryStore {
+  /** Of what is kept an index by keys knows. */
+  const prepare = async ({ key, isRemoved }: Filter) => {
+    if (key !== undefined && isRemoved === false) await index('keys')
+  }
+
   return {
-    history: ({ destination, text, sha256, since, limit }) =>
-      read(async db => {
-        const isLike = (column: string, pattern: string) =>
-          sql<boolean>`lower(${sql.ref(column)}) like lower(${pattern}) escape '\\'`
-        let query = db.selectFrom('history').selectAll()
-        if (destination !== undefined) {
-          const below = isLike('destination', `${escapeLike(destination)}/%`)
-          query = query.where(eb => eb.or([eb('destination', '=', destination), below]))
-        }
-        if (sha256 !== undefined) query = query.where('sha256', '=', sha256)
-        if (since !== undefined) query = query.where('time', '>=', since)
-        if (text !== undefined) {
-          const columns = ['origin', 'key', 'url'].map(column => isLike(column, `%${escapeLike(text)}%`))
-          query = query.where(eb => eb.or(columns))
-        }
-        const rows = await query
+    async history({ limit, ...filter }) {
+      await prepare(filter)
+      return read(async db => {
+        const rows = await select(db, filter)
+          .selectAll()
           .orderBy('time', 'desc')
           .orderBy('job_id')
           .orderBy('position', 'desc')
           .limit(limit)
           .execute()
         return rows.map(toEntry)
-      }),
+      })
+    },
+
+    async countHistory(filter) {
+      await prepare(filter)
+      return read(async db => {
+        const row = await select(db, filter)
+          .select(eb => eb.fn.countAll().as('count'))
+          .executeTakeFirstOrThrow()
+        return Number(row.count)
+      })
+    },
 
     async findStored(destination, sha256) {
-      await indexBytes()
+      await index('bytes')
       return read(async db => {
         const row = await db
           .selectFrom('history')
           .selectAll()
           .where('sha256', '=', sha256)
           .where('destination', '=', destination)
+          .where('removed_at', 'is', null)
           .orderBy('time', 'desc')
           .limit(1)
           .executeTakeFirst()
@@ -46,8 +54,57 @@ export function createHistoryStore({ read, write, indexBytes }: Access): History
       })
     },
 
-    pruneHistory: before => prune(write, 'history', before),
+    pruneHistory: (before, among) => prune(write, 'history', before, isForgettable(among)),
   }
+}
+
+function select(db: Database, filter: Filter) {
+  const { destination, among, text, name, link, key, url, caller, job, sha256 } = filter
+  const { since, before, isRemoved } = filter
+  let query = db.selectFrom('history')
+  if (destination !== undefined) {
+    const below = isLike('destination', `${escapeLike(destination)}/%`)
+    query = query.where(eb => eb.or([eb('destination', '=', destination), below]))
+  }
+  if (among !== undefined) query = query.where(isAmong('destination', among))
+  if (key !== undefined) query = query.where('key', '=', key)
+  if (url !== undefined) query = query.where('url', '=', url)
+  if (sha256 !== undefined) query = query.where('sha256', '=', sha256)
+  if (since !== undefined) query = query.where('time', '>=', since)
+  if (before !== undefined) query = query.where('time', '<', before)
+  if (isRemoved !== undefined) query = query.where('removed_at', isRemoved ? 'is not' : 'is', null)
+  if (link !== undefined) query = query.where(holds('url', link))
+  if (caller !== undefined) query = query.where(holds('caller', caller))
+  if (job !== undefined)
+    query = query.where(eb => eb.or([eb('job_id', '=', job), eb('request_id', '=', job)]))
+  if (name !== undefined) {
+    // What stands behind the last slash: no slash follows the text.
+    const pattern = `%${escapeLike(name)}%`
+    const inName = sql<boolean>`(${isLike('key', pattern)} and not ${isLike('key', `${pattern}/%`)})`
+    query = query.where(eb => eb.or([holds('origin', name), inName]))
+  }
+  if (text !== undefined)
+    query = query.where(eb => eb.or(['origin', 'key', 'url'].map(column => holds(column, text))))
+  return query
+}
+
+const isLike = (column: string, pattern: string) =>
+  sql<boolean>`lower(${sql.ref(column)}) like lower(${pattern}) escape '\\'`
+
+const holds = (column: string, text: string) => isLike(column, `%${escapeLike(text)}%`)
+
+/** @returns a condition that nothing fits when there are none */
+function isAmong(column: string, values: readonly string[]) {
+  return values.length === 0
+    ? sql<boolean>`1 = 0`
+    : sql<boolean>`${sql.ref(column)} in (${sql.join([...values])})`
+}
+
+/** The removal of an object asks what its other entries promise. */
+function isForgettable(among: readonly string[] | undefined) {
+  const isKept = sql`not exists (select 1 from expiries where expiries.destination = history.destination
+    and expiries.key = history.key)`
+  return among === undefined ? sql`and ${isKept}` : sql`and ${isKept} and ${isAmong('destination', among)}`
 }
 
 function escapeLike(text: string): string {
@@ -69,5 +126,7 @@ export function toEntry(row: Selectable<Tables['history']>): HistoryEntry {
     destination: row.destination,
     caller: row.caller,
     requestId: row.request_id,
+    ...(row.expires_at !== null && { expiresAt: row.expires_at }),
+    ...(row.removed_at !== null && { removedAt: row.removed_at }),
   }
 }

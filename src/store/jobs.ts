@@ -6,8 +6,8 @@ import { toEntry } from './history.ts'
 import { prune } from './prune.ts'
 import { type Database, IN_HISTORY, type Tables } from './tables.ts'
 
-/** The jobs of a store. */
-export function createJobStore({ read, write, commit }: Access): JobStore {
+/** The jobs of a store. @param holders those that hold keys */
+export function createJobStore({ read, write, commit }: Access, holders: Set<string>): JobStore {
   const writeSoon = createBatcher(commit)
   /** Begun here and not yet delivered. Without others nobody else writes soon. */
   const underWay = new Set<string>()
@@ -16,9 +16,11 @@ export function createJobStore({ read, write, commit }: Access): JobStore {
       await writeSoon(statements => statements.begin(job, idempotencyKey), underWay.size === 0)
       underWay.add(job.id)
     },
-    deliver(id, delivery) {
+    async deliver(id, delivery) {
       underWay.delete(id)
-      return writeSoon(statements => statements.deliver(id, delivery), underWay.size === 0)
+      const isHolding = holders.has(id)
+      await writeSoon(statements => statements.deliver(id, delivery, isHolding), underWay.size === 0)
+      holders.delete(id)
     },
 
     claim: (id, owner, from = owner) =>
@@ -104,6 +106,7 @@ export function createJobStore({ read, write, commit }: Access): JobStore {
           .where('state', '=', 'uploading')
           .returningAll()
           .execute()
+        await db.deleteFrom('key_holds').where('owner', '=', owner).execute()
         await db.deleteFrom('owners').where('id', '=', owner).execute()
         for (const row of rows) report(toJob(row))
       }),
@@ -132,7 +135,8 @@ async function readFiles(
     .orderBy('position')
     .execute()
   return rows.map(row => {
-    const { time: _, jobId: __, caller: ___, requestId: ____, destination: where, ...file } = toEntry(row)
+    const { time: _, jobId: __, caller: ___, requestId: ____, destination: where, ...rest } = toEntry(row)
+    const { removedAt: _____, ...file } = rest
     return where === destination ? file : { ...file, destination: where }
   })
 }

@@ -5,8 +5,10 @@ import { storeUnavailable } from './unavailable.ts'
 
 /** What databases differ in. */
 export interface MigrationSettings {
-  /** Lets one process at a time migrate. Left out where a transaction that writes does so by itself. */
-  lock?(transaction: Transaction<Tables>): Promise<void>
+  /** Lets one process at a time have some names, or migrate. Left out where a transaction that writes does so by itself. */
+  lock?(transaction: Database, names?: readonly string[]): Promise<void>
+  /** Does a statement that takes long in a large store, and lets everything else go on. Default: as any other one. */
+  runBeside?(statement: string): Promise<void>
   /** Whether a table has numbers of its own for its rows, and its key in an index beside it, unless it is made without. */
   readonly hasRowids?: boolean
 }
@@ -16,6 +18,7 @@ const MIGRATIONS: ((db: Transaction<Tables>, settings: MigrationSettings) => Pro
   createTables,
   slimIndexes,
   dropRowidsOfJobs,
+  addExpiry,
 ]
 
 /** Brings the schema up to date. Safe when several processes start together. */
@@ -135,16 +138,55 @@ async function dropRowidsOfJobs(
   await indexOpenJobs(transaction)
 }
 
-/** Makes findStored fast. */
-export async function indexBytes(db: Database, { lock }: MigrationSettings): Promise<void> {
+/** Nothing here goes through a table of before, however large that is. */
+async function addExpiry(transaction: Transaction<Tables>): Promise<void> {
+  const { schema }: Kysely<Tables> = transaction
+  for (const column of ['expires_at', 'removed_at'])
+    await schema.alterTable('history').addColumn(column, 'bigint').execute()
+  await schema
+    .createTable('expiries')
+    .addColumn('destination', 'text', column => column.notNull())
+    .addColumn('key', 'text', column => column.notNull())
+    .addColumn('due_at', 'bigint', column => column.notNull())
+    .addColumn('next_attempt_at', 'bigint', column => column.notNull())
+    .addColumn('attempts', 'integer', column => column.notNull())
+    .addColumn('problem', 'text')
+    .addPrimaryKeyConstraint('expiries_key', ['destination', 'key'])
+    .execute()
+  await schema.createIndex('expiries_next').on('expiries').column('next_attempt_at').execute()
+  await sql`create index expiries_failed on expiries (next_attempt_at) where attempts > 0`.execute(
+    transaction,
+  )
+  await schema
+    .createTable('key_holds')
+    .addColumn('destination', 'text', column => column.notNull())
+    .addColumn('name', 'text', column => column.notNull())
+    .addColumn('content', 'text', column => column.notNull())
+    .addColumn('holder', 'text', column => column.notNull())
+    .addColumn('owner', 'text', column => column.notNull())
+    .addColumn('held_at', 'bigint', column => column.notNull())
+    .addPrimaryKeyConstraint('key_holds_key', ['holder', 'destination', 'name'])
+    .execute()
+  await schema.createIndex('key_holds_name').on('key_holds').columns(['name', 'destination']).execute()
+}
+
+/** Indexes of the history that would cost every upload, and that not every store needs. */
+const INDEXES = {
+  bytes: 'history_bytes on history (sha256, destination)',
+  keys: 'history_kept on history (key, destination, expires_at) where removed_at is null',
+}
+export type IndexName = keyof typeof INDEXES
+
+/** A history of fewer entries is gone through in no time. */
+const FEW_ENTRIES = 2000
+
+/** Makes an index, unless there is one. */
+export async function makeIndex(db: Database, which: IndexName, engine: MigrationSettings): Promise<void> {
+  const statement = `create index if not exists ${INDEXES[which]}`
+  const further = await db.selectFrom('history').select('job_id').offset(FEW_ENTRIES).limit(1).execute()
+  if (engine.runBeside && further.length > 0) return engine.runBeside(statement)
   await db.transaction().execute(async transaction => {
-    await lock?.(transaction)
-    const { schema } = transaction
-    await schema
-      .createIndex('history_bytes')
-      .ifNotExists()
-      .on('history')
-      .columns(['sha256', 'destination'])
-      .execute()
+    await engine.lock?.(transaction)
+    await sql.raw(statement).execute(transaction)
   })
 }

@@ -16,6 +16,8 @@ const IS_LONG = /^(create|drop|delete|select pg_advisory)/
 const END_TIMEOUT_MS = 2000
 /** Any number; all processes of this program use the same. */
 const LOCK = 7_263_501_842
+/** Those of names have numbers of their own kind. */
+const NAME_LOCKS = 726_350_184
 const BIGINT = 20
 
 /**
@@ -50,8 +52,12 @@ export function createPostgresStore(url: string): Store {
       pool.on('connect', client => void client.on('error', () => {}))
       return { dialect: new PostgresDialect({ pool: withoutHungConnections(pool) }) }
     },
-    async lock(transaction) {
-      await sql`select pg_advisory_xact_lock(${LOCK})`.execute(transaction)
+    async lock(transaction, names) {
+      const locks =
+        names === undefined
+          ? sql`select pg_advisory_xact_lock(${LOCK})`
+          : sql`select pg_advisory_xact_lock(${NAME_LOCKS}, hashtext(name)) from unnest(${names}::text[]) as name`
+      await locks.execute(transaction)
     },
     explain,
   })

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { sql } from '../packages/kysely.ts'
+import { type RawBuilder, sql } from '../packages/kysely.ts'
 import type { Use } from './access.ts'
 
 /** Rows that one transaction looks at. */
@@ -20,9 +20,15 @@ const COLUMNS = {
  * Deletes the rows of a table whose time is before another one, a few at a time. It goes through all of them by their key,
  * since an index of times would cost every upload.
  *
+ * @param condition what else must hold of them, beginning with `and`
  * @returns how many went
  */
-export async function prune(write: Use, table: keyof typeof COLUMNS, before: number): Promise<number> {
+export async function prune(
+  write: Use,
+  table: keyof typeof COLUMNS,
+  before: number,
+  condition: RawBuilder<unknown> = sql``,
+): Promise<number> {
   const [key, time] = COLUMNS[table].map(name => sql.ref(name)) as [unknown, unknown]
   const rows = sql.table(table)
   let gone = 0
@@ -35,7 +41,7 @@ export async function prune(write: Use, table: keyof typeof COLUMNS, before: num
       const last = (await further.execute(db)).rows[0]?.key
       const upTo = last === undefined ? sql`` : sql`and ${key} <= ${last}`
       // The plus keeps SQLite from looking by an index of times, which knows no bound.
-      const part = sql`delete from ${rows} where ${key} > ${from} ${upTo} and +${time} < ${before}`
+      const part = sql`delete from ${rows} where ${key} > ${from} ${upTo} and +${time} < ${before} ${condition}`
       gone += Number((await part.execute(db)).numAffectedRows ?? 0)
       return last
     })

@@ -3,9 +3,10 @@ import { once } from '../flow/once.ts'
 import { type CompiledQuery, type Dialect, Kysely } from '../packages/kysely.ts'
 import type { Access, Write } from './access.ts'
 import type { Store } from './contract.ts'
+import { createExpiryStore } from './expiries.ts'
 import { createHistoryStore } from './history.ts'
 import { createJobStore } from './jobs.ts'
-import { indexBytes, type MigrationSettings, migrate } from './migrate.ts'
+import { type IndexName, type MigrationSettings, makeIndex, migrate } from './migrate.ts'
 import { createRepetitionStore } from './repetitions.ts'
 import { compileStatements, type Statements } from './statements.ts'
 import type { Database, Tables } from './tables.ts'
@@ -71,6 +72,8 @@ export function createSqlStore(
   /** What `opened` came to. */
   let current: Opened | undefined
   let isClosed = false
+  /** Indexes that are being made: writes wait for them. */
+  let building = 0
 
   async function open(): Promise<Opened> {
     const { dialect, ...rest } = await engine.connect()
@@ -120,7 +123,7 @@ export function createSqlStore(
         const explained = engine.explain(problem)
         if (explained !== 'again') throw explained
       }
-      if (performance.now() - start > patienceMs) throw busy(problem)
+      if (performance.now() - start > patienceMs && building === 0) throw busy(problem)
       await new Promise(resolve => setTimeout(resolve, PAUSE_MS))
     }
   }
@@ -137,6 +140,14 @@ export function createSqlStore(
     }
   }
 
+  const makeOnce = (which: IndexName) =>
+    once(async () => {
+      building++
+      await use(({ db }) => makeIndex(db, which, engine)).finally(() => building--)
+    })
+  const indexes = { bytes: makeOnce('bytes'), keys: makeOnce('keys') }
+  /** Jobs that hold keys: their delivery gives them back. */
+  const holders = new Set<string>()
   const access: Access = {
     read: work => use(({ db }) => work(db)),
     write: work => use(({ db }) => db.transaction().execute(work)),
@@ -150,14 +161,14 @@ export function createSqlStore(
         }),
       )
     },
-    indexBytes: once(async () => {
-      await use(({ db }) => indexBytes(db, engine))
-    }),
+    index: which => indexes[which](),
+    lockNames: async (transaction, names) => engine.lock?.(transaction, names),
   }
   const { read, write } = access
   return {
-    ...createJobStore(access),
+    ...createJobStore(access, holders),
     ...createHistoryStore(access),
+    ...createExpiryStore(access, holders),
     ...createRepetitionStore(access),
 
     mayHoldJobs: () => engine.mayHoldJobs?.() ?? true,
@@ -185,8 +196,13 @@ export function createSqlStore(
           .where('state', 'in', ['uploading', 'finalizing'])
           .groupBy('owner')
           .execute()
+        const holding = await db
+          .selectFrom('key_holds')
+          .select(['owner as id', eb => eb.fn.max('held_at').as('seen_at')])
+          .groupBy('owner')
+          .execute()
         const alive = await db.selectFrom('owners').selectAll().execute()
-        return new Map([...busy, ...alive].map(row => [row.id, row.seen_at]))
+        return new Map([...busy, ...holding, ...alive].map(row => [row.id, row.seen_at]))
       }),
     async close() {
       isClosed = true
@@ -197,7 +213,7 @@ export function createSqlStore(
   }
 }
 
-/** Whether all jobs are over and no process said that it lives. Whoever begins a job has said so before. */
+/** Whether all jobs are over, no file is to go and no process said that it lives. Whoever begins a job has said so before. */
 async function isUnused(db: Database): Promise<boolean> {
   const owner = await db.selectFrom('owners').select('id').limit(1).executeTakeFirst()
   const job = await db
@@ -206,7 +222,8 @@ async function isUnused(db: Database): Promise<boolean> {
     .where('finished_at', 'is', null)
     .limit(1)
     .executeTakeFirst()
-  return owner === undefined && job === undefined
+  const expiry = await db.selectFrom('expiries').select('key').limit(1).executeTakeFirst()
+  return owner === undefined && job === undefined && expiry === undefined
 }
 
 async function occupy<T>(opened: Opened, work: (opened: Opened) => Promise<T>): Promise<T> {

@@ -8,6 +8,7 @@ import type { Store } from './contract.ts'
 import { type Connection, createSqlStore, type Engine, type StoreOptions } from './sql.ts'
 import { type SqliteFiles, watchSqliteFiles } from './sqlite-files.ts'
 import { AT_REST, mayHoldJobs, noteConnection } from './sqlite-rest.ts'
+import { runInThread } from './sqlite-thread.ts'
 import { storeUnavailable } from './unavailable.ts'
 
 /**
@@ -25,6 +26,7 @@ export function createSqliteStore(path: string, options?: StoreOptions): Store {
       return { ...connection, isLost: files.isLost }
     },
     hasRowids: true,
+    runBeside: statement => runInThread(path, statement),
     explain: error => explain(error, basename(path)),
     mayHoldJobs: () => mayHoldJobs(path),
     async setAtRest(db, isAtRest) {

@@ -9,13 +9,15 @@ const HISTORY_STEPS = '["history"]'
 /** What every upload writes: statements with their values. */
 export interface Statements {
   begin(job: NewJob, idempotencyKey?: string): CompiledQuery[]
-  deliver(id: string, delivery: Delivery): CompiledQuery[]
+  /** @param isHolding whether the job holds keys */
+  deliver(id: string, delivery: Delivery, isHolding: boolean): CompiledQuery[]
 }
 
 /** Compiles them once: building them each time would cost more than running them. */
 export function compileStatements(db: Database): Statements {
   const [begin, lead, addEntry] = [compileBegin(db), compileLead(db), compileAddEntry(db)]
   const [deliver, finish] = [compileDeliver(db), compileFinish(db)]
+  const [addExpiry, release] = [compileAddExpiry(db), compileRelease(db)]
   return {
     begin({ id, createdAt, owner, requestId, caller, destination, origins }, idempotencyKey) {
       const parameters = [id, createdAt, owner, requestId, caller, destination, JSON.stringify(origins)]
@@ -24,10 +26,16 @@ export function compileStatements(db: Database): Statements {
         ? [job]
         : [job, { ...lead, parameters: [id, idempotencyKey, owner] }]
     },
-    deliver(id, delivery) {
+    deliver(id, delivery, isHolding) {
       const { state, owner, files, history, now } = delivery
       const statements: CompiledQuery[] = []
-      for (const entry of history) statements.push({ ...addEntry, parameters: parametersOf(entry) })
+      for (const entry of history) {
+        statements.push({ ...addEntry, parameters: parametersOf(entry) })
+        const { destination, key, expiresAt } = entry
+        if (expiresAt !== undefined)
+          statements.push({ ...addExpiry, parameters: [destination, key, expiresAt, expiresAt] })
+      }
+      if (isHolding) statements.push({ ...release, parameters: [id] })
       if (isToldByHistory(delivery)) {
         statements.push({ ...finish, parameters: [now, id, owner] })
       } else {
@@ -98,6 +106,7 @@ function compileAddEntry(db: Database): CompiledQuery {
       destination: '',
       caller: '',
       request_id: '',
+      expires_at: 0,
     })
     .onConflict(conflict => conflict.columns(['job_id', 'position', 'destination']).doNothing())
     .compile()
@@ -107,7 +116,30 @@ function compileAddEntry(db: Database): CompiledQuery {
 function parametersOf(entry: HistoryEntry): (string | number | null)[] {
   const { jobId, index, time, origin, url, key, size, contentType, sha256, deleteUrl } = entry
   const file = [origin, url, key, size, contentType, sha256, deleteUrl ?? null]
-  return [jobId, index, time, ...file, entry.destination, entry.caller, entry.requestId]
+  const { destination, caller, requestId, expiresAt } = entry
+  return [jobId, index, time, ...file, destination, caller, requestId, expiresAt ?? null]
+}
+
+/** Of an object that is there already the later end counts. */
+function compileAddExpiry(db: Database): CompiledQuery {
+  return db
+    .insertInto('expiries')
+    .values({ destination: '', key: '', due_at: 0, next_attempt_at: 0, attempts: sql.lit(0) })
+    .onConflict(conflict =>
+      conflict.columns(['destination', 'key']).doUpdateSet({
+        due_at: later,
+        next_attempt_at: later,
+        attempts: sql.lit(0),
+        problem: sql.lit(null),
+      }),
+    )
+    .compile()
+}
+
+const later = sql<number>`case when excluded.due_at > expiries.due_at then excluded.due_at else expiries.due_at end`
+
+function compileRelease(db: Database): CompiledQuery {
+  return db.deleteFrom('key_holds').where('holder', '=', '').compile()
 }
 
 function compileDeliver(db: Database): CompiledQuery {

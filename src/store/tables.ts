@@ -34,6 +34,32 @@ export interface Tables {
     destination: string
     caller: string
     request_id: string
+    /** Until when the file is promised to stay; null: for good. */
+    expires_at: number | null
+    removed_at: number | null
+  }
+  /** Objects that go again, each with the longest of its promises. */
+  expiries: {
+    destination: string
+    key: string
+    due_at: number
+    next_attempt_at: number
+    /** Those that failed. */
+    attempts: number
+    /** Why the last one did. */
+    problem: string | null
+  }
+  /** Keys at which something is being done. */
+  key_holds: {
+    destination: string
+    /** As disks that know no capitals tell keys apart. */
+    name: string
+    /** What it is held for; others may hold it for the same. */
+    content: string
+    /** The job, or what else stands for what is being done. */
+    holder: string
+    owner: string
+    held_at: number
   }
   repetitions: {
     key: string

@@ -505,6 +505,10 @@ it('brings a SQLite store of the first version up to date', async () => {
     create index history_bytes on history (sha256, destination);
     update jobs set state = 'interrupted' where id = '${interrupted.id}';
     update jobs set files = '${JSON.stringify(delivery.files)}' where id = '${done.id}';
+    alter table history drop column expires_at;
+    alter table history drop column removed_at;
+    drop table expiries;
+    drop table key_holds;
     update schema_version set version = 1`)
   database.close()
 
@@ -535,7 +539,7 @@ it('the first pruning of very many rows in SQLite does not keep everything else 
   const id = "printf('%012x', i)"
   database.exec(`
     ${rows} insert into jobs select ${id}, 'finished', i, i, 'o', 'r', 'c', 'd', '[]', '', '[]', 0, null, 0 from n;
-    ${rows} insert into history select ${id}, 0, i, 'a', 'u', 'k', 1, 't', 's', null, 'd', 'c', 'r' from n;
+    ${rows} insert into history select ${id}, 0, i, 'a', 'u', 'k', 1, 't', 's', null, 'd', 'c', 'r', null, null from n;
     ${rows} insert into repetitions select ${id}, 'f', 'o', i, null, 200, '{}' from n`)
   const count = (table: string) =>
     (database.prepare(`select count(*) as n from ${table}`).get() as { n: number }).n
