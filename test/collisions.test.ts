@@ -102,14 +102,14 @@ describe('in requests that overlap', () => {
 
   it('the key belongs to nobody any more once they are answered', async () => {
     const bucket = await startStubBucket()
-    const url = await startWith(bucket)
+    const url = await startWith(bucket, { onConflict: 'replace' })
     await send(url, Array(3).fill(['a.txt', 'one']))
     expect((await upload(url, { 'a.txt': 'two' })).items[0]?.fileName).toBe('a.txt')
   })
 
   it('a client that leaves while it waits for the same bytes of another one leaves nothing behind', async () => {
     const bucket = await startStubBucket()
-    const url = await startWith(bucket)
+    const url = await startWith(bucket, { onConflict: 'replace' })
     bucket.hold()
     const first = upload(url, { 'a.txt': 'one' })
     await expect.poll(() => bucket.puts).toHaveLength(1)
@@ -155,6 +155,27 @@ it('two workers store the same bytes of one name once, and others beside them', 
   expect(await contentsOf(answers.flatMap(answer => answer.result))).toEqual(contents)
   expect([...bucket.puts].sort()).toEqual(['a-2.txt', 'a-3.txt', 'a.txt'])
 })
+
+it('a later file of the same name took the place of the earlier one, whose link then showed other bytes', async () => {
+  const bucket = await startStubBucket()
+  const url = await startWith(bucket)
+  const links = []
+  for (const content of ['one', 'two', 'one'])
+    links.push((await upload(url, { 'a.txt': content })).result[0] as string)
+  expect(await contentsOf(links)).toEqual(['one', 'two', 'one'])
+  expect(bucket.puts).toEqual(['a.txt', 'a-2.txt'])
+})
+
+it.each(['{filename}-{sha256-8}{extname}', '{uuid}{extname}', '{str-8}{extname}'])(
+  '%s asks the destination nothing',
+  async template => {
+    const bucket = await startStubBucket()
+    const url = await startWith(bucket, { keyTemplate: template })
+    await upload(url, { 'a.txt': 'one' })
+    expect(bucket.puts).toHaveLength(1)
+    expect(bucket.looks).toEqual([])
+  },
+)
 
 it('under rename a later request with the same bytes stored them again beside the first ones', async () => {
   const bucket = await startStubBucket()

@@ -61,7 +61,7 @@ async function validate(options: CommonOptions, terminal: Terminal): Promise<num
   terminal.print(
     `${config.file ?? 'The embedded default'} is fine. Destinations: ${config.destinations.map(idOf).join(', ')}`,
   )
-  for (const note of [...config.notes, ...findRisks(config)]) terminal.note(note)
+  for (const note of [...config.notes, ...findRisks(config, opened)]) terminal.note(note)
   return 0
 }
 

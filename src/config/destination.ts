@@ -20,8 +20,10 @@ export const destinationSchema = z.strictObject({
   keyTemplate: keyTemplate.optional(),
   onConflict: z
     .enum(['replace', 'rename', 'error'])
-    .default('replace')
-    .describe('What happens when the key is already there, from an upload that is over.'),
+    .optional()
+    .describe(
+      'What happens when the key is already there, from an upload that is over. Default: "replace" where the key template names the content or makes every key new, as {sha256-8}, {uuid} and {str-8} do; else "rename" where the provider can tell what is there.',
+    ),
   dedupe: z
     .boolean()
     .default(false)

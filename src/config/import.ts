@@ -1,3 +1,4 @@
+import { namesContent } from '../payload/object-key.ts'
 import { loadProvider } from '../providers/registry.ts'
 import { isRecord, type Json } from './json.ts'
 import { translatePicGo } from './picgo/index.ts'
@@ -29,10 +30,11 @@ export async function importPicGo(old: Json): Promise<Import> {
       const translated = provider?.fromPicGo?.(rest) ?? { options: rest, notes: [] }
       for (const note of translated.notes) notes.push(`providers.${type}.${name}: ${note}`)
       const rewritten = urlRewrite.length > 0 ? { ...translated.options, urlRewrite } : translated.options
-      read[name] = withName(
+      const named = withName(
         rewritten,
         options['keyTemplate'] ?? (provider?.fromPicGo && config['keyTemplate']),
       )
+      read[name] = asReplacing(named, named['keyTemplate'] ?? config['keyTemplate'])
     }
     providers[type] = read
   }
@@ -46,6 +48,12 @@ function withName(options: Json, renaming: unknown): Json {
   if (typeof keyTemplate !== 'string') return { ...options, keyTemplate: renaming }
   if (!keyTemplate.endsWith(NAME)) return options
   return { ...options, keyTemplate: keyTemplate.slice(0, -NAME.length) + renaming }
+}
+
+/** There a file of the same name replaces the earlier one. */
+function asReplacing(options: Json, template: unknown): Json {
+  if (typeof template !== 'string' || namesContent(template)) return options
+  return { ...options, onConflict: 'replace' }
 }
 
 /** PicGo's rules for links, which are for all destinations. Of several that match it takes the first one only. */

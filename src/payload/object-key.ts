@@ -146,9 +146,19 @@ function findPart(text: string): Part | undefined {
   return undefined
 }
 
+/** A few characters of a hash, or by chance, are not enough: other bytes may have the same. */
+const NAMES_CONTENT = /\{(?:md5|sha1|sha256|uuid|ulid|(?:md5|sha1|sha256|str)-(?:[89]|[1-9]\d+))\}/
+
+/** Whether equal keys mean equal bytes: the template names the content, or makes every key new. */
+export function namesContent(template: string): boolean {
+  return NAMES_CONTENT.test(template)
+}
+
 /** Whether two files of one name, uploaded at different times, may get the same key. */
 export function mayRepeat(template: string): boolean {
-  return !/\{(?:md5|sha1|sha256|uuid|ulid|str-|timestamp\}|ms\})/.test(template)
+  if (namesContent(template) || template.includes('{timestamp}')) return false
+  const isMoment = ['{m}', '{d}', '{h}', '{i}', '{s}', '{ms}'].every(part => template.includes(part))
+  return !(isMoment && /\{[Yy]\}/.test(template))
 }
 
 /** Drops the empty segments that placeholders without a value leave, and guards the ones that became dots. */

@@ -46,11 +46,13 @@ export interface Target {
   readonly serial?: boolean
   /** On the destination's own file system: payloads are spooled there, so that `put` can link instead of copy. */
   readonly spool?: Spool
+  /** Whether it names files by itself, so that equal keys replace nothing. */
+  readonly namesFiles?: boolean
   /** Verifies address and credentials; leaves nothing behind. */
   check?(signal: AbortSignal): Promise<void>
   /** Removes an object; used by `upload-server check` and the tests, never by a route. */
   remove?(key: string, signal: AbortSignal): Promise<void>
-  /** Whether an object of that key is there; needed by `onConflict`. */
+  /** Whether an object of that key is there; needed by `onConflict`, whose default is to ask. */
   exists?(key: string, signal: AbortSignal): Promise<boolean>
   /** Opens a stored object that this server may hand out under /files/; undefined when there is none. */
   locate?(key: string): Promise<HeldFile | undefined>

@@ -93,7 +93,7 @@ describe('config show', () => {
         ],
       },
       default: 'local/Default',
-      providers: { local: { Default: { directory: '/srv/pictures', serve: true, onConflict: 'replace' } } },
+      providers: { local: { Default: { directory: '/srv/pictures', serve: true } } },
     })
   })
 })

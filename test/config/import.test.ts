@@ -149,6 +149,18 @@ describe('a file of PicGo or PicList', () => {
     expect(config.secrets.filter(text => text.startsWith('secret-'))).toHaveLength(secrets.length)
   })
 
+  it('has equal names replace each other, as there, unless the name holds the content', async () => {
+    const rename = (format: string) => ({ buildIn: { rename: { enable: true, format } } })
+    for (const [format, onConflict] of [
+      ['{filename}', 'replace'],
+      ['{filename}-{md5}', undefined],
+    ] as const) {
+      const config = await load(fileWith(['github', 'local'], rename(format)))
+      const chosen = config.destinations.map(({ common }) => common.onConflict)
+      expect(chosen).toEqual([onConflict, onConflict])
+    }
+  })
+
   it.each(Object.keys(UPLOADERS))('with %s alone makes it the default destination', async type => {
     const config = await load(fileWith([type]))
     expect(config.destinations).toHaveLength(1)

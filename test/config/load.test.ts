@@ -788,7 +788,7 @@ describe('showConfig', () => {
       default: 'local/Default',
       server: { port: 1, host: '127.0.0.1' },
       limits: { fileSize: 104857600 },
-      providers: { local: { Default: { serve: true, onConflict: 'replace', durable: true } } },
+      providers: { local: { Default: { serve: true, durable: true } } },
     })
     const again = await load(shown)
     expect(showConfig(again, text => text)).toEqual(shown)

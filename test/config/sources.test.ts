@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type ConfigError, loadConfig } from '../../src/config/load.ts'
 import { findRisks } from '../../src/config/risks.ts'
+import { openConfiguredDestinations } from '../../src/server/open-destinations.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 
 const LOCAL = { local: { Default: { directory: 'pictures', serve: true } } }
@@ -16,6 +17,12 @@ async function setUp(text: string, dotenv = '') {
     options: { env?: Record<string, string>; flags?: Record<string, Record<string, unknown>> } = {},
   ) => loadConfig({ env: {}, platform: 'linux', cwd, file: 'x/c.json', ...options })
   return { cwd, load }
+}
+
+async function risksOf(text: string): Promise<string[]> {
+  const { load } = await setUp(text)
+  const config = await load()
+  return findRisks(config, await openConfiguredDestinations(config, { warn: () => {} }))
 }
 
 async function linesOf(loading: Promise<unknown>): Promise<string[]> {
@@ -106,10 +113,10 @@ describe('what would show only later is found with the configuration:', () => {
   })
 
   it('keys that are soon guessed, and names that replace each other', async () => {
-    const { load } = await setUp(
-      JSON.stringify({ server: { key: 'abc' }, keyTemplate: '{Y}/{filename}{extname}', providers: LOCAL }),
+    const providers = { local: { Default: { directory: 'pictures', serve: true, onConflict: 'replace' } } }
+    const risks = await risksOf(
+      JSON.stringify({ server: { key: 'abc' }, keyTemplate: '{Y}/{filename}{extname}', providers }),
     )
-    const risks = findRisks(await load())
     expect(risks).toEqual([
       expect.stringMatching(/^server\.key has 3 characters/),
       expect.stringMatching(
@@ -120,7 +127,31 @@ describe('what would show only later is found with the configuration:', () => {
   })
 
   it('but not the defaults', async () => {
-    const { load } = await setUp(JSON.stringify({ providers: LOCAL }))
-    expect(findRisks(await load())).toEqual([])
+    expect(await risksOf(JSON.stringify({ providers: LOCAL }))).toEqual([])
+  })
+
+  it('nor names that repeat where the later file is stored beside the earlier one, or the host names it', async () => {
+    const providers = {
+      ...LOCAL,
+      http: { host: { url: 'https://img.example.com/', resultUrl: 'data.url' } },
+    }
+    const config = { default: 'local', keyTemplate: '{filename}{extname}', providers }
+    expect(await risksOf(JSON.stringify(config))).toEqual([])
+  })
+
+  it('names that repeat at a host which is told where a file lies, and can not say what is there', async () => {
+    const url = 'https://img.example.com/{key}'
+    const http = { put: { url, method: 'PUT', body: 'raw', resultUrl: url } }
+    for (const keyTemplate of [
+      '{filename}{extname}',
+      '{ms}{extname}',
+      '{str-2}{extname}',
+      '{md5-2}{extname}',
+    ])
+      expect(await risksOf(JSON.stringify({ keyTemplate, providers: { http } }))).toEqual([
+        expect.stringMatching(/^keyTemplate: at http\/put a file .* Add \{sha256-8\} to it\.$/),
+      ])
+    for (const keyTemplate of ['{str-8}{extname}', '{Y}{m}{d}{h}{i}{s}{ms}{extname}', '{timestamp}{extname}'])
+      expect(await risksOf(JSON.stringify({ keyTemplate, providers: { http } }))).toEqual([])
   })
 })

@@ -11,6 +11,8 @@ export interface StubBucket {
   readonly objects: ReadonlyMap<string, Buffer>
   /** Keys of the puts that have arrived whole, in order. */
   readonly puts: readonly string[]
+  /** Keys that were looked for. */
+  readonly looks: readonly string[]
   /** Has puts wait for their answer; what they brought is stored. */
   hold(): void
   letGo(): void
@@ -21,6 +23,7 @@ export interface StubBucket {
 export async function startStubBucket(): Promise<StubBucket> {
   const objects = new Map<string, Buffer>()
   const puts: string[] = []
+  const looks: string[] = []
   const held: (() => void)[] = []
   let isHeld = false
   let refusals = 0
@@ -29,6 +32,7 @@ export async function startStubBucket(): Promise<StubBucket> {
   const server = createServer(async (req, res) => {
     const key = decodeURIComponent(String(req.url).split('?')[0]!.slice('/bucket/'.length))
     if (req.method !== 'PUT') {
+      if (req.method === 'HEAD') looks.push(key)
       res.writeHead(objects.has(key) ? 200 : 404, { 'x-amz-request-id': 'r' }).end(objects.get(key))
       return
     }
@@ -63,6 +67,7 @@ export async function startStubBucket(): Promise<StubBucket> {
     },
     objects,
     puts,
+    looks,
     hold() {
       isHeld = true
     },

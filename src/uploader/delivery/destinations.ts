@@ -1,6 +1,6 @@
 import { UploadError } from '../../errors.ts'
 import type { Slots } from '../../flow/slots.ts'
-import { type KeyTemplate, parseKeyTemplate } from '../../payload/object-key.ts'
+import { type KeyTemplate, namesContent, parseKeyTemplate } from '../../payload/object-key.ts'
 import type { PictureOptions } from '../../pictures/options.ts'
 import type { Provider, Target } from '../../providers/contract.ts'
 import { canonicalType, PROVIDER_TYPES } from '../../providers/registry.ts'
@@ -58,7 +58,7 @@ export interface DestinationSpec extends Named {
   readonly options: Record<string, unknown>
   readonly common: {
     readonly keyTemplate?: string | undefined
-    readonly onConflict: OnConflict
+    readonly onConflict?: OnConflict | undefined
     readonly dedupe?: boolean
     readonly urlRewrite?: readonly RewriteRule[]
     readonly fallback?: string | undefined
@@ -72,9 +72,6 @@ export interface Choice {
   picbed?: string | undefined
   configName?: string | undefined
 }
-
-/** Of a hash a few digits are not enough: other bytes may have the same. */
-const NAMES_CONTENT = /\{(?:(?:md5|sha1|sha256)(?:-(?:[89]|[1-9]\d+))?|uuid|ulid)\}/
 
 /** The name clients send for "whatever this provider uses by default" (PicList does it always). */
 const DEFAULT_NAME = 'Default'
@@ -224,14 +221,15 @@ export function openDestinations(
     specs.map(async ({ type, name, provider, options, common }) => {
       const id = idOf({ type, name })
       const target = await provider.open(options, { name, warn, ownPaths })
-      if ((common.onConflict !== 'replace' || common.dedupe) && !target.exists) {
+      const template = common.keyTemplate ?? keyTemplate
+      const immutable = namesContent(template)
+      const onConflict = common.onConflict ?? (immutable || !target.exists ? 'replace' : 'rename')
+      if ((onConflict !== 'replace' || common.dedupe) && !target.exists) {
         throw new UploadError(
           'invalid_request',
           `${id}: onConflict and dedupe need a provider that can tell what is there.`,
         )
       }
-      const template = common.keyTemplate ?? keyTemplate
-      const immutable = NAMES_CONTENT.test(template)
       return {
         type,
         name,
@@ -239,14 +237,14 @@ export function openDestinations(
         keyTemplate: parseKeyTemplate(template),
         takesPath: template.includes('{path}'),
         immutable,
-        onConflict: common.onConflict,
+        onConflict,
         dedupe: common.dedupe ?? false,
         rewriteUrl: createUrlRewrite(common.urlRewrite ?? []),
         fallback: common.fallback,
         mirrors: common.mirrors ?? [],
         pictures: common.pictures ?? pictures,
         // Where equal keys mean equal bytes it does no harm when two processes write one: that is worth no message.
-        keys: createKeyRing(immutable && common.onConflict === 'replace' ? undefined : turns, id),
+        keys: createKeyRing(immutable && onConflict === 'replace' ? undefined : turns, id),
         queue: target.serial ? { run: (work, signal) => turns.inTurn(id, work, signal) } : undefined,
       }
     }),

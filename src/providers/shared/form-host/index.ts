@@ -27,7 +27,7 @@ export function httpAddress() {
 }
 
 /**
- * A destination that is told files by HTTP and answers where they are. It names them itself: nothing is ever replaced.
+ * A destination that is told files by HTTP and answers where they are. Most name them by themselves, so that nothing is replaced.
  *
  * @throws Error with a sentence when the description is wrong; presets have none that is
  */
@@ -36,6 +36,7 @@ export function createHost(description: HostDescription, options: HttpOptions, d
   const client = createHttpClient(options, deps)
   const mask = createMask(Object.values(host.secrets))
   return {
+    namesFiles: host.readsAnswer && host.method === 'POST',
     async put(object, signal) {
       const { request, url } = makeRequest(host, object)
       try {
