@@ -5,7 +5,14 @@ import { ownFile } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { createHttpAgents } from './agents.ts'
 import { endpointOf, exchange, type Reply } from './exchange.ts'
-import { explainNetwork, isNoTls, isPassingStatus, isUntrusted, networkCodeOf } from './network.ts'
+import {
+  explainNetwork,
+  isNoTls,
+  isPassingStatus,
+  isUntrusted,
+  networkCodeOf,
+  parseRetryAfter,
+} from './network.ts'
 
 /** What of an answer is looked at for a message: pages begin with scripts and styles. In characters. */
 const EXCERPTED_CHARACTERS = 64 * 1024
@@ -197,14 +204,6 @@ function hintOf(status: number): string {
   if (status >= 300 && status < 400) return ' (a redirect: give the final address)'
   if (status < 300) return ' (no service of this kind answers so: check its address)'
   return ''
-}
-
-/** Seconds, or an HTTP date (RFC 9110, section 10.2.3). */
-export function parseRetryAfter(value: string | undefined): number | undefined {
-  if (value === undefined) return undefined
-  if (/^\s*\d+\s*$/.test(value)) return Number(value)
-  const time = Date.parse(value)
-  return Number.isNaN(time) ? undefined : Math.max(0, Math.ceil((time - Date.now()) / 1000))
 }
 
 function networkFailure(error: unknown, url: URL): UploadError {

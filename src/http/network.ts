@@ -48,3 +48,11 @@ export function isUntrusted(code: string): boolean {
 export function isNoTls(code: string): boolean {
   return code === 'EPROTO' || /^ERR_SSL/.test(code)
 }
+
+/** Seconds, or an HTTP date (RFC 9110, section 10.2.3). */
+export function parseRetryAfter(value: string | undefined): number | undefined {
+  if (value === undefined) return undefined
+  if (/^\s*\d+\s*$/.test(value)) return Number(value)
+  const time = Date.parse(value)
+  return Number.isNaN(time) ? undefined : Math.max(0, Math.ceil((time - Date.now()) / 1000))
+}

@@ -1,5 +1,6 @@
 import { UploadError } from '../../../errors.ts'
-import { excerpt, type HttpReply, parseRetryAfter } from '../../../http/client.ts'
+import { excerpt, type HttpReply } from '../../../http/client.ts'
+import { parseRetryAfter } from '../../../http/network.ts'
 
 /** Where requests go, for messages. */
 export interface Remote {
