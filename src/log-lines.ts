@@ -149,7 +149,7 @@ function shorten(name: string): string {
 }
 
 /** Bytes for people; 1 KB is 1024 bytes, as everywhere here. */
-function bytes(size: number): string {
+export function bytes(size: number): string {
   const step = Math.min(3, Math.floor(Math.log2(Math.max(size, 1)) / 10))
   const value = size / 1024 ** step
   return `${step > 0 && value < 10 ? value.toFixed(1) : Math.round(value)} ${['B', 'KB', 'MB', 'GB'][step]}`

@@ -75,7 +75,9 @@ describe('a recipe fails and says why when the server', () => {
     const desk = await prepareDesk()
     if (handle) await serve(Number(desk.port), handle)
     for (const [file, script] of RECIPES) {
-      const code = script.replace('--retry 3', '--retry 0')
+      const code = script
+        .replace('--retry 3', '--retry 0')
+        .replace('upload --server', 'upload --timeout 0 --server')
       const { status, printed } = await desk.attempt(code)
       expect(status, `${file}: ${code}${printed}`).toBeGreaterThan(0)
       expect(printed, `${file}: ${code}`).toMatch(said)

@@ -37,6 +37,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   express: 'routes',
   multer: 'routes',
   commander: 'cli',
+  tinyglobby: 'cli',
   dotenv: 'config',
   sharp: 'pictures',
   libsql: 'store',

@@ -10,6 +10,17 @@ export interface CommandFile {
 /** The option that nearly every command takes. */
 export const configOption = () => new Option('-c, --config <file>', 'configuration file')
 
+/** A time in milliseconds, written `90s`, `10m` or `1h`; a number alone is seconds. */
+export function parseDuration(text: string): number {
+  const [, count = '', unit = 's'] = /^(\d{1,6})(s|m|h)?$/.exec(text) ?? []
+  if (count === '') throw new InvalidArgumentError('A time is written 90s, 10m or 1h.')
+  const seconds = { s: 1, m: 60, h: 3600 }[unit] ?? 1
+  return Math.min(Number(count) * seconds * 1000, LONGEST_MS)
+}
+
+/** Longest time a timer of Node takes. */
+const LONGEST_MS = 2 ** 31 - 1
+
 /** Sets the exit code from what a command returns. The process ends by itself when nothing is left to do. */
 export async function endWith(code: Promise<number>): Promise<void> {
   process.exitCode = await code

@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { NamedNote, NoteReport } from '../notes/move-pictures.ts'
 import { configOption, endWith, parseServer } from './command.ts'
 import { type Desk, type DeskOptions, openDesk, openRemoteDesk } from './picture-desk.ts'
-import { startProgress } from './progress.ts'
+import { bar, startProgress } from './progress.ts'
 import { untilInterrupted } from './signals.ts'
 import { INTERRUPTED, oneLine, type Terminal } from './terminal.ts'
 
@@ -86,7 +86,7 @@ async function markdown(
       store: pictures => desk?.store(pictures) ?? Promise.resolve([]),
       onNote: report => {
         reports.push(report)
-        progress.update(bar(++seen, notes.length))
+        progress.update(bar(++seen, notes.length, 'notes'))
       },
     })
   } finally {
@@ -153,11 +153,3 @@ function say(reports: readonly NoteReport[], { dryRun }: MarkdownOptions, termin
 }
 
 const count = (number: number, what: string) => `${number} ${what}${number === 1 ? '' : 's'}`
-
-/** Cells of the bar. */
-const WIDTH = 24
-
-function bar(done: number, all: number): string {
-  const full = Math.floor((done / all) * WIDTH)
-  return `${'█'.repeat(full)}${'░'.repeat(WIDTH - full)} ${done} of ${all} notes`
-}

@@ -7,10 +7,11 @@ import { idOf } from '../uploader/delivery/destinations.ts'
 import type { Caller } from '../uploader/input.ts'
 import { configOption, endWith } from './command.ts'
 import { openForCommand } from './open.ts'
+import { finishFor } from './repeat.ts'
 import { untilInterrupted } from './signals.ts'
 import { type Opened, storeInputs } from './store-inputs.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
-import { finishFor, isDead } from './upload.ts'
+import { isDead } from './upload-here.ts'
 
 interface McpOptions extends CommonOptions {
   root: string[]
@@ -143,10 +144,10 @@ async function uploadFor(
   if (pending)
     return {
       results,
-      remark: `Everything is stored, but not finished: ${pending.problem}. Finish without uploading again: ${finishFor(pending.id, options, terminal)}`,
+      remark: `Everything is stored, but not finished: ${pending.problem}. Finish without uploading again: ${finishFor([pending.id], options, terminal)}`,
     }
-  const named = results.map(one => ({ name: '', ...one }))
-  if (await isDead(named, opened.config.settings.server))
+  const urls = results.flatMap(one => ('url' in one ? [one.url] : []))
+  if (await isDead(urls, opened.config.settings.server))
     return { results, remark: 'These links work while upload-server runs; it does not run now.' }
   return { results }
 }

@@ -2,11 +2,14 @@ import { UploadError } from '../errors.ts'
 import type { Picture, Stored } from '../notes/move-pictures.ts'
 import type { Payload } from '../payload/index.ts'
 import type { Caller, Input } from '../uploader/input.ts'
+import { findEntries } from './entries.ts'
 import { openForCommand } from './open.ts'
+import { finishFor } from './repeat.ts'
+import type { Result } from './result.ts'
 import { sendToServer } from './send.ts'
 import { storeInputs } from './store-inputs.ts'
 import { type CommonOptions, INTERRUPTION, oneLine, type Terminal } from './terminal.ts'
-import { finishFor, isDead, SELF } from './upload.ts'
+import { isDead, SELF } from './upload-here.ts'
 
 export interface DeskOptions extends CommonOptions {
   /** Hosts whose pictures are moved. */
@@ -46,13 +49,13 @@ export async function openDesk(options: DeskOptions, terminal: Terminal, signal:
     if (pending) {
       isUnfinished = true
       remarks.add(oneLine(`Everything is stored, but not finished: ${pending.problem}`))
-      remarks.add(`Finish without uploading again: ${finishFor(pending.id, options, terminal)}`)
+      remarks.add(`Finish without uploading again: ${finishFor([pending.id], options, terminal)}`)
     }
     checkIsElsewhere(results, options.from)
     if (
       isFirst &&
       (await isDead(
-        results.map(one => ({ name: '', ...one })),
+        results.flatMap(one => ('url' in one ? [one.url] : [])),
         server,
       ))
     )
@@ -105,8 +108,8 @@ function checkIsElsewhere(results: readonly Stored[], from: readonly string[]): 
   }
 }
 
-/** Pictures that are sent in one request. */
-const SENT_TOGETHER = 20
+/** How `upload` sends, unless told otherwise. */
+const SENDING = { concurrency: 4, timeout: 5 * 60_000 }
 
 /** Sends through a running server, which has the destinations. */
 export async function openRemoteDesk(
@@ -117,17 +120,19 @@ export async function openRemoteDesk(
   const remarks = new Set<string>()
 
   async function store(pictures: readonly Picture[]): Promise<readonly Stored[]> {
-    const results: Stored[] = []
-    for (let at = 0; at < pictures.length; at += SENT_TOGETHER) {
-      const paths = pictures.slice(at, at + SENT_TOGETHER).map(String)
-      const sent = await sendToServer(paths, { ...options, server: options.server ?? '' }, terminal, signal)
-      for (const { url, error = INTERRUPTION, finalizationId } of sent) {
-        results.push(url === undefined ? { error } : { url })
-        if (finalizationId !== undefined)
-          remarks.add(`Finish without uploading again: ${finishFor(finalizationId, options, terminal)}`)
-      }
+    const entries = await findEntries(pictures.map(String), { isLiteral: true }, terminal)
+    const results: Result[] = []
+    const settle = (index: number, result: Result) => {
+      results[index] = result
     }
-    return results
+    const sending = { ...options, ...SENDING, server: options.server ?? '' }
+    await sendToServer(entries, sending, terminal, signal, { settle })
+    const ids = [...new Set(results.flatMap(({ finalizationId = [] }) => finalizationId))]
+    if (ids.length > 0) remarks.add(`Finish without uploading again: ${finishFor(ids, options, terminal)}`)
+    return pictures.map((_, index) => {
+      const { url, error = INTERRUPTION } = results[index] ?? {}
+      return url === undefined ? { error } : { url }
+    })
   }
 
   return {

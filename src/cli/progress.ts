@@ -2,10 +2,14 @@ import { oneLine, type Terminal } from './terminal.ts'
 
 /** Work that is over sooner needs no words. */
 const PATIENCE_MS = 500
+/** Cells of a bar. */
+const WIDTH = 24
 
 /** A line on standard error that says what goes on, where a person looks at it. */
 export interface Progress {
   update(text: string): void
+  /** Writes lines while it is out of the way. */
+  around(write: () => void): void
   /** Takes the line away. */
   stop(): void
 }
@@ -13,7 +17,7 @@ export interface Progress {
 export function startProgress(text: string, { isInteractive }: Pick<Terminal, 'isInteractive'>): Progress {
   let current = oneLine(text)
   let isOver = !isInteractive
-  let line: { text: string; stop(): void } | undefined
+  let line: { text: string; stop(): void; clear(): void; render(): void } | undefined
   const begin = async () => {
     const { default: ora } = await import('ora')
     // Standard input may be a file on its way.
@@ -25,10 +29,20 @@ export function startProgress(text: string, { isInteractive }: Pick<Terminal, 'i
       current = oneLine(next)
       if (line) line.text = current
     },
+    around(write) {
+      line?.clear()
+      write()
+      if (!isOver) line?.render()
+    },
     stop() {
       isOver = true
       clearTimeout(timer)
       line?.stop()
     },
   }
+}
+
+export function bar(done: number, all: number, what: string): string {
+  const full = Math.floor((done / all) * WIDTH)
+  return `${'█'.repeat(full)}${'░'.repeat(WIDTH - full)} ${done} of ${all} ${what}`
 }

@@ -5,7 +5,7 @@ import type { Uploader, UploadRequest } from '../uploader/index.ts'
 import type { Outcome } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import { INTERRUPTION } from './terminal.ts'
-import { baseUrlOf } from './upload.ts'
+import { baseUrlOf } from './upload-here.ts'
 
 /** The link of an input, or why there is none. */
 export type Stored = { readonly url: string } | { readonly error: string }

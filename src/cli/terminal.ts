@@ -46,9 +46,16 @@ export function oneLine(text: string): string {
 
 /** JSON for people and programs: what `plain` would change is escaped, so that it stays what it is. */
 export function toJson(value: unknown): string {
-  return JSON.stringify(value, undefined, 2)
-    .replace(CONTROLS, toEscape)
-    .replace(/#(?=#\w*\[)/g, toEscape)
+  return escapeJson(JSON.stringify(value, undefined, 2))
+}
+
+/** The same as one line. */
+export function toJsonLine(value: unknown): string {
+  return escapeJson(JSON.stringify(value))
+}
+
+function escapeJson(text: string): string {
+  return text.replace(CONTROLS, toEscape).replace(/#(?=#\w*\[)/g, toEscape)
 }
 
 function toEscape(character: string): string {

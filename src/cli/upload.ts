@@ -1,52 +1,82 @@
-import { randomUUID } from 'node:crypto'
-import { Argument, type Command, Option } from 'commander'
-import { isSocketPath } from '../config/endpoint.ts'
-import type { LoadedConfig } from '../config/load.ts'
-import type { Settings } from '../config/schema.ts'
-import { UploadError } from '../errors.ts'
-import { readFolder } from '../payload/folder.ts'
-import { askWhoIsThere, urlOf } from '../server/port.ts'
-import { assertTakesPath } from '../uploader/delivery/destinations.ts'
-import type { Uploader } from '../uploader/index.ts'
-import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
-import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
-import { configOption, endWith, parseServer } from './command.ts'
-import { FORMATS, isWebAddress, openSummary, printResults, type Result } from './format.ts'
-import { findFile, NOTHING_ON_STDIN } from './local-file.ts'
-import { openForCommand } from './open.ts'
-import { type Progress, startProgress } from './progress.ts'
-import { sendToServer, uploadAddress } from './send.ts'
+import { text as readText } from 'node:stream/consumers'
+import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
+import { bytes } from '../log-lines.ts'
+import { configOption, endWith, parseDuration, parseServer } from './command.ts'
+import { CLIPBOARD, type Entry, type EntryOptions, findEntries, NO_FILES } from './entries.ts'
+import { endFor, FORMATS, lineFor, type OutputFormat } from './format.ts'
+import { bar, type Progress, startProgress } from './progress.ts'
+import { commandFor, finishFor } from './repeat.ts'
+import { openReports, type ReportOptions } from './reports.ts'
+import { EXIT, exitCodeOf, interruption, isFailure, type Result } from './result.ts'
+import { type SendOptions, sendToServer } from './send.ts'
 import { untilInterrupted } from './signals.ts'
-import { type CommonOptions, INTERRUPTED, INTERRUPTION, oneLine, quote, type Terminal } from './terminal.ts'
+import { type CommonOptions, oneLine, quote, type Terminal } from './terminal.ts'
+import { type Ending, uploadHere } from './upload-here.ts'
 
-interface UploadOptions extends CommonOptions {
-  picbed?: string
-  configName?: string
-  path?: string
-  format: (typeof FORMATS)[number]
-  /** What standard input is called. */
+interface UploadOptions
+  extends CommonOptions,
+    ReportOptions,
+    Omit<EntryOptions, 'isLiteral'>,
+    Omit<SendOptions, 'server'> {
+  format: OutputFormat
+  /** What the one file is called there. */
   name?: string
+  stdinList?: boolean
+  allowEmpty?: boolean
+  softFail?: boolean
+  quiet?: boolean
   /** Address of a running server to send through. */
   server?: string
-  key?: string
-  /** Whether Markdown is appended to the file that GitHub Actions names. */
-  githubSummary?: boolean
 }
+
+/** Options that mean something to a running server only. */
+const FOR_SERVER = ['concurrency', 'timeout', 'wait', 'job']
 
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('upload')
-    .description('upload without a server and print one link a line')
-    .addArgument(new Argument('[file...]', 'files, addresses, or - for standard input; none: the clipboard'))
+    .description('upload files, here or through a running server, and print one link a line')
+    .addArgument(
+      new Argument(
+        '[file...]',
+        'files, folders, patterns, addresses, or - for standard input; none: the clipboard',
+      ),
+    )
     .addOption(configOption())
     .option('--picbed <provider>', 'provider of the destination')
     .option('--config-name <name>', 'saved configuration of the provider')
     .option('--path <folder>', 'folder for the files, where the key template says {path}')
+    .option('--keep-folders', 'keep the folders of the files below it, as they are named here')
+    .option('--strip <n>', 'leave out so many of these folders, from the first on', parseCount)
+    .option('--name <name>', 'what the one file, or standard input, is called there')
+    .option('--stdin-list', 'read names from standard input, one a line or ended by NUL characters')
+    .option('--allow-empty', 'nothing to upload is no failure')
     .addOption(new Option('--format <format>', 'what to print').choices(FORMATS).default('url'))
-    .option('--name <name>', 'what standard input is called')
+    .option('-q, --quiet', 'no line for each file; failures are named all the same')
+    .option(
+      '--github-output',
+      'append url, urls, markdown, json, stored, failed to the file that GITHUB_OUTPUT names',
+    )
+    .option('--github-summary', 'append Markdown to the file that GITHUB_STEP_SUMMARY names')
+    .option(
+      '--gitlab-dotenv <file>',
+      'write UPLOAD_URL, UPLOAD_URL_1…, UPLOAD_STORED, UPLOAD_FAILED for GitLab',
+    )
+    .option('--junit <file>', 'write a JUnit report, a test case for each file')
+    .option('--soft-fail', 'end with 0 although files were not stored')
     .option('--server <url>', 'send through a running server', parseServer)
     .addOption(new Option('-k, --key <key>', 'upload key of that server').env('UPLOAD_SERVER_KEY'))
-    .option('--github-summary', 'append Markdown to the file that GITHUB_STEP_SUMMARY names')
+    .addOption(
+      new Option('--concurrency <n>', 'requests to it at once').argParser(parseConcurrency).default(4),
+    )
+    .addOption(
+      new Option('--timeout <time>', 'how long what may pass is tried again, such as 90s or 10m; 0: never')
+        .argParser(parseDuration)
+        .default(5 * 60_000, '5m'),
+    )
+    .option('--wait', 'wait for a server that is not there yet, as long as --timeout says')
+    .option('--job <id>', 'the same job sends nothing twice; default: the run of the CI host')
+    .exitOverride(error => process.exit(error.exitCode === 0 ? EXIT.done : EXIT.usage))
     .addHelpText(
       'after',
       `
@@ -55,213 +85,205 @@ Examples:
   upload-server upload                       the picture in the clipboard
   grim - | upload-server upload - --name screen.png
   upload-server upload a.png --format markdown --picbed s3 --config-name blog
-  upload-server upload a.png --server https://img.example.com
+  upload-server upload --server https://img.example.com screenshots/ 'out/**/*.png'
+  upload-server upload --keep-folders --strip 1 report/
+  git diff -z --name-only | upload-server upload --stdin-list --allow-empty
 
-It ends with 0 when all were stored, with 1 when not, and with 130 after Ctrl-C.`,
+It ends with 0 when all were stored, 1 when none was, 2 for wrong usage, 3 when some were, 4 when the server can't be
+reached, 5 when it refuses the key, and 130 after Ctrl-C.`,
     )
-    .action((files: string[], options: UploadOptions) =>
-      endWith(upload(files, options, terminal, untilInterrupted())),
-    )
+    .action((files: string[], options: UploadOptions, command: Command) => {
+      const given = FOR_SERVER.filter(name => command.getOptionValueSource(name) === 'cli')
+      return endWith(upload(files, options, given, terminal, untilInterrupted()))
+    })
 }
 
+function parseCount(text: string): number {
+  if (!/^\d{1,3}$/.test(text)) throw new InvalidArgumentError('It is a whole number.')
+  return Number(text)
+}
+
+function parseConcurrency(text: string): number {
+  const count = parseCount(text)
+  if (count < 1 || count > 64) throw new InvalidArgumentError('It is a whole number from 1 to 64.')
+  return count
+}
+
+/** What was typed can't be meant: nothing was uploaded. */
+class UsageError extends Error {}
+
 /**
- * `upload-server upload F…`: one link a line on standard output, in order; 0 only when everything was stored.
+ * `upload-server upload F…`: one link a line on standard output, in order, as soon as its turn has come.
  *
+ * @param forServer options given that need --server
  * @param signal Ctrl-C: what is under way is given up, and what was stored is still said
+ * @returns the exit code
  */
 async function upload(
   names: readonly string[],
   options: UploadOptions,
+  forServer: readonly string[],
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<number> {
-  if (names.indexOf('-') !== names.lastIndexOf('-'))
-    throw new Error('Standard input (-) can be given once only.')
-  const summarize = options.githubSummary ? await openSummary(terminal.env) : undefined
-  const all = names.length > 0 ? names : ['clipboard']
-  const progress = startProgress(all.length === 1 ? `Uploading ${all[0]}` : 'Uploading', terminal)
-  let results: Result[]
   try {
-    results = options.server
-      ? await sendToServer(names, { ...options, server: options.server }, terminal, signal)
-      : await uploadHere(names, options, terminal, progress, signal)
-  } finally {
-    progress.stop()
+    checkUsage(names, options, forServer)
+    const entries = await findAll(names, options, terminal)
+    if (entries.length === 0) {
+      terminal.note(
+        `There is nothing to upload.${options.allowEmpty ? '' : ' --allow-empty lets that pass.'}`,
+      )
+      if (!options.allowEmpty) return options.softFail ? EXIT.done : EXIT.failed
+    }
+    return await uploadAll(entries, options, terminal, signal)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    terminal.note(terminal.mask(error.message))
+    return EXIT.usage
   }
-  printResults(results, options.format, terminal)
-  const failed = results.filter(result => result.error !== undefined && result.finalizationId === undefined)
-  for (const { name, error } of failed) terminal.note(oneLine(`${name}: ${error}`))
-  await summarize?.(results)
-  const pending = new Set(results.flatMap(({ finalizationId = [] }) => finalizationId))
-  for (const id of pending)
-    terminal.note(`Finish without uploading again: ${finishFor(id, options, terminal)}`)
-  if (failed.length > 0) {
-    const again = commandFor(names.length > 0 ? failed.map(({ name }) => name) : [], options, terminal)
-    terminal.note(`${failed.length} of ${results.length} failed. Repeat: ${again}`)
-  }
-  if (signal.aborted && failed.length > 0) return INTERRUPTED
-  return failed.length + pending.size > 0 ? 1 : 0
 }
 
-async function uploadHere(
+function checkUsage(names: readonly string[], options: UploadOptions, forServer: readonly string[]): void {
+  if (names.indexOf('-') !== names.lastIndexOf('-'))
+    throw new UsageError('Standard input (-) can be given once only.')
+  if (options.stdinList && names.includes('-'))
+    throw new UsageError('Standard input is either a file (-) or a list of names (--stdin-list).')
+  if (options.strip !== undefined && !options.keepFolders)
+    throw new UsageError('--strip needs --keep-folders.')
+  if (options.server === undefined && forServer.length > 0)
+    throw new UsageError(`--${forServer[0]} needs --server.`)
+}
+
+/** What is to be uploaded, in order. */
+async function findAll(
   names: readonly string[],
   options: UploadOptions,
   terminal: Terminal,
-  progress: Progress,
-  signal: AbortSignal,
-): Promise<Result[]> {
-  const { config, mask, uploader } = await openForCommand(options, terminal)
-  try {
-    const destination = uploader.choose(options, SELF)
-    const path = options.path === undefined ? undefined : readFolder(options.path, '--path')
-    if (path !== undefined) assertTakesPath(destination)
-    const results = (names.length > 0 ? [...names] : ['clipboard']).map(
-      (name): Result => ({ name, error: INTERRUPTION }),
-    )
-    const inputs: Input[] = []
-    const places: number[] = []
-    for (const [place, { name }] of results.entries()) {
-      const input =
-        names.length === 0 ? CLIPBOARD : await toInput(name, options, uploader, config, terminal, signal)
-      if (typeof input === 'string') {
-        results[place] = { name, error: input }
-        continue
-      }
-      inputs.push(input)
-      places.push(place)
-    }
-    let done = 0
-    const request = {
-      destination,
-      inputs,
-      caller: SELF,
-      wishes: { path },
-      baseUrl: baseUrlOf(config.settings.server),
-      signal,
-      requestId: randomUUID(),
-      onOutcome: (outcome: Outcome) => {
-        const place = places[outcome.index] as number
-        const { name } = results[place] as Result
-        results[place] = outcome.ok
-          ? { name, url: outcome.url }
-          : { name, error: mask(outcome.error.message) }
-        progress.update(`${++done} of ${inputs.length} done`)
-      },
-    }
-    if (inputs.length > 0 && !signal.aborted) {
-      await uploader.upload(request).catch(error => {
-        if (error instanceof FinalizationPending) {
-          const { finalizationId, problem } = error
-          terminal.note(oneLine(`Everything is stored, but not finished: ${mask(problem)}`))
-          for (const place of places) results[place] = { ...(results[place] as Result), finalizationId }
-        } else if (!signal.aborted) throw error
-      })
-    }
-    if (terminal.isInteractive && (await isDead(results, config.settings.server))) {
-      progress.stop()
-      const flag = options.config === undefined ? '' : ` --config ${quote(options.config, terminal.platform)}`
-      terminal.note(`These links work while the server runs. Start it with: upload-server${flag}`)
-    }
-    return results
-  } finally {
-    await uploader.close()
+): Promise<readonly Entry[]> {
+  const { path = '', keepFolders, strip, name, stdinList } = options
+  const how = { path, ...(keepFolders && { keepFolders }), ...(strip !== undefined && { strip }) }
+  if (names.length === 0 && !stdinList) return [{ ...CLIPBOARD, ...(path !== '' && { folder: path }) }]
+  const entries = await findEntries(names, how, terminal)
+  if (stdinList) {
+    const listed = await readText(terminal.stdin)
+    const lines = listed.split(listed.includes('\0') ? '\0' : /\r?\n/).filter(line => line !== '')
+    entries.push(...(await findEntries(lines, { ...how, isLiteral: true }, terminal)))
   }
+  const isNothing = ({ fault = '' }: Entry) => Object.values(NO_FILES).includes(fault)
+  const found = options.allowEmpty ? entries.filter(entry => !isNothing(entry)) : entries
+  if (name === undefined) return found
+  const named = found.length === 1 ? found : found.filter(({ kind }) => kind === 'stdin')
+  if (named.length === 0) throw new UsageError(`--name names one file, and there are ${found.length}.`)
+  return found.map(entry => (named.includes(entry) ? { ...entry, fileName: name } : entry))
 }
 
-/** Whether links lead to the server of this configuration, and it does not run. */
-export async function isDead(results: readonly Result[], server: Settings['server']): Promise<boolean> {
-  if (server.publicUrl !== undefined) return false
-  const base = baseUrlOf(server)
-  return results.some(({ url }) => url?.startsWith(base)) && !(await askWhoIsThere(server)).isAlive
-}
-
-const CLIPBOARD: Input = { kind: 'clipboard', origin: 'clipboard' }
-
-/** The person at the command line may read what the system lets them read. */
-export const SELF: Caller = {
-  name: 'command line',
-  admittedBy: 'loopback',
-  sources: new Set(SOURCES),
-  roots: undefined,
-  addresses: 'any',
-  destinations: undefined,
-}
-
-/** @returns the input, or what is wrong with it */
-async function toInput(
-  name: string,
+async function uploadAll(
+  entries: readonly Entry[],
   options: UploadOptions,
-  uploader: Uploader,
-  { settings }: LoadedConfig,
   terminal: Terminal,
   signal: AbortSignal,
-): Promise<Input | string> {
-  if (name === '-') {
-    const spool = uploader.spoolFor(uploader.choose(options, SELF))
-    const reading = { name: options.name ?? '', spool, limit: settings.limits.fileSize }
-    const payload = await uploader.payloads.read(terminal.stdin, reading).catch((error: unknown) => {
-      if (signal.aborted) return undefined
-      if (error instanceof UploadError) return { error, sha256: undefined }
-      throw error
-    })
-    if (payload === undefined) return INTERRUPTION
-    if (!('error' in payload) && payload.size === 0) return NOTHING_ON_STDIN
-    return { kind: 'form', origin: '-', payload }
-  }
-  if (isWebAddress(name)) return { kind: 'url', origin: name, url: new URL(name) }
-  const { path, fault } = await findFile(name, terminal)
-  return fault ?? { kind: 'path', origin: name, path }
-}
-
-/** A command line that uploads what is missing. It holds no key. */
-function commandFor(files: readonly string[], options: UploadOptions, { env, platform }: Terminal): string {
-  // A key may stand in the address that clients are given.
-  const address = options.server?.replace(/[?#].*/, '')
-  const { config, picbed, configName, path, format, name, server, key, githubSummary } = options
-  const named = {
-    config,
-    picbed,
-    'config-name': configName,
-    path,
-    format: format === 'url' ? undefined : format,
-    server: address === undefined ? undefined : withoutPassword(address),
-  }
-  const given = Object.entries({ ...named, name: files.includes('-') ? name : undefined })
-  const flags = given.flatMap(([flag, value]) =>
-    value === undefined ? [] : [`--${flag}`, quote(value, platform)],
+): Promise<number> {
+  const begun = performance.now()
+  const reports = await openReports(options, terminal).catch((error: Error) => {
+    throw new UsageError(error.message)
+  })
+  const [only] = entries
+  const progress = startProgress(
+    entries.length === 1 ? `Uploading ${only?.name}` : `Uploading ${entries.length} files`,
+    terminal,
   )
-  if (server !== address || (server && key !== env['UPLOAD_SERVER_KEY'])) flags.push('--key KEY')
-  if (githubSummary) flags.push('--github-summary')
-  const guard = files.some(one => /^-./.test(one)) ? ['--'] : []
-  return ['upload-server', 'upload', ...flags, ...guard, ...files.map(one => quote(one, platform))].join(' ')
-}
-
-function withoutPassword(address: string): string {
-  const url = new URL(address)
-  if (url.password === '') return address
-  url.password = 'PASSWORD'
-  return url.href
-}
-
-/** A command line that finishes what is stored. It holds no key. */
-export function finishFor(
-  id: string,
-  { config, server, key }: Pick<UploadOptions, 'config' | 'server' | 'key'>,
-  { platform }: Terminal,
-): string {
-  if (server === undefined) {
-    const flags = config === undefined ? [] : ['--config', quote(config, platform)]
-    return ['upload-server', 'finalize', ...flags, id].join(' ')
+  const desk = createDesk(entries, options, terminal, progress)
+  let here: Ending | undefined
+  try {
+    if (options.server !== undefined)
+      await sendToServer(entries, { ...options, server: options.server }, terminal, signal, desk)
+    else if (entries.length > 0) here = await uploadHere(entries, options, terminal, signal, desk)
+  } finally {
+    progress.stop()
   }
-  const { origin, pathname, search, username } = uploadAddress(server)
-  const login = username === '' ? [] : ['-u', quote(username, platform)] // curl asks for the password
-  const header = key === undefined && search === '' ? [] : ['-H', quote('X-Upload-Key: KEY', platform)]
-  const address = quote(`${origin}${pathname}?finalizationId=${id}`, platform)
-  return ['curl', '-X', 'POST', ...login, ...header, address].join(' ')
+  const results = desk.close(here?.unfinished)
+  for (const report of reports) await report(results, performance.now() - begun)
+  sayWhatIsMissing(results, options, terminal)
+  if (here?.areDead) {
+    const flag = options.config === undefined ? '' : ` --config ${quote(options.config, terminal.platform)}`
+    terminal.note(`These links work while the server runs. Start it with: upload-server${flag}`)
+  }
+  const code = exitCodeOf(results)
+  return options.softFail && code !== EXIT.interrupted ? EXIT.done : code
 }
 
-/** Where links to what the server itself hands out begin. */
-export function baseUrlOf(server: Settings['server']): string {
-  const url = server.publicUrl ?? (isSocketPath(server.host) ? 'http://localhost' : urlOf(server))
-  return url.endsWith('/') ? url : `${url}/`
+/** Puts results in order, prints each when its turn has come, and says a line of each at once. */
+function createDesk(
+  entries: readonly Entry[],
+  { format, quiet, timeout }: UploadOptions,
+  terminal: Terminal,
+  progress: Progress,
+) {
+  const results: Result[] = []
+  const begun = performance.now()
+  let done = 0
+  let next = 0
+
+  function printReady(): void {
+    for (; results[next] !== undefined; next++) {
+      const line = lineFor(results[next] as Result, format)
+      if (line !== undefined) terminal.print(line)
+    }
+  }
+
+  return {
+    settle(index: number, result: Result): void {
+      results[index] = result
+      done++
+      progress.around(() => {
+        if (!quiet && result.url !== undefined) {
+          const size = result.size === undefined ? '' : `  ${bytes(result.size)}`
+          const seconds = ((performance.now() - begun) / 1000).toFixed(1)
+          terminal.note(`[${done}/${entries.length}] ${oneLine(result.name)}${size}  ${seconds} s`)
+        }
+        printReady()
+      })
+      if (entries.length > 1) progress.update(bar(done, entries.length, 'files'))
+    },
+    trouble(message: string): void {
+      const minutes = Math.ceil(timeout / 60_000)
+      progress.around(() =>
+        terminal.note(oneLine(terminal.mask(`${message}. It is tried again for ${minutes} min.`))),
+      )
+    },
+    /** Of what was not settled it is said that it was interrupted. */
+    close(unfinished: ReadonlyMap<number, string> = new Map()): readonly Result[] {
+      for (const [index, { name }] of entries.entries()) {
+        const finalizationId = unfinished.get(index)
+        results[index] ??= interruption(name)
+        if (finalizationId !== undefined) results[index] = { ...(results[index] as Result), finalizationId }
+      }
+      printReady()
+      const end = endFor(results, format)
+      if (end !== undefined) terminal.print(end)
+      return results
+    },
+  }
+}
+
+function sayWhatIsMissing(results: readonly Result[], options: UploadOptions, terminal: Terminal): void {
+  const failed = results.filter(isFailure)
+  for (const { name, error } of failed) terminal.note(oneLine(`${name}: ${error}`))
+  const pending = [...new Set(results.flatMap(({ finalizationId = [] }) => finalizationId))]
+  if (pending.length > 0)
+    terminal.note(`Finish without uploading again: ${finishFor(pending, options, terminal)}`)
+  if (failed.length === 0) return
+  const isClipboard = results[0]?.name === CLIPBOARD.name && results.length === 1
+  const again = isClipboard ? [] : failed.map(({ name }) => name)
+  const { config, server, key, picbed, configName, path, keepFolders, strip, format, name } = options
+  const given = {
+    ...{ config, picbed, 'config-name': configName, path, 'keep-folders': keepFolders, strip },
+    format: format === 'url' ? undefined : format,
+    server,
+    key,
+    name: again.length === 1 || again.includes('-') ? name : undefined,
+    'github-summary': options.githubSummary,
+  }
+  const line = commandFor('upload', again, given, terminal)
+  terminal.note(`${failed.length} of ${results.length} failed. Repeat: ${line}`)
 }

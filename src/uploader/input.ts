@@ -14,7 +14,8 @@ export type Input =
   | { readonly kind: 'form'; readonly origin: string; readonly payload: Payload | Unkept }
   | { readonly kind: 'data'; readonly origin: string; readonly bytes: Buffer }
   | { readonly kind: 'url'; readonly origin: string; readonly url: URL }
-  | { readonly kind: 'path'; readonly origin: string; readonly path: string }
+  /** `name`: what it is called instead. */
+  | { readonly kind: 'path'; readonly origin: string; readonly path: string; readonly name?: string }
   | { readonly kind: 'clipboard'; readonly origin: 'clipboard' }
 
 /** What came, but could not be kept. */

@@ -46,9 +46,9 @@ describe('the tab key', () => {
     ],
     [
       ['upload', '--format', ''],
-      ['url', 'markdown', 'html', 'bbcode', 'json'],
+      ['url', 'markdown', 'html', 'bbcode', 'json', 'ndjson'],
     ],
-    [['upload', '--git'], ['--github-summary']],
+    [['upload', '--github-s'], ['--github-summary']],
     [
       ['upload', 'a.png', '--picbed', ''],
       ['local', 'webdav'],
@@ -118,7 +118,7 @@ describe('in a real shell', () => {
       return stdout.split('\n').filter(Boolean)
     }
     expect(await ask('upload-server uplo')).toEqual([
-      'upload\tupload without a server and print one link a line',
+      'upload\tupload files, here or through a running server, and print one link a line',
     ])
     expect(await ask('upload-server upload --format bb')).toEqual(['bbcode'])
     expect(await ask('upload-server upload pict')).toEqual(['picture-one.png'])

@@ -4,7 +4,6 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, list, post } from '../helpers/form.ts'
 import { startGate } from '../helpers/gate.ts'
-import { needs } from '../helpers/needs.ts'
 import { type SpawnedServer, spawnServer } from '../helpers/spawn-server.ts'
 import { runCli, runShell } from './run-cli.ts'
 
@@ -172,23 +171,28 @@ describe('an upload whose hook fails', () => {
     ).toHaveLength(2)
   })
 
-  it('through a server prints the request that finishes it', async context => {
-    needs(context, 'curl', 'curl')
+  it('through a server prints the command that finishes it', async () => {
     await hookIs('broken')
     const server = await startServer()
     await writeFile(join(cwd, 'a.txt'), 'a')
     const args = ['upload', '--server', await server.url, '--key', 'marked-secret', 'a.txt', 'absent.txt']
     const { code, stdout, stderr } = await runCli(args, { cwd })
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
     expect(stderr).toContain('it is stored, but not finished: Remote upload completed.')
     expect(stderr).toMatch(/^1 of 2 failed\. Repeat: upload-server upload .* absent\.txt$/m)
     expect(stderr).not.toContain('marked-secret')
     await hookIsNot('broken')
     const [, command = ''] = finishing.exec(stderr) ?? []
-    const finished = await runShell(command.replace('KEY', 'marked-secret'), { cwd })
-    expect(JSON.parse(finished.stdout)).toMatchObject({
-      success: true,
-      result: [expect.stringContaining('/a-')],
+    const finish = command.replace('upload-server', 'upload_server')
+    const finished = await runShell(finish.replace('KEY', 'marked-secret'), { cwd })
+    expect(finished).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^finished {2}\S+ {2}http\S+\/a-/),
+    })
+    const unknown = await runShell(`upload_server finalize --server ${await server.url} nope`, { cwd })
+    expect(unknown).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^failed {4}nope {2}No upload waits/),
     })
   })
 })

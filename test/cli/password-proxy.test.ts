@@ -30,7 +30,7 @@ it('upload and heartbeat speak Basic to a proxy, beside the key, and never show 
   await writeFile(join(cwd, 'a.txt'), 'hello')
   const server = (password: string) => `http://me:${password}@${host}`
   const sent = await runCli(
-    ['upload', '--server', server('p%40ss%20w0rd'), '--key', 'k3y-0f-the-server', 'a.txt'],
+    ['upload', '--server', server('p%40ss%20w0rd'), '-q', '--key', 'k3y-0f-the-server', 'a.txt'],
     { cwd },
   )
   expect(sent).toMatchObject({ code: 0, stdout: 'http://x/a.txt\n' })
@@ -41,7 +41,7 @@ it('upload and heartbeat speak Basic to a proxy, beside the key, and never show 
     for (const address of [server('hunter22'), 'http://me:hunter22@', 'http://me:hunter22@127.0.0.1:1']) {
       const args = [...command.split(' '), '--server', address]
       const { code, stdout, stderr } = await runCli(args, { cwd })
-      expect(code).toBe(1)
+      expect(code).toBeGreaterThan(0)
       expect(stdout + stderr).not.toContain('hunter22')
     }
   }

@@ -19,7 +19,7 @@ async function makeFiles(): Promise<string> {
 
 async function send(server: string, args: string[], options: Partial<CliOptions> = {}) {
   const cwd = options.cwd ?? (await makeFiles())
-  return runCli(['upload', '--server', server, ...args], { ...options, cwd })
+  return runCli(['upload', '--quiet', '--timeout', '0', '--server', server, ...args], { ...options, cwd })
 }
 
 /** A server of our own on the loopback address. */
@@ -77,7 +77,7 @@ describe('upload --server', () => {
       'b.txt',
     ]
     const { code, stdout, stderr } = await send(app.url, names, { input: 'piped' })
-    expect(code).toBe(1)
+    expect(code).toBe(3)
     const links = linksOf(stdout)
     expect(links.map(link => link.replace(/^.*\//, ''))).toEqual([
       '1.txt',
@@ -92,15 +92,6 @@ describe('upload --server', () => {
     expect(stderr).toMatch(new RegExp(`^${other}/absent\\.txt: .*404`, 'm'))
     expect(stderr).toContain(
       `2 of 7 failed. Repeat: upload-server upload --server ${app.url} absent.txt ${other}/absent.txt\n`,
-    )
-  })
-
-  it('names a folder as what it is, and sends the rest', async () => {
-    const app = await startApp({ config: KEEP_NAMES })
-    const { code, stdout, stderr } = await send(app.url, ['.', 'a.txt'])
-    expect({ code, stdout }).toEqual({ code: 1, stdout: `${app.url}/files/Default/a.txt\n` })
-    expect(stderr).toBe(
-      `.: it is a folder: name the files in it\n1 of 2 failed. Repeat: upload-server upload --server ${app.url} .\n`,
     )
   })
 
@@ -125,7 +116,7 @@ describe('upload --server', () => {
     const cwd = await makeFiles()
     await writeFile(join(cwd, 'small.txt'), 'x')
     const { code, stdout, stderr } = await send(app.url, ['a.txt', 'small.txt'], { cwd })
-    expect({ code, stdout }).toEqual({ code: 1, stdout: `${app.url}/files/Default/small.txt\n` })
+    expect({ code, stdout }).toEqual({ code: 3, stdout: `${app.url}/files/Default/small.txt\n` })
     expect(stderr).toMatch(/^a\.txt: "a\.txt" is larger than 5 bytes/)
   })
 })
@@ -154,7 +145,7 @@ describe('upload --server with a key', () => {
   it.each([[[]], [['-k', 'wrong']]])('is told when it is missing or wrong: %j', async args => {
     const app = await start()
     const { code, stdout, stderr } = await send(app.url, [...args, 'a.txt'])
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
     expect(stderr).toMatch(/^a\.txt: .*key/i)
     expect(stderr).not.toContain(KEY)
   })
@@ -164,7 +155,7 @@ describe('upload --server to something else', () => {
   it('says that nobody is there', async () => {
     const closed = `http://127.0.0.1:${await findFreePorts()}`
     const { code, stdout, stderr } = await send(closed, ['a.txt', 'b.txt'])
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
     expect(stderr).toMatch(
       /^a\.txt: 127\.0\.0\.1:\d+ can't be reached: nothing listens there\. Is the server running/,
     )
@@ -217,7 +208,7 @@ describe('upload --server to something else', () => {
       502,
       '<h1>Bad Gateway</h1>',
       {
-        code: 1,
+        code: 4,
         stdout: '',
         stderr: expect.stringContaining('answered 502, which is no answer of an upload server'),
       },
@@ -232,7 +223,7 @@ describe('upload --server to something else', () => {
   it('survives a server that hangs up', async () => {
     const url = await startServer(req => req.socket.destroy())
     const { code, stdout, stderr } = await send(url, ['a.txt'])
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
     expect(stderr).toContain("can't be reached")
   })
 })

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
@@ -37,7 +37,7 @@ async function makePlace(extra: object = {}): Promise<string> {
 }
 
 async function upload(args: string[], cwd: string, options: Partial<CliOptions> = {}): Promise<CliResult> {
-  return runCli(['upload', ...args], { cwd, ...options })
+  return runCli(['upload', '--quiet', ...args], { cwd, ...options })
 }
 
 const ok = (...lines: string[]) => ({ code: 0, stdout: lines.map(line => `${line}\n`).join(''), stderr: '' })
@@ -117,12 +117,15 @@ describe('upload prints one link a line and nothing else', () => {
   })
 })
 
+const picture = makePicture()
+const hashOf = (bytes: string | Buffer) => createHash('sha256').update(bytes).digest('hex')
+
 describe('upload --format', () => {
   const names = ['a.txt', 'x [1] & "2".png']
 
   async function inFormat(format: string): Promise<string> {
     const cwd = await makePlace()
-    await writeFile(join(cwd, names[1] as string), 'x')
+    await writeFile(join(cwd, names[1] as string), picture)
     const { code, stdout, stderr } = await upload(
       [`./${names[0]}`, names[1] as string, '--format', format],
       cwd,
@@ -153,26 +156,44 @@ describe('upload --format', () => {
 
   it('json', async () => {
     expect(JSON.parse(await inFormat('json'))).toEqual([
-      { name: './a.txt', url: `${PREFIX}/one/a.txt` },
-      { name: names[1], url: link },
+      {
+        name: './a.txt',
+        url: `${PREFIX}/one/a.txt`,
+        size: 16,
+        sha256: hashOf('content of a.txt'),
+        type: 'text/plain',
+      },
+      {
+        ...{ name: names[1], url: link, size: picture.length, sha256: hashOf(picture), type: 'image/png' },
+        ...{ width: picture.readUInt32BE(16), height: picture.readUInt32BE(20) },
+      },
     ])
   })
 
   it('json says what failed, too', async () => {
     const cwd = await makePlace()
-    const { code, stdout } = await upload(['absent.txt', 'a.txt', '--format', 'json'], cwd)
-    expect(code).toBe(1)
-    expect(JSON.parse(stdout)).toEqual([
-      { name: 'absent.txt', error: 'there is no such file' },
-      { name: 'a.txt', url: `${PREFIX}/one/a.txt` },
-    ])
+    for (const format of ['json', 'ndjson']) {
+      const { code, stdout } = await upload(['absent.txt', 'a.txt', '--format', format], cwd)
+      expect(code).toBe(3)
+      const results =
+        format === 'json'
+          ? JSON.parse(stdout)
+          : stdout
+              .trim()
+              .split('\n')
+              .map(line => JSON.parse(line))
+      expect(results).toEqual([
+        { name: 'absent.txt', error: 'there is no such file', code: 'source_failed' },
+        expect.objectContaining({ name: 'a.txt', url: `${PREFIX}/one/a.txt` }),
+      ])
+    }
   })
 
   it('anything else is refused before anything is uploaded', async () => {
     const cwd = await makePlace()
     const { code, stdout, stderr } = await upload(['a.txt', '--format', 'text'], cwd)
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toContain('Allowed choices are url, markdown, html, bbcode, json.')
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toContain('Allowed choices are url, markdown, html, bbcode, json, ndjson.')
     expect(await stored(cwd)).toEqual({})
   })
 })
@@ -223,12 +244,12 @@ describe('what upload cannot store', () => {
     const cwd = await makePlace()
     await mkdir(join(cwd, 'folder'))
     const { code, stdout, stderr } = await upload(['a.txt', "it's absent.png", 'folder', 'b.txt'], cwd)
-    expect(code).toBe(1)
+    expect(code).toBe(3)
     expect(stdout).toBe(`${PREFIX}/one/a.txt\n${PREFIX}/one/b.txt\n`)
     const lines = stderr.trimEnd().split('\n')
     expect(lines).toHaveLength(3)
     expect(lines[0]).toBe("it's absent.png: there is no such file")
-    expect(lines[1]).toBe('folder: it is a folder: name the files in it')
+    expect(lines[1]).toBe('folder: it holds no file')
     expect(lines[2]).toBe(`2 of 4 failed. Repeat: upload-server upload 'it'\\''s absent.png' folder`)
   })
 
@@ -248,11 +269,11 @@ describe('what upload cannot store', () => {
       'a.txt',
     ]
     const { code, stderr } = await upload(args, cwd)
-    expect(code).toBe(1)
+    expect(code).toBe(3)
     const [, line = ''] = /Repeat: upload-server (.+)$/m.exec(stderr) ?? []
     expect(line).toBe('upload --picbed local --config-name two --format html -- -x')
     await writeFile(join(cwd, '-x'), 'x')
-    expect((await runShell(`upload_server ${line}`, { cwd })).stdout).toBe(
+    expect((await runShell(`upload_server ${line} 2>/dev/null`, { cwd })).stdout).toBe(
       `<a href="${PREFIX}/two/-x.txt">-x</a>\n`,
     )
   })
@@ -269,7 +290,7 @@ describe('what upload cannot store', () => {
     const cwd = await makePlace({ limits: { fileSize: '10B' } })
     await writeFile(join(cwd, 'small'), '0123456789')
     const { code, stdout, stderr } = await upload(['-', 'small', 'a.txt'], cwd, { input: '0123456789A' })
-    expect(code).toBe(1)
+    expect(code).toBe(3)
     expect(stdout).toBe(`${PREFIX}/one/small.txt\n`)
     expect(stderr).toContain('-: "The file" is larger than 10 bytes')
     expect(stderr).toContain('a.txt: "a.txt" is larger than 10 bytes')
@@ -279,7 +300,7 @@ describe('what upload cannot store', () => {
   it('is standard input without a byte: whatever is before the pipe has failed', async () => {
     const cwd = await makePlace()
     const { code, stdout, stderr } = await upload(['-', 'a.txt'], cwd, { input: '' })
-    expect({ code, stdout }).toEqual({ code: 1, stdout: `${PREFIX}/one/a.txt\n` })
+    expect({ code, stdout }).toEqual({ code: 3, stdout: `${PREFIX}/one/a.txt\n` })
     expect(stderr).toContain('-: nothing came on standard input')
     expect(stderr).toContain('1 of 2 failed. Repeat: upload-server upload -')
     expect(Object.keys(await stored(cwd))).toEqual(['one/a.txt'])
@@ -291,7 +312,7 @@ describe('what upload cannot store', () => {
     const cwd = await makePlace()
     const { code, stdout, stderr } = await upload(['-', 'a.txt', '-'], cwd, { input: 'x' })
     expect({ code, stdout, stderr }).toEqual({
-      code: 1,
+      code: 2,
       stdout: '',
       stderr: 'Standard input (-) can be given once only.\n',
     })
@@ -331,29 +352,30 @@ describe('upload --github-summary', () => {
     await writeFile(join(cwd, 'summary.md'), 'before\n')
     const env = { GITHUB_STEP_SUMMARY: join(cwd, 'summary.md') }
     const result = await upload(['p [1].png', 'absent<b>', 'a.txt', '--github-summary'], cwd, { env })
-    expect(result.code).toBe(1)
+    expect(result.code).toBe(3)
     expect(result.stderr).toContain("Repeat: upload-server upload --github-summary 'absent<b>'\n")
     const link = `${PREFIX}/one/p%20%5B1%5D.png`
-    expect(await readFile(join(cwd, 'summary.md'), 'utf8')).toBe(
-      [
-        'before',
-        `- [p \\[1\\].png](${link})`,
-        '',
-        `  ![p \\[1\\].png](${link})`,
-        '',
-        '- ❌ absent\\<b\\>: there is no such file',
-        `- [a.txt](${PREFIX}/one/a.txt)`,
-        '',
-        '',
-      ].join('\n'),
-    )
+    expect((await readFile(join(cwd, 'summary.md'), 'utf8')).split('\n')).toEqual([
+      'before',
+      '**❌ 2 of 3 stored, 1.1 KB, 1 failed**',
+      '',
+      '- ❌ absent\\<b\\>: there is no such file',
+      '',
+      `- [a.txt](${PREFIX}/one/a.txt)`,
+      '',
+      '|   |',
+      '|---|',
+      expect.stringContaining(`<a href="${link}"><img src="${link}" width="200"></a><br>p \\[1\\].png (`),
+      '',
+      '',
+    ])
   })
 
   it('uploads nothing where there is no such file', async () => {
     const cwd = await makePlace()
     const { code, stderr } = await upload(['a.txt', '--github-summary'], cwd)
     expect({ code, stderr }).toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringContaining('GITHUB_STEP_SUMMARY'),
     })
     expect(await stored(cwd)).toEqual({})
@@ -453,7 +475,7 @@ describe('output that cannot be written', () => {
     'a reader that goes away sees no stack trace: | %s',
     async reader => {
       const cwd = await makePlace()
-      const command = `{ upload_server upload a.txt b.txt 'c d.txt'; echo "ended with $?" >&2; } | ${reader}`
+      const command = `{ upload_server upload -q a.txt b.txt 'c d.txt'; echo "ended with $?" >&2; } | ${reader}`
       const { stderr } = await runShell(command, { cwd })
       expect(stderr).toBe('ended with 0\n')
       expect(Object.keys(await stored(cwd))).toHaveLength(3)
@@ -466,12 +488,12 @@ describe('output that cannot be written', () => {
       '{ upload_server upload absent.txt a.txt 3>&1 >out; echo "ended with $?" >out2; } 2>&1 | true'
     await runShell(command, { cwd })
     expect(await readFile(join(cwd, 'out'), 'utf8')).toBe(`${PREFIX}/one/a.txt\n`)
-    expect(await readFile(join(cwd, 'out2'), 'utf8')).toBe('ended with 1\n')
+    expect(await readFile(join(cwd, 'out2'), 'utf8')).toBe('ended with 3\n')
   })
 
   it('a full disk is a failure', async () => {
     const cwd = await makePlace()
-    const { stderr } = await runShell('upload_server upload a.txt >/dev/full; echo "ended with $?" >&2', {
+    const { stderr } = await runShell('upload_server upload -q a.txt >/dev/full; echo "ended with $?" >&2', {
       cwd,
     })
     expect(stderr).toMatch(/^The output can't be written: ENOSPC.*\nended with 1\n$/)

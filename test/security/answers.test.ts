@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { readAnswer } from '../../src/cli/answer.ts'
+import { FORMATS } from '../../src/cli/format.ts'
 import { oneLine, toJson } from '../../src/cli/terminal.ts'
 import { formatLink } from '../../src/page/client/links.ts'
 import { runCli, runShell } from '../cli/run-cli.ts'
@@ -31,10 +32,17 @@ async function sendTo(answer: unknown, args: string[] = [], files = ['a.png']) {
   })
   const cwd = await makeDirectory()
   for (const file of files) await writeFile(join(cwd, file), 'content')
-  const env = { GITHUB_STEP_SUMMARY: join(cwd, 'summary.md') }
-  const result = await runCli(['upload', '--server', url, ...args, '--', ...files], { cwd, env })
-  return { ...result, summary: () => readFile(env.GITHUB_STEP_SUMMARY, 'utf8') }
+  const env = { GITHUB_STEP_SUMMARY: join(cwd, 'summary.md'), GITHUB_OUTPUT: join(cwd, 'output') }
+  const result = await runCli(['upload', '-q', '--timeout', '0', '--server', url, ...args, '--', ...files], {
+    cwd,
+    env,
+  })
+  const read = (name: string) => readFile(join(cwd, name), 'utf8')
+  const reports = () => Promise.all(['summary.md', 'output', 'dot.env', 'junit.xml'].map(read))
+  return { ...result, summary: () => read('summary.md'), reports }
 }
+
+const REPORTS = ['--github-summary', '--github-output', '--gitlab-dotenv', 'dot.env', '--junit', 'junit.xml']
 
 const linkOf = (link: unknown) => [
   { success: true, result: [link] },
@@ -79,24 +87,24 @@ describe('a server that is sent to', () => {
   it('answers with line feeds in links and messages, for a build job to obey', async () => {
     const evil =
       '\n::warning::pwned\r\n  ::stop-commands::x\n##[error]pwned ##vso[task.complete]\u001b[2J\u202e'
-    const files = ['a.png', 'b.png', 'c.png']
-    const answer = {
-      success: false,
-      message: `no${evil}`,
-      items: [{ index: 1, imgUrl: `https://x/b.png${evil}` }],
-      errors: [{ index: 0, message: `::error::no${evil}` }],
-    }
-    for (const format of ['url', 'markdown', 'html', 'bbcode', 'json']) {
-      const { code, stdout, stderr, summary } = await sendTo(
-        answer,
-        ['--format', format, '--github-summary'],
-        files,
-      )
-      expect(code).toBe(1)
-      for (const text of [stdout, stderr, await summary()]) expect(text).not.toMatch(HARMFUL)
-      expect(stderr).toContain('a.png: ::error::no?')
-      if (format === 'json') expect(JSON.parse(stdout)).toHaveLength(3)
-      else expect(stdout).toBe('')
+    const answers = [
+      { success: false, message: 'x', errors: [{ index: 0, message: `::error::no${evil}`, code: evil }] },
+      {
+        success: true,
+        items: [{ index: 0, imgUrl: `https://x/b.png${evil}`, contentType: evil, sha256: evil }],
+      },
+    ]
+    for (const [said, answer] of [
+      ['a.png: ::error::no?', answers[0]],
+      [/a\.png: what \S+ answered with is no link/, answers[1]],
+    ] as const) {
+      for (const format of FORMATS) {
+        const { code, stdout, stderr, reports } = await sendTo(answer, ['--format', format, ...REPORTS])
+        expect(code).toBe(1)
+        for (const text of [stdout, stderr, ...(await reports())]) expect(text).not.toMatch(HARMFUL)
+        expect(stderr).toMatch(said)
+        if (!format.endsWith('json')) expect(stdout).toBe('')
+      }
     }
   })
 
@@ -105,7 +113,7 @@ describe('a server that is sent to', () => {
       '<img src=x onerror=alert(1)> [click](https://evil.example) ![x](https://evil.example/x) `x` @all'
     const { summary } = await sendTo({ success: false, message }, ['--github-summary'])
     expect(await summary()).toBe(
-      '- ❌ a.png: \\<img src=x onerror=alert(1)\\> \\[click\\](https\\://evil.example) \\!\\[x\\](https\\://evil.example/x) \\`x\\` @all\n\n',
+      '**❌ 0 of 1 stored, 1 failed**\n\n- ❌ a.png: \\<img src=x onerror=alert(1)\\> \\[click\\](https\\://evil.example) \\!\\[x\\](https\\://evil.example/x) \\`x\\` @all\n\n',
     )
   })
 
@@ -183,7 +191,7 @@ describe('a server that is sent to', () => {
     })
     const cwd = await makeDirectory()
     await writeFile(join(cwd, 'a.png'), 'content')
-    const { code, stderr } = await runCli(['upload', '--server', url, 'a.png'], { cwd })
+    const { code, stderr } = await runCli(['upload', '--timeout', '0', '--server', url, 'a.png'], { cwd })
     expect(code).toBe(1)
     expect(stderr).toMatch(/^a\.png: .* is larger than 16777216 bytes/)
     expect(sent).toBeLessThan(64 * 1024 * 1024)
@@ -205,8 +213,8 @@ describe('a server that is sent to', () => {
     })
     const cwd = await makeDirectory()
     await writeFile(join(cwd, 'a.png'), 'content')
-    const { code, stderr } = await runCli(['upload', '--server', url, 'a.png'], { cwd })
-    expect(code).toBe(1)
+    const { code, stderr } = await runCli(['upload', '--timeout', '0', '--server', url, 'a.png'], { cwd })
+    expect(code).toBe(4)
     expect(stderr).toMatch(/^a\.png: the answer of .* broke off: /)
   })
 })
@@ -231,8 +239,10 @@ it('a file whose name is a command of a build service is not obeyed, and can be 
   })
   expect(shown.stdout).toBe(name.replace('##[', '# #['))
   const fine = { success: true, result: ['https://x/a.png'] }
-  for (const format of ['url', 'markdown', 'html', 'bbcode', 'json'])
-    expect((await sendTo(fine, ['--format', format], files)).stdout).not.toMatch(HARMFUL)
+  for (const format of FORMATS) {
+    const { stdout, stderr, reports } = await sendTo(fine, ['--format', format, ...REPORTS], files)
+    for (const text of [stdout, stderr, ...(await reports())]) expect(text).not.toMatch(HARMFUL)
+  }
 })
 
 it('a link of another server is whole in every format', () => {

@@ -77,7 +77,8 @@ async function openSource(
       return inMemory('', input.bytes)
     case 'path': {
       const { openPath } = await loadPathSource()
-      return openPath(input.path, { roots: caller.roots, ownPaths: settings.ownPaths })
+      const source = await openPath(input.path, { roots: caller.roots, ownPaths: settings.ownPaths })
+      return input.name === undefined ? source : { ...source, name: input.name }
     }
     case 'url': {
       const { openUrl } = await loadUrlSource()

@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto'
+import { appendFile, mkdir, writeFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { linkTo } from './format.ts'
+import { isFailure, type Result } from './result.ts'
+import { toSummary } from './summary.ts'
+import { oneLine, type Terminal, toJsonLine } from './terminal.ts'
+
+export interface ReportOptions {
+  /** Appends outputs of the step to the file that GitHub Actions names. */
+  githubOutput?: boolean
+  /** Appends Markdown to the file that GitHub Actions names. */
+  githubSummary?: boolean
+  /** File for `artifacts:reports:dotenv` of GitLab. */
+  gitlabDotenv?: string
+  /** File for a JUnit report. */
+  junit?: string
+}
+
+/** What a CI host is told when all is over. */
+export type Report = (results: readonly Result[], ms: number) => Promise<void>
+
+/**
+ * Finds the files of the wanted reports before anything is uploaded.
+ *
+ * @throws Error when one is not there or can't be written
+ */
+export async function openReports(
+  { githubOutput, githubSummary, gitlabDotenv, junit }: ReportOptions,
+  { env, cwd }: Pick<Terminal, 'env' | 'cwd'>,
+): Promise<readonly Report[]> {
+  const reports: Report[] = []
+  const append = async (option: string, variable: string, make: (results: readonly Result[]) => string) => {
+    const file = env[variable]
+    if (!file) throw new Error(`${option} needs the variable ${variable}, which GitHub Actions sets.`)
+    await appendFile(file, '')
+    reports.push(results => appendFile(file, make(results)))
+  }
+  const replace = async (name: string, make: (results: readonly Result[], ms: number) => string) => {
+    const file = resolve(cwd, name)
+    await mkdir(dirname(file), { recursive: true })
+    // Nobody takes the report of an earlier run for this one's.
+    await writeFile(file, '')
+    reports.push((results, ms) => writeFile(file, make(results, ms)))
+  }
+  if (githubOutput) await append('--github-output', 'GITHUB_OUTPUT', toOutputs)
+  if (githubSummary) await append('--github-summary', 'GITHUB_STEP_SUMMARY', toSummary)
+  if (gitlabDotenv !== undefined) await replace(gitlabDotenv, toDotenv)
+  if (junit !== undefined) await replace(junit, toJunit)
+  return reports
+}
+
+const linksOf = (results: readonly Result[]) => results.flatMap(({ url }) => (url === undefined ? [] : [url]))
+
+/** `steps.ID.outputs.NAME`. What ends a text can't be guessed by who names a file. */
+function toOutputs(results: readonly Result[]): string {
+  const urls = linksOf(results)
+  const outputs = {
+    url: urls[0] ?? '',
+    urls: urls.join('\n'),
+    markdown: results
+      .flatMap(one => (one.url === undefined ? [] : [linkTo(one.url, one, 'markdown')]))
+      .join('\n'),
+    json: toJsonLine(results),
+    stored: urls.length,
+    failed: results.filter(isFailure).length,
+  }
+  const end = `end-${randomUUID()}`
+  return Object.entries(outputs)
+    .map(([name, text]) => `${name}<<${end}\n${text}\n${end}\n`)
+    .join('')
+}
+
+/** Variables that a free GitLab takes from one report; the file may have 5 KB. */
+const [DOTENV_LINKS, DOTENV_BYTES] = [16, 5 * 1024]
+
+/** Values are one line each. What no longer fits is left out, from the last link on. */
+function toDotenv(results: readonly Result[]): string {
+  const urls = linksOf(results)
+  const lines = [
+    `UPLOAD_STORED=${urls.length}`,
+    `UPLOAD_FAILED=${results.filter(isFailure).length}`,
+    `UPLOAD_URL=${urls[0] ?? ''}`,
+    ...urls.slice(0, DOTENV_LINKS).map((url, index) => `UPLOAD_URL_${index + 1}=${url}`),
+  ]
+  let text = ''
+  for (const line of lines) {
+    if (Buffer.byteLength(text) + Buffer.byteLength(line) >= DOTENV_BYTES) break
+    text += `${oneLine(line)}\n`
+  }
+  return text
+}
+
+/** A test case for each file, which JUnit's readers show. */
+function toJunit(results: readonly Result[], ms: number): string {
+  const failed = results.filter(isFailure).length
+  const cases = results.map(one => {
+    const body = isFailure(one)
+      ? `<failure type="${escapeXml(one.code ?? 'failed')}" message="${escapeXml(one.error ?? '')}"/>`
+      : `<system-out>${escapeXml(one.url ?? one.error ?? '')}</system-out>`
+    return `    <testcase classname="upload" name="${escapeXml(one.name)}">${body}</testcase>\n`
+  })
+  const counts = `tests="${results.length}" failures="${failed}" errors="0" skipped="0" time="${(ms / 1000).toFixed(3)}"`
+  return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites ${counts}>\n  <testsuite name="upload-server upload" ${counts}>\n${cases.join('')}  </testsuite>\n</testsuites>\n`
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { '<': '&lt;', '>': '&gt;', '&': '&amp;', '"': '&quot;' }
+
+/** XML can't hold control characters, however they are written. */
+function escapeXml(text: string): string {
+  return oneLine(text)
+    .replace(/[<>&"]/g, character => ENTITIES[character] ?? '')
+    .replace(/[\ufffe\uffff]/g, '?')
+    .toWellFormed()
+}

@@ -1,0 +1,78 @@
+import { bytes } from '../log-lines.ts'
+import { addressIn } from '../page/client/links.ts'
+import { isPicture, titleOf } from './format.ts'
+import { isFailure, type Result } from './result.ts'
+import { oneLine } from './terminal.ts'
+
+/** A step's summary on GitHub may have 1 MiB. */
+const MOST_BYTES = 1000 * 1024
+/** Pictures beside each other, and their width, pixels. */
+const [COLUMNS, THUMBNAIL] = [4, 200]
+/** More pictures than these are folded away. */
+const SHOWN = 12
+
+/** Text without any markup, HTML included. */
+export const escapeMarkdown = (text: string) => oneLine(text).replace(/[[\]\\<>&`*_~|!:#]/g, '\\$&')
+
+/** What GitHub Actions shows below a run: totals, what failed, pictures in a table, links to everything else. */
+export function toSummary(results: readonly Result[]): string {
+  const failed = results.filter(isFailure)
+  const stored = results.filter(one => one.url !== undefined)
+  const pictures = stored.filter(one => isPicture(one.url ?? '', one))
+  const others = stored.filter(one => !pictures.includes(one))
+  const size = stored.reduce((sum, one) => sum + (one.size ?? 0), 0)
+  const unfinished = results.filter(one => one.finalizationId !== undefined).length
+  const totals = [
+    `${stored.length} of ${results.length} stored${size > 0 ? `, ${bytes(size)}` : ''}`,
+    ...(failed.length > 0 ? [`${failed.length} failed`] : []),
+    ...(unfinished > 0 ? [`${unfinished} stored but not finished`] : []),
+  ]
+  const blocks = [
+    [`**${failed.length > 0 ? '❌ ' : ''}${totals.join(', ')}**`],
+    failed.map(one => `- ❌ ${escapeMarkdown(one.name)}: ${escapeMarkdown(one.error ?? '')}`),
+    others.map(one => `- [${escapeMarkdown(titleOf(one.name))}](${addressIn(one.url ?? '', 'markdown')})`),
+    tableOf(pictures),
+  ]
+  const kept: string[][] = []
+  let room = MOST_BYTES
+  for (const lines of blocks) {
+    const fitting = lines.filter(line => {
+      room -= Buffer.byteLength(line) + 1
+      return room > 0
+    })
+    if (fitting.length > 0) kept.push(fitting)
+  }
+  const [totalsBlock = [], ...rest] = kept
+  const cut = room > 0 ? [] : [['There is more than fits here.']]
+  const isLong = pictures.length > SHOWN
+  const table = isLong && pictures.length > 0 ? rest.pop() : undefined
+  const folded = table && [
+    `<details><summary>${pictures.length} pictures</summary>`,
+    '',
+    ...table,
+    '',
+    '</details>',
+  ]
+  return `${[totalsBlock, ...rest, ...(folded ? [folded] : []), ...cut].map(lines => lines.join('\n')).join('\n\n')}\n\n`
+}
+
+/** A row for every few pictures, each above its name. */
+function tableOf(pictures: readonly Result[]): string[] {
+  if (pictures.length === 0) return []
+  const columns = Math.min(COLUMNS, pictures.length)
+  const rows = Array.from({ length: Math.ceil(pictures.length / columns) }, (_, row) =>
+    pictures.slice(row * columns, (row + 1) * columns),
+  )
+  return [
+    `|${'   |'.repeat(columns)}`,
+    `|${'---|'.repeat(columns)}`,
+    ...rows.map(row => `| ${row.map(cellOf).join(' | ')} |`),
+  ]
+}
+
+function cellOf({ url = '', name, width, height }: Result): string {
+  const address = addressIn(url, 'html').replaceAll('|', '%7C')
+  const title = escapeMarkdown(titleOf(name))
+  const facts = width === undefined ? '' : ` (${width} × ${height})`
+  return `<a href="${address}"><img src="${address}" width="${THUMBNAIL}"></a><br>${title}${facts}`
+}
