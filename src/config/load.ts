@@ -5,7 +5,7 @@ import { isLoopbackHost, isSocketPath } from './endpoint.ts'
 import type { Report } from './interpolate.ts'
 import { reportIssues } from './issues.ts'
 import { isRecord, type Json } from './json.ts'
-import { resolveLocalPath } from './paths.ts'
+import { knownHosts, resolveLocalPath } from './paths.ts'
 import {
   checkCopies,
   checkKeys,
@@ -94,7 +94,11 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
     file: raw.file,
     dataDirectory,
     files,
-    ownPaths: [...files, settings.store.path ?? join(dataDirectory, 'store.db')],
+    ownPaths: [
+      ...files,
+      settings.store.path ?? join(dataDirectory, 'store.db'),
+      knownHosts(dataDirectory).kept,
+    ],
     secrets: [
       ...new Set([
         ...collectMarked(configSchema, settings, 'secret'),
@@ -110,9 +114,16 @@ function namesProviders({ providers }: Json): boolean {
   return providers !== undefined && !(isRecord(providers) && Object.keys(providers).length === 0)
 }
 
+const embeddedDirectory = (dataDirectory: string) => join(dataDirectory, 'files')
+
+/** Said to the operator of a server without any destination. */
+export function embeddedNote(dataDirectory: string): string {
+  return `No destination is configured: files go to ${embeddedDirectory(dataDirectory)} and are served under /files/.`
+}
+
 function withEmbeddedDefault(value: Json, dataDirectory: string, notes: string[]): Json {
-  const directory = join(dataDirectory, 'files')
-  notes.push(`No destination is configured: files go to ${directory} and are served under /files/.`)
+  const directory = embeddedDirectory(dataDirectory)
+  notes.push(embeddedNote(dataDirectory))
   return { ...value, providers: { local: { Default: { directory, serve: true } } } }
 }
 

@@ -1,5 +1,6 @@
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
+import type { KnownHosts } from '../providers/contract.ts'
 
 /** What of the machine decides where files lie. */
 export interface PathContext {
@@ -24,6 +25,17 @@ export function userDataDirectory({ env, platform }: PathContext): string {
   if (platform === 'win32') return join(env['LOCALAPPDATA'] ?? join(homedir(), 'AppData', 'Local'), NAME)
   if (platform === 'darwin') return join(homedir(), 'Library', 'Application Support', NAME)
   return join(xdg(env['XDG_DATA_HOME'], '.local/share'), NAME)
+}
+
+/** Where host keys of SSH are known from: what the program has kept itself, the user's and the system's of OpenSSH. */
+export function knownHosts(dataDirectory: string): KnownHosts {
+  return {
+    kept: join(dataDirectory, 'known_hosts'),
+    others: [
+      { path: join(homedir(), '.ssh', 'known_hosts'), words: '"~/.ssh/known_hosts"' },
+      { path: '/etc/ssh/ssh_known_hosts', words: '"/etc/ssh/ssh_known_hosts"' },
+    ],
+  }
 }
 
 /** The XDG base directory specification has relative values ignored. */

@@ -38,6 +38,22 @@ export interface Stored {
   deleteUrl?: string
 }
 
+/** A server that proves with a key who it is, and whose key is not known. */
+export interface Stranger {
+  /** What it shows, in words. */
+  readonly shown: string
+  /** Trusts it from now on. */
+  trust(): Promise<void>
+}
+
+/** Files in OpenSSH's format that say which host keys are right. */
+export interface KnownHosts {
+  /** Where the program adds those that it learns. */
+  readonly kept: string
+  /** Those of others, which are only read, with words for each. */
+  readonly others: readonly { readonly path: string; readonly words: string }[]
+}
+
 /** A provider with its options applied. What it cannot do it leaves out; callers test for the method. */
 export interface Target {
   /** Stores the object, replacing one of the same key. Safe to call concurrently unless `serial`. */
@@ -48,6 +64,8 @@ export interface Target {
   readonly spool?: Spool
   /** Whether it names files by itself, so that equal keys replace nothing. */
   readonly namesFiles?: boolean
+  /** The server at the other end, as long as nobody has said whether it is the right one. Nothing is sent to it. */
+  meet?(signal: AbortSignal): Promise<Stranger | undefined>
   /** Verifies address and credentials; leaves nothing behind. */
   check?(signal: AbortSignal): Promise<void>
   /** Removes an object; used by `upload-server check` and the tests, never by a route. */
@@ -67,6 +85,8 @@ export interface ProviderDeps {
   warn(message: string): void
   /** Files and folders of the server itself; nothing may be stored over them, and nobody gets to see them. */
   readonly ownPaths?: readonly string[]
+  /** Undefined: host keys are known by the configuration only. */
+  readonly knownHosts?: KnownHosts | undefined
 }
 
 /** Kinds of providers, in the order in which `init` and the README list them; within one they go by their type. */

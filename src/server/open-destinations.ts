@@ -1,4 +1,5 @@
 import type { LoadedConfig } from '../config/load.ts'
+import { knownHosts } from '../config/paths.ts'
 import { type Destination, openDestinations } from '../uploader/delivery/destinations.ts'
 import type { Turns } from '../uploader/delivery/turns.ts'
 
@@ -11,8 +12,9 @@ export interface DestinationDeps {
 
 /** Opens the destinations of a configuration. @throws when one can't be used as it is configured */
 export function openConfiguredDestinations(
-  { destinations, settings, ownPaths }: LoadedConfig,
+  { destinations, settings, ownPaths, dataDirectory }: LoadedConfig,
   { warn, turns }: DestinationDeps,
 ): Promise<Destination[]> {
-  return openDestinations(destinations, settings.keyTemplate, warn, ownPaths, turns, settings.pictures)
+  const own = { ownPaths, knownHosts: knownHosts(dataDirectory) }
+  return openDestinations(destinations, settings.keyTemplate, warn, own, turns, settings.pictures)
 }

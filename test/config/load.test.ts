@@ -757,14 +757,17 @@ describe('a PicGo or PicList file', () => {
 })
 
 describe('ownPaths', () => {
-  it('hold the configuration, every .env, every file that was read into it, and the store', async () => {
+  it('hold the configuration, every .env, every file that was read into it, the store and host keys', async () => {
     const { load, write, cwd } = await makeMachine()
     const config = await write('sub/config.json', { server: { key: '${file:secret}' }, providers: PROVIDERS })
     const secret = await write('sub/secret', 'x')
     const near = await write('.env', 'A=1')
     const beside = await write('sub/.env', 'B=1')
     expect((await load({ file: 'sub/config.json' })).ownPaths.toSorted()).toEqual(
-      [config, secret, near, beside, join(cwd, '../data/upload-server/store.db')].sort(),
+      [
+        ...[config, secret, near, beside],
+        ...['store.db', 'known_hosts'].map(name => join(cwd, '../data/upload-server', name)),
+      ].sort(),
     )
     await write('sub/config.json', { store: { path: 'other.db' }, providers: PROVIDERS })
     expect((await load({ file: 'sub/config.json' })).ownPaths).toContain(join(cwd, 'sub/other.db'))

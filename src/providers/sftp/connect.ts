@@ -1,12 +1,23 @@
 import { readFile } from 'node:fs/promises'
 import { connect as connectSocket, type Socket } from 'node:net'
-import type { Client, SFTPWrapper } from 'ssh2'
+import type { Client, ServerHostKeyAlgorithm, SFTPWrapper } from 'ssh2'
 import { systemCode, UploadError } from '../../errors.ts'
 import { excerpt } from '../../http/client.ts'
 import { type Authentication, type Credentials, createAuthentication } from './authenticate.ts'
 import { explainConnect } from './explain.ts'
 import type { HostKeys } from './host-keys.ts'
 import { createSftpSession, type SftpSession } from './session.ts'
+
+/** How a server may sign with its host key, the best first: as the library has it by itself. */
+const HOST_KEYS: readonly ServerHostKeyAlgorithm[] = [
+  'ssh-ed25519',
+  'ecdsa-sha2-nistp256',
+  'ecdsa-sha2-nistp384',
+  'ecdsa-sha2-nistp521',
+  'rsa-sha2-512',
+  'rsa-sha2-256',
+  'ssh-rsa',
+]
 
 /** For everything until a session is there. */
 const CONNECT_MS = 20_000
@@ -47,7 +58,7 @@ export async function connect(
   const timer = setTimeout(() => socket.destroy(late), CONNECT_MS)
   const broken = waitForEnd(client)
   try {
-    const login = { username: options.username, authentication, hostKeys }
+    const login = { username: options.username, authentication, hostKeys, kinds: await hostKeys.kinds() }
     await Promise.race([logIn(client, socket, login), broken])
     const sftp = await Promise.race([openChannel(client, server), broken])
     return createSftpSession({ client, sftp, socket }, server, onLost)
@@ -94,7 +105,9 @@ async function readCredentials(
 interface Login {
   readonly username: string
   readonly authentication: Authentication
-  readonly hostKeys: HostKeys
+  readonly hostKeys: Pick<HostKeys, 'judge' | 'trust'>
+  /** Kinds of host keys that the server is to show if it has them. */
+  readonly kinds: readonly string[]
 }
 
 /** Rejects when the connection is over. Takes every error, also those that come when nobody waits any more. */
@@ -110,7 +123,11 @@ function waitForEnd(client: Client): Promise<never> {
   return end
 }
 
-function logIn(client: Client, socket: Socket, { username, authentication, hostKeys }: Login): Promise<void> {
+function logIn(
+  client: Client,
+  socket: Socket,
+  { username, authentication, hostKeys, kinds }: Login,
+): Promise<void> {
   return new Promise((resolve, reject) => {
     client.once('ready', resolve)
     client.connect({
@@ -118,13 +135,32 @@ function logIn(client: Client, socket: Socket, { username, authentication, hostK
       username,
       readyTimeout: 0,
       authHandler: offered => authentication.next(offered),
-      hostVerifier: (key: Buffer) => {
-        const refusal = hostKeys.check(key)
-        if (refusal) reject(refusal)
-        return refusal === undefined
+      algorithms: { serverHostKey: preferring(kinds) },
+      hostVerifier: (key: Buffer, verify: (isTrusted: boolean) => void) => {
+        const decide = async () => {
+          const verdict = await hostKeys.judge(key)
+          if (verdict instanceof UploadError) throw verdict
+          if (verdict === 'unknown') await hostKeys.trust(key)
+        }
+        decide().then(
+          () => verify(true),
+          error => {
+            reject(error)
+            verify(false)
+          },
+        )
       },
     })
   })
+}
+
+/** What this end offers by itself, those kinds first. An RSA key signs in three ways (RFC 8332). */
+function preferring(kinds: readonly string[]): ServerHostKeyAlgorithm[] {
+  const ways = kinds.flatMap(kind =>
+    kind === 'ssh-rsa' ? ['rsa-sha2-512', 'rsa-sha2-256', 'ssh-rsa'] : [kind],
+  )
+  const first = HOST_KEYS.filter(one => ways.includes(one))
+  return [...first, ...HOST_KEYS.filter(one => !first.includes(one))]
 }
 
 function openChannel(client: Client, server: string): Promise<SFTPWrapper> {

@@ -1,45 +1,84 @@
 import { createHash } from 'node:crypto'
-import { UploadError } from '../../errors.ts'
+import { systemCode, UploadError } from '../../errors.ts'
+import type { KnownHosts } from '../contract.ts'
+import { type KnownKey, keepKey, nameOf, readKnownKeys } from './known-hosts.ts'
 
-/** Decides which host keys of one server are trusted. */
+/** Decides which host keys of one server are trusted: those that are pinned, else those that are known, else the first. */
 export interface HostKeys {
-  /** Why a key is refused; undefined when it is trusted. Without pinned keys the first one is, for the life of the process. */
-  check(key: Buffer): UploadError | undefined
+  /** Kinds of keys that are known: a server that has several is to show one of these. */
+  kinds(): Promise<string[]>
+  /** What to make of a key: an error refuses it. */
+  judge(key: Buffer): Promise<'trusted' | 'unknown' | UploadError>
+  /** Trusts a key from now on, and keeps it where it can. */
+  trust(key: Buffer): Promise<void>
+  /** Words for a key: who showed it, its kind and its fingerprint. */
+  tell(key: Buffer): string
 }
 
-/**
- * @param pinned fingerprints as `ssh-keygen -lf` prints them: `SHA256:` and base64 without padding
- * @param server words for the server, for messages
- */
-export function createHostKeys(
-  pinned: readonly string[],
-  server: string,
-  warn: (message: string) => void,
-): HostKeys {
-  const trusted = new Set(pinned)
+export interface HostKeyOptions {
+  readonly host: string
+  readonly port: number
+  /** Fingerprints as `ssh-keygen -lf` prints them: `SHA256:` and base64 without padding. */
+  readonly pinned: readonly string[]
+  /** Undefined: what is trusted is forgotten when the process ends. */
+  readonly files: KnownHosts | undefined
+  /** Words for the server, for messages. */
+  readonly server: string
+  warn(message: string): void
+}
+
+export function createHostKeys({ host, port, pinned, files, server, warn }: HostKeyOptions): HostKeys {
+  const name = nameOf(host, port)
+  /** What this process has trusted, for where it can't be kept. */
+  const trusted = new Set<string>()
+  const tell = (key: Buffer) => `${server} showed the host key ${kindOf(key)} ${fingerprintOf(key)}`
+  const known = async () => (files === undefined || pinned.length > 0 ? [] : await readKnownKeys(files, name))
+  const refuse = (key: Buffer, why: string) =>
+    new UploadError(
+      'delivery_failed',
+      `${tell(key)}, ${why}. Somebody may be in between, or the server was set up anew: nothing was sent. ` +
+        'Ask its operator.',
+    )
+
   return {
-    check(key) {
+    tell,
+    kinds: async () => (await known()).filter(one => !one.isRevoked).map(one => one.kind),
+    async judge(key) {
       const shown = fingerprintOf(key)
-      if (trusted.has(shown)) return undefined
-      const told = `${server} showed the host key ${kindOf(key)} ${shown}`
-      if (trusted.size > 0) return refuse(told, pinned.length > 0)
-      trusted.add(shown)
+      if (pinned.length > 0) {
+        if (pinned.includes(shown)) return 'trusted'
+        return refuse(key, 'which is none of "hostFingerprint"')
+      }
+      const keys = await known()
+      const same = keys.filter(one => one.key === key.toString('base64'))
+      const revoked = same.find(one => one.isRevoked)
+      if (revoked) return refuse(key, `which ${revoked.where} has revoked`)
+      if (same.length > 0 || trusted.has(shown)) return 'trusted'
+      const other = keys.find(one => !one.isRevoked)
+      if (other) return refuse(key, describeOther(other))
+      return trusted.size > 0 ? refuse(key, 'and another one before') : 'unknown'
+    },
+    async trust(key) {
+      trusted.add(fingerprintOf(key))
+      const isKept =
+        files !== undefined &&
+        (await keepKey(files.kept, name, kindOf(key), key).then(
+          () => true,
+          error => {
+            warn(`${server}: its host key can't be kept in the data folder (${systemCode(error)}).`)
+            return false
+          },
+        ))
       warn(
-        `${told}, which is trusted until this process ends. Compare it with what "ssh-keygen -lf" prints on that ` +
-          'server, and set "hostFingerprint" to it.',
+        `${tell(key)}, which was not known. It is trusted ${isKept ? 'from now on' : 'until this process ends'}: ` +
+          'compare it with what "ssh-keygen -lf" prints on that server. "hostFingerprint" pins it.',
       )
-      return undefined
     },
   }
 }
 
-function refuse(told: string, isPinned: boolean): UploadError {
-  const other = isPinned ? 'which is none of "hostFingerprint"' : 'and another one before'
-  return new UploadError(
-    'delivery_failed',
-    `${told}, ${other}. Somebody may be in between, or the server was set up anew: nothing was sent. ` +
-      'Ask its operator, and set "hostFingerprint" to the right one.',
-  )
+function describeOther({ kind, key, where }: KnownKey): string {
+  return `and ${where} has another one, ${kind} ${fingerprintOf(Buffer.from(key, 'base64'))}. Remove that line if the new one is right`
 }
 
 function fingerprintOf(key: Buffer): string {

@@ -1,3 +1,4 @@
+import { UploadError } from '../../errors.ts'
 import { localPath, ownFile, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
@@ -37,7 +38,7 @@ const config = z.object({
     })
     .optional()
     .describe(
-      'The host key, or several, as "ssh-keygen -lf" prints them. Without it the first one is trusted.',
+      'The host key, or several, as "ssh-keygen -lf" prints them. Without it a known one is trusted, else the first.',
     ),
   directory: remoteFolder()
     .default('')
@@ -88,7 +89,7 @@ export const sftp = defineProvider({
       {
         label: 'SFTP',
         hint: 'a server you reach by SSH',
-        asks: ['host', 'username', 'password?', 'privateKeyFile?', 'directory?', 'urlPrefix'],
+        asks: ['host', 'port', 'username', 'password?', 'privateKeyFile?', 'directory?', 'urlPrefix'],
       },
     ],
   },
@@ -109,10 +110,12 @@ function validate({ password, privateKey, privateKeyFile, passphrase, agent }: O
   return undefined
 }
 
-function open(options: Options, { name, warn }: ProviderDeps): Target {
+function open(options: Options, { name, warn, knownHosts }: ProviderDeps): Target {
   const server = `"sftp/${name}" (${options.host}, port ${options.port})`
   const directory = cleanFolder(options.directory)
-  const hostKeys = createHostKeys([options.hostFingerprint ?? []].flat(), server, warn)
+  const { host, port } = options
+  const pinned = [options.hostFingerprint ?? []].flat()
+  const hostKeys = createHostKeys({ host, port, pinned, files: knownHosts, server, warn })
   const connection = createConnection((onLost, signal) =>
     connect(options, { server, hostKeys, onLost }, signal),
   )
@@ -145,6 +148,19 @@ function open(options: Options, { name, warn }: ProviderDeps): Target {
       const place = resolveKey(directory, object.key)
       await use(`Storing "${object.key}"`, signal, session => uploads.put(session, object, place, signal))
       return { url: joinUrl(options.urlPrefix, object.key) }
+    },
+    async meet(signal) {
+      let stranger: Buffer | undefined
+      const look = async (key: Buffer) => {
+        if ((await hostKeys.judge(key)) === 'unknown') stranger = key
+        return new UploadError('delivery_failed', `${server} was only looked at.`)
+      }
+      const onLost = () => {}
+      await connect(options, { server, hostKeys: { ...hostKeys, judge: look }, onLost }, signal).catch(
+        () => {},
+      )
+      const key = stranger
+      return key && { shown: hostKeys.tell(key), trust: () => hostKeys.trust(key) }
     },
     check: signal => use('Storing a probe file', signal, uploads.probe),
     async exists(key, signal) {

@@ -2,7 +2,7 @@ import { UploadError } from '../../errors.ts'
 import type { Slots } from '../../flow/slots.ts'
 import { type KeyTemplate, namesContent, parseKeyTemplate } from '../../payload/object-key.ts'
 import type { PictureOptions } from '../../pictures/options.ts'
-import type { Provider, Target } from '../../providers/contract.ts'
+import type { Provider, ProviderDeps, Target } from '../../providers/contract.ts'
 import { canonicalType, PROVIDER_TYPES } from '../../providers/registry.ts'
 import { createKeyRing, type KeyRing } from './key-ring.ts'
 import { createTurns, type Turns } from './turns.ts'
@@ -205,7 +205,7 @@ export function assertTakesPath(destination: Destination): void {
  * Opens every configured destination. Connects nothing.
  *
  * @param keyTemplate for those that have none of their own
- * @param ownPaths files and folders of the server itself
+ * @param own files and folders of the server itself
  * @param turns shared with those of the configuration before, too: uploads to them may be under way
  * @param pictures what is done to pictures where nothing else is said
  */
@@ -213,14 +213,14 @@ export function openDestinations(
   specs: readonly DestinationSpec[],
   keyTemplate: string,
   warn: (message: string) => void,
-  ownPaths: readonly string[] = [],
+  own: Pick<ProviderDeps, 'ownPaths' | 'knownHosts'> = {},
   turns: Turns = createTurns(),
   pictures?: PictureOptions,
 ): Promise<Destination[]> {
   return Promise.all(
     specs.map(async ({ type, name, provider, options, common }) => {
       const id = idOf({ type, name })
-      const target = await provider.open(options, { name, warn, ownPaths })
+      const target = await provider.open(options, { ...own, name, warn })
       const template = common.keyTemplate ?? keyTemplate
       const immutable = namesContent(template)
       const onConflict = common.onConflict ?? (immutable || !target.exists ? 'replace' : 'rename')

@@ -64,7 +64,7 @@ describe('the host key of an SFTP server', () => {
       expect.stringContaining(`"sftp/Default" (127.0.0.1, port ${server.port}) showed the host key`),
     ])
     expect(warnings[0]).toContain(`ssh-ed25519 ${server.fingerprint}`)
-    expect(warnings[0]).toContain('set "hostFingerprint"')
+    expect(warnings[0]).toContain('"hostFingerprint" pins it')
   })
 
   it('is refused when it is another one than on first use', async () => {

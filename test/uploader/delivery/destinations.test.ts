@@ -234,7 +234,7 @@ describe('openDestinations', () => {
         names.map(name => spec(name, serial)),
         '{filename}',
         () => {},
-        [],
+        {},
         turns,
       )
     const [one, two] = await open('one', 'two')
