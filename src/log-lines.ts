@@ -39,6 +39,11 @@ const MARKS = {
   plain: { text: '·', colour: 'dim' },
 } as const
 
+/** Whether somebody who looks at a terminal sees colours there (no-color.org). */
+export function showsColours(env: Readonly<Record<string, string | undefined>> = process.env): boolean {
+  return !env['NO_COLOR'] && env['TERM'] !== 'dumb'
+}
+
 type Line = readonly [mark: keyof typeof MARKS, text: string, more?: readonly string[]]
 
 /**

@@ -1,5 +1,5 @@
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino'
-import { createLogLines } from './log-lines.ts'
+import { createLogLines, showsColours } from './log-lines.ts'
 import type { Mask } from './mask.ts'
 
 export type { Logger } from 'pino'
@@ -53,7 +53,6 @@ const KEPT_BYTES = 1024 * 1024
 function standardOutput(isForPeople: boolean): DestinationStream {
   const output = destination({ fd: 1, sync: true, maxLength: KEPT_BYTES }).on('error', () => {})
   if (!isForPeople) return output
-  const { NO_COLOR, TERM } = process.env
-  const toLines = createLogLines(!NO_COLOR && TERM !== 'dumb')
+  const toLines = createLogLines(showsColours())
   return { write: line => void output.write(toLines(line)) }
 }

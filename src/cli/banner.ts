@@ -2,31 +2,44 @@ import { networkInterfaces } from 'node:os'
 import { isLoopbackHost, isSocketPath } from '../config/endpoint.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
+import type { Part } from './terminal.ts'
 
 /** How the server begins on a terminal: where it is reached, where files go, what it was configured by, and who needs a key. */
-export function describeStart({ settings, destinations, file }: LoadedConfig, url: string): string {
+export function describeStart({ settings, destinations, file }: LoadedConfig, url: string): Part[] {
   const { host, publicUrl } = settings.server
   const isPage = !isSocketPath(host)
-  const rows: (readonly [name: string, value: string])[] = [
+  const rows: Row[] = [
     ['Local', url],
     ...networkRows(host, url),
     ...(publicUrl === undefined ? [] : [['Public', publicUrl] as const]),
     ...(isPage
-      ? [['Page', `${new URL('.', `${publicUrl ?? url}/`).href}  drop files there in a browser`] as const]
+      ? [['Page', new URL('.', `${publicUrl ?? url}/`).href, 'drop files there in a browser'] as const]
       : []),
-    ['Files to', placeOf({ settings, destinations })],
-    ['Config', file ?? 'none; upload-server init makes one'],
+    ['Files to', ...placeOf({ settings, destinations })],
+    file === undefined ? ['Config', 'none', 'upload-server init makes one'] : ['Config', file],
     ['Key', describeKeys(settings)],
   ]
   const width = Math.max(...rows.map(([name]) => name.length)) + 1
   // At once: a terminal that is closed in between must not look like a full disk.
-  return ['', ...rows.map(([name, value]) => `  ➜  ${`${name}:`.padEnd(width)}  ${value}`), ''].join('\n')
+  return rows
+    .flatMap(([name, value, remark]): Part[] => [
+      '\n  ',
+      { text: '➜', style: 'green' },
+      '  ',
+      { text: `${name}:`.padEnd(width), style: 'bold' },
+      '  ',
+      URL.canParse(value) ? { text: value, style: 'cyan' } : value,
+      ...(remark === undefined ? [] : [{ text: `  ${remark}`, style: 'dim' } as const]),
+    ])
+    .concat('\n')
 }
 
+type Row = readonly [name: string, value: string, remark?: string]
+
 /** Addresses at which other machines find a server that listens on all of them. */
-function networkRows(host: string, url: string): (readonly [string, string])[] {
+function networkRows(host: string, url: string): Row[] {
   if (isSocketPath(host)) return []
-  if (isLoopbackHost(host)) return [['Network', 'not reached from there; --host 0.0.0.0 opens it']]
+  if (isLoopbackHost(host)) return [['Network', 'not reached from there', '--host 0.0.0.0 opens it']]
   if (host !== '0.0.0.0' && host !== '::') return []
   const port = new URL(url).port
   return Object.values(networkInterfaces())
@@ -35,14 +48,19 @@ function networkRows(host: string, url: string): (readonly [string, string])[] {
     .map(({ address }) => ['Network', `http://${address}:${port}`] as const)
 }
 
-function placeOf({ settings, destinations }: Pick<LoadedConfig, 'settings' | 'destinations'>): string {
+function placeOf({
+  settings,
+  destinations,
+}: Pick<LoadedConfig, 'settings' | 'destinations'>): [place: string, remark?: string] {
   const inUse =
     destinations.find(one => [one.type, idOf(one)].includes(settings.default ?? '')) ?? destinations[0]
-  if (!inUse) return 'nowhere yet'
+  if (!inUse) return ['nowhere yet']
   const { options } = inUse as { options: { readonly directory?: unknown } }
-  const where = inUse.type === 'local' ? `${options.directory}  (${idOf(inUse)})` : idOf(inUse)
   const others = destinations.length - 1
-  return others > 0 ? `${where}, and ${others} more by name` : where
+  const more = others > 0 ? [`and ${others} more by name`] : []
+  const [place, ...remarks] =
+    inUse.type === 'local' ? [String(options.directory), `(${idOf(inUse)})`, ...more] : [idOf(inUse), ...more]
+  return remarks.length > 0 ? [place as string, remarks.join(', ')] : [place as string]
 }
 
 function describeKeys({ server, auth }: LoadedConfig['settings']): string {

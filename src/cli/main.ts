@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
+import { styleText } from 'node:util'
 import { Command } from 'commander'
+import { showsColours } from '../log-lines.ts'
 import { createGrowingMask } from '../mask.ts'
 import { keepReportsQuiet } from '../server/crash.ts'
 import type { CommandFile } from './command.ts'
-import { plain, type Terminal } from './terminal.ts'
+import { type Part, plain, type Terminal } from './terminal.ts'
 
 /** The commands, in the order in which the help lists them. */
 const COMMANDS = {
@@ -50,6 +52,12 @@ function endUnlessReaderLeft(error: NodeJS.ErrnoException): void {
 }
 
 function realTerminal(): Terminal {
+  const print = (line: string) => void process.stdout.write(`${line}\n`)
+  const isColoured = process.stdout.isTTY === true && showsColours()
+  const paint = (part: Part) => {
+    if (typeof part === 'string') return plain(part)
+    return isColoured ? styleText(part.style, plain(part.text), { validateStream: false }) : plain(part.text)
+  }
   return {
     ...createGrowingMask(),
     env: process.env,
@@ -59,7 +67,8 @@ function realTerminal(): Terminal {
     isOutputSeen: process.stdout.isTTY === true,
     canAsk: process.stdin.isTTY === true && process.stderr.isTTY === true,
     stdin: process.stdin,
-    print: line => void process.stdout.write(`${plain(line)}\n`),
+    print: line => print(plain(line)),
+    printParts: parts => print(parts.map(paint).join('')),
     note: line => void process.stderr.write(`${plain(line)}\n`),
   }
 }

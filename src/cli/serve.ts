@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import { isLoopbackHost, isSocketPath } from '../config/endpoint.ts'
 import { suggest } from '../config/issues.ts'
-import { type Flags, type LoadedConfig, loadConfig } from '../config/load.ts'
+import { embeddedNote, type Flags, type LoadedConfig, loadConfig } from '../config/load.ts'
 import { createLog, type Logger } from '../log.ts'
 import { type RunningServer, startServer } from '../server/index.ts'
 import { PortTakenError } from '../server/port.ts'
@@ -9,7 +9,7 @@ import { describeStart } from './banner.ts'
 import { configOption } from './command.ts'
 import { filesToWatch, keepUpToDate } from './reload.ts'
 import { isHangup, realSignals, type Signals } from './signals.ts'
-import type { CommonOptions, Terminal } from './terminal.ts'
+import type { CommonOptions, Part, Terminal } from './terminal.ts'
 import { fingerprint } from './watch-files.ts'
 
 interface ServeOptions extends CommonOptions {
@@ -134,8 +134,8 @@ function toFlags(options: ServeOptions): Flags {
 /** The log, or what a person sees, begins with the real address; what an operator should know follows. */
 function announce(config: LoadedConfig, server: RunningServer, logger: Logger, terminal: Terminal): void {
   const { settings, file, notes } = config
-  if (terminal.isOutputSeen && logger.isLevelEnabled('info'))
-    terminal.print(terminal.mask(describeStart(config, server.url)))
+  const isBannerSeen = terminal.isOutputSeen && logger.isLevelEnabled('info')
+  if (isBannerSeen) terminal.printParts(describeStart(config, server.url).map(part => masked(part, terminal)))
   else
     logger.info({ url: server.url, config: file ?? 'none, embedded default' }, `Listening on ${server.url}`)
   const { host, port, key } = settings.server
@@ -152,7 +152,12 @@ function announce(config: LoadedConfig, server: RunningServer, logger: Logger, t
         : `There is no upload key: ${isSocketPath(host) ? 'all callers' : 'callers from other machines'} are refused. Set server.key, UPLOAD_SERVER_KEY or --key`,
     )
   }
-  for (const note of [...notes, ...server.notes]) logger.warn(note)
+  const told = isBannerSeen ? embeddedNote(config.dataDirectory) : undefined
+  for (const note of [...notes, ...server.notes]) if (note !== told) logger.warn(note)
+}
+
+function masked(part: Part, { mask }: Terminal): Part {
+  return typeof part === 'string' ? mask(part) : { ...part, text: mask(part.text) }
 }
 
 function untilStopped(server: RunningServer, logger: Logger, signals: Signals): Promise<number> {

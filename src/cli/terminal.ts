@@ -15,6 +15,8 @@ export interface Terminal {
   readonly stdin: AsyncIterable<Uint8Array>
   /** A line on standard output: results only. */
   print(line: string): void
+  /** The same of parts, of which some have a style where a person sees them. */
+  printParts(parts: readonly Part[]): void
   /** A line on standard error: everything else. */
   note(line: string): void
   /** Hides every secret that was learnt. */
@@ -22,6 +24,9 @@ export interface Terminal {
   /** Has secrets hidden from now on, in what ends the process, too. */
   learn(secrets: readonly string[]): void
 }
+
+/** A piece of a line. */
+export type Part = string | { readonly text: string; readonly style: 'bold' | 'cyan' | 'dim' | 'green' }
 
 /** The options that every subcommand takes. */
 export interface CommonOptions {

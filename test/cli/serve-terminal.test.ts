@@ -39,7 +39,7 @@ it('says on a terminal where the server is reached, and one line for each upload
   expect(lines.slice(0, 8)).toEqual([
     '',
     `  ➜  Local:     ${url}`,
-    '  ➜  Network:   not reached from there; --host 0.0.0.0 opens it',
+    '  ➜  Network:   not reached from there  --host 0.0.0.0 opens it',
     `  ➜  Page:      ${url}/  drop files there in a browser`,
     `  ➜  Files to:  ${join(cwd, 'img')}  (local/Default)`,
     `  ➜  Config:    ${file}`,
@@ -50,6 +50,19 @@ it('says on a terminal where the server is reached, and one line for each upload
   expect(lines.filter(line => line.includes('nowhere.png'))).toEqual([
     expect.stringMatching(/^✗ \/nowhere\.png: .*\.$/),
   ])
+})
+
+it('begins in colours on a terminal that has them, and says once where files go', async context => {
+  needs(context, 'python3', 'python3')
+  const cwd = await makeDirectory()
+  const port = await findFreePorts()
+  const command = ['env', 'TERM=xterm', `HOME=${cwd}`, `XDG_DATA_HOME=${cwd}`, process.execPath, BIN]
+  const { stdout } = await runOnTerminal([...command, '-p', String(port)], [['Key:', '\u0003']], cwd)
+  const [green, bold, cyan, dim] = [32, 1, 36, 2].map(code => `\u001b[${code}m`)
+  expect(stdout).toContain(`${green}➜\u001b[39m  ${bold}Local:`)
+  expect(stdout).toContain(`${cyan}http://127.0.0.1:${port}\u001b[39m`)
+  expect(stdout).toContain(`${dim}  upload-server init makes one`)
+  expect(stdout.split(join(cwd, 'upload-server/files'))).toHaveLength(2)
 })
 
 describe('a line of the log on a terminal', () => {
