@@ -7,8 +7,14 @@ export interface Answers {
   readonly options: Readonly<Record<string, unknown>>
   /** Of the server itself. */
   readonly settings: {
-    readonly server?: { readonly host?: string; readonly key: string }
+    readonly server?: {
+      readonly host?: string
+      readonly port?: number
+      readonly publicUrl?: string
+      readonly key?: string
+    }
     readonly auth?: { readonly loopbackExempt: boolean }
+    readonly keyTemplate?: string
   }
 }
 
@@ -16,4 +22,6 @@ export interface Answers {
 export interface Given extends Answers {
   /** Whether the provider was named. */
   readonly isChosen: boolean
+  /** Options of a provider to begin with, by its type. */
+  readonly suggested: Readonly<Record<string, Readonly<Record<string, unknown>>>>
 }

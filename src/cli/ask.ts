@@ -1,17 +1,12 @@
-import { randomBytes } from 'node:crypto'
 import * as prompts from '@clack/prompts'
 import { coerce } from '../config/environment.ts'
 import { collectMarked, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import type { InitChoice, Provider } from '../providers/contract.ts'
+import type { InitChoice, Provider, Stranger } from '../providers/contract.ts'
 import { loadProviders } from '../providers/registry.ts'
 import type { Answers, Given } from './answers.ts'
-
-/** Standard output is for results. */
-const output = process.stderr
-
-/** Lines of a list that are seen at a time. */
-const maxItems = 12
+import { askSettings } from './ask-settings.ts'
+import { answered, Left, maxItems, output, unlessLeft } from './questions.ts'
 
 type Options = Record<string, unknown>
 
@@ -31,10 +26,17 @@ export function ask(given: Given, file: string): Promise<Answers | undefined> {
     prompts.intro(`A first configuration: ${file}`, { output })
     const place = await choosePlace(given.isChosen ? [given.provider] : await loadProviders())
     const { provider } = place
-    const options = await askOptions(place, given.options)
-    const settings = given.settings.server ? given.settings : await askCallers()
+    const options = await askOptions(place, { ...given.options }, given.suggested)
+    const settings = await askSettings(given.settings)
     return { provider, name: given.name, options, settings }
   })
+}
+
+/** Asks about a server that nobody has met before. */
+export async function askTrust({ shown }: Stranger): Promise<boolean> {
+  prompts.log.info(`${shown}.`, { output })
+  const message = 'Trust this host key? "ssh-keygen -lf" prints the right one on that server.'
+  return (await unlessLeft(() => answered(prompts.confirm({ message, output })))) ?? false
 }
 
 /** What to do about a configuration that failed when it was tried. */
@@ -66,24 +68,6 @@ export function askAgain(answers: Answers): Promise<Next> {
   })
 }
 
-class Left extends Error {}
-
-async function unlessLeft<T>(questions: () => Promise<T>): Promise<T | undefined> {
-  try {
-    return await questions()
-  } catch (error) {
-    if (error instanceof Left) return undefined
-    throw error
-  }
-}
-
-/** The answer, unless Ctrl-C was one. */
-async function answered<T>(question: Promise<T>): Promise<Exclude<T, symbol>> {
-  const answer = await question
-  if (prompts.isCancel(answer)) throw new Left()
-  return answer as Exclude<T, symbol>
-}
-
 async function choosePlace(providers: readonly Provider[]): Promise<Place> {
   const places = providers.flatMap(provider =>
     (provider.about?.choices ?? []).map(choice => ({ ...choice, provider })),
@@ -107,12 +91,18 @@ function isMatch(text: string, { label, hint = '', provider }: Place): boolean {
   return `${label} ${hint} ${provider.type}`.toLowerCase().includes(text.trim().toLowerCase())
 }
 
-async function askOptions({ provider, asks, where, ...place }: Place, given: Options): Promise<Options> {
+/** @param suggested what a question begins with */
+async function askOptions(
+  { provider, asks, where, ...place }: Place,
+  given: Options,
+  suggested: Given['suggested'],
+): Promise<Options> {
   const options: Options = { ...given }
   if (where) prompts.log.info(`Credentials: ${where}`, { output })
   for (const entry of asks) {
     const name = entry.replace('?', '')
-    if (options[name] === undefined) options[name] = await askOption(provider, name, name !== entry)
+    const before = suggested[provider.type]?.[name]
+    if (options[name] === undefined) options[name] = await askOption(provider, name, name !== entry, before)
   }
   Object.assign(options, { ...place.options, ...given })
   const isMore = await answered(
@@ -227,26 +217,3 @@ function tidy(text: string, isPath: boolean): string {
 }
 
 const describe = (provider: Provider, name: string) => provider.config.shape[name]?.description ?? ''
-
-async function askCallers(): Promise<Answers['settings']> {
-  const callers = await answered(
-    prompts.select({
-      message: 'Who uploads through this server?',
-      options: [
-        { value: 'here', label: 'Programs on this machine', hint: 'they need no key' },
-        {
-          value: 'network',
-          label: 'Other machines as well',
-          hint: 'with a key, on every address of this machine',
-        },
-        { value: 'proxy', label: 'Whoever comes by a proxy on this machine', hint: 'with a key' },
-      ],
-      output,
-    }),
-  )
-  if (callers === 'here') return {}
-  const key = randomBytes(24).toString('base64url')
-  return callers === 'network'
-    ? { server: { host: '0.0.0.0', key } }
-    : { server: { key }, auth: { loopbackExempt: false } }
-}

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { access, constants, link, rm, writeFile } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { coerce } from '../config/environment.ts'
 import { suggest } from '../config/issues.ts'
 import { ConfigError, loadConfig } from '../config/load.ts'
-import { resolveLocalPath, userConfigFile } from '../config/paths.ts'
+import { resolveLocalPath, userConfigFile, userDataDirectory } from '../config/paths.ts'
 import { systemCode } from '../errors.ts'
 import { makePath } from '../files/make-path.ts'
 import { mapMarked, memberOf } from '../options.ts'
@@ -13,15 +13,20 @@ import { loadProvider, PROVIDER_TYPES } from '../providers/registry.ts'
 import type { Answers, Given } from './answers.ts'
 import { check } from './check.ts'
 import { configOption, endWith } from './command.ts'
+import { describeEditors } from './editors.ts'
+import { openForCommand } from './open.ts'
 import { startProgress } from './progress.ts'
 import { type CommonOptions, quote, type Terminal } from './terminal.ts'
+
+/** For looking at a server before anything is sent to it. */
+const MEET_MS = 20_000
 
 interface InitOptions extends CommonOptions {
   provider?: string
   /** Name of the saved configuration. */
   name?: string
   /** `option=value`. */
-  set: readonly string[]
+  set?: readonly string[]
   /** Upload key for other machines. */
   key?: string
   /** Whether nothing is asked. */
@@ -37,7 +42,7 @@ export function register(program: Command, terminal: Terminal): void {
     .addOption(configOption())
     .option('--provider <type>', 'provider of the destination (default: asked; local with --yes)')
     .option('--name <name>', 'name of its configuration', 'Default')
-    .option('--set <option=value>', 'an option of the provider; may be repeated', collect, [])
+    .option('--set <option=value>', 'an option of the provider; may be repeated', collect)
     .option('-k, --key <key>', 'upload key for other machines')
     .option('-y, --yes', 'ask nothing')
     .option('--no-check', 'write it without trying it')
@@ -52,7 +57,7 @@ Examples:
     .action((options: InitOptions) => endWith(init(options, terminal)))
 }
 
-const collect = (value: string, before: readonly string[]): string[] => [...before, value]
+const collect = (value: string, before: readonly string[] = []): string[] => [...before, value]
 
 /** `upload-server init`: makes a first configuration, tries it, and writes it for its owner alone. */
 async function init(options: InitOptions, terminal: Terminal): Promise<number> {
@@ -65,11 +70,11 @@ async function init(options: InitOptions, terminal: Terminal): Promise<number> {
     )
   }
   await assertFree(file)
-  const given = await readGiven(options)
+  const given = await readGiven(options, terminal)
   let answers = options.yes ? given : await (await import('./ask.ts')).ask(given, file)
   let isTried = options.check
   while (answers !== undefined) {
-    const problem = await write(file, answers, isTried, terminal)
+    const problem = await write(file, answers, { isTried, isAsked: !options.yes }, terminal)
     if (problem === undefined) {
       terminal.print(file)
       terminal.note(whatNext(file, answers, options, terminal))
@@ -92,9 +97,13 @@ function whatNext(
   { platform }: Terminal,
 ): string {
   const flag = config === undefined ? '' : ` --config ${quote(config, platform)}`
-  const key = settings.server ? `\nThe key for other machines is in it: server.key in ${file}` : ''
+  const key =
+    settings.server?.key === undefined ? '' : `\nKEY is the key for other machines: server.key in ${file}`
   return `Written, for your eyes only. Start the server: upload-server${flag}
-Or upload right now: upload-server upload${flag} FILE${key}`
+Or upload right now: upload-server upload${flag} FILE
+
+Type into
+${describeEditors(settings, flag, platform)}${key}`
 }
 
 /** Before anything is asked: the file must not be there, and its folder must take one. */
@@ -122,7 +131,10 @@ function occupied(file: string): Error {
   )
 }
 
-async function readGiven({ provider: wanted, name = 'Default', set, key }: InitOptions): Promise<Given> {
+async function readGiven(
+  { provider: wanted, name = 'Default', set = [], key, yes }: InitOptions,
+  terminal: Terminal,
+): Promise<Given> {
   const type = wanted ?? 'local'
   const provider = await loadProvider(type)
   if (!provider) throw new Error(`"${type}" is no provider${suggest(type, PROVIDER_TYPES)}`)
@@ -139,7 +151,13 @@ async function readGiven({ provider: wanted, name = 'Default', set, key }: InitO
     options[option] = coerce(text, schema)
   }
   const settings = key === undefined ? {} : { server: { key } }
-  return { provider, isChosen: wanted !== undefined, name, options, settings }
+  const directory = join(userDataDirectory(terminal), 'files')
+  if (yes && type === 'local') {
+    options['directory'] ??= directory
+    if (options['urlPrefix'] === undefined) options['serve'] ??= true
+  }
+  const suggested = { local: { directory } }
+  return { provider, isChosen: wanted !== undefined, name, options, settings, suggested }
 }
 
 /**
@@ -150,7 +168,7 @@ async function readGiven({ provider: wanted, name = 'Default', set, key }: InitO
 async function write(
   file: string,
   answers: Answers,
-  isTried: boolean,
+  { isTried, isAsked }: { isTried: boolean; isAsked: boolean },
   terminal: Terminal,
 ): Promise<string | undefined> {
   const { provider, name, settings } = answers
@@ -165,23 +183,47 @@ async function write(
     mode: 0o600,
     flag: 'wx',
   })
+  try {
+    const problems = await problemsOf(draft, terminal)
+    if (problems.length > 0) return ["This can't be used:", ...problems].join('\n  ')
+    if (isTried && isAsked && !(await areTrusted(draft, terminal)))
+      return 'Nothing was sent there, and it was not written.'
+    if (isTried && !(await isFine(id, draft, terminal))) return 'It was not written.'
+    await link(draft, file).catch(error => {
+      throw systemCode(error) === 'EEXIST' ? occupied(file) : error
+    })
+    return undefined
+  } finally {
+    await rm(draft, { force: true })
+  }
+}
+
+async function isFine(id: string, draft: string, terminal: Terminal): Promise<boolean> {
   const progress = startProgress('Storing a picture there and fetching it back', terminal)
   const print = (line: string) => {
     progress.stop()
     terminal.note(line)
   }
   try {
-    const problems = await problemsOf(draft, terminal)
-    if (problems.length > 0) return ["This can't be used:", ...problems].join('\n  ')
-    if (isTried && (await check(id, { config: draft }, { ...terminal, print })) !== 0)
-      return 'It was not written.'
-    await link(draft, file).catch(error => {
-      throw systemCode(error) === 'EEXIST' ? occupied(file) : error
-    })
-    return undefined
+    return (await check(id, { config: draft }, { ...terminal, print })) === 0
   } finally {
     progress.stop()
-    await rm(draft, { force: true })
+  }
+}
+
+/** Whether the person trusts the servers that nobody has met before. One that can't be reached is no matter of trust. */
+async function areTrusted(draft: string, terminal: Terminal): Promise<boolean> {
+  const { uploader } = await openForCommand({ config: draft }, terminal, () => {})
+  try {
+    for (const { target } of uploader.destinations) {
+      const stranger = await target.meet?.(AbortSignal.timeout(MEET_MS))
+      if (stranger === undefined) continue
+      if (!(await (await import('./ask.ts')).askTrust(stranger))) return false
+      await stranger.trust()
+    }
+    return true
+  } finally {
+    await uploader.close()
   }
 }
 

@@ -41,11 +41,23 @@ describe('init --yes', () => {
     expect(await readFile(file, 'utf8')).toBe(before)
   })
 
+  it('needs no answer at all: files go to the data folder and are served from there', async () => {
+    const cwd = await makeDirectory()
+    const { code, stderr } = await init(['--yes', '-c', 'x.json'], cwd)
+    expect(code).toBe(0)
+    expect(JSON.parse(await readFile(join(cwd, 'x.json'), 'utf8'))).toEqual({
+      default: 'local/Default',
+      providers: { local: { Default: { directory: join(cwd, 'upload-server/files'), serve: true } } },
+    })
+    for (const words of ['Typora ', 'Obsidian ', 'VS Code ', ': PicGo(app)', 'http://127.0.0.1:36677/upload'])
+      expect(stderr).toContain(words)
+  })
+
   it.each<[string, string[], string]>([
     ['an unknown provider', ['--provider', 'nope'], '"nope" is no provider; there are aliyun, azure,'],
     ['a misspelt one', ['--provider', 'githb'], '"githb" is no provider; did you mean "github"?'],
     ['an unknown option', ['--set', 'dir=x'], '--set dir: local has no such option; there are directory,'],
-    ['what is missing', [], 'providers.local.Default.directory: is missing; it needs a string'],
+    ['what is missing', ['--provider', 'sftp'], 'providers.sftp.Default.host: is missing'],
     ['a value that is none', [...LOCAL, '--set', 'fileMode=7'], 'providers.local.Default.fileMode'],
   ])('says %s, and writes nothing', async (_, args, message) => {
     const cwd = await makeDirectory()
@@ -90,10 +102,14 @@ describe('init', () => {
     const { exitCode, stdout } = await ask(cwd, [
       ['Where do files go?', 'folder'],
       ['2 matches', '\r'],
-      ['directory: ', '\r'],
+      ['directory: ', '\u0015\r'],
       ['This one is needed.', 'file/below\r'],
       ['Set further options?', '\r'],
       ['Who uploads', '\u001b[B\r'],
+      ['host: ', '\r'],
+      ['port: ', '\u001538080\r'],
+      ['publicUrl: ', '\u0015http://192.0.2.7:38080/\r'],
+      ['How are files called', '\u001b[B\r'],
       ['What now?', '\r'],
       ['Which one?', '\r'],
       ['directory: Folder', `\u0015 "${join(cwd, 'my pictures')}" \r`],
@@ -102,8 +118,20 @@ describe('init', () => {
     expect(stdout).toContain('FAILED  local/Default')
     expect(stdout).toContain('ok      local/Default: stored, fetched back, removed')
     expect(stdout).toContain('Start the server: upload-server --config x.json')
+    const said = stdout.replaceAll('\r', '')
+    expect(said).toContain(
+      'Typora     Preferences, Image, Image Uploader: Custom Command: upload-server upload --config x.json',
+    )
+    expect(said).toContain('http://127.0.0.1:38080/upload?status=200\n')
+    expect(said).toContain('Elsewhere  http://192.0.2.7:38080/upload?status=200&key=KEY\n')
     expect(JSON.parse(await readFile(join(cwd, 'x.json'), 'utf8'))).toEqual({
-      server: { host: '0.0.0.0', key: expect.stringMatching(/^[\w-]{32}$/) },
+      server: {
+        host: '0.0.0.0',
+        port: 38080,
+        publicUrl: 'http://192.0.2.7:38080/',
+        key: expect.stringMatching(/^[\w-]{32}$/),
+      },
+      keyTemplate: '{path}/{filename}-{sha256-8}{extname}',
       default: 'local/Default',
       providers: { local: { Default: { directory: join(cwd, 'my pictures'), serve: true } } },
     })
@@ -122,6 +150,8 @@ describe('init', () => {
         ['Which one?', '\r'],
         ['url: Address', 'http://127.0.0.1:9/\r'],
         ['Who uploads', '\r'],
+        ['port: ', '\r'],
+        ['How are files called', '\r'],
         ['What now?', '\u001b[B\u001b[B\r'],
       ],
       ['--provider', 'http'],
@@ -130,6 +160,24 @@ describe('init', () => {
     expect(JSON.parse(await readFile(join(cwd, 'x.json'), 'utf8'))).toEqual({
       default: 'http/Default',
       providers: { http: { Default: { url: 'http://127.0.0.1:9/' } } },
+    })
+  })
+
+  it('can be answered by Enter alone', async context => {
+    needs(context, 'python3', 'python3')
+    const cwd = await makeDirectory()
+    const { exitCode } = await ask(cwd, [
+      ['Where do files go?', '\r'],
+      ['directory: ', '\r'],
+      ['Set further options?', '\r'],
+      ['Who uploads', '\r'],
+      ['port: ', '\r'],
+      ['How are files called', '\r'],
+    ])
+    expect(exitCode).toBe(0)
+    expect(JSON.parse(await readFile(join(cwd, 'x.json'), 'utf8'))).toEqual({
+      default: 'local/Default',
+      providers: { local: { Default: { directory: join(cwd, 'upload-server/files'), serve: true } } },
     })
   })
 

@@ -75,7 +75,7 @@ export const ftp = defineProvider({
       {
         label: 'FTP',
         hint: 'web space',
-        asks: ['host', 'username', 'password', 'directory?', 'urlPrefix'],
+        asks: ['host', 'port?', 'username', 'password', 'directory?', 'urlPrefix'],
       },
     ],
   },
