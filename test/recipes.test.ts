@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -111,6 +111,15 @@ it('the link of a screenshot that was not stored does not replace what the clipb
   expect(status).toBeGreaterThan(0)
   expect(printed).toContain('larger than 1 byte')
   expect(await desk.run('xclip -selection clipboard -t TARGETS -o')).toContain('image/png')
+})
+
+it('the script for MarkText prints one link for the path that it is run with', async context => {
+  needsDesk(context)
+  const desk = await prepareDesk()
+  const blocks = DOCUMENTS.flatMap(({ blocks }) => blocks)
+  await desk.run(blocks.find(({ code }) => code.includes('marktext-upload'))?.code ?? '')
+  await copyFile(join(desk.directory, 'picture.png'), join(desk.directory, '-a $(b) "c".png'))
+  expect(await desk.run(`./marktext-upload '-a $(b) "c".png'`)).toMatch(/^http:\S+\n$/)
 })
 
 it('the recipe for GitHub stores pictures whatever they are called', { timeout: 60_000 }, async context => {
