@@ -22,13 +22,14 @@ const MAY_USE: Readonly<Record<string, readonly string[]>> = {
   config: ['flow', 'packages', 'payload', 'pictures', 'providers', 'uploader'],
   page: [],
   mcp: ['packages', 'files'],
+  comments: ['flow', 'http'],
   notes: ['flow', 'files', 'payload', 'uploader', 'page'],
   routes: ['flow', 'packages', 'payload', 'pictures', 'store', 'uploader', 'page'],
   server: ['flow', 'files', 'payload', 'store', 'pictures', 'uploader', 'config', 'routes'],
   workers: ['flow', 'providers', 'config', 'routes', 'uploader', 'server'],
   cli: [
     ...['flow', 'packages', 'files', 'payload', 'http', 'store', 'providers', 'uploader'],
-    ...['config', 'page', 'notes', 'mcp', 'server', 'workers'],
+    ...['config', 'page', 'notes', 'mcp', 'comments', 'server', 'workers'],
   ],
 }
 

@@ -1,0 +1,186 @@
+import { answer, type ForgeAnswer, type ForgeRequest, listen, readRequest } from './forge.ts'
+
+export type CommentForgeKind = 'github' | 'gitea' | 'gitlab'
+
+/** Who may have written a comment. */
+export interface Author {
+  readonly name: string
+  /** A program without an account, which can't ask who it is. */
+  readonly isBot?: boolean
+}
+
+export interface StoredComment {
+  readonly id: number
+  body: string
+  readonly author: Author
+}
+
+export interface CommentForge {
+  readonly url: string
+  /** Of its API. */
+  readonly api: string
+  readonly comments: StoredComment[]
+  /** Every request as `METHOD /path?query`. */
+  readonly asked: string[]
+  /** Adds a comment as somebody would by the page. */
+  write(author: Author, body: string): StoredComment
+  /** What to answer instead, once for each. */
+  readonly instead: ((request: ForgeRequest) => ForgeAnswer | undefined)[]
+  /** Done before a request is looked at. */
+  before: (request: ForgeRequest) => void
+  close(): Promise<void>
+}
+
+const SELF: Author = { name: 'ci' }
+export const TOKEN = 'to-ken-0123456789'
+
+/** Most comments of a page, so that there are several. */
+const PAGE = 3
+
+/**
+ * How forges document it. GitHub: docs.github.com/en/rest/issues/comments and /rest/users/users; GitLab:
+ * docs.gitlab.com/api/notes (merge requests) and /api/users; Gitea: its swagger.v1.json, which Forgejo has, too.
+ */
+const KINDS = {
+  github: {
+    api: '/api/v3',
+    authorization: ['authorization', `Bearer ${TOKEN}`],
+    headers: { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' },
+    list: '/repos/me/app/issues/7/comments',
+    one: /^\/repos\/me\/app\/issues\/comments\/(\d+)$/,
+    query: 'per_page=100',
+    change: 'PATCH',
+    show: ({ id, body, author }: StoredComment) => ({
+      id,
+      body,
+      user: { login: author.name, id: 1, type: author.isBot ? 'Bot' : 'User' },
+    }),
+    self: (author: Author) => ({ login: author.name, id: 1 }),
+    mostCharacters: 65_536,
+  },
+  gitea: {
+    api: '/api/v1',
+    authorization: ['authorization', `token ${TOKEN}`],
+    headers: { accept: 'application/json' },
+    list: '/repos/me/app/issues/7/comments',
+    one: /^\/repos\/me\/app\/issues\/comments\/(\d+)$/,
+    query: '',
+    change: 'PATCH',
+    show: ({ id, body, author }: StoredComment) => ({
+      id,
+      body,
+      user: { login: author.name, id: author.isBot ? -2 : 1 },
+    }),
+    self: (author: Author) => ({ login: author.name, id: 1 }),
+    mostCharacters: Infinity,
+  },
+  gitlab: {
+    api: '/api/v4',
+    authorization: ['private-token', TOKEN],
+    headers: { accept: 'application/json' },
+    list: '/projects/group%2Fme%2Fapp/merge_requests/7/notes',
+    one: /^\/projects\/group%2Fme%2Fapp\/merge_requests\/7\/notes\/(\d+)$/,
+    query: 'per_page=100&sort=asc&order_by=created_at',
+    change: 'PUT',
+    show: ({ id, body, author }: StoredComment) => ({
+      id,
+      body,
+      author: { username: author.name, id: 1 },
+      system: false,
+    }),
+    self: (author: Author) => ({ username: author.name, id: 1 }),
+    mostCharacters: 1_000_000,
+  },
+} as const
+
+/** The address of the pull request's page. */
+export function pageOf({ url }: CommentForge, kind: CommentForgeKind): string {
+  const path = {
+    github: 'me/app/pull/7',
+    gitea: 'me/app/pulls/7',
+    gitlab: 'group/me/app/-/merge_requests/7',
+  }[kind]
+  return `${url}/${path}`
+}
+
+/** A forge with one pull request, which answers only what its documentation has. */
+export async function startCommentForge(kind: CommentForgeKind, self: Author = SELF): Promise<CommentForge> {
+  const rules = KINDS[kind]
+  const comments: StoredComment[] = []
+  const asked: string[] = []
+  const instead: CommentForge['instead'] = []
+  let lastId = 100
+
+  function write(author: Author, body: string): StoredComment {
+    const comment = { id: ++lastId, body, author }
+    comments.push(comment)
+    return comment
+  }
+
+  function handle({ method, path, query, headers, body }: ForgeRequest, base: string): ForgeAnswer {
+    const refuse = (status: number, message: string) => ({ status, body: { message } })
+    const [name, value] = rules.authorization
+    if (headers[name] !== value) return refuse(401, 'Bad credentials')
+    for (const [name, value] of Object.entries(rules.headers))
+      if (headers[name] !== value) return refuse(400, `${name} is ${headers[name]}`)
+    const at = path.startsWith(rules.api) ? path.slice(rules.api.length) : undefined
+    const number = rules.one.exec(at ?? '')?.[1]
+    const comment = comments.find(({ id }) => id === Number(number))
+    if (method === 'GET' && at === '/user')
+      return self.isBot
+        ? refuse(403, 'Resource not accessible by integration')
+        : { status: 200, body: rules.self(self) }
+    if (method === 'GET' && at === rules.list) {
+      const page = Number(query.get('page') ?? 1)
+      query.delete('page')
+      if (query.toString() !== rules.query) return refuse(400, `unknown query ${query}`)
+      if (rules.query === '') return { status: 200, body: comments.map(rules.show) }
+      const next = `<${base}${path}?${rules.query}&page=${page + 1}>; rel="next"`
+      const last = `<${base}${path}?${rules.query}&page=9>; rel="last"`
+      const isMore = comments.length > page * PAGE
+      return {
+        status: 200,
+        headers: isMore ? { Link: `${last}, ${next}` } : {},
+        body: comments.slice((page - 1) * PAGE, page * PAGE).map(rules.show),
+      }
+    }
+    if (query.size > 0) return refuse(400, 'no query is known here')
+    const isAdded = method === 'POST' && at === rules.list
+    if (!isAdded && (number === undefined || ![rules.change, 'DELETE'].includes(method)))
+      return refuse(404, 'Not Found')
+    if (!isAdded && comment === undefined) return refuse(404, 'Not Found')
+    if (comment && method === 'DELETE') {
+      comments.splice(comments.indexOf(comment), 1)
+      return { status: 204, body: '' }
+    }
+    const text = (body as { body?: unknown } | undefined)?.body
+    if (
+      headers['content-type'] !== 'application/json' ||
+      typeof text !== 'string' ||
+      Object.keys(body as object).length !== 1
+    )
+      return refuse(422, 'Validation Failed')
+    if (text === '' || text.length > rules.mostCharacters) return refuse(422, 'body is too long')
+    if (isAdded) return { status: 201, body: rules.show(write(self, text)) }
+    if (comment) comment.body = text
+    return { status: 200, body: comment && rules.show(comment) }
+  }
+
+  const forge: CommentForge = {
+    url: '',
+    api: '',
+    comments,
+    asked,
+    write,
+    instead,
+    before: () => {},
+    close: async () => {},
+  }
+  const { url, close } = await listen(async (req, res) => {
+    const { request } = await readRequest(req)
+    asked.push(`${req.method} ${req.url}`)
+    forge.before(request)
+    answer(res, instead.shift()?.(request) ?? handle(request, url))
+  })
+  return Object.assign(forge, { url, api: url + rules.api, close })
+}
