@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { loadConfig } from '../src/config/load.ts'
+import { SCHEMA_VERSION } from '../src/store/migrate.ts'
 import { createSqliteStore } from '../src/store/sqlite.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -98,6 +99,9 @@ async function start(directory: string, store: object): Promise<TestApp> {
   const local = { Default: { directory: join(directory, 'files'), serve: true } }
   return startApp({ directory, config: { keyTemplate: '{uuid}{extname}', store, providers: { local } } })
 }
+
+const NEWER =
+  /^The store of the server was made by a newer version of upload-server \(schema 1\d\d\d, this one knows \d\)\. Start that version again, or put back a copy/
 
 const storedBy = async (app: TestApp) => (await app.files()).filter(path => path.startsWith('files/')).length
 
@@ -244,7 +248,7 @@ const FOUND: [
   ],
   [
     'the store of a newer version',
-    /^The store of the server was made by a newer version of upload-server \(schema 1\d\d\d\)\. Use that one\.$/,
+    NEWER,
     async (_context, _disk, path) => {
       await createSqliteStore(path).pruneJobs(0)
       await query(path, 'update schema_version set version = version + 1000')
@@ -269,6 +273,17 @@ it.for(FOUND)(
     await expectWorks(app)
   },
 )
+
+it('the store that a newer version left in order: the log says so before anything is uploaded', async () => {
+  const directory = await makeDirectory()
+  const path = join(directory, 'store.db')
+  await createSqliteStore(path).pruneJobs(0)
+  const newer = SCHEMA_VERSION + 1000
+  await query(path, `update schema_version set version = ${newer}; pragma user_version = ${newer}`)
+  const app = await start(directory, { driver: 'sqlite', path })
+  await expect.poll(() => app.rawLog()).toMatch(/The store of jobs can't be used: The store .* newer version/)
+  await expectRefused(app, unavailable(NEWER))
+})
 
 it('a store that another program keeps locked: waits for a while, then refuses, and works once it is free', async () => {
   const directory = await makeDirectory()

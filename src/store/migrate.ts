@@ -21,20 +21,22 @@ const MIGRATIONS: ((db: Transaction<Tables>, settings: MigrationSettings) => Pro
   addExpiry,
 ]
 
+export const SCHEMA_VERSION = MIGRATIONS.length
+
 /** Brings the schema up to date. Safe when several processes start together. */
 export async function migrate(db: Database, settings: MigrationSettings): Promise<void> {
   // Most of the time there is nothing to do, and nobody to wait for. A new store has no such table.
-  if ((await readVersion(db).catch(() => undefined)) === MIGRATIONS.length) return
+  if ((await readVersion(db).catch(() => undefined)) === SCHEMA_VERSION) return
   await db.transaction().execute(async transaction => {
     await settings.lock?.(transaction)
     await sql`create table if not exists schema_version (version integer not null)`.execute(transaction)
     const found = await readVersion(transaction)
     if (found === undefined) await transaction.insertInto('schema_version').values({ version: 0 }).execute()
     const version = found ?? 0
-    if (version > MIGRATIONS.length) throw tooNew(version)
+    if (version > SCHEMA_VERSION) throw tooNew(version)
     for (const step of MIGRATIONS.slice(version)) await step(transaction, settings)
-    if (version < MIGRATIONS.length) {
-      await transaction.updateTable('schema_version').set({ version: MIGRATIONS.length }).execute()
+    if (version < SCHEMA_VERSION) {
+      await transaction.updateTable('schema_version').set({ version: SCHEMA_VERSION }).execute()
     }
   })
 }
@@ -45,7 +47,7 @@ async function readVersion(db: Database): Promise<number | undefined> {
 
 function tooNew(version: number): UploadError {
   return storeUnavailable(
-    `The store of the server was made by a newer version of upload-server (schema ${version}). Use that one.`,
+    `The store of the server was made by a newer version of upload-server (schema ${version}, this one knows ${SCHEMA_VERSION}). Start that version again, or put back a copy of the store from before it.`,
   )
 }
 

@@ -1,9 +1,13 @@
 import { accessSync, closeSync, constants, openSync, readSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { systemCode } from '../errors.ts'
+import { SCHEMA_VERSION } from './migrate.ts'
 
-/** `PRAGMA user_version` of a file whose jobs are all over and which no process of ours uses; otherwise it is 0. */
-export const AT_REST = 1
+/**
+ * `PRAGMA user_version` of a file whose jobs are all over and which no process of ours uses; otherwise it is 0. One that a
+ * program with another schema left is opened at the start, to be brought up to date or refused.
+ */
+export const AT_REST = SCHEMA_VERSION
 /** Where it stands in the file: https://sqlite.org/fileformat2.html#the_database_header */
 const OFFSET = 60
 
