@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module'
 import { UploadError } from '../errors.ts'
 
 /**
@@ -17,5 +18,19 @@ export async function importOptional<T>(name: string, load: () => Promise<T>): P
       `it needs the package "${name}", which is not installed. Run "npm install ${name}" where upload-server is installed`,
       { cause: error },
     )
+  }
+}
+
+/**
+ * Whether a package is installed, without loading it.
+ *
+ * @param from the file that loads it; default: one of this package
+ */
+export function isInstalled(name: string, from = import.meta.filename): boolean {
+  try {
+    createRequire(from).resolve(name)
+    return true
+  } catch {
+    return false
   }
 }

@@ -5,7 +5,7 @@ import { answerHeartbeatEarly } from '../routes/heartbeat.ts'
 import { createTurns } from '../uploader/delivery/turns.ts'
 import type { Generation, GenerationDeps } from './generation.ts'
 import { createHttpServer } from './http-server.ts'
-import type { ServerDeps } from './open-uploader.ts'
+import type { Runtime, ServerDeps } from './open-uploader.ts'
 import { takePort, urlOf } from './port.ts'
 
 export interface RunningServer {
@@ -57,7 +57,7 @@ const PROXY_SEEN =
  * Starts the server of a configuration: takes the port, then opens the destinations. Heartbeats are answered from then on,
  * other requests once everything is there.
  *
- * @throws PortTakenError when no port can be had
+ * @throws PortTakenError when no port can be had; UploadError when a package is not installed that the store needs
  */
 export async function startServer(config: LoadedConfig, deps: ServerDeps): Promise<LocalServer> {
   const { server: listener } = config.settings
@@ -83,7 +83,13 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   if (taken.kind === 'already-running') return notOurs(url)
 
   const { createRuntime, openGeneration } = await import('./generation.ts')
-  const runtime = createRuntime(config, deps)
+  let runtime: Runtime
+  try {
+    runtime = createRuntime(config, deps)
+  } catch (error) {
+    await stop(0)
+    throw error
+  }
   let knowsProxy = false
   const around: GenerationDeps = {
     ...deps,

@@ -50,17 +50,17 @@ export async function openUploader(
   }
 }
 
-/** The store is opened when it is first used, the folder for temporary files made then. */
+/** The store is opened when it is first used, the folder for temporary files made then. @throws as `openStore` */
 export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
   const { limits, finalization } = config.settings
   const temporary = temporaryOf(config)
+  const warn = noteTo(deps.logger)
+  const store = openStore(config, warn)
   void sweepSpool(temporary).catch(error =>
     deps.logger.warn({ err: error }, 'Old temporary files could not be removed'),
   )
   const spool = createSpool(temporary)
-  const warn = noteTo(deps.logger)
   const clock = createClock()
-  const store = openStore(config, warn)
   const finalizer = createFinalizer({
     store,
     ...finalization,
@@ -114,7 +114,7 @@ export function makeUploader(
   })
 }
 
-/** Nothing is opened before the store is first used. */
+/** Nothing is opened before the store is first used. @throws when a package is not installed that it needs */
 export function openStore(
   { settings, dataDirectory }: LoadedConfig,
   warn: (message: string) => void = () => {},

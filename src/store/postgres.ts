@@ -1,6 +1,7 @@
 import type { Pool } from 'pg'
 import { systemCode, UploadError } from '../errors.ts'
 import { PostgresDialect, type PostgresPool, sql } from '../packages/kysely.ts'
+import { isInstalled } from '../packages/optional.ts'
 import type { Store } from './contract.ts'
 import { createSqlStore } from './sql.ts'
 import { storeUnavailable } from './unavailable.ts'
@@ -27,13 +28,16 @@ const BIGINT = 20
  * closing any. Servers are not told of a limit, since some proxies refuse to pass it on.
  *
  * @param url such as `postgres://user:password@host:5432/database`, also with `?query_timeout=MILLISECONDS`
+ * @throws UploadError `store_unavailable` when `pg` is not installed
  */
 export function createPostgresStore(url: string): Store {
+  if (!isInstalled('pg'))
+    throw storeUnavailable(
+      'The store of the server needs the package "pg", which is not installed. Run "npm install pg" where upload-server is installed.',
+    )
   return createSqlStore({
     async connect() {
-      const { default: pg } = await import('pg').catch((cause: unknown) => {
-        throw storeUnavailable('The postgres store needs the package "pg": npm install pg.', cause)
-      })
+      const { default: pg } = await import('pg')
       const pool = new pg.Pool({
         query_timeout: QUERY_TIMEOUT_MS,
         connectionString: url,

@@ -7,6 +7,7 @@ import { type CompiledQuery, SqliteDialect, type SqliteStatement, sql } from '..
 import type { Store } from './contract.ts'
 import { type Connection, createSqlStore, type Engine, type StoreOptions } from './sql.ts'
 import { type SqliteFiles, watchSqliteFiles } from './sqlite-files.ts'
+import { requireSqlite } from './sqlite-library.ts'
 import { AT_REST, mayHoldJobs, noteConnection } from './sqlite-rest.ts'
 import { runInThread } from './sqlite-thread.ts'
 import { storeUnavailable } from './unavailable.ts'
@@ -15,8 +16,11 @@ import { storeUnavailable } from './unavailable.ts'
  * The embedded store: one SQLite file, mode 0600, in a directory of mode 0700. Write-ahead log; a commit survives the
  * end of the process at any instant (`synchronous = NORMAL`: the last commits may be lost when the machine loses power,
  * never the file). When it is moved, removed or replaced, the one in its place is used.
+ *
+ * @throws UploadError `store_unavailable` when SQLite is not installed
  */
 export function createSqliteStore(path: string, options?: StoreOptions): Store {
+  requireSqlite()
   let files: SqliteFiles | undefined
   const engine: Engine = {
     async connect() {
