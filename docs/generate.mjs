@@ -6,8 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { describeConfig } from '../dist/cli/config.js'
 import { destinationSchema } from '../dist/config/destination.js'
 import { configSchema } from '../dist/config/schema.js'
-import { mapMarked } from '../dist/options.js'
-import * as z from '../dist/packages/zod.js'
+import { mapMarked, toJsonSchema } from '../dist/options.js'
 import { loadProviders, PROVIDER_TYPES } from '../dist/providers/registry.js'
 import { OPTIONS } from '../dist/routes/options.js'
 import { describeCommands } from './commands.mjs'
@@ -71,7 +70,7 @@ function show(value, indent = '') {
 }
 
 function settings() {
-  const all = Object.entries(describe(configSchema).properties).filter(([name]) => name !== '$schema')
+  const all = Object.entries(toJsonSchema(configSchema).properties).filter(([name]) => name !== '$schema')
   const single = all.filter(([, member]) => !member.properties)
   const sections = all.filter(([, member]) => member.properties)
   return [
@@ -83,11 +82,7 @@ function settings() {
 }
 
 function options(schema) {
-  return tableOf(rowsOf(describe(schema), ''))
-}
-
-function describe(schema) {
-  return z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' })
+  return tableOf(rowsOf(toJsonSchema(schema), ''))
 }
 
 function tableOf(rows) {

@@ -4,6 +4,7 @@ import * as z from './packages/zod.ts'
 export type Mark = 'secret' | 'path' | 'file'
 
 const marks = z.registry<{ is: Mark }>()
+const deprecations = z.registry<{ instead: string; until: string }>()
 
 /** A string option that must never be seen again: masked in the log, in messages and in `config show`. */
 export function secret(): z.ZodString {
@@ -25,6 +26,54 @@ export function localPath(): z.ZodString {
 /** As `localPath`, for a file of the server itself that nobody may upload: keys, certificates, descriptions. */
 export function ownFile(): z.ZodString {
   return z.string().min(1).register(marks, { is: 'file' })
+}
+
+/**
+ * Has an option go on to work while its use is told of at the start, and editors strike it through.
+ *
+ * @param instead what to do in place of it, as in `write "server.watch"`
+ * @param until the major version that takes it away
+ */
+export function deprecated<T extends z.ZodType>(schema: T, instead: string, until: string): T {
+  deprecations.add(schema, { instead, until })
+  return schema
+}
+
+/**
+ * A sentence for each deprecated option that is used.
+ *
+ * @param value as it was written, without defaults
+ */
+export function findDeprecated(schema: z.ZodType, value: unknown, path = ''): string[] {
+  const inner = unwrap(schema)
+  const found = deprecations.get(schema) ?? deprecations.get(inner)
+  if (found) return [`${path} is deprecated: ${found.instead} instead. Version ${found.until} takes it away`]
+  if (Array.isArray(value)) {
+    if (!(inner instanceof z.ZodArray)) return []
+    return value.flatMap((item, index) =>
+      findDeprecated(inner.element as z.ZodType, item, `${path}[${index}]`),
+    )
+  }
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, item]) => {
+    const member = memberOf(inner, name)
+    return member ? findDeprecated(member, item, path ? `${path}.${name}` : name) : []
+  })
+}
+
+/** JSON Schema 2020-12 of what people write. */
+export function toJsonSchema(schema: z.ZodType): object {
+  return z.toJSONSchema(schema, {
+    io: 'input',
+    unrepresentable: 'any',
+    override({ zodSchema, jsonSchema }) {
+      const found = deprecations.get(zodSchema as unknown as z.ZodType)
+      if (!found) return
+      jsonSchema.deprecated = true
+      jsonSchema.description =
+        `Deprecated: ${found.instead} instead. Version ${found.until} takes it away. ${jsonSchema.description ?? ''}`.trim()
+    },
+  })
 }
 
 /** Changes every marked string of a configuration, found by walking the schema beside the value. */

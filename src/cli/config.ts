@@ -6,7 +6,7 @@ import { isPicGoConfig } from '../config/picgo/recognise.ts'
 import { wholeSchema } from '../config/providers.ts'
 import { findRisks } from '../config/risks.ts'
 import { leaveOutUnusable } from '../config/unusable.ts'
-import * as z from '../packages/zod.ts'
+import { toJsonSchema } from '../options.ts'
 import { idOf, openDestinations } from '../uploader/delivery/destinations.ts'
 import { configOption, endWith } from './command.ts'
 import { type CommonOptions, type Terminal, toJson } from './terminal.ts'
@@ -73,7 +73,7 @@ async function printSchema(terminal: Terminal): Promise<number> {
 
 /** JSON Schema 2020-12 of the configuration file with every provider of this version. */
 export async function describeConfig(): Promise<object> {
-  const schema = z.toJSONSchema(await wholeSchema(), { io: 'input', unrepresentable: 'any' })
+  const schema = toJsonSchema(await wholeSchema())
   const $comment = 'Generated from the schemas in src by "npm run generate".'
   return { $comment, ...schema, title: 'Configuration of upload-server' }
 }

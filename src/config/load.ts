@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { collectMarked, type Mark, mapMarked } from '../options.ts'
+import { collectMarked, findDeprecated, type Mark, mapMarked } from '../options.ts'
 import { idOf, type LeftOut } from '../uploader/delivery/destinations.ts'
 import { isLoopbackHost, isSocketPath } from './endpoint.ts'
 import type { Report } from './interpolate.ts'
@@ -13,6 +13,7 @@ import {
   type DestinationConfig,
   listNamed,
   readDestinations,
+  wholeSchema,
 } from './providers.ts'
 import { ConfigError, type LoadOptions, type Problem, type RawConfig, readRaw } from './raw.ts'
 import { configSchema, type Settings } from './schema.ts'
@@ -84,7 +85,8 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
     is === 'secret' ? text : resolvePath(text),
   ) as Settings
 
-  notes.push(...warnOfProxies(settings))
+  const whole = await wholeSchema(Object.keys(value['providers'] ?? {}))
+  notes.push(...findDeprecated(whole, value), ...warnOfProxies(settings))
 
   const files = [...raw.files, ...destinations.flatMap(one => one.files)]
   return {
