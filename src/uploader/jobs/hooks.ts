@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
+import { inOwnTree, killTree } from '../../flow/process-tree.ts'
 import { createHttpClient } from '../../http/client.ts'
 import type { Job } from '../../store/contract.ts'
 
@@ -107,8 +108,7 @@ function runCommand(
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, {
       env: { ...forCommands(env), ...variables },
-      // A process group of its own, so that its children can be killed with it.
-      detached: process.platform !== 'win32',
+      ...inOwnTree(),
       stdio: ['pipe', 'pipe', 'pipe'],
     })
     let output = ''
@@ -119,7 +119,7 @@ function runCommand(
       else reject(new Error(problem + tailOf(mask(output))))
     }
     const stop = () => {
-      killGroup(child.pid)
+      killTree(child.pid)
       end((signal.reason as Error).message)
     }
     for (const pipe of [child.stdout, child.stderr]) {
@@ -140,15 +140,6 @@ function runCommand(
     child.stdin.on('error', () => {}) // it need not read what it gets
     child.stdin.end(input)
   })
-}
-
-function killGroup(pid: number | undefined): void {
-  if (pid === undefined) return
-  try {
-    process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL')
-  } catch {
-    // It has just ended.
-  }
 }
 
 /** The end of an output in one line, without what would move the cursor of a terminal. */

@@ -1,10 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { systemCode, UploadError } from '../../../errors.ts'
+import { inOwnTree, killTree } from '../../../flow/process-tree.ts'
 
 /** Characters of a tool's error output that are kept. */
 const STDERR_CHARACTERS = 300
-/** Windows has no process groups and opens a console for a detached child. */
-const OWN_GROUP = process.platform !== 'win32'
 
 /** A program that reads the clipboard. */
 export interface Tool {
@@ -51,8 +50,7 @@ export async function runTool(
   const child = spawn(tool.program, args, {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
-    windowsHide: true,
-    detached: OWN_GROUP,
+    ...inOwnTree(),
   })
   let stop: (reason: unknown) => void = () => {}
   const stopped = new Promise<never>((_, reject) => {
@@ -67,7 +65,9 @@ export async function runTool(
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', onAbort)
-    kill(child)
+    child.stdout.destroy()
+    child.stderr.destroy()
+    killTree(child.pid)
   }
 }
 
@@ -101,19 +101,6 @@ export function toolFailed({ program, check }: Tool, { exitCode, stderr }: ToolO
     'source_failed',
     `The clipboard cannot be read, "${program}" ${end}${said}: ${check}.`,
   )
-}
-
-/** Kills the whole group: a tool that is a script would leave its children behind, holding the pipes open. */
-function kill(child: ChildProcess): void {
-  child.stdout?.destroy()
-  child.stderr?.destroy()
-  if (child.pid === undefined) return
-  try {
-    if (OWN_GROUP) process.kill(-child.pid, 'SIGKILL')
-    else child.kill('SIGKILL')
-  } catch {
-    // It has ended by itself.
-  }
 }
 
 function hung({ program }: Tool): UploadError {

@@ -1,0 +1,40 @@
+import { spawn } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it, type TestContext } from 'vitest'
+import { inOwnTree, killTree } from '../../src/flow/process-tree.ts'
+import { makeDirectory } from '../helpers/directory.ts'
+
+const needsUnix = (context: TestContext) => process.platform === 'win32' && context.skip('has process groups')
+
+it('a program ends with what it started', async context => {
+  needsUnix(context)
+  const child = spawn('sh', ['-c', 'sleep 100; true'], {
+    ...inOwnTree(),
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  // Both hold the pipe: it is closed once neither lives.
+  const closed = new Promise(resolve => child.once('close', (_, signal) => resolve(signal)))
+  killTree(child.pid)
+  expect(await closed).toBe('SIGKILL')
+  killTree(child.pid)
+  killTree(undefined)
+})
+
+it('on Windows taskkill ends it', async context => {
+  needsUnix(context)
+  expect(inOwnTree('win32')).toEqual({ detached: false, windowsHide: true })
+  const directory = await makeDirectory()
+  const said = join(directory, 'said')
+  await writeFile(join(directory, 'taskkill'), `#!/bin/sh\necho "$@" >${said}\n`, { mode: 0o755 })
+  killTree(4711, { platform: 'win32', env: { PATH: `${directory}:/bin:/usr/bin` } })
+  await expect.poll(() => readFile(said, 'utf8').catch(() => '')).toBe('/pid 4711 /t /f\n')
+})
+
+it('on a Windows without taskkill the program itself is ended', async context => {
+  needsUnix(context)
+  const child = spawn('sleep', ['100'], { stdio: 'ignore' })
+  const ended = new Promise(resolve => child.once('exit', (_, signal) => resolve(signal)))
+  killTree(child.pid, { platform: 'win32', env: { PATH: await makeDirectory() } })
+  expect(await ended).toBe('SIGKILL')
+})
