@@ -440,8 +440,8 @@ describe('over a real socket', () => {
     try {
       const socket = connect(address.port, '127.0.0.1')
       socket.write(`${[`POST /upload${query} HTTP/1.1`, 'Connection: close', ...lines].join('\r\n')}\r\n\r\n`)
-      const answer = await text(socket)
-      return answer.slice(answer.indexOf('\r\n\r\n') + 4)
+      const [head = '', body] = (await text(socket)).split('\r\n\r\n')
+      return body || head
     } finally {
       server.close()
     }
@@ -454,7 +454,8 @@ describe('over a real socket', () => {
   it('attack: so many headers that Node drops the last one, which the proxy added', async () => {
     const filler = Array.from({ length: 2100 }, () => 'a:')
     const answer = await send(ONE_KEY, ['Host: localhost', ...filler, 'X-Forwarded-For: 203.0.113.9'])
-    expect(answer).toContain('it has more than 500 headers')
+    // Node 24.20 refuses them by itself.
+    expect(answer).toMatch(/it has more than 500 headers|^HTTP\/1\.1 431 /)
   })
 
   it('attack: the mark of the proxy behind the most headers that are admitted', async () => {
