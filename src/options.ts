@@ -1,7 +1,7 @@
 import * as z from './packages/zod.ts'
 
-/** `file`: a path to what belongs to the server alone, such as a key. */
-export type Mark = 'secret' | 'path' | 'file'
+/** `file`: a path to what belongs to the server alone, such as a key. `proxy`: an address that may hold a password. */
+export type Mark = 'secret' | 'path' | 'file' | 'proxy'
 
 const marks = z.registry<{ is: Mark }>()
 const deprecations = z.registry<{ instead: string; until: string }>()
@@ -74,6 +74,13 @@ export function toJsonSchema(schema: z.ZodType): object {
         `Deprecated: ${found.instead} instead. Version ${found.until} takes it away. ${jsonSchema.description ?? ''}`.trim()
     },
   })
+}
+
+/** The address of a proxy, or a word in its place, whose password must never be seen again. */
+export function proxySetting(isValid: (text: string) => boolean): z.ZodString {
+  const error =
+    'must be "environment", "none", or an address such as "http://user:password@proxy.example.com:3128"; it may also begin with https, socks5 or socks5h'
+  return z.string().refine(isValid, error).register(marks, { is: 'proxy' })
 }
 
 /** Changes every marked string of a configuration, found by walking the schema beside the value. */

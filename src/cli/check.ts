@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { Command } from 'commander'
 import type { LoadedConfig } from '../config/load.ts'
+import { createHttpClient, type HttpClient, type HttpReply } from '../http/client.ts'
 import { loadProvider } from '../providers/registry.ts'
 import { deliver } from '../uploader/delivery/deliver.ts'
 import { chooseDestination, type Destination, idOf, splitId } from '../uploader/delivery/destinations.ts'
@@ -9,10 +10,10 @@ import { toObject } from '../uploader/delivery/place.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { configOption, endWith } from './command.ts'
 import { openForCommand } from './open.ts'
-import { readAtMost } from './read-at-most.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 
 const TIMEOUT_MS = 60_000
+const MOST_REDIRECTS = 5
 
 /** The smallest PNG there is: one transparent pixel. Some hosts take pictures only. */
 const PROBE = Buffer.from(
@@ -49,7 +50,8 @@ export async function check(
     for (const destination of select(uploader.destinations, id, config)) {
       notes.length = 0 // those of opening are told by the server
       try {
-        terminal.print(oneLine(`ok      ${idOf(destination)}: ${await tryOut(destination, uploader)}`))
+        const done = await tryOut(destination, uploader)
+        terminal.print(oneLine(`ok      ${idOf(destination)}: ${done}${describeProxies(destination)}`))
       } catch (error) {
         failures++
         terminal.print(oneLine(`FAILED  ${idOf(destination)}: ${mask((error as Error).message)}`))
@@ -70,6 +72,11 @@ function select(
   if (id === undefined) return all
   const { type, name } = splitId(id)
   return [chooseDestination(all, settings.default, { picbed: type, configName: name }, undefined, leftOut)]
+}
+
+function describeProxies({ outgoing }: Destination): string {
+  const used = [...(outgoing?.used ?? [])]
+  return used.length === 0 ? '' : `, through the proxy ${used.join(' and ')}`
 }
 
 /** Under a key as uploads get it: permissions may hold for one folder only. @returns what was done, in words */
@@ -97,7 +104,7 @@ async function tryOut(destination: Destination, uploader: Uploader): Promise<str
 
 /** By the public address; what this server would hand out itself is read where it lies, since no server need be running. */
 async function fetchBack(
-  { target, type }: Destination,
+  { target, type, name, outgoing }: Destination,
   key: string,
   url: string,
   signal: AbortSignal,
@@ -107,10 +114,29 @@ async function fetchBack(
   const hint = Object.hasOwn((await loadProvider(type))?.config.shape ?? {}, 'urlPrefix')
     ? 'Is urlPrefix right, and may everybody read there?'
     : 'May everybody read there?'
-  const response = await fetch(url, { signal }).catch((error: Error) => {
-    const reason = error.cause instanceof Error ? error.cause.message : error.message
-    throw new Error(`it was stored, but ${url} can't be fetched from here: ${reason}. ${hint}`)
-  })
-  if (!response.ok) throw new Error(`it was stored, but ${url} answers ${response.status}. ${hint}`)
-  return readAtMost(response, PROBE.length + 1)
+  const client = createHttpClient({ insecureTls: false }, { name, outgoing, warn: () => {} })
+  try {
+    const { status, bytes } = await follow(client, url, signal).catch((error: Error) => {
+      throw new Error(`it was stored, but ${url} can't be fetched from here: ${error.message} ${hint}`)
+    })
+    if (status < 200 || status > 299) throw new Error(`it was stored, but ${url} answers ${status}. ${hint}`)
+    return bytes
+  } finally {
+    client.close()
+  }
+}
+
+/** GET, with what it redirects to. */
+async function follow(client: HttpClient, first: string, signal: AbortSignal): Promise<HttpReply> {
+  let url = new URL(first)
+  for (let redirects = 0; ; redirects++) {
+    const reply = await client.send(
+      { method: 'GET', url, accept: () => true, maxReplyBytes: PROBE.length },
+      signal,
+    )
+    const { location } = reply.headers
+    if (reply.status < 300 || reply.status > 399 || location === undefined) return reply
+    if (redirects === MOST_REDIRECTS) throw new Error('it redirects without end.')
+    url = new URL(location, url)
+  }
 }

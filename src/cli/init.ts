@@ -174,7 +174,7 @@ async function write(
   const { provider, name, settings } = answers
   const id = `${provider.type}/${name}`
   const absolute = mapMarked(provider.config, answers.options, (text, is) =>
-    is === 'secret' ? text : resolveLocalPath(text, terminal.cwd),
+    is === 'path' || is === 'file' ? resolveLocalPath(text, terminal.cwd) : text,
   )
   const config = { ...settings, default: id, providers: { [provider.type]: { [name]: absolute } } }
   await makePath(dirname(file), 0o700)

@@ -1,6 +1,6 @@
 import * as z from '../packages/zod.ts'
 import { pictureSchema } from '../pictures/options.ts'
-import { keyTemplate } from './values.ts'
+import { keyTemplate, proxyAddress } from './values.ts'
 
 const fullDestinationName = z
   .string()
@@ -65,6 +65,11 @@ export const destinationSchema = z.strictObject({
     )
     .default([])
     .describe('Destinations that get a copy of every file.'),
+  proxy: proxyAddress()
+    .optional()
+    .describe(
+      'Proxy for this destination, in the place of all that "network.proxy" and "network.noProxy" say.',
+    ),
   pictures: pictureSchema
     .optional()
     .describe('What is done to pictures, in the place of all that the setting "pictures" says.'),

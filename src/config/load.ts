@@ -1,6 +1,8 @@
 import { join } from 'node:path'
+import { hideLogin, secretsOfProxy } from '../http/proxy/address.ts'
 import { collectMarked, findDeprecated, type Mark, mapMarked } from '../options.ts'
 import { idOf, type LeftOut } from '../uploader/delivery/destinations.ts'
+import { destinationSchema } from './destination.ts'
 import { isLoopbackHost, isSocketPath } from './endpoint.ts'
 import type { Report } from './interpolate.ts'
 import { reportIssues } from './issues.ts'
@@ -82,13 +84,17 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
   if (!parsed.success || problems.length > 0)
     throw new ConfigError(raw.file, problems, await createLocator(raw.sources))
   const settings = mapMarked(configSchema, parsed.data, (text, is) =>
-    is === 'secret' ? text : resolvePath(text),
+    is === 'path' || is === 'file' ? resolvePath(text) : text,
   ) as Settings
 
   const whole = await wholeSchema(Object.keys(value['providers'] ?? {}))
   notes.push(...findDeprecated(whole, value), ...warnOfProxies(settings))
 
-  const files = [...raw.files, ...destinations.flatMap(one => one.files)]
+  const files = [
+    ...raw.files,
+    ...collectMarked(configSchema, settings, 'file'),
+    ...destinations.flatMap(one => one.files),
+  ]
   return {
     raw,
     settings,
@@ -103,7 +109,9 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
     ],
     secrets: [
       ...new Set([
+        ...raw.secrets,
         ...collectMarked(configSchema, settings, 'secret'),
+        ...collectMarked(configSchema, settings, 'proxy').flatMap(secretsOfProxy),
         ...destinations.flatMap(one => one.secrets),
       ]),
     ],
@@ -150,11 +158,15 @@ export function showConfig(
   { settings, destinations }: LoadedConfig,
   mask: (text: string) => string,
 ): unknown {
-  const hide = (text: string, is: Mark) => (is === 'secret' ? '[secret]' : text)
+  const hide = (text: string, is: Mark) =>
+    is === 'secret' ? '[secret]' : is === 'proxy' ? hideLogin(text) : text
   const providers: Record<string, Json> = {}
   for (const { type, name, provider, options, common } of destinations) {
     const shown = mapMarked(provider.config, options, hide) as Json
-    providers[type] = { ...providers[type], [name]: { ...common, ...shown } }
+    providers[type] = {
+      ...providers[type],
+      [name]: { ...(mapMarked(destinationSchema, common, hide) as Json), ...shown },
+    }
   }
   const defaultId = settings.default ?? (destinations[0] && idOf(destinations[0]))
   const shown = mapMarked(configSchema, { ...settings, default: defaultId }, hide) as Json

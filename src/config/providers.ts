@@ -1,4 +1,5 @@
 import { UploadError } from '../errors.ts'
+import { secretsOfProxy } from '../http/proxy/address.ts'
 import { collectMarked, mapMarked } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import type { Provider } from '../providers/contract.ts'
@@ -95,7 +96,7 @@ function readDestination(
     return undefined
   }
   const all = mapMarked(schema, parsed.data, (text, is) =>
-    is === 'secret' ? text : resolvePath(text),
+    is === 'path' || is === 'file' ? resolvePath(text) : text,
   ) as Record<string, unknown>
   const common = Object.keys(destinationSchema.shape)
   const options = Object.fromEntries(Object.entries(all).filter(([key]) => !common.includes(key)))
@@ -109,7 +110,10 @@ function readDestination(
     common: Object.fromEntries(
       Object.entries(all).filter(([key]) => common.includes(key)),
     ) as DestinationConfig['common'],
-    secrets: collectMarked(schema, all, 'secret'),
+    secrets: [
+      ...collectMarked(schema, all, 'secret'),
+      ...collectMarked(schema, all, 'proxy').flatMap(secretsOfProxy),
+    ],
     files: collectMarked(schema, all, 'file'),
   }
 }

@@ -1,4 +1,6 @@
 import { dirname } from 'node:path'
+import { secretsOfProxy } from '../http/proxy/address.ts'
+import { listProxyVariables } from '../http/proxy/environment.ts'
 import { canonicalType } from '../providers/registry.ts'
 import { idOf, type LeftOut } from '../uploader/delivery/destinations.ts'
 import { applySettings, findSettings, type GivenSetting, type Variables, withDotenv } from './environment.ts'
@@ -61,6 +63,8 @@ export interface RawConfig {
   /** Every file that was read. */
   files: string[]
   notes: string[]
+  /** Of the environment, which holds the addresses of proxies. */
+  secrets: string[]
   /** Destinations of a PicGo or PicList file that can't be used. */
   leftOut: LeftOut[]
   sources: Sources
@@ -122,6 +126,7 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
     dataDirectory: userDataDirectory({ ...options, env }),
     files: [...(found ? [found.path] : []), ...files, ...filled.files],
     notes,
+    secrets: listProxyVariables(env).flatMap(secretsOfProxy),
     leftOut,
     sources: {
       text: imported ? undefined : found?.text,

@@ -1,4 +1,4 @@
-import { localPath, secret, secretAddress } from '../options.ts'
+import { localPath, ownFile, secret, secretAddress } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { pictureSchema } from '../pictures/options.ts'
 import { SOURCES } from '../uploader/input.ts'
@@ -8,6 +8,7 @@ import {
   destinationName,
   keyTemplate,
   ms,
+  proxyAddress,
   section,
   size,
   trustProxy,
@@ -137,6 +138,11 @@ export const configSchema = z.strictObject({
             .default(false)
             .describe('Let everybody name private, loopback, link-local and reserved addresses.'),
           timeoutMs: ms(30_000, 'How long a fetch may take, body included.'),
+          proxy: proxyAddress()
+            .default('none')
+            .describe(
+              'Proxy to fetch through: an address, "environment" or "none". Names are looked up and checked here before.',
+            ),
         },
         'Files elsewhere, fetched by the server.',
       ),
@@ -146,6 +152,27 @@ export const configSchema = z.strictObject({
       ),
     },
     'What a request may name.',
+  ),
+  network: section(
+    {
+      proxy: proxyAddress()
+        .default('environment')
+        .describe(
+          'Proxy to go through: an address that begins with http, https, socks5 or socks5h; "environment" (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY); "none".',
+        ),
+      noProxy: z
+        .array(z.string().min(1))
+        .default([])
+        .describe(
+          'What goes past it: names, with those below them; addresses; ranges; "*". Each may end with ":port".',
+        ),
+      caFile: ownFile()
+        .optional()
+        .describe(
+          'File with the PEM certificates of an authority to trust everywhere beside the usual ones, as of a proxy that opens TLS.',
+        ),
+    },
+    'Connections to destinations and webhooks.',
   ),
   limits: section(
     {

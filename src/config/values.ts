@@ -1,4 +1,6 @@
 import { isIP } from 'node:net'
+import { parseProxy } from '../http/proxy/address.ts'
+import { proxySetting } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { parseKeyTemplate } from '../payload/object-key.ts'
 
@@ -79,6 +81,10 @@ function hasCredentials(address: string): boolean {
 const UNITS: Record<string, number> = { '': 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3 }
 
 const SIZE = /^(\d+(?:\.\d+)?)\s*([KMG]?)i?B?$/i
+
+/** `environment`, `none`, or the address of a proxy. */
+export const proxyAddress = () =>
+  proxySetting(text => ['environment', 'none'].includes(text) || parseProxy(text) !== undefined)
 
 /** A number of bytes, or a string such as `"100MB"`; KB is 1024 bytes. At least one byte. */
 export function size() {

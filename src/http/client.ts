@@ -1,9 +1,8 @@
-import type { Agent } from 'node:http'
 import { UploadError } from '../errors.ts'
 import { hideSignatures } from '../mask.ts'
 import { ownFile } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { createHttpAgents } from './agents.ts'
+import { createHttpAgents, type HttpWay } from './agents.ts'
 import { endpointOf, exchange, type Reply } from './exchange.ts'
 import {
   explainNetwork,
@@ -13,6 +12,8 @@ import {
   networkCodeOf,
   parseRetryAfter,
 } from './network.ts'
+import { explainProxy, ProxyFailure } from './proxy/failure.ts'
+import type { Outgoing } from './proxy/outgoing.ts'
 
 /** What of an answer is looked at for a message: pages begin with scripts and styles. In characters. */
 const EXCERPTED_CHARACTERS = 64 * 1024
@@ -59,6 +60,8 @@ export interface HttpReply {
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
   readonly text: string
+  /** What `text` was made of. */
+  readonly bytes: Buffer
   /** @throws UploadError `delivery_failed` when the answer is no JSON */
   json(): unknown
 }
@@ -74,6 +77,8 @@ export interface HttpClient {
 export interface ClientDeps {
   /** For messages. */
   readonly name: string
+  /** Default: past every proxy. */
+  readonly outgoing?: Outgoing | undefined
   /** A line for the operator. */
   warn(message: string): void
 }
@@ -89,23 +94,24 @@ export function createHttpClient(
   idleTimeoutMs = IDLE_TIMEOUT_MS,
 ): HttpClient {
   if (insecureTls) deps.warn(`${deps.name}: insecureTls accepts any certificate; use caFile instead`)
-  const agents = createHttpAgents({ caFile, insecureTls, idleTimeoutMs })
+  const agents = createHttpAgents({ caFile, insecureTls, idleTimeoutMs, outgoing: deps.outgoing })
 
-  async function getAgent(url: URL): Promise<Agent> {
+  async function findWay(url: URL): Promise<HttpWay> {
     try {
       return await agents.get(url)
     } catch (error) {
-      if (!(error instanceof UploadError)) throw error
+      if (!(error instanceof UploadError) || error instanceof ProxyFailure)
+        throw explainProxy(error, url.host)
       throw new UploadError('delivery_failed', `${deps.name}: ${error.message}.`, { cause: error.cause })
     }
   }
 
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
     const url = new URL(request.url)
-    const { status, headers, text } = await sendOnce(request, url, await getAgent(url), signal)
+    const { status, headers, text, bytes } = await sendOnce(request, url, await findWay(url), signal)
     const accept = request.accept ?? (status => status >= 200 && status < 300)
     const entries = Object.entries(headers).map(([name, value]) => [name, String(value)] as const)
-    const reply = { status, headers: Object.fromEntries(entries), text, json: () => parse(text, url) }
+    const reply = { status, headers: Object.fromEntries(entries), text, bytes, json: () => parse(text, url) }
     if (!accept(status)) throw statusFailure(reply, request.explain?.(reply) ?? text, url)
     return reply
   }
@@ -117,7 +123,7 @@ export function createHttpClient(
 }
 
 /** One request and its answer. */
-async function sendOnce(request: HttpRequest, url: URL, agent: Agent, signal: AbortSignal): Promise<Reply> {
+async function sendOnce(request: HttpRequest, url: URL, way: HttpWay, signal: AbortSignal): Promise<Reply> {
   const { method, body: content, maxReplyBytes } = request
   if (url.username !== '' || url.password !== '') {
     const message = `${url.host} is not asked: its address must not hold a user name or a password.`
@@ -130,11 +136,11 @@ async function sendOnce(request: HttpRequest, url: URL, agent: Agent, signal: Ab
   const path = url.pathname + url.search
   const headers = headersOf(request, url)
   try {
-    return await exchange({ ...endpointOf(url), agent, method, path, headers, body, maxReplyBytes }, signal)
+    return await exchange({ ...endpointOf(url), way, method, path, headers, body, maxReplyBytes }, signal)
   } catch (error) {
     signal.throwIfAborted()
     // What breaks the body off is no failure of the connection.
-    throw error instanceof UploadError ? error : networkFailure(error, url)
+    throw error instanceof UploadError ? explainProxy(error, url.host) : networkFailure(error, url)
   } finally {
     // After an early refusal the rest would go on being read.
     over.abort()

@@ -1,11 +1,13 @@
 import {
-  type Agent,
   type ClientRequest,
   request as httpRequest,
   type IncomingHttpHeaders,
   type IncomingMessage,
 } from 'node:http'
 import { request as httpsRequest } from 'node:https'
+import type { HttpWay } from './agents.ts'
+import { explainReach, ownRefusal } from './proxy/failure.ts'
+import { loginHeaders } from './proxy/tunnel.ts'
 
 /** Most of an answer that is read unless told otherwise, in bytes. */
 export const MAX_REPLY_BYTES = 1024 * 1024
@@ -23,7 +25,7 @@ export interface Exchange {
   readonly hostname: string
   /** Empty: that of the protocol. */
   readonly port: string
-  readonly agent: Agent
+  readonly way: HttpWay
   readonly method: string
   /** Path and query. */
   readonly path: string
@@ -40,22 +42,30 @@ export interface Reply {
   readonly text: string
   /** Whether it was longer than what is read. */
   readonly isCut: boolean
+  /** What `text` was made of. */
+  readonly bytes: Buffer
 }
 
 /**
  * Sends one request and reads its answer; no redirect is followed. It goes by node:http, since node-fetch alone takes four
  * times as long as a whole put of 100 KB to S3.
  *
- * @throws what the system says of the connection, what breaks the body off, or the reason of `signal`
+ * @throws what the system says of the connection, what breaks the body off, or the reason of `signal`; ProxyFailure
  */
 export function exchange(
-  { headers, body, maxReplyBytes = MAX_REPLY_BYTES, ...options }: Exchange,
+  { way, headers, path, body, maxReplyBytes = MAX_REPLY_BYTES, ...options }: Exchange,
   signal: AbortSignal,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()
     const send = options.protocol === 'https:' ? httpsRequest : httpRequest
-    const request = send({ ...options, headers: Object.entries(headers).flat() })
+    const { agent, forwarder } = way
+    const request = send({
+      ...options,
+      agent,
+      path: forwarder ? `http://${headers['host']}${path}` : path,
+      headers: Object.entries({ ...headers, ...(forwarder && loginHeaders(forwarder)) }).flat(),
+    })
     const abort = (): void => fail(signal.reason)
     signal.addEventListener('abort', abort, { once: true })
 
@@ -73,12 +83,18 @@ export function exchange(
 
     function succeed(response: IncomingMessage, chunks: readonly Buffer[], isCut = false): void {
       const { statusCode: status = 0, headers } = response
-      resolve({ status, headers, text: Buffer.concat(chunks).toString('utf8'), isCut })
+      const refusal = forwarder && ownRefusal(forwarder, response)
+      const bytes = Buffer.concat(chunks)
+      if (refusal) reject(refusal)
+      else resolve({ status, headers, text: bytes.toString('utf8'), isCut, bytes })
       finish()
       if (isCut) response.destroy()
     }
 
-    request.on('error', fail)
+    // The connection is the proxy's, when it is told the server with each request.
+    const explain = (error: Error) => (forwarder ? explainReach(forwarder, error) : error)
+    const breakOff = (error: Error) => fail(explain(error))
+    request.on('error', breakOff)
     // Without this a server that turns to another protocol would be waited for until the time is over.
     request.on('upgrade', (response, socket) => {
       socket.destroy()
@@ -87,7 +103,7 @@ export function exchange(
     request.on('response', response => {
       const chunks: Buffer[] = []
       let size = 0
-      response.on('error', fail)
+      response.on('error', breakOff)
       response.on('data', (chunk: Buffer) => {
         chunks.push(chunk)
         size += chunk.length
@@ -97,7 +113,7 @@ export function exchange(
       if (options.method === 'HEAD') succeed(response, [])
       else response.on('end', () => succeed(response, chunks))
     })
-    if (isChunks(body)) sendChunks(request, body).catch(fail)
+    if (isChunks(body)) sendChunks(request, body, explain).catch(fail)
     else request.end(body)
   })
 }
@@ -107,10 +123,14 @@ function isChunks(body: Content | undefined): body is AsyncGenerator<Buffer> {
 }
 
 /** Asks for a chunk when the one before has been handed to the system. */
-async function sendChunks(request: ClientRequest, chunks: AsyncGenerator<Buffer>): Promise<void> {
+async function sendChunks(
+  request: ClientRequest,
+  chunks: AsyncGenerator<Buffer>,
+  explain: (error: Error) => Error,
+): Promise<void> {
   for await (const chunk of chunks) {
     await new Promise<void>((resolve, reject) => {
-      request.write(chunk, error => (error ? reject(error) : resolve()))
+      request.write(chunk, error => (error ? reject(explain(error)) : resolve()))
     })
   }
   request.end()

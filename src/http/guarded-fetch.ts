@@ -3,8 +3,9 @@ import type { Readable } from 'node:stream'
 import type { Response } from 'node-fetch'
 import { UploadError } from '../errors.ts'
 import type { Reach } from './addresses.ts'
-import { createGuardedAgent, type Guard } from './guarded-agent.ts'
+import { createGuardedAgent, type Dial, type Guard } from './guarded-agent.ts'
 import { percentDecode } from './percent-decode.ts'
+import { type Outgoing, targetOf } from './proxy/outgoing.ts'
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
@@ -43,6 +44,8 @@ export interface GuardedFetchOptions {
   maxRedirects?: number
   /** How host names are looked up; default that of node:dns. */
   lookup?: LookupFunction | undefined
+  /** Through which proxies; default: none. What they are asked for is an address that was checked here. */
+  outgoing?: Outgoing | undefined
 }
 
 /**
@@ -96,7 +99,7 @@ async function get(
   target: URL,
   name: string,
   authorization: string | undefined,
-  { addresses, signal, lookup }: GuardedFetchOptions,
+  { addresses, signal, lookup, outgoing }: GuardedFetchOptions,
 ): Promise<Response> {
   const { protocol } = target
   if (protocol !== 'http:' && protocol !== 'https:')
@@ -107,7 +110,7 @@ async function get(
   const { default: fetch } = await import('node-fetch')
   signal.throwIfAborted()
   try {
-    const agent = createGuardedAgent(protocol, guard, lookup)
+    const agent = createGuardedAgent(protocol, guard, lookup, await findRoute(target, outgoing, signal))
     return await fetch(withoutCredentials(target), { agent, headers, redirect: 'manual', signal })
   } catch (cause) {
     signal.throwIfAborted()
@@ -115,10 +118,26 @@ async function get(
       const message = `${name} lies at an address that is not fetched. ${ADVICE[addresses]}`
       throw new UploadError('source_forbidden', message, { cause })
     }
-    throw new UploadError('source_failed', `${name} could not be fetched: ${describeFailure(cause)}.`, {
-      cause,
-    })
+    const failure = guard.failure ?? (cause instanceof UploadError ? cause : undefined)
+    const reason = failure?.message ?? describeFailure(cause)
+    throw new UploadError('source_failed', `${name} could not be fetched: ${reason}.`, { cause })
   }
+}
+
+/** How a proxy is asked for an address; undefined when none is for it. */
+async function findRoute(
+  target: URL,
+  outgoing: Outgoing | undefined,
+  signal: AbortSignal,
+): Promise<Dial | undefined> {
+  const proxy = outgoing?.proxyFor(targetOf(target))
+  if (!proxy) return undefined
+  const [{ openTunnel }, { readTrust }] = await Promise.all([
+    import('./proxy/tunnel.ts'),
+    import('./trust.ts'),
+  ])
+  const secureContext = await readTrust({ 'network.caFile': outgoing?.caFile })
+  return endpoint => openTunnel(proxy, endpoint, { signal, secureContext })
 }
 
 /** The address a redirect leads to; undefined when it names none. */

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import { UploadError } from '../errors.ts'
 import type { HeldFile } from '../files/held.ts'
+import type { Outgoing } from '../http/proxy/outgoing.ts'
 import type * as z from '../packages/zod.ts'
 import type { Spool } from '../payload/spool.ts'
 
@@ -87,6 +88,8 @@ export interface ProviderDeps {
   readonly ownPaths?: readonly string[]
   /** Undefined: host keys are known by the configuration only. */
   readonly knownHosts?: KnownHosts | undefined
+  /** Through which proxies it connects. Default: none. */
+  readonly outgoing?: Outgoing | undefined
 }
 
 /** Kinds of providers, in the order in which `init` and the README list them; within one they go by their type. */

@@ -3,7 +3,7 @@ import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
 import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
-import { readText } from './shared/picgo-options.ts'
+import { readProxy, readText } from './shared/picgo-options.ts'
 
 const config = z.object({
   clientId: secret().optional().describe('Client ID of an application, for uploads without an account.'),
@@ -60,10 +60,12 @@ function describe({ url, clientId, accessToken, album }: z.output<typeof config>
 function fromPicGo({ clientId, username, accessToken: token, album, proxy }: Record<string, unknown>) {
   const notes: string[] = []
   const accessToken = readText(username) && readText(token)?.replace(/^Bearer\s*/, '')
-  if (readText(proxy))
-    notes.push('"proxy" was left out: there is no setting for a proxy of outgoing connections.')
+  const through = readProxy(proxy, notes)
   if (accessToken && readText(album))
     notes.push('"album" was left out: it is a title there, and here the id of an album is needed.')
   const credentials = accessToken ? { accessToken } : { clientId: readText(clientId) }
-  return { options: { ...credentials, keyTemplate: '{filename}{extname}' }, notes }
+  return {
+    options: { ...credentials, keyTemplate: '{filename}{extname}', ...(through && { proxy: through }) },
+    notes,
+  }
 }

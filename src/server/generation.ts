@@ -9,7 +9,7 @@ import { makeMessagesFor } from '../routes/message-types.ts'
 import type { Metrics } from '../routes/metrics.ts'
 import type { Destination } from '../uploader/delivery/destinations.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
-import { makeUploader, type Runtime, type ServerDeps } from './open-uploader.ts'
+import { finalizerSettings, makeUploader, type Runtime, type ServerDeps } from './open-uploader.ts'
 
 export { createRuntime } from './open-uploader.ts'
 
@@ -104,7 +104,7 @@ async function createGeneration(
       const { memory, concurrentUploads, waitingUploads } = settings.limits
       runtime.payloads.resize(memory)
       runtime.slots.resize(concurrentUploads, waitingUploads)
-      runtime.finalizer.adopt(settings.finalization)
+      runtime.finalizer.adopt(finalizerSettings(config, deps.env))
       runtime.finalizer.start()
       makeMessagesFor(app)
     },

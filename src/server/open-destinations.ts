@@ -1,11 +1,14 @@
 import type { LoadedConfig } from '../config/load.ts'
 import { knownHosts } from '../config/paths.ts'
+import { createOutgoing } from '../http/proxy/outgoing.ts'
 import { type Destination, openDestinations } from '../uploader/delivery/destinations.ts'
 import type { Turns } from '../uploader/delivery/turns.ts'
 
 export interface DestinationDeps {
   /** Default: of this process alone. */
   readonly turns?: Turns
+  /** Where the addresses of proxies stand. */
+  readonly env: Readonly<Record<string, string | undefined>>
   /** A line for the operator from a destination. */
   warn(message: string): void
 }
@@ -13,8 +16,10 @@ export interface DestinationDeps {
 /** Opens the destinations of a configuration. @throws when one can't be used as it is configured */
 export function openConfiguredDestinations(
   { destinations, settings, ownPaths, dataDirectory }: LoadedConfig,
-  { warn, turns }: DestinationDeps,
+  { warn, turns, env }: DestinationDeps,
 ): Promise<Destination[]> {
+  const { keyTemplate, pictures, network } = settings
   const own = { ownPaths, knownHosts: knownHosts(dataDirectory) }
-  return openDestinations(destinations, settings.keyTemplate, warn, own, turns, settings.pictures)
+  const outgoing = createOutgoing(network, env)
+  return openDestinations(destinations, keyTemplate, warn, own, turns, pictures, outgoing)
 }

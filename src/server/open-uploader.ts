@@ -2,6 +2,7 @@ import { dirname, join } from 'node:path'
 import type { LoadedConfig } from '../config/load.ts'
 import { createClock } from '../flow/clock.ts'
 import { createNamedSlots } from '../flow/slots.ts'
+import { createOutgoing } from '../http/proxy/outgoing.ts'
 import type { Logger } from '../log.ts'
 import type { Mask } from '../mask.ts'
 import { createPayloads } from '../payload/index.ts'
@@ -12,7 +13,7 @@ import { createSqliteStore } from '../store/sqlite.ts'
 import type { Destination } from '../uploader/delivery/destinations.ts'
 import type { Turns } from '../uploader/delivery/turns.ts'
 import { createUploader, type Uploader, type UploaderDeps } from '../uploader/index.ts'
-import { createFinalizer } from '../uploader/jobs/finalizer.ts'
+import { createFinalizer, type FinalizerSettings } from '../uploader/jobs/finalizer.ts'
 import { createIdempotency } from '../uploader/jobs/idempotency.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
 
@@ -52,7 +53,7 @@ export async function openUploader(
 
 /** The store is opened when it is first used, the folder for temporary files made then. @throws as `openStore` */
 export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
-  const { limits, finalization } = config.settings
+  const { limits } = config.settings
   const temporary = temporaryOf(config)
   const warn = noteTo(deps.logger)
   const store = openStore(config, warn)
@@ -63,7 +64,7 @@ export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
   const clock = createClock()
   const finalizer = createFinalizer({
     store,
-    ...finalization,
+    ...finalizerSettings(config, deps.env),
     env: deps.env,
     mask: deps.mask,
     now: () => new Date(),
@@ -99,19 +100,32 @@ export function makeUploader(
     ...runtime,
     warn: noteTo(deps.logger),
     mask: deps.mask,
-    hooks: settings.finalization.hooks,
+    hooks: finalizerSettings(config, deps.env).hooks,
     destinations,
     defaultId: settings.default,
     leftOut: config.leftOut,
     sources: {
       fileSize: settings.limits.fileSize,
       urlTimeoutMs: settings.sources.url.timeoutMs,
+      outgoing: createOutgoing(
+        { ...settings.network, noProxy: [], proxy: settings.sources.url.proxy },
+        deps.env,
+      ),
       ownPaths: [...config.ownPaths, temporaryOf(config), ...spools],
       env: deps.env,
     },
     limits: settings.limits,
     now: () => new Date(),
   })
+}
+
+/** What follows an upload by a configuration. */
+export function finalizerSettings(
+  { settings: { finalization, network } }: LoadedConfig,
+  env: ServerDeps['env'],
+): FinalizerSettings {
+  const outgoing = createOutgoing(network, env)
+  return { ...finalization, hooks: finalization.hooks.map(hook => ({ ...hook, outgoing })) }
 }
 
 /** Nothing is opened before the store is first used. @throws when a package is not installed that it needs */

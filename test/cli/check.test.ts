@@ -72,7 +72,7 @@ describe('check', () => {
         /^FAILED {2}local\/wrong prefix: it was stored, but http.* answers 404\. Is urlPrefix right/,
       ),
       expect.stringMatching(
-        /^FAILED {2}local\/nobody there: it was stored, but http.* can't be fetched from here: .*ECONNREFUSED/,
+        /^FAILED {2}local\/nobody there: it was stored, but http.* can't be fetched from here: .*nothing listens there/,
       ),
       expect.stringMatching(
         /^FAILED {2}local\/other bytes: what comes back from http.* is not what was stored$/,

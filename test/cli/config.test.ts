@@ -55,7 +55,7 @@ describe('config validate', () => {
 
   it('mentions what is left out of a PicGo file', async () => {
     const cwd = await withConfig({
-      picBed: { uploader: 'local', local: { path: '/srv/pictures' }, proxy: 'http://127.0.0.1:1' },
+      picBed: { uploader: 'local', local: { path: '/srv/pictures' }, proxy: 'socks4://127.0.0.1:1' },
     })
     const { code, stderr } = await runCli(['config', 'validate'], { cwd })
     expect(code).toBe(0)
@@ -143,7 +143,7 @@ describe('config import', () => {
       picBed: {
         uploader: 'local',
         local: { path: '/srv/pictures', customUrl: 'https://img.example' },
-        proxy: 'x',
+        proxy: 'socks4://x',
       },
       settings: { server: { port: 1234 }, serverKey: 'a ${b}' },
     }
@@ -153,7 +153,7 @@ describe('config import', () => {
     })
     expect(code).toBe(0)
     expect(stderr).toBe(
-      '"picBed.proxy" was left out: there is no setting for a proxy of outgoing connections.\n',
+      '"picBed.proxy" was left out: it is no address of a proxy for HTTP, HTTPS or SOCKS5.\n',
     )
     expect(await runCli(['config', 'validate'], { cwd })).toMatchObject({
       code: 0,

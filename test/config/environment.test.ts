@@ -32,6 +32,9 @@ function listSettings(schema: z.ZodType, path: string[] = []): Setting[] {
 
 /** Values for settings that only take certain texts; all others get one made from their type. */
 const SAMPLES: Record<string, [text: string, value: unknown]> = {
+  'network.proxy': ['socks5://proxy.example:1080', 'socks5://proxy.example:1080'],
+  'network.caFile': ['/etc/ca.pem', '/etc/ca.pem'],
+  'sources.url.proxy': ['http://proxy.example:3128', 'http://proxy.example:3128'],
   'server.publicUrl': ['https://img.example.com/x', 'https://img.example.com/x'],
   'server.workers': ['2', 2],
   'server.trustProxy': ['loopback, 10.0.0.0/8', ['loopback', '10.0.0.0/8']],

@@ -119,10 +119,10 @@ describe('translatePicGo with whole files', () => {
       config: {
         default: 'aliyun/Default',
         providers: { aliyun: { Default: aliyun }, http: { Default: web } },
+        network: { proxy: 'http://user:oldProxyPassword@127.0.0.1:1080' },
       },
       notes: [
         '"picBed.smms" was left out: none of its options is filled in.',
-        '"picBed.proxy" was left out: there is no setting for a proxy of outgoing connections.',
         '"picgoPlugins" was left out: plugins do not run here (picgo-plugin-super-prefix).',
       ],
     })

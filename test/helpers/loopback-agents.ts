@@ -27,7 +27,7 @@ export function createLoopbackAgents({ port, ca }: { port?: number; ca?: string 
     })
   }
   return {
-    get: async ({ protocol }) => (protocol === 'https:' ? httpsAgent : httpAgent),
+    get: async ({ protocol }) => ({ agent: protocol === 'https:' ? httpsAgent : httpAgent }),
     close() {
       httpAgent.destroy()
       httpsAgent.destroy()

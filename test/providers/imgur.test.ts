@@ -29,6 +29,12 @@ describe('imgur options of PicGo and PicList', () => {
     [
       'a token without a user name, which PicList does not use',
       { clientId: 'abc', username: '', accessToken: 't0k', proxy: '127.0.0.1:7890' },
+      { clientId: 'abc', keyTemplate, proxy: 'http://127.0.0.1:7890' },
+      [],
+    ],
+    [
+      'a proxy that is none',
+      { clientId: 'abc', proxy: 'socks4://127.0.0.1:7890' },
       { clientId: 'abc', keyTemplate },
       [expect.stringContaining('"proxy" was left out')],
     ],

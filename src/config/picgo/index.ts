@@ -4,7 +4,7 @@ import { compact, escapeVariables, type Note, section } from './json.ts'
 import { noteLeftOut } from './left-out.ts'
 import { translateNaming } from './naming.ts'
 import { readPictures } from './pictures.ts'
-import { translateLogLevel, translateServer } from './settings.ts'
+import { translateLogLevel, translateProxy, translateServer } from './settings.ts'
 
 export interface Translation {
   /** Our configuration, as it would stand in a file of ours: plain JSON, not validated. */
@@ -39,6 +39,7 @@ export function translatePicGo(value: Record<string, unknown>, found: Found = ()
     ...destinations,
     keyTemplate,
     pictures: pictures.general,
+    network: translateProxy(picBed, note),
     log: level === undefined ? undefined : { level },
   })
   return { config: escapeVariables(config) as Json, notes }

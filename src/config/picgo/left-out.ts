@@ -8,8 +8,6 @@ const NOT_NEEDED = new Set(['picgo-plugin-s3', 'picgo-plugin-web-uploader'])
 export function noteLeftOut(file: Json, picBed: Json, settings: Json, note: Note): void {
   if (text(file.configPath) !== undefined)
     note('configPath', 'names the file that is really in use: give that one instead')
-  if (text(picBed.proxy) !== undefined)
-    note('picBed.proxy', 'was left out: there is no setting for a proxy of outgoing connections')
   const transformer = text(picBed.transformer)
   if (transformer !== undefined && transformer !== 'path' && transformer !== 'base64')
     note('picBed.transformer', 'was left out: plugins do not run here')

@@ -1,3 +1,4 @@
+import { completeProxy, parseProxy } from '../../http/proxy/address.ts'
 import type { Json } from '../json.ts'
 import { compact, type Note, section, text } from './json.ts'
 
@@ -9,6 +10,16 @@ export function translateServer(settings: Json, note: Note): Json {
     port: readPort(server.port, note),
     key: readKey(settings, server, note),
   })
+}
+
+/** `network` of ours from `picBed.proxy`; undefined when that says nothing. */
+export function translateProxy(picBed: Json, note: Note): Json | undefined {
+  const address = text(picBed.proxy)
+  if (address === undefined) return undefined
+  const proxy = completeProxy(address)
+  if (parseProxy(proxy)) return { proxy }
+  note('picBed.proxy', 'was left out: it is no address of a proxy for HTTP, HTTPS or SOCKS5')
+  return undefined
 }
 
 function readHost(value: unknown, note: Note): string | undefined {

@@ -1,9 +1,13 @@
-import { readFile } from 'node:fs/promises'
-import { type ConnectionOptions, createSecureContext, rootCertificates } from 'node:tls'
+import type { ConnectionOptions } from 'node:tls'
 import type { Client } from 'basic-ftp'
-import { systemCode, UploadError } from '../../errors.ts'
+import { UploadError } from '../../errors.ts'
+import { dialThroughProxy } from '../../http/proxy/dial.ts'
+import { explainProxy } from '../../http/proxy/failure.ts'
+import type { Outgoing } from '../../http/proxy/outgoing.ts'
+import { readTrust } from '../../http/trust.ts'
 import { cleanFolder, joinRemote } from '../shared/remote-path.ts'
 import { type Explain, replyCode } from './explain.ts'
+import { connectOver, type Dial, prepareTransfer } from './through-proxy.ts'
 
 /** For the whole way in; and a connection on which nothing moves for so long is given up. */
 const TIMEOUT_MS = 30_000
@@ -17,6 +21,13 @@ export interface LoginOptions {
   readonly directory: string
   readonly caFile?: string | undefined
   readonly insecureTls: boolean
+}
+
+export interface ConnectDeps {
+  /** Words for the server, for messages. */
+  readonly server: string
+  readonly explain: Explain
+  readonly outgoing: Outgoing
 }
 
 /** A connection that does one thing at a time. */
@@ -34,11 +45,15 @@ export interface FtpConnection {
  */
 export async function connect(
   options: LoginOptions,
-  explain: Explain,
+  { server, explain, outgoing }: ConnectDeps,
   signal: AbortSignal,
 ): Promise<FtpConnection> {
   const { Client } = await import('basic-ftp')
-  const secureOptions = await readTlsOptions(options)
+  const secureOptions = await readTlsOptions(options, outgoing)
+  const dial = (port: number, signal: AbortSignal) =>
+    dialThroughProxy(outgoing, { host: options.host, port }, signal).catch(error => {
+      throw explainProxy(error, server)
+    })
   const client = hearOut(new Client(TIMEOUT_MS))
   const late = Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
   let stop: (reason: unknown) => void = () => {}
@@ -51,6 +66,8 @@ export async function connect(
   signal.addEventListener('abort', leave)
   try {
     signal.throwIfAborted()
+    const port = options.port ?? (options.secure === 'implicit' ? 990 : 21)
+    await Promise.race([greet(client, options, port, secureOptions, dial, signal), stopped])
     await Promise.race([logIn(client, options, secureOptions), stopped])
     return { client, directory: await Promise.race([findDirectory(client, options.directory), stopped]) }
   } catch (error) {
@@ -76,11 +93,25 @@ function hearOut(client: Client): Client {
   return client
 }
 
+async function greet(
+  client: Client,
+  { host, secure }: LoginOptions,
+  port: number,
+  secureOptions: ConnectionOptions,
+  dial: (...to: Parameters<Dial>) => Promise<Awaited<ReturnType<Dial>> | undefined>,
+  signal: AbortSignal,
+): Promise<void> {
+  const tls = { ...secureOptions, host }
+  const socket = await dial(port, signal)
+  if (socket) {
+    client.prepareTransfer = prepareTransfer(dial as Dial)
+    await connectOver(client, socket, secure === 'implicit' ? tls : undefined)
+  } else if (secure === 'implicit') await client.connectImplicitTLS(host, port, tls)
+  else await client.connect(host, port)
+}
+
 async function logIn(client: Client, options: LoginOptions, secureOptions: ConnectionOptions): Promise<void> {
   const { host, secure, username, password } = options
-  const port = options.port ?? (secure === 'implicit' ? 990 : 21)
-  if (secure === 'implicit') await client.connectImplicitTLS(host, port, { ...secureOptions, host })
-  else await client.connect(host, port)
   if (secure === 'explicit') {
     await client.useTLS({ ...secureOptions, host }).catch(error => {
       if (replyCode(error) === undefined) throw error
@@ -97,23 +128,13 @@ async function logIn(client: Client, options: LoginOptions, secureOptions: Conne
   await client.useDefaultSettings()
 }
 
-async function readTlsOptions({ caFile, insecureTls }: LoginOptions): Promise<ConnectionOptions> {
+async function readTlsOptions(
+  { caFile, insecureTls }: LoginOptions,
+  outgoing: Outgoing,
+): Promise<ConnectionOptions> {
   if (insecureTls) return { rejectUnauthorized: false }
-  if (caFile === undefined) return {}
-  try {
-    // Made once: reading all the root certificates again for each data connection takes longer than a small file.
-    return {
-      secureContext: createSecureContext({ ca: [...rootCertificates, await readFile(caFile, 'utf8')] }),
-    }
-  } catch (error) {
-    throw new UploadError(
-      'delivery_failed',
-      `"caFile" cannot be read (${systemCode(error) ?? 'it holds no certificate in PEM'}).`,
-      {
-        cause: error,
-      },
-    )
-  }
+  const secureContext = await readTrust({ 'network.caFile': outgoing.caFile, caFile })
+  return secureContext ? { secureContext } : {}
 }
 
 async function findDirectory(client: Client, directory: string): Promise<string> {

@@ -1,4 +1,5 @@
 import { httpOptions } from '../../http/client.ts'
+import { DIRECT } from '../../http/proxy/outgoing.ts'
 import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
@@ -83,13 +84,15 @@ export const ftp = defineProvider({
   open,
 })
 
-function open(options: z.output<typeof config>, { name, warn }: ProviderDeps): Target {
+function open(options: z.output<typeof config>, { name, warn, outgoing = DIRECT }: ProviderDeps): Target {
   const server = `"ftp/${name}" (${options.host})`
   if (options.secure === 'none') warn(`${server}: the password and the files are sent without TLS.`)
   else if (options.insecureTls)
     warn(`${server}: "insecureTls" accepts any certificate; use "caFile" instead.`)
   const explain = createExplain(server, options.password)
-  const pool = createPool(options.connections, signal => connect(options, explain, signal))
+  const pool = createPool(options.connections, signal =>
+    connect(options, { server, explain, outgoing }, signal),
+  )
   const uploads = createFtpUploads()
   const background = createBackground()
 

@@ -55,7 +55,7 @@ export function createS3Client(settings: S3Settings, agents: HttpAgents): S3Clie
   return {
     async send({ method, key, query = {}, headers, body }, signal) {
       const credentials = await getCredentials()
-      const agent = await agents.get(bucket)
+      const way = await agents.get(bucket)
       const request = {
         method,
         path: pathOf(key),
@@ -67,7 +67,7 @@ export function createS3Client(settings: S3Settings, agents: HttpAgents): S3Clie
       const reply = await exchange(
         {
           ...endpoint,
-          ...{ agent, method },
+          ...{ way, method },
           path: request.query ? `${request.path}?${request.query}` : request.path,
           headers: { ...signed, 'user-agent': 'upload-server' },
           body: body?.content,

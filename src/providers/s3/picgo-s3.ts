@@ -1,3 +1,4 @@
+import { readProxy } from '../shared/picgo-options.ts'
 import { toUrlSuffix } from '../shared/public-url.ts'
 import { parseEndpoint } from './options.ts'
 import { createReader, isTemplate, type Translated, toKeyTemplate, toUrlPrefix } from './picgo.ts'
@@ -30,8 +31,6 @@ export function fromPicGo(options: Record<string, unknown>): Translated {
   const host = endpoint && parseEndpoint(endpoint)?.host
   const preset: Preset = PRESETS[(host && recognizeHost(host)?.name) || (host ? 'custom' : 'aws')]
   const region = read('region')
-  if (read('proxy'))
-    notes.push('"proxy" was left out: there is no setting for a proxy of outgoing connections.')
   if (options['rejectUnauthorized'] === false) {
     notes.push('"rejectUnauthorized" was left out: certificates are checked. See "caFile" and "insecureTls".')
   }
@@ -43,6 +42,7 @@ export function fromPicGo(options: Record<string, unknown>): Translated {
     accessKeyId: read('accessKeyID'),
     secretAccessKey: read('secretAccessKey'),
     addressingStyle: isTrue(options['pathStyleAccess']) ? 'path' : 'virtual',
+    proxy: readProxy(options['proxy'], notes),
     acl: readAcl(read('acl'), preset, notes),
     keyTemplate: readTemplate(read('uploadPath'), notes),
     ...readUrls(options, read, preset, notes),

@@ -1,8 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { UploadError } from '../../errors.ts'
-import { parseRetryAfter } from '../../http/network.ts'
 import type { Reply } from '../../http/exchange.ts'
-import { isPassing, isPassingStatus, networkCodeOf } from '../../http/network.ts'
+import { isPassing, isPassingStatus, networkCodeOf, parseRetryAfter } from '../../http/network.ts'
 import { readElement } from '../shared/xml-path.ts'
 
 /** What a refusal tells. */

@@ -27,7 +27,7 @@ const PROBE_PERMISSION = 's3:PutObject and s3:AbortMultipartUpload'
 export function openS3(
   type: string,
   settings: S3Settings,
-  { name, warn }: ProviderDeps,
+  { name, warn, outgoing }: ProviderDeps,
   agents?: HttpAgents,
 ): Target {
   const label = `${type}/${name}`
@@ -35,7 +35,8 @@ export function openS3(
   if (insecureTls) {
     warn(`${label}: "insecureTls" accepts any certificate, also that of somebody in between. Use "caFile".`)
   }
-  const connections = agents ?? createHttpAgents({ caFile, insecureTls, idleTimeoutMs: IDLE_TIMEOUT_MS })
+  const connections =
+    agents ?? createHttpAgents({ caFile, insecureTls, outgoing, idleTimeoutMs: IDLE_TIMEOUT_MS })
   const s3 = createS3Client(settings, connections)
   const running = new Set<Promise<unknown>>()
 

@@ -3,6 +3,9 @@ import { connect as connectSocket, type Socket } from 'node:net'
 import type { Client, ServerHostKeyAlgorithm, SFTPWrapper } from 'ssh2'
 import { systemCode, UploadError } from '../../errors.ts'
 import { excerpt } from '../../http/client.ts'
+import { dialThroughProxy } from '../../http/proxy/dial.ts'
+import { explainProxy } from '../../http/proxy/failure.ts'
+import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { type Authentication, type Credentials, createAuthentication } from './authenticate.ts'
 import { explainConnect } from './explain.ts'
 import type { HostKeys } from './host-keys.ts'
@@ -33,24 +36,37 @@ export interface LoginOptions {
   readonly agent?: string | undefined
 }
 
+interface ConnectDeps {
+  /** Words for the server, for messages. */
+  readonly server: string
+  readonly hostKeys: HostKeys
+  readonly outgoing: Outgoing
+  readonly onLost: () => void
+}
+
 /**
  * Connects, logs in and opens an SFTP channel.
  *
- * @param server words for the server, for messages
  * @param signal ends the session, at whatever stage it is
  * @throws UploadError `delivery_failed`
  */
 export async function connect(
   options: LoginOptions,
-  { server, hostKeys, onLost }: { server: string; hostKeys: HostKeys; onLost: () => void },
+  { server, hostKeys, outgoing, onLost }: ConnectDeps,
   signal: AbortSignal,
 ): Promise<SftpSession> {
   const { default: ssh2 } = await import('ssh2').catch(noLibrary)
   const authentication = createAuthentication(await readCredentials(options, ssh2.utils.parseKey))
   signal.throwIfAborted()
+  const { host, port } = options
+  const tunnel = await dialThroughProxy(outgoing, { host, port }, signal).catch(error => {
+    throw error instanceof UploadError
+      ? explainProxy(error, server)
+      : explainConnect(error, server, authentication)
+  })
   const client = new ssh2.Client()
   // Without delay: 32 KiB at a time would each wait for the acknowledgement of the one before.
-  const socket = connectSocket({ host: options.host, port: options.port, noDelay: true })
+  const socket = tunnel ?? connectSocket({ host, port, noDelay: true })
   const leave = () => socket.destroy()
   signal.addEventListener('abort', leave)
   socket.once('close', () => signal.removeEventListener('abort', leave))

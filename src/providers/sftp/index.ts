@@ -1,4 +1,5 @@
 import { UploadError } from '../../errors.ts'
+import { DIRECT } from '../../http/proxy/outgoing.ts'
 import { localPath, ownFile, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
@@ -110,14 +111,14 @@ function validate({ password, privateKey, privateKeyFile, passphrase, agent }: O
   return undefined
 }
 
-function open(options: Options, { name, warn, knownHosts }: ProviderDeps): Target {
+function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: ProviderDeps): Target {
   const server = `"sftp/${name}" (${options.host}, port ${options.port})`
   const directory = cleanFolder(options.directory)
   const { host, port } = options
   const pinned = [options.hostFingerprint ?? []].flat()
   const hostKeys = createHostKeys({ host, port, pinned, files: knownHosts, server, warn })
   const connection = createConnection((onLost, signal) =>
-    connect(options, { server, hostKeys, onLost }, signal),
+    connect(options, { server, hostKeys, outgoing, onLost }, signal),
   )
   const folders = createRemoteFolders(parseMode(options.directoryMode))
   const uploads = createSftpUploads({ server, directory, fileMode: parseMode(options.fileMode), folders })

@@ -1,9 +1,20 @@
+import { completeProxy, parseProxy } from '../../http/proxy/address.ts'
 import { encodeSegment, withoutSlash } from './public-url.ts'
 
 /** A name with a part of its hash, since PicGo's own would replace each other; goes with its note. */
 export const HASHED_NAME = '{filename}-{sha256-8}{extname}'
 export const HASHED_NAME_NOTE =
   'Files get names like "name-1a2b3c4d.png", so that none replaces another by accident: see "keyTemplate".'
+
+/** PicGo's address of a proxy as ours; undefined when there is none, or none that can be used, which the notes say. */
+export function readProxy(value: unknown, notes: string[]): string | undefined {
+  const text = readText(value)
+  if (text === undefined) return undefined
+  const proxy = completeProxy(text)
+  if (parseProxy(proxy)) return proxy
+  notes.push('"proxy" was left out: it is no address of a proxy for HTTP, HTTPS or SOCKS5.')
+  return undefined
+}
 
 /** A text of PicGo's configuration, or a number as one, without blanks around it; undefined when nothing is left. */
 export function readText(value: unknown): string | undefined {

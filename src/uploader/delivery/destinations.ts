@@ -1,5 +1,6 @@
 import { UploadError } from '../../errors.ts'
 import type { Slots } from '../../flow/slots.ts'
+import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { type KeyTemplate, namesContent, parseKeyTemplate } from '../../payload/object-key.ts'
 import type { PictureOptions } from '../../pictures/options.ts'
 import type { Provider, ProviderDeps, Target } from '../../providers/contract.ts'
@@ -22,6 +23,8 @@ export interface LeftOut extends Named {
 /** A provider with options, under a name, ready to be used. */
 export interface Destination extends Named {
   readonly target: Target
+  /** Through which proxies it connects; undefined: none. */
+  readonly outgoing?: Outgoing | undefined
   readonly keyTemplate: KeyTemplate
   /** Whether its keys have a place for the folder that a request asks for. */
   readonly takesPath: boolean
@@ -64,6 +67,7 @@ export interface DestinationSpec extends Named {
     readonly fallback?: string | undefined
     readonly mirrors?: readonly Mirror[]
     readonly pictures?: PictureOptions | undefined
+    readonly proxy?: string | undefined
   }
 }
 
@@ -208,6 +212,7 @@ export function assertTakesPath(destination: Destination): void {
  * @param own files and folders of the server itself
  * @param turns shared with those of the configuration before, too: uploads to them may be under way
  * @param pictures what is done to pictures where nothing else is said
+ * @param general through which proxies they connect that have none of their own
  */
 export function openDestinations(
   specs: readonly DestinationSpec[],
@@ -216,11 +221,13 @@ export function openDestinations(
   own: Pick<ProviderDeps, 'ownPaths' | 'knownHosts'> = {},
   turns: Turns = createTurns(),
   pictures?: PictureOptions,
+  general?: Outgoing,
 ): Promise<Destination[]> {
   return Promise.all(
     specs.map(async ({ type, name, provider, options, common }) => {
       const id = idOf({ type, name })
-      const target = await provider.open(options, { ...own, name, warn })
+      const outgoing = general?.with(common.proxy)
+      const target = await provider.open(options, { ...own, name, warn, outgoing })
       const template = common.keyTemplate ?? keyTemplate
       const immutable = namesContent(template)
       const onConflict = common.onConflict ?? (immutable || !target.exists ? 'replace' : 'rename')
@@ -234,6 +241,7 @@ export function openDestinations(
         type,
         name,
         target,
+        outgoing,
         keyTemplate: parseKeyTemplate(template),
         takesPath: template.includes('{path}'),
         immutable,

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { inOwnTree, killTree } from '../../flow/process-tree.ts'
 import { createHttpClient } from '../../http/client.ts'
+import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import type { Job } from '../../store/contract.ts'
 
 /** What is told when an upload is done. */
@@ -14,6 +15,8 @@ export interface Hook {
   /** Signs the webhook. */
   readonly secret?: string | undefined
   readonly timeoutMs: number
+  /** Through which proxies the webhook is called. Default: none. */
+  readonly outgoing?: Outgoing
   /** Whether an upload is not done while it fails. Default true. */
   readonly required?: boolean
 }
@@ -160,7 +163,8 @@ async function callWebhook(
   body: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const client = createHttpClient({ insecureTls: false }, { name: hook.name, warn: () => {} }, 0)
+  const { name, outgoing } = hook
+  const client = createHttpClient({ insecureTls: false }, { name, outgoing, warn: () => {} }, 0)
   const signature = hook.secret && createHmac('sha256', hook.secret).update(body).digest('hex')
   const headers = {
     'Content-Type': 'application/json',

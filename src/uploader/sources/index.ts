@@ -1,5 +1,6 @@
 import { UploadError } from '../../errors.ts'
 import { once } from '../../flow/once.ts'
+import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import type { Payload, Payloads } from '../../payload/index.ts'
 import type { Spool } from '../../payload/spool.ts'
 import type { Caller, Input } from '../input.ts'
@@ -14,6 +15,8 @@ export interface SourceSettings {
   readonly fileSize: number
   /** For a whole fetch. */
   readonly urlTimeoutMs: number
+  /** Through which proxies addresses are fetched. Default: none. */
+  readonly outgoing?: Outgoing
   /** Files and directories of the server itself. */
   readonly ownPaths: readonly string[]
   /** Tells the clipboard tools which display to ask. */
@@ -86,6 +89,7 @@ async function openSource(
         addresses: caller.addresses,
         timeoutMs: settings.urlTimeoutMs,
         maxBytes: settings.fileSize,
+        outgoing: settings.outgoing,
         signal,
       })
     }

@@ -4,6 +4,7 @@ import type { Response } from 'node-fetch'
 import { UploadError } from '../../errors.ts'
 import { describeFailure, describeHop, discard, guardedFetch } from '../../http/guarded-fetch.ts'
 import { percentDecode } from '../../http/percent-decode.ts'
+import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import type { Caller } from '../input.ts'
 import type { Source } from './source.ts'
 
@@ -16,6 +17,8 @@ export interface OpenUrlOptions {
   maxBytes: number
   /** How host names are looked up; default that of node:dns. */
   lookup?: LookupFunction
+  /** Through which proxies it is fetched; default: none. */
+  outgoing?: Outgoing | undefined
 }
 
 /**
@@ -25,7 +28,7 @@ export interface OpenUrlOptions {
  *   reason once that is aborted
  */
 export async function openUrl(url: URL, options: OpenUrlOptions): Promise<Source> {
-  const { addresses, timeoutMs, maxBytes, lookup } = options
+  const { addresses, timeoutMs, maxBytes, lookup, outgoing } = options
   const deadline = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([options.signal, deadline])
 
@@ -58,7 +61,7 @@ export async function openUrl(url: URL, options: OpenUrlOptions): Promise<Source
   }
 
   try {
-    const response = await guardedFetch(url, { addresses, signal, lookup })
+    const response = await guardedFetch(url, { addresses, signal, lookup, outgoing })
     const name = describeHop(url, new URL(response.url))
     checkHead(response, name, maxBytes)
     return { name: lastSegment(url), folders: [], body: readBody(response, name) }

@@ -13,7 +13,7 @@ const HASHED = '{filename}-{sha256-8}{extname}'
 /** What comes out has to be a configuration that can be used. */
 function translate(provider: Provider, options: Options): { options: Options; notes: string[] } {
   const translated = provider.fromPicGo?.(options) ?? expect.fail('reads no options of PicGo')
-  const { keyTemplate: _, ...own } = translated.options
+  const { keyTemplate: _, proxy: __, ...own } = translated.options
   const config = z.strictObject(provider.config.shape).parse(own)
   expect(provider.validate?.(config)).toBeUndefined()
   return translated
@@ -254,11 +254,16 @@ describe("PicGo's options for S3", () => {
   })
 
   it('tell what is lost', () => {
-    const { notes } = translate(s3, { ...filled, proxy: '127.0.0.1:7890', rejectUnauthorized: false })
+    const { notes } = translate(s3, { ...filled, proxy: 'ftp://127.0.0.1:7890', rejectUnauthorized: false })
     expect(notes).toEqual([
-      expect.stringContaining('"proxy" was left out'),
       expect.stringContaining('"rejectUnauthorized" was left out'),
+      expect.stringContaining('"proxy" was left out'),
     ])
+  })
+
+  it('name a proxy, which is taken over', () => {
+    const { options } = translate(s3, { ...filled, proxy: '127.0.0.1:7890' })
+    expect(options['proxy']).toBe('http://127.0.0.1:7890')
   })
 
   it('of any kind make it throw nothing', () => {

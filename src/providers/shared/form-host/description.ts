@@ -85,7 +85,7 @@ export function compileHost(description: HostDescription): Host {
   const secrets = Object.fromEntries(pairsOf(description.secrets))
   const sent = objectFunctions(SAMPLE, secrets, 'url')
   const url = new URL('http://127.0.0.1/')
-  const reply = { status: 200, headers: {}, text: '{}', json: () => ({}) }
+  const reply = { status: 200, headers: {}, text: '{}', bytes: Buffer.from('{}'), json: () => ({}) }
   const answered = { ...sent, ...answerFunctions({ reply, url }) }
 
   const compile = (option: string, texts: Texts | undefined): Pairs =>

@@ -1,0 +1,29 @@
+import { readFile } from 'node:fs/promises'
+import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
+import { systemCode, UploadError } from '../errors.ts'
+
+/**
+ * Whom a TLS client trusts: the usual authorities, and those of the given files. Made once for many connections, since
+ * reading the usual certificates takes some 30 ms.
+ *
+ * @param files PEM certificates by the names of their settings
+ * @returns undefined when there is no file: Node's own is as good then
+ * @throws UploadError `delivery_failed`, whose message is the end of a sentence
+ */
+export async function readTrust(
+  files: Readonly<Record<string, string | undefined>>,
+): Promise<SecureContext | undefined> {
+  const own: string[] = []
+  for (const [setting, file] of Object.entries(files)) {
+    if (file === undefined) continue
+    try {
+      const text = await readFile(file, 'utf8')
+      createSecureContext({ ca: text })
+      own.push(text)
+    } catch (cause) {
+      const reason = systemCode(cause) ?? 'it holds no certificate in PEM'
+      throw new UploadError('delivery_failed', `"${setting}" cannot be read (${reason})`, { cause })
+    }
+  }
+  return own.length === 0 ? undefined : createSecureContext({ ca: [...rootCertificates, ...own] })
+}

@@ -1,0 +1,68 @@
+import type { Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectTls, TLSSocket } from 'node:tls'
+import type { Client } from 'basic-ftp'
+import { UploadError } from '../../errors.ts'
+
+/** Connects to a port of the server. */
+export type Dial = (port: number, signal: AbortSignal) => Promise<Socket>
+
+type Context = Client['ftp']
+
+/**
+ * Gives a client a control connection that is open already, and has those for data made in the same way, to the same
+ * server: basic-ftp itself would connect to the address at the other end, which is the proxy's.
+ *
+ * @param tls of a server that speaks TLS from the first byte
+ */
+export async function connectOver(
+  { ftp }: Client,
+  socket: Socket,
+  tls: ConnectionOptions | undefined,
+): Promise<void> {
+  ftp.socket = tls ? connectTls({ ...tls, socket }) : socket
+  if (tls) ftp.tlsOptions = tls
+  await ftp.handle(undefined, (reply, task) => {
+    if (reply instanceof Error) task.reject(reply)
+    else task.resolve(reply)
+  })
+}
+
+/** How a client gets a connection for data: passive, through `dial`. */
+export function prepareTransfer(dial: Dial): Client['prepareTransfer'] {
+  return async ftp => {
+    const { reply, port } = await askPort(ftp)
+    const socket = await whileOpen(ftp, signal => dial(port, signal))
+    // The session of the control connection, as servers want it that compare the two.
+    const session =
+      ftp.tlsSessionStore ?? (ftp.socket instanceof TLSSocket ? ftp.socket.getSession() : undefined)
+    const isSecure = ftp.socket instanceof TLSSocket
+    ftp.dataSocket = isSecure
+      ? connectTls({ ...ftp.tlsOptions, socket, ...(session && { session }) })
+      : socket
+    return reply
+  }
+}
+
+async function askPort(ftp: Context) {
+  const reply = await ftp.request('EPSV').catch(() => ftp.request('PASV'))
+  const [, extended] = /\(\|\|\|(\d{1,5})\|\)/.exec(reply.message) ?? []
+  const [, high, low] = /\((?:\d{1,3},){4}(\d{1,3}),(\d{1,3})\)/.exec(reply.message) ?? []
+  const port = extended === undefined ? Number(high) * 256 + Number(low) : Number(extended)
+  if (port > 0 && port < 65_536) return { reply, port }
+  throw new UploadError(
+    'delivery_failed',
+    'The server offers no passive connections, and others are not made.',
+  )
+}
+
+/** Ends some work when the control connection does. */
+async function whileOpen<T>({ socket }: Context, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const gone = new AbortController()
+  const leave = () => gone.abort(new Error('the connection was closed'))
+  socket.once('close', leave)
+  try {
+    return await work(gone.signal)
+  } finally {
+    socket.removeListener('close', leave)
+  }
+}

@@ -1,0 +1,169 @@
+import { describe, expect, it } from 'vitest'
+import { completeProxy, hideLogin, parseProxy, secretsOfProxy } from '../../src/http/proxy/address.ts'
+import { isLoopback, parseNoProxy } from '../../src/http/proxy/no-proxy.ts'
+import { createOutgoing, targetOf } from '../../src/http/proxy/outgoing.ts'
+
+describe('the address of a proxy', () => {
+  it.each([
+    ['http://proxy.example.com:3128', { protocol: 'http:', host: 'proxy.example.com', port: 3128 }],
+    ['http://proxy.example.com', { port: 80, label: 'proxy.example.com:80' }],
+    ['https://proxy.example.com/', { protocol: 'https:', port: 443 }],
+    ['socks5://10.0.0.1', { protocol: 'socks5:', host: '10.0.0.1', port: 1080 }],
+    ['socks5h://[fd00::1]:9050', { host: 'fd00::1', port: 9050, label: '[fd00::1]:9050' }],
+    ['http://me:p%40ss%3A@proxy:8080', { login: { username: 'me', password: 'p@ss:' }, label: 'proxy:8080' }],
+    ['http://me@proxy:8080', { login: { username: 'me', password: '' } }],
+  ])('%s is read', (address, expected) => {
+    expect(parseProxy(address)).toMatchObject(expected)
+  })
+
+  it.each([
+    ...[
+      '',
+      'proxy:3128',
+      'socks4://proxy:1080',
+      'ftp://proxy',
+      'http://',
+      'http://proxy:99999',
+      'http://proxy/path',
+    ],
+    ...['http://proxy?x', 'environment', `http://u:${'x'.repeat(256)}@proxy`],
+  ])('%j is refused', address => {
+    expect(parseProxy(address)).toBeUndefined()
+  })
+
+  it.each([
+    ['proxy:3128', 'http://proxy:3128'],
+    [' me:secret@proxy ', 'http://me:secret@proxy'],
+    ['socks://127.0.0.1:1080/', 'socks5h://127.0.0.1:1080/'],
+    ['HTTPS://proxy', 'HTTPS://proxy'],
+  ])('as people write it, %j, is %s', (written, complete) => {
+    expect(completeProxy(written)).toBe(complete)
+  })
+
+  it('shows no password', () => {
+    expect(hideLogin('http://me:p%40ss@proxy:8080')).toBe('http://me:[secret]@proxy:8080/')
+    expect(hideLogin('socks5://me:p%40ss@proxy:8080')).not.toContain('ss@')
+    expect(hideLogin('environment')).toBe('environment')
+    expect(secretsOfProxy('http://me:p%40ss@proxy:8080')).toEqual(['p%40ss', 'p@ss'])
+  })
+})
+
+describe('NO_PROXY', () => {
+  it.each([
+    [
+      'example.com',
+      'example.com img.example.com EXAMPLE.com. a.b.example.com',
+      'notexample.com example.com.evil.net',
+    ],
+    ['.example.com', 'img.example.com example.com', 'notexample.com'],
+    ['*.example.com', 'img.example.com', 'notexample.com'],
+    ['Example.COM.', 'example.com', 'example.org'],
+    ['*', 'example.com 10.0.0.1 [::1]', ''],
+    ['10.0.0.1', '10.0.0.1 [::ffff:10.0.0.1]', '10.0.0.10 ten.example.com'],
+    ['10.0.0.0/8', '10.0.0.1 10.255.0.1', '11.0.0.1 10.example.com [fd00::1]'],
+    ['fd00::/8', '[fd00::1]', '[fe80::1] 10.0.0.1'],
+    ['[fd00::1]', '[fd00::1] [fd00:0::1]', '[fd00::2]'],
+    ['fd00::1', '[fd00::1]', '[fd00::2]'],
+    ['example.com:8443', 'example.com:8443 a.example.com:8443', 'example.com example.com:84'],
+    ['10.0.0.0/8:8443', '10.0.0.1:8443', '10.0.0.1'],
+    ['[fd00::1]:8443', '[fd00::1]:8443', '[fd00::1]'],
+    ['a.example, b.example;c.example\td.example', 'a.example b.example c.example d.example', 'e.example'],
+    [', ,', '', 'example.com'],
+    ['10.0.0.0/99 300.1.1.1/8 [] :80', '', 'example.com 10.0.0.1'],
+  ])('%j', (text, past, through) => {
+    const isPast = parseNoProxy([text])
+    const ask = (hosts: string) =>
+      hosts
+        .split(' ')
+        .filter(Boolean)
+        .map(host => [host, isPast(targetOf(new URL(`https://${host}`)))])
+    expect(ask(past)).toEqual(
+      past
+        .split(' ')
+        .filter(Boolean)
+        .map(host => [host, true]),
+    )
+    expect(ask(through)).toEqual(
+      through
+        .split(' ')
+        .filter(Boolean)
+        .map(host => [host, false]),
+    )
+  })
+
+  it('attack: a long entry takes linear time', () => {
+    const long = [':'.repeat(50_000), '['.repeat(50_000), 'a.'.repeat(50_000), '1:'.repeat(50_000)]
+    const started = performance.now()
+    parseNoProxy(long)({ host: 'example.com', port: 443 })
+    expect(performance.now() - started).toBeLessThan(2000)
+  })
+})
+
+describe('the proxy of a connection', () => {
+  const env = {
+    HTTPS_PROXY: 'http://upper:1',
+    https_proxy: 'http://lower:1',
+    HTTP_PROXY: 'plain:2',
+    all_proxy: 'socks5://all:3',
+    NO_PROXY: 'internal.example',
+  }
+  const choose = (settings: object, own?: string) => (address: string) =>
+    createOutgoing({ proxy: 'environment', noProxy: [], ...settings }, env)
+      .with(own)
+      .proxyFor(
+        address.startsWith('tcp:')
+          ? { protocol: 'tcp:', host: address.slice(6), port: 22 }
+          : targetOf(new URL(address)),
+      )?.label
+
+  it('comes from the environment, the lower case first', () => {
+    const find = choose({})
+    expect(find('https://example.com')).toBe('lower:1')
+    expect(find('http://example.com')).toBe('plain:2')
+    expect(find('tcp://example.com')).toBe('all:3')
+    expect(find('https://internal.example')).toBeUndefined()
+  })
+
+  it('is the one of network.proxy, for every protocol, but for network.noProxy', () => {
+    const find = choose({ proxy: 'http://own:9', noProxy: ['example.org'] })
+    expect(['https', 'http', 'tcp'].map(protocol => find(`${protocol}://internal.example`))).toEqual([
+      ...['own:9', 'own:9', 'own:9'],
+    ])
+    expect(find('https://img.example.org')).toBeUndefined()
+    expect(choose({ noProxy: ['example.org'] })('https://example.org')).toBeUndefined()
+    expect(choose({ proxy: 'none' })('https://example.com')).toBeUndefined()
+  })
+
+  it.each(['localhost', 'a.localhost', '127.0.0.1', '127.9.9.9', '[::1]', '[::ffff:127.0.0.1]'])(
+    'is none for %s, unless a destination says so itself',
+    host => {
+      expect(choose({})(`https://${host}`)).toBeUndefined()
+      expect(choose({ proxy: 'http://own:9' })(`https://${host}`)).toBeUndefined()
+      expect(choose({}, 'environment')(`https://${host}`)).toBeUndefined()
+      expect(choose({}, 'http://own:9')(`https://${host}`)).toBe('own:9')
+    },
+  )
+
+  it('is that of the destination, whatever the rest says', () => {
+    const find = choose({ noProxy: ['*'] }, 'socks5h://own:9')
+    expect(find('https://internal.example')).toBe('own:9')
+    expect(choose({ proxy: 'http://own:9' }, 'none')('https://example.com')).toBeUndefined()
+    expect(choose({ proxy: 'http://own:9' }, 'environment')('https://example.com')).toBe('lower:1')
+  })
+
+  it('that can not be used keeps everything from going past it', () => {
+    const outgoing = createOutgoing(
+      { proxy: 'environment', noProxy: [] },
+      { ALL_PROXY: 'socks4://user:pw@proxy' },
+    )
+    expect(() => outgoing.proxyFor(targetOf(new URL('https://example.com')))).toThrow(
+      /ALL_PROXY names no proxy/,
+    )
+    expect(outgoing.proxyFor(targetOf(new URL('https://localhost')))).toBeUndefined()
+  })
+
+  it('knows this machine', () => {
+    expect(isLoopback('LOCALHOST.')).toBe(true)
+    expect(isLoopback('localhost.example.com')).toBe(false)
+  })
+})

@@ -1,0 +1,391 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { createHttpClient, type HttpRequest } from '../../src/http/client.ts'
+import { createOutgoing } from '../../src/http/proxy/outgoing.ts'
+import { openUrl } from '../../src/uploader/sources/url.ts'
+import { makeDirectory } from '../helpers/directory.ts'
+import { eventually } from '../helpers/eventually.ts'
+import { failureOf } from '../helpers/failure-of.ts'
+import { needs } from '../helpers/needs.ts'
+import { makeCertificate } from '../servers/certificate.ts'
+import { type OutgoingProxy, startMicrosocks, startTinyproxy, startTlsFront } from '../servers/proxies.ts'
+
+const signal = new AbortController().signal
+const LOGIN = ['me', 'w0rd0fProxy'] as const
+/** tinyproxy takes no such password. */
+const ODD_LOGIN = ['me', 'p@ss:wörd/?'] as const
+const asUser = (login: readonly [string, string]) => `${login[0]}:${encodeURIComponent(login[1])}@`
+
+const echo: RequestListener = async (request, response) => {
+  const { method, url, headers } = request
+  response.end(JSON.stringify({ method, url, headers, body: await text(request) }))
+}
+
+interface Listening {
+  readonly url: string
+  readonly caFile: string
+  /** Connections so far. */
+  accepted(): number
+}
+
+async function listen(handle: RequestListener, isSecure = false, host = '127.0.0.1'): Promise<Listening> {
+  const { certFile, keyFile } = isSecure
+    ? makeCertificate(await makeDirectory(), 'IP:127.0.0.1,IP:::1,DNS:localhost')
+    : { certFile: '', keyFile: '' }
+  const server = isSecure
+    ? createSecureServer({ cert: readFileSync(certFile), key: readFileSync(keyFile) }, handle)
+    : createServer(handle)
+  let accepted = 0
+  server.on('connection', () => accepted++)
+  server.listen(0, host)
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  const name = host.includes(':') ? `[${host}]` : host
+  return { url: `http${isSecure ? 's' : ''}://${name}:${port}`, caFile: certFile, accepted: () => accepted }
+}
+
+/** A client with a proxy of its own, so that servers of this machine are reached through it. */
+function clientBy(proxy: string, caFile?: string, trusted?: string) {
+  const outgoing = createOutgoing({ proxy: 'none', noProxy: [], caFile: trusted }, {}).with(proxy)
+  const client = createHttpClient({ insecureTls: false, caFile }, { name: 'test', warn: () => {}, outgoing })
+  onTestFinished(() => client.close())
+  return {
+    put: (url: string, body = 'x') => client.send({ method: 'PUT', url: `${url}/a?b=c`, body }, signal),
+    send: (request: HttpRequest, signal: AbortSignal) => client.send(request, signal),
+    close: () => client.close(),
+  }
+}
+
+async function tinyproxy(login?: typeof LOGIN): Promise<OutgoingProxy> {
+  const proxy = await startTinyproxy(await makeDirectory(), login && { login })
+  onTestFinished(() => proxy.stop())
+  return proxy
+}
+
+async function microsocks(login?: typeof ODD_LOGIN): Promise<OutgoingProxy> {
+  const proxy = await startMicrosocks(login && { login })
+  onTestFinished(() => proxy.stop())
+  return proxy
+}
+
+/** A proxy that does to each connection what it is told. */
+async function evil(handle: (socket: Socket) => void): Promise<{ host: string; sockets: Socket[] }> {
+  const sockets: Socket[] = []
+  const server = createTcpServer(socket => {
+    sockets.push(socket.on('error', () => {}))
+    handle(socket)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, sockets }
+}
+
+const answering = (answer: string) => evil(socket => socket.once('data', () => socket.end(answer)))
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+describe('through tinyproxy', () => {
+  it('plain HTTP names its server in each request', async context => {
+    needs(context, 'tinyproxy', 'tinyproxy')
+    const [proxy, server] = [await tinyproxy(), await listen(echo)]
+    const reply = await clientBy(`http://${proxy.host}`).put(server.url, 'hello')
+    expect(reply.json()).toMatchObject({ method: 'PUT', url: '/a?b=c', body: 'hello' })
+    expect(proxy.log()).toContain(`PUT ${server.url}/a?b=c HTTP/1.1`)
+    expect(proxy.tunnels()).toBe(0)
+  })
+
+  it('HTTPS is one tunnel for many requests, and the certificate is that of the server', async context => {
+    needs(context, 'tinyproxy', 'tinyproxy')
+    const [proxy, server] = [await tinyproxy(), await listen(echo, true)]
+    const client = clientBy(`http://${proxy.host}`, server.caFile)
+    for (let i = 0; i < 10; i++)
+      expect((await client.put(server.url, `${i}`)).json()).toMatchObject({ body: `${i}` })
+    expect(proxy.tunnels()).toBe(1)
+    expect(server.accepted()).toBe(1)
+    expect(await failureOf(clientBy(`http://${proxy.host}`).put(server.url))).toMatchObject({
+      message: expect.stringContaining(
+        `${new URL(server.url).host} can't be reached: its certificate is not trusted`,
+      ),
+    })
+  })
+
+  it('a password is sent to the proxy, and to nobody else', async context => {
+    needs(context, 'tinyproxy', 'tinyproxy')
+    const [proxy, plain, secure] = [await tinyproxy(LOGIN), await listen(echo), await listen(echo, true)]
+    const client = clientBy(`http://${asUser(LOGIN)}${proxy.host}`, secure.caFile)
+    for (const { url } of [plain, secure]) {
+      const { headers } = (await client.put(url)).json() as { headers: object }
+      expect(headers).not.toHaveProperty('proxy-authorization')
+    }
+  })
+
+  it.each([
+    ['', 'wants a user name and a password'],
+    ['me:wrong-p4ssword@', 'refuses the user name or the password'],
+  ])('the login %j is refused by the proxy, and the message says so', async (login, what) => {
+    const [proxy, plain, secure] = [await tinyproxy(LOGIN), await listen(echo), await listen(echo, true)]
+    for (const { url, accepted } of [plain, secure]) {
+      const error = await failureOf(clientBy(`http://${login}${proxy.host}`, secure.caFile).put(url))
+      expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
+      // Its answer to a tunnel is 401 in some versions.
+      expect(error.message).toMatch(
+        new RegExp(`was not reached: the proxy "${proxy.host}" (${what} \\(407|refuses)`),
+      )
+      expect(error.message).not.toContain('p4ssword')
+      expect(accepted()).toBe(0)
+    }
+  })
+
+  it('what it can not reach is no fault of a server', async context => {
+    needs(context, 'tinyproxy', 'tinyproxy')
+    const proxy = await tinyproxy()
+    for (const url of ['http://127.0.0.1:1', 'https://127.0.0.1:1']) {
+      const error = await failureOf(clientBy(`http://${proxy.host}`).put(url))
+      expect(error.message).toMatch(
+        /^127\.0\.0\.1:1 was not reached: the proxy ".*" could not pass on .* \(500 /,
+      )
+      expect(error.retryable).toBe(true)
+    }
+  })
+
+  it('which is itself reached by TLS, HTTP and HTTPS arrive', async context => {
+    needs(context, 'tinyproxy', 'tinyproxy')
+    const [proxy, plain, secure] = [await tinyproxy(), await listen(echo), await listen(echo, true)]
+    const front = await startTlsFront(await makeDirectory(), proxy.host)
+    onTestFinished(() => front.close())
+    const client = clientBy(`https://${front.host}`, secure.caFile, front.caFile)
+    for (let i = 0; i < 3; i++)
+      for (const { url } of [plain, secure])
+        expect((await client.put(url, 'y'.repeat(200_000))).json()).toMatchObject({
+          body: 'y'.repeat(200_000),
+        })
+    expect([proxy.tunnels(), secure.accepted()]).toEqual([1, 1])
+    const untrusted = await failureOf(clientBy(`https://${front.host}`, secure.caFile).put(secure.url))
+    expect(untrusted.message).toContain(
+      `the proxy "${front.host}" can't be used: its certificate is not trusted`,
+    )
+    const other = await answering('HTTP/1.1 400 Bad Request\r\n\r\n')
+    const noTls = await failureOf(clientBy(`https://${other.host}`).put(plain.url))
+    expect(noTls.message).toContain('it speaks no TLS')
+  })
+})
+
+describe('through microsocks', () => {
+  it.each(['socks5', 'socks5h'])('%s takes HTTP and HTTPS over kept connections', async protocol => {
+    const [proxy, plain, secure] = [await microsocks(), await listen(echo), await listen(echo, true)]
+    const client = clientBy(`${protocol}://${proxy.host}`, secure.caFile)
+    for (let i = 0; i < 3; i++)
+      for (const { url } of [plain, secure])
+        expect((await client.put(url.replace('127.0.0.1', 'localhost'), 'hello')).json()).toMatchObject({
+          url: '/a?b=c',
+          body: 'hello',
+        })
+    expect([plain.accepted(), secure.accepted()]).toEqual([1, 1])
+    expect(proxy.tunnels()).toBe(2)
+    expect(proxy.log().includes('localhost')).toBe(protocol === 'socks5h')
+  })
+
+  it('a login is made, and one that is missing or wrong is the fault of the proxy', async context => {
+    needs(context, 'microsocks', 'microsocks')
+    const [proxy, server] = [await microsocks(ODD_LOGIN), await listen(echo)]
+    expect((await clientBy(`socks5://${asUser(ODD_LOGIN)}${proxy.host}`).put(server.url)).status).toBe(200)
+    for (const [login, what] of [
+      ['', 'wants a user name and a password'],
+      ['me:wrong-p4ssword@', 'refuses the user name or the password'],
+    ]) {
+      const error = await failureOf(clientBy(`socks5://${login}${proxy.host}`).put(server.url))
+      expect(error.message).toBe(
+        `${new URL(server.url).host} was not reached: the proxy "${proxy.host}" ${what}.`,
+      )
+    }
+  })
+
+  it('IPv6 servers are reached, and those that are not are no fault of a server', async context => {
+    needs(context, 'microsocks', 'microsocks')
+    const [proxy, server] = [await microsocks(), await listen(echo, true, '::1')]
+    expect((await clientBy(`socks5://${proxy.host}`, server.caFile).put(server.url)).status).toBe(200)
+    const error = await failureOf(clientBy(`socks5://${proxy.host}`).put('http://[::1]:1'))
+    expect(error.message).toContain('could not connect to ::1, port 1 (ConnectionRefused)')
+    expect(error.retryable).toBe(true)
+  })
+
+  it('attack: a name of more than 255 bytes ends the process', async context => {
+    needs(context, 'microsocks', 'microsocks')
+    const proxy = await microsocks()
+    const long = `http://${'a.'.repeat(150)}example`
+    const error = await failureOf(clientBy(`socks5h://${proxy.host}`).put(long))
+    expect(error.message).toContain(`can't be told a name of more than 255 bytes`)
+  })
+})
+
+describe('a proxy', () => {
+  it.each([
+    ['http://127.0.0.1:1', `the proxy "127.0.0.1:1" can't be used: nothing listens there`, true],
+    ['socks5h://127.0.0.1:1', `the proxy "127.0.0.1:1" can't be used: nothing listens there`, true],
+    ['http://proxy.invalid:3128', `the proxy "proxy.invalid:3128" can't be used: its name`, undefined],
+  ])('%s that is not there is named', async (proxy, words, retryable) => {
+    for (const url of ['http://img.example', 'https://img.example']) {
+      const error = await failureOf(clientBy(proxy).put(url))
+      expect(error.message).toContain(`img.example was not reached: ${words}`)
+      if (retryable !== undefined) expect(error.retryable).toBe(retryable)
+    }
+  })
+
+  it.each([
+    [
+      'HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm="x"\r\n\r\n',
+      'wants a user name and a password (407 No)',
+      false,
+    ],
+    ['HTTP/1.1 407 No\r\nProxy-Authenticate: NTLM\r\n\r\n', 'takes only logins of a kind', false],
+    [
+      'HTTP/1.1 502 Bad \x1b[31mGateway\r\n\r\n',
+      'could not pass on img.example:443 (502 Bad  [31mGateway)',
+      true,
+    ],
+    [
+      'HTTP/1.1 403 Forbidden\r\nContent-Length: 3\r\n\r\nno!',
+      'refuses to pass on img.example:443 (403 Forbidden)',
+      false,
+    ],
+    ['HTTP/1.1 302 Found\r\nLocation: http://login/\r\n\r\n', 'refuses to pass on', false],
+    ['', 'it closed the connection', true],
+    ['SSH-2.0-OpenSSH_9.2\r\n', 'it speaks another protocol', false],
+    [`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`, 'it speaks another protocol', false],
+  ])('that answers %j to CONNECT is told by its words', async (answer, words, retryable) => {
+    const { host, sockets } = await answering(answer)
+    const error = await failureOf(clientBy(`http://${host}`).put('https://img.example'))
+    expect(error.message).toContain(`img.example was not reached: the proxy "${host}"`)
+    expect(error.message).toContain(words)
+    expect(error.retryable).toBe(retryable)
+    await eventually(() => expect(sockets.every(socket => socket.destroyed)).toBe(true))
+  })
+
+  it.each([
+    ['HTTP/1.1 407 No\r\n\r\n', 'wants a user name'],
+    ['HTTP/1.1 503 Busy\r\nX-Squid-Error: ERR_CONNECT_FAIL 111\r\n\r\n', 'could not pass on this (503 Busy)'],
+    [
+      'HTTP/1.1 504 Late\r\nProxy-Status: p; error=connection_timeout\r\n\r\n',
+      'could not pass on this (504 Late)',
+    ],
+    ['HTTP/1.0 403 Filtered\r\nServer: tinyproxy/1.11.1\r\n\r\n', 'refuses to pass on this (403 Filtered)'],
+  ])('whose own answer to plain HTTP is %j is told from the server', async (answer, words) => {
+    const { host } = await answering(answer)
+    const error = await failureOf(clientBy(`http://${host}`).put('http://img.example'))
+    expect(error.message).toContain(`img.example was not reached: the proxy "${host}" ${words}`)
+  })
+
+  it('that answers 403 for the server is not blamed', async () => {
+    const { host } = await answering('HTTP/1.1 403 Forbidden\r\nVia: 1.1 p\r\n\r\n')
+    const error = await failureOf(clientBy(`http://${host}`).put('http://img.example'))
+    expect(error.message).toMatch(/^img\.example answered 403/)
+  })
+
+  it.each([
+    ['\x05\xff', 'wants a user name and a password'],
+    [
+      '\x05\x00\x05\x02\x00\x01\x00\x00\x00\x00\x00\x00',
+      'refuses to connect to img.example, port 443 (NotAllowed)',
+    ],
+    [
+      '\x05\x00\x05\x04\x00\x01\x00\x00\x00\x00\x00\x00',
+      'could not connect to img.example, port 443 (HostUnreachable)',
+    ],
+    ['HTTP/1.1 400 Bad Request\r\n\r\n', 'speaks no SOCKS5'],
+    ['\x05', 'it closed the connection'],
+  ])('that answers %j to SOCKS is told by its words', async (answer, words) => {
+    const { host } = await evil(socket => socket.once('data', () => socket.end(answer, 'latin1')))
+    const error = await failureOf(clientBy(`socks5h://${host}`).put('https://img.example'))
+    expect(error.message).toContain(`img.example was not reached: the proxy "${host}" `)
+    expect(error.message).toContain(words)
+  })
+
+  it.each(['http', 'https', 'socks5h'])(
+    'by %s that never answers is given up after 20 seconds',
+    async protocol => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+      const { host, sockets } = await evil(socket => socket.resume())
+      const failure = failureOf(clientBy(`${protocol}://${host}`).put('https://img.example'))
+      while (sockets.length === 0) await new Promise(resolve => setImmediate(resolve))
+      await vi.advanceTimersByTimeAsync(20_000)
+      expect((await failure).message).toContain(
+        `the proxy "${host}" can't be used: it did not answer in time`,
+      )
+    },
+  )
+
+  it('is left with the destination', async () => {
+    const { host, sockets } = await evil(socket => socket.resume())
+    const client = clientBy(`http://${host}`)
+    const failure = failureOf(client.put('https://img.example'))
+    await eventually(() => expect(sockets).toHaveLength(1))
+    client.close()
+    await failure
+    await eventually(() => expect(sockets[0]?.destroyed).toBe(true))
+  })
+})
+
+describe('a source', () => {
+  const fetchBy = async (proxy: string, url: string, addresses: 'public' | 'private' | 'any') => {
+    const outgoing = createOutgoing({ proxy, noProxy: [] }, {})
+    const lookup = (_host: string, _options: object, done: (error: null, found: object[]) => void) =>
+      done(null, [{ address: '93.184.215.14', family: 4 }])
+    const options = {
+      addresses,
+      timeoutMs: 20_000,
+      signal,
+      maxBytes: 1000,
+      outgoing,
+      lookup: lookup as never,
+    }
+    const { body } = await openUrl(new URL(url), options)
+    return text(body as never)
+  }
+
+  it('is asked of the proxy by the address that was checked', async () => {
+    const asked: string[] = []
+    const { host } = await evil(socket =>
+      socket.once('data', data => {
+        asked.push(String(data).split('\r\n')[0] ?? '')
+        socket.write('HTTP/1.1 200 OK\r\n\r\n')
+        socket.once('data', request => {
+          asked.push(/^Host: .*/im.exec(String(request))?.[0] ?? '')
+          socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi')
+        })
+      }),
+    )
+    expect(await fetchBy(`http://${host}`, 'http://img.example/a.png', 'public')).toBe('hi')
+    expect(asked).toEqual(['CONNECT 93.184.215.14:80 HTTP/1.1', 'Host: img.example'])
+  })
+
+  it('attack: an address behind the proxy is asked for, by number and by name', async () => {
+    const { host, sockets } = await answering('HTTP/1.1 200 OK\r\n\r\n')
+    for (const url of ['http://10.0.0.1/', 'http://[::ffff:10.0.0.1]/', 'https://169.254.169.254/'])
+      expect(await failureOf(fetchBy(`http://${host}`, url, 'public'))).toMatchObject({
+        code: 'source_forbidden',
+      })
+    expect(sockets).toHaveLength(0)
+  })
+
+  it('names a proxy that refuses', async () => {
+    const { host } = await answering('HTTP/1.1 403 Forbidden\r\n\r\n')
+    expect(await failureOf(fetchBy(`http://${host}`, 'https://img.example/', 'public'))).toMatchObject({
+      code: 'source_failed',
+      message: `"img.example" could not be fetched: the proxy "${host}" refuses to pass on 93.184.215.14:443 (403 Forbidden).`,
+    })
+  })
+})
