@@ -90,8 +90,10 @@ describe('the sources', () => {
   })
 
   it('import packages that are dependencies, and every dependency is imported', () => {
-    const { dependencies, optionalDependencies } = JSON.parse(read('package.json')) as Record<string, object>
-    const declared = Object.keys({ ...dependencies, ...optionalDependencies })
+    const { dependencies, optionalDependencies, peerDependencies } = JSON.parse(
+      read('package.json'),
+    ) as Record<string, object>
+    const declared = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })
     const imports = /(?:\bfrom |^import |\bimport\()'((?!node:|\.)(?:@[^/']+\/)?[^/']+)/gm
     const found = new Set(
       SOURCES.flatMap(path => [...read(path).matchAll(imports)].map(([, name = '']) => name)),

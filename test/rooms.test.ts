@@ -18,6 +18,7 @@ const MAY_USE: Readonly<Record<string, readonly string[]>> = {
   store: ['flow', 'packages', 'files'],
   pictures: ['flow', 'packages', 'payload'],
   providers: ['flow', 'packages', 'files', 'payload', 'http'],
+  'provider-tests': ['http', 'providers'],
   uploader: ['flow', 'packages', 'files', 'payload', 'http', 'store', 'pictures', 'providers'],
   config: ['flow', 'packages', 'payload', 'http', 'pictures', 'providers', 'uploader'],
   page: [],
@@ -47,6 +48,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   zod: 'packages',
   '@lezer/markdown': 'notes',
   parse5: 'notes',
+  vitest: 'provider-tests',
 }
 
 const FILES = readdirSync(SRC, { recursive: true, withFileTypes: true })

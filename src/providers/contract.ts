@@ -124,7 +124,7 @@ export interface About {
 export interface Provider<C extends z.ZodObject = z.ZodObject> {
   /** The name of its file or folder and of its export, the key under `providers` and the `picbed` of a request. */
   readonly type: string
-  /** Every provider of `src/providers` has it. */
+  /** Every provider of `src/providers` has it. What `init` offers; a plugin without is used by its type alone. */
   readonly about?: About
   /** Options. Every one carries `.describe()`; secrets are made with `secret()`. */
   readonly config: C
@@ -136,15 +136,24 @@ export interface Provider<C extends z.ZodObject = z.ZodObject> {
   open(config: z.output<C>, deps: ProviderDeps): Target | Promise<Target>
 }
 
+const defined = new WeakSet<object>()
+
 /** Keeps the type of the options while checking the shape of a provider; its targets get checked keys only. */
 export function defineProvider<C extends z.ZodObject>(provider: Provider<C>): Provider<C> {
-  return {
+  const result: Provider<C> = {
     ...provider,
     open(config, deps) {
       const opened = provider.open(config, deps)
       return opened instanceof Promise ? opened.then(withCheckedKeys) : withCheckedKeys(opened)
     },
   }
+  defined.add(result)
+  return result
+}
+
+/** Whether `defineProvider` made it, the one of this program and not of another copy. */
+export function isDefined(provider: unknown): provider is Provider {
+  return typeof provider === 'object' && provider !== null && defined.has(provider)
 }
 
 /** As in S3; leaves room for a folder in the 4096 bytes that Linux takes. */
@@ -157,7 +166,7 @@ function withCheckedKeys(target: Target): Target {
     ...target,
     async put(object, signal) {
       checkKey(object.key)
-      return target.put(object, signal)
+      return checkStored(await target.put(object, signal), object.key)
     },
     ...(exists && {
       async exists(key, signal) {
@@ -185,6 +194,12 @@ function checkKey(key: string): void {
     'delivery_failed',
     `${JSON.stringify(key.slice(0, 100))} cannot be stored: ${fault}. Change the key template or the name of the file.`,
   )
+}
+
+/** What others write may be in JavaScript. */
+function checkStored(stored: Stored, key: string): Stored {
+  if (typeof stored?.url === 'string' && stored.url !== '') return stored
+  throw new UploadError('delivery_failed', `The provider answered without an address of "${key}".`)
 }
 
 function faultOf(key: string): string | undefined {

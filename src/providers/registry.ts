@@ -6,7 +6,7 @@ import { FAMILIES, type Provider } from './contract.ts'
 const EXTENSION = extname(import.meta.filename)
 
 /** What lies in this folder beside the providers. */
-const NO_PROVIDERS = ['contract', 'registry', 'shared']
+const NO_PROVIDERS = ['contract', 'kit', 'registry', 'shared']
 
 /** The module of every provider: this folder is the list of them. `smms.ts` or `smms/index.ts` exports `smms`. */
 const MODULES: ReadonlyMap<string, string> = new Map(

@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { startCutProxy } from '../../src/provider-tests/cut-proxy.ts'
+import { openProvider } from '../../src/provider-tests/open-provider.ts'
 import type { Provider, Stored, Target } from '../../src/providers/contract.ts'
 import { type Replay, startReplay } from '../servers/replay.ts'
-import { startCutProxy } from './cut-proxy.ts'
 import { type Absence, type ContractSetup, describeProvider, objectOf } from './provider-contract.ts'
 
 interface Reply {
@@ -63,11 +64,7 @@ export const NAMES_OF_ITS_OWN = 'hosts of this kind name files themselves and ke
 const never = () => new AbortController().signal
 
 /** Opens a provider as the server does. */
-export async function openHost(provider: Provider, options: Record<string, unknown>): Promise<Target> {
-  const config = provider.config.strict().parse(options)
-  expect(provider.validate?.(config)).toBeUndefined()
-  return await provider.open(config, { name: 'Default', warn: message => expect.fail(message) })
-}
+export const openHost = openProvider
 
 /** What a visitor gets. */
 export async function fetchPublic({ url }: Stored): Promise<Buffer> {

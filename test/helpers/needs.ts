@@ -20,8 +20,12 @@ export function hasProgram(name: string): boolean {
  * package is a command that starts with `npm`.
  */
 export function needs(context: TestContext, program: string, debianPackage: string): void {
+  if (!hasProgram(program)) missing(context, howToInstall(program, debianPackage))
+}
+
+export function howToInstall(program: string, debianPackage: string): string {
   const how = debianPackage.startsWith('npm ') ? debianPackage : `apt-get install ${debianPackage}`
-  if (!hasProgram(program)) missing(context, `needs "${program}": ${how}`)
+  return `needs "${program}": ${how}`
 }
 
 /** Call first in a test that only root can run. */

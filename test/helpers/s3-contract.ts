@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
+import { startCutProxy } from '../../src/provider-tests/cut-proxy.ts'
 import type { Provider } from '../../src/providers/contract.ts'
 import { RADOSGW_NEEDS, startRadosgw } from '../servers/radosgw.ts'
 import type { S3Keys } from '../servers/s3-admin.ts'
-import { startCutProxy } from './cut-proxy.ts'
 import { type ContractSetup, describeProvider } from './provider-contract.ts'
 
 /** A server that speaks S3, with a bucket "contract" in it. */

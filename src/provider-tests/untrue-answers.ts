@@ -1,5 +1,5 @@
 import { expect, onTestFinished } from 'vitest'
-import type { Stored, Target, UploadObject } from '../../src/providers/contract.ts'
+import type { Stored, Target, UploadObject } from '../providers/contract.ts'
 import { startFaultProxy } from './fault-proxy.ts'
 
 const PAGE = '<!DOCTYPE html><html><head><title>Log in</title></head><body>Please log in</body></html>'

@@ -1,0 +1,49 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect } from 'vitest'
+import { systemCode, UploadError } from '../errors.ts'
+import { isPassing } from '../http/network.ts'
+import type { Stored } from '../providers/contract.ts'
+import type { Absence, ContractSetup } from './setup.ts'
+
+/** An absolute URL, or one relative to the server's address, in normal form and safe in Markdown, HTML and shells. */
+export function expectCleanUrl(url: string): void {
+  const base = 'http://127.0.0.1/'
+  const absolute = new URL(url, base)
+  expect(absolute.href).toBe(/^https?:/.test(url) ? url : base + url)
+  expect(absolute.pathname).not.toMatch(/[\s"'<>()*]/)
+}
+
+export async function expectStored(setup: ContractSetup, stored: Stored, bytes: Buffer): Promise<void> {
+  const found = await setup.fetch(stored)
+  // No toEqual on buffers: its report of a difference in megabytes takes minutes.
+  expect(found.length).toBe(bytes.length)
+  expect(found.equals(bytes)).toBe(true)
+}
+
+/** A hook the setup has to have, since it does not declare an absence. */
+export function given<T>(hook: T | undefined, member: string, absence: Absence): T {
+  if (hook === undefined)
+    throw new Error(`give "${member}", or say in "without.${absence}" why there is none`)
+  return hook
+}
+
+/** Runs something that fails and waits for errors that nobody catches. */
+export async function withoutStrayErrors(work: () => Promise<unknown>): Promise<void> {
+  const stray: unknown[] = []
+  const note = (error: unknown) => void stray.push(error)
+  process.on('unhandledRejection', note)
+  process.on('uncaughtException', note)
+  try {
+    await work()
+    for (let turn = 0; turn < 20; turn++) await nextTurn()
+  } finally {
+    process.off('unhandledRejection', note)
+    process.off('uncaughtException', note)
+  }
+  expect(stray).toEqual([])
+}
+
+/** Whether a delivery is tried again after an error. */
+export function mayPass(error: unknown): boolean {
+  return error instanceof UploadError ? error.retryable : isPassing(systemCode(error))
+}

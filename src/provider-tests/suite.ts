@@ -1,0 +1,309 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest'
+import type { Stored, UploadObject } from '../providers/contract.ts'
+import { expectCleanUrl, expectStored, given, mayPass, withoutStrayErrors } from './expect.ts'
+import { watchMemory } from './memory.ts'
+import { largeObject, MIB, objectOf, refuseBytes, sha256, stallingObject, tearingObject } from './objects.ts'
+import type { Absence, ContractSetup } from './setup.ts'
+import { expectTrueFinds, expectTruePuts } from './untrue-answers.ts'
+
+/** What a put of 64 MiB may hold at once: less than the body, more than the parts an SDK keeps in flight. */
+const MEMORY_BOUND_BYTES = 48 * MIB
+
+/**
+ * Registers the suite that says what a provider is. Every provider joins it, against a real server.
+ *
+ * @param unavailable why it can't run here, as a phrase: reported as skipped, and under CI=true as failed
+ */
+export function describeProvider(
+  name: string,
+  start: () => ContractSetup | Promise<ContractSetup>,
+  unavailable?: string,
+): void {
+  describe(`${name} keeps the contract of providers`, () => {
+    const folder = `contract-${randomBytes(4).toString('hex')}`
+    const shown: string[] = []
+    let setup: ContractSetup
+
+    beforeAll(async () => {
+      if (unavailable === undefined) setup = await start()
+    })
+    beforeEach(context => {
+      if (unavailable === undefined) return
+      if (process.env['CI'] === 'true') throw new Error(unavailable)
+      context.skip(unavailable)
+    })
+    afterAll(async () => {
+      if (unavailable !== undefined) return
+      await setup.target.close?.()
+      await setup.close()
+    })
+
+    const fresh = (file: string): string => `${folder}/${randomBytes(4).toString('hex')}/${file}`
+    const never = () => new AbortController().signal
+
+    async function put(object: UploadObject, target = setup.target): Promise<Stored> {
+      const stored = await target.put(object, never())
+      shown.push(stored.url)
+      expectCleanUrl(stored.url)
+      return stored
+    }
+
+    /** The error of a put that has to fail. */
+    async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+      const error = await promise.then(
+        () => expect.fail('this should have failed'),
+        (reason: unknown) => reason,
+      )
+      shown.push(error instanceof Error ? error.message : String(error))
+      return error
+    }
+
+    /** `object` fails halfway; what was under its key before stays, and the next put works. */
+    async function expectNothingHalf(key: string, fail: () => Promise<unknown>): Promise<void> {
+      const hasNames = setup.without?.names === undefined
+      const before = hasNames ? objectOf(key, randomBytes(3000)) : undefined
+      const stored = before && (await put(before))
+      await fail()
+      if (stored) await expectStored(setup, stored, await before.bytes())
+      const after = objectOf(key, randomBytes(5000))
+      await expectStored(setup, await put(after), await after.bytes())
+    }
+
+    it('stores exactly the bytes, 0x00 and 0xff among them', async () => {
+      const bytes = Buffer.concat([
+        Buffer.from([0, 0xff, 0, 0x0d, 0x0a, 0x1a]),
+        Buffer.from(Uint8Array.from({ length: 256 }, (_, i) => i)),
+        randomBytes(100_000),
+        Buffer.from([0xff, 0]),
+      ])
+      await expectStored(setup, await put(objectOf(fresh('bytes.bin'), bytes)), bytes)
+    })
+
+    it.for([
+      'plain.png',
+      'über ordner/日本語/смайл 😀.png',
+      'a b#c?d%25e&f.png',
+      "it's (1) [2] {3} *!+@,;=$~^`.png",
+      '%2e%2e.png',
+      'no extension',
+      `${'long'.repeat(45)}.png`,
+    ])(
+      'answers with a URL that is its own normal form and decodes back to the key: %s',
+      async (file, context) => {
+        skipWithout(context, 'names')
+        const key = fresh(file)
+        const bytes = Buffer.from(`these are the bytes of ${file}`)
+        const stored = await put(objectOf(key, bytes, 'image/png'))
+        const { pathname } = new URL(stored.url, 'http://127.0.0.1/')
+        expect(`${pathname.split('/').map(decodeURIComponent).join('/')}\n`).toContain(`/${key}\n`)
+        await expectStored(setup, stored, bytes)
+      },
+    )
+
+    it('stores an empty file', async context => {
+      skipWithout(context, 'emptyFiles')
+      await expectStored(setup, await put(objectOf(fresh('empty.txt'), Buffer.alloc(0))), Buffer.alloc(0))
+    })
+
+    it('replaces what has the same key, also by something shorter', async context => {
+      skipWithout(context, 'names')
+      const key = fresh('twice.bin')
+      await put(objectOf(key, randomBytes(90_000)))
+      const bytes = randomBytes(40_000)
+      await expectStored(setup, await put(objectOf(key, bytes)), bytes)
+    })
+
+    it('does not mix puts that run at once', async () => {
+      const objects = Array.from({ length: 8 }, (_, i) =>
+        objectOf(fresh(`same.bin`), randomBytes(70_000 + i)),
+      )
+      const stored = await together(objects)
+      for (const [i, object] of objects.entries()) {
+        await expectStored(setup, stored[i] as Stored, await object.bytes())
+      }
+    })
+
+    it('keeps one of two puts whole when both have the same key at once', async context => {
+      skipWithout(context, 'names')
+      const key = fresh('race.bin')
+      const objects = [objectOf(key, randomBytes(200_000)), objectOf(key, randomBytes(150_000))]
+      const puts = await Promise.allSettled(objects.map(object => put(object)))
+      // One that looks for its object finds the other's: it says so, and may be sent again.
+      for (const lost of puts.filter(one => one.status === 'rejected'))
+        expect(lost.reason).toMatchObject({ code: 'delivery_failed', retryable: true })
+      const stored = puts.find(one => one.status === 'fulfilled')?.value
+      const found = sha256(await setup.fetch(stored as Stored))
+      expect(objects.map(object => object.sha256)).toContain(found)
+    })
+
+    it('streams 64 MiB with bounded memory', async context => {
+      skipWithout(context, 'largeFiles')
+      const object = largeObject(fresh('large.bin'))
+      const { result, peakBytes } = await watchMemory(() => put(object))
+      expect(peakBytes).toBeLessThan(MEMORY_BOUND_BYTES)
+      expect(sha256(await setup.fetch(result))).toBe(object.sha256)
+    })
+
+    it('takes 64 MiB that lie in a file, and leaves the file as it is', async context => {
+      skipWithout(context, 'largeFiles')
+      const directory = await mkdtemp(join(tmpdir(), 'contract-'))
+      context.onTestFinished(() => rm(directory, { recursive: true }))
+      const path = join(directory, 'payload')
+      await writeFile(path, largeObject('').stream(), { mode: 0o600 })
+      const object = objectOf(fresh('large-file.bin'), path)
+      const { result, peakBytes } = await watchMemory(() => put({ ...object, bytes: refuseBytes }))
+      expect(peakBytes).toBeLessThan(MEMORY_BOUND_BYTES)
+      expect(sha256(await setup.fetch(result))).toBe(object.sha256)
+      expect(sha256(readFileSync(path))).toBe(object.sha256)
+    })
+
+    it('stores nothing when it is aborted before the put', async () => {
+      const key = fresh('aborted.bin')
+      await expectNothingHalf(key, () =>
+        withoutStrayErrors(() =>
+          failureOf(setup.target.put(objectOf(key, randomBytes(10_000)), AbortSignal.abort())),
+        ),
+      )
+    })
+
+    it('stores nothing when it is aborted during the put', async () => {
+      const key = fresh('stalled.bin')
+      await expectNothingHalf(key, () =>
+        withoutStrayErrors(async () => {
+          const abort = new AbortController()
+          const object = stallingObject(key, () => abort.abort())
+          await failureOf(setup.target.put(object, abort.signal))
+        }),
+      )
+    })
+
+    it('stores nothing when the body breaks off halfway', async () => {
+      const key = fresh('torn.bin')
+      await expectNothingHalf(key, () =>
+        withoutStrayErrors(() => failureOf(setup.target.put(tearingObject(key), never()))),
+      )
+    })
+
+    it('stores nothing when the connection breaks halfway, and the next put works', async context => {
+      skipWithout(context, 'connection')
+      const { target, cutAfter, mend } = await given(setup.breakable, 'breakable', 'connection')()
+      context.onTestFinished(() => target.close?.())
+      const key = fresh('cut.bin')
+      await expectNothingHalf(key, async () => {
+        cutAfter(MIB)
+        await withoutStrayErrors(async () => {
+          const error = await failureOf(target.put(objectOf(key, randomBytes(4 * MIB)), never()))
+          expect(mayPass(error)).toBe(true)
+          expect(String(error)).not.toContain('on this server')
+        })
+        mend()
+        const again = objectOf(fresh('mended.bin'), randomBytes(4 * MIB))
+        await expectStored(setup, await put(again, target), await again.bytes())
+      })
+    })
+
+    it('takes no answer for stored that does not say so', { timeout: 120_000 }, async context => {
+      skipWithout(context, 'connection')
+      skipWithout(context, 'http')
+      skipWithout(context, 'proof')
+      const forgeable = given(setup.forgeable, 'forgeable', 'http')
+      const newObject = () => objectOf(fresh('untrue/a.bin'), randomBytes(1000))
+      await expectTruePuts(forgeable, newObject, setup.fetch)
+    })
+
+    it('takes no answer for found or removed that does not say so', { timeout: 120_000 }, async context => {
+      skipWithout(context, 'connection')
+      skipWithout(context, 'http')
+      if (!setup.target.exists || !setup.target.remove) leaveOut(context, '"exists" and "remove"')
+      const forgeable = given(setup.forgeable, 'forgeable', 'http')
+      const newObject = () => objectOf(fresh('untrue/a.bin'), randomBytes(1000))
+      await expectTrueFinds(forgeable, setup.target, newObject)
+    })
+
+    it('fails with a message when the credentials are refused', async context => {
+      skipWithout(context, 'credentials')
+      const bad = await given(setup.withBadCredentials, 'withBadCredentials', 'credentials')()
+      context.onTestFinished(() => bad.close?.())
+      const error = await failureOf(bad.put(objectOf(fresh('refused.bin'), randomBytes(1000)), never()))
+      expect(error).toBeInstanceOf(Error)
+      expect((error as Error).message).not.toBe('')
+      if (bad.check) await failureOf(bad.check(never()))
+    })
+
+    it('tells what is there, and removes it', async context => {
+      const { exists, remove } = setup.target
+      if (!exists || !remove) leaveOut(context, exists ? '"remove"' : '"exists"')
+      const key = fresh('a b/removed.bin')
+      await expect(setup.target.exists?.(key, never())).resolves.toBe(false)
+      const stored = await put(objectOf(key, randomBytes(1000)))
+      await expect(setup.target.exists?.(key, never())).resolves.toBe(true)
+      await setup.target.remove?.(key, never())
+      await expect(setup.target.exists?.(key, never())).resolves.toBe(false)
+      await expect(setup.fetch(stored)).rejects.toThrow()
+    })
+
+    it('removes without a word what is not there', async context => {
+      if (!setup.target.remove) leaveOut(context, '"remove"')
+      await setup.target.remove?.(fresh('absent.bin'), never())
+    })
+
+    it.for([
+      ['an empty one', ''],
+      ['an absolute one', '/a.bin'],
+      ['that of a folder', 'folder/'],
+      ['one with an empty name', 'a//b.bin'],
+      ['one with "."', 'a/./b.bin'],
+      ['one that leads out', '../a.bin'],
+      ['one that leads up', 'a/../../b.bin'],
+      ['one with a line break', 'a\r\nb.bin'],
+      ['one with NUL', 'a\0.bin'],
+      ['one with half a character', 'a\ud800.bin'],
+      ['one too long', `${'a/'.repeat(512)}b`],
+    ] as const)('refuses a key that is none before anything is asked or sent: %s', async ([, key]) => {
+      const { target } = setup
+      const refusal = { code: 'delivery_failed', message: expect.stringContaining('cannot be stored') }
+      await expect(target.put(objectOf(key, Buffer.from('x')), never())).rejects.toMatchObject(refusal)
+      if (target.remove) await expect(target.remove(key, never())).rejects.toMatchObject(refusal)
+      if (target.exists) await expect(target.exists(key, never())).rejects.toMatchObject(refusal)
+      if (target.locate) await expect(target.locate(key)).resolves.toBeUndefined()
+    })
+
+    it('passes its own check, twice', async context => {
+      if (!setup.target.check) leaveOut(context, '"check"')
+      await setup.target.check?.(never())
+      await setup.target.check?.(never())
+    })
+
+    it('shows no configured secret in any URL or error message of this suite', context => {
+      skipWithout(context, 'credentials')
+      expect(setup.secrets).not.toHaveLength(0)
+      expect(shown).not.toHaveLength(0)
+      for (const secret of setup.secrets) {
+        const forms = [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')]
+        for (const form of forms) expect(shown.join('\n')).not.toContain(form)
+      }
+    })
+
+    function skipWithout(context: TestContext, absence: Absence): void {
+      const reason = setup.without?.[absence]
+      if (reason !== undefined) leaveOut(context, `${absence}: ${reason}`)
+    }
+
+    /** What the protocol or vendor cannot do, no package would add: such a test is skipped with its reason, in CI, too. */
+    function leaveOut(context: TestContext, what: string): never {
+      return context.skip(`${name} leaves out ${what}`)
+    }
+
+    async function together(objects: readonly UploadObject[]): Promise<Stored[]> {
+      if (!setup.target.serial) return Promise.all(objects.map(object => put(object)))
+      const stored: Stored[] = []
+      for (const object of objects) stored.push(await put(object))
+      return stored
+    }
+  })
+}
