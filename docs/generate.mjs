@@ -25,6 +25,13 @@ const PARTS = {
   destination: { from: 'src/config/destination.ts', make: () => options(destinationSchema) },
   request: { from: 'src/routes/options.ts', make: requestOptions },
   commands: { from: 'src/cli', make: () => commands },
+  plugin: { from: 'docs/examples', make: () => exampleFile('index.js') },
+  plugintest: { from: 'docs/examples', make: () => exampleFile('index.test.js') },
+}
+
+function exampleFile(name) {
+  const code = readFileSync(`docs/examples/upload-server-provider-shelf/${name}`, 'utf8')
+  return ['```js', code.trimEnd(), '```'].join('\n')
 }
 
 function requestOptions() {
@@ -134,7 +141,14 @@ const pages = new Set([
 ])
 const wanted = new Map([
   ['config.schema.json', `${JSON.stringify(await describeConfig(), undefined, 2)}\n`],
-  ...['README.md', 'docs/api.md', 'docs/cli.md', 'docs/configuration.md', ...pages].map(path => [
+  ...[
+    'README.md',
+    'docs/api.md',
+    'docs/cli.md',
+    'docs/configuration.md',
+    'docs/write-a-provider.md',
+    ...pages,
+  ].map(path => [
     path,
     fill(path, existsSync(path) ? readFileSync(path, 'utf8') : newPage(basename(path, '.md'))),
   ]),

@@ -25,6 +25,7 @@ async function notesOf(value: object): Promise<readonly string[]> {
     files: [],
     notes: [],
     leftOut: [],
+    secrets: [],
     sources: { text: undefined, given: [] },
   }
   return (await checkConfig(raw)).notes

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { symlink, writeFile } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
 import { expect, it } from 'vitest'
 import { loadConfig } from '../src/config/load.ts'
 import { makeDirectory } from './helpers/directory.ts'
@@ -34,6 +34,7 @@ it.each(EXAMPLES)('$page holds a configuration that is valid: %#', async ({ page
   const file = join(cwd, 'upload-server.json')
   await writeFile(file, text)
   await writeFile(join(cwd, 'key'), 'sample')
+  await symlink(resolve('docs/examples'), join(cwd, 'node_modules'))
   const { destinations } = await loadConfig({ cwd, platform: 'linux', env: { HOME: cwd, ...env }, file })
   if (page.includes('destinations'))
     expect(destinations.map(({ type }) => type)).toContain(basename(page, '.md'))
@@ -50,9 +51,9 @@ const RUN_BY = new Map([
   ['host', 'test/cli/markdown.test.ts, with a host of its own'],
 ])
 
-/** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts. */
+/** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts, `js` is the example of docs/examples. */
 const KIND =
-  /^(?:sh(?: server)?|(?:sh|bat) by=(?<by>\w+)|console|zsh|fish|json(?: file=[\w./-]+)?|yaml|text)$/
+  /^(?:sh(?: server)?|(?:sh|bat) by=(?<by>\w+)|console|js|zsh|fish|json(?: file=[\w./-]+)?|yaml|text)$/
 
 it.each(DOCUMENTS)('$file has no command that nobody runs', ({ file, blocks }) => {
   for (const { kind, code } of blocks) {

@@ -7,6 +7,7 @@ export interface Answers {
   readonly options: Readonly<Record<string, unknown>>
   /** Of the server itself. */
   readonly settings: {
+    readonly plugins?: readonly string[]
     readonly server?: {
       readonly host?: string
       readonly port?: number

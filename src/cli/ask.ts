@@ -19,12 +19,15 @@ interface Place extends InitChoice {
  * Asks for what a first configuration needs.
  *
  * @param file where it will be written
+ * @param added providers of plugins
  * @returns undefined when the person leaves
  */
-export function ask(given: Given, file: string): Promise<Answers | undefined> {
+export function ask(given: Given, file: string, added: readonly Provider[]): Promise<Answers | undefined> {
   return unlessLeft(async () => {
     prompts.intro(`A first configuration: ${file}`, { output })
-    const place = await choosePlace(given.isChosen ? [given.provider] : await loadProviders())
+    const place = await choosePlace(
+      given.isChosen ? [given.provider] : [...added, ...(await loadProviders())],
+    )
     const { provider } = place
     const options = await askOptions(place, { ...given.options }, given.suggested)
     const settings = await askSettings(given.settings)
@@ -70,7 +73,7 @@ export function askAgain(answers: Answers): Promise<Next> {
 
 async function choosePlace(providers: readonly Provider[]): Promise<Place> {
   const places = providers.flatMap(provider =>
-    (provider.about?.choices ?? []).map(choice => ({ ...choice, provider })),
+    (provider.about?.choices ?? [plainChoice(provider)]).map(choice => ({ ...choice, provider })),
   )
   const [first, second] = places as [Place, ...Place[]]
   if (!second) return first
@@ -85,6 +88,12 @@ async function choosePlace(providers: readonly Provider[]): Promise<Place> {
     }),
   )
   return places.find(place => place.label === label) ?? first
+}
+
+/** For a provider of a plugin that says nothing of itself. */
+function plainChoice({ type, config }: Provider): InitChoice {
+  const needed = Object.entries(config.shape).filter(([, option]) => !option.safeParse(undefined).success)
+  return { label: type, asks: needed.map(([name]) => name) }
 }
 
 function isMatch(text: string, { label, hint = '', provider }: Place): boolean {

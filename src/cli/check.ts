@@ -3,7 +3,6 @@ import { Readable } from 'node:stream'
 import type { Command } from 'commander'
 import type { LoadedConfig } from '../config/load.ts'
 import { createHttpClient, type HttpClient, type HttpReply } from '../http/client.ts'
-import { loadProvider } from '../providers/registry.ts'
 import { deliver } from '../uploader/delivery/deliver.ts'
 import { chooseDestination, type Destination, idOf, splitId } from '../uploader/delivery/destinations.ts'
 import { toObject } from '../uploader/delivery/place.ts'
@@ -50,7 +49,7 @@ export async function check(
     for (const destination of select(uploader.destinations, id, config)) {
       notes.length = 0 // those of opening are told by the server
       try {
-        const done = await tryOut(destination, uploader)
+        const done = await tryOut(destination, uploader, hintFor(destination, config))
         terminal.print(oneLine(`ok      ${idOf(destination)}: ${done}${describeProxies(destination)}`))
       } catch (error) {
         failures++
@@ -79,8 +78,16 @@ function describeProxies({ outgoing }: Destination): string {
   return used.length === 0 ? '' : `, through the proxy ${used.join(' and ')}`
 }
 
+/** What may be wrong when a file is stored and nobody can read it. */
+function hintFor(destination: Destination, { destinations }: LoadedConfig): string {
+  const { provider } = destinations.find(one => idOf(one) === idOf(destination)) ?? {}
+  return Object.hasOwn(provider?.config.shape ?? {}, 'urlPrefix')
+    ? 'Is urlPrefix right, and may everybody read there?'
+    : 'May everybody read there?'
+}
+
 /** Under a key as uploads get it: permissions may hold for one folder only. @returns what was done, in words */
-async function tryOut(destination: Destination, uploader: Uploader): Promise<string> {
+async function tryOut(destination: Destination, uploader: Uploader, hint: string): Promise<string> {
   const { target } = destination
   const signal = AbortSignal.timeout(TIMEOUT_MS)
   await target.check?.(signal)
@@ -92,7 +99,7 @@ async function tryOut(destination: Destination, uploader: Uploader): Promise<str
   const { url } = await deliver(destination, toObject(payload, key), limits, signal)
   const publicUrl = destination.rewriteUrl(url)
   try {
-    const back = await fetchBack(destination, key, publicUrl, signal)
+    const back = await fetchBack(destination, key, publicUrl, signal, hint)
     if (!back.equals(PROBE)) throw new Error(`what comes back from ${publicUrl} is not what was stored`)
   } finally {
     await target.remove?.(key, signal)
@@ -104,16 +111,14 @@ async function tryOut(destination: Destination, uploader: Uploader): Promise<str
 
 /** By the public address; what this server would hand out itself is read where it lies, since no server need be running. */
 async function fetchBack(
-  { target, type, name, outgoing }: Destination,
+  { target, name, outgoing }: Destination,
   key: string,
   url: string,
   signal: AbortSignal,
+  hint: string,
 ): Promise<Buffer> {
   const file = await target.locate?.(key)
   if (file !== undefined) return file.handle.readFile().finally(() => file.close())
-  const hint = Object.hasOwn((await loadProvider(type))?.config.shape ?? {}, 'urlPrefix')
-    ? 'Is urlPrefix right, and may everybody read there?'
-    : 'May everybody read there?'
   const client = createHttpClient({ insecureTls: false }, { name, outgoing, warn: () => {} })
   try {
     const { status, bytes } = await follow(client, url, signal).catch((error: Error) => {

@@ -1,9 +1,11 @@
 import type { Command } from 'commander'
 import { parseJson, readText } from '../config/file.ts'
 import { importPicGo } from '../config/import.ts'
-import { loadConfig, showConfig } from '../config/load.ts'
+import { ConfigError, loadConfig, showConfig } from '../config/load.ts'
 import { isPicGoConfig } from '../config/picgo/recognise.ts'
+import { loadPlugins, NO_PLUGINS, type Plugins } from '../config/plugins.ts'
 import { wholeSchema } from '../config/providers.ts'
+import { readRaw } from '../config/raw.ts'
 import { findRisks } from '../config/risks.ts'
 import { leaveOutUnusable } from '../config/unusable.ts'
 import { toJsonSchema } from '../options.ts'
@@ -35,8 +37,9 @@ Examples:
     .action((options: CommonOptions) => endWith(validate(options, terminal)))
   group
     .command('schema')
-    .description('print the JSON Schema for editors')
-    .action(() => endWith(printSchema(terminal)))
+    .description('print the JSON Schema for editors, with the options of its plugins')
+    .addOption(configOption())
+    .action((options: CommonOptions) => endWith(printSchema(options, terminal)))
   group
     .command('import')
     .description('print a PicGo or PicList file as a configuration of this program')
@@ -66,14 +69,27 @@ async function validate(options: CommonOptions, terminal: Terminal): Promise<num
 }
 
 /** `config schema`: the JSON Schema of the file, for editors. */
-async function printSchema(terminal: Terminal): Promise<number> {
-  terminal.print(toJson(await describeConfig()))
+async function printSchema(options: CommonOptions, terminal: Terminal): Promise<number> {
+  terminal.print(toJson(await describeConfig(await pluginsOf(options, terminal))))
   return 0
 }
 
-/** JSON Schema 2020-12 of the configuration file with every provider of this version. */
-export async function describeConfig(): Promise<object> {
-  const schema = toJsonSchema(await wholeSchema())
+/** Of a configuration whatever else is wrong with it: an editor shows that by the schema. */
+async function pluginsOf({ config }: CommonOptions, terminal: Terminal): Promise<Plugins> {
+  const note = (reason: string) => terminal.note(`Without plugins of the configuration. ${reason}`)
+  try {
+    const { value, base } = await readRaw({ ...terminal, file: config }, () => {})
+    return await loadPlugins(value['plugins'], base, (path, message) => note(`${path}: ${message}`))
+  } catch (error) {
+    if (config !== undefined || !(error instanceof ConfigError)) throw error
+    note(error.message)
+    return NO_PLUGINS
+  }
+}
+
+/** JSON Schema 2020-12 of the configuration file with every provider of this version and those of plugins. */
+export async function describeConfig(plugins?: Plugins): Promise<object> {
+  const schema = toJsonSchema(await wholeSchema(undefined, plugins))
   const $comment = 'Generated from the schemas in src by "npm run generate".'
   return { $comment, ...schema, title: 'Configuration of upload-server' }
 }

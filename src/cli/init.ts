@@ -6,9 +6,11 @@ import { coerce } from '../config/environment.ts'
 import { suggest } from '../config/issues.ts'
 import { ConfigError, loadConfig } from '../config/load.ts'
 import { resolveLocalPath, userConfigFile, userDataDirectory } from '../config/paths.ts'
+import { isFile, loadPlugins } from '../config/plugins.ts'
 import { systemCode } from '../errors.ts'
 import { makePath } from '../files/make-path.ts'
 import { mapMarked, memberOf } from '../options.ts'
+import type { Provider } from '../providers/contract.ts'
 import { loadProvider, PROVIDER_TYPES } from '../providers/registry.ts'
 import type { Answers, Given } from './answers.ts'
 import { check } from './check.ts'
@@ -25,6 +27,8 @@ interface InitOptions extends CommonOptions {
   provider?: string
   /** Name of the saved configuration. */
   name?: string
+  /** Packages or files with further providers. */
+  plugin: readonly string[]
   /** `option=value`. */
   set?: readonly string[]
   /** Upload key for other machines. */
@@ -41,6 +45,7 @@ export function register(program: Command, terminal: Terminal): void {
     .description('make a first configuration: ask, try it, write it')
     .addOption(configOption())
     .option('--provider <type>', 'provider of the destination (default: asked; local with --yes)')
+    .option('--plugin <name>', 'package or file with further providers; may be repeated', collect, [])
     .option('--name <name>', 'name of its configuration', 'Default')
     .option('--set <option=value>', 'an option of the provider; may be repeated', collect)
     .option('-k, --key <key>', 'upload key for other machines')
@@ -70,8 +75,14 @@ async function init(options: InitOptions, terminal: Terminal): Promise<number> {
     )
   }
   await assertFree(file)
-  const given = await readGiven(options, terminal)
-  let answers = options.yes ? given : await (await import('./ask.ts')).ask(given, file)
+  const plugins = options.plugin.map(name => (isFile(name) ? resolveLocalPath(name, cwd) : name))
+  const added = await loadPlugins(plugins, dirname(file), (_, message) => {
+    throw new Error(`--plugin ${message}`)
+  })
+  const given = await readGiven(options, plugins, [...added.providers.values()], terminal)
+  let answers = options.yes
+    ? given
+    : await (await import('./ask.ts')).ask(given, file, [...added.providers.values()])
   let isTried = options.check
   while (answers !== undefined) {
     const problem = await write(file, answers, { isTried, isAsked: !options.yes }, terminal)
@@ -133,11 +144,14 @@ function occupied(file: string): Error {
 
 async function readGiven(
   { provider: wanted, name = 'Default', set = [], key, yes }: InitOptions,
+  plugins: readonly string[],
+  added: readonly Provider[],
   terminal: Terminal,
 ): Promise<Given> {
-  const type = wanted ?? 'local'
-  const provider = await loadProvider(type)
-  if (!provider) throw new Error(`"${type}" is no provider${suggest(type, PROVIDER_TYPES)}`)
+  const type = wanted ?? (added.length === 1 ? added[0]?.type : undefined) ?? 'local'
+  const provider = added.find(one => one.type === type) ?? (await loadProvider(type))
+  const known = [...PROVIDER_TYPES, ...added.map(one => one.type)]
+  if (!provider) throw new Error(`"${type}" is no provider${suggest(type, known)}`)
   const options: Record<string, unknown> = {}
   for (const entry of set) {
     const [, option = '', text = ''] = /^([^=]+)=(.*)$/s.exec(entry) ?? []
@@ -150,7 +164,7 @@ async function readGiven(
     }
     options[option] = coerce(text, schema)
   }
-  const settings = key === undefined ? {} : { server: { key } }
+  const settings = { ...(plugins.length > 0 && { plugins }), ...(key !== undefined && { server: { key } }) }
   const directory = join(userDataDirectory(terminal), 'files')
   if (yes && type === 'local') {
     options['directory'] ??= directory

@@ -8,6 +8,7 @@ import type { Report } from './interpolate.ts'
 import { reportIssues } from './issues.ts'
 import { isRecord, type Json } from './json.ts'
 import { knownHosts, resolveLocalPath } from './paths.ts'
+import { loadPlugins } from './plugins.ts'
 import {
   checkCopies,
   checkKeys,
@@ -75,7 +76,8 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
 
   const parsed = configSchema.safeParse(value, { reportInput: true })
   if (!parsed.success) reportIssues(parsed.error, configSchema, report)
-  const destinations = await readDestinations(value['providers'], resolvePath, report)
+  const plugins = await loadPlugins(value['plugins'], raw.base, report)
+  const destinations = await readDestinations(value['providers'], resolvePath, report, plugins)
   checkReferences(value, listNamed(value['providers']), report)
   checkKeys(value, report)
   if (parsed.data?.store.driver === 'postgres' && parsed.data.store.url === undefined)
@@ -87,11 +89,12 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
     is === 'path' || is === 'file' ? resolvePath(text) : text,
   ) as Settings
 
-  const whole = await wholeSchema(Object.keys(value['providers'] ?? {}))
+  const whole = await wholeSchema(Object.keys(value['providers'] ?? {}), plugins)
   notes.push(...findDeprecated(whole, value), ...warnOfProxies(settings))
 
   const files = [
     ...raw.files,
+    ...plugins.files,
     ...collectMarked(configSchema, settings, 'file'),
     ...destinations.flatMap(one => one.files),
   ]
@@ -104,6 +107,7 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
     files,
     ownPaths: [
       ...files,
+      ...plugins.folders,
       settings.store.path ?? join(dataDirectory, 'store.db'),
       knownHosts(dataDirectory).kept,
     ],

@@ -9,6 +9,7 @@ import { destinationSchema } from './destination.ts'
 import type { Report } from './interpolate.ts'
 import { reportIssues, suggest } from './issues.ts'
 import { isRecord } from './json.ts'
+import { NO_PLUGINS, type Plugins } from './plugins.ts'
 import { configSchema } from './schema.ts'
 
 /** One saved configuration, checked. */
@@ -25,13 +26,18 @@ export interface DestinationConfig {
   readonly files: readonly string[]
 }
 
-/** The schema of a whole file, with the options of the given providers (default: all of them). */
-export async function wholeSchema(types: readonly string[] = PROVIDER_TYPES): Promise<z.ZodObject> {
+/** The schema of a whole file, with the options of the given providers (default: all of them) and of plugins. */
+export async function wholeSchema(
+  types: readonly string[] = PROVIDER_TYPES,
+  plugins: Plugins = NO_PLUGINS,
+): Promise<z.ZodObject> {
   const members: Record<string, z.ZodType> = {}
   for (const type of new Set(types)) {
     const provider = await loadProvider(type)
     if (provider) members[type] = z.record(z.string().min(1), optionsOf(provider)).optional()
   }
+  for (const provider of plugins.providers.values())
+    members[provider.type] = z.record(z.string().min(1), optionsOf(provider)).optional()
   return configSchema.extend({
     providers: z
       .strictObject(members)
@@ -60,12 +66,14 @@ export async function readDestinations(
   providers: unknown,
   resolvePath: (path: string) => string,
   report: Report,
+  plugins: Plugins = NO_PLUGINS,
 ): Promise<DestinationConfig[]> {
   const read: DestinationConfig[] = []
   for (const [id, configurations] of entriesOf(providers)) {
-    const provider = await loadProvider(id)
+    const provider = plugins.providers.get(id) ?? (await loadProvider(id))
     if (!provider) {
-      report(`providers.${id}`, `is no provider of this version${suggest(id, PROVIDER_TYPES)}`)
+      const known = [...PROVIDER_TYPES, ...plugins.providers.keys()]
+      if (plugins.isComplete) report(`providers.${id}`, `is no provider of this version${suggest(id, known)}`)
       continue
     }
     for (const [name, raw] of entriesOf(configurations)) {

@@ -11,7 +11,9 @@ import { kindOf } from './issues.ts'
 import { isRecord, type Json } from './json.ts'
 import { type PathContext, userDataDirectory } from './paths.ts'
 import { isPicGoConfig } from './picgo/recognise.ts'
+import { loadPlugins } from './plugins.ts'
 import { listNamed, mentionedTypes, wholeSchema } from './providers.ts'
+import { configSchema } from './schema.ts'
 import { flagSources, type Sources } from './sources.ts'
 
 /** Something wrong with a configuration. */
@@ -108,8 +110,17 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
     const types = given.flatMap(({ path: [section, type = ''] }) =>
       section?.toLowerCase() === 'providers' ? canonicalType(type.toLowerCase()) : [],
     )
-    const schema = await wholeSchema([...mentionedTypes(value), ...types])
-    value = applySettings(value, given, schema, report)
+    // Which plugins there are says what else can be set.
+    const isOfPlugins = ({ path: [section] }: GivenSetting) => section?.toLowerCase() === 'plugins'
+    value = applySettings(value, given.filter(isOfPlugins), configSchema, report)
+    const plugins = await loadPlugins((value as Json)['plugins'], base, report)
+    const schema = await wholeSchema([...mentionedTypes(value), ...types], plugins)
+    value = applySettings(
+      value,
+      given.filter(one => !isOfPlugins(one)),
+      schema,
+      report,
+    )
   }
   let leftOut: LeftOut[] = []
   if (imported) {

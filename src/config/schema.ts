@@ -202,6 +202,12 @@ export const configSchema = z.strictObject({
   default: destinationName
     .optional()
     .describe('Destination of requests that name none: "provider" or "provider/configName".'),
+  plugins: z
+    .array(z.string().min(1))
+    .default([])
+    .describe(
+      'Packages and files with further providers, found from the folder of this file. Their code runs in the server.',
+    ),
   providers: z
     .record(z.string(), z.record(configName, z.record(z.string(), z.unknown())))
     .default({})

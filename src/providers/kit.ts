@@ -2,7 +2,7 @@ import { systemCode, UploadError } from '../errors.ts'
 import { once } from '../flow/once.ts'
 import { retry } from '../flow/retry.ts'
 import { createSlots } from '../flow/slots.ts'
-import { createHttpClient, excerpt, httpOptions, parseRetryAfter } from '../http/client.ts'
+import { createHttpClient, excerpt, httpOptions } from '../http/client.ts'
 import {
   explainNetwork,
   isNoTls,
@@ -10,6 +10,7 @@ import {
   isPassingStatus,
   isUntrusted,
   networkCodeOf,
+  parseRetryAfter,
 } from '../http/network.ts'
 import { localPath, ownFile, secret } from '../options.ts'
 import * as z from '../packages/zod.ts'

@@ -22,7 +22,7 @@ async function setUp(text: string, dotenv = '') {
 async function risksOf(text: string): Promise<string[]> {
   const { load } = await setUp(text)
   const config = await load()
-  return findRisks(config, await openConfiguredDestinations(config, { warn: () => {} }))
+  return findRisks(config, await openConfiguredDestinations(config, { warn: () => {}, env: {} }))
 }
 
 async function linesOf(loading: Promise<unknown>): Promise<string[]> {

@@ -119,6 +119,7 @@ export async function startCommentForge(kind: CommentForgeKind, self: Author = S
 
   function handle({ method, path, query, headers, body }: ForgeRequest, base: string): ForgeAnswer {
     const refuse = (status: number, message: string) => ({ status, body: { message } })
+    const show: (comment: StoredComment) => object = rules.show
     const [name, value] = rules.authorization
     if (headers[name] !== value) return refuse(401, 'Bad credentials')
     for (const [name, value] of Object.entries(rules.headers))
@@ -134,14 +135,14 @@ export async function startCommentForge(kind: CommentForgeKind, self: Author = S
       const page = Number(query.get('page') ?? 1)
       query.delete('page')
       if (query.toString() !== rules.query) return refuse(400, `unknown query ${query}`)
-      if (rules.query === '') return { status: 200, body: comments.map(rules.show) }
+      if (rules.query === '') return { status: 200, body: comments.map(show) }
       const next = `<${base}${path}?${rules.query}&page=${page + 1}>; rel="next"`
       const last = `<${base}${path}?${rules.query}&page=9>; rel="last"`
       const isMore = comments.length > page * PAGE
       return {
         status: 200,
         headers: isMore ? { Link: `${last}, ${next}` } : {},
-        body: comments.slice((page - 1) * PAGE, page * PAGE).map(rules.show),
+        body: comments.slice((page - 1) * PAGE, page * PAGE).map(show),
       }
     }
     if (query.size > 0) return refuse(400, 'no query is known here')

@@ -157,9 +157,11 @@ function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: P
         return new UploadError('delivery_failed', `${server} was only looked at.`)
       }
       const onLost = () => {}
-      await connect(options, { server, hostKeys: { ...hostKeys, judge: look }, onLost }, signal).catch(
-        () => {},
-      )
+      await connect(
+        options,
+        { server, hostKeys: { ...hostKeys, judge: look }, outgoing, onLost },
+        signal,
+      ).catch(() => {})
       const key = stranger
       return key && { shown: hostKeys.tell(key), trust: () => hostKeys.trust(key) }
     },

@@ -1,0 +1,109 @@
+import { cp, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
+import { eventually } from '../helpers/eventually.ts'
+import { formOf, post } from '../helpers/form.ts'
+import { spawnServer } from '../helpers/spawn-server.ts'
+import { runCli } from './run-cli.ts'
+
+const EXAMPLES = fileURLToPath(new URL('../../docs/examples', import.meta.url))
+
+/** A provider that keeps nothing, in a file of its own. */
+const echo = (host: string) => `
+export default ({ defineProvider, z, secret, url }) => defineProvider({
+  type: 'echo',
+  config: z.object({ word: secret().describe('Any word.') }),
+  open: () => ({ put: async ({ key }) => ({ url: url.join('https://${host}.example', key) }) }),
+})`
+
+const CONFIG = {
+  server: { port: 0 },
+  plugins: ['./echo.mjs'],
+  providers: { echo: { Default: { word: 'hush', keyTemplate: '{filename}{extname}' } } },
+}
+
+async function setUp(config: object = CONFIG, code = echo('one')) {
+  const cwd = await makeDirectory()
+  await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
+  await writeFile(join(cwd, 'echo.mjs'), code)
+  return cwd
+}
+
+async function linkFrom(url: string): Promise<unknown> {
+  return (await post(`${url}/upload`, { body: formOf({ 'a.txt': 'x' }) })).result
+}
+
+it.each([1, 2])(
+  'a plugin stores for a server with %i worker(s), which takes it anew when it changes',
+  async workers => {
+    const cwd = await setUp()
+    const server = await spawnServer(['--workers', String(workers)], { directory: cwd })
+    const url = await server.url
+    expect(await linkFrom(url)).toEqual(['https://one.example/a.txt'])
+    await writeFile(join(cwd, 'echo.mjs'), 'export default {{')
+    await eventually(() => expect(server.lines.join('\n')).toContain('The old configuration stays in use'))
+    expect(await linkFrom(url)).toEqual(['https://one.example/a.txt'])
+    await writeFile(join(cwd, 'echo.mjs'), echo('two'))
+    await eventually(async () => expect(await linkFrom(url)).toEqual(['https://two.example/a.txt']))
+  },
+)
+
+it('config validate says where a plugin is no JavaScript', async () => {
+  const cwd = await setUp(CONFIG, 'const a = 1\nexport default {{')
+  const { code, stderr } = await runCli(['config', 'validate'], { cwd })
+  expect(code).toBe(1)
+  expect(stderr).toContain('plugins[0]: "./echo.mjs" can\'t be used: SyntaxError: ')
+  expect(stderr).toContain(`node --check ${join(cwd, 'echo.mjs')} may say in which line`)
+})
+
+it('config schema has the options of a plugin, and goes on without one that is broken', async () => {
+  const cwd = await setUp()
+  const whole = await runCli(['config', 'schema'], { cwd })
+  expect(JSON.parse(whole.stdout).properties.providers.properties.echo).toBeDefined()
+  await writeFile(join(cwd, 'echo.mjs'), 'export default 5')
+  const { code, stdout, stderr } = await runCli(['config', 'schema'], { cwd })
+  expect(code).toBe(0)
+  expect(JSON.parse(stdout).properties.providers.properties.echo).toBeUndefined()
+  expect(stderr).toContain('Without plugins of the configuration. plugins[0]: ')
+})
+
+it('init writes a configuration with the plugin that it was told of', async () => {
+  const cwd = await makeDirectory()
+  await writeFile(join(cwd, 'echo.mjs'), echo('one'))
+  const args = [
+    'init',
+    '--yes',
+    '--no-check',
+    '--plugin',
+    './echo.mjs',
+    '--set',
+    'word=hush',
+    '-c',
+    'x/c.json',
+  ]
+  expect(await runCli(args, { cwd })).toMatchObject({ code: 0 })
+  const { code, stdout } = await runCli(['config', 'validate', '-c', 'x/c.json'], { cwd })
+  expect(code).toBe(0)
+  expect(stdout).toContain('Destinations: echo/Default')
+  const wrong = await runCli(['init', '--yes', '--plugin', './none.mjs'], { cwd })
+  expect(wrong.code).toBe(1)
+  expect(wrong.stderr).toContain(`--plugin "${join(cwd, 'none.mjs')}" can't be used: `)
+})
+
+it('check tries a destination of a package', async () => {
+  const { startShelf } = await import(join(EXAMPLES, 'upload-server-provider-shelf', 'shelf-server.js'))
+  const shelf = await startShelf('of-the-shelf')
+  const address = `http://127.0.0.1:${shelf.port}/pictures`
+  const cwd = await setUp({
+    plugins: ['upload-server-provider-shelf'],
+    providers: { shelf: { pictures: { address, token: 'of-the-shelf' } } },
+  })
+  await cp(EXAMPLES, join(cwd, 'packages'), { recursive: true })
+  await symlink('packages', join(cwd, 'node_modules'))
+  const { code, stdout } = await runCli(['check'], { cwd })
+  await shelf.close()
+  expect(stdout).toContain('ok      shelf/pictures: stored, fetched back, removed')
+  expect(code).toBe(0)
+})

@@ -1,0 +1,155 @@
+import { cp, mkdir, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import { ConfigError, loadConfig, showConfig } from '../../src/config/load.ts'
+import { loadPlugins } from '../../src/config/plugins.ts'
+import { wholeSchema } from '../../src/config/providers.ts'
+import * as z from '../../src/packages/zod.ts'
+import { makeDirectory } from '../helpers/directory.ts'
+
+const SHELF = fileURLToPath(new URL('../../docs/examples/upload-server-provider-shelf', import.meta.url))
+const SAVED = { shelf: { pictures: { address: 'http://127.0.0.1:9', token: 'of-the-shelf' } } }
+
+/** A provider in a file of its own. */
+const pluginOf = (type: string, config = 'z.object({})') =>
+  `export default ({ defineProvider, z }) => defineProvider({ type: '${type}', config: ${config}, open: () => ({}) })`
+
+async function setUp(config: object, files: Record<string, string> = {}) {
+  const cwd = await makeDirectory()
+  for (const [name, text] of Object.entries({
+    ...files,
+    'upload-server.json': JSON.stringify(config),
+  })) {
+    await mkdir(dirname(join(cwd, name)), { recursive: true })
+    await writeFile(join(cwd, name), text)
+  }
+  return { cwd, load: (env = {}) => loadConfig({ env: { HOME: cwd, ...env }, platform: 'linux', cwd }) }
+}
+
+async function problemsOf(config: object, files: Record<string, string> = {}): Promise<readonly string[]> {
+  const { cwd, load } = await setUp(config, files)
+  const error = await load().catch((error: unknown) => error)
+  if (!(error instanceof ConfigError)) throw error
+  return error.problems.map(problem => problem.replaceAll(cwd, 'CWD'))
+}
+
+it('finds a package from the folder of the configuration, and masks its secrets', async () => {
+  const { cwd, load } = await setUp({ plugins: ['upload-server-provider-shelf'], providers: SAVED })
+  const folder = join(cwd, 'node_modules', 'upload-server-provider-shelf')
+  await cp(SHELF, folder, { recursive: true })
+  const config = await load()
+  expect(config.destinations).toMatchObject([{ type: 'shelf', name: 'pictures', secrets: ['of-the-shelf'] }])
+  expect(config.secrets).toEqual(['of-the-shelf'])
+  expect(JSON.stringify(showConfig(config, text => text))).not.toContain('of-the-shelf')
+  expect(config.ownPaths).toContain(folder)
+})
+
+it('reads a file again when it has changed, and watches it', async () => {
+  const { cwd, load } = await setUp(
+    { plugins: ['./mine.mjs'], providers: { mine: { a: {} } } },
+    { 'mine.mjs': pluginOf('mine') },
+  )
+  expect((await load()).files).toContain(join(cwd, 'mine.mjs'))
+  await writeFile(join(cwd, 'mine.mjs'), pluginOf('mine', "z.object({ late: z.string().default('yes') })"))
+  expect((await load()).destinations[0]?.options).toEqual({ late: 'yes' })
+})
+
+it('takes options of plugins, and plugins themselves, from variables', async () => {
+  const { load } = await setUp({ providers: SAVED })
+  const config = await load({
+    UPLOAD_SERVER__PLUGINS: join(SHELF, 'index.js'),
+    UPLOAD_SERVER__PROVIDERS__SHELF__PICTURES__TOKEN: 'of-a-variable',
+  })
+  expect(config.destinations[0]?.options['token']).toBe('of-a-variable')
+})
+
+it.each([
+  ['for import alone', { exports: { '.': { types: './x.d.ts', import: './lib/x.js' } } }],
+  ['with one address', { exports: './lib/x.js' }],
+  ['with "main"', { main: 'lib/x.js' }],
+  ['that a compiler made CommonJS of', { type: 'commonjs', main: 'lib/common.js' }],
+])('loads packages %s', async (_, manifest) => {
+  const code = pluginOf('mine')
+  const { load } = await setUp(
+    { plugins: ['@me/mine'], providers: { mine: { a: {} } } },
+    {
+      'node_modules/@me/mine/package.json': JSON.stringify({ type: 'module', ...manifest }),
+      'node_modules/@me/mine/lib/x.js': code,
+      'node_modules/@me/mine/lib/common.js': code.replace(
+        'export default',
+        'exports.__esModule = true; exports.default =',
+      ),
+    },
+  )
+  expect((await load()).destinations.map(one => one.type)).toEqual(['mine'])
+})
+
+it('takes several providers of one plugin', async () => {
+  const two = `${pluginOf('one').replace('export default', 'const one =')}
+${pluginOf('two').replace('export default', 'const two =')}
+export default async kit => [one(kit), two(kit)]`
+  const { load } = await setUp(
+    { plugins: ['./two.mjs'], providers: { one: { a: {} }, two: { a: {} } }, default: 'two' },
+    { 'two.mjs': two },
+  )
+  expect((await load()).destinations.map(one => one.type)).toEqual(['one', 'two'])
+})
+
+it.each([
+  ['that is not there', './none.mjs', 'ENOENT'],
+  ['whose package is not there', 'none', 'there is no package of that name. In CWD run: npm install none'],
+  ['that throws', './x.mjs', 'no luck', "throw new Error('no luck')"],
+  ['that throws what is no error', './x.mjs', 'no luck', "throw 'no luck'"],
+  ['that misses a package', './x.mjs', "Cannot find package 'absent'", "import 'absent'"],
+  ['that exports no function', './x.mjs', 'must export a function by default', 'export default 5'],
+  ['that returns nothing', './x.mjs', "what the kit's defineProvider made", 'export default () => {}'],
+  [
+    'whose provider nobody defined',
+    './x.mjs',
+    "what the kit's defineProvider made",
+    "export default ({ z }) => ({ type: 'mine', config: z.object({}), open: () => ({}) })",
+  ],
+  ['with a type that exists', './x.mjs', 'upload-server has a provider of the type "s3"', pluginOf('s3')],
+  ['with a type that is an alias', './x.mjs', 'of the type "aws-s3" itself', pluginOf('aws-s3')],
+  ['with a type that no name can be', './x.mjs', 'the type "a/b" must be', pluginOf('a/b')],
+  ['with a type that objects have', './x.mjs', 'the type "__proto__" must be', pluginOf('__proto__')],
+  ['without options', './x.mjs', 'must be made by the kit', pluginOf('mine', '{}')],
+  [
+    'with an option that all have',
+    './x.mjs',
+    'the option "fallback" of "mine" is one that every destination has',
+    pluginOf('mine', 'z.object({ fallback: z.string() })'),
+  ],
+])('names a plugin %s, and what is wrong', async (_, name, reason, text = '') => {
+  const files: Record<string, string> = text === '' ? {} : { 'x.mjs': text }
+  // A type that nobody has may be one of the plugin's, and is no mistake of its own.
+  const problems = await problemsOf({ plugins: [name], providers: { mine: { a: {} } } }, files)
+  expect(problems).toEqual([expect.stringContaining(`plugins[0]: "${name}" can't be used: `)])
+  expect(problems[0]).toContain(reason)
+})
+
+it('refuses two plugins with one type, and knows the types of plugins when one is misspelt', async () => {
+  const files = { 'a.mjs': pluginOf('mine'), 'b.mjs': pluginOf('mine') }
+  expect(await problemsOf({ plugins: ['./a.mjs', './b.mjs'] }, files)).toEqual([
+    'plugins[1]: "./b.mjs" can\'t be used: an earlier plugin has a provider of the type "mine"',
+  ])
+  expect(await problemsOf({ plugins: ['./a.mjs'], providers: { mime: { a: {} } } }, files)).toEqual([
+    'providers.mime: is no provider of this version; did you mean "mine"?',
+  ])
+})
+
+it('has the options of plugins in the schema for editors', async () => {
+  const { cwd } = await setUp({})
+  await symlink(SHELF, join(cwd, 'shelf'))
+  const plugins = await loadPlugins(['./shelf/index.js'], cwd, (_, message) => expect.fail(message))
+  const schema = JSON.stringify(z.toJSONSchema(await wholeSchema([], plugins), { unrepresentable: 'any' }))
+  expect(schema).toContain('Token that may write there.')
+})
+
+it('does not wait for ever for a plugin: without anything else to do the program would end without a word', async () => {
+  const { cwd } = await setUp({}, { 'x.mjs': 'export default () => new Promise(() => {})' })
+  const problems: string[] = []
+  await loadPlugins(['./x.mjs'], cwd, (_, message) => problems.push(message), 20)
+  expect(problems).toEqual(['"./x.mjs" can\'t be used: it was not loaded within 0.02 s'])
+})
