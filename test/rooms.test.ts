@@ -26,6 +26,7 @@ const MAY_USE: Readonly<Record<string, readonly string[]>> = {
   comments: ['flow', 'http'],
   notes: ['flow', 'files', 'payload', 'uploader', 'page'],
   routes: ['flow', 'packages', 'payload', 'pictures', 'store', 'uploader', 'page'],
+  playwright: ['page', 'cli'],
   server: ['flow', 'files', 'payload', 'http', 'store', 'pictures', 'uploader', 'config', 'routes'],
   workers: ['flow', 'providers', 'config', 'routes', 'uploader', 'server'],
   cli: [
@@ -49,6 +50,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   '@lezer/markdown': 'notes',
   parse5: 'notes',
   vitest: 'provider-tests',
+  '@playwright/test': 'playwright',
 }
 
 const FILES = readdirSync(SRC, { recursive: true, withFileTypes: true })
