@@ -5,6 +5,7 @@ export type ErrorCode =
   | 'unknown_destination'
   | 'ambiguous_destination'
   | 'path_not_allowed'
+  | 'expiry_not_allowed'
   | 'unauthorized'
   | 'destination_forbidden'
   | 'source_forbidden'

@@ -16,6 +16,8 @@ export interface SendOptions {
   key?: string
   picbed?: string
   configName?: string
+  /** When the files may go. */
+  expires?: string
   /** Requests at once. */
   concurrency: number
   /** For how long what may pass is tried again, ms. */
@@ -51,7 +53,7 @@ export async function sendToServer(
 ): Promise<void> {
   const persist = createPersistence(openRemote(options.server, options.key, terminal), options, listener)
   const job = options.job ?? jobOf(terminal.env) ?? randomUUID()
-  const { picbed, configName } = options
+  const { picbed, configName, expires } = options
   const notes = new Set<string>()
 
   const fail = ([index, { name }]: Numbered, error: string, code?: string) =>
@@ -72,7 +74,7 @@ export async function sendToServer(
 
   async function sendParts(parts: readonly (readonly [Numbered, Part])[]): Promise<void> {
     const { folder } = parts[0]?.[1].entry ?? {}
-    const where = { picbed, configName, path: folder }
+    const where = { picbed, configName, path: folder, expires }
     const key = keyOf([
       job,
       where,

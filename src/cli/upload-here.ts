@@ -7,6 +7,8 @@ import { UploadError } from '../errors.ts'
 import { readDimensions } from '../payload/dimensions.ts'
 import { askWhoIsThere, urlOf } from '../server/port.ts'
 import { assertTakesPath } from '../uploader/delivery/destinations.ts'
+import { assertMayExpire } from '../uploader/delivery/expiry.ts'
+import { readExpires } from '../uploader/expires.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
@@ -19,6 +21,8 @@ import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 export interface HereOptions extends CommonOptions {
   picbed?: string
   configName?: string
+  /** When the files may go. */
+  expires?: string
 }
 
 type Numbered = readonly [index: number, entry: Entry]
@@ -46,6 +50,8 @@ export async function uploadHere(
   try {
     const destination = uploader.choose(options, SELF)
     if (entries.some(({ folder }) => folder !== undefined)) assertTakesPath(destination)
+    const expires = options.expires === undefined ? undefined : readExpires(options.expires, '--expires')
+    if (expires !== undefined) assertMayExpire(expires, destination, Date.now())
 
     async function uploadTo(path: string | undefined, numbered: readonly Numbered[]): Promise<void> {
       const inputs: Input[] = []
@@ -70,7 +76,7 @@ export async function uploadHere(
         destination,
         inputs,
         caller: SELF,
-        wishes: { path },
+        wishes: { path, expires },
         baseUrl: baseUrlOf(config.settings.server),
         signal,
         requestId: randomUUID(),

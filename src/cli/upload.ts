@@ -46,6 +46,7 @@ export function register(program: Command, terminal: Terminal): void {
     .option('--picbed <provider>', 'provider of the destination')
     .option('--config-name <name>', 'saved configuration of the provider')
     .option('--path <folder>', 'folder for the files, where the key template says {path}')
+    .option('--expires <when>', 'when they may go: 90m, 12h, 14d, never, or a time of RFC 3339')
     .option('--keep-folders', 'keep the folders of the files below it, as they are named here')
     .option('--strip <n>', 'leave out so many of these folders, from the first on', parseCount)
     .option('--name <name>', 'what the one file, or standard input, is called there')
@@ -275,9 +276,9 @@ function sayWhatIsMissing(results: readonly Result[], options: UploadOptions, te
   if (failed.length === 0) return
   const isClipboard = results[0]?.name === CLIPBOARD.name && results.length === 1
   const again = isClipboard ? [] : failed.map(({ name }) => name)
-  const { config, server, key, picbed, configName, path, keepFolders, strip, format, name } = options
+  const { config, server, key, picbed, configName, path, expires, keepFolders, strip, format, name } = options
   const given = {
-    ...{ config, picbed, 'config-name': configName, path, 'keep-folders': keepFolders, strip },
+    ...{ config, picbed, 'config-name': configName, path, expires, 'keep-folders': keepFolders, strip },
     format: format === 'url' ? undefined : format,
     server,
     key,

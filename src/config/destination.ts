@@ -1,6 +1,6 @@
 import * as z from '../packages/zod.ts'
 import { pictureSchema } from '../pictures/options.ts'
-import { keyTemplate, proxyAddress } from './values.ts'
+import { duration, keyTemplate, proxyAddress } from './values.ts'
 
 const fullDestinationName = z
   .string()
@@ -69,6 +69,23 @@ export const destinationSchema = z.strictObject({
     .optional()
     .describe(
       'Proxy for this destination, in the place of all that "network.proxy" and "network.noProxy" say.',
+    ),
+  expiry: z
+    .strictObject({
+      default: z
+        .union([duration(), z.literal('never')])
+        .optional()
+        .describe('After which time files go when a request says nothing, or "never". Default: `most`.'),
+      most: duration().optional().describe('For how long a request may have files stay.'),
+    })
+    .refine(rule => rule.default !== undefined || rule.most !== undefined, 'needs "default" or "most"')
+    .refine(
+      ({ default: standard = 0, most }) => most === undefined || (standard !== 'never' && standard <= most),
+      'has a "default" beyond its "most"',
+    )
+    .optional()
+    .describe(
+      'Files go again: after this time they are removed, with all copies. Default: they stay, and no request can have them go.',
     ),
   pictures: pictureSchema
     .optional()

@@ -221,6 +221,10 @@ export const configSchema = z.strictObject({
     },
     'What follows the delivery.',
   ),
+  expiry: section(
+    { everyMs: ms(10 * 60_000, 'Between two looks for files that are to go.') },
+    'Files that go again; see `expiry` of a destination.',
+  ),
   store: section(
     {
       driver: z.enum(['sqlite', 'postgres']).default('sqlite').describe('Where jobs and history are kept.'),

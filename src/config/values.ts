@@ -3,6 +3,7 @@ import { parseProxy } from '../http/proxy/address.ts'
 import { proxySetting } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { parseKeyTemplate } from '../payload/object-key.ts'
+import { readDuration } from '../uploader/expires.ts'
 
 /** Longest time a timer of Node takes; with more it goes off at once. */
 const LONGEST_MS = 2 ** 31 - 1
@@ -76,6 +77,15 @@ export const webAddress = z
 function hasCredentials(address: string): boolean {
   const { username, password } = URL.canParse(address) ? new URL(address) : { username: '', password: '' }
   return username !== '' || password !== ''
+}
+
+/** A time such as `"90m"`, `"12h"` or `"30d"`, in milliseconds. */
+export function duration() {
+  const error = 'must be a time such as "90m", "12h" or "30d", and more than nothing'
+  return z
+    .string({ error })
+    .refine(text => readDuration(text) !== undefined, error)
+    .transform(text => readDuration(text) ?? 0)
 }
 
 const UNITS: Record<string, number> = { '': 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3 }

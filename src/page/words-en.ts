@@ -6,6 +6,7 @@ const failures: Record<ErrorCode, string> = {
   no_file: 'No file arrived',
   unknown_destination: 'There is no such destination',
   path_not_allowed: 'This destination takes no folder',
+  expiry_not_allowed: 'This destination does not keep files for that time',
   ambiguous_destination: 'The destination is not clear',
   unauthorized: 'An upload key is needed',
   destination_forbidden: 'This key may not use that destination',

@@ -92,6 +92,7 @@ export const zh: Words = {
       no_file: '没有收到文件',
       unknown_destination: '没有这个存储位置',
       path_not_allowed: '该存储位置不支持指定文件夹',
+      expiry_not_allowed: '该存储位置不支持此保存期限',
       ambiguous_destination: '存储位置不明确',
       unauthorized: '需要上传密钥',
       destination_forbidden: '此密钥不能使用该存储位置',

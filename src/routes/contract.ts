@@ -24,6 +24,7 @@ export const item = z
     type: z.string().describe('Provider of the destination, such as `local` or `s3`.'),
     contentType: z.string().describe('MIME type by the bytes.'),
     sha256: z.string().regex(/^[0-9a-f]{64}$/),
+    expiresAt: z.string().optional().describe('When the file may go, if it does: a time of RFC 3339.'),
     destination: destination.optional(),
     mirrors: z.array(mirror).optional(),
   })

@@ -5,12 +5,15 @@ import { idOf } from '../uploader/delivery/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { Outcome } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
+import type { SweepListener } from '../uploader/jobs/sweeper.ts'
 
 /** From what a memory takes to what a slow line and a large file take, seconds. */
 const DURATIONS_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 
 /** Figures of one process for Prometheus; they go on when the configuration is loaded anew. */
 export interface Metrics {
+  /** Counts what the sweeper does. */
+  readonly sweeping: SweepListener
   /** The same uploader; what it does is counted. */
   measure(uploader: Uploader): Uploader
   /** Counts an answer. */
@@ -76,6 +79,24 @@ export function createMetrics(): Metrics {
     help: 'Requests that wait for their turn.',
     registers,
   })
+  const removed = new Counter({
+    name: 'upload_server_files_removed_total',
+    help: 'Files that were removed since their time had come, by destination.',
+    labelNames: ['destination'],
+    registers,
+  })
+  const removalFailures = new Counter({
+    name: 'upload_server_removal_failures_total',
+    help: 'Attempts to remove such files that failed, by destination.',
+    labelNames: ['destination'],
+    registers,
+  })
+  const due = new Gauge({
+    name: 'upload_server_files_due',
+    help: 'Files whose time had come and that were still there at the last look; counted up to 10,000.',
+    aggregator: 'max',
+    registers,
+  })
   let slots: NamedSlots | undefined
 
   function countFile(outcome: Outcome, destination: string): void {
@@ -95,6 +116,11 @@ export function createMetrics(): Metrics {
   }
 
   return {
+    sweeping: {
+      removed: destination => removed.inc({ destination }),
+      failed: destination => removalFailures.inc({ destination }),
+      due: count => due.set(count),
+    },
     measure(uploader) {
       slots = uploader.slots
       // Rates can be told from the first upload on when there is something before it.

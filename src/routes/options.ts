@@ -3,6 +3,8 @@ import { readFolder } from '../payload/folder.ts'
 import { FORMATS, type Format } from '../pictures/options.ts'
 import { assertMayAsk } from '../pictures/wish.ts'
 import { assertTakesPath, type Destination } from '../uploader/delivery/destinations.ts'
+import { assertMayExpire } from '../uploader/delivery/expiry.ts'
+import { readExpires } from '../uploader/expires.ts'
 
 import { REPLIES } from './reply-format.ts'
 
@@ -61,6 +63,15 @@ export const OPTIONS = {
     check: (_, destination) => assertTakesPath(destination),
     isFingerprinted: true,
     isField: destination => destination.takesPath,
+    isForShareX: true,
+  }),
+  expires: option({
+    description:
+      'When the files may go: `90m`, `12h`, `14d`, `never`, or a time of RFC 3339, where the destination has an `expiry`. A text field of a form, too.',
+    parse: readExpires,
+    check: (expires, destination) => assertMayExpire(expires, destination, Date.now()),
+    isFingerprinted: true,
+    isField: ({ expiry }) => expiry !== undefined,
     isForShareX: true,
   }),
   format: option({

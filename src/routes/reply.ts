@@ -140,7 +140,7 @@ function toLogged(outcome: Outcome, mask: Mask): LoggedFile {
 
 /** @param asked `provider/configName` that the request was for; the file may be at its fallback */
 function toItem(file: StoredFile, asked: string) {
-  const { index, origin, url, key, size, contentType, sha256, destination, mirrors } = file
+  const { index, origin, url, key, size, contentType, sha256, expiresAt, destination, mirrors } = file
   const fileName = key.slice(key.lastIndexOf('/') + 1)
   return {
     index,
@@ -151,6 +151,7 @@ function toItem(file: StoredFile, asked: string) {
     type: splitId(destination ?? asked).type,
     contentType,
     sha256,
+    ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt).toISOString() }),
     ...(destination && { destination }),
     ...(mirrors && { mirrors: mirrors.map(toMirror) }),
   }

@@ -7,6 +7,7 @@ const STATUS: Record<ErrorCode, number> = {
   unknown_destination: 400,
   ambiguous_destination: 400,
   path_not_allowed: 400,
+  expiry_not_allowed: 400,
   unauthorized: 401,
   destination_forbidden: 403,
   source_forbidden: 403,

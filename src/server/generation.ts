@@ -8,6 +8,7 @@ import { createApp, createLimiters, type Limiters } from '../routes/app.ts'
 import { makeMessagesFor } from '../routes/message-types.ts'
 import type { Metrics } from '../routes/metrics.ts'
 import type { Destination } from '../uploader/delivery/destinations.ts'
+import { createSweeper } from '../uploader/jobs/sweeper.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
 import { finalizerSettings, makeUploader, type Runtime, type ServerDeps } from './open-uploader.ts'
 
@@ -33,6 +34,8 @@ export interface Generation {
   readonly answer: RequestListener
   /** Has its limits and hooks hold from now on. */
   start(): void
+  /** Has no more files removed. To be called before the store is closed. */
+  stopSweeping(): Promise<void>
   /** Lets what runs end as it began, then closes. */
   retire(): Promise<void>
   /** Closes its destinations. */
@@ -74,6 +77,18 @@ async function createGeneration(
   const limiters = before?.limiters ?? createLimiters()
   const uploader = makeUploader(config, deps, destinations, runtime)
   const { track, untilIdle } = createTracker()
+  const sweeper = createSweeper({
+    ...{ ...runtime, destinations, mask },
+    owner: runtime.finalizer.owner,
+    lease: runtime.finalizer.lease,
+    everyMs: settings.expiry.everyMs,
+    timeoutMs: settings.limits.deliveryTimeoutMs,
+    listener: metrics?.sweeping,
+    now: runtime.dueNow,
+    info: (message, details) => logger.info(details, message),
+    warn: (message, details) => logger.warn(details ?? {}, message),
+    error: (message, details) => logger.error(details, message),
+  })
   const app = createApp(
     {
       uploader: metrics?.measure(uploader) ?? uploader,
@@ -106,10 +121,14 @@ async function createGeneration(
       runtime.slots.resize(concurrentUploads, waitingUploads)
       runtime.finalizer.adopt(finalizerSettings(config, deps.env))
       runtime.finalizer.start()
+      sweeper.start()
       makeMessagesFor(app)
     },
+    stopSweeping: sweeper.stop,
     async retire() {
+      const stopped = sweeper.stop()
       await untilIdle()
+      await stopped
       await close()
     },
     close,

@@ -166,9 +166,12 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
       const last = current ?? first
       const { graceMs } = last.config.settings.shutdown
       const end = performance.now() + graceMs
+      const generations = [last, ...retiring]
+      const swept = Promise.all(generations.map(one => one.stopSweeping()))
       const finished = await stop(graceMs, drained)
+      await swept
       await runtime.close(end - performance.now())
-      await Promise.all([last, ...retiring].map(one => one.close()))
+      await Promise.all(generations.map(one => one.close()))
       return finished
     },
   }

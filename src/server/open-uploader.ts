@@ -1,5 +1,6 @@
 import { dirname, join } from 'node:path'
 import type { LoadedConfig } from '../config/load.ts'
+import { createCautiousClock } from '../flow/cautious-clock.ts'
 import { createClock } from '../flow/clock.ts'
 import { createNamedSlots } from '../flow/slots.ts'
 import { createOutgoing } from '../http/proxy/outgoing.ts'
@@ -10,7 +11,7 @@ import { createSpool, sweepSpool } from '../payload/spool.ts'
 import type { Store } from '../store/contract.ts'
 import { createPostgresStore } from '../store/postgres.ts'
 import { createSqliteStore } from '../store/sqlite.ts'
-import type { Destination } from '../uploader/delivery/destinations.ts'
+import { type Destination, placesOf } from '../uploader/delivery/destinations.ts'
 import type { Turns } from '../uploader/delivery/turns.ts'
 import { createUploader, type Uploader, type UploaderDeps } from '../uploader/index.ts'
 import { createFinalizer, type FinalizerSettings } from '../uploader/jobs/finalizer.ts'
@@ -30,6 +31,10 @@ export interface ServerDeps {
 /** What a process has once, whichever configuration holds: a reload changes its limits and hooks, nothing else. */
 export interface Runtime
   extends Pick<UploaderDeps, 'store' | 'finalizer' | 'idempotency' | 'payloads' | 'slots' | 'spool'> {
+  /** See `UploaderDeps`; the sweeper adds to them. */
+  readonly swept: Set<string>
+  /** The time by which files go, milliseconds since the epoch. */
+  dueNow(): number
   /** @param graceMs for how long what runs may go on; default: not at all */
   close(graceMs?: number): Promise<void>
 }
@@ -51,9 +56,12 @@ export async function openUploader(
   }
 }
 
+/** A clock that was set is believed in the second round after that, though timers may be early. */
+const CLOCK_SHARE = 0.9
+
 /** The store is opened when it is first used, the folder for temporary files made then. @throws as `openStore` */
 export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
-  const { limits } = config.settings
+  const { limits, expiry } = config.settings
   const temporary = temporaryOf(config)
   const warn = noteTo(deps.logger)
   const store = openStore(config, warn)
@@ -79,6 +87,8 @@ export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
     payloads: createPayloads(limits.memory),
     slots: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
     spool,
+    swept: new Set(),
+    dueNow: createCautiousClock(expiry.everyMs * CLOCK_SHARE),
     async close(graceMs) {
       await idempotency.close()
       await finalizer.close(graceMs)
@@ -95,6 +105,7 @@ export function makeUploader(
   runtime: Runtime,
 ): Uploader {
   const { settings } = config
+  for (const one of destinations) if (one.expiry) for (const id of placesOf(one)) runtime.swept.add(id)
   const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))
   return createUploader({
     ...runtime,

@@ -18,6 +18,8 @@ export interface Access {
   commit(writes: readonly Write[]): Promise<void>
   /** Makes an index of the history unless there is one; only who looks by it needs it. */
   index(which: IndexName): Promise<void>
+  /** The earlier one of a time and that of the database: clocks of machines differ. */
+  now(db: Database, mine: number): Promise<number>
   /** In a transaction: waits until nobody else has the names, and has them to its end. */
   lockNames(transaction: Database, names: readonly string[]): Promise<void>
 }

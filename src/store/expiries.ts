@@ -14,7 +14,7 @@ const nameOf = (key: string): string => key.normalize('NFC').toLowerCase()
 
 /** The files of a store that go again. @param holders jobs that hold keys, which their delivery gives back */
 export function createExpiryStore(
-  { read, write, index, lockNames }: Access,
+  { read, write, index, lockNames, now: nowOf }: Access,
   holders: Set<string>,
 ): ExpiryStore {
   return {
@@ -47,10 +47,11 @@ export function createExpiryStore(
       holders.delete(holder)
     },
 
-    async takeDue({ among, owner, now, limit, longestPauseMs }) {
+    async takeDue({ among, owner, now: mine, limit, longestPauseMs }) {
       if (among.length === 0) return { objects: [], isAll: true }
       await index('keys')
       return write(async db => {
+        const now = await nowOf(db, mine)
         const due = await selectDue(db, among, now, limit, longestPauseMs)
         if (due.length === 0) return { objects: [], isAll: true }
         const free = await withoutHeld(db, due, lockNames, now)

@@ -56,6 +56,11 @@ export function createPostgresStore(url: string): Store {
       pool.on('connect', client => void client.on('error', () => {}))
       return { dialect: new PostgresDialect({ pool: withoutHungConnections(pool) }) }
     },
+    async now(db) {
+      const { rows } = await sql<{ ms: number }>`
+        select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as ms`.execute(db)
+      return rows[0]?.ms ?? 0
+    },
     async lock(transaction, names) {
       const locks =
         names === undefined

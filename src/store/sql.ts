@@ -17,6 +17,8 @@ export interface Engine extends MigrationSettings {
   connect(): Promise<Connection>
   /** Turns an error of the database into one for the caller, or says that it passes and the work may be done again. */
   explain(error: unknown): Error | 'again'
+  /** The time by the clock of the database, milliseconds since the epoch, where that is another machine's. */
+  now?(db: Database): Promise<number>
   /** See `Store`. Default: always true. */
   mayHoldJobs?(): boolean
   /** Has `mayHoldJobs` tell, from the end of the transaction on, that nothing is left to do. Cheap when it does already. */
@@ -162,6 +164,7 @@ export function createSqlStore(
       )
     },
     index: which => indexes[which](),
+    now: async (db, mine) => Math.min(mine, (await engine.now?.(db)) ?? mine),
     lockNames: async (transaction, names) => engine.lock?.(transaction, names),
   }
   const { read, write } = access

@@ -14,6 +14,8 @@ import {
   idOf,
   type LeftOut,
 } from './delivery/destinations.ts'
+import { expiresAt } from './delivery/expiry.ts'
+import { createHold } from './delivery/holds.ts'
 import { type PlaceDeps, type PlaceRequest, place } from './delivery/place.ts'
 import { type Caller, type Input, keptOrigin, type Outcome, type Wishes } from './input.ts'
 import type { Finalizer } from './jobs/finalizer.ts'
@@ -46,6 +48,8 @@ export interface UploaderDeps {
   /** What follows an upload that begins here. */
   readonly hooks: readonly Hook[]
   readonly idempotency: Idempotency
+  /** Destinations at which files go again, `provider/configName`. */
+  readonly swept: ReadonlySet<string>
   now(): Date
   /** Hides secrets. */
   mask(text: string): string
@@ -113,7 +117,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
     input: Input,
     index: number,
     request: UploadRequest,
-    shared: PlaceRequest,
+    shared: PlaceRequest & { end: Pick<StoredFile, 'expiresAt'> },
   ): Promise<Outcome> {
     const { destination, caller, signal } = request
     const { origin } = input
@@ -125,7 +129,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
       if (changes) payload = await change(payload, changes, request)
       const { destination: id, ...where } = await place(payload, destination, shared, placeDeps)
       const { size, contentType, sha256 } = payload
-      const file = { ok: true, index, origin, ...where, size, contentType, sha256 } as const
+      const file = { ok: true, index, origin, ...where, size, contentType, sha256, ...shared.end } as const
       return id === idOf(destination) ? file : { ...file, destination: id }
     } catch (error) {
       signal.throwIfAborted()
@@ -158,7 +162,10 @@ export function createUploader(deps: UploaderDeps): Uploader {
     await finalizer.begin(job, request.idempotencyKey)
     const done: Outcome[] = []
     const { baseUrl, signal, claims, wishes } = request
+    const until = expiresAt(request.destination, wishes?.expires, job.createdAt)
     const shared = {
+      hold: createHold(store, job, id => deps.swept.has(id)),
+      end: until === undefined ? {} : { expiresAt: until },
       baseUrl,
       signal,
       claims,

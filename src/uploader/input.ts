@@ -4,6 +4,7 @@ import type { Payload } from '../payload/index.ts'
 import type { KeyFacts } from '../payload/object-key.ts'
 import type { PictureWish } from '../pictures/wish.ts'
 import type { StoredFile } from '../store/contract.ts'
+import type { Expires } from './expires.ts'
 
 /** Kinds of input; a caller is admitted to some of them. */
 export const SOURCES = ['form', 'url', 'path', 'clipboard'] as const
@@ -36,7 +37,9 @@ export function keptOrigin(origin: string): string {
 }
 
 /** What a request wants beside being stored; all of it is optional, and checked before it comes here. */
-export interface Wishes extends PictureWish, KeyFacts {}
+export interface Wishes extends PictureWish, KeyFacts {
+  readonly expires?: Expires | undefined
+}
 
 /** Who sends a request, and what that caller may name. Decided once, in routes/access.ts. */
 export interface Caller {

@@ -31,8 +31,14 @@ export function createClaims(
       const claim = find(earlier, file)
       if (!claim) return false
       const { destination, key, sha256 } = file
-      const since = await history({ destination, text: key, since: claim.time, limit: MOST_SINCE })
-      return since.every(one => one.key !== key || one.sha256 === sha256)
+      const since = await history({
+        destination,
+        key,
+        since: claim.time,
+        isRemoved: false,
+        limit: MOST_SINCE,
+      })
+      return since.every(one => one.sha256 === sha256)
     },
     add(file) {
       if (find(claims, file)) return saving

@@ -5,6 +5,7 @@ import { type KeyTemplate, namesContent, parseKeyTemplate } from '../../payload/
 import type { PictureOptions } from '../../pictures/options.ts'
 import type { Provider, ProviderDeps, Target } from '../../providers/contract.ts'
 import { canonicalType, PROVIDER_TYPES } from '../../providers/registry.ts'
+import type { ExpiryRule } from '../expires.ts'
 import { createKeyRing, type KeyRing } from './key-ring.ts'
 import { createTurns, type Turns } from './turns.ts'
 import { createUrlRewrite, type RewriteRule } from './url-rewrite.ts'
@@ -38,6 +39,8 @@ export interface Destination extends Named {
   readonly fallback: string | undefined
   /** Destinations that get a copy. */
   readonly mirrors: readonly Mirror[]
+  /** When files go again; undefined: never. */
+  readonly expiry?: ExpiryRule | undefined
   /** What is done to pictures; undefined: nothing. */
   readonly pictures?: PictureOptions | undefined
   /** Keys of the requests under way. */
@@ -66,6 +69,7 @@ export interface DestinationSpec extends Named {
     readonly urlRewrite?: readonly RewriteRule[]
     readonly fallback?: string | undefined
     readonly mirrors?: readonly Mirror[]
+    readonly expiry?: ExpiryRule | undefined
     readonly pictures?: PictureOptions | undefined
     readonly proxy?: string | undefined
   }
@@ -214,7 +218,7 @@ export function assertTakesPath(destination: Destination): void {
  * @param pictures what is done to pictures where nothing else is said
  * @param general through which proxies they connect that have none of their own
  */
-export function openDestinations(
+export async function openDestinations(
   specs: readonly DestinationSpec[],
   keyTemplate: string,
   warn: (message: string) => void,
@@ -223,8 +227,8 @@ export function openDestinations(
   pictures?: PictureOptions,
   general?: Outgoing,
 ): Promise<Destination[]> {
-  return Promise.all(
-    specs.map(async ({ type, name, provider, options, common }) => {
+  const opened = await Promise.all(
+    specs.map(async ({ type, name, provider, options, common }): Promise<Destination> => {
       const id = idOf({ type, name })
       const outgoing = general?.with(common.proxy)
       const target = await provider.open(options, { ...own, name, warn, outgoing })
@@ -250,6 +254,7 @@ export function openDestinations(
         rewriteUrl: createUrlRewrite(common.urlRewrite ?? []),
         fallback: common.fallback,
         mirrors: common.mirrors ?? [],
+        expiry: common.expiry,
         pictures: common.pictures ?? pictures,
         // Where equal keys mean equal bytes it does no harm when two processes write one: that is worth no message.
         keys: createKeyRing(immutable && onConflict === 'replace' ? undefined : turns, id),
@@ -257,4 +262,28 @@ export function openDestinations(
       }
     }),
   )
+  assertRemovable(opened)
+  return opened
+}
+
+/** Destinations, `provider/configName`, at which the files of this one come to lie, its own first. */
+export function placesOf(destination: Destination): string[] {
+  const { fallback, mirrors } = destination
+  const copies = [...mirrors.map(mirror => mirror.destination), ...(fallback === undefined ? [] : [fallback])]
+  const ids = copies.map(splitId).map(({ type, name = '' }) => idOf({ type, name }))
+  return [...new Set([idOf(destination), ...ids])]
+}
+
+/** @throws UploadError when files go again somewhere, and could not be removed there or where their copies are */
+function assertRemovable(destinations: readonly Destination[]): void {
+  const keeping = new Set(destinations.filter(({ target }) => !target.remove).map(idOf))
+  for (const destination of destinations.filter(({ expiry }) => expiry)) {
+    const fixed = placesOf(destination).find(id => keeping.has(id))
+    if (fixed === undefined) continue
+    const whose = fixed === idOf(destination) ? 'that of this one' : `that of its mirror or fallback ${fixed}`
+    throw new UploadError(
+      'invalid_request',
+      `${idOf(destination)}: "expiry" needs a provider that can remove files, which ${whose} can't. Leave "expiry" out.`,
+    )
+  }
 }

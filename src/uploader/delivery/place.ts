@@ -8,6 +8,7 @@ import type { Copy, HistoryStore } from '../../store/contract.ts'
 import type { Claims } from './claims.ts'
 import { type DeliveryLimits, deliverWithin, timedOut } from './deliver.ts'
 import { type Destination, idOf, type Mirror, splitId } from './destinations.ts'
+import type { Hold } from './holds.ts'
 import type { TakenKey } from './key-ring.ts'
 import { findSame } from './same-bytes.ts'
 
@@ -34,6 +35,7 @@ export interface PlaceRequest {
   readonly facts?: KeyFacts
   /** What earlier attempts at the request have stored; undefined when it can't have any. */
   readonly claims: Claims | undefined
+  readonly hold: Hold
   /** Gives back the keys of what was stored; to be called when nothing of the request is under way any more. */
   readonly releases: (() => void)[]
 }
@@ -143,11 +145,13 @@ async function placeAt(
     }
   }
   try {
-    const same = await orAborted(findSame(payload, wanted, destination, history, limit.signal), limit.signal)
+    const hold = (key: string) => request.hold(id, key, payload.sha256, limit.signal)
+    const finding = findSame(payload, wanted, destination, history, hold, limit.signal)
+    const same = await orAborted(finding, limit.signal)
     if (same) return { destination: id, key: same.key, url: same.url, deleteUrl: same.deleteUrl }
     const { keys } = destination
-    const { key, stored } = await takeKey(destination, wanted, payload.sha256, request.claims, limit.signal)
-    if (stored) {
+    const { key, stored } = await takeKey(destination, wanted, payload.sha256, request, limit.signal)
+    if (stored && (await hold(key)) !== 'waited') {
       request.releases.push(() => keys.release(key))
       return toPlaced(key, stored)
     }
@@ -180,13 +184,14 @@ function takeKey(
   destination: Destination,
   wanted: string,
   sha256: string,
-  claims: Claims | undefined,
+  { claims, hold }: PlaceRequest,
   signal: AbortSignal,
 ): Promise<TakenKey> {
   const { target, onConflict, keys } = destination
-  if (onConflict === 'replace') return keys.take(wanted, sha256, signal)
   const id = idOf(destination)
   return keys.take(wanted, sha256, signal, async key => {
+    if ((await hold(id, key, sha256, signal)) === 'taken') return true
+    if (onConflict === 'replace') return false
     const looking = target.exists?.(key, signal)
     const isThere = looking && (await orAborted(looking, signal))
     if (!isThere || (await claims?.has({ destination: id, key, sha256 }))) {

@@ -1,6 +1,7 @@
 import type { Payload } from '../../payload/index.ts'
 import type { HistoryEntry, HistoryStore } from '../../store/contract.ts'
 import { type Destination, idOf } from './destinations.ts'
+import type { Hold } from './holds.ts'
 
 /** With more that came since then it is not looked at any further. */
 const MOST_SINCE = 1000
@@ -14,6 +15,7 @@ export async function findSame(
   wanted: string,
   destination: Destination,
   history: Pick<HistoryStore, 'findStored' | 'history'>,
+  hold: (key: string) => ReturnType<Hold>,
   signal: AbortSignal,
 ): Promise<HistoryEntry | undefined> {
   const { dedupe, onConflict } = destination
@@ -25,12 +27,14 @@ export async function findSame(
     if (same.key !== wanted && same.key.replace(/-\d+(\.[^./]*)?$/, '$1') !== wanted) return undefined
     const since = await history.history({
       destination: id,
-      text: same.key,
+      key: same.key,
+      isRemoved: false,
       since: same.time,
       limit: MOST_SINCE,
     })
     if (since.length === MOST_SINCE) return undefined
-    if (since.some(one => one.key === same.key && one.sha256 !== payload.sha256)) return undefined
+    if (since.some(one => one.sha256 !== payload.sha256)) return undefined
   }
+  if ((await hold(same.key)) === 'taken') return undefined
   return (await destination.target.exists?.(same.key, signal)) ? same : undefined
 }

@@ -8,7 +8,7 @@ import { FinalizationPending } from './finalization-pending.ts'
 import type { Hook, HookDeps } from './hooks.ts'
 import { createHousekeeping } from './housekeeping.ts'
 import { createJournal } from './journal.ts'
-import { createLease } from './lease.ts'
+import { createLease, type Lease } from './lease.ts'
 
 const ROUND_MS = 5000
 const FIRST_POLL_MS = 25
@@ -43,6 +43,7 @@ export interface FinalizerDeps extends HookDeps, FinalizerSettings {
 export interface Finalizer {
   /** Name of this process in the store. */
   readonly owner: string
+  readonly lease: Lease
   /**
    * Writes down that an upload begins; `complete` must follow.
    *
@@ -179,6 +180,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
 
   return {
     owner,
+    lease,
     async begin(job, idempotencyKey) {
       await lease.keepAlive()
       await store.begin(job, idempotencyKey)

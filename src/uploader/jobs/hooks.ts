@@ -67,7 +67,7 @@ function describe({ id, createdAt, requestId, caller, destination, files }: Job)
     requestId,
     caller,
     destination,
-    files: files.map(({ index, origin, url, key, size, contentType, sha256, deleteUrl }) => ({
+    files: files.map(({ index, origin, url, key, size, contentType, sha256, deleteUrl, expiresAt }) => ({
       index,
       origin,
       url,
@@ -76,6 +76,7 @@ function describe({ id, createdAt, requestId, caller, destination, files }: Job)
       type: contentType,
       sha256,
       ...(deleteUrl && { deleteUrl }),
+      ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt).toISOString() }),
     })),
   }
 }

@@ -94,7 +94,7 @@ function withoutHold<T extends string>(state: T): Exclude<T, 'finalizing'> | 'de
 
 /** One entry for the file and one for each copy at a mirror. */
 function toEntries(job: Job, file: StoredFile, time: number): HistoryEntry[] {
-  const { index, origin, url, key, size, contentType, sha256, deleteUrl, mirrors } = file
+  const { index, origin, url, key, size, contentType, sha256, deleteUrl, expiresAt, mirrors } = file
   const entry: HistoryEntry = {
     time,
     jobId: job.id,
@@ -109,6 +109,7 @@ function toEntries(job: Job, file: StoredFile, time: number): HistoryEntry[] {
     destination: file.destination ?? job.destination,
     caller: job.caller,
     requestId: job.requestId,
+    ...(expiresAt !== undefined && { expiresAt }),
   }
   if (!mirrors) return [entry]
   const copies = mirrors.flatMap(({ destination: mirror, key, url }) =>

@@ -43,6 +43,7 @@ async function openDeaf() {
       const baseUrl = 'http://127.0.0.1/'
       const request: PlaceRequest = {
         ...{ baseUrl, signal: cancellation, now: new Date(), claims: undefined, releases: [] },
+        hold: async () => 'free',
       }
       return place(payload, destination!, request, { ...deps, limits: { timeoutMs, retries: 0 } })
     },

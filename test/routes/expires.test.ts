@@ -1,0 +1,167 @@
+import { describe, expect, it } from 'vitest'
+import { formOf, post } from '../helpers/form.ts'
+import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
+const local = (name: string, more: object = {}) => ({ [name]: { directory: name, serve: true, ...more } })
+
+const app = shareApp({
+  config: {
+    default: 'local/both',
+    providers: {
+      local: {
+        ...local('both', { expiry: { default: '30d', most: '90d' } }),
+        ...local('most', { expiry: { most: '12h' } }),
+        ...local('asked', { expiry: { default: 'never' } }),
+        ...local('stays'),
+      },
+    },
+  },
+})
+
+const send = (query: string, name = 'both', form = formOf({ 'a.txt': 'one' }), to: TestApp = app()) =>
+  post(`${to.url}/upload?configName=${name}${query}`, { body: form })
+
+/** Days from now until the first file of an answer may go. */
+function daysOf(answer: unknown): number | undefined {
+  const { items } = answer as { items?: { expiresAt?: string }[] }
+  const at = items?.[0]?.expiresAt
+  return at === undefined ? undefined : Math.round(((Date.parse(at) - Date.now()) / DAY_MS) * 100) / 100
+}
+
+const inDays = (days: number) => new Date(Date.now() + days * DAY_MS).toISOString()
+
+describe('when files may go', () => {
+  it.for<[query: string, name: string, days: number | undefined]>([
+    ['', 'both', 30],
+    ['&expires=', 'both', 30],
+    ['&expires=90m', 'both', 0.06],
+    ['&expires=12h', 'both', 0.5],
+    ['&expires=90d', 'both', 90],
+    [`&expires=${inDays(7)}`, 'both', 7],
+    [`&expires=${inDays(7).replace(/\..*/, '%2B00:00').replace('T', ' ')}`, 'both', 7],
+    [`&expires=${inDays(7).replace(/\..*/, '+00:00')}`, 'both', 7],
+    ['', 'most', 0.5],
+    ['', 'asked', undefined],
+    ['&expires=1d', 'asked', 1],
+    ['&expires=NEVER', 'asked', undefined],
+    ['', 'stays', undefined],
+  ])('with "%s" at %s', async ([query, name, days]) => {
+    const answer = await send(query, name)
+    expect(answer.status).toBe(200)
+    expect(daysOf(answer)).toBe(days)
+  })
+
+  it.for<[query: string, name: string, code: string, message: string]>([
+    ['&expires=91d', 'both', 'expiry_not_allowed', 'Files stay at local/both for 90d at most.'],
+    ['&expires=never', 'both', 'expiry_not_allowed', 'for 90d at most'],
+    [`&expires=${inDays(91)}`, 'both', 'expiry_not_allowed', 'for 90d at most'],
+    ['&expires=13h', 'most', 'expiry_not_allowed', 'for 12h at most'],
+    ['&expires=1d', 'stays', 'expiry_not_allowed', 'Files at local/stays stay'],
+    ['&expires=never', 'stays', 'expiry_not_allowed', 'needs an "expiry" in its configuration'],
+    ['&expires=2020-01-01T00:00:00Z', 'both', 'invalid_request', 'in the past'],
+    ...['0d', '-1d', '1w', '1.5h', '1', '1000000000d', 'soon', '2027-02-30T00:00:00Z', '2027-01-01'].map(
+      (text): [string, string, string, string] => [
+        `&expires=${text}`,
+        'both',
+        'invalid_request',
+        '"expires"',
+      ],
+    ),
+  ])('attack: "%s" is refused at %s', async ([query, name, code, message]) => {
+    const answer = await send(query, name)
+    expect(answer).toMatchObject({ status: 400, code })
+    expect(answer.message).toContain(message)
+    expect(answer.result).toBeUndefined()
+  })
+
+  it('a field of the form says it where the query does not and the destination can follow', async () => {
+    const form = () => {
+      const body = formOf({ 'a.txt': 'one' })
+      body.append('expires', '2d')
+      return body
+    }
+    expect(daysOf(await send('', 'both', form()))).toBe(2)
+    expect(daysOf(await send('&expires=3d', 'both', form()))).toBe(3)
+    expect(daysOf(await send('', 'stays', form()))).toBeUndefined()
+  })
+
+  it('counts to the request for an Idempotency-Key, and is in the answer that is kept', async () => {
+    const ask = (query: string) =>
+      post(`${app().url}/upload${query}`, {
+        headers: { 'Idempotency-Key': 'k1' },
+        body: formOf({ 'a.txt': 'one' }),
+      })
+    const first = await ask('?expires=5d')
+    expect(daysOf(first)).toBe(5)
+    expect(await ask('?expires=5d')).toMatchObject({ items: (first as unknown as { items: unknown }).items })
+    expect(await ask('?expires=6d')).toMatchObject({ status: 422 })
+  })
+})
+
+it('copies go with what they are copies of, whatever their own destination says', async () => {
+  const config = {
+    expiry: { everyMs: 50 },
+    default: 'local/main',
+    keyTemplate: '{filename}{extname}',
+    providers: {
+      local: {
+        ...local('main', { expiry: { default: '30d' }, mirrors: ['local/copy'] }),
+        ...local('copy', { expiry: { most: '90d', default: '60d' } }),
+      },
+    },
+  }
+  const copied = await startApp({ config })
+  await send('', 'copy', formOf({ 'b.txt': 'one' }), copied)
+  await send('', 'main', formOf({ 'c.txt': 'one' }), copied)
+  const at = new Date(Date.now() + 300).toISOString()
+  const { result } = await send(`&expires=${at}`, 'main', formOf({ 'a.txt': 'one' }), copied)
+  expect(result).toHaveLength(1)
+  await expect.poll(copied.files).toEqual(['copy/b.txt', 'copy/c.txt', 'main/c.txt'])
+})
+
+it('the same key, uploaded again, lives as long as the longest of its entries', async () => {
+  const config = {
+    expiry: { everyMs: 30 },
+    keyTemplate: '{filename}{extname}',
+    providers: { local: local('Default', { expiry: { default: 'never' } }) },
+  }
+  const one = await startApp({ config })
+  const soon = () => new Date(Date.now() + 150).toISOString()
+  const ask = (name: string, expires: string) =>
+    send(`&expires=${expires}`, 'Default', formOf({ [name]: name }), one)
+  await Promise.all([ask('twice.txt', soon()), ask('ever.txt', soon()), ask('once.txt', soon())])
+  await ask('twice.txt', '1d')
+  await ask('ever.txt', 'never')
+  await expect.poll(one.files).toEqual(['Default/ever.txt', 'Default/twice.txt'])
+  await new Promise(resolve => setTimeout(resolve, 200))
+  expect(await one.files()).toEqual(['Default/ever.txt', 'Default/twice.txt'])
+})
+
+it.for([
+  ['itself', { imgur: { a: { clientId: 'x', expiry: { most: '1d' } } } }, 'imgur/a'],
+  [
+    'its mirror',
+    {
+      imgur: { a: { clientId: 'x' } },
+      local: local('x', { expiry: { most: '1d' }, mirrors: ['imgur/a'] }),
+    },
+    'its mirror or fallback imgur/a',
+  ],
+] as const)('an expiry is a mistake where files could not be removed: %s', async ([, providers, message]) => {
+  await expect(startApp({ config: { providers, default: Object.keys(providers)[0] } })).rejects.toThrow(
+    message,
+  )
+})
+
+it.for([
+  ['{}', {}, 'needs "default" or "most"'],
+  ['beyond most', { default: '31d', most: '30d' }, 'beyond'],
+  ['never beyond most', { default: 'never', most: '30d' }, 'beyond'],
+  ['nought', { default: '0d' }, '"30d"'],
+  ['no unit', { most: '30' }, '"30d"'],
+] as const)('an expiry that makes no sense is a mistake: %s', async ([, expiry, message]) => {
+  await expect(startApp({ config: { providers: { local: local('x', { expiry }) } } })).rejects.toThrow(
+    message,
+  )
+})
