@@ -17,6 +17,7 @@ const COMMANDS = {
   check: () => import('./check.ts'),
   heartbeat: () => import('./heartbeat.ts'),
   history: () => import('./history.ts'),
+  remove: () => import('./remove.ts'),
   finalize: () => import('./finalize.ts'),
   config: () => import('./config.ts'),
   completion: () => import('./complete.ts'),

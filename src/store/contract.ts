@@ -86,6 +86,8 @@ export interface HistoryFilter {
   readonly text?: string | undefined
   /** A part of the origin or of the last segment of the key. */
   readonly name?: string | undefined
+  /** The folder that the key lies below, without a final slash. */
+  readonly folder?: string | undefined
   /** The whole key. */
   readonly key?: string | undefined
   /** A part of the URL. */

@@ -59,7 +59,7 @@ export function createHistoryStore({ read, write, index }: Access): HistoryStore
 }
 
 function select(db: Database, filter: Filter) {
-  const { destination, among, text, name, link, key, url, caller, job, sha256 } = filter
+  const { destination, among, text, name, link, folder, key, url, caller, job, sha256 } = filter
   const { since, before, isRemoved } = filter
   let query = db.selectFrom('history')
   if (destination !== undefined) {
@@ -67,6 +67,7 @@ function select(db: Database, filter: Filter) {
     query = query.where(eb => eb.or([eb('destination', '=', destination), below]))
   }
   if (among !== undefined) query = query.where(isAmong('destination', among))
+  if (folder !== undefined) query = query.where(isLike('key', `${escapeLike(folder)}/%`))
   if (key !== undefined) query = query.where('key', '=', key)
   if (url !== undefined) query = query.where('url', '=', url)
   if (sha256 !== undefined) query = query.where('sha256', '=', sha256)

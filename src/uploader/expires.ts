@@ -37,8 +37,8 @@ export function readExpires(text: string, name: string): Expires {
   )
 }
 
-/** RFC 3339. In a query the plus of an offset often arrives as a space. */
-function readTime(text: string): number | undefined {
+/** Reads a time of RFC 3339. In a query the plus of an offset often arrives as a space. */
+export function readTime(text: string): number | undefined {
   const [, date, time, offset] =
     /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d(?:\.\d{1,9})?)([Zz]|[-+ ]\d\d:\d\d)$/.exec(text) ?? []
   if (date === undefined || offset === undefined) return undefined

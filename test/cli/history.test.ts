@@ -6,7 +6,9 @@ import type { HistoryEntry } from '../../src/store/contract.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, post } from '../helpers/form.ts'
-import { spawnServer } from '../helpers/spawn-server.ts'
+import { needs } from '../helpers/needs.ts'
+import { runOnTerminal } from '../helpers/pty.ts'
+import { BIN, spawnServer } from '../helpers/spawn-server.ts'
 import { runCli } from './run-cli.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -16,7 +18,8 @@ beforeEach(async () => {
   cwd = await makeDirectory()
 })
 
-const history = (...args: string[]) => runCli(['history', ...args], { cwd })
+/** What is remembered here is of no destination of the embedded default. */
+const history = (...args: string[]) => runCli(['history', '--all', ...args], { cwd })
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 function newEntry(change: Partial<HistoryEntry>): HistoryEntry {
@@ -62,15 +65,24 @@ it('says that there is nothing when nothing was uploaded', async () => {
 
 it('lists what was stored, newest first', async () => {
   await remember(
-    { time: Date.UTC(2026, 10, 21, 9, 5, 7) },
-    { time: Date.UTC(2026, 10, 22), origin: '猫 😀.png', size: 5_000_000_000, destination: 'local/Default' },
+    { time: Date.UTC(2026, 10, 21, 9, 5, 7), caller: 'proxy: alice', key: 'gone.png' },
+    {
+      ...{ time: Date.UTC(2026, 10, 22), origin: '猫 😀.png', size: 5_000_000_000 },
+      ...{ destination: 'local/Default', expiresAt: Date.UTC(2027, 0, 1) },
+    },
+    { time: Date.UTC(2026, 10, 20) },
   )
+  const store = createSqliteStore(join(cwd, 'upload-server', 'store.db'))
+  const gone = { destination: 's3/blog', key: 'gone.png', holder: 'x' }
+  await store.noteRemoved(gone, Date.UTC(2026, 10, 23))
+  await store.close()
   expect(await history()).toEqual({
     code: 0,
     stderr: '',
     stdout:
-      '2026-11-22 00:00:00  local/Default  5000000000  猫 😀.png  https://x.example/2026/cat.png\n' +
-      '2026-11-21 09:05:07  s3/blog        1234  cat.png  https://x.example/2026/cat.png\n',
+      '2026-11-22 00:00:00  local/Default  5000000000  loopback      until 2027-01-01 00:00:00    猫 😀.png  https://x.example/2026/cat.png\n' +
+      '2026-11-21 09:05:07  s3/blog              1234  proxy: alice  removed 2026-11-23 00:00:00  cat.png  https://x.example/2026/cat.png\n' +
+      '2026-11-20 00:00:00  s3/blog              1234  loopback      stays                        cat.png  https://x.example/2026/cat.png\n',
   })
 })
 
@@ -84,6 +96,11 @@ describe('lists only', () => {
     ['what has % in its name', ['--search', '%'], []],
     ['these bytes', ['--sha256', sha256('dog')], ['dog']],
     ['the last days', ['--days', '2'], ['new', 'other', 'dog']],
+    ['a name', ['--name', 'OTH'], ['other']],
+    ['a link', ['--link', 'x/dog'], ['dog']],
+    ['a caller', ['--caller', 'ALICE'], ['dog']],
+    ['what came since a while', ['--since', '12h'], ['new', 'other']],
+    ['what came since a day', ['--since', '2020-01-01'], ['new', 'other', 'dog', 'old']],
     ['the newest', ['--limit', '2'], ['new', 'other']],
     ['nothing', ['--limit', '0'], []],
     ['what fits all of them', ['--destination', 's3', '--days', '2', '--limit', '1'], ['new']],
@@ -99,6 +116,7 @@ describe('lists only', () => {
         destination: 'local/x',
         sha256: sha256('dog'),
         url: 'https://x/dog.png',
+        caller: 'proxy: alice',
       },
     )
     const { code, stdout } = await history('--json', ...args)
@@ -186,6 +204,8 @@ it.each([
   [['--days', 'x'], /whole number/],
   [['--limit', '-1'], /whole number/],
   [['--prune', ''], /whole number/],
+  [['--since', 'yesterday'], /A time is written/],
+  [['--prune', '1', '--destination', 's3'], /provider\/configName/],
   [['--unknown'], /unknown option/],
 ])('refuses %j', async (args, message) => {
   expect(await history(...args)).toMatchObject({
@@ -200,4 +220,67 @@ it('says why when there is no way to open the store', async () => {
   const { code, stdout, stderr } = await history()
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
   expect(stderr).toMatch(/^.*(?:ENOTDIR|EEXIST).*\n$/)
+})
+
+describe('a store that configurations share', () => {
+  it('shows each its own destinations, and says that there are others', async () => {
+    await remember({ origin: 'theirs' }, { origin: 'mine', destination: 'local/Default' })
+    const own = (...args: string[]) => runCli(['history', ...args], { cwd })
+    expect(JSON.parse((await own('--json')).stdout)).toMatchObject([{ origin: 'mine' }])
+    const none = await own('--name', 'theirs')
+    expect(none).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: expect.stringContaining('With --all there is'),
+    })
+  })
+
+  it('forgets their own entries alone, or those of one destination', async () => {
+    const time = Date.now() - 9 * DAY_MS
+    await remember({ time }, { time, destination: 's3/other' }, { time, destination: 'local/Default' })
+    const own = await runCli(['history', '--prune', '5'], { cwd })
+    expect(own.stderr).toMatch(/^1 entry older/)
+    expect((await history('--prune', '5', '--destination', 's3/other')).stderr).toMatch(/^1 entry older/)
+    expect(JSON.parse((await history('--json')).stdout)).toMatchObject([{ destination: 's3/blog' }])
+  })
+
+  it('asks a person before it forgets, and says how much that would be', async context => {
+    needs(context, 'python3', 'python3')
+    const time = Date.now() - 9 * DAY_MS
+    await remember({ time }, { time }, {})
+    const asked = (answer: string) =>
+      runOnTerminal(
+        [
+          'env',
+          `HOME=${cwd}`,
+          `XDG_DATA_HOME=${cwd}`,
+          process.execPath,
+          BIN,
+          'history',
+          '--all',
+          '--prune',
+          '5',
+        ],
+        [['Forget 2 entries older than 5 days?', answer]],
+        cwd,
+      )
+    expect((await asked('n')).exitCode).toBe(1)
+    expect(JSON.parse((await history('--json')).stdout)).toHaveLength(3)
+    expect((await asked('y')).exitCode).toBe(0)
+    expect(JSON.parse((await history('--json')).stdout)).toHaveLength(1)
+  })
+})
+
+it('--expired tells what should be gone, and why it is not', async () => {
+  await remember(
+    { destination: 'local/Default', key: 'late.png', expiresAt: Date.UTC(2026, 0, 1) },
+    { destination: 'local/Default', key: 'soon.png', expiresAt: Date.now() + DAY_MS },
+  )
+  const store = createSqliteStore(join(cwd, 'upload-server', 'store.db'))
+  const late = { destination: 'local/Default', key: 'late.png', holder: 'x' }
+  await store.postponeRemoval(late, Date.now() + DAY_MS, 'it is down')
+  await store.close()
+  const { stdout } = await history('--expired')
+  expect(stdout).toBe('due 2026-01-01 00:00:00  local/Default  late.png  1 attempts failed: it is down\n')
+  expect(JSON.parse((await history('--expired', '--json')).stdout)).toMatchObject([{ problem: 'it is down' }])
 })
