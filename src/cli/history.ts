@@ -131,14 +131,15 @@ async function prune(
   terminal: Terminal,
 ): Promise<number> {
   const before = Date.now() - days * DAY_MS
-  const among = destinationsToPrune(options, config)
+  const linked = config.destinations.filter(({ common }) => common.link === 'redirect').map(idOf)
+  const among = destinationsToPrune(options, config)?.filter(id => !linked.includes(id))
   const older = `older than ${days} days`
   if (terminal.canAsk && !options.yes) {
     const count = await store.countHistory({ before, among })
     const question = `Forget ${entries(count)} ${older}? The files stay where they are.`
     if (count > 0 && !(await confirm(question, false, true, terminal))) return 1
   }
-  const gone = await store.pruneHistory(before, among)
+  const gone = await store.pruneHistory(before, among, linked)
   terminal.note(`${entries(gone)} ${older} removed; the files stay where they are.`)
   return 0
 }

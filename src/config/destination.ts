@@ -48,6 +48,16 @@ export const destinationSchema = z.strictObject({
     )
     .default([])
     .describe('Changes to the links of this destination, one after the other.'),
+  link: z
+    .enum(['direct', 'redirect'])
+    .default('direct')
+    .describe(
+      'Where links lead: to the destination, or (redirect) to this server, which sends visitors on to a signed address of a private store. For s3 and its kin, azure and upyun.',
+    ),
+  linkAccess: z
+    .enum(['anyone', 'callers'])
+    .default('anyone')
+    .describe('Whom such links are for: whoever has one, or who may upload.'),
   fallback: fullDestinationName
     .optional()
     .describe(

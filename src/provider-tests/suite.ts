@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest'
-import type { Stored, UploadObject } from '../providers/contract.ts'
+import type { SignedUrl, Stored, UploadObject } from '../providers/contract.ts'
 import { expectCleanUrl, expectStored, given, mayPass, withoutStrayErrors } from './expect.ts'
 import { watchMemory } from './memory.ts'
 import { largeObject, MIB, objectOf, refuseBytes, sha256, stallingObject, tearingObject } from './objects.ts'
@@ -270,8 +270,30 @@ export function describeProvider(
       await expect(target.put(objectOf(key, Buffer.from('x')), never())).rejects.toMatchObject(refusal)
       if (target.remove) await expect(target.remove(key, never())).rejects.toMatchObject(refusal)
       if (target.exists) await expect(target.exists(key, never())).rejects.toMatchObject(refusal)
+      if (target.sign) await expect(target.sign(key, 'GET', 60, never())).rejects.toMatchObject(refusal)
       if (target.locate) await expect(target.locate(key)).resolves.toBeUndefined()
     })
+
+    it.for(['GET', 'HEAD'] as const)(
+      'signs an address that opens what is there by %s',
+      async (method, context) => {
+        const { target } = setup
+        if (!target.sign) leaveOut(context, '"sign"')
+        const key = fresh("ü b/it's (1).png")
+        const bytes = randomBytes(1000)
+        await put(objectOf(key, bytes))
+        const signed = await target.sign?.(key, method, 60, never())
+        const { url, forS } = signed as SignedUrl
+        shown.push(url)
+        expectCleanUrl(url)
+        expect(forS).toBe(60)
+        const response = await fetch(url, { method })
+        expect(response.status).toBe(200)
+        const body = Buffer.from(await response.arrayBuffer())
+        expect(body.equals(method === 'HEAD' ? Buffer.alloc(0) : bytes)).toBe(true)
+        if (target.linksEnd) expect((await fetch(url.split('?')[0] as string)).ok).toBe(false)
+      },
+    )
 
     it('passes its own check, twice', async context => {
       if (!setup.target.check) leaveOut(context, '"check"')

@@ -55,6 +55,13 @@ export interface KnownHosts {
   readonly others: readonly { readonly path: string; readonly words: string }[]
 }
 
+/** An address that opens an object for a while. */
+export interface SignedUrl {
+  readonly url: string
+  /** Seconds for which it works. */
+  readonly forS: number
+}
+
 /** A provider with its options applied. What it cannot do it leaves out; callers test for the method. */
 export interface Target {
   /** Stores the object, replacing one of the same key. Safe to call concurrently unless `serial`. */
@@ -73,6 +80,14 @@ export interface Target {
   remove?(key: string, signal: AbortSignal): Promise<void>
   /** Whether an object of that key is there; needed by `onConflict`, whose default is to ask. */
   exists?(key: string, signal: AbortSignal): Promise<boolean>
+  /**
+   * Makes an address that opens an object, whether it is there or not; needed by `link`.
+   *
+   * @param mostS seconds for which it may work at most
+   */
+  sign?(key: string, method: 'GET' | 'HEAD', mostS: number, signal: AbortSignal): Promise<SignedUrl>
+  /** Whether the addresses that `put` gives end after a while: then `sign` makes others for what is stored already. */
+  readonly linksEnd?: boolean
   /** Opens a stored object that this server may hand out under /files/; undefined when there is none. */
   locate?(key: string): Promise<HeldFile | undefined>
   close?(): Promise<void>
@@ -161,7 +176,7 @@ const MAX_KEY_BYTES = 1024
 
 /** A target that sees only keys as `UploadObject` describes them: `remove('')` would be about a whole bucket or folder. */
 function withCheckedKeys(target: Target): Target {
-  const { exists, remove, locate } = target
+  const { exists, remove, sign, locate } = target
   return {
     ...target,
     async put(object, signal) {
@@ -178,6 +193,12 @@ function withCheckedKeys(target: Target): Target {
       async remove(key, signal) {
         checkKey(key)
         return remove.call(target, key, signal)
+      },
+    }),
+    ...(sign && {
+      async sign(key, method, mostS, signal) {
+        checkKey(key)
+        return sign.call(target, key, method, mostS, signal)
       },
     }),
     // Nothing lies under a key that no object can have.

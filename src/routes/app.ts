@@ -11,6 +11,7 @@ import { createFailureWindow, type FailureWindow } from './failure-window.ts'
 import { createFilesRoute } from './files.ts'
 import { answerHeartbeat } from './heartbeat.ts'
 import { isHost } from './host.ts'
+import { createLinksRoute } from './links.ts'
 import { createListMemory, type ListMemory } from './list-memory.ts'
 import { findForwardingHeader, isLoopbackAddress } from './loopback.ts'
 import type { Prototypes } from './message-types.ts'
@@ -126,6 +127,11 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   app
     .route('/files/:name/*key')
     .get((req, res) => deps.track(files(req, res)))
+    .all(onlyMethods('GET, HEAD, OPTIONS'))
+  const links = createLinksRoute(uploader, access)
+  app
+    .route('/links/:type/:name/*key')
+    .get((req, res) => deps.track(links(req, res)))
     .all(onlyMethods('GET, HEAD, OPTIONS'))
   app.route('/page/:version/:file').get(asset).all(onlyMethods('GET, HEAD, OPTIONS'))
   app.use(notFound)

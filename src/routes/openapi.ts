@@ -77,6 +77,21 @@ export async function describeApi({ url, alwaysOk }: ApiFacts): Promise<Json> {
           },
         },
       },
+      '/links/{type}/{configName}/{key}': {
+        get: {
+          summary: 'A file of a private store, for destinations whose "link" is "redirect"',
+          parameters: [
+            inPath('type', 'Provider of the destination.'),
+            inPath('configName', 'Name of the saved configuration.'),
+            inPath('key', 'Path of the file; its slashes stay as they are.'),
+          ],
+          responses: {
+            302: { description: 'A signed address that opens the file for a while.' },
+            ...failures,
+          },
+          security,
+        },
+      },
       '/upload-server.sxcu': {
         get: {
           summary: 'A custom uploader for ShareX',

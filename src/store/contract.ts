@@ -216,9 +216,10 @@ export interface HistoryStore {
    * Forgets older entries, a bounded part at a time. Those of objects that are still to be removed stay.
    *
    * @param among only at these destinations, `provider/configName`; default: all
+   * @param but at none of these: links to them need their entries
    * @returns how many went
    */
-  pruneHistory(before: number, among?: readonly string[]): Promise<number>
+  pruneHistory(before: number, among?: readonly string[], but?: readonly string[]): Promise<number>
 }
 
 export interface RepetitionStore {

@@ -54,7 +54,7 @@ export function createHistoryStore({ read, write, index }: Access): HistoryStore
       })
     },
 
-    pruneHistory: (before, among) => prune(write, 'history', before, isForgettable(among)),
+    pruneHistory: (before, among, but) => prune(write, 'history', before, isForgettable(among, but)),
   }
 }
 
@@ -102,10 +102,11 @@ function isAmong(column: string, values: readonly string[]) {
 }
 
 /** The removal of an object asks what its other entries promise. */
-function isForgettable(among: readonly string[] | undefined) {
+function isForgettable(among?: readonly string[], but: readonly string[] = []) {
   const isKept = sql`not exists (select 1 from expiries where expiries.destination = history.destination
     and expiries.key = history.key)`
-  return among === undefined ? sql`and ${isKept}` : sql`and ${isKept} and ${isAmong('destination', among)}`
+  const isMeant = among === undefined ? isKept : sql`${isKept} and ${isAmong('destination', among)}`
+  return sql`and ${isMeant} and not ${isAmong('destination', but)}`
 }
 
 function escapeLike(text: string): string {

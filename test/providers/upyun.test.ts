@@ -4,16 +4,17 @@ import { type ContractSetup, describeProvider } from '../helpers/provider-contra
 import { startProxy } from '../servers/proxy.ts'
 import { startUpyun } from '../servers/upyun.ts'
 
-async function startContract(): Promise<ContractSetup> {
+async function startContract(isGuarded: boolean): Promise<ContractSetup> {
   const server = await startUpyun()
   const proxy = await startProxy([server.port])
-  const { bucket, operator, password, url: endpoint, publicUrl: urlPrefix } = server
-  const options = { bucket, operator, password, endpoint, urlPrefix }
+  const { bucket, operator, password, url: endpoint, publicUrl, guardedUrl, token } = server
+  const domain = isGuarded ? { urlPrefix: guardedUrl, antiLeechToken: token } : { urlPrefix: publicUrl }
+  const options = { bucket, operator, password, endpoint, ...domain }
   const openAt = (port: number) => openHost(upyun, { ...options, endpoint: `http://127.0.0.1:${port}` })
   return {
     target: await openHost(upyun, options),
     fetch: fetchPublic,
-    secrets: [password, 'wrong-password'],
+    secrets: [password, token, 'wrong-password'],
     withBadCredentials: () => openHost(upyun, { ...options, password: 'wrong-password' }),
     breakable: async () => ({ ...proxy, target: await openAt(proxy.port) }),
     forgeable: { port: server.port, open: openAt },
@@ -24,4 +25,5 @@ async function startContract(): Promise<ContractSetup> {
   }
 }
 
-describeProvider('upyun at what it documents', startContract)
+describeProvider('upyun at what it documents', () => startContract(false))
+describeProvider('upyun at what it documents, with a token', () => startContract(true))

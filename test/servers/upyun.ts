@@ -16,6 +16,9 @@ export interface Upyun {
   readonly url: string
   /** Address at which everybody may read the files of the bucket. */
   readonly publicUrl: string
+  /** Address at which the same files need a token, made with this key. */
+  readonly guardedUrl: string
+  readonly token: string
   readonly bucket: string
   readonly operator: string
   readonly password: string
@@ -34,6 +37,7 @@ interface File {
  * errno.md), on 127.0.0.1. There is no real one that could be run here.
  */
 export async function startUpyun(): Promise<Upyun> {
+  const token = 'key of the tokens'
   const [bucket, operator, password] = ['pictures', 'operator123', 'password123 ü']
   const home = await mkdtemp(join(tmpdir(), 'upload-server-upyun-'))
   const files = new Map<string, File>()
@@ -47,6 +51,7 @@ export async function startUpyun(): Promise<Upyun> {
     const [first, ...rest] = url.split('/').slice(1)
     const name = rest.map(decodeURIComponent).join('/')
     if (first === 'web') return read(response, name)
+    if (first === 'guarded') return readGuarded(response, new URL(url, 'http://localhost'))
     const refusal = refuse(request, `/${first}`)
     if (refusal) return refuseWith(request, response, refusal)
     if (method === 'PUT') return await store(request, response, name)
@@ -98,6 +103,16 @@ export async function startUpyun(): Promise<Upyun> {
     response.setHeader('x-upyun-file-date', String(Math.floor(mtimeMs / 1000)))
   }
 
+  /** "Token 防盗链" (sources/cdn/feature.md): eight digits of a hash, then the second in which it ends. */
+  function readGuarded(response: ServerResponse, { pathname, searchParams }: URL): void {
+    const path = decodeURIComponent(pathname)
+    const [, digits, ends] = /^([0-9a-f]{8})([0-9]{10})$/.exec(searchParams.get('_upt') ?? '') ?? []
+    const hash = createHash('md5').update(`${token}&${ends}&${path}`).digest('hex')
+    if (digits === hash.slice(12, 20) && Number(ends) * 1000 > Date.now())
+      read(response, path.slice('/guarded/'.length))
+    else response.writeHead(403).end()
+  }
+
   function read(response: ServerResponse, name: string): void {
     const file = files.get(name)
     if (file) createReadStream(file.path).pipe(response.setHeader('Content-Type', file.type))
@@ -112,6 +127,8 @@ export async function startUpyun(): Promise<Upyun> {
     port,
     url,
     publicUrl: `${url}/web`,
+    guardedUrl: `${url}/guarded`,
+    token,
     bucket,
     operator,
     password,

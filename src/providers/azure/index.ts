@@ -133,18 +133,26 @@ function open(options: Options, deps: ProviderDeps): Target {
     ...(accessTier && { 'x-ms-access-tier': accessTier }),
   }
 
-  function urlOf(blob: string): string {
+  function signedUrl(blob: string, forS: number): string {
     const plain = joinUrl(publicUrl, blob)
-    if (url === 'public') return plain
-    const expires = new Date(Date.now() + options.sasForS * 1000)
+    const expires = new Date(Date.now() + forS * 1000)
     return `${plain}?${createReadToken(`${name}/${blob}`, expires, plain.startsWith('http:'), key)}`
   }
 
   return {
     async put(object, signal) {
       await putBlob(container, object, properties, signal)
-      return { url: urlOf(object.key) }
+      const blob = object.key
+      return { url: url === 'public' ? joinUrl(publicUrl, blob) : signedUrl(blob, options.sasForS) }
     },
+    linksEnd: url === 'sas',
+    // What may be read may be looked at.
+    ...(accountKey !== undefined && {
+      async sign(blob, _method, mostS) {
+        const forS = Math.min(options.sasForS, mostS)
+        return { url: signedUrl(blob, forS), forS }
+      },
+    }),
     check: signal => probeContainer(container, signal),
     async exists(key, signal) {
       const { status } = await container.send({ method: 'HEAD', name: key, accept: [200, 404] }, signal)

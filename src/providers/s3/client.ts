@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { UploadError } from '../../errors.ts'
 import type { HttpAgents } from '../../http/agents.ts'
 import { type Content, endpointOf, exchange, MAX_REPLY_BYTES, type Reply } from '../../http/exchange.ts'
+import type { SignedUrl } from '../contract.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { createCredentials } from './credentials.ts'
 import { isFromService, Refusal } from './refusal.ts'
@@ -39,8 +40,8 @@ export interface S3Client {
    * @throws UploadError `delivery_failed`, whose message is the end of a sentence; or what `exchange` throws
    */
   send(request: S3Request, signal: AbortSignal): Promise<Reply>
-  /** A URL that opens one object for so many seconds. */
-  presign(key: string, expiresS: number): Promise<string>
+  /** A URL that opens one object for so many seconds, or until the credentials end. */
+  presign(key: string, expiresS: number, method?: 'GET' | 'HEAD'): Promise<SignedUrl>
 }
 
 export function createS3Client(settings: S3Settings, agents: HttpAgents): S3Client {
@@ -79,10 +80,13 @@ export function createS3Client(settings: S3Settings, agents: HttpAgents): S3Clie
       return reply
     },
 
-    async presign(key, expiresS) {
+    async presign(key, expiresS, method = 'GET') {
       const path = pathOf(key)
-      const query = signer.presign({ path, host, expiresS }, await getCredentials(), new Date())
-      return `${bucket.origin}${path}?${query}`
+      const credentials = await getCredentials()
+      const { expiration } = credentials
+      const leftS = expiration ? Math.floor((expiration.getTime() - Date.now()) / 1000) : expiresS
+      const query = signer.presign({ method, path, host, expiresS }, credentials, new Date())
+      return { url: `${bucket.origin}${path}?${query}`, forS: Math.min(expiresS, leftS) }
     },
   }
 }

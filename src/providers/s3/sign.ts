@@ -10,6 +10,8 @@ export interface Credentials {
   readonly accessKeyId: string
   readonly secretAccessKey: string
   readonly sessionToken?: string | undefined
+  /** When they stop to work; undefined: never, or nobody knows. */
+  readonly expiration?: Date | undefined
 }
 
 export interface RequestToSign {
@@ -29,12 +31,12 @@ export interface Signer {
   /** All headers, with those of the signature. */
   sign(request: RequestToSign, credentials: Credentials, now: Date): Record<string, string>
   /**
-   * The query that lets whoever has it read one object.
+   * The query that lets whoever has it send one request to one object.
    *
    * @param expiresS seconds, from 1 to 604800
    */
   presign(
-    request: Pick<RequestToSign, 'path'> & { readonly host: string; readonly expiresS: number },
+    request: Pick<RequestToSign, 'method' | 'path'> & { readonly host: string; readonly expiresS: number },
     credentials: Credentials,
     now: Date,
   ): string
@@ -85,7 +87,7 @@ export function createSigner(region: string, service = 's3'): Signer {
       return all
     },
 
-    presign({ path, host, expiresS }, { accessKeyId, secretAccessKey, sessionToken }, now) {
+    presign({ method, path, host, expiresS }, { accessKeyId, secretAccessKey, sessionToken }, now) {
       const time = formatTime(now)
       const scope = scopeOf(time)
       const query = formatQuery({
@@ -96,7 +98,7 @@ export function createSigner(region: string, service = 's3'): Signer {
         ...(sessionToken && { 'X-Amz-Security-Token': sessionToken }),
         'X-Amz-SignedHeaders': 'host',
       })
-      const canonical = `GET\n${path}\n${query}\nhost:${host}\n\nhost\n${UNSIGNED}`
+      const canonical = `${method}\n${path}\n${query}\nhost:${host}\n\nhost\n${UNSIGNED}`
       return `${query}&X-Amz-Signature=${signatureOf(canonical, scope, time, secretAccessKey)}`
     },
   }

@@ -74,6 +74,11 @@ export function openS3(
       run({ what: `could not remove "${key}"`, permission: 's3:DeleteObject' }, signal, () =>
         removeObject(s3, settings, key, signal),
       ),
+    linksEnd: settings.publicUrl === undefined,
+    sign: (key, method, mostS, signal) =>
+      run({ what: `could not sign a link to "${key}"`, permission: 's3:GetObject' }, signal, () =>
+        s3.presign(settings.keyPrefix + key, Math.min(settings.options.presignedForS, mostS), method),
+      ),
     async close() {
       // Behind an abort parts are still taken back.
       await Promise.allSettled(running)
@@ -97,7 +102,7 @@ async function storeObject(
   } else {
     await putAtOnce(s3, key, headers, object, signal)
   }
-  if (publicUrl === undefined) return s3.presign(key, options.presignedForS)
+  if (publicUrl === undefined) return (await s3.presign(key, options.presignedForS)).url
   return joinUrl(publicUrl, urlFolder + object.key) + (options.urlSuffix ?? '')
 }
 

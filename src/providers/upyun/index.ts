@@ -80,10 +80,11 @@ function open(options: z.output<typeof config>, deps: ProviderDeps): Target {
   const client = createHttpClient(options, deps)
   const bucket = createBucket(joinUrl(options.endpoint, options.bucket), options, client)
 
-  function urlOf(key: string): string {
+  const { antiLeechToken: token, antiLeechForS } = options
+
+  function urlOf(key: string, forS = antiLeechForS): string {
     const url = joinUrl(options.urlPrefix, key) + (options.urlSuffix ?? '')
-    if (options.antiLeechToken === undefined) return url
-    return addToken(url, options.antiLeechToken, Math.floor(Date.now() / 1000) + options.antiLeechForS)
+    return token === undefined ? url : addToken(url, token, Math.floor(Date.now() / 1000) + forS)
   }
 
   return {
@@ -91,6 +92,14 @@ function open(options: z.output<typeof config>, deps: ProviderDeps): Target {
       await bucket.put(object, signal)
       return { url: urlOf(object.key) }
     },
+    linksEnd: token !== undefined,
+    // The method is not signed.
+    ...(token !== undefined && {
+      async sign(key, _method, mostS) {
+        const forS = Math.min(antiLeechForS, mostS)
+        return { url: urlOf(key, forS), forS }
+      },
+    }),
     check: signal => bucket.probe(PROBE, signal),
     exists: bucket.exists,
     remove: bucket.remove,

@@ -34,6 +34,8 @@ export interface Destination extends Named {
   readonly onConflict: OnConflict
   /** Take a file of the same bytes that is there already. */
   readonly dedupe: boolean
+  /** Whom this server sends on to signed addresses; undefined: links lead to the destination itself. */
+  readonly redirects?: 'anyone' | 'callers' | undefined
   readonly rewriteUrl: (url: string) => string
   /** `provider/configName` of the destination that is used when this one fails. */
   readonly fallback: string | undefined
@@ -66,6 +68,8 @@ export interface DestinationSpec extends Named {
     readonly keyTemplate?: string | undefined
     readonly onConflict?: OnConflict | undefined
     readonly dedupe?: boolean
+    readonly link?: 'direct' | 'redirect'
+    readonly linkAccess?: 'anyone' | 'callers'
     readonly urlRewrite?: readonly RewriteRule[]
     readonly fallback?: string | undefined
     readonly mirrors?: readonly Mirror[]
@@ -209,6 +213,13 @@ export function assertTakesPath(destination: Destination): void {
   )
 }
 
+function unsigned(id: string): string {
+  return (
+    `${id}: "link": "redirect" needs a destination that can sign addresses: s3 and its kin, azure with "accountKey", ` +
+    'upyun with "antiLeechToken".'
+  )
+}
+
 /**
  * Opens every configured destination. Connects nothing.
  *
@@ -241,6 +252,10 @@ export async function openDestinations(
           `${id}: onConflict and dedupe need a provider that can tell what is there.`,
         )
       }
+      const redirects = common.link === 'redirect' ? (common.linkAccess ?? 'anyone') : undefined
+      if (redirects !== undefined && !target.sign) throw new UploadError('invalid_request', unsigned(id))
+      if (redirects === undefined && common.linkAccess === 'callers')
+        throw new UploadError('invalid_request', `${id}: "linkAccess" needs "link" to be "redirect".`)
       return {
         type,
         name,
@@ -251,6 +266,7 @@ export async function openDestinations(
         immutable,
         onConflict,
         dedupe: common.dedupe ?? false,
+        redirects,
         rewriteUrl: createUrlRewrite(common.urlRewrite ?? []),
         fallback: common.fallback,
         mirrors: common.mirrors ?? [],

@@ -10,6 +10,7 @@ import { type DeliveryLimits, deliverWithin, timedOut } from './deliver.ts'
 import { type Destination, idOf, type Mirror, splitId } from './destinations.ts'
 import type { Hold } from './holds.ts'
 import type { TakenKey } from './key-ring.ts'
+import { linkAgain, linkTo } from './links.ts'
 import { findSame } from './same-bytes.ts'
 
 /** Where a payload came to lie. */
@@ -136,19 +137,18 @@ async function placeAt(
   const id = idOf(destination)
   const wanted = await destination.keyTemplate(payload, request.now, request.facts)
   const limit = beginTimeLimit(timeoutMs, request.signal, () => timedOut(destination, wanted, timeoutMs))
-  const toPlaced = (key: string, { url, deleteUrl }: Stored): Placed => {
-    return {
-      destination: id,
-      key,
-      url: destination.rewriteUrl(new URL(url, request.baseUrl).href),
-      deleteUrl,
-    }
+  const toPlaced = (key: string, stored: Stored): Placed => {
+    const url = linkTo(destination, key, stored, request.baseUrl)
+    return { destination: id, key, url, deleteUrl: stored.deleteUrl }
   }
   try {
     const hold = (key: string) => request.hold(id, key, payload.sha256, limit.signal)
     const finding = findSame(payload, wanted, destination, history, hold, limit.signal)
     const same = await orAborted(finding, limit.signal)
-    if (same) return { destination: id, key: same.key, url: same.url, deleteUrl: same.deleteUrl }
+    if (same) {
+      const url = await linkAgain(destination, same, request.baseUrl, limit.signal)
+      return { destination: id, key: same.key, url, deleteUrl: same.deleteUrl }
+    }
     const { keys } = destination
     const { key, stored } = await takeKey(destination, wanted, payload.sha256, request, limit.signal)
     if (stored && (await hold(key)) !== 'waited') {

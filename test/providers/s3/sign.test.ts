@@ -62,7 +62,7 @@ describe('signatures of the Amazon S3 API reference', () => {
   })
 
   it('in a URL', () => {
-    const request = { path: '/test.txt', host, expiresS: 86_400 }
+    const request = { method: 'GET', path: '/test.txt', host, expiresS: 86_400 }
     expect(createSigner('us-east-1').presign(request, EXAMPLE, NOON)).toBe(
       [
         'X-Amz-Algorithm=AWS4-HMAC-SHA256',
@@ -135,7 +135,7 @@ describe('agrees with another implementation', () => {
       expiry,
       async (key, keys, now, expiresS) => {
         const path = `/b/${encodeKey(key)}`
-        const query = signer.presign({ path, host, expiresS }, keys, now)
+        const query = signer.presign({ method: 'GET', path, host, expiresS }, keys, now)
         const other = new AwsV4Signer({
           ...keys,
           url: `https://${host}${path}?X-Amz-Expires=${expiresS}`,

@@ -1,0 +1,157 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { runCli } from './cli/run-cli.ts'
+import { makeDirectory } from './helpers/directory.ts'
+import { upload } from './helpers/form.ts'
+import { needs } from './helpers/needs.ts'
+import { startApp } from './helpers/start-app.ts'
+import { type StubBucket, startStubBucket } from './helpers/stub-bucket.ts'
+import { RADOSGW_NEEDS, startRadosgw } from './servers/radosgw.ts'
+
+const PRIVATE = { url: 'presigned', urlPrefix: undefined, link: 'redirect' }
+
+async function startWith(bucket: StubBucket, more: object = {}, settings: object = {}) {
+  const options = { ...bucket.options, ...PRIVATE, ...more }
+  const providers = { s3: { "my b's": options, other: options } }
+  return startApp({ config: { ...settings, default: "s3/my b's", providers } })
+}
+
+const look = (url: string, init: RequestInit = {}) => fetch(url, { redirect: 'manual', ...init })
+
+describe('a link that is redirected', () => {
+  it('never changes, leads to a signed address that lasts, and is kept by no shared cache', async () => {
+    const bucket = await startStubBucket()
+    const app = await startWith(bucket)
+    const { result } = await upload(`${app.url}/upload`, { "ü it's.txt": 'hello' })
+    const [link = ''] = result
+    expect(link.startsWith(`${app.url}/links/s3/my%20b%27s/20`)).toBe(true)
+    const { status, headers } = await look(link)
+    expect(status).toBe(302)
+    const maxAgeS = Number(/^private, max-age=(\d+)$/.exec(headers.get('cache-control') ?? '')?.[1])
+    const signed = new URL(headers.get('location') ?? '')
+    expect(maxAgeS).toBeGreaterThan(60)
+    expect(maxAgeS).toBeLessThan(Number(signed.searchParams.get('X-Amz-Expires')))
+    expect(await (await fetch(link)).text()).toBe('hello')
+    const again = await upload(`${app.url}/upload`, { "ü it's.txt": 'hello' })
+    expect(again.result).toEqual([link])
+  })
+
+  it('lasts less than what its destination says', async () => {
+    const bucket = await startStubBucket()
+    const app = await startWith(bucket, { presignedForS: 30 })
+    const [link = ''] = (await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).result
+    expect((await look(link)).headers.get('cache-control')).toBe('private, max-age=15')
+  })
+
+  it('opens nothing of the bucket that was not uploaded here', async () => {
+    const bucket = await startStubBucket()
+    const app = await startWith(bucket)
+    const [link = ''] = (await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).result
+    const folder = link.slice(0, link.lastIndexOf('/'))
+    const key = decodeURIComponent(link.slice(link.indexOf('/20') + 1))
+    for (const name of [
+      ...[
+        `${folder}/b.txt`,
+        `${link}x`,
+        `${link}/x`,
+        folder,
+        `${folder}/%00`,
+        `${folder}/${'a'.repeat(5000)}`,
+      ],
+      ...[
+        `${app.url}/links/s3/another/${key}`,
+        `${app.url}/links/s3/other/${key}`,
+        `${app.url}/links/local/my%20b%27s/${key}`,
+      ],
+      ...[`${app.url}/links/s3/my%20b%27s/%25`, `${app.url}/links/s3/my%20b%27s/_/${key}`],
+    ]) {
+      const response = await look(name)
+      expect([name, response.status]).toEqual([name, 404])
+      expect(response.headers.get('location')).toBeNull()
+    }
+    expect((await look(link, { method: 'POST' })).status).toBe(405)
+  })
+
+  it('is no way into a destination whose links are direct', async () => {
+    const bucket = await startStubBucket()
+    const app = await startWith(bucket, { link: 'direct' })
+    const [link = ''] = (await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).result
+    const key = new URL(link).pathname.slice('/bucket/'.length)
+    expect(link).toContain('X-Amz-Signature=')
+    expect((await look(`${app.url}/links/s3/my%20b%27s/${key}`)).status).toBe(404)
+  })
+
+  it('asks for a key where it is for callers, and that key must be for the destination', async () => {
+    const bucket = await startStubBucket()
+    const keys = [
+      { name: 'one', key: 'the key of one person' },
+      { name: 'two', key: 'the key of another', destinations: ['s3/other'] },
+    ]
+    const app = await startWith(bucket, { linkAccess: 'callers' }, { auth: { keys, loopbackExempt: false } })
+    const to = `${app.url}/upload?key=${encodeURIComponent(keys[0]?.key ?? '')}`
+    const [link = ''] = (await upload(to, { 'a.txt': 'hello' })).result
+    const statusWith = async (key: string) =>
+      (await look(link, { headers: { Authorization: `Bearer ${key}` } })).status
+    expect((await look(link)).status).toBe(401)
+    expect(await statusWith('a wrong key')).toBe(401)
+    expect(await statusWith(keys[1]?.key ?? '')).toBe(403)
+    expect(await statusWith(keys[0]?.key ?? '')).toBe(302)
+    const byQuery = await look(`${link}?key=${encodeURIComponent(keys[0]?.key ?? '')}`)
+    expect(byQuery.headers.get('location')).not.toContain('one%20person')
+    expect((await look(link.replace('.txt', '.png'), {})).status).toBe(401)
+  })
+
+  it('works after the history was pruned, while other entries went', async () => {
+    const bucket = await startStubBucket()
+    const directory = await makeDirectory()
+    const s3 = { ...bucket.options, ...PRIVATE }
+    const config = {
+      default: 's3/a',
+      providers: { s3: { a: s3, direct: { ...s3, link: 'direct' } } },
+    }
+    const app = await startApp({ directory, config })
+    const [link = ''] = (await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).result
+    await upload(`${app.url}/upload?configName=direct`, { 'a.txt': 'hello' })
+    const env = { XDG_DATA_HOME: join(directory, 'data') }
+    const run = (...args: string[]) => runCli(['history', ...args], { cwd: directory, env })
+    await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
+    expect(await run('--prune', '0')).toMatchObject({ code: 0 })
+    expect((await run()).stdout.trim().split('\n')).toEqual([expect.stringContaining('s3/a ')])
+    expect((await look(link)).status).toBe(302)
+  })
+})
+
+it('the same file again got a signed link of long ago, which had ended', async () => {
+  const bucket = await startStubBucket()
+  const app = await startWith(bucket, { link: 'direct', dedupe: true, presignedForS: 1 })
+  const send = async () => (await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).result[0] ?? ''
+  const signedAt = (link: string) => new URL(link).searchParams.get('X-Amz-Date')
+  const first = await send()
+  await expect.poll(async () => signedAt(await send()), { timeout: 5000 }).not.toBe(signedAt(first))
+  expect(bucket.puts).toHaveLength(1)
+})
+
+it.each([
+  [{ local: { a: { directory: 'x', serve: true, link: 'redirect' } } }, /can sign addresses/],
+  [{ local: { a: { directory: 'x', serve: true, linkAccess: 'callers' } } }, /"linkAccess" needs "link"/],
+])('%j is refused', async (providers, reason) => {
+  await expect(startApp({ config: { providers } })).rejects.toThrow(reason)
+})
+
+it('a private bucket of Ceph is read by GET and HEAD through its links', async context => {
+  for (const [program, debianPackage] of RADOSGW_NEEDS) needs(context, program, debianPackage)
+  const rgw = await startRadosgw()
+  try {
+    await rgw.createBucket('drafts', { isPrivate: true })
+    const s3 = { endpoint: rgw.url, bucket: 'drafts', path: 'in here', ...rgw.owner, ...PRIVATE }
+    const app = await startApp({ config: { providers: { s3: { drafts: s3 } } } })
+    const [link = ''] = (await upload(`${app.url}/upload`, { 'ü (1).txt': 'private' })).result
+    for (const method of ['GET', 'HEAD']) {
+      const { status, headers } = await fetch(link, { method })
+      expect([method, status, headers.get('content-length')]).toEqual([method, 200, '7'])
+    }
+  } finally {
+    await rgw.close()
+  }
+})
