@@ -43,24 +43,21 @@ export function createHttpAgents(options: AgentOptions): HttpAgents {
 
   async function open(isSecure: boolean, proxy: ProxyServer | undefined): Promise<HttpWay> {
     const trusted = { 'network.caFile': outgoing.caFile }
-    const options = { keepAlive: true, timeout: idleTimeoutMs }
+    const speaksHttp = proxy?.protocol === 'http:' || proxy?.protocol === 'https:'
+    const forwarder = speaksHttp && !isSecure ? proxy : undefined
+    // tinyproxy closes a connection behind each answer that it forwards, and does not say so.
+    const options = { keepAlive: !forwarder, timeout: idleTimeoutMs }
     const secureContext = isSecure ? await readTrust({ ...trusted, caFile }) : undefined
-    const agent = isSecure
-      ? new HttpsAgent({
-          ...options,
-          rejectUnauthorized: !insecureTls,
-          ...(secureContext && { secureContext }),
-        })
-      : new HttpAgent(options)
-    if (!proxy) return { agent: limitTimes(agent, idleTimeoutMs) }
-    const speaksHttp = proxy.protocol === 'http:' || proxy.protocol === 'https:'
-    const tunnel = {
-      signal: closing.signal,
-      secureContext: speaksHttp ? await readTrust(trusted) : undefined,
+    const tls = { rejectUnauthorized: !insecureTls, ...(secureContext && { secureContext }) }
+    const agent = isSecure ? new HttpsAgent({ ...options, ...tls }) : new HttpAgent(options)
+    if (proxy) {
+      const tunnel = {
+        signal: closing.signal,
+        secureContext: speaksHttp ? await readTrust(trusted) : undefined,
+      }
+      connectBy(agent, target => (forwarder ? reachProxy(proxy, tunnel) : openTunnel(proxy, target, tunnel)))
     }
-    const forwards = speaksHttp && !isSecure
-    connectBy(agent, target => (forwards ? reachProxy(proxy, tunnel) : openTunnel(proxy, target, tunnel)))
-    return { agent: limitTimes(agent, idleTimeoutMs), forwarder: forwards ? proxy : undefined }
+    return { agent: limitTimes(agent, idleTimeoutMs), forwarder }
   }
 
   return {

@@ -102,8 +102,12 @@ describe('through tinyproxy', () => {
   it('plain HTTP names its server in each request', async context => {
     needs(context, 'tinyproxy', 'tinyproxy')
     const [proxy, server] = [await tinyproxy(), await listen(echo)]
-    const reply = await clientBy(`http://${proxy.host}`).put(server.url, 'hello')
-    expect(reply.json()).toMatchObject({ method: 'PUT', url: '/a?b=c', body: 'hello' })
+    const client = clientBy(`http://${proxy.host}`)
+    // It closes the connection behind each answer, and does not say so.
+    for (let i = 0; i < 10; i++) {
+      const reply = await client.put(server.url, 'hello')
+      expect(reply.json()).toMatchObject({ method: 'PUT', url: '/a?b=c', body: 'hello' })
+    }
     expect(proxy.log()).toContain(`PUT ${server.url}/a?b=c HTTP/1.1`)
     expect(proxy.tunnels()).toBe(0)
   })
@@ -133,10 +137,11 @@ describe('through tinyproxy', () => {
     }
   })
 
-  it.each([
+  it.for([
     ['', 'wants a user name and a password'],
     ['me:wrong-p4ssword@', 'refuses the user name or the password'],
-  ])('the login %j is refused by the proxy, and the message says so', async (login, what) => {
+  ])('the login %j is refused by the proxy, and the message says so', async ([login, what], context) => {
+    needs(context, 'tinyproxy', 'tinyproxy')
     const [proxy, plain, secure] = [await tinyproxy(LOGIN), await listen(echo), await listen(echo, true)]
     for (const { url, accepted } of [plain, secure]) {
       const error = await failureOf(clientBy(`http://${login}${proxy.host}`, secure.caFile).put(url))
@@ -156,7 +161,8 @@ describe('through tinyproxy', () => {
     for (const url of ['http://127.0.0.1:1', 'https://127.0.0.1:1']) {
       const error = await failureOf(clientBy(`http://${proxy.host}`).put(url))
       expect(error.message).toMatch(
-        /^127\.0\.0\.1:1 was not reached: the proxy ".*" could not pass on .* \(500 /,
+        // While a body is on its way its answer may be lost to the end of the connection.
+        /^127\.0\.0\.1:1 was not reached: the proxy ".*" (could not pass on .* \(500 |can't be used: it closed)/,
       )
       expect(error.retryable).toBe(true)
     }
@@ -185,19 +191,23 @@ describe('through tinyproxy', () => {
 })
 
 describe('through microsocks', () => {
-  it.each(['socks5', 'socks5h'])('%s takes HTTP and HTTPS over kept connections', async protocol => {
-    const [proxy, plain, secure] = [await microsocks(), await listen(echo), await listen(echo, true)]
-    const client = clientBy(`${protocol}://${proxy.host}`, secure.caFile)
-    for (let i = 0; i < 3; i++)
-      for (const { url } of [plain, secure])
-        expect((await client.put(url.replace('127.0.0.1', 'localhost'), 'hello')).json()).toMatchObject({
-          url: '/a?b=c',
-          body: 'hello',
-        })
-    expect([plain.accepted(), secure.accepted()]).toEqual([1, 1])
-    expect(proxy.tunnels()).toBe(2)
-    expect(proxy.log().includes('localhost')).toBe(protocol === 'socks5h')
-  })
+  it.for(['socks5', 'socks5h'])(
+    '%s takes HTTP and HTTPS over kept connections',
+    async (protocol, context) => {
+      needs(context, 'microsocks', 'microsocks')
+      const [proxy, plain, secure] = [await microsocks(), await listen(echo), await listen(echo, true)]
+      const client = clientBy(`${protocol}://${proxy.host}`, secure.caFile)
+      for (let i = 0; i < 3; i++)
+        for (const { url } of [plain, secure])
+          expect((await client.put(url.replace('127.0.0.1', 'localhost'), 'hello')).json()).toMatchObject({
+            url: '/a?b=c',
+            body: 'hello',
+          })
+      expect([plain.accepted(), secure.accepted()]).toEqual([1, 1])
+      expect(proxy.tunnels()).toBe(2)
+      expect(proxy.log().includes('localhost')).toBe(protocol === 'socks5h')
+    },
+  )
 
   it('a login is made, and one that is missing or wrong is the fault of the proxy', async context => {
     needs(context, 'microsocks', 'microsocks')

@@ -1,0 +1,218 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createReadStream, readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { expect, it, onTestFinished } from 'vitest'
+import { makeDirectory } from './helpers/directory.ts'
+import { needs, needsRoot } from './helpers/needs.ts'
+import { type ProgramResult, runProgram } from './helpers/run-program.ts'
+import { BIN } from './helpers/spawn-server.ts'
+import { startStubBucket } from './helpers/stub-bucket.ts'
+import { makeCertificate } from './servers/certificate.ts'
+import { PASSIVE_PORTS } from './servers/ftp-server.ts'
+import { NGINX_DAV_NEEDS, startNginxDav } from './servers/nginx-dav.ts'
+import { startOpenSsh } from './servers/openssh.ts'
+import { startMicrosocks, startTinyproxy } from './servers/proxies.ts'
+import { startProxy } from './servers/proxy.ts'
+import { startVsftpd, VSFTPD } from './servers/vsftpd.ts'
+import { startWebFolder } from './servers/web-folder.ts'
+
+const NEEDS = [
+  ['ip', 'iproute2'],
+  ['curl', 'curl'],
+  ['tinyproxy', 'tinyproxy'],
+  ['microsocks', 'microsocks'],
+  ['/usr/sbin/sshd', 'openssh-server'],
+  [VSFTPD, 'vsftpd'],
+  ...NGINX_DAV_NEEDS,
+] as const
+
+interface Inside {
+  /** Where a proxy has to listen to be reached from inside. */
+  readonly gateway: string
+  /** An address of this machine to which no way leads from inside. */
+  readonly far: string
+  run(program: string, ...args: string[]): Promise<ProgramResult>
+  /** Runs a program until the test is over. */
+  start(program: string, ...args: string[]): void
+}
+
+/** A namespace whose network reaches from one end of a cable to the other, and not further. */
+async function makeNamespace(cwd: string): Promise<Inside> {
+  const id = process.pid % 60_000
+  const [space, cable, plug] = [`upload-p${id}`, `up${id}`, `uq${id}`]
+  const net = `10.214.${process.pid % 256}`
+  const [gateway, inner, far] = [`${net}.1`, `${net}.2`, `10.215.${process.pid % 256}.1`]
+  const ip = (...args: string[]) => void execFileSync('ip', args, { stdio: 'pipe' })
+  ip('netns', 'add', space)
+  onTestFinished(() => {
+    ip('netns', 'del', space)
+    ip('addr', 'del', `${far}/32`, 'dev', 'lo')
+  })
+  ip('link', 'add', cable, 'type', 'veth', 'peer', 'name', plug, 'netns', space)
+  ip('addr', 'add', `${gateway}/30`, 'dev', cable)
+  ip('addr', 'add', `${far}/32`, 'dev', 'lo')
+  ip('link', 'set', cable, 'up')
+  ip('-n', space, 'addr', 'add', `${inner}/30`, 'dev', plug)
+  ip('-n', space, 'link', 'set', plug, 'up')
+  ip('-n', space, 'link', 'set', 'lo', 'up')
+  const inside = (program: string, args: string[]) => ['netns', 'exec', space, program, ...args]
+  return {
+    gateway,
+    far,
+    run: (program, ...args) => runProgram('ip', inside(program, args), { cwd }),
+    start(program, ...args) {
+      const env = { PATH: process.env['PATH'], HOME: cwd }
+      const child = spawn('ip', inside(program, args), { cwd, env, stdio: 'ignore' })
+      onTestFinished(async () => {
+        child.kill('SIGKILL')
+        await once(child, 'close')
+      })
+    },
+  }
+}
+
+/** A host of pictures and a receiver of webhooks: answers with the address of what it was sent, and remembers it. */
+async function startHost(far: string, folder: string) {
+  const { certFile, keyFile } = makeCertificate(folder, `IP:${far}`)
+  const files = new Map<string, string>()
+  const tls = { cert: readFileSync(certFile), key: readFileSync(keyFile) }
+  const server = createSecureServer(tls, async (request, response) => {
+    const { method, url = '' } = request
+    if (method === 'GET') return void response.end(Buffer.from(files.get(url) ?? '', 'latin1'))
+    request.setEncoding('latin1')
+    files.set(url, await text(request))
+    response.end(JSON.stringify({ url: `https://${far}:${(server.address() as AddressInfo).port}${url}` }))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { port: (server.address() as AddressInfo).port, certFile, files }
+}
+
+/** Servers of every protocol, at an address to which no way leads, and what a configuration says of them. */
+async function startServers(far: string, folder: string) {
+  const [dav, ssh, ftp, bucket, host] = await Promise.all([
+    startNginxDav(),
+    startOpenSsh(),
+    startVsftpd('implicit'),
+    startStubBucket(),
+    startHost(far, folder),
+  ])
+  const webs = await Promise.all([startWebFolder(ssh.directory), startWebFolder(ftp.directory)])
+  const away = (url: string) => url.replace('127.0.0.1', far)
+  const passive = Array.from({ length: PASSIVE_PORTS }, (_, i) => ftp.passivePort + i)
+  const urls = [dav.url, String(bucket.options['endpoint']), ...webs.map(web => web.url)]
+  const ports = urls.map(url => Number(new URL(url).port))
+  const front = await startProxy([...ports, ssh.port, ftp.port, host.port, ...passive], far)
+  onTestFinished(async () => {
+    for (const web of webs) web.close()
+    await Promise.all([front.close(), dav.close(), ssh.close(), ftp.close()])
+  })
+  const [sshWeb, ftpWeb] = webs.map(web => away(web.url))
+  const login = { username: ftp.username, password: ftp.password, insecureTls: true }
+  const providers = {
+    s3: { Default: JSON.parse(away(JSON.stringify(bucket.options)).replaceAll('127.0.0.1', far)) },
+    webdav: {
+      Default: {
+        url: away(dav.url),
+        username: dav.username,
+        password: dav.password,
+        urlPrefix: away(dav.url),
+      },
+    },
+    sftp: {
+      Default: {
+        ...{
+          host: far,
+          port: ssh.port,
+          username: ssh.username,
+          privateKeyFile: ssh.keyFile,
+          urlPrefix: sshWeb,
+        },
+        hostFingerprint: ssh.fingerprint,
+      },
+    },
+    ftp: {
+      Default: {
+        ...login,
+        host: far,
+        port: ftp.port,
+        secure: 'implicit',
+        directory: ftp.folder,
+        urlPrefix: ftpWeb,
+      },
+    },
+    http: {
+      Default: { url: `https://${far}:${host.port}/{key}`, method: 'PUT', body: 'raw', resultUrl: 'url' },
+    },
+  }
+  return { providers, host }
+}
+
+it.for(['http', 'socks5'] as const)(
+  'where the only way out is a proxy by %s, every destination, source and webhook takes it, and nothing goes past it',
+  { timeout: 90_000 },
+  async (protocol, context) => {
+    for (const [program, debianPackage] of NEEDS) needs(context, program, debianPackage)
+    needsRoot(context, 'it makes network namespaces')
+    const cwd = await makeDirectory()
+    const inside = await makeNamespace(cwd)
+    const { gateway, far } = inside
+    const { providers, host } = await startServers(far, cwd)
+    const way = await (protocol === 'http'
+      ? startTinyproxy(cwd, { address: gateway })
+      : startMicrosocks({ address: gateway }))
+    onTestFinished(() => way.stop())
+    const proxy = `${protocol}://${way.host}`
+    const webhook = { name: 'tell', webhook: `https://${far}:${host.port}/told` }
+    const write = (proxy: string) =>
+      writeFile(
+        join(cwd, 'upload-server.json'),
+        JSON.stringify({
+          ...{ providers, default: 'http/Default', network: { proxy, caFile: host.certFile } },
+          sources: { url: { proxy } },
+          finalization: { hooks: [webhook] },
+        }),
+      )
+
+    await write('none')
+    const lost = await inside.run(process.execPath, BIN, 'check')
+    expect(
+      lost.stdout
+        .trim()
+        .split('\n')
+        .map(line => line.slice(0, 6)),
+    ).toEqual(Array(5).fill('FAILED'))
+    expect(lost.stdout.match(/there is no way to it|ENETUNREACH/g)?.length).toBe(5)
+
+    await write(proxy)
+    const found = await inside.run(process.execPath, BIN, 'check')
+    expect(found.stdout.split('\n').filter(line => line && !line.startsWith('note'))).toEqual(
+      Object.keys(providers).map(type =>
+        expect.stringMatching(new RegExp(`^ok {6}${type}/Default: stored.* through the proxy ${way.host}$`)),
+      ),
+    )
+
+    inside.start(process.execPath, BIN, '--port', '36677')
+    const picture = createServer((_, response) => createReadStream(BIN).pipe(response)).listen(0, '127.0.0.1')
+    await once(picture, 'listening')
+    onTestFinished(() => void picture.close())
+    const { port } = picture.address() as AddressInfo
+    const front = await startProxy([port], far)
+    onTestFinished(() => front.close())
+    const list = JSON.stringify({ list: [`http://${far}:${port}/a.js`] })
+    const retry = ['-sS', '--retry-connrefused', '--retry', '20', '--retry-delay', '1']
+    const { stdout } = await inside.run('curl', ...retry, '-d', list, 'http://127.0.0.1:36677/upload')
+    expect(JSON.parse(stdout)).toMatchObject({ success: true, items: [{ size: readFileSync(BIN).length }] })
+    expect(host.files.get('/told')).toContain(JSON.parse(stdout).result[0])
+  },
+)
