@@ -82,7 +82,8 @@ export async function findEntries(
       }
       if (isEmpty) entries.push(missing(name, path, NO_FILES.folder))
     } else if (status === undefined && !options.isLiteral && isPattern(name)) {
-      const root = resolve(place.cwd, name.slice(0, name.search(MAGIC)).replace(/[^\\/]*$/, ''))
+      // The folder before the first segment with a sign of a pattern.
+      const root = resolve(place.cwd, dirname(`${name.slice(0, name.search(MAGIC))}x`))
       const found = await matching(name, place)
       for (const one of found) await add(isAbsolute(name) ? one : relative(place.cwd, one), one, root, true)
       if (found.length === 0) entries.push(missing(name, path, NO_FILES.pattern))

@@ -1,0 +1,192 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
+import { type Fault, startFaultProxy } from '../helpers/fault-proxy.ts'
+import { download } from '../helpers/form.ts'
+import { findFreePorts } from '../helpers/free-port.ts'
+import { type SpawnedServer, spawnServer } from '../helpers/spawn-server.ts'
+import { runCli } from './run-cli.ts'
+
+const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+/** A server that gives every put a new key, so that a file that is stored twice shows, and that can be killed. */
+async function startMortal(limits: object = {}) {
+  const directory = await makeDirectory()
+  const config = {
+    keyTemplate: '{filename}-{uuid}{extname}',
+    limits,
+    providers: { local: { Default: { directory: 'stored', serve: true } } },
+  }
+  await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
+  const port = await findFreePorts()
+  let server: SpawnedServer | undefined
+  const start = async () => {
+    server = await spawnServer(['--port', String(port), '--strict-port'], { directory })
+    await server.url
+  }
+  return {
+    port,
+    start,
+    async killAndRestart() {
+      server?.process.kill('SIGKILL')
+      await server?.exit
+      await start()
+    },
+    stored: async () => (await readdir(join(directory, 'stored'))).filter(name => !name.startsWith('.')),
+  }
+}
+
+async function startProxy(port: number, decide: Parameters<typeof startFaultProxy>[1]) {
+  const proxy = await startFaultProxy(port, decide)
+  onTestFinished(() => proxy.close())
+  return proxy
+}
+
+async function makeFiles(sizes: readonly number[]): Promise<{ cwd: string; hashes: Map<string, string> }> {
+  const cwd = await makeDirectory()
+  await mkdir(join(cwd, 'out'))
+  const hashes = new Map<string, string>()
+  for (const [index, size] of sizes.entries()) {
+    const name = `out/${String(index).padStart(3, '0')}.bin`
+    const bytes = randomBytes(size)
+    await writeFile(join(cwd, name), bytes)
+    hashes.set(name, sha256(bytes))
+  }
+  return { cwd, hashes }
+}
+
+const readLines = (stdout: string) =>
+  stdout
+    .trim()
+    .split('\n')
+    .map(line => JSON.parse(line))
+
+describe('upload --server through trouble', () => {
+  it('60 files reach a server that is killed three times behind a proxy that answers 502 and 429 by turns', {
+    timeout: 120_000,
+  }, async () => {
+    const server = await startMortal()
+    await server.start()
+    const kills = new Set([9, 24, 42])
+    const faults: (Fault | undefined)[] = [
+      { status: 502, body: '<h1>Bad Gateway</h1>' },
+      undefined,
+      { status: 429 },
+      undefined,
+    ]
+    let restarted: Promise<void> = Promise.resolve()
+    const proxy = await startProxy(server.port, ({ line, index }) => {
+      if (!line.startsWith('POST')) return undefined
+      if (kills.has(index)) restarted = server.killAndRestart()
+      return faults[index % faults.length]
+    })
+    const { cwd, hashes } = await makeFiles(
+      Array.from({ length: 60 }, (_, n) => (n % 3 === 0 ? 1024 : 70_000 + n * 20_000)),
+    )
+    const address = `http://127.0.0.1:${proxy.port}`
+    const { code, stdout, stderr } = await runCli(
+      ['upload', '-q', '--server', address, '--format', 'ndjson', 'out'],
+      { cwd },
+    )
+    await restarted
+    expect(code, stderr).toBe(0)
+    const results = readLines(stdout)
+    expect(results.map(({ name }) => name)).toEqual([...hashes.keys()])
+    for (const { name, url } of results) expect(sha256(await download(url)), name).toBe(hashes.get(name))
+    expect(await server.stored()).toHaveLength(60)
+    expect(proxy.seen.length).toBeGreaterThan(60)
+  })
+
+  it('one file that can not be stored is named, the others are stored, and the exit code says so', async () => {
+    const server = await startMortal({ fileSize: '100KB' })
+    await server.start()
+    const { cwd } = await makeFiles([1000, 2000, 200_000, 3000, 4000])
+    const address = `http://127.0.0.1:${server.port}`
+    const { code, stdout, stderr } = await runCli(['upload', '--server', address, 'out/*'], { cwd })
+    expect(code).toBe(3)
+    expect(stdout.trim().split('\n')).toHaveLength(4)
+    expect(stderr).toContain('[4/5] ')
+    expect(stderr).toMatch(/^out\/002\.bin: "002\.bin" is larger than 100 KB/m)
+    expect(stderr).toContain(`1 of 5 failed. Repeat: upload-server upload --server ${address} out/002.bin\n`)
+    expect(await server.stored()).toHaveLength(4)
+  })
+
+  it.each<[string, Fault]>([
+    ['is lost', 'lost answer'],
+    ['is a reset', 'reset'],
+    ['is a 503 of a proxy in JSON', { status: 503, body: '{"message":"no healthy upstream"}' }],
+    ['is a 408', { status: 408 }],
+  ])('the first answer %s: it is sent again and stored once', async (_, fault) => {
+    const server = await startMortal()
+    await server.start()
+    const proxy = await startProxy(server.port, ({ index }) => (index === 0 ? fault : undefined))
+    const { cwd } = await makeFiles([100_000])
+    const { code, stdout, stderr } = await runCli(['upload', '--server', `127.0.0.1:${proxy.port}`, 'out'], {
+      cwd,
+    })
+    expect(code, stderr).toBe(0)
+    expect(stdout).toMatch(/^http\S+\n$/)
+    expect(stderr).toMatch(/^127\.0\.0\.1:\d+ .*\. It is tried again for 5 min\.$/m)
+    expect(await server.stored()).toHaveLength(1)
+  })
+
+  it('a job that is run again gets the links it had, and another one new ones', async () => {
+    const server = await startMortal()
+    await server.start()
+    const { cwd } = await makeFiles([1000, 100_000])
+    const run = async (...args: string[]) =>
+      (await runCli(['upload', '-q', '--server', `127.0.0.1:${server.port}`, ...args, 'out'], { cwd })).stdout
+    const first = await run('--job', '1')
+    expect(await run('--job', '1')).toBe(first)
+    expect(await run('--job', '2')).not.toBe(first)
+    expect(await server.stored()).toHaveLength(4)
+  })
+
+  it('--wait waits for a server that is not there yet; without it that is an error at once', async () => {
+    const server = await startMortal()
+    const { cwd } = await makeFiles([1000])
+    const args = ['upload', '--server', `127.0.0.1:${server.port}`, 'out']
+    expect(await runCli(args, { cwd })).toMatchObject({ code: 4, stdout: '' })
+    const waiting = runCli([...args, '--wait'], { cwd })
+    await server.start()
+    expect(await waiting).toMatchObject({ code: 0, stdout: expect.stringMatching(/^http/) })
+  })
+
+  it('nobody there ends at the time limit, not file by file', async () => {
+    const proxy = await startProxy(1, () => ({ status: 502 }))
+    const { cwd } = await makeFiles(Array.from({ length: 12 }, () => 70_000))
+    const args = ['upload', '-q', '--timeout', '1', '--server', `127.0.0.1:${proxy.port}`, 'out']
+    const { code, stderr } = await runCli(args, { cwd })
+    expect(code).toBe(4)
+    expect(stderr).toContain('12 of 12 failed.')
+  })
+
+  it('a wrong key is tried by the first requests alone: more would lock the address out', async () => {
+    const proxy = await startProxy(1, () => ({
+      status: 401,
+      body: '{"success":false,"message":"The key is wrong."}',
+    }))
+    const { cwd } = await makeFiles(Array.from({ length: 30 }, () => 70_000))
+    const { code, stderr } = await runCli(['upload', '-q', '--server', `127.0.0.1:${proxy.port}`, 'out'], {
+      cwd,
+    })
+    expect(code).toBe(5)
+    expect(stderr.match(/: The key is wrong\.$/gm)).toHaveLength(30)
+    expect(proxy.seen.length).toBeLessThanOrEqual(4)
+  })
+
+  it('what a proxy refuses as too large together is sent one by one', async () => {
+    const server = await startMortal({ files: 1 })
+    await server.start()
+    const { cwd } = await makeFiles([1000, 1000, 1000])
+    expect(
+      await runCli(['upload', '-q', '--server', `127.0.0.1:${server.port}`, 'out'], { cwd }),
+    ).toMatchObject({
+      code: 0,
+      stderr: '',
+    })
+    expect(await server.stored()).toHaveLength(3)
+  })
+})
