@@ -222,6 +222,7 @@ function createDesk(
 ) {
   const results: Result[] = []
   const begun = performance.now()
+  const troubles = new Set<string>()
   let done = 0
   let next = 0
 
@@ -247,6 +248,8 @@ function createDesk(
       if (entries.length > 1) progress.update(bar(done, entries.length, 'files'))
     },
     trouble(message: string): void {
+      if (troubles.has(message)) return
+      troubles.add(message)
       const minutes = Math.ceil(timeout / 60_000)
       progress.around(() =>
         terminal.note(oneLine(terminal.mask(`${message}. It is tried again for ${minutes} min.`))),
