@@ -35,7 +35,9 @@ it('every answer in README.md is what its command prints', { timeout: 60_000 }, 
   }
   await writeFile(join(desk.directory, 'upload-server.json'), JSON.stringify(config))
   await desk.serve('upload-server --port 36677\n')
-  const link = (await desk.run('upload-server upload --server http://127.0.0.1:36677 picture.png\n')).trim()
+  const link = (
+    await desk.run('upload-server upload -q --server http://127.0.0.1:36677 picture.png\n')
+  ).trim()
   const blocks = readBlocks(await readFile('README.md', 'utf8'))
   expect(blocks.filter(({ kind }) => kind === 'console').length).toBeGreaterThanOrEqual(6)
   for (const { kind, code } of blocks) {

@@ -65,6 +65,7 @@ export async function prepareDesk(more: Record<string, string> = {}) {
     UPLOAD_KEY: 'key',
     UPLOAD_URL: here('https://img.example.com'),
     GITHUB_STEP_SUMMARY: join(directory, 'summary.md'),
+    GITHUB_OUTPUT: join(directory, 'output'),
   })
   const start = (code: string, args: readonly string[] = ['-euo', 'pipefail']) => {
     const child = spawn('bash', [...args, '-c', here(code)], {
