@@ -11,6 +11,7 @@ import { type Part, plain, type Terminal } from './terminal.ts'
 const COMMANDS = {
   serve: () => import('./serve.ts'),
   upload: () => import('./upload.ts'),
+  comment: () => import('./comment.ts'),
   markdown: () => import('./markdown.ts'),
   mcp: () => import('./mcp.ts'),
   init: () => import('./init.ts'),

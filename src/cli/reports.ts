@@ -44,7 +44,7 @@ export async function openReports(
     reports.push((results, ms) => writeFile(file, make(results, ms)))
   }
   if (githubOutput) await append('--github-output', 'GITHUB_OUTPUT', toOutputs)
-  if (githubSummary) await append('--github-summary', 'GITHUB_STEP_SUMMARY', toSummary)
+  if (githubSummary) await append('--github-summary', 'GITHUB_STEP_SUMMARY', results => toSummary(results))
   if (gitlabDotenv !== undefined) await replace(gitlabDotenv, toDotenv)
   if (junit !== undefined) await replace(junit, toJunit)
   return reports

@@ -11,11 +11,14 @@ const [COLUMNS, THUMBNAIL] = [4, 200]
 /** More pictures than these are folded away. */
 const SHOWN = 12
 
-/** Text without any markup, HTML included. */
-export const escapeMarkdown = (text: string) => oneLine(text).replace(/[[\]\\<>&`*_~|!:#]/g, '\\$&')
+/** Text without any markup, HTML included. A space without width keeps a name such as `@all.png` from calling anybody. */
+export const escapeMarkdown = (text: string) =>
+  oneLine(text)
+    .replace(/[[\]\\<>&`*_~|!:#]/g, '\\$&')
+    .replaceAll('@', '@\u200b')
 
 /** What GitHub Actions shows below a run: totals, what failed, pictures in a table, links to everything else. */
-export function toSummary(results: readonly Result[]): string {
+export function toSummary(results: readonly Result[], mostBytes = MOST_BYTES): string {
   const failed = results.filter(isFailure)
   const stored = results.filter(one => one.url !== undefined)
   const pictures = stored.filter(one => isPicture(one.url ?? '', one))
@@ -34,7 +37,7 @@ export function toSummary(results: readonly Result[]): string {
     tableOf(pictures),
   ]
   const kept: string[][] = []
-  let room = MOST_BYTES
+  let room = mostBytes
   for (const lines of blocks) {
     const fitting = lines.filter(line => {
       room -= Buffer.byteLength(line) + 1

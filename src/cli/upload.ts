@@ -2,13 +2,14 @@ import { text as readText } from 'node:stream/consumers'
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import { bytes } from '../log-lines.ts'
 import { configOption, endWith, parseDuration, parseServer } from './command.ts'
+import { addCommentOptions, type CommentOptions, prepareComment } from './comment.ts'
 import { CLIPBOARD, type Entry, type EntryOptions, findEntries, NO_FILES } from './entries.ts'
 import { endFor, FORMATS, lineFor, type OutputFormat } from './format.ts'
 import { bar, type Progress, startProgress } from './progress.ts'
 import { commandFor, finishFor } from './repeat.ts'
 import { openReports, type ReportOptions } from './reports.ts'
 import { EXIT, exitCodeOf, interruption, isFailure, type Result } from './result.ts'
-import { type SendOptions, sendToServer } from './send.ts'
+import { type Listener, type SendOptions, sendToServer } from './send.ts'
 import { untilInterrupted } from './signals.ts'
 import { type CommonOptions, oneLine, quote, type Terminal } from './terminal.ts'
 import { type Ending, uploadHere } from './upload-here.ts'
@@ -16,6 +17,7 @@ import { type Ending, uploadHere } from './upload-here.ts'
 interface UploadOptions
   extends CommonOptions,
     ReportOptions,
+    CommentOptions,
     Omit<EntryOptions, 'isLiteral'>,
     Omit<SendOptions, 'server'> {
   format: OutputFormat
@@ -33,7 +35,7 @@ interface UploadOptions
 const FOR_SERVER = ['concurrency', 'timeout', 'wait', 'job']
 
 export function register(program: Command, terminal: Terminal): void {
-  program
+  const command = program
     .command('upload')
     .description('upload files, here or through a running server, and print one link a line')
     .addArgument(
@@ -64,6 +66,8 @@ export function register(program: Command, terminal: Terminal): void {
       'write UPLOAD_URL, UPLOAD_URL_1…, UPLOAD_STORED, UPLOAD_FAILED for GitLab',
     )
     .option('--junit <file>', 'write a JUnit report, a test case for each file')
+    .option('--comment', 'write the pictures into a comment at the pull request, or bring it up to date')
+    .option('--compare <folder>', 'show there how pictures of the same names were: before and after')
     .option('--soft-fail', 'end with 0 although files were not stored')
     .option('--server <url>', 'send through a running server', parseServer)
     .addOption(new Option('-k, --key <key>', 'upload key of that server').env('UPLOAD_SERVER_KEY'))
@@ -77,6 +81,7 @@ export function register(program: Command, terminal: Terminal): void {
     )
     .option('--wait', 'wait for a server that is not there yet, as long as --timeout says')
     .option('--job <id>', 'the same job sends nothing twice; default: the run of the CI host')
+  addCommentOptions(command)
     .exitOverride(error => process.exit(error.exitCode === 0 ? EXIT.done : EXIT.usage))
     .addHelpText(
       'after',
@@ -88,6 +93,7 @@ Examples:
   upload-server upload a.png --format markdown --picbed s3 --config-name blog
   upload-server upload --server https://img.example.com screenshots/ 'out/**/*.png'
   upload-server upload --keep-folders --strip 1 report/
+  upload-server upload --comment --compare main/ shots/
   git diff -z --name-only | upload-server upload --stdin-list --allow-empty
 
 It ends with 0 when all were stored, 1 when none was, 2 for wrong usage, 3 when some were, 4 when the server can't be
@@ -153,6 +159,7 @@ function checkUsage(names: readonly string[], options: UploadOptions, forServer:
     throw new UsageError('--strip needs --keep-folders.')
   if (options.server === undefined && forServer.length > 0)
     throw new UsageError(`--${forServer[0]} needs --server.`)
+  if (options.compare !== undefined && !options.comment) throw new UsageError('--compare needs --comment.')
 }
 
 /** What is to be uploaded, in order. */
@@ -185,20 +192,29 @@ async function uploadAll(
   signal: AbortSignal,
 ): Promise<number> {
   const begun = performance.now()
-  const reports = await openReports(options, terminal).catch((error: Error) => {
+  const fail = (error: Error) => {
     throw new UsageError(error.message)
-  })
+  }
+  const reports = await openReports(options, terminal).catch(fail)
+  const comment = await prepareComment(entries, options, terminal).catch(fail)
+  const send = async (some: readonly Entry[], listener: Listener): Promise<Ending | undefined> => {
+    const { server } = options
+    if (some.length === 0) return undefined
+    if (server !== undefined) await sendToServer(some, { ...options, server }, terminal, signal, listener)
+    else return await uploadHere(some, options, terminal, signal, listener)
+    return undefined
+  }
   const [only] = entries
   const progress = startProgress(
     entries.length === 1 ? `Uploading ${only?.name}` : `Uploading ${entries.length} files`,
     terminal,
   )
   const desk = createDesk(entries, options, terminal, progress)
+  const before: Result[] = comment.earlier.map(({ name }) => interruption(name))
   let here: Ending | undefined
   try {
-    if (options.server !== undefined)
-      await sendToServer(entries, { ...options, server: options.server }, terminal, signal, desk)
-    else if (entries.length > 0) here = await uploadHere(entries, options, terminal, signal, desk)
+    here = await send(entries, desk)
+    await send(comment.earlier, { settle: (index, result) => void before.splice(index, 1, result) })
   } finally {
     progress.stop()
   }
@@ -209,7 +225,8 @@ async function uploadAll(
     const flag = options.config === undefined ? '' : ` --config ${quote(options.config, terminal.platform)}`
     terminal.note(`These links work while the server runs. Start it with: upload-server${flag}`)
   }
-  const code = exitCodeOf(results)
+  const isTold = await comment.tell(results, before, signal)
+  const code = exitCodeOf(results) || (isTold ? EXIT.done : EXIT.failed)
   return options.softFail && code !== EXIT.interrupted ? EXIT.done : code
 }
 

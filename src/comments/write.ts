@@ -143,7 +143,7 @@ function openApi({ place, token, name }: CommentRequest) {
         .sort((a, b) => a.comment.id - b.comment.id)
     },
     async create(body: string, signal: AbortSignal): Promise<number> {
-      const reply = await ask('POST', dialect.comments(place).replace(/\?.*$/, ''), { body }, signal)
+      const reply = await ask('POST', dialect.comments(place).split('?', 1).join(''), { body }, signal)
       const comment = dialect.read(reply.json())
       if (!comment) throw noForge(host)
       return comment.id

@@ -37,11 +37,25 @@ export const TOKEN = 'to-ken-0123456789'
 /** Most comments of a page, so that there are several. */
 const PAGE = 3
 
+interface Rules {
+  readonly api: string
+  readonly authorization: readonly [header: string, value: string]
+  readonly headers: Readonly<Record<string, string>>
+  /** Path below the API, and the query it is listed with. */
+  readonly list: string
+  readonly query: string
+  readonly one: RegExp
+  readonly change: 'PATCH' | 'PUT'
+  readonly mostCharacters: number
+  show(comment: StoredComment): object
+  self(author: Author): object
+}
+
 /**
  * How forges document it. GitHub: docs.github.com/en/rest/issues/comments and /rest/users/users; GitLab:
  * docs.gitlab.com/api/notes (merge requests) and /api/users; Gitea: its swagger.v1.json, which Forgejo has, too.
  */
-const KINDS = {
+const KINDS: Readonly<Record<CommentForgeKind, Rules>> = {
   github: {
     api: '/api/v3',
     authorization: ['authorization', `Bearer ${TOKEN}`],
@@ -91,7 +105,7 @@ const KINDS = {
     self: (author: Author) => ({ username: author.name, id: 1 }),
     mostCharacters: 1_000_000,
   },
-} as const
+}
 
 /** The address of the pull request's page. */
 export function pageOf({ url }: CommentForge, kind: CommentForgeKind): string {
@@ -105,7 +119,7 @@ export function pageOf({ url }: CommentForge, kind: CommentForgeKind): string {
 
 /** A forge with one pull request, which answers only what its documentation has. */
 export async function startCommentForge(kind: CommentForgeKind, self: Author = SELF): Promise<CommentForge> {
-  const rules = KINDS[kind]
+  const rules: Rules = KINDS[kind]
   const comments: StoredComment[] = []
   const asked: string[] = []
   const instead: CommentForge['instead'] = []
