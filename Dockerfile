@@ -4,16 +4,18 @@ ARG BUILDER=node:26-bookworm-slim
 ARG NODE=node:26-bookworm-slim
 ARG DEBIAN=debian:bookworm-slim
 
-# Runs on the machine that builds, whatever it builds for: the last stage runs nothing, so no processor is emulated.
+# Both run on the machine that builds, whatever they build for: the last stage runs nothing, so no processor is emulated.
 FROM --platform=$BUILDPLATFORM $BUILDER AS build
-ARG TARGETARCH
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
 COPY tsconfig.json tsconfig.build.json ./
 COPY src src
-RUN npm run build \
-    && npm ci --omit=dev --os=linux --libc=glibc --cpu="$(echo "$TARGETARCH" | sed s/amd64/x64/)"
+RUN npm run build
+
+FROM build AS parts
+ARG TARGETARCH
+RUN npm ci --omit=dev --os=linux --libc=glibc --cpu="$(echo "$TARGETARCH" | sed s/amd64/x64/)"
 # A font for watermarks of text, in Latin and Chinese, and the one library that Node needs beside those of the base.
 WORKDIR /root
 RUN dpkg --add-architecture "$TARGETARCH" \
@@ -35,10 +37,10 @@ ENV NODE_ENV=production \
 WORKDIR /app
 COPY --from=node /etc/passwd /etc/group /etc/
 COPY --from=node /usr/local/bin/node /usr/local/bin/node
-COPY --from=build /more /
+COPY --from=parts /more /
 COPY package.json LICENSE ./
 COPY bin bin
-COPY --from=build /app/node_modules node_modules
+COPY --from=parts /app/node_modules node_modules
 COPY --from=build /app/dist dist
 USER node
 VOLUME /data
