@@ -11,7 +11,7 @@ const NO_HOSTS = [
   ...['1.2.3.999', '1.2.3.4.5', '256.1.1.1', '0x100000000', '4294967296', '1.2.3.09'],
   ...['[:::]', '[]', '[::1', '::1', '[::1]x', '[::1%25lo]', '[::1%lo]', '[127.0.0.1]', '[1::2::3]'],
   ...['.', '..', '.a', 'a..b', 'a.example..', 'a/b', 'a?b', 'a#b', 'a@b', 'user:pass@a', 'a\\b', 'a,b'],
-  ...['a%2fb', 'a b', '"><script>', "a'b", 'xn--a', 'é', 'a'.repeat(300), `${'a.'.repeat(3000)}example`],
+  ...['a%2fb', 'a b', '"><script>', "a'b", 'é', 'a'.repeat(300), `${'a.'.repeat(3000)}example`],
 ]
 const PAGES = ['/', '/upload', '/upload-server.sxcu', '/openapi.json', '/heartbeat', '/files/Default/a', '/x']
 

@@ -11,12 +11,12 @@ it.for([
   [
     '@libsql',
     { driver: 'sqlite' },
-    /^The store of the server needs SQLite for \S+, which is not installed\. Run "npm install @libsql\/\S+@[\d.]+"/,
+    /^The store of the server needs SQLite for \S+, which is not installed\. Run "npm install @libsql\/\S+@[\d.]+"/m,
   ],
   [
     'pg',
     { driver: 'postgres', url: 'postgres://me@127.0.0.1:1/db' },
-    /^The store of the server needs the package "pg", which is not installed\. Run "npm install pg"/,
+    /^The store of the server needs the package "pg", which is not installed\. Run "npm install pg"/m,
   ],
 ] as const)('without %s a server says so instead of starting', async ([name, store, message]) => {
   const directory = await makeDirectory()
