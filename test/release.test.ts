@@ -43,6 +43,16 @@ describe.each(readdirSync('.github/workflows'))('the workflow %s', file => {
   })
 })
 
+it('the versions of Node that are supported are those that are tested', () => {
+  const rows = readFileSync('docs/releases.md', 'utf8').match(/^\| \d+[^|]*/gm) ?? []
+  const versions = rows.map(row => /\d+/.exec(row)?.[0])
+  const workflow = readFileSync('.github/workflows/ci.yml', 'utf8')
+  expect(workflow).toContain(`node: [${versions.join(', ')}]`)
+  expect(JSON.parse(readFileSync('package.json', 'utf8')).engines.node).toMatch(`>=${versions[0]}.`)
+  const lts = rows.find(row => row.includes('active LTS'))
+  expect(readFileSync('Dockerfile', 'utf8')).toContain(`ARG NODE=node:${/\d+/.exec(lts ?? '')}-`)
+})
+
 describe('the notes of a release', () => {
   async function notes(changelog: string, ...tag: string[]) {
     const root = await makeDirectory()
