@@ -94,7 +94,12 @@ describe('the sources', () => {
       read('package.json'),
     ) as Record<string, object>
     // The build takes it in, and no type of the library names it.
-    const declared = Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies, kysely: '' })
+    const declared = Object.keys({
+      ...dependencies,
+      ...optionalDependencies,
+      ...peerDependencies,
+      kysely: '',
+    })
     const imports = /(?:\bfrom |^import |\bimport\()'((?!node:|\.)(?:@[^/']+\/)?[^/']+)/gm
     const found = new Set(
       SOURCES.flatMap(path => [...read(path).matchAll(imports)].map(([, name = '']) => name)),
