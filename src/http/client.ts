@@ -139,7 +139,7 @@ async function sendOnce(request: HttpRequest, url: URL, way: HttpWay, signal: Ab
     return await exchange({ ...endpointOf(url), way, method, path, headers, body, maxReplyBytes }, signal)
   } catch (error) {
     signal.throwIfAborted()
-    // What breaks the body off is no failure of the connection.
+    // An UploadError comes from the body itself, anything else from the connection.
     throw error instanceof UploadError ? explainProxy(error, url.host) : networkFailure(error, url)
   } finally {
     // After an early refusal the rest would go on being read.

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { systemCode, UploadError } from '../errors.ts'
 import { isPassing } from '../http/network.ts'
-import type { Stored } from '../providers/contract.ts'
+import type { SignedUrl, Stored, Target, UploadObject } from '../providers/contract.ts'
 import type { Absence, ContractSetup } from './setup.ts'
 
 /** An absolute URL, or one relative to the server's address, in normal form and safe in Markdown, HTML and shells. */
@@ -46,4 +46,22 @@ export async function withoutStrayErrors(work: () => Promise<unknown>): Promise<
 /** Whether a delivery is tried again after an error. */
 export function mayPass(error: unknown): boolean {
   return error instanceof UploadError ? error.retryable : isPassing(systemCode(error))
+}
+
+/** @returns the signed address, which opens the object, and without its signature nothing when links end */
+export async function expectSigned(
+  target: Target,
+  object: UploadObject,
+  method: 'GET' | 'HEAD',
+): Promise<string> {
+  const signed = await target.sign?.(object.key, method, 60, new AbortController().signal)
+  const { url, forS } = signed as SignedUrl
+  expectCleanUrl(url)
+  expect(forS).toBe(60)
+  const response = await fetch(url, { method })
+  expect(response.status).toBe(200)
+  const body = Buffer.from(await response.arrayBuffer())
+  expect(body.equals(method === 'HEAD' ? Buffer.alloc(0) : await object.bytes())).toBe(true)
+  if (target.linksEnd) expect((await fetch(url.split('?')[0] as string)).ok).toBe(false)
+  return url
 }

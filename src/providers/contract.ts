@@ -35,7 +35,7 @@ export interface UploadObject {
 export interface Stored {
   /** Absolute http(s) URL, or one relative to this server's public URL (`files/Default/a.png`). */
   url: string
-  /** Address that removes the object, for destinations that give one. */
+  /** Address that removes the object when it is opened; where it takes another method, the page of the provider says so. */
   deleteUrl?: string
 }
 

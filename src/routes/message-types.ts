@@ -6,7 +6,7 @@ export interface Prototypes {
   readonly response: object
 }
 
-// Functions, since the prototype of a class is fixed; Node's own can be called on what they did not make.
+// Functions, not classes: the prototype of a class can't be replaced. Node's own can be called on what they did not make.
 function Request(this: IncomingMessage, ...args: unknown[]): void {
   Reflect.apply(IncomingMessage, this, args)
 }

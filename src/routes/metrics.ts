@@ -7,7 +7,7 @@ import type { Outcome } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import type { SweepListener } from '../uploader/jobs/sweeper.ts'
 
-/** From what a memory takes to what a slow line and a large file take, seconds. */
+/** Upper bounds of the histogram, seconds: from what memory takes to what a large file takes over a slow line. */
 const DURATIONS_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 
 /** Figures of one process for Prometheus; they go on when the configuration is loaded anew. */

@@ -37,7 +37,7 @@ export interface PartMenderOptions {
   maxHeaderBytes?: number
 }
 
-/** Without a kind, what begins at `start` may yet become one. */
+/** `kind` is undefined while too few bytes have come to tell. */
 type Delimiter = { kind: 'part' | 'close' | undefined; start: number; end: number }
 
 /** What of a delimiter is looked for first: `indexOf` is fastest with up to 7 bytes, whatever the file holds. */

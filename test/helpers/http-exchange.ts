@@ -90,7 +90,11 @@ export function describePreset(preset: Preset): void {
       const stored = await target.put(objectOf('a/picture.png', Buffer.from('bytes')), never())
       expect(stored).toEqual({
         url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/files\/\w{16}$/),
-        ...(preset.deleteUrl && { deleteUrl: preset.deleteUrl.replace('{{base}}', host.url) }),
+        ...(preset.deleteUrl && {
+          deleteUrl: preset.deleteUrl
+            .replace('{{base}}', host.url)
+            .replace('{{api}}', `${host.url}/replay/e1`),
+        }),
       })
       expect((await fetchPublic(stored)).toString()).toBe('bytes')
     })

@@ -1,4 +1,4 @@
-/** Elements inside deeper ones are taken for their siblings. */
+/** Deepest nesting that is kept: what lies deeper becomes a sibling. */
 const MAX_DEPTH = 100
 
 interface Element {

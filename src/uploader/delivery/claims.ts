@@ -51,5 +51,5 @@ export function createClaims(
   }
 }
 
-/** More files of that name were not stored while a process was started again. */
+/** Most history entries that are looked at: more are not stored under one name while a process is started again. */
 const MOST_SINCE = 1000

@@ -26,7 +26,7 @@ export interface Turns {
 
 interface Entry {
   readonly content: string
-  /** Once it is. */
+  /** What was stored; undefined until then. */
   stored: Stored | undefined
   /** Those who have it: one until it is stored. */
   holders: number

@@ -15,7 +15,7 @@ const FIRST_POLL_MS = 25
 const LONGEST_POLL_MS = 250
 const FIRST_PAUSE_MS = 5000
 const LONGEST_PAUSE_MS = 10 * 60 * 1000
-/** Of a hook that is not required, the first one included: about 20 minutes. */
+/** Most attempts at a hook that is not required, the first one included: about 20 minutes. */
 const MOST_TRIES = 8
 /** For what was cut short at the end to be written down. */
 const LAST_WRITES_MS = 2000
@@ -34,7 +34,7 @@ export interface FinalizerDeps extends HookDeps, FinalizerSettings {
   /** Between looking for pending jobs, and between signs of life. Default 5 s. */
   readonly roundMs?: number
   now(): Date
-  /** What the times of idempotency keys in the store are by. Default: one that nobody else has. */
+  /** Clock by which idempotency keys are dated. Default: one that nobody else has. */
   readonly clock?: Clock
   warn(message: string, details?: object): void
 }

@@ -5,7 +5,7 @@ import type { Lease } from './lease.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const AT_ONCE = 20
-/** Most time that one round spends on pending jobs, in rounds. */
+/** A round works on pending jobs for at most this many times `roundMs`. */
 const SHARE = 3
 
 export interface HousekeepingDeps {
@@ -78,7 +78,7 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
     lastPrune = performance.now()
   }
 
-  /** Keys that were sent under the wrong time are as old as they were when it is put right. */
+  /** When the system clock is set, shifts the stored times of this process's keys by as much: their age stays right. */
   async function followClock(): Promise<void> {
     const byMs = deps.clock.setBy()
     if (byMs === 0) return

@@ -87,7 +87,7 @@ export function createJournal({ store, owner, now, warn }: JournalDeps): Journal
   }
 }
 
-/** By the time it is written nobody is at it any more. */
+/** A late write must not claim the job: `finalizing` is stored as `delivered`. */
 function withoutHold<T extends string>(state: T): Exclude<T, 'finalizing'> | 'delivered' {
   return state === 'finalizing' ? 'delivered' : (state as Exclude<T, 'finalizing'>)
 }

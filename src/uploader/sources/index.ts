@@ -54,7 +54,7 @@ export async function obtain(
   throw new UploadError('source_failed', 'The clipboard holds no picture, and no path or address of one.')
 }
 
-/** Ends with a client that has left. The body is begun also then: whatever it holds open it closes at its end only. */
+/** Stops when the client has left. Reading begins even then, since a body closes what it holds open only at its end. */
 async function* readUntil(signal: AbortSignal, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const chunk of body) {
     signal.throwIfAborted()
