@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import {
@@ -30,11 +31,16 @@ function listSettings(schema: z.ZodType, path: string[] = []): Setting[] {
   )
 }
 
+const PLUGIN = fileURLToPath(
+  new URL('../../docs/examples/upload-server-provider-shelf/index.js', import.meta.url),
+)
+
 /** Values for settings that only take certain texts; all others get one made from their type. */
 const SAMPLES: Record<string, [text: string, value: unknown]> = {
   'network.proxy': ['socks5://proxy.example:1080', 'socks5://proxy.example:1080'],
   'network.caFile': ['/etc/ca.pem', '/etc/ca.pem'],
   'sources.url.proxy': ['http://proxy.example:3128', 'http://proxy.example:3128'],
+  plugins: [PLUGIN, [PLUGIN]],
   'server.publicUrl': ['https://img.example.com/x', 'https://img.example.com/x'],
   'server.workers': ['2', 2],
   'server.trustProxy': ['loopback, 10.0.0.0/8', ['loopback', '10.0.0.0/8']],
