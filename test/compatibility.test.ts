@@ -1,16 +1,10 @@
-import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { expect, it, onTestFinished, type TestContext } from 'vitest'
-import { makeDirectory } from './helpers/directory.ts'
+import { expect, it } from 'vitest'
 import { formOf, list } from './helpers/form.ts'
-import { findFreePorts } from './helpers/free-port.ts'
-import { missing } from './helpers/needs.ts'
 import { startApp } from './helpers/start-app.ts'
+import { startPicGo } from './servers/picgo.ts'
 
-const PICGO = '/opt/picgo/node_modules/picgo'
 const DOT = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
   'base64',
@@ -101,31 +95,6 @@ async function ask(url: string, { path, init }: Request, file: string): Promise<
     : `, \`result\` ${result ?? 'missing'}`
   const more = Array.isArray(items) ? `, ${items.length} in \`items\`` : ''
   return `${response.status} \`success\` ${success}${links}${more}${message ? ', a message' : ''}`
-}
-
-async function startPicGo(context: TestContext): Promise<string> {
-  if (!existsSync(PICGO)) missing(context, 'needs PicGo: npm install --prefix /opt/picgo picgo@3.1.0')
-  const folder = await makeDirectory()
-  await writeFile(join(folder, 'config.json'), '{}')
-  const port = await findFreePorts()
-  const script = fileURLToPath(new URL('servers/picgo.cjs', import.meta.url))
-  const server = spawn(process.execPath, [script, PICGO, folder, String(port)], {
-    env: { PATH: process.env['PATH'], HOME: folder },
-    stdio: 'ignore',
-  })
-  onTestFinished(() => void server.kill('SIGKILL'))
-  const url = `http://127.0.0.1:${port}`
-  await expect
-    .poll(
-      () =>
-        fetch(`${url}/heartbeat`, { method: 'POST' }).then(
-          one => one.ok,
-          () => false,
-        ),
-      { timeout: 20_000 },
-    )
-    .toBe(true)
-  return url
 }
 
 it('answers as PicGo does, but for what docs/compatibility.md says (-u writes it)', async context => {

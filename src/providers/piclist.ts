@@ -29,7 +29,7 @@ export const piclist = defineProvider({
   about: {
     family: 'other',
     what: 'another server of this kind, PicGo or PicList',
-    testedAgainst: 'this server',
+    testedAgainst: 'this server and PicGo 3.1.0',
     example: {
       home: { url: 'https://img.example.com', serverKey: 'HOME_KEY', picbed: 's3', configName: 'blog' },
       desk: { url: 'http://192.168.1.5:36677', serverKey: 'DESK_KEY', keyInQuery: true },
@@ -52,8 +52,11 @@ function describe(options: z.output<typeof config>): HostDescription {
   const key = serverKey && '{secret:serverKey}'
   return {
     url: `${literal(url.replace(/\/(upload\/?)?$/, ''))}/upload`,
+    // PicGo takes files under no other name, and knows `picbed` as `uploader` alone.
+    field: 'files',
     query: {
       picbed: picbed && literal(picbed),
+      uploader: picbed && literal(picbed),
       configName: configName && literal(configName),
       ...(keyInQuery && { key }),
     },

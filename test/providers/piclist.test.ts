@@ -10,8 +10,10 @@ import { piclist } from '../../src/providers/piclist.ts'
 import { startServer } from '../../src/server/index.ts'
 import { download, upload } from '../helpers/form.ts'
 import { fetchPublic, NAMES_OF_ITS_OWN, openHost, serveReply } from '../helpers/http-exchange.ts'
+import { makePicture } from '../helpers/picture.ts'
 import { type ContractSetup, describeProvider, objectOf } from '../helpers/provider-contract.ts'
 import { startApp } from '../helpers/start-app.ts'
+import { startPicGo } from '../servers/picgo.ts'
 
 const KEY = 'the key of the other server'
 const never = () => new AbortController().signal
@@ -120,6 +122,25 @@ describe('piclist', () => {
     expect(answer.result[0]).toMatch(new RegExp(`^${other.url}/files/served/`))
     expect((await download(answer.result[0] ?? '')).equals(bytes)).toBe(true)
     expect(app.rawLog()).not.toContain(KEY)
+  })
+
+  it('stores by PicGo itself, where it is told to', async context => {
+    const saved = { nowhere: { _configName: 'Default' }, elsewhere: { _configName: 'Second' } }
+    const url = await startPicGo(context, {
+      picBed: { uploader: 'nowhere', ...saved },
+      settings: { server: { secret: KEY } },
+    })
+    const put = async (options: object) => {
+      const target = await openHost(piclist, { url, serverKey: KEY, ...options })
+      onTestFinished(() => target.close?.())
+      return target.put(objectOf('a b.png', makePicture()), never())
+    }
+    expect(await put({})).toEqual({ url: 'http://img.example/a%20b.png' })
+    expect(await put({ picbed: 'elsewhere' })).toEqual({ url: 'http://other.example/a%20b.png' })
+    const named = put({ picbed: 'elsewhere', configName: 'Second' })
+    expect(await named).toEqual({ url: 'http://other.example/a%20b.png' })
+    await expect(put({ picbed: 'none' })).rejects.toThrow(/answered 400: .*"none"/)
+    await expect(put({ serverKey: 'a wrong key' })).rejects.toThrow('answered 401')
   })
 
   it.each([
