@@ -2,9 +2,12 @@ import { namesContent } from '../payload/object-key.ts'
 import { loadProvider } from '../providers/registry.ts'
 import { isRecord, type Json } from './json.ts'
 import { translatePicGo } from './picgo/index.ts'
+import { NOT_RENAMED } from './picgo/naming.ts'
+import { configSchema } from './schema.ts'
 
-/** How a key ends that a provider makes of PicGo's `path`. */
-const NAME = '{filename}-{sha256-8}{extname}'
+/** How a key ends that a provider makes of PicGo's options: with a folder in front, and for hosts that have none. */
+const NAMES = ['{filename}-{sha256-8}{extname}', '{filename}{extname}']
+const STANDARD = configSchema.shape.keyTemplate.parse(undefined)
 
 export interface Import {
   config: Json
@@ -26,14 +29,16 @@ export async function importPicGo(old: Json): Promise<Import> {
     const read: Json = {}
     for (const [name, options] of Object.entries(saved)) {
       if (!isRecord(options)) continue
-      const { keyTemplate: _, ...rest } = options
-      const translated = provider?.fromPicGo?.(rest) ?? { options: rest, notes: [] }
+      const { keyTemplate, pictures, mirrors, ...theirs } = options
+      const translated = provider?.fromPicGo?.(theirs) ?? { options: theirs, notes: [] }
       for (const note of translated.notes) notes.push(`providers.${type}.${name}: ${note}`)
-      const rewritten = urlRewrite.length > 0 ? { ...translated.options, urlRewrite } : translated.options
-      const named = withName(
-        rewritten,
-        options['keyTemplate'] ?? (provider?.fromPicGo && config['keyTemplate']),
-      )
+      const own = {
+        ...translated.options,
+        ...(pictures !== undefined && { pictures }),
+        ...(mirrors !== undefined && { mirrors }),
+        ...(urlRewrite.length > 0 && { urlRewrite }),
+      }
+      const named = withName(own, keyTemplate ?? (provider?.fromPicGo && config['keyTemplate']))
       read[name] = asReplacing(named, named['keyTemplate'] ?? config['keyTemplate'])
     }
     providers[type] = read
@@ -45,9 +50,11 @@ export async function importPicGo(old: Json): Promise<Import> {
 function withName(options: Json, renaming: unknown): Json {
   const { keyTemplate } = options
   if (typeof renaming !== 'string') return options
+  if (renaming === NOT_RENAMED) return { ...options, keyTemplate: keyTemplate ?? STANDARD }
   if (typeof keyTemplate !== 'string') return { ...options, keyTemplate: renaming }
-  if (!keyTemplate.endsWith(NAME)) return options
-  return { ...options, keyTemplate: keyTemplate.slice(0, -NAME.length) + renaming }
+  const name = NAMES.find(one => keyTemplate.endsWith(one))
+  if (name === undefined) return options
+  return { ...options, keyTemplate: keyTemplate.slice(0, -name.length) + renaming }
 }
 
 /** There a file of the same name replaces the earlier one. */

@@ -35,8 +35,9 @@ export class ConfigError extends Error {
     placeOf: (path: string) => string | undefined = () => undefined,
   ) {
     const lines = problems.map(({ path, message }) => (path ? `${path}: ${message}` : message))
-    const placed = problems.map(({ path }, index) => {
-      const place = placeOf(path)
+    const placed = problems.map(({ path, message }, index) => {
+      // What is said of a file of PicGo begins with the path there.
+      const place = placeOf(path || (/^"([^"]*)"/.exec(message)?.[1] ?? ''))
       return place === undefined ? `  ${lines[index]}` : `  ${lines[index]} (${place})`
     })
     super([`${file ?? 'The configuration'} can't be used:`, ...placed].join('\n'))
@@ -140,10 +141,29 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
     secrets: listProxyVariables(env).flatMap(secretsOfProxy),
     leftOut,
     sources: {
-      text: imported ? undefined : found?.text,
+      text: found?.text,
+      moved: imported && movesOf(imported.places),
       given: [...flagSources(options.flags ?? {}), ...given.flatMap(one => variableSources(one, from))],
     },
   }
+}
+
+/** Where parts of our configuration stand in a file of PicGo; several: the first that is there. */
+const MOVED = {
+  default: ['picBed.uploader', 'picBed.current'],
+  keyTemplate: ['buildIn.rename', 'settings.autoRename'],
+  'log.level': ['settings.logLevel'],
+  pictures: ['buildIn'],
+  'server.key': ['settings.serverKey', 'settings.server.secret', 'settings.server.key'],
+  server: ['settings.server'],
+}
+
+function movesOf(places: Import['places']): Sources['moved'] {
+  const destinations = [...places].map(([id, path]) => ({
+    from: `providers.${id.replace('/', '.')}`,
+    to: [path],
+  }))
+  return [...destinations, ...Object.entries(MOVED).map(([from, to]) => ({ from, to }))]
 }
 
 /** A variable stands for its setting, and one that names none for itself. */

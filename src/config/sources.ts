@@ -2,8 +2,10 @@ import type { Node } from 'jsonc-parser'
 
 /** Where the parts of a configuration came from. Plain data: it goes to other processes. */
 export interface Sources {
-  /** Of the configuration file, when its paths are those of the configuration. */
+  /** Of the configuration file. */
   readonly text?: string | undefined
+  /** Where parts of the configuration stand in a file that is written otherwise, the narrowest first. */
+  readonly moved?: readonly { readonly from: string; readonly to: readonly string[] }[] | undefined
   /** What lies over the file, the strongest first, by its path in the configuration. */
   readonly given: readonly { readonly path: string; readonly name: string }[]
 }
@@ -37,17 +39,28 @@ export function flagSources(flags: Record<string, Record<string, unknown>>): Sou
  *
  * @returns a line of the file, a variable or a flag; undefined when nothing of it stands anywhere
  */
-export async function createLocator({ text, given }: Sources): Promise<(path: string) => string | undefined> {
+export async function createLocator({
+  text,
+  given,
+  moved = [],
+}: Sources): Promise<(path: string) => string | undefined> {
   const lines = text === undefined ? new Map<string, number>() : await linesOf(text)
-  return path => {
-    const wanted = plain(path)
-    const over = given.find(one => isWithin(wanted.toLowerCase(), plain(one.path).toLowerCase()))
-    if (over) return over.name
-    for (let at = wanted; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.')))) {
+  /** Of the part itself, or of the nearest around it. */
+  const lineOf = (path: string) => {
+    for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.')))) {
       const line = lines.get(at)
       if (line !== undefined) return `line ${line}`
     }
     return undefined
+  }
+  return path => {
+    const wanted = plain(path)
+    const over = given.find(one => isWithin(wanted.toLowerCase(), plain(one.path).toLowerCase()))
+    if (over) return over.name
+    const move = moved.find(({ from }) => isWithin(wanted, plain(from)))
+    if (move === undefined) return lineOf(wanted)
+    const places = move.to.map(to => plain(to) + wanted.slice(plain(move.from).length))
+    return lineOf(places.find(at => lines.has(at)) ?? places[0] ?? '')
   }
 }
 

@@ -71,5 +71,21 @@ function without(config: Json, { type, name }: Named): Json {
   const providers = config['providers'] as Record<string, Json>
   const { [name]: _, ...others } = providers[type] as Json
   const { [type]: __, ...rest } = providers
-  return { ...config, providers: Object.keys(others).length > 0 ? { ...providers, [type]: others } : rest }
+  const left = Object.keys(others).length > 0 ? { ...providers, [type]: others } : rest
+  return { ...config, providers: withoutMirror(left, idOf({ type, name })) }
+}
+
+/** Copies go there no more: the note on the destination says why. */
+function withoutMirror(providers: Json, id: string): Json {
+  const rest = ({ mirrors, ...options }: Json): Json => {
+    const others = Array.isArray(mirrors) ? mirrors.filter(mirror => mirror !== id) : []
+    return others.length > 0 ? { ...options, mirrors: others } : options
+  }
+  return mapValues(providers, saved =>
+    isRecord(saved) ? mapValues(saved, one => (isRecord(one) ? rest(one) : one)) : saved,
+  )
+}
+
+function mapValues(record: Json, change: (value: unknown) => unknown): Json {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]))
 }

@@ -210,3 +210,132 @@ describe('a file of PicGo or PicList', () => {
     expect(notes.join()).toContain('has a rule that was left out: "("')
   })
 })
+
+describe('PicList', () => {
+  const github = (name: string, more: object = {}) => ({
+    _id: name,
+    _configName: name,
+    repo: 'me/img',
+    branch: 'main',
+    token: 'secret',
+    path: `${name}/`,
+    ...more,
+  })
+  const smms = { _id: 's', _configName: 'Host', token: 'secret' }
+  const file = (more: object, second: object = github('backup')) => ({
+    picBed: {
+      uploader: 'github',
+      github: github('blog'),
+      secondUploader: 'github',
+      secondUploaderId: 'backup',
+      secondUploaderConfig: second,
+    },
+    uploader: {
+      github: { configList: [github('blog'), github('backup')], defaultId: 'blog' },
+      smms: { configList: [smms], defaultId: 's' },
+    },
+    ...more,
+  })
+  const imported = async (old: Record<string, unknown>) => {
+    const { config, notes } = await importPicGo(old)
+    return { providers: config['providers'] as Record<string, Record<string, unknown>>, notes }
+  }
+
+  it("'s second uploader is a mirror of every other destination, and none of itself", async () => {
+    const { providers, notes } = await imported(file({ settings: { enableSecondUploader: true } }))
+    expect(providers['github']?.['blog']).toMatchObject({ mirrors: ['github/backup'] })
+    expect(providers['smms']?.['Host']).toMatchObject({ mirrors: ['github/backup'] })
+    expect(providers['github']?.['backup']).not.toHaveProperty('mirrors')
+    expect(notes.join()).not.toContain('econdUploader')
+  })
+
+  it("'s second uploader is nothing while it is switched off", async () => {
+    const { providers } = await imported(file({ settings: { enableSecondUploader: false } }))
+    expect(JSON.stringify(providers)).not.toContain('mirrors')
+  })
+
+  it("'s second uploader may stand in no list", async () => {
+    const settings = { enableSecondUploader: true }
+    const { providers } = await imported(file({ settings }, github('elsewhere')))
+    expect(providers['github']?.['elsewhere']).not.toHaveProperty('mirrors')
+    expect(providers['github']?.['backup']).toMatchObject({ mirrors: ['github/elsewhere'] })
+  })
+
+  it.each([
+    ['telegraphplist', { _id: 'x' }, 'nothing of "telegraphplist" can be used here'],
+    ['github', {}, 'nothing of "github" can be used here'],
+    [undefined, {}, 'no second uploader is chosen'],
+  ])("'s second uploader %s %j is said to be left out", async (secondUploader, secondUploaderConfig, why) => {
+    const settings = { enableSecondUploader: true }
+    const old = file({ settings })
+    Object.assign(old.picBed, { secondUploader, secondUploaderConfig })
+    const { providers, notes } = await imported(old)
+    expect(notes).toContain(`"settings.enableSecondUploader" was left out: ${why}.`)
+    expect(JSON.stringify(providers)).not.toContain('mirrors')
+  })
+
+  it('copies go nowhere where the second uploader can not be used, and the server starts', async () => {
+    const cwd = await makeDirectory()
+    const settings = { enableSecondUploader: true }
+    const old = file({ settings }, github('elsewhere', { repo: 'no repository' }))
+    await writeFile(join(cwd, 'data.json'), JSON.stringify(old))
+    const config = await loadConfig({ env: { HOME: cwd }, platform: 'linux', cwd, file: 'data.json' })
+    expect(config.destinations.map(({ name, common }) => [name, common.mirrors])).toEqual([
+      ['blog', []],
+      ['backup', []],
+      ['Host', []],
+    ])
+    expect(config.notes.join()).toContain('"picBed.secondUploaderConfig" was left out, since')
+  })
+
+  it("'s autoRename names files for hosts, too, and can be switched off for one configuration", async () => {
+    const buildIn = { list: [{ id: 'backup', autoRename: false }] }
+    const { providers, notes } = await imported(file({ settings: { autoRename: true }, buildIn }))
+    const timestamp = '{Y}{m}{d}{h}{i}{s}{ms}{extname}'
+    expect(providers['github']?.['blog']).toMatchObject({ keyTemplate: `blog/${timestamp}` })
+    expect(providers['smms']?.['Host']).toMatchObject({ keyTemplate: timestamp })
+    expect(providers['github']?.['backup']).toMatchObject({
+      keyTemplate: 'backup/{filename}-{sha256-8}{extname}',
+    })
+    expect(notes.join()).not.toContain('renaming')
+  })
+
+  it('does with pictures what one configuration alone says', async () => {
+    const watermark = { isAddWatermark: true, watermarkText: 'mine' }
+    const { providers } = await imported(file({ buildIn: { list: [{ id: 's', watermark }] } }))
+    expect(providers['smms']?.['Host']).toMatchObject({ pictures: { watermark: { text: 'mine' } } })
+  })
+
+  it("mistakes name the line of PicList's file", async () => {
+    const cwd = await makeDirectory()
+    const text = `{
+  "picBed": {
+    "uploader": "github"
+  },
+  "settings": { "serverKey": "a-key-of-mine",
+    "server": {
+      "host": "" } },
+  "uploader": {
+    "github": { "configList": [
+      { "_id": "a", "_configName": "blog", "branch": "main",
+        "repo": "none" }
+    ] }
+  }
+}`
+    await writeFile(join(cwd, 'data.json'), text)
+    const load = (env = {}) =>
+      loadConfig({ env: { HOME: cwd, ...env }, platform: 'linux', cwd, file: 'data.json' }).then(
+        () => expect.fail('this should have failed'),
+        (error: Error) => error.message,
+      )
+    const message = await load()
+    expect(message).toMatch(
+      /"uploader\.github\.configList\[0\]" is in use and can't be used here: .* \(line 10\)$/m,
+    )
+    expect(message).toMatch(/providers\.github\.blog\.repo: .* \(line 11\)$/m)
+    expect(message).toMatch(/providers\.github\.blog\.token: is missing.* \(line 10\)$/m)
+    expect(await load({ UPLOAD_SERVER__PROVIDERS__GITHUB__BLOG__REPO: 'x' })).toMatch(
+      /providers\.github\.blog\.repo: .* \(UPLOAD_SERVER__PROVIDERS__GITHUB__BLOG__REPO\)$/m,
+    )
+  })
+})

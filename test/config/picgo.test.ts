@@ -168,8 +168,17 @@ describe('translatePicGo with whole files', () => {
       default: 'local/Nas',
       providers: {
         local: {
-          Nas: { directory: '/srv/pictures', urlPrefix: 'https://nas.example.com/pics/my%20photos' },
-          Desk: { directory: 'C:\\Users\\someone\\Pictures', serve: true },
+          Nas: {
+            directory: '/srv/pictures',
+            urlPrefix: 'https://nas.example.com/pics/my%20photos',
+            mirrors: ['webdav/Default'],
+          },
+          Desk: {
+            directory: 'C:\\Users\\someone\\Pictures',
+            serve: true,
+            keyTemplate: '',
+            mirrors: ['webdav/Default'],
+          },
         },
         webdav: {
           Default: expect.objectContaining({
@@ -192,13 +201,11 @@ describe('translatePicGo with whole files', () => {
       log: { level: 'error' },
     })
     expect(notes).toEqual([
-      '"buildIn.list[2]" switches renaming off, which cannot be done here for one configuration alone.',
       '"uploader.local.configList[1].customUrl" holds no web address, so this server hands the files out under "/files/" itself.',
       '"uploader.aws-s3.configList[0]" is called "Default-2" here, since "Default" is taken.',
       '"uploader.telegraphplist" was left out: Telegraph takes no uploads any more.',
       '"picBed.smms" was left out: none of its options is filled in.',
       '"settings.rename" was left out: there is nobody to ask for a name.',
-      '"settings.enableSecondUploader" was left out: a file goes to one destination.',
       '"settings.enableWebServer" was left out: only what a "local" destination with "serve" stores is handed out.',
       '"settings.deleteLocalFile" was left out: uploaded files are never deleted.',
     ])

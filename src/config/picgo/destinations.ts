@@ -1,9 +1,9 @@
 import { canonicalType } from '../../providers/registry.ts'
 import { isRecord, type Json } from '../json.ts'
-import { compact, member, type Note, text } from './json.ts'
+import { compact, member, type Note, section, text } from './json.ts'
 import { translateLocal } from './local.ts'
 import type { Pictures } from './pictures.ts'
-import { readSaved, type Saved } from './saved.ts'
+import { readItem, readSaved, type Saved } from './saved.ts'
 
 /** Uploaders of PicGo and PicList, and of S3 plugins, whose options a provider of ours takes. */
 const UPLOADERS = new Set([
@@ -28,6 +28,7 @@ export type Found = (id: string, path: string) => void
 interface Context {
   templates: Map<string, string>
   pictures: Pictures
+  settings: Json
   note: Note
   found: Found
 }
@@ -47,6 +48,7 @@ export function translateDestinations(
   const { note } = context
   const current = readCurrent(picBed, note)
   const all = new Map<string, Names>()
+  const ids = new Map<string, string>()
   let chosen: string | undefined
   for (const type of listTypes(picBed, uploader, current)) {
     const { saved, active } = readSaved(type, picBed, uploader, note)
@@ -55,11 +57,12 @@ export function translateDestinations(
     all.set(provider, names)
     if (!UPLOADERS.has(type)) noteUnsupported(type, saved, note)
     const carried = UPLOADERS.has(type) ? saved : []
-    const activeName = addAll(type, carried, active, { ...context, provider, names })
+    const activeName = addAll(type, carried, active, { ...context, provider, names, ids })
     if (type === current) chosen = `${provider}/${activeName ?? reserve(active?.name ?? 'Default', names)}`
     else if (saved.length > 1 && activeName !== undefined && activeName !== 'Default')
       note(`uploader.${type}.defaultId`, `was left out: a request for "${type}" has to name "${activeName}"`)
   }
+  addMirrors(picBed, all, { ...context, ids })
   const providers = collect(all)
   noteDefault(providers, current, chosen, note)
   return { providers, default: chosen }
@@ -92,6 +95,8 @@ function noteUnsupported(type: string, saved: Saved[], note: Note): void {
 interface Target extends Context {
   provider: string
   names: Names
+  /** Destinations by the type and the `_id` of their configuration. */
+  ids: Map<string, string>
 }
 
 /** Adds the configurations under unique names and answers the name of the active one, if it is among them. */
@@ -99,7 +104,7 @@ function addAll(
   type: string,
   saved: Saved[],
   active: Saved | undefined,
-  { provider, names, templates, pictures, note, found }: Target,
+  { provider, names, ids, templates, pictures, note, found }: Target,
 ): string | undefined {
   let activeName: string | undefined
   for (const one of saved) {
@@ -110,9 +115,47 @@ function addAll(
     const keyTemplate = one.id === undefined ? undefined : templates.get(one.id)
     names.set(name, compact({ ...options, keyTemplate, pictures: pictures.own(type, one.id) }))
     found(`${provider}/${name}`, one.path)
+    if (one.id !== undefined) ids.set(`${type}/${one.id}`, `${provider}/${name}`)
     if (one === active) activeName = name
   }
   return activeName
+}
+
+/** PicList's second uploader gets a copy of what every other one stores, and the upload does not fail when that does. */
+function addMirrors(picBed: Json, all: Map<string, Names>, context: Context & Pick<Target, 'ids'>): void {
+  const { settings, note, ids } = context
+  if (settings.enableSecondUploader !== true) return
+  const type = text(picBed.secondUploader)
+  const config = section(picBed, 'secondUploaderConfig', 'picBed.secondUploaderConfig', note)
+  if (type === undefined || !UPLOADERS.has(type) || Object.keys(config).length === 0) {
+    const reason =
+      type === undefined ? 'no second uploader is chosen' : `nothing of "${type}" can be used here`
+    note('settings.enableSecondUploader', `was left out: ${reason}`)
+    return
+  }
+  const mirror = ids.get(`${type}/${text(config._id)}`) ?? addSecond(type, config, all, context)
+  for (const [provider, names] of all) {
+    for (const [name, options] of names)
+      if (options && `${provider}/${name}` !== mirror && mirror !== undefined)
+        names.set(name, { ...options, mirrors: [mirror] })
+  }
+  if (settings.secondPicBedMode === 'seperate')
+    note('settings.secondPicBedMode', 'was left out: copies are changed as the first destination says')
+}
+
+/** One that stands in no list. */
+function addSecond(
+  type: string,
+  config: Json,
+  all: Map<string, Names>,
+  context: Context & Pick<Target, 'ids'>,
+): string | undefined {
+  const provider = canonicalType(type)
+  const names: Names = all.get(provider) ?? new Map()
+  all.set(provider, names)
+  const [one] = readItem(config, 'picBed.secondUploaderConfig', context.note)
+  const name = addAll(type, one ? [one] : [], one, { ...context, provider, names })
+  return name === undefined ? undefined : `${provider}/${name}`
 }
 
 function translateOptions(type: string, { options, path }: Saved, note: Note): Json | undefined {

@@ -30,7 +30,13 @@ export function translatePicGo(value: Record<string, unknown>, found: Found = ()
   ]
   const { keyTemplate, own } = translateNaming(settings, buildIn, note)
   const pictures = readPictures(buildIn, note)
-  const destinations = translateDestinations(picBed, uploader, { templates: own, pictures, note, found })
+  const destinations = translateDestinations(picBed, uploader, {
+    templates: own,
+    pictures,
+    settings,
+    note,
+    found,
+  })
   const server = translateServer(settings, note)
   const level = translateLogLevel(settings, note)
   noteLeftOut(value, picBed, settings, note)

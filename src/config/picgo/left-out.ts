@@ -25,7 +25,6 @@ function noteSettings(settings: Json, note: Note): void {
   const reasons = {
     rename: 'there is nobody to ask for a name',
     useShortUrl: 'addresses are not shortened',
-    enableSecondUploader: 'a file goes to one destination',
     enableWebServer: 'only what a "local" destination with "serve" stores is handed out',
     deleteLocalFile: 'uploaded files are never deleted',
   }

@@ -2,10 +2,13 @@ import { parseKeyTemplate } from '../../payload/object-key.ts'
 import { isRecord, type Json } from '../json.ts'
 import { list, type Note, section, text } from './json.ts'
 
+/** What stands for the names that files have by themselves. */
+export const NOT_RENAMED = ''
+
 export interface Naming {
   /** For all destinations; undefined when files keep their names, which is left to our default. */
   keyTemplate: string | undefined
-  /** Templates of single configurations, by their `_id`. */
+  /** Templates of single configurations, by their `_id`; `NOT_RENAMED` where renaming is switched off for one alone. */
   own: Map<string, string>
 }
 
@@ -23,12 +26,7 @@ export function translateNaming(settings: Json, buildIn: Json, note: Note): Nami
     const path = `buildIn.list[${index}].rename`
     const merged = { ...rename, ...section(entry, 'rename', path, note) }
     const template = chooseTemplate(entry.autoRename ?? settings.autoRename, merged, path, note)
-    if (template !== undefined && template !== keyTemplate) own.set(id, template)
-    if (template === undefined && keyTemplate !== undefined)
-      note(
-        `buildIn.list[${index}]`,
-        'switches renaming off, which cannot be done here for one configuration alone',
-      )
+    if (template !== keyTemplate) own.set(id, template ?? NOT_RENAMED)
   }
   return { keyTemplate, own }
 }

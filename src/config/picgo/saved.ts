@@ -37,7 +37,8 @@ export function readSaved(
   return { saved: only, active: only[0] }
 }
 
-function readItem(item: unknown, path: string, note: Note): Saved[] {
+/** One of a list, or none where it is no configuration. */
+export function readItem(item: unknown, path: string, note: Note): Saved[] {
   if (!isRecord(item)) {
     note(path, 'was left out: it is not an object')
     return []
