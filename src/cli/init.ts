@@ -28,7 +28,7 @@ interface InitOptions extends CommonOptions {
   /** Name of the saved configuration. */
   name?: string
   /** Packages or files with further providers. */
-  plugin: readonly string[]
+  plugin?: readonly string[]
   /** `option=value`. */
   set?: readonly string[]
   /** Upload key for other machines. */
@@ -45,7 +45,7 @@ export function register(program: Command, terminal: Terminal): void {
     .description('make a first configuration: ask, try it, write it')
     .addOption(configOption())
     .option('--provider <type>', 'provider of the destination (default: asked; local with --yes)')
-    .option('--plugin <name>', 'package or file with further providers; may be repeated', collect, [])
+    .option('--plugin <name>', 'package or file with further providers; may be repeated', collect)
     .option('--name <name>', 'name of its configuration', 'Default')
     .option('--set <option=value>', 'an option of the provider; may be repeated', collect)
     .option('-k, --key <key>', 'upload key for other machines')
@@ -75,7 +75,7 @@ async function init(options: InitOptions, terminal: Terminal): Promise<number> {
     )
   }
   await assertFree(file)
-  const plugins = options.plugin.map(name => (isFile(name) ? resolveLocalPath(name, cwd) : name))
+  const plugins = (options.plugin ?? []).map(name => (isFile(name) ? resolveLocalPath(name, cwd) : name))
   const added = await loadPlugins(plugins, dirname(file), (_, message) => {
     throw new Error(`--plugin ${message}`)
   })

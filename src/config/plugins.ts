@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { systemCode } from '../errors.ts'
 import * as z from '../packages/zod.ts'
 import { isDefined, type Provider } from '../providers/contract.ts'
 import type { Plugin } from '../providers/kit.ts'
@@ -18,7 +19,7 @@ export interface Plugins {
   readonly providers: ReadonlyMap<string, Provider>
   /** Plugins that are files of the operator's own: read again when they change. */
   readonly files: readonly string[]
-  /** Folders of packages. */
+  /** The `node_modules` of packages: what they import lies there, too. */
   readonly folders: readonly string[]
   /** False when one could not be loaded: a type that is unknown may be one of its. */
   readonly isComplete: boolean
@@ -62,7 +63,7 @@ export async function loadPlugins(
   return { providers, files, folders, isComplete }
 }
 
-/** Where a plugin begins, and the folder of its package when it is one. */
+/** Where a plugin begins, and the `node_modules` around it when it is a package. */
 interface Place {
   readonly file: string
   readonly folder?: string
@@ -74,9 +75,9 @@ export const isFile = (name: string) => /^(?:\.{0,2}[\\/]|~[\\/]|[a-z]:[\\/])/i.
 /** In `node_modules` of a folder or of one around it, as Node finds packages. */
 function findPackage(name: string, base: string): Place {
   for (let around = base; ; around = dirname(around)) {
-    const folder = join(around, 'node_modules', name)
-    const manifest = join(folder, 'package.json')
-    if (existsSync(manifest)) return { folder, file: join(folder, entryOf(manifest)) }
+    const folder = join(around, 'node_modules')
+    const manifest = join(folder, name, 'package.json')
+    if (existsSync(manifest)) return { folder, file: join(folder, name, entryOf(manifest)) }
     if (dirname(around) !== around) continue
     throw new Error(`there is no package of that name. In ${base} run: npm install ${name}`)
   }
@@ -147,6 +148,9 @@ function checkProvider(provider: Provider, others: ReadonlyMap<string, Provider>
 
 function describe(error: unknown, file: string | undefined): string {
   if (!(error instanceof Error)) return String(error)
+  const code = systemCode(error)
+  if (code === 'ENOENT') return `${file} is not there`
+  if (code === 'EISDIR') return `${file} is a folder: name the file in it, such as index.js`
   const where = error instanceof SyntaxError ? `. node --check ${file} may say in which line` : ''
   return `${error.name === 'Error' ? '' : `${error.name}: `}${error.message}${where}`
 }

@@ -1,4 +1,4 @@
-import { cp, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
@@ -106,4 +106,31 @@ it('check tries a destination of a package', async () => {
   await shelf.close()
   expect(stdout).toContain('ok      shelf/pictures: stored, fetched back, removed')
   expect(code).toBe(0)
+})
+
+it('an upload replaces no plugin, nor what one imports, and so runs no code in the server', async () => {
+  const local = { Default: { directory: '.', keyTemplate: '{path}/{filename}{extname}', serve: true } }
+  const plugins = ['./echo.mjs', 'mine']
+  const cwd = await setUp({ server: { port: 0 }, plugins, providers: { local } })
+  const code = echo('two').replace("'echo'", "'mine'")
+  for (const name of ['mine', 'imported']) {
+    await mkdir(join(cwd, 'node_modules', name), { recursive: true })
+    await writeFile(join(cwd, 'node_modules', name, 'index.mjs'), code)
+    await writeFile(join(cwd, 'node_modules', name, 'package.json'), '{ "exports": "./index.mjs" }')
+  }
+  const url = await (await spawnServer([], { directory: cwd })).url
+  const attack = (path: string, name: string) =>
+    post(`${url}/upload?path=${path}`, { body: formOf({ [name]: 'process.exit()' }) })
+  expect(await attack('pictures', 'echo.mjs')).toMatchObject({ status: 200 })
+  for (const [path, name] of [
+    ['', 'echo.mjs'],
+    ['node_modules/mine', 'index.mjs'],
+    ['node_modules/imported', 'index.mjs'],
+    ['node_modules/imported', 'new.mjs'],
+  ] as const) {
+    const { status, message } = await attack(path, name)
+    expect(status).not.toBe(200)
+    expect(message).toContain('is a file of the server itself')
+  }
+  expect(await readFile(join(cwd, 'node_modules', 'imported', 'index.mjs'), 'utf8')).toBe(code)
 })

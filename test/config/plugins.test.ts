@@ -42,7 +42,7 @@ it('finds a package from the folder of the configuration, and masks its secrets'
   expect(config.destinations).toMatchObject([{ type: 'shelf', name: 'pictures', secrets: ['of-the-shelf'] }])
   expect(config.secrets).toEqual(['of-the-shelf'])
   expect(JSON.stringify(showConfig(config, text => text))).not.toContain('of-the-shelf')
-  expect(config.ownPaths).toContain(folder)
+  expect(config.ownPaths).toContain(dirname(folder))
 })
 
 it('reads a file again when it has changed, and watches it', async () => {
@@ -97,7 +97,8 @@ export default async kit => [one(kit), two(kit)]`
 })
 
 it.each([
-  ['that is not there', './none.mjs', 'ENOENT'],
+  ['that is not there', './none.mjs', 'CWD/none.mjs is not there'],
+  ['that is a folder', './', 'CWD is a folder: name the file in it'],
   ['whose package is not there', 'none', 'there is no package of that name. In CWD run: npm install none'],
   ['that throws', './x.mjs', 'no luck', "throw new Error('no luck')"],
   ['that throws what is no error', './x.mjs', 'no luck', "throw 'no luck'"],
