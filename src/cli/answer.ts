@@ -49,7 +49,7 @@ interface Limits {
 /**
  * Reads the answer to an upload: ours, or that of another server of this API, which says less.
  *
- * @param count inputs that were sent
+ * @param count inputs that were sent; Infinity: not known
  * @param host who answers, for messages
  * @throws AnswerError
  */
@@ -126,7 +126,7 @@ function readItems(items: readonly unknown[], count: number, host: string): Said
 
 /** Without numbers only the order says whose a link is. */
 function readLinks(links: readonly unknown[], count: number, host: string): Said[] {
-  if (links.length > 0 && links.length !== count)
+  if (links.length > 0 && count !== Infinity && links.length !== count)
     throw new AnswerError(
       `the answer of ${host} holds ${links.length} instead of ${count} links: whose they are is not said`,
     )

@@ -26,7 +26,7 @@ export interface RemoteRequest {
   readonly query?: Readonly<Record<string, string | undefined>>
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: FormData | string
-  /** Inputs in it. */
+  /** Inputs in it; Infinity: not known. */
   readonly count: number
 }
 

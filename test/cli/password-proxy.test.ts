@@ -24,7 +24,7 @@ async function startProxy() {
   return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, seen }
 }
 
-it('upload and heartbeat speak Basic to a proxy, beside the key, and never show the password', async () => {
+it('upload, heartbeat and finalize speak Basic to a proxy, beside the key, and never show the password', async () => {
   const { host, seen } = await startProxy()
   const cwd = await makeDirectory()
   await writeFile(join(cwd, 'a.txt'), 'hello')
@@ -37,7 +37,9 @@ it('upload and heartbeat speak Basic to a proxy, beside the key, and never show 
   expect(seen).toEqual(['k3y-0f-the-server'])
   const beat = await runCli(['heartbeat', '--server', server('p%40ss%20w0rd')], { cwd })
   expect(beat).toMatchObject({ code: 0, stdout: `http://${host}/ is alive\n` })
-  for (const command of ['upload a.txt', 'heartbeat']) {
+  const finished = await runCli(['finalize', '--server', server('p%40ss%20w0rd'), 'an-id'], { cwd })
+  expect(finished).toMatchObject({ code: 0, stdout: 'finished  an-id  http://x/a.txt\n' })
+  for (const command of ['upload a.txt', 'heartbeat', 'finalize an-id']) {
     for (const address of [server('hunter22'), 'http://me:hunter22@', 'http://me:hunter22@127.0.0.1:1']) {
       const args = [...command.split(' '), '--server', address]
       const { code, stdout, stderr } = await runCli(args, { cwd })

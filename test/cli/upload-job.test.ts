@@ -1,0 +1,206 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
+import { download } from '../helpers/form.ts'
+import { needs } from '../helpers/needs.ts'
+import { runOnTerminal } from '../helpers/pty.ts'
+import { BIN, environmentIn } from '../helpers/spawn-server.ts'
+import { startApp } from '../helpers/start-app.ts'
+import { runCli, runShell } from './run-cli.ts'
+
+const IN_PLACE = { keyTemplate: '{path}/{filename}{extname}' }
+
+async function makePlace(files: Record<string, string>, config: object = IN_PLACE): Promise<string> {
+  const cwd = await makeDirectory()
+  const providers = { local: { Default: { directory: 'stored', urlPrefix: 'https://img.example' } } }
+  await writeFile(join(cwd, 'upload-server.json'), JSON.stringify({ providers, ...config }))
+  for (const [name, content] of Object.entries(files)) {
+    await mkdir(dirname(join(cwd, name)), { recursive: true })
+    await writeFile(join(cwd, name), content)
+  }
+  return cwd
+}
+
+const REPORT = { 'out/report/index.html': '<img src="img/a%20b.png">', 'out/report/img/a b.png': 'a' }
+
+describe('a report with its pictures', () => {
+  it('finds them where its folders are kept by a server', async () => {
+    const app = await startApp({ config: IN_PLACE })
+    const cwd = await makePlace(REPORT)
+    const args = [
+      'upload',
+      '-q',
+      '--server',
+      app.url,
+      '--path',
+      'runs/7',
+      '--keep-folders',
+      '--strip',
+      '1',
+      'out',
+    ]
+    const { code, stdout, stderr } = await runCli(args, { cwd })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const [page = ''] = stdout.split('\n')
+    expect(page).toMatch(/\/runs\/7\/report\/index\.html$/)
+    expect((await download(new URL('img/a%20b.png', page).href)).toString()).toBe('a')
+  })
+
+  it('finds them where they are kept without a server', async () => {
+    const cwd = await makePlace(REPORT)
+    const { code } = await runCli(['upload', '--keep-folders', 'out/**'], { cwd })
+    expect(code).toBe(0)
+    for (const [name, content] of Object.entries(REPORT))
+      expect(await readFile(join(cwd, 'stored', name), 'utf8')).toBe(content)
+  })
+})
+
+it('names of any kind go through: spaces, quotes, Chinese, line feeds, what a shell would take for its own', async () => {
+  const names = [
+    'a b.txt',
+    `it's "quoted".txt`,
+    '截图 1.txt',
+    'l\n::error::ine.txt',
+    '$(id) `id`.txt',
+    '-v.txt',
+    '[1] {a,b}*.txt',
+    'a;type=x,b.txt',
+    '%41#?&=+.txt',
+  ]
+  const app = await startApp()
+  const cwd = await makePlace(Object.fromEntries(names.map(name => [`in/${name}`, name])))
+  const at = ['--server', app.url, '--format', 'json']
+  const asFolder = await runCli(['upload', '-q', ...at, 'in'], { cwd })
+  const listed = await runShell(
+    `find in -type f -print0 | sort -z | upload_server upload -q --stdin-list --server ${app.url} --format json`,
+    { cwd },
+  )
+  for (const { code, stdout } of [asFolder, listed]) {
+    expect(code).toBe(0)
+    const results = JSON.parse(stdout) as { name: string; url: string }[]
+    expect(results.map(({ name }) => name.replace(/^in\//, '')).sort()).toEqual([...names].sort())
+    for (const { name, url } of results)
+      expect((await download(url)).toString()).toBe(name.replace(/^in\//, ''))
+  }
+})
+
+describe('a job', () => {
+  it.each<[string, string[], number, RegExp]>([
+    [
+      'with nothing to upload',
+      ['--stdin-list'],
+      1,
+      /^There is nothing to upload\. --allow-empty lets that pass\.\n$/,
+    ],
+    ['that may be empty', ['--stdin-list', '--allow-empty'], 0, /^There is nothing to upload\.\n$/],
+    ['whose pattern matches nothing', ['x/*'], 1, /^x\/\*: no file matches it\n/],
+    [
+      'whose pattern may match nothing',
+      ['x/*', '--allow-empty', 'a.txt'],
+      0,
+      /^\[1\/1\] a\.txt {2}1 B {2}\d+\.\d s\n$/,
+    ],
+    ['that may fail', ['absent', '--soft-fail'], 0, /^absent: there is no such file\n1 of 1 failed/],
+    [
+      'that may fail, typed wrong',
+      ['absent', '--soft-fail', '--strip', '1'],
+      2,
+      /^--strip needs --keep-folders\.\n$/,
+    ],
+    ['with an option for a server', ['a.txt', '--wait'], 2, /^--wait needs --server\.\n$/],
+    [
+      'with one name for two',
+      ['a.txt', 'b.txt', '--name', 'c.txt'],
+      2,
+      /^--name names one file, and there are 2\.\n$/,
+    ],
+    ['with an unknown option', ['a.txt', '--nope'], 2, /unknown option '--nope'/],
+    ['with a wrong time', ['a.txt', '--timeout', '1y'], 2, /A time is written 90s, 10m or 1h\./],
+    ['with standard input for two', ['-', '--stdin-list'], 2, /^Standard input is either a file/],
+    ['whose report has no folder to be in', ['a.txt', '--junit', 'a.txt/j.xml'], 2, /ENOTDIR|EEXIST/],
+  ])('%s', async (_, args, code, said) => {
+    const cwd = await makePlace({ 'a.txt': 'a', 'b.txt': 'b' })
+    const result = await runCli(['upload', ...args], { cwd, input: '' })
+    expect(result).toMatchObject({ code, stderr: expect.stringMatching(said) })
+    if (code === 2) expect(await readdir(join(cwd, 'stored')).catch(() => [])).toEqual([])
+  })
+
+  it('calls one file what --name says, here and there', async () => {
+    const app = await startApp({ config: IN_PLACE })
+    const cwd = await makePlace({ 'a.txt': 'a' })
+    const here = await runCli(['upload', 'a.txt', '--name', 'b.txt'], { cwd })
+    expect(here).toMatchObject({ code: 0, stdout: 'https://img.example/b.txt\n' })
+    const there = await runCli(['upload', 'a.txt', '--name', 'b.txt', '--server', app.url], { cwd })
+    expect(there).toMatchObject({ code: 0, stdout: `${app.url}/files/Default/b.txt\n` })
+  })
+})
+
+/** Stores every file but those whose names begin with "slow", which it never answers. */
+async function startHalf(): Promise<{ url: string; slow: Promise<void> }> {
+  let reached = () => {}
+  const slow = new Promise<void>(resolve => {
+    reached = resolve
+  })
+  const server = createServer(async (req, res) => {
+    const name = /filename="([^"]+)"/.exec(await text(req))?.[1] ?? ''
+    if (name.startsWith('slow')) reached()
+    else res.end(JSON.stringify({ success: true, result: [`https://img.example/${name}`] }))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close().closeAllConnections())
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, slow }
+}
+
+const BIG = 'x'.repeat(70_000)
+
+it('Ctrl-C prints what is stored behind what is not, and says what is not', async () => {
+  const { url, slow } = await startHalf()
+  const cwd = await makePlace({ 'slow.txt': BIG, 'b.txt': BIG, 'c.txt': BIG })
+  const args = ['upload', '--server', url, '--junit', 'j.xml', 'b.txt', 'slow.txt', 'c.txt']
+  const child = spawn(process.execPath, [BIN, ...args], { cwd, env: environmentIn(cwd) })
+  let said = ''
+  child.stderr.on('data', chunk => {
+    said += chunk
+  })
+  const output = text(child.stdout)
+  await Promise.all([slow, expect.poll(() => said, { timeout: 10_000 }).toContain('[2/3] ')])
+  child.kill('SIGINT')
+  const [code] = await once(child, 'close')
+  expect({ code, stdout: await output }).toEqual({
+    code: 130,
+    stdout: 'https://img.example/b.txt\nhttps://img.example/c.txt\n',
+  })
+  expect(said).toMatch(/^slow\.txt: it was interrupted\n1 of 3 failed\. Repeat: .* slow\.txt\n$/m)
+  expect(await readFile(join(cwd, 'j.xml'), 'utf8')).toContain('<failure type="interrupted"')
+})
+
+it('a link is printed as soon as its turn has come', async () => {
+  const { url, slow } = await startHalf()
+  const cwd = await makePlace({ 'slow.txt': BIG, 'b.txt': BIG })
+  const child = spawn(process.execPath, [BIN, 'upload', '--server', url, 'b.txt', 'slow.txt'], {
+    cwd,
+    env: environmentIn(cwd),
+  })
+  const [first] = await once(child.stdout, 'data')
+  expect(String(first)).toBe('https://img.example/b.txt\n')
+  await slow
+  child.kill('SIGKILL')
+  await once(child, 'close')
+})
+
+it('on a terminal there is a bar, and it leaves nothing behind', async context => {
+  needs(context, 'python3', 'python3')
+  const { url } = await startHalf()
+  const cwd = await makePlace({ 'slow.txt': BIG, 'b.txt': BIG })
+  const command = ['env', 'TERM=xterm', process.execPath, BIN, 'upload', '--server', url, 'b.txt', 'slow.txt']
+  const { exitCode, stdout } = await runOnTerminal(command, [['1 of 2 files', '\u0003']], cwd)
+  expect(exitCode).toBe(130)
+  expect(stdout).toMatch(/█{12}░{12} 1 of 2 files/)
+  expect(stdout).toContain('[1/2] b.txt  68 KB')
+})
