@@ -11,9 +11,14 @@ export interface ProgramResult {
 export async function runProgram(
   program: string,
   args: readonly string[],
-  options: { input?: string | Uint8Array; cwd?: string } = {},
+  options: { input?: string | Uint8Array; cwd?: string; env?: Readonly<Record<string, string>> } = {},
 ): Promise<ProgramResult> {
-  const env = { PATH: process.env['PATH'], LC_ALL: 'C.UTF-8', HOME: options.cwd ?? '/nonexistent' }
+  const env = {
+    PATH: process.env['PATH'],
+    LC_ALL: 'C.UTF-8',
+    HOME: options.cwd ?? '/nonexistent',
+    ...options.env,
+  }
   const child = spawn(program, args, { cwd: options.cwd, env })
   const exit = new Promise<number | null>((resolve, reject) => {
     child.once('error', reject)
