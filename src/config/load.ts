@@ -141,11 +141,17 @@ function withEmbeddedDefault(value: Json, dataDirectory: string, notes: string[]
   return { ...value, providers: { local: { Default: { directory, serve: true } } } }
 }
 
+/** Whether a server answers there by itself: at home, or with its own port where it listens to others. */
+function isOwnAddress({ protocol, hostname, port }: URL, host: string, listenPort: number): boolean {
+  if (isLoopbackHost(hostname)) return true
+  return protocol === 'http:' && Number(port || 80) === listenPort && !isLoopbackHost(host)
+}
+
 /** A sentence for the operator where the settings show that there is a proxy, which may lend out what this machine may. */
 function warnOfProxies({ server, auth }: Settings): string[] {
-  const { host, publicUrl, trustProxy } = server
+  const { host, port, publicUrl, trustProxy } = server
   if (!auth.loopbackExempt || isSocketPath(host)) return []
-  const isPublic = publicUrl !== undefined && !isLoopbackHost(new URL(publicUrl).hostname)
+  const isPublic = publicUrl !== undefined && !isOwnAddress(new URL(publicUrl), host, port)
   if (!isPublic && trustProxy.length === 0) return []
   const setting = isPublic ? 'server.publicUrl' : 'server.trustProxy'
   return [

@@ -19,6 +19,8 @@ it.each([
   ['server.publicUrl', PUBLIC],
   ['server.publicUrl', { ...PUBLIC, trustProxy: ['loopback'] }],
   ['server.trustProxy', { trustProxy: ['10.0.0.2'] }],
+  ['server.publicUrl', { publicUrl: 'http://192.0.2.2:36677' }],
+  ['server.publicUrl', { host: '0.0.0.0', publicUrl: 'http://img.example.com' }],
 ])('%s says that there is a proxy, and the operator is told what to set: %j', async (setting, server) => {
   expect(await notesFor(server)).toMatch(RegExp(`${setting} shows.*auth\\.loopbackExempt to false`))
 })
@@ -28,6 +30,7 @@ it.each([
   [PUBLIC, { loopbackExempt: false }],
   [{ ...PUBLIC, host: '/run/upload-server.sock' }, {}],
   [{ publicUrl: 'http://localhost:36677' }, {}],
+  [{ host: '0.0.0.0', publicUrl: 'http://192.0.2.2:36677' }, {}],
 ])('nothing is said where nothing can be lent: %j, %j', async (server, auth) => {
   expect(await notesFor(server, auth)).toBe('')
 })
