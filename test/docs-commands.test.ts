@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { needsDesk, prepareDesk, scriptsOf } from './helpers/desk.ts'
+import { JOBS, needsDesk, prepareDesk, scriptsOf } from './helpers/desk.ts'
 import { DOCUMENTS, readBlocks } from './helpers/documents.ts'
 
 const TO_RUN = DOCUMENTS.filter(
@@ -16,7 +16,7 @@ it.for(TO_RUN)('every command of $file works', { timeout: 60_000 }, async ({ blo
     if (file !== undefined) await writeFile(join(desk.directory, file), code)
     if (kind === 'sh server') await desk.serve(code)
     else if (kind === 'sh') await desk.run(code)
-    else if (kind === 'yaml') for (const script of scriptsOf(code)) await desk.run(script)
+    else if (JOBS.includes(kind)) for (const script of scriptsOf(code)) await desk.run(script)
   }
 })
 

@@ -2,7 +2,7 @@ import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promi
 import { createServer, type RequestListener } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { needsDesk, prepareDesk, scriptsOf } from './helpers/desk.ts'
+import { JOBS, needsDesk, prepareDesk, scriptsOf } from './helpers/desk.ts'
 import { DOCUMENTS } from './helpers/documents.ts'
 import { download } from './helpers/form.ts'
 import { makePicture } from './helpers/picture.ts'
@@ -10,7 +10,7 @@ import { makePicture } from './helpers/picture.ts'
 /** Every block of the documents that sends files to a running server, as the shell gets it. */
 const RECIPES = DOCUMENTS.flatMap(({ file, blocks }) =>
   blocks.flatMap(({ kind, code }) => {
-    const scripts = kind === 'yaml' ? scriptsOf(code) : kind === 'sh' ? [code] : []
+    const scripts = JOBS.includes(kind) ? scriptsOf(code) : kind === 'sh' ? [code] : []
     const sends = /^.*(?:curl|upload-server upload).*(?:36677|https:|UPLOAD_URL|\\$)/m
     return scripts.filter(script => sends.test(script)).map(script => [file, script] as const)
   }),
@@ -124,7 +124,7 @@ it('the script for MarkText prints one link for the path that it is run with', a
   const blocks = DOCUMENTS.flatMap(({ blocks }) => blocks)
   await desk.run(blocks.find(({ code }) => code.includes('marktext-upload'))?.code ?? '')
   await copyFile(join(desk.directory, 'picture.png'), join(desk.directory, '-a $(b) "c".png'))
-  expect(await desk.run(`./marktext-upload '-a $(b) "c".png'`)).toMatch(/^http:\S+\n$/)
+  expect(await desk.run(`./marktext-upload '-a $(b) "c".png' 2>&-`)).toMatch(/^http:\S+\n$/)
 })
 
 it('the recipe for GitHub stores pictures whatever they are called', { timeout: 60_000 }, async context => {

@@ -23,11 +23,18 @@ export function needsDesk(context: TestContext): void {
     needs(context, program, debianPackage)
 }
 
-/** What a job of GitHub Actions (`run: |`) or GitLab CI (`- curl …` below `script:`) runs. */
-export function scriptsOf(yaml: string): string[] {
-  const [, block] = /^ +run: \|\n((?: {4}.*\n)+)/m.exec(yaml) ?? []
-  const [, list] = /^ +script:\n((?: +- .*\n)+)/m.exec(yaml) ?? []
-  return [block, list?.replace(/^ +- /gm, '')].filter(text => text !== undefined)
+/** Blocks that `scriptsOf` reads. */
+export const JOBS = ['yaml', 'text']
+
+/**
+ * What a job of GitHub Actions (`run: |`), GitLab CI (`- curl …` below `script:`), Woodpecker, Buildkite (below `commands:`) or
+ * Jenkins (`sh '…'`) runs.
+ */
+export function scriptsOf(job: string): string[] {
+  const [, block] = /^ +run: \|\n((?: {4}.*\n)+)/m.exec(job) ?? []
+  const [, list] = /^ +(?:script|commands):\n((?: +- .*\n)+)/m.exec(job) ?? []
+  const [, command] = /^ +sh '(.*)'$/m.exec(job) ?? []
+  return [block, list?.replace(/^ +- /gm, ''), command].filter(text => text !== undefined)
 }
 
 /** A reader at work: a folder with what the documents name, the program installed, a desktop, the port to themselves. */
@@ -66,6 +73,7 @@ export async function prepareDesk(more: Record<string, string> = {}) {
     UPLOAD_URL: here('https://img.example.com'),
     GITHUB_STEP_SUMMARY: join(directory, 'summary.md'),
     GITHUB_OUTPUT: join(directory, 'output'),
+    JENKINS_URL: 'http://127.0.0.1', // a CI host, and no pull request
   })
   const start = (code: string, args: readonly string[] = ['-euo', 'pipefail']) => {
     const child = spawn('bash', [...args, '-c', here(code)], {
