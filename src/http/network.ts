@@ -41,7 +41,7 @@ export function networkCodeOf(error: unknown): string {
 
 /** Whether a code says that a certificate is refused. */
 export function isUntrusted(code: string): boolean {
-  return /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME/.test(code)
+  return /CERT|SELF_SIGNED|^UNABLE_TO_|ALTNAME/.test(code)
 }
 
 /** Whether a code says that the other side speaks no TLS, or none that is understood here. */
