@@ -207,6 +207,8 @@ async function startAsking(methods: ssh2.AuthenticationType[], password: string)
 }
 
 describe('a login by password', () => {
+  beforeEach(context => needs(context, 'ssh-keygen', 'openssh-client'))
+
   it('answers questions where the server takes no password in one piece', async () => {
     const { options, attempts } = await startAsking(['keyboard-interactive'], 'the password')
     const error = await failureOf(check({ ...options, password: 'the password' }))
