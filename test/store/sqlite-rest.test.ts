@@ -1,5 +1,6 @@
 import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import Libsql from 'libsql'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { Store } from '../../src/store/contract.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
@@ -67,6 +68,14 @@ describe('no jobs wait', () => {
 })
 
 describe('jobs may wait', () => {
+  it('in a store that was left in order by a version with another schema', async () => {
+    await uploadOne('a')
+    const other = new Libsql(path)
+    other.pragma('user_version = 1')
+    other.close()
+    expect(mayHoldJobs(await copy())).toBe(true)
+  })
+
   it('as soon as a process says that it lives', async () => {
     await uploadOne('a')
     const store = open()
