@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { access, readFile, rm, writeFile } from 'node:fs/promises'
@@ -7,6 +6,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from './helpers/directory.ts'
 import { download, formOf, post, upload } from './helpers/form.ts'
+import { isRunning } from './helpers/processes.ts'
 import { startApp } from './helpers/start-app.ts'
 
 /** A hook that appends a line to a file for each run, and fails while the file `broken` is there. */
@@ -222,12 +222,6 @@ describe('hooks', () => {
     }
   })
 })
-
-/** A process that has ended and waits for its parent to notice counts as ended. */
-function isRunning(pid: number): boolean {
-  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
-  return stdout.trim() !== '' && !stdout.startsWith('Z')
-}
 
 it('keeps the store out of what can be uploaded', async () => {
   const app = await startApp()

@@ -13,6 +13,9 @@ import { missing } from '../helpers/needs.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
 
+const FONTS = ['Sans', 'SansMono'].map(name => `/usr/share/fonts/truetype/dejavu/DejaVu${name}.ttf`)
+const NEEDS_FONTS = 'needs fonts: apt-get install fonts-dejavu-core'
+
 type Rgb = [number, number, number]
 
 /**
@@ -385,7 +388,8 @@ describe('a watermark', () => {
     expectColour(at(2, 10), RED)
   })
 
-  it('is text, of which nothing is markup', async () => {
+  it('is text, of which nothing is markup', async context => {
+    if (!FONTS.every(existsSync)) missing(context, NEEDS_FONTS)
     const watermark = { text: '<b>me</b> & you 图片', color: '#ffffff', scale: 0.9, position: 'centre' }
     const app = await startWith({ watermark })
     const { at } = await open(await store(app, 'a.jpg', await plain(400, 300).jpeg().toBuffer()))
@@ -396,14 +400,13 @@ describe('a watermark', () => {
   })
 
   it('is written in the font that is named, of several', async context => {
-    const fonts = ['Sans', 'SansMono'].map(name => `/usr/share/fonts/truetype/dejavu/DejaVu${name}.ttf`)
-    if (!fonts.every(existsSync)) missing(context, 'needs fonts: apt-get install fonts-dejavu-core')
+    if (!FONTS.every(existsSync)) missing(context, NEEDS_FONTS)
     const source = await plain(400, 300).png().toBuffer()
     const inFont = async (font: string) => {
       const app = await startWith({ watermark: { text: 'ill', font, color: '#ffffff', scale: 0.9 } })
       return store(app, 'a.png', source)
     }
-    const [sans, mono] = await Promise.all(fonts.map(async font => (await open(await inFont(font))).bytes))
+    const [sans, mono] = await Promise.all(FONTS.map(async font => (await open(await inFont(font))).bytes))
     expect(sans?.equals(mono!)).toBe(false)
     const failed = await inFont(process.execPath)
     expectFailure(failed, 502, 'delivery_failed')

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32, deflateSync } from 'node:zlib'
@@ -10,6 +10,7 @@ import { eventually } from '../helpers/eventually.ts'
 import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
 import { type Answer, download, upload } from '../helpers/form.ts'
 import { needsLinux } from '../helpers/needs.ts'
+import { isRunning, listProcesses, type RunningProcess } from '../helpers/processes.ts'
 import { type SpawnedServer, spawnServer } from '../helpers/spawn-server.ts'
 
 const MIB = 1024 * 1024
@@ -33,22 +34,13 @@ async function start(
 
 /** The processes that change pictures: those below a server, and below its workers. */
 function pictureProcesses(server: { process: ChildProcess }): number[] {
-  const list = execFileSync('ps', ['-eo', 'pid=,ppid=,args='], { encoding: 'utf8' })
-  const all = list.split('\n').map(line => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [])
-  const below = (parent: number): string[][] =>
-    all
-      .filter(([, , above]) => Number(above) === parent)
-      .flatMap(one => [one as string[], ...below(Number(one[1]))])
+  const all = listProcesses()
+  const below = (above: number): RunningProcess[] =>
+    all.filter(({ parent }) => parent === above).flatMap(one => [one, ...below(one.pid)])
   return below(server.process.pid!)
-    .filter(([, , , args]) => args?.includes('pictures/child'))
-    .map(([, pid]) => Number(pid))
+    .filter(({ args }) => args.includes('pictures/child'))
+    .map(({ pid }) => pid)
 }
-
-const isAlive = (pid: number) =>
-  readFile(`/proc/${pid}/stat`, 'utf8').then(
-    stat => !/\) [ZX] /.test(stat),
-    () => false,
-  )
 
 const plain = (width = 40, height = 30) =>
   sharp({ create: { width, height, channels: 3, background: '#f00' } })
@@ -230,9 +222,9 @@ describe('the process that reads pictures', () => {
         return found
       })
       if (size === 300) await sent
-      expect(await isAlive(pid)).toBe(true)
+      expect(isRunning(pid)).toBe(true)
       server.process.kill('SIGKILL')
-      await eventually(async () => expect(await isAlive(pid)).toBe(false))
+      await eventually(async () => expect(isRunning(pid)).toBe(false))
     }
   })
 
@@ -249,7 +241,7 @@ describe('the process that reads pictures', () => {
     for (const target of [pid, server.process.pid!]) process.kill(target, 'SIGTERM')
     expect((await sent).success).toBe(true)
     await server.exit
-    await eventually(async () => expect(await isAlive(pid)).toBe(false))
+    await eventually(async () => expect(isRunning(pid)).toBe(false))
   })
 
   it('may be killed: that picture fails, the next one does not', async context => {

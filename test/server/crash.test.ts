@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { createHash, randomBytes, randomInt, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, statSync } from 'node:fs'
@@ -15,6 +15,7 @@ import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { formOf } from '../helpers/form.ts'
 import { needs } from '../helpers/needs.ts'
+import { isRunning } from '../helpers/processes.ts'
 import { BIN, environmentIn, runServer, type SpawnedServer } from '../helpers/spawn-server.ts'
 
 /** CRASH_ROUNDS=200 CRASH_POINTS=60 npx vitest run test/server/crash.test.ts */
@@ -154,12 +155,6 @@ describe('SIGTERM while a hook runs', () => {
     expect(await hookRuns(directory)).toHaveLength(3)
   })
 })
-
-/** A process that has ended and waits for its parent to notice counts as ended. */
-function isRunning(pid: number): boolean {
-  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
-  return stdout.trim() !== '' && !stdout.startsWith('Z')
-}
 
 /** Starts a server whose system calls are tampered with. `url` is undefined when it does not live to tell it. */
 async function startTraced(directory: string, inject: string) {

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
@@ -9,6 +8,7 @@ import { createMask } from '../../../src/mask.ts'
 import type { Job } from '../../../src/store/contract.ts'
 import { type Hook, runHook } from '../../../src/uploader/jobs/hooks.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
+import { isRunning } from '../../helpers/processes.ts'
 
 const SECRET = 'marked-secret-0123456789'
 const deps = { env: { PATH: process.env['PATH'] }, mask: createMask([SECRET]) }
@@ -64,12 +64,6 @@ async function serve(handle: RequestListener): Promise<string> {
     server.closeAllConnections()
   })
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`
-}
-
-/** A process that has ended and waits for its parent to notice counts as ended. */
-function isRunning(pid: number): boolean {
-  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' })
-  return stdout.trim() !== '' && !stdout.startsWith('Z')
 }
 
 describe('a command that fails', () => {
