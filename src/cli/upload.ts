@@ -267,10 +267,9 @@ function createDesk(
     trouble(message: string): void {
       if (troubles.has(message)) return
       troubles.add(message)
-      const minutes = Math.ceil(timeout / 60_000)
-      progress.around(() =>
-        terminal.note(oneLine(terminal.mask(`${message}. It is tried again for ${minutes} min.`))),
-      )
+      const span = timeout < 60_000 ? `${timeout / 1000} s` : `${Math.round(timeout / 60_000)} min`
+      const what = message.endsWith('.') ? message.slice(0, -1) : message
+      progress.around(() => terminal.note(oneLine(terminal.mask(`${what}. It is tried again for ${span}.`))))
     },
     /** Of what was not settled it is said that it was interrupted. */
     close(unfinished: ReadonlyMap<number, string> = new Map()): readonly Result[] {
