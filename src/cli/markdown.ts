@@ -13,6 +13,9 @@ interface MarkdownOptions extends DeskOptions {
   backup: boolean
 }
 
+/** As commander hands them over. */
+type Typed = Omit<MarkdownOptions, 'from'> & Partial<Pick<MarkdownOptions, 'from'>>
+
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('markdown')
@@ -20,12 +23,7 @@ export function register(program: Command, terminal: Terminal): void {
     .argument('<file...>', 'notes, or folders of notes')
     .addOption(configOption())
     .option('-n, --dry-run', 'show what would change; upload and write nothing')
-    .option(
-      '--from <host[:port]>',
-      'move pictures that lie there instead of local ones; repeatable',
-      addHost,
-      [],
-    )
+    .option('--from <host[:port]>', 'move pictures that lie there instead of local ones; repeatable', addHost)
     .option('--no-backup', 'keep no copy of a note beside it (NOTE.md.bak)')
     .option('--picbed <provider>', 'provider of the destination')
     .option('--config-name <name>', 'saved configuration of the provider')
@@ -42,12 +40,12 @@ Examples:
 Images, <img> and ![[embeds]] are found; a link that fails stays as it is and is named. It ends with 0 when none has,
 with 1 otherwise, and with 130 after Ctrl-C.`,
     )
-    .action((names: string[], options: MarkdownOptions) =>
-      endWith(markdown(names, options, terminal, untilInterrupted())),
+    .action((names: string[], { from = [], ...options }: Typed) =>
+      endWith(markdown(names, { ...options, from }, terminal, untilInterrupted())),
     )
 }
 
-function addHost(text: string, before: string[]): string[] {
+function addHost(text: string, before: readonly string[] = []): string[] {
   const address = /^https?:\/\//i.test(text) ? text : `http://${text}`
   const url = URL.canParse(address) ? new URL(address) : undefined
   if (!url || !['', '/'].includes(url.pathname + url.search + url.hash) || url.username !== '')

@@ -14,7 +14,7 @@ import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 import { isDead } from './upload-here.ts'
 
 interface McpOptions extends CommonOptions {
-  root: string[]
+  root?: string[]
 }
 
 export function register(program: Command, terminal: Terminal): void {
@@ -27,8 +27,7 @@ export function register(program: Command, terminal: Terminal): void {
     .option(
       '--root <folder>',
       'folder below which files may be uploaded; repeatable (default: the one it is started in)',
-      (folder: string, before: string[]) => [...before, folder],
-      [],
+      (folder: string, before: string[] = []) => [...before, folder],
     )
     .addHelpText(
       'after',
@@ -46,7 +45,7 @@ reads your configuration, not one that lies in the folder it is started in.`,
 
 /** `upload-server mcp`: serves one client until that closes standard input. */
 async function mcp(options: McpOptions, terminal: Terminal, signal: AbortSignal): Promise<number> {
-  const roots = await findRoots(options.root, terminal.cwd)
+  const roots = await findRoots(options.root ?? [], terminal.cwd)
   // A folder that was cloned may bring a configuration of its own, which would get the files and may run commands.
   const config = options.config === undefined ? undefined : resolve(terminal.cwd, options.config)
   const here = { ...terminal, cwd: dirname(userConfigFile(terminal)) }

@@ -28,6 +28,10 @@ describe.each(all.map(one => [pathOf(one), one] as const))('%s', (path, command)
     expect([command.description(), ...texts]).not.toContain('')
   })
 
+  it('shows no default that nobody could type', () => {
+    expect(helpOf(command)).not.toMatch(/default: (?:\[|\{|undefined)/)
+  })
+
   it('has two examples at least', () => {
     const [, examples = ''] = helpOf(command).split('\nExamples:\n')
     expect(examples.match(/^ {2}.*upload-server(?: |$)/gm)?.length).toBeGreaterThanOrEqual(2)
