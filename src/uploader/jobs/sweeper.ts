@@ -1,11 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { Store } from '../../store/contract.ts'
 import type { Expiry, HeldObject } from '../../store/expiry-contract.ts'
 import { type Destination, idOf } from '../delivery/destinations.ts'
 import type { Lease } from './lease.ts'
 
 /** Objects that are taken and removed at a time. */
-const AT_ONCE = 16
+const AT_ONCE = 8
 /** So many failures in a row, and a destination is left alone until the next round. */
 const MOST_FAILURES = 32
 const FIRST_PAUSE_MS = 60_000
@@ -62,6 +62,12 @@ interface Failure {
 
 type DueObject = Expiry & HeldObject
 
+/** Neither: it was cut short at the end. */
+interface Outcome {
+  readonly isRemoved?: true
+  readonly problem?: string
+}
+
 export function createSweeper(deps: SweeperDeps): Sweeper {
   const { store, lease, owner, swept, everyMs, now, listener } = deps
   const removable = new Map(
@@ -76,10 +82,17 @@ export function createSweeper(deps: SweeperDeps): Sweeper {
   let isStopped = false
   let problem = ''
 
-  async function save(write: () => Promise<void>): Promise<void> {
+  let saving: Promise<void> = Promise.resolve()
+  /** SQLite works inside the event loop: between two writes everything else has its turn. */
+  function save(write: () => Promise<void>): Promise<void> {
     unsaved.add(write)
-    await write()
-    unsaved.delete(write)
+    const saved = saving.then(async () => {
+      await write()
+      unsaved.delete(write)
+      await nextTurn()
+    })
+    saving = saved.catch(() => {})
+    return saved
   }
 
   async function remove({ destination: id, key }: DueObject): Promise<void> {
@@ -89,21 +102,23 @@ export function createSweeper(deps: SweeperDeps): Sweeper {
     await (queue ? queue.run(work, signal) : work())
   }
 
-  /** @returns why it could not be removed */
-  async function sweepOne(object: DueObject): Promise<string | undefined> {
+  async function sweepOne(object: DueObject): Promise<Outcome> {
     try {
       await remove(object)
     } catch (error) {
-      if (isStopped) return void (await save(() => store.releaseKeys(object.holder)))
+      if (isStopped) {
+        await save(() => store.releaseKeys(object.holder))
+        return {}
+      }
       const reason = deps.mask(error instanceof Error ? error.message : String(error))
       const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(object.attempts, 20), LONGEST_PAUSE_MS)
       listener?.failed(object.destination)
       await save(() => store.postponeRemoval(object, now() + pauseMs, reason))
-      return reason
+      return { problem: reason }
     }
     await save(() => store.noteRemoved(object, Date.now()))
     listener?.removed(object.destination)
-    return undefined
+    return { isRemoved: true }
   }
 
   async function sweep(): Promise<void> {
@@ -120,17 +135,21 @@ export function createSweeper(deps: SweeperDeps): Sweeper {
       const wanted = { among, owner, now: now(), limit: AT_ONCE, longestPauseMs: LONGEST_PAUSE_MS }
       const taken = await store.takeDue(wanted)
       isAll = taken.isAll
-      await Promise.all(
+      await nextTurn()
+      const done = await Promise.allSettled(
         taken.objects.map(async object => {
           const { destination: id, dueAt } = object
-          const reason = await sweepOne(object)
-          inARow.set(id, reason === undefined ? 0 : (inARow.get(id) ?? 0) + 1)
-          if (reason === undefined) return void removed.set(id, (removed.get(id) ?? 0) + 1)
+          const { isRemoved, problem } = await sweepOne(object)
+          if (isRemoved) removed.set(id, (removed.get(id) ?? 0) + 1)
+          inARow.set(id, problem === undefined ? 0 : (inARow.get(id) ?? 0) + 1)
+          if (problem === undefined) return
           const before = failures.get(id)
           const count = (before?.count ?? 0) + 1
-          failures.set(id, { problem: reason, count, dueAt: Math.min(dueAt, before?.dueAt ?? dueAt) })
+          failures.set(id, { problem, count, dueAt: Math.min(dueAt, before?.dueAt ?? dueAt) })
         }),
       )
+      // Without the store nothing more can be done.
+      for (const one of done) if (one.status === 'rejected') throw one.reason
     }
     report(removed, failures)
     if (listener && !isStopped) listener.due(await store.countDue(now(), ids, MOST_COUNTED))
