@@ -1,8 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { systemCode, UploadError } from '../errors.ts'
 import { isPassing } from '../http/network.ts'
 import type { SignedUrl, Stored, Target, UploadObject } from '../providers/contract.ts'
+import { objectOf } from './objects.ts'
 import type { Absence, ContractSetup } from './setup.ts'
 
 /** An absolute URL, or one relative to the server's address, in normal form and safe in Markdown, HTML and shells. */
@@ -64,4 +66,22 @@ export async function expectSigned(
   expect(body.equals(method === 'HEAD' ? Buffer.alloc(0) : await object.bytes())).toBe(true)
   if (target.linksEnd) expect((await fetch(url.split('?')[0] as string)).ok).toBe(false)
   return url
+}
+
+/** Removes all but one of a folder at once, each twice, and stores one of them again. */
+export async function expectSwept(
+  { target, fetch: fetchBack }: ContractSetup,
+  folder: string,
+  put: (object: UploadObject) => Promise<Stored>,
+): Promise<void> {
+  const content = randomBytes(1000)
+  const gone = ['a.bin', 'b.bin', 'c.bin', 'd.bin'].map(name => objectOf(`${folder}/${name}`, content))
+  const stored: Stored[] = []
+  for (const object of gone) stored.push(await put(object))
+  const stays = await put(objectOf(`${folder}/stays.bin`, content))
+  const { signal } = new AbortController()
+  await Promise.all([...gone, ...gone].map(({ key }) => target.remove?.(key, signal)))
+  for (const one of stored) await expect(fetchBack(one)).rejects.toThrow()
+  const again = await put(gone[0] as UploadObject)
+  for (const one of [stays, again]) expect((await fetchBack(one)).equals(content)).toBe(true)
 }

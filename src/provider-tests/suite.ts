@@ -5,7 +5,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest'
 import type { Stored, UploadObject } from '../providers/contract.ts'
-import { expectCleanUrl, expectSigned, expectStored, given, mayPass, withoutStrayErrors } from './expect.ts'
+import {
+  expectCleanUrl,
+  expectSigned,
+  expectStored,
+  expectSwept,
+  given,
+  mayPass,
+  withoutStrayErrors,
+} from './expect.ts'
 import { watchMemory } from './memory.ts'
 import { largeObject, MIB, objectOf, refuseBytes, sha256, stallingObject, tearingObject } from './objects.ts'
 import type { Absence, ContractSetup } from './setup.ts'
@@ -245,6 +253,11 @@ export function describeProvider(
       await setup.target.remove?.(key, never())
       await expect(setup.target.exists?.(key, never())).resolves.toBe(false)
       await expect(setup.fetch(stored)).rejects.toThrow()
+    })
+
+    it('removes several side by side as a sweep does, and nothing beside them', async context => {
+      if (!setup.target.remove) leaveOut(context, '"remove"')
+      await expectSwept(setup, fresh('sweep'), put)
     })
 
     it('removes without a word what is not there', async context => {
