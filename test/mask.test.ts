@@ -9,6 +9,7 @@ describe('a secret is masked', () => {
     ['as it is', 's3cr3t-k3y', secret => secret],
     ['as it is, with every special character', AWKWARD, secret => secret],
     ['inside JSON', AWKWARD, secret => JSON.stringify({ a: secret })],
+    ['inside JSON that stands in JSON', AWKWARD, secret => JSON.stringify(JSON.stringify({ a: secret }))],
     ['percent-encoded', AWKWARD, secret => `/upload?key=${encodeURIComponent(secret)}&x=1`],
     ['in a form', AWKWARD, secret => `${new URLSearchParams({ key: secret })}`],
     ['in a query as URL writes it', 'a b+c/d=', secret => `${new URLSearchParams([['key', secret]])}`],

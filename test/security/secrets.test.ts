@@ -248,6 +248,19 @@ function configOf(mirror: string, parrot: number, ssh: { port: number; fingerpri
           urlPrefix: 'http://x.example',
         },
       },
+      openlist: {
+        token: { url: at('/lines'), token: plain('other'), directory: '/local' },
+        login: { url: at('/lines'), username: 'me', password: mark('other'), directory: '/local' },
+      },
+      dogecloud: {
+        one: {
+          apiUrl: at('/lines'),
+          accessKey: 'id',
+          secretKey: mark('vendor'),
+          bucket: 'pics',
+          urlPrefix: 'http://x.example',
+        },
+      },
       imgur: {
         app: { url: at('/lines'), clientId: plain('host') },
         account: { url: at('/lines'), accessToken: plain('host') },

@@ -53,7 +53,7 @@ export const s3 = defineProvider({
       },
       {
         label: 'Another S3 service',
-        hint: 'MinIO, Backblaze B2, Wasabi, DigitalOcean, OBS, TOS, GCS, Ceph…',
+        hint: 'MinIO, RustFS, Backblaze B2, Wasabi, DigitalOcean, Tigris, OBS, TOS, BOS, GCS, Ceph…',
         asks: ['endpoint', 'bucket', 'region?', 'accessKeyId', 'secretAccessKey', 'urlPrefix?'],
       },
     ],

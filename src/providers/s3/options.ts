@@ -124,7 +124,9 @@ export const s3Options = {
     .enum(PRESET_NAMES)
     .optional()
     .describe('Vendor. Default: recognised by the endpoint, else "custom"; without endpoint "aws".'),
-  accountId: name().optional().describe('Account id of Cloudflare, a part of its endpoint.'),
+  accountId: name()
+    .optional()
+    .describe('Account id of Cloudflare or namespace of Oracle, a part of the endpoint.'),
   ...bucketOptions,
 }
 

@@ -51,6 +51,25 @@ export const PRESETS = {
   gcs: { host: 'storage.googleapis.com', style: 'path', region: 'auto', publicHost: 'api' },
   scaleway: { host: 's3.{region}.scw.cloud', style: 'virtual', publicHost: 'api', maxParts: 1000 },
   hetzner: { host: '{region}.your-objectstorage.com', style: 'virtual', publicHost: 'api' },
+  // https://www.tigrisdata.com/docs/llms-full.txt
+  tigris: { host: 't3.storage.dev', style: 'virtual', region: 'auto' },
+  linode: { host: '{region}.linodeobjects.com', style: 'virtual', publicHost: 'api' },
+  storj: { host: 'gateway.storjshare.io', style: 'path', region: 'us-east-1', without: ['acl'] },
+  'idrive-e2': { style: 'path', region: 'us-east-1', publicHost: 'api' },
+  // https://cloud.baidu.com/doc/BOS/s/xjwvyq9l4
+  'baidu-bos': {
+    host: 's3.{region}.bcebos.com',
+    style: 'virtual',
+    publicHost: '{bucket}.{region}.bcebos.com',
+  },
+  // https://docs.oracle.com/iaas/Content/Object/Tasks/s3compatibleapi.htm
+  oracle: {
+    host: '{account}.compat.objectstorage.{region}.oraclecloud.com',
+    style: 'path',
+    without: ['acl'],
+  },
+  rustfs: { style: 'path', region: 'us-east-1', publicHost: 'api' },
+  seaweedfs: { style: 'path', region: 'us-east-1', publicHost: 'api' },
   garage: { style: 'path', region: 'garage' },
   custom: { style: 'path', region: 'us-east-1' },
 } as const satisfies Record<string, Preset>

@@ -1,0 +1,172 @@
+import { createHmac } from 'node:crypto'
+import { UploadError } from '../errors.ts'
+import { createCanceller, orAborted } from '../flow/cancellation.ts'
+import { createHttpClient, httpOptions } from '../http/client.ts'
+import { secret } from '../options.ts'
+import * as z from '../packages/zod.ts'
+import { defineProvider, type ProviderDeps, type Target } from './contract.ts'
+import { bucketOptions, s3Options } from './s3/options.ts'
+import { requireSettings } from './s3/settings.ts'
+import { openS3 } from './s3/target.ts'
+import { urlPrefix, urlSuffix, withoutSlash } from './shared/public-url.ts'
+
+const API_PATH = '/auth/tmp_token.json'
+/** Keys that end sooner are not used any more: a large file takes its time. */
+const MARGIN_MS = 15 * 60_000
+
+const config = z.object({
+  accessKey: z.string().min(1).describe('AccessKey of the account.'),
+  secretKey: secret().describe('SecretKey that belongs to it.'),
+  bucket: z.string().min(1).describe('Name of the space, as the console shows it.'),
+  urlPrefix: urlPrefix().describe(
+    'Address below which visitors find the files: a domain bound to the space.',
+  ),
+  urlSuffix: urlSuffix().optional(),
+  path: bucketOptions.path,
+  cacheControl: bucketOptions.cacheControl,
+  apiUrl: urlPrefix()
+    .default('https://api.dogecloud.com')
+    .describe('Address of the API that gives temporary keys.'),
+  ...httpOptions,
+})
+
+type Options = z.output<typeof config>
+
+const answer = z.object({
+  code: z.number(),
+  msg: z.string().optional(),
+  data: z
+    .object({
+      Credentials: z.object({
+        accessKeyId: z.string().min(1),
+        secretAccessKey: z.string().min(1),
+        sessionToken: z.string(),
+      }),
+      /** Seconds since 1970. */
+      ExpiredAt: z.number(),
+      Buckets: z.array(z.object({ name: z.string(), s3Bucket: z.string(), s3Endpoint: z.string() })),
+    })
+    .nullish()
+    .catch(undefined),
+})
+
+/**
+ * DogeCloud: S3 by keys that end after two hours and are asked for anew (docs.dogecloud.com: "API 鉴权", "临时密钥").
+ */
+export const dogecloud = defineProvider({
+  type: 'dogecloud',
+  about: {
+    family: 'bucket',
+    what: 'DogeCloud, by temporary keys',
+    testedAgainst: 'Ceph radosgw, with documented exchanges for the keys',
+    example: {
+      blog: {
+        accessKey: '0123456789abcdef',
+        secretKey: 'DOGECLOUD_SECRET',
+        bucket: 'pictures',
+        urlPrefix: 'https://img.example.com',
+      },
+    },
+    choices: [
+      {
+        label: 'DogeCloud · 多吉云',
+        asks: ['accessKey', 'secretKey', 'bucket', 'urlPrefix'],
+        where: 'the console, 用户中心 → 密钥管理.',
+      },
+    ],
+  },
+  config,
+  open,
+})
+
+interface Session {
+  readonly target: Target
+  /** Milliseconds since the epoch. */
+  readonly endsAt: number
+}
+
+function open(options: Options, deps: ProviderDeps): Target {
+  const client = createHttpClient(options, deps)
+  let session: Promise<Session> | undefined
+
+  async function begin(signal: AbortSignal): Promise<Session> {
+    const { Credentials, ExpiredAt, Buckets } = await requestKeys(client, options, signal)
+    const bucket = Buckets.find(one => one.name === options.bucket)
+    if (!bucket) throw failure(`DogeCloud has no space "${options.bucket}" for this key. Check "bucket".`)
+    const { urlPrefix, urlSuffix, path, cacheControl, caFile, insecureTls } = options
+    const { accessKeyId, secretAccessKey, sessionToken } = Credentials
+    const settings = requireSettings(
+      z.object(s3Options).parse({
+        ...{ preset: 'custom', addressingStyle: 'virtual', region: 'automatic' },
+        ...{ bucket: bucket.s3Bucket, endpoint: bucket.s3Endpoint, accessKeyId, secretAccessKey },
+        ...{ sessionToken: sessionToken || undefined, urlPrefix, urlSuffix, path, cacheControl },
+        ...{ caFile, insecureTls },
+      }),
+    )
+    return { target: openS3('dogecloud', settings, deps), endsAt: ExpiredAt * 1000 }
+  }
+
+  /** Requests that come at once share one asking for keys. */
+  async function current(signal: AbortSignal): Promise<Session> {
+    const used = session
+    const found = await used?.catch(() => undefined)
+    if (found && Date.now() < found.endsAt - MARGIN_MS) return found
+    if (session === used) {
+      session = begin(createCanceller().signal)
+      // What runs with the old keys ends by itself.
+      void found?.target.close?.()
+    }
+    return orAborted(session as Promise<Session>, signal)
+  }
+
+  return {
+    put: async (object, signal) => (await current(signal)).target.put(object, signal),
+    check: async signal => (await current(signal)).target.check?.(signal),
+    exists: async (key, signal) => Boolean(await (await current(signal)).target.exists?.(key, signal)),
+    remove: async (key, signal) => (await current(signal)).target.remove?.(key, signal),
+    async sign(key, method, mostS, signal) {
+      const { target, endsAt } = await current(signal)
+      const leftS = Math.floor((endsAt - Date.now()) / 1000)
+      const signed = await target.sign?.(key, method, Math.min(mostS, leftS), signal)
+      if (!signed) throw failure('DogeCloud can sign nothing.')
+      return signed
+    },
+    async close() {
+      const last = await session?.catch(() => undefined)
+      await last?.target.close?.()
+      client.close()
+    },
+  }
+}
+
+/** The signature is that of the path and the body. */
+async function requestKeys(
+  client: ReturnType<typeof createHttpClient>,
+  { apiUrl, accessKey, secretKey, bucket }: Options,
+  signal: AbortSignal,
+): Promise<NonNullable<z.output<typeof answer>['data']>> {
+  const body = JSON.stringify({ channel: 'OSS_FULL', scopes: [`${bucket}:*`] })
+  const signature = createHmac('sha1', secretKey).update(`${API_PATH}\n${body}`).digest('hex')
+  const reply = await client.send(
+    {
+      method: 'POST',
+      url: withoutSlash(apiUrl) + API_PATH,
+      headers: { 'Content-Type': 'application/json', Authorization: `TOKEN ${accessKey}:${signature}` },
+      body,
+      accept: status => status < 500 && status !== 429,
+    },
+    signal,
+  )
+  const { success, data: said } = answer.safeParse(reply.text.startsWith('{') ? reply.json() : undefined)
+  if (!success)
+    throw failure('The answer to the request for temporary keys is none of DogeCloud. Check "apiUrl".')
+  if (said.code !== 200 || !said.data) {
+    const message = `DogeCloud gave no temporary keys: ${said.msg ?? 'no more is said'} (${said.code}).`
+    throw failure(`${message} Check "accessKey", "secretKey" and "bucket".`, said.code >= 500)
+  }
+  return said.data
+}
+
+function failure(message: string, retryable = false): UploadError {
+  return new UploadError('delivery_failed', message, { retryable })
+}
