@@ -20,7 +20,7 @@ const commands = await describeCommands()
 const PARTS = {
   destinations: { from: 'src/providers', make: destinations },
   example: { from: '"about" of the provider', make: page => example(providerOf(page)) },
-  options: { from: '"config" of the provider', make: page => options(providerOf(page).config) },
+  options: { from: '"config" of the provider', make: page => optionsOf(providerOf(page)) },
   settings: { from: 'src/config/schema.ts', make: settings },
   destination: { from: 'src/config/destination.ts', make: () => options(destinationSchema) },
   request: { from: 'src/routes/options.ts', make: requestOptions },
@@ -86,6 +86,14 @@ function settings() {
       ([name, member]) => `### \`${name}\`\n\n${meaningOf(member)}\n\n${tableOf(rowsOf(member, name))}`,
     ),
   ].join('\n\n')
+}
+
+function optionsOf({ config, about }) {
+  const template = '[key template](../configuration.md#key-templates)'
+  const keys = ['host', 'other'].includes(about.family)
+    ? `The host says where files lie. The last part of the key that the ${template} makes is the name it is told.`
+    : `Where a file lies is its key, which the ${template} makes; \`{path}\` in it is the folder that a request asks for.`
+  return `${options(config)}\n\n${keys}`
 }
 
 function options(schema) {

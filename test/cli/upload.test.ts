@@ -74,6 +74,22 @@ describe('upload prints one link a line and nothing else', () => {
     expect(await upload(names, cwd)).toEqual(ok(...names.map(name => `${PREFIX}/one/${name}`)))
   })
 
+  it('in the folder of --path, where the key template has a place for one', async () => {
+    const cwd = await makePlace({ keyTemplate: '{path}/{filename}{extname}' })
+    expect(await upload(['--path', 'notes/ü 1/', 'a.txt', 'b.txt'], cwd)).toEqual(
+      ok(`${PREFIX}/one/notes/%C3%BC%201/a.txt`, `${PREFIX}/one/notes/%C3%BC%201/b.txt`),
+    )
+    expect(await readFile(join(cwd, 'one/notes/ü 1/a.txt'), 'utf8')).toBe('content of a.txt')
+    for (const path of ['../x', 'x/../..', '/x', 'x\\y'])
+      expect(await upload(['--path', path, 'a.txt'], cwd)).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: expect.stringMatching(/^"--path" .*\.\n$/),
+      })
+    const without = await upload(['--path', 'x', 'a.txt'], await makePlace())
+    expect(without).toMatchObject({ code: 1, stderr: expect.stringContaining('"keyTemplate" needs {path}') })
+  })
+
   it('for the same file twice, the same one', async () => {
     const cwd = await makePlace()
     const { code, stdout } = await upload(['a.txt', 'a.txt'], cwd)
