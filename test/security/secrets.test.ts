@@ -39,7 +39,7 @@ const SECRETS = [
     'bearer',
   ],
   ...['cookie', 'query', 'field', 'forge', 'other', 'hook', 'hookpath', 'pg', 'guess', 'metrics', 'host'],
-  ...['vendor', 'upyun', 'leech', 'private', 'phrase', 'mirror', 'init', 'crash'],
+  ...['vendor', 'upyun', 'leech', 'private', 'phrase', 'mirror', 'init', 'crash', 'proxy', 'program'],
 ]
 
 /** A web server that refuses everything and repeats, in its answer, all that it was told. */
@@ -265,7 +265,22 @@ function configOf(mirror: string, parrot: number, ssh: { port: number; fingerpri
         app: { url: at('/lines'), clientId: plain('host') },
         account: { url: at('/lines'), accessToken: plain('host') },
       },
-      smms: { one: { url: at('/lines'), token: plain('host') } },
+      smms: {
+        one: { url: at('/lines'), token: plain('host') },
+        through: {
+          url: at('/lines'),
+          token: plain('host'),
+          proxy: `http://me:${plain('proxy')}@127.0.0.1:1`,
+        },
+        refused: {
+          url: at('/lines'),
+          token: plain('host'),
+          proxy: mirror.replace('//', `//me:${plain('proxy')}@`),
+        },
+      },
+      command: {
+        one: { command: ['sh', '-c', 'cat > /dev/null; env; exit 1'], env: { TOKEN: plain('program') } },
+      },
       lsky: {
         v1: { url: at('/lines'), version: 'v1', token: plain('host') },
         v2: { url: at('/json'), token: plain('host') },

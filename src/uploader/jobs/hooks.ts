@@ -1,6 +1,5 @@
-import { spawn } from 'node:child_process'
 import { createHmac } from 'node:crypto'
-import { inOwnTree, killTree } from '../../flow/process-tree.ts'
+import { runProgram, tailOf } from '../../flow/run-program.ts'
 import { createHttpClient } from '../../http/client.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import type { Job } from '../../store/contract.ts'
@@ -27,11 +26,6 @@ export interface HookDeps {
   mask(text: string): string
 }
 
-/** What of a program's output is kept, and what of that is shown, in characters from its end. */
-const KEPT_CHARACTERS = 8000
-const SHOWN_CHARACTERS = 500
-/** How long the last output of a program that has ended is waited for; a child of it may hold the pipe for ever. */
-const LAST_WORDS_MS = 200
 /** Linux takes 128 KiB for one variable. */
 const MOST_URLS = 64 * 1024
 
@@ -98,63 +92,23 @@ function facts({ id, destination, files }: Job): Record<string, string> {
 }
 
 /** The environment of the server without its own settings: the upload key is none of a hook's business. */
-function forCommands(env: Readonly<Record<string, string | undefined>>): NodeJS.ProcessEnv {
+function forCommands(env: HookDeps['env']): HookDeps['env'] {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('UPLOAD_SERVER_')))
 }
 
-function runCommand(
-  [program = '', ...args]: readonly string[],
+async function runCommand(
+  command: readonly string[],
   input: string,
   variables: Record<string, string>,
   { env, mask }: HookDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program, args, {
-      env: { ...forCommands(env), ...variables },
-      ...inOwnTree(),
-      stdio: ['pipe', 'pipe', 'pipe'],
-    })
-    let output = ''
-    const end = (problem?: string) => {
-      signal.removeEventListener('abort', stop)
-      for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy()
-      if (problem === undefined) resolve()
-      else reject(new Error(problem + tailOf(mask(output))))
-    }
-    const stop = () => {
-      killTree(child.pid)
-      end((signal.reason as Error).message)
-    }
-    for (const pipe of [child.stdout, child.stderr]) {
-      pipe.setEncoding('utf8').on('data', (text: string) => {
-        output = (output + text).slice(-KEPT_CHARACTERS)
-      })
-    }
-    signal.addEventListener('abort', stop)
-    child.once('error', error => end(`it can't be started: ${error.message}`))
-    child.once('exit', (code, by) => {
-      const problem = code === 0 ? undefined : by ? `it was killed by ${by}` : `exit code ${code}`
-      const timer = setTimeout(end, LAST_WORDS_MS, problem)
-      child.once('close', () => {
-        clearTimeout(timer)
-        end(problem)
-      })
-    })
-    child.stdin.on('error', () => {}) // it need not read what it gets
-    child.stdin.end(input)
+  const { problem, output } = await runProgram(command, {
+    env: { ...forCommands(env), ...variables },
+    input,
+    signal,
   })
-}
-
-/** The end of an output in one line, without what would move the cursor of a terminal. */
-function tailOf(output: string): string {
-  const text = output
-    // A word that was cut may be a part of a secret.
-    .replace(output.length < KEPT_CHARACTERS ? '' : /^\S{0,7000}/, '')
-    .replace(/\u001b\[[0-?]*[ -/]*[@-~]/g, '')
-    .replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ')
-    .trim()
-  return text === '' ? '' : `: ${text.slice(-SHOWN_CHARACTERS).trimStart()}`
+  if (problem !== undefined) throw new Error(problem + tailOf(output, mask))
 }
 
 async function callWebhook(

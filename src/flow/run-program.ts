@@ -1,0 +1,111 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { inOwnTree, killTree } from './process-tree.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+export interface ProgramInput {
+  /** Of the program: nothing else. */
+  readonly env: Environment
+  /** Standard input. When it breaks off, the program is killed before it could take that for the end. */
+  readonly input: string | AsyncIterable<Uint8Array>
+  /** Kills the program with everything that it has started. */
+  readonly signal: AbortSignal
+}
+
+export interface ProgramEnd {
+  /** Undefined when it was killed. */
+  readonly code: number | undefined
+  /** How it ended, as the end of a sentence; undefined for 0. */
+  readonly problem: string | undefined
+  /** The end of its standard output. */
+  readonly stdout: string
+  /** The end of everything that it printed. */
+  readonly output: string
+  /** Whether it has taken all of its input. */
+  readonly tookAll: boolean
+}
+
+/** What of a program's output is kept, and what of that is shown, in characters from its end. */
+const KEPT_CHARACTERS = 8000
+const SHOWN_CHARACTERS = 500
+/** How long the last output of a program that has ended is waited for; a child of it may hold the pipe for ever. */
+const LAST_WORDS_MS = 200
+
+/**
+ * Runs a program without a shell.
+ *
+ * @throws Error that says why it can't be started; what breaks the input off; the reason of the signal
+ */
+export function runProgram(
+  [program = '', ...args]: readonly string[],
+  { env, input, signal }: ProgramInput,
+): Promise<ProgramEnd> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const child = spawn(program, args, {
+      env: { ...env },
+      ...inOwnTree(),
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
+    let [stdout, output] = ['', '']
+    let tookAll = false
+    let failure: { readonly reason: unknown } | undefined
+
+    const keep = (before: string, text: string) => (before + text).slice(-KEPT_CHARACTERS)
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (output = keep(output, text)))
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      output = keep(output, text)
+      stdout = keep(stdout, text)
+    })
+
+    const end = (code: number | null, by: string | null) => {
+      signal.removeEventListener('abort', stop)
+      for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy()
+      const problem = code === 0 ? undefined : by ? `it was killed by ${by}` : `exit code ${code}`
+      if (failure) reject(failure.reason)
+      else resolve({ code: code ?? undefined, problem, stdout, output, tookAll })
+    }
+    const fail = (reason: unknown) => {
+      failure ??= { reason }
+      killTree(child.pid)
+    }
+    const stop = () => fail(signal.reason)
+    signal.addEventListener('abort', stop)
+    child.once('error', error => {
+      failure ??= { reason: new Error(`it can't be started: ${error.message}`, { cause: error }) }
+      end(null, null)
+    })
+    child.once('exit', (code, by) => {
+      const timer = setTimeout(end, LAST_WORDS_MS, code, by)
+      child.once('close', () => {
+        clearTimeout(timer)
+        end(code, by)
+      })
+    })
+    child.stdin.on('error', () => {}) // it need not read what it gets
+    feed(child, input).then(isWhole => (tookAll = isWhole), fail)
+  })
+}
+
+/** @returns whether everything was taken; a program that has ended takes no more */
+async function feed({ stdin }: ChildProcess, input: ProgramInput['input']): Promise<boolean> {
+  if (stdin === null) return false
+  const chunks = typeof input === 'string' ? [input] : input
+  for await (const chunk of chunks) {
+    const isTaken = await new Promise<boolean>(resolve => stdin.write(chunk, error => resolve(!error)))
+    if (!isTaken) return false
+  }
+  stdin.end()
+  return true
+}
+
+/** The end of an output in one line, without what would move the cursor of a terminal. @param mask hides secrets */
+export function tailOf(output: string, mask: (text: string) => string): string {
+  const text = mask(output)
+    // A word that was cut may be a part of a secret.
+    .replace(output.length < KEPT_CHARACTERS ? '' : /^\S{0,7000}/, '')
+    .replace(/\u001b\[[0-?]*[ -/]*[@-~]/g, '')
+    .replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ')
+    .trim()
+  return text === '' ? '' : `: ${text.slice(-SHOWN_CHARACTERS).trimStart()}`
+}

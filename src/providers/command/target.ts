@@ -1,0 +1,131 @@
+import { createWriteStream } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { extname, join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { systemCode, UploadError } from '../../errors.ts'
+import { type ProgramEnd, type ProgramInput, runProgram, tailOf } from '../../flow/run-program.ts'
+import { createMask } from '../../mask.ts'
+import type { ProviderDeps, Target, UploadObject } from '../contract.ts'
+import { readBody } from '../shared/body.ts'
+import { cleanUrl } from '../shared/public-url.ts'
+import { type Facts, fillCommand, fillUrl, variablesOf } from './words.ts'
+
+export interface CommandOptions {
+  readonly command: readonly string[]
+  readonly url?: string | undefined
+  readonly remove?: readonly string[] | undefined
+  readonly exists?: readonly string[] | undefined
+  readonly env: Readonly<Record<string, string>>
+  readonly timeoutMs: number
+}
+
+/** How a program says that another attempt may help (EX_TEMPFAIL of sysexits.h). */
+const PASSES = 75
+/** What a program gets of the server's own environment, which may hold secrets of others. */
+const PASSED_ON =
+  /^(?:PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|TE?MP|XDG_\w+|SSH_AUTH_SOCK|(?:HTTPS?|ALL|NO)_PROXY|SYSTEMROOT|PATHEXT|COMSPEC|(?:LOCAL)?APPDATA|USERPROFILE)$/i
+/** Longest name of a file, in bytes, where file systems take 255. */
+const LONGEST_NAME = 200
+
+/** A destination that is reached by programs. */
+export function openCommands(options: CommandOptions, { name }: ProviderDeps): Target {
+  const { command, url, remove, exists, env, timeoutMs } = options
+  const mask = createMask(Object.values(env))
+  const label = `command/${name}`
+
+  async function run(
+    words: readonly string[],
+    facts: Partial<Facts>,
+    input: ProgramInput['input'],
+    signal: AbortSignal,
+  ): Promise<ProgramEnd> {
+    const filled = fillCommand(words, facts)
+    const late = AbortSignal.timeout(timeoutMs)
+    const variables = { ...variablesOf(facts), ...env }
+    try {
+      return await runProgram(filled, {
+        ...{ env: { ...passedOn(), ...variables }, input },
+        signal: AbortSignal.any([signal, late]),
+      })
+    } catch (error) {
+      signal.throwIfAborted()
+      if (late.aborted)
+        throw fail(words, `took longer than ${timeoutMs / 1000} s and was killed`, { retryable: true })
+      if (error instanceof UploadError) throw error
+      if (systemCode(error) === 'ENOENT')
+        throw fail(words, 'is not installed, or not where PATH leads', { cause: error })
+      throw fail(words, `failed: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    }
+  }
+
+  function fail(
+    [program]: readonly string[],
+    what: string,
+    more: { cause?: unknown; retryable?: boolean } = {},
+  ) {
+    return new UploadError('delivery_failed', `${label}: "${program}" ${mask(what)}.`, more)
+  }
+
+  function refuse(words: readonly string[], { code, problem, output }: ProgramEnd): UploadError {
+    const said = tailOf(output, mask).replace(/https?:\/\//gi, '')
+    return fail(words, `failed with ${problem}${said}`, { retryable: code === PASSES })
+  }
+
+  async function store(object: UploadObject, file: string | undefined, signal: AbortSignal): Promise<string> {
+    const facts = { ...factsOf(object), file: file ?? '' }
+    const end = await run(command, facts, file === undefined ? readBody(object, signal) : '', signal)
+    if (end.problem !== undefined) throw refuse(command, end)
+    if (!end.tookAll && file === undefined)
+      throw fail(command, 'ended without a failure, but before it had read the whole file')
+    if (url !== undefined) return fillUrl(url, facts)
+    const last = end.stdout.trimEnd().split('\n').at(-1)?.trim() ?? ''
+    if (/^https?:\/\/[^/\s]\S*$/i.test(last) && URL.canParse(last)) return cleanUrl(last)
+    throw fail(command, 'printed no address in its last line. Give "url", or have it print one')
+  }
+
+  return {
+    async put(object, signal) {
+      signal.throwIfAborted()
+      if (!command.some(word => word.includes('{file}')))
+        return { url: await store(object, undefined, signal) }
+      const folder = await mkdtemp(join(tmpdir(), 'upload-server-command-'))
+      try {
+        const file = join(folder, fileName(object.key))
+        await pipeline(readBody(object, signal), createWriteStream(file, { mode: 0o600 }), { signal })
+        return { url: await store(object, file, signal) }
+      } finally {
+        await rm(folder, { recursive: true, force: true })
+      }
+    },
+    ...(exists && {
+      async exists(key: string, signal: AbortSignal) {
+        const end = await run(exists, { key }, '', signal)
+        if (end.code === 0 || end.code === 1) return end.code === 0
+        throw refuse(exists, end)
+      },
+    }),
+    ...(remove && {
+      async remove(key: string, signal: AbortSignal) {
+        const end = await run(remove, { key }, '', signal)
+        if (end.problem !== undefined) throw refuse(remove, end)
+      },
+    }),
+  }
+}
+
+function passedOn(): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => PASSED_ON.test(name)))
+}
+
+function factsOf({ key, size, contentType, sha256 }: UploadObject): Omit<Facts, 'file'> {
+  return { key, size: String(size), contentType, sha256 }
+}
+
+/** The one of the key, as programs tell kinds of files by it. */
+function fileName(key: string): string {
+  const name = key.slice(key.lastIndexOf('/') + 1)
+  if (Buffer.byteLength(name) <= LONGEST_NAME) return name
+  const extension = extname(name)
+  return `file${Buffer.byteLength(extension) < 20 ? extension : ''}`
+}

@@ -1,0 +1,221 @@
+import { randomBytes } from 'node:crypto'
+import { readdirSync } from 'node:fs'
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { command } from '../../src/providers/command/index.ts'
+import type { Target } from '../../src/providers/contract.ts'
+import { makeDirectory } from '../helpers/directory.ts'
+import { eventually } from '../helpers/eventually.ts'
+import { failureOf } from '../helpers/failure-of.ts'
+import { needs } from '../helpers/needs.ts'
+import { describeProvider, objectOf } from '../helpers/provider-contract.ts'
+import { startOpenSsh } from '../servers/openssh.ts'
+import { startWebFolder } from '../servers/web-folder.ts'
+
+const never = () => new AbortController().signal
+const PICTURE = randomBytes(3000)
+
+function open(options: object): Target {
+  const config = command.config.parse(options)
+  expect(command.validate?.(config)).toBeUndefined()
+  return command.open(config, { name: 'Default', warn: message => expect.fail(message) }) as Target
+}
+
+/** A script of the shell, as a file that can be run. */
+async function script(folder: string, text: string): Promise<string> {
+  const path = join(folder, 'store')
+  await writeFile(path, `#!/bin/sh\nset -e\n${text}\n`)
+  await chmod(path, 0o755)
+  return path
+}
+
+const put = (target: Target, key = 'a/b.png', bytes: Buffer = PICTURE) =>
+  target.put(objectOf(key, bytes, 'image/png'), never())
+
+describeProvider('command with a script of the shell', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'upload-server-command-test-'))
+  const web = await startWebFolder(join(root, 'web'))
+  const path = await script(
+    root,
+    `[ "$TOKEN" = right-token ] || { echo "refused: $TOKEN" >&2; exit 1; }
+mkdir -p "$(dirname "${root}/web/$UPLOAD_KEY")"
+new=$(mktemp ${root}/new-XXXXXX)
+cat > "$new"
+mv -T "$new" "${root}/web/$UPLOAD_KEY"`,
+  )
+  const options = {
+    command: [path],
+    url: `${web.url}{key}`,
+    exists: ['test', '-e', `${root}/web/{key}`],
+    remove: ['rm', '-f', `${root}/web/{key}`],
+    env: { TOKEN: 'right-token' },
+  }
+  return {
+    target: open(options),
+    fetch: web.fetch,
+    secrets: ['right-token', 'wrong-token'],
+    withBadCredentials: () => open({ ...options, env: { TOKEN: 'wrong-token' } }),
+    without: { connection: 'a program has none that we would see', http: 'a program is no HTTP' },
+    async close() {
+      web.close()
+      await rm(root, { recursive: true })
+    },
+  }
+})
+
+describe('a program', () => {
+  it('gets the bytes as a file of the same name, which is gone afterwards', async () => {
+    const folder = await makeDirectory()
+    const path = await script(
+      folder,
+      `cp "$1" ${folder}/got; echo "$1" > ${folder}/name; echo 'https://x.example/1'`,
+    )
+    expect(await put(open({ command: [path, '{file}'] }), "a/it's 日本 $(x).png")).toEqual({
+      url: 'https://x.example/1',
+    })
+    expect((await readFile(join(folder, 'got'))).equals(PICTURE)).toBe(true)
+    const name = (await readFile(join(folder, 'name'), 'utf8')).trim()
+    expect(name).toMatch(/\/it's 日本 \$\(x\)\.png$/)
+    await expect(readFile(name)).rejects.toThrow('ENOENT')
+  })
+
+  it.each([
+    ['echo working; echo "https://x.example/a b"', undefined],
+    ['printf "done\\nhttps://x.example/(1).png\\n\\n"', 'https://x.example/%281%29.png'],
+    ['echo javascript:alert\\(1\\)', undefined],
+    ['echo https://x.example/1; echo bye', undefined],
+    ['true', undefined],
+  ])('that prints %j has told the link, or fails', async (text, url) => {
+    const target = open({ command: [await script(await makeDirectory(), `cat >/dev/null; ${text}`)] })
+    if (url) expect(await put(target)).toEqual({ url })
+    else expect((await failureOf(put(target))).message).toContain('printed no address in its last line')
+  })
+
+  it.each([
+    ['exit 75', true, 'failed with exit code 75'],
+    [
+      'echo "no: s3cret-t0ken https://x.example" >&2; exit 3',
+      false,
+      'failed with exit code 3: no: [secret] x.example',
+    ],
+    ['kill -9 $$', false, 'it was killed by SIGKILL'],
+    ['head -c 10 >/dev/null', false, 'before it had read the whole file'],
+  ])('that does %j fails', async (text, retryable, words) => {
+    const path = await script(await makeDirectory(), text)
+    const target = open({ command: [path], url: 'https://x.example/{key}', env: { TOKEN: 's3cret-t0ken' } })
+    const error = await failureOf(put(target, 'a.png', randomBytes(1024 * 1024)))
+    expect(error.message).toContain(words)
+    expect(error.retryable).toBe(retryable)
+  })
+
+  it('that is not there is named', async () => {
+    const error = await failureOf(put(open({ command: ['no-such-program-here'] })))
+    expect(error.message).toContain('"no-such-program-here" is not installed')
+  })
+
+  it('that takes too long is killed with its children', async () => {
+    const folder = await makeDirectory()
+    const path = await script(folder, `sleep 60 & echo $! > ${folder}/child; wait`)
+    const error = await failureOf(put(open({ command: [path], timeoutMs: 400 })))
+    expect(error).toMatchObject({
+      retryable: true,
+      message: expect.stringContaining('took longer than 0.4 s'),
+    })
+    const child = Number(await readFile(join(folder, 'child'), 'utf8'))
+    await eventually(() => expect(() => process.kill(child, 0)).toThrow('ESRCH'))
+  })
+
+  it('learns nothing of the settings of the server, nor of what else is secret there', async () => {
+    process.env['UPLOAD_SERVER_KEY'] = 'key-of-the-server'
+    process.env['AWS_SECRET_ACCESS_KEY'] = 'key-of-the-bucket'
+    try {
+      const folder = await makeDirectory()
+      const path = await script(folder, `cat >/dev/null; env > ${folder}/env`)
+      await put(open({ command: [path], url: 'https://x.example/{sha256}' }))
+      const env = await readFile(join(folder, 'env'), 'utf8')
+      expect(env).not.toContain('key-of-the')
+      expect(env).toContain('PATH=')
+      expect(env).toContain('UPLOAD_KEY=a/b.png\n')
+      expect(env).toContain('UPLOAD_CONTENT_TYPE=image/png\n')
+    } finally {
+      delete process.env['UPLOAD_SERVER_KEY']
+      delete process.env['AWS_SECRET_ACCESS_KEY']
+    }
+  })
+
+  it('that looks for a file and can not tell has failed', async () => {
+    const target = open({ command: ['true'], exists: ['sh', '-c', 'exit 2'] })
+    expect((await failureOf(target.exists!('a', never()))).message).toContain('exit code 2')
+  })
+
+  it('attack: a key that begins with "-" is taken for an option', async () => {
+    const fill = (words: string[]) => put(open({ command: words, url: 'https://x.example/{key}' }), '-rf.png')
+    expect((await failureOf(fill(['cat', '{key}']))).message).toContain('begins with "-"')
+    const folder = await makeDirectory()
+    const path = await script(folder, `cat >/dev/null; echo "$2" > ${folder}/got`)
+    await fill([path, '--', '{key}'])
+    expect(await readFile(join(folder, 'got'), 'utf8')).toBe('-rf.png\n')
+  })
+})
+
+describe('options of command', () => {
+  it.each([
+    [{ command: ['sh', '-c', 'cat > /srv/{key}'] }, /would have "sh" read and run/],
+    [{ command: ['sudo', '/bin/bash', '-c', 'cp {file} /srv'] }, /would have "\/bin\/bash"/],
+    [{ command: ['ssh', 'host', 'cat > {key}'] }, /would have "ssh"/],
+    [{ command: ['true'], remove: ['sh', '-c', 'rm {key}'] }, /^"remove" would/],
+    [{ command: ['./store'] }, /by its whole path/],
+    [{ command: ['{key}'] }, /has to begin with a program/],
+    [{ command: ['rclone', '{path}'] }, /no place for "\{path\}"/],
+    [{ command: ['true'], exists: ['test', '{file}'] }, /no place for "\{file\}"/],
+    [{ command: ['true'], url: 'https://x.example/{file}' }, /no place for "\{file\}"/],
+    [{ command: ['true'], url: 'https://{key}.[/' }, /is no address whose host/],
+  ])('%j are refused', (options, words) => {
+    expect(command.validate?.(command.config.parse(options))).toMatch(words)
+  })
+
+  it.each([
+    { command: [] },
+    { command: 'rclone' },
+    { command: ['x'], url: 'ftp://x' },
+    { command: ['x'], env: { 'A B': 'x' } },
+  ])('%j can not be read', options => {
+    expect(command.config.safeParse(options).success).toBe(false)
+  })
+})
+
+describe('a recipe', () => {
+  it('with rclone stores, finds and removes', async context => {
+    needs(context, 'rclone', 'rclone')
+    const folder = await makeDirectory()
+    const at = `:local:${folder}/{key}`
+    const target = open({
+      command: ['rclone', 'rcat', at],
+      url: 'https://img.example.com/{key}',
+      remove: ['rclone', 'deletefile', at],
+    })
+    expect(await put(target, 'a b/ü.png')).toEqual({ url: 'https://img.example.com/a%20b/%C3%BC.png' })
+    expect((await readFile(join(folder, 'a b/ü.png'))).equals(PICTURE)).toBe(true)
+    await target.remove?.('a b/ü.png', never())
+    expect(readdirSync(join(folder, 'a b'))).toEqual([])
+  })
+
+  it('with scp stores at OpenSSH', async context => {
+    needs(context, '/usr/sbin/sshd', 'openssh-server')
+    needs(context, 'scp', 'openssh-client')
+    const server = await startOpenSsh()
+    context.onTestFinished(() => server.close())
+    const known = ['-o', 'StrictHostKeyChecking=no', '-o', 'UserKnownHostsFile=/dev/null']
+    const login = ['-P', String(server.port), '-i', server.keyFile]
+    const target = open({
+      command: ['scp', '-q', '-B', ...known, ...login, '{file}', `${server.username}@127.0.0.1:{sha256}`],
+      url: 'https://www.example.com/img/{sha256}',
+    })
+    const { url } = await put(target)
+    expect(
+      (await readFile(join(server.directory, url.slice(url.lastIndexOf('/') + 1)))).equals(PICTURE),
+    ).toBe(true)
+  })
+})
