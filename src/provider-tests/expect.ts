@@ -7,6 +7,8 @@ import type { SignedUrl, Stored, Target, UploadObject } from '../providers/contr
 import { objectOf } from './objects.ts'
 import type { Absence, ContractSetup } from './setup.ts'
 
+type Put = (object: UploadObject) => Promise<Stored>
+
 /** An absolute URL, or one relative to the server's address, in normal form and safe in Markdown, HTML and shells. */
 export function expectCleanUrl(url: string): void {
   const base = 'http://127.0.0.1/'
@@ -20,6 +22,25 @@ export async function expectStored(setup: ContractSetup, stored: Stored, bytes: 
   // No toEqual on buffers: its report of a difference in megabytes takes minutes.
   expect(found.length).toBe(bytes.length)
   expect(found.equals(bytes)).toBe(true)
+}
+
+/** Puts two objects of one key at once. One that looks for its object may find the other's: it says so, and may be sent again. */
+export async function expectOneWhole(setup: ContractSetup, key: string, put: Put): Promise<void> {
+  const objects = [objectOf(key, randomBytes(200_000)), objectOf(key, randomBytes(150_000))]
+  const puts = await Promise.allSettled(objects.map(object => put(object)))
+  for (const lost of puts.filter(one => one.status === 'rejected'))
+    expect(lost.reason).toMatchObject({ code: 'delivery_failed', retryable: true })
+  const stored = puts.find(one => one.status === 'fulfilled')?.value
+  const found = await setup.fetch(stored as Stored)
+  const wholes = await Promise.all(objects.map(object => object.bytes()))
+  expect(wholes.some(whole => whole.equals(found))).toBe(true)
+}
+
+export function expectNoSecrets({ secrets }: ContractSetup, text: string): void {
+  expect(secrets).not.toHaveLength(0)
+  for (const secret of secrets)
+    for (const form of [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')])
+      expect(text).not.toContain(form)
 }
 
 /** A hook the setup has to have, since it does not declare an absence. */
@@ -72,7 +93,7 @@ export async function expectSigned(
 export async function expectSwept(
   { target, fetch: fetchBack }: ContractSetup,
   folder: string,
-  put: (object: UploadObject) => Promise<Stored>,
+  put: Put,
 ): Promise<void> {
   const content = randomBytes(1000)
   const gone = ['a.bin', 'b.bin', 'c.bin', 'd.bin'].map(name => objectOf(`${folder}/${name}`, content))
