@@ -44,13 +44,13 @@ const hookRuns = async () =>
   (await readFile(join(directory, 'hook'), 'utf8').catch(() => '')).split('\n').filter(Boolean)
 
 /** Both write to the same folder. */
-async function startReplica(port = 0, publicUrl?: string): Promise<Replica> {
+async function startReplica(port = 0, publicUrl?: string, keyTemplate = '{uuid}{extname}'): Promise<Replica> {
   const home = await makeDirectory()
   await writeFile(
     join(home, 'upload-server.json'),
     JSON.stringify({
       server: { key: KEY, ...(publicUrl && { publicUrl, trustProxy: ['loopback'] }) },
-      keyTemplate: '{uuid}{extname}',
+      keyTemplate,
       store: { driver: 'postgres', url },
       providers: { local: { Default: { directory: join(directory, 'files'), serve: true } } },
       finalization: { hooks: [{ name: 'note', command: ['sh', '-c', HOOK, join(directory, 'hook')] }] },
@@ -96,6 +96,20 @@ describe('two servers on one PostgreSQL', () => {
     const replicas = await Promise.all([startReplica(), startReplica(), startReplica(), startReplica()])
     const answers = await Promise.all(replicas.map(replica => send(replica, 'one')))
     expect(answers.map(answer => answer.status)).toEqual([200, 200, 200, 200])
+  })
+
+  it('never store two files under one key, however many of that name come at once', async () => {
+    const template = '{filename}{extname}'
+    const replicas = await Promise.all([
+      startReplica(0, undefined, template),
+      startReplica(0, undefined, template),
+    ])
+    const contents = Array.from({ length: 40 }, () => randomBytes(2000))
+    const answers = await Promise.all(contents.map((bytes, i) => send(replicas[i % 2] as Replica, bytes)))
+    expect(answers.map(answer => answer.status)).toEqual(contents.map(() => 200))
+    const links = answers.flatMap(({ result }) => result)
+    expect(new Set(links.map(link => new URL(link).pathname)).size).toBe(contents.length)
+    for (const [i, link] of links.entries()) expect((await download(link)).equals(contents[i]!)).toBe(true)
   })
 
   it('finish what the other one has begun', async () => {

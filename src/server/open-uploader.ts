@@ -113,6 +113,7 @@ export function makeUploader(
     mask: deps.mask,
     hooks: finalizerSettings(config, deps.env).hooks,
     destinations,
+    isStoreShared: settings.store.driver === 'postgres',
     defaultId: settings.default,
     leftOut: config.leftOut,
     sources: {

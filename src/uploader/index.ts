@@ -50,6 +50,8 @@ export interface UploaderDeps {
   readonly idempotency: Idempotency
   /** Destinations at which files go again, `provider/configName`. */
   readonly swept: ReadonlySet<string>
+  /** Whether other servers have the same store, which then tells them whose a key is. */
+  readonly isStoreShared: boolean
   now(): Date
   /** Hides secrets. */
   mask(text: string): string
@@ -157,6 +159,10 @@ export function createUploader(deps: UploaderDeps): Uploader {
     return changed
   }
 
+  const isHeld = (id: string) =>
+    deps.swept.has(id) ||
+    (deps.isStoreShared && !deps.destinations.some(one => one.immutable && idOf(one) === id))
+
   /** Delivers every input of a job that is written down. What arrived is written down even when the client has gone. */
   async function deliverAll(job: Job, request: UploadRequest): Promise<Outcome[]> {
     await finalizer.begin(job, request.idempotencyKey)
@@ -164,7 +170,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
     const { baseUrl, signal, claims, wishes } = request
     const until = expiresAt(request.destination, wishes?.expires, job.createdAt)
     const shared = {
-      hold: createHold(store, job, id => deps.swept.has(id)),
+      hold: createHold(store, job, isHeld),
       end: until === undefined ? {} : { expiresAt: until },
       baseUrl,
       signal,

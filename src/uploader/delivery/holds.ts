@@ -19,14 +19,14 @@ export type Hold = (
   signal: AbortSignal,
 ) => Promise<'free' | 'waited' | 'taken'>
 
-/** @param isSwept whether files go again at a destination: only there keys need be held */
+/** @param isHeld whether keys of a destination need be held in the store: files go again there, or other servers store there, too */
 export function createHold(
   store: Pick<Store, 'holdKey'>,
   job: { readonly id: string; readonly owner: string },
-  isSwept: (destination: string) => boolean,
+  isHeld: (destination: string) => boolean,
 ): Hold {
   return async (destination, key, content, signal) => {
-    if (!isSwept(destination)) return 'free'
+    if (!isHeld(destination)) return 'free'
     const wanted = { destination, key, content, holder: job.id, owner: job.owner }
     for (let pause = 0; ; pause = Math.min(pause * 2 || FIRST_POLL_MS, LONGEST_POLL_MS)) {
       await sleep(pause, undefined, { signal }).catch(() => {})
