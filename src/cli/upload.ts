@@ -1,6 +1,7 @@
 import { text as readText } from 'node:stream/consumers'
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import { bytes } from '../log-lines.ts'
+import { readFolder } from '../payload/folder.ts'
 import { configOption, endWith, parseDuration, parseServer } from './command.ts'
 import { addCommentOptions, type CommentOptions, prepareComment } from './comment.ts'
 import { CLIPBOARD, type Entry, type EntryOptions, findEntries, NO_FILES } from './entries.ts'
@@ -160,6 +161,11 @@ function checkUsage(names: readonly string[], options: UploadOptions, forServer:
   if (options.server === undefined && forServer.length > 0)
     throw new UsageError(`--${forServer[0]} needs --server.`)
   if (options.compare !== undefined && !options.comment) throw new UsageError('--compare needs --comment.')
+  try {
+    readFolder(options.path ?? '', '--path')
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
 }
 
 /** What is to be uploaded, in order. */

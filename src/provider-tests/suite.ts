@@ -130,9 +130,8 @@ export function describeProvider(
         objectOf(fresh(`same.bin`), randomBytes(70_000 + i)),
       )
       const stored = await together(objects)
-      for (const [i, object] of objects.entries()) {
+      for (const [i, object] of objects.entries())
         await expectStored(setup, stored[i] as Stored, await object.bytes())
-      }
     })
 
     it('keeps one of two puts whole when both have the same key at once', async context => {

@@ -82,7 +82,7 @@ describe('upload prints one link a line and nothing else', () => {
     expect(await readFile(join(cwd, 'one/notes/ü 1/a.txt'), 'utf8')).toBe('content of a.txt')
     for (const path of ['../x', 'x/../..', '/x', 'x\\y'])
       expect(await upload(['--path', path, 'a.txt'], cwd)).toMatchObject({
-        code: 1,
+        code: 2,
         stdout: '',
         stderr: expect.stringMatching(/^"--path" .*\.\n$/),
       })

@@ -141,7 +141,12 @@ describe('attack: somebody asks for the files of the server itself', () => {
         sources: { path: { roots: [directory] } },
         store: { path: 'store.db' },
         providers: {
-          local: { Default: { directory: '.', serve: true, keyTemplate: '{filename}{extname}' } },
+          local: {
+            Default: {
+              ...{ directory: '.', serve: true },
+              ...{ keyTemplate: '{filename}{extname}', onConflict: 'replace' },
+            },
+          },
         },
       },
     })
