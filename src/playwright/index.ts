@@ -5,6 +5,7 @@ import { extname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { FullResult, Reporter, TestCase, TestResult } from '@playwright/test/reporter'
+import { escapeMarkdown } from '../cli/summary.ts'
 import { oneLine } from '../cli/terminal.ts'
 import { addressIn } from '../page/client/links.ts'
 
@@ -199,6 +200,3 @@ function toMarkdown(uploaded: readonly Uploaded[]): string {
   })
   return `## Attachments of tests\n\n${parts.join('\n')}\n`
 }
-
-/** Text without any markup, HTML included. */
-const escapeMarkdown = (text: string) => oneLine(text).replace(/[[\]\\<>&`*_~|!:#@]/g, '\\$&')

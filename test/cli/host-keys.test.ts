@@ -55,7 +55,7 @@ describe('the host key of an SFTP server that nobody has pinned', () => {
       expect(first, command.join(' ')).toMatchObject({ code: 0 })
       expect(first.stdout + first.stderr).toMatch(SHOWN)
       expect(await readFile(kept, 'utf8')).toMatch(/^\[127\.0\.0\.1\]:\d+ ssh-ed25519 \S+\n$/)
-      const again = await runCli(['upload', 'a.png'], { cwd })
+      const again = await runCli(['upload', '--quiet', 'a.png'], { cwd })
       expect(again).toMatchObject({ code: 0, stderr: '' })
     }
     const { cwd, kept } = await prepare()
@@ -70,12 +70,15 @@ describe('the host key of an SFTP server that nobody has pinned', () => {
 
   it('is not asked for when OpenSSH of the user knows it', async () => {
     const { cwd } = await prepare()
-    await runCli(['upload', 'a.png'], { cwd })
+    await runCli(['upload', '--quiet', 'a.png'], { cwd })
     const known = await readFile(join(cwd, 'upload-server', 'known_hosts'), 'utf8')
     const other = await prepare()
     await mkdir(join(other.cwd, '.ssh'))
     await writeFile(join(other.cwd, '.ssh', 'known_hosts'), known)
-    expect(await runCli(['upload', 'a.png'], { cwd: other.cwd })).toMatchObject({ code: 0, stderr: '' })
+    expect(await runCli(['upload', '--quiet', 'a.png'], { cwd: other.cwd })).toMatchObject({
+      code: 0,
+      stderr: '',
+    })
   })
 
   it('is shown by init, which asks whether to trust it', async context => {
@@ -117,15 +120,15 @@ describe('the host key of an SFTP server that nobody has pinned', () => {
 
   it('is refused in words when it has changed, until its line is removed', async () => {
     const { cwd, kept } = await prepare()
-    await runCli(['upload', 'a.png'], { cwd })
+    await runCli(['upload', '--quiet', 'a.png'], { cwd })
     await server.restart({ withNewHostKey: true })
-    const { code, stdout, stderr } = await runCli(['upload', 'a.png'], { cwd })
+    const { code, stdout, stderr } = await runCli(['upload', '--quiet', 'a.png'], { cwd })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toContain(
       `showed the host key ssh-ed25519 ${server.fingerprint}, and line 1 of "known_hosts" in the data folder has another one`,
     )
     expect(stderr).toContain('nothing was sent')
     await writeFile(kept, '')
-    expect((await runCli(['upload', 'a.png'], { cwd })).stderr).toMatch(SHOWN)
+    expect((await runCli(['upload', '--quiet', 'a.png'], { cwd })).stderr).toMatch(SHOWN)
   })
 })

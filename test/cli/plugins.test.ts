@@ -109,7 +109,8 @@ it('check tries a destination of a package', async () => {
 })
 
 it('an upload replaces no plugin, nor what one imports, and so runs no code in the server', async () => {
-  const local = { Default: { directory: '.', keyTemplate: '{path}/{filename}{extname}', serve: true } }
+  const template = { keyTemplate: '{path}/{filename}{extname}', onConflict: 'replace' }
+  const local = { Default: { directory: '.', serve: true, ...template } }
   const plugins = ['./echo.mjs', 'mine']
   const cwd = await setUp({ server: { port: 0 }, plugins, providers: { local } })
   const code = echo('two').replace("'echo'", "'mine'")

@@ -113,7 +113,7 @@ describe('a server that is sent to', () => {
       '<img src=x onerror=alert(1)> [click](https://evil.example) ![x](https://evil.example/x) `x` @all'
     const { summary } = await sendTo({ success: false, message }, ['--github-summary'])
     expect(await summary()).toBe(
-      '**❌ 0 of 1 stored, 1 failed**\n\n- ❌ a.png: \\<img src=x onerror=alert(1)\\> \\[click\\](https\\://evil.example) \\!\\[x\\](https\\://evil.example/x) \\`x\\` @all\n\n',
+      '**❌ 0 of 1 stored, 1 failed**\n\n- ❌ a.png: \\<img src=x onerror=alert(1)\\> \\[click\\](https\\://evil.example) \\!\\[x\\](https\\://evil.example/x) \\`x\\` @\u200ball\n\n',
     )
   })
 
