@@ -18,6 +18,7 @@ import { defineProvider, type Provider } from './contract.ts'
 import { cutBody, hashBody, lendBody, readBody, readParts } from './shared/body.ts'
 import { createHost, findFault, httpAddress, literal } from './shared/form-host/index.ts'
 import {
+  cleanUrl,
   encodeKey,
   encodeSegment,
   joinUrl,
@@ -92,6 +93,7 @@ export const kit = Object.freeze({
     encodeKey,
     encodeSegment,
     withoutSlash,
+    clean: cleanUrl,
   }),
   body: Object.freeze({ read: readBody, lend: lendBody, hash: hashBody, cut: cutBody, parts: readParts }),
   /** Servers that have folders. */

@@ -22,7 +22,7 @@ const PUBLISHED = [
   /^bin\/upload-server\.js$/,
   /^(?:README(?:\.[\w-]+)?|CHANGELOG|SECURITY)\.md$/,
   /^docs\/(?:[\w-]+\/)?[\w-]+\.md$/,
-  /^docs\/examples\/[\w.-]+$/,
+  /^docs\/examples\/(?:[\w-]+\/)?[\w.-]+$/,
   /^(?:LICENSE|package\.json|config\.schema\.json|upload-server\.example\.json)$/,
 ]
 
