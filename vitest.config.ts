@@ -14,8 +14,8 @@ const TIDY = [
 
 export default defineConfig({
   test: {
-    // Most tests wait for other programs: the default of one worker less than there are cores leaves cores idle.
-    maxWorkers: Math.max(2, availableParallelism()),
+    // Tests wait for other programs for a third of their time: one worker more than there are cores keeps all of them busy.
+    maxWorkers: availableParallelism() + 1,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     coverage: { provider: 'v8', include: ['src/**'], reporter: ['text-summary', 'html'] },
