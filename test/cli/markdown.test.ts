@@ -9,7 +9,6 @@ import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
-import { eventually } from '../helpers/eventually.ts'
 import { startGate } from '../helpers/gate.ts'
 import { needs } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
@@ -324,22 +323,23 @@ describe('what is stored', () => {
   it('gets its link also when Ctrl-C cuts the rest short', async () => {
     const gate = await startGate()
     const host = await startHost()
-    const cwd = await makeNotes({ 'note.md': `![](http://${host}/a.png)\n![](${gate.url})\n` })
+    // Four at once: the fourth that waits is asked for when the first picture is settled.
+    const waiting = [1, 2, 3, 4].map(n => `![](${gate.url}?${n})\n`).join('')
+    const cwd = await makeNotes({ 'note.md': `![](http://${host}/a.png)\n${waiting}` })
     const hosts = ['--from', host, '--from', new URL(gate.url).host]
     const child = spawn(process.execPath, [BIN, 'markdown', ...hosts, 'note.md'], {
       cwd,
       env: environmentIn(cwd),
     })
     const errors = text(child.stderr)
-    await gate.reached(1)
-    await eventually(async () => expect(await stored(cwd)).toContain('a.png'))
+    await gate.reached(4)
     child.kill('SIGINT')
     const [code] = await once(child, 'exit')
     expect({ code, errors: await errors }).toEqual({
       code: 130,
-      errors: expect.stringContaining(`note.md:2: ${gate.url}: it was interrupted`),
+      errors: expect.stringContaining(`note.md:2: ${gate.url}?1: it was interrupted`),
     })
-    expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/a.png)\n![](${gate.url})\n`)
+    expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/a.png)\n${waiting}`)
   })
 
   it('gets its link also when a hook fails, and what finishes it is said', async () => {
