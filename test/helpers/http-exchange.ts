@@ -10,7 +10,7 @@ import { type Absence, type ContractSetup, describeProvider, objectOf } from './
 
 interface Reply {
   readonly status: number
-  /** `{{url}}` is where the file is handed out, `{{base}}` the server. */
+  /** `{{url}}` is where the file is handed out, `{{id}}` what it is called there, `{{base}}` the server. */
   readonly body: unknown
 }
 
@@ -23,11 +23,13 @@ export interface Exchange {
     readonly path: string
     readonly query?: Record<string, string>
     readonly headers?: Record<string, string>
-    readonly fields?: Record<string, string>
+    /** Of what differs each time, an expression. */
+    readonly fields?: Record<string, string | { readonly like: string }>
     /** Form field of the file. */
     readonly file: string
   }
-  readonly success: Reply
+  /** `file` is the path it is handed out at, with `{{id}}`; default `/files/{{id}}`. */
+  readonly success: Reply & { readonly file?: string }
   /** What is answered to wrong credentials. */
   readonly refusal: Reply & { readonly says: string }
   /** Further answers that are documented, and what becomes of them. */
@@ -89,7 +91,7 @@ export function describePreset(preset: Preset): void {
       const target = await open(preset, host, exchange)
       const stored = await target.put(objectOf('a/picture.png', Buffer.from('bytes')), never())
       expect(stored).toEqual({
-        url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/files\/\w{16}$/),
+        url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+(\/[a-z]+)+\/[0-9a-f]{16}\b/),
         ...(preset.deleteUrl && {
           deleteUrl: preset.deleteUrl
             .replace('{{base}}', host.url)

@@ -17,11 +17,12 @@ function check(isRight, difference) {
   if (!isRight) throw new Difference(difference)
 }
 
-/** Both have the same names with the same values. */
+/** Both have the same names with the same values, or with values like an expression. */
 function compare(kind, sent, wanted) {
   for (const [name, value] of Object.entries(wanted)) {
     check(sent.has(name), `the ${kind} "${name}" is missing`)
-    check(sent.get(name) === value, `the ${kind} "${name}" has another value`)
+    const isRight = value.like ? new RegExp(value.like).test(sent.get(name)) : sent.get(name) === value
+    check(isRight, `the ${kind} "${name}" has another value`)
   }
   for (const name of sent.keys())
     check(Object.hasOwn(wanted, name), `the ${kind} "${name}" is not documented`)
@@ -106,12 +107,15 @@ function respond(request, response, body) {
   if (!exchange) return answer(response, 404, 'no such page')
   try {
     const bytes = play(exchange, request, { path, searchParams: url.searchParams }, body)
-    const kept = `/files/${randomBytes(8).toString('hex')}`
+    const { success } = exchange
+    const id = randomBytes(8).toString('hex')
+    const kept = (success.file ?? '/files/{{id}}').replace('{{id}}', id)
     files.set(kept, bytes)
-    const text = JSON.stringify(exchange.success.body)
+    const text = JSON.stringify(success.body)
       .replaceAll('{{url}}', base + kept)
+      .replaceAll('{{id}}', id)
       .replaceAll('{{base}}', base)
-    answer(response, exchange.success.status, JSON.parse(text))
+    answer(response, success.status, JSON.parse(text))
   } catch (error) {
     if (!(error instanceof Difference)) throw error
     answer(response, 400, `Not as documented: ${error.message}.`)

@@ -45,6 +45,7 @@ export function objectFunctions(
     ms: () => String(now.getMilliseconds()).padStart(3, '0'),
     timestamp: () => String(now.getTime()),
     timestampS: () => String(Math.floor(now.getTime() / 1000)),
+    iso: () => encode(now.toISOString()),
     uuid: () => randomUUID(),
     random: (first, ...others) => [first, ...others][randomInt(others.length + 1)],
     base64: (first, ...others) => encode(Buffer.from([first, ...others].join('|')).toString('base64')),
