@@ -109,7 +109,7 @@ const gitea: Dialect = {
     if (operation.kind === 'repo')
       return {
         status: 200,
-        body: { full_name: state.repo, empty: false, archived: false, permissions: { push: true } },
+        body: { id: 7, full_name: state.repo, empty: false, archived: false, permissions: { push: true } },
       }
     if (operation.kind === 'branch')
       return operation.name === state.branch
@@ -153,7 +153,7 @@ const gitee: Dialect = {
     if (operation.kind === 'repo')
       return {
         status: 200,
-        body: { full_name: state.repo, permission: { pull: true, push: true, admin: true } },
+        body: { id: 7, full_name: state.repo, permission: { pull: true, push: true, admin: true } },
       }
     if (operation.kind === 'branch')
       return operation.name === state.branch
@@ -193,7 +193,7 @@ const gitlab: Dialect = {
   unauthorized: { status: 401, body: { message: '401 Unauthorized' } },
   show(operation, { repo, branch, files }) {
     if (operation.kind === 'repo')
-      return { status: 200, body: { path_with_namespace: repo, empty_repo: false, archived: false } }
+      return { status: 200, body: { id: 7, path_with_namespace: repo, empty_repo: false, archived: false } }
     if (operation.kind === 'branch')
       return operation.name === branch
         ? { status: 200, body: { name: branch, can_push: true } }

@@ -205,18 +205,22 @@ function removalOf(forge: Forge, key: string, found: Found): HttpRequest {
 
 /** Looks at the repository, the branch and what the token may do there. Nothing is committed. */
 async function check({ forge, remote, send }: Repository, signal: AbortSignal): Promise<void> {
-  const ask = async (url: string, doing: string) => {
+  const ask = async (url: string, doing: string, isRight: (members: Members) => boolean) => {
     const reply = await send({ method: 'GET', url }, signal)
     if (reply.status !== 200) throw explainReply(reply, doing, remote)
-    return readMembers(reply)
+    const members = readMembers(reply)
+    if (!isRight(members)) throw noForge(reply, doing, remote)
+    return members
   }
-  const repo = await ask(forge.repoUrl, `looking for the repository "${remote.repo}"`)
+  const isRepo = ({ id }: Members) => typeof id === 'number'
+  const repo = await ask(forge.repoUrl, `looking for the repository "${remote.repo}"`, isRepo)
   const refuse = (reason: string) => new UploadError('delivery_failed', `"${remote.repo}" ${reason}`)
   if (repo['archived'] === true) throw refuse('is archived and takes no commits.')
   const { push } = membersOf(repo['permissions'] ?? repo['permission'])
   if (push === false) throw refuse("may not be written to by the token's owner.")
   if (repo['empty'] === true || repo['empty_repo'] === true) return // the first upload makes the branch
-  const branch = await ask(forge.branchUrl, `looking for the branch "${remote.branch}"`)
+  const isBranch = ({ name }: Members) => name === remote.branch
+  const branch = await ask(forge.branchUrl, `looking for the branch "${remote.branch}"`, isBranch)
   if (branch['can_push'] === false || branch['user_can_push'] === false)
     throw refuse(`lets the token's owner not push to "${remote.branch}".`)
 }

@@ -328,7 +328,10 @@ describe('a check', () => {
     ['gitlab', {}, { can_push: false }, /lets the token's owner not push to "main"\./],
   ] as const)('of %s finds what stands in the way: %j %j', async (kind, repo, branch, message) => {
     const { forge, target } = await startForge(kind)
-    forge.answerWith(({ path }) => ({ status: 200, body: path.includes('/branches/') ? branch : repo }))
+    forge.answerWith(({ path }) => ({
+      status: 200,
+      body: path.includes('/branches/') ? { name: 'main', ...branch } : { id: 7, ...repo },
+    }))
     const error = await failureOf(target.check?.(never()))
     expect(error.message).toMatch(message)
   })
@@ -338,7 +341,7 @@ describe('a check', () => {
     ['gitlab', { empty_repo: true }],
   ] as const)('of %s is content with an empty repository', async (kind, body) => {
     const { forge, target } = await startForge(kind)
-    forge.answerWith(() => ({ status: 200, body }))
+    forge.answerWith(() => ({ status: 200, body: { id: 7, ...body } }))
     await target.check?.(never())
     expect(forge.requests).toHaveLength(1)
   })
@@ -348,7 +351,7 @@ it('sends projects, branches and keys with slashes as one part of the path', asy
   const { forge } = await startForge('gitlab')
   const options = { apiUrl: forge.apiUrl, token: forge.token, repo: 'group/sub/img', branch: 'feature/x' }
   const target = await openForge(FORGES.gitlab, options)
-  const stored = { file_path: 'a/ü.png', branch: 'feature/x' }
+  const stored = { id: 7, name: 'feature/x', file_path: 'a/ü.png', branch: 'feature/x' }
   forge.answerWith(({ method }) => ({ status: method === 'HEAD' ? 404 : 200, body: stored }))
   await target.check?.(never())
   const { url } = await target.put(objectOf('a/ü.png', Buffer.from('x')), never())
