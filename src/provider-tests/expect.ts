@@ -1,11 +1,18 @@
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createReadStream, readFileSync, statSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { expect } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { systemCode, UploadError } from '../errors.ts'
 import { isPassing } from '../http/network.ts'
 import type { SignedUrl, Stored, Target, UploadObject } from '../providers/contract.ts'
-import { objectOf } from './objects.ts'
+import { objectOf, sha256 } from './objects.ts'
 import type { Absence, ContractSetup } from './setup.ts'
+import type { Forgeable } from './untrue-answers.ts'
 
 type Put = (object: UploadObject) => Promise<Stored>
 
@@ -105,4 +112,64 @@ export async function expectSwept(
   for (const one of stored) await expect(fetchBack(one)).rejects.toThrow()
   const again = await put(gone[0] as UploadObject)
   for (const one of [stays, again]) expect((await fetchBack(one)).equals(content)).toBe(true)
+}
+
+/** The payload of a put lies in a file, which others still read. */
+export async function expectFileKept(
+  { fetch: fetchBack }: ContractSetup,
+  object: UploadObject,
+  put: Put,
+): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'contract-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  const path = join(directory, 'payload')
+  await writeFile(path, object.stream(), { mode: 0o600 })
+  const { mode, ino } = statSync(path)
+  const stored = await put({ ...object, path, stream: () => createReadStream(path) })
+  expect(sha256(await fetchBack(stored))).toBe(object.sha256)
+  expect(sha256(readFileSync(path))).toBe(object.sha256)
+  expect(statSync(path)).toMatchObject({ mode, ino })
+}
+
+/** Puts to a server that takes everything and says nothing, and is aborted then. */
+export async function putInSilence({ open }: Forgeable, object: UploadObject): Promise<unknown> {
+  const sockets = new Set<Socket>()
+  const abort = new AbortController()
+  const server = createServer(socket => {
+    sockets.add(socket.on('error', () => {}))
+    socket.once('data', () => abort.abort()).resume()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const target = await open((server.address() as AddressInfo).port)
+  onTestFinished(async () => {
+    await target.close?.()
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return target.put(object, abort.signal)
+}
+
+export async function expectKeyRefused(target: Target, key: string): Promise<void> {
+  const { signal } = new AbortController()
+  const refusal = { code: 'delivery_failed', message: expect.stringContaining('cannot be stored') }
+  await expect(target.put(objectOf(key, Buffer.from('x')), signal)).rejects.toMatchObject(refusal)
+  if (target.remove) await expect(target.remove(key, signal)).rejects.toMatchObject(refusal)
+  if (target.exists) await expect(target.exists(key, signal)).rejects.toMatchObject(refusal)
+  if (target.sign) await expect(target.sign(key, 'GET', 60, signal)).rejects.toMatchObject(refusal)
+  if (target.locate) await expect(target.locate(key)).resolves.toBeUndefined()
+}
+
+export async function expectRemoved(
+  { target, fetch: fetchBack }: ContractSetup,
+  key: string,
+  put: Put,
+): Promise<void> {
+  const { signal } = new AbortController()
+  await expect(target.exists?.(key, signal)).resolves.toBe(false)
+  const stored = await put(objectOf(key, randomBytes(1000)))
+  await expect(target.exists?.(key, signal)).resolves.toBe(true)
+  await target.remove?.(key, signal)
+  await expect(target.exists?.(key, signal)).resolves.toBe(false)
+  await expect(fetchBack(stored)).rejects.toThrow()
 }

@@ -1,25 +1,25 @@
 import { randomBytes } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, type TestContext } from 'vitest'
 import type { Stored, UploadObject } from '../providers/contract.ts'
 import {
   expectCleanUrl,
+  expectFileKept,
+  expectKeyRefused,
   expectNoSecrets,
   expectOneWhole,
+  expectRemoved,
   expectSigned,
   expectStored,
   expectSwept,
   given,
   mayPass,
+  putInSilence,
   withoutStrayErrors,
 } from './expect.ts'
 import { watchMemory } from './memory.ts'
-import { largeObject, MIB, objectOf, refuseBytes, sha256, stallingObject, tearingObject } from './objects.ts'
+import { largeObject, MIB, objectOf, sha256, stallingObject, tearingObject } from './objects.ts'
 import type { Absence, ContractSetup } from './setup.ts'
-import { expectTrueFinds, expectTruePuts } from './untrue-answers.ts'
+import { expectTrueChecks, expectTrueFinds, expectTruePuts, type Forgeable } from './untrue-answers.ts'
 
 /** What a put of 64 MiB may hold at once: less than the body, more than the parts an SDK keeps in flight. */
 const MEMORY_BOUND_BYTES = 48 * MIB
@@ -54,6 +54,7 @@ export function describeProvider(
     })
 
     const fresh = (file: string): string => `${folder}/${randomBytes(4).toString('hex')}/${file}`
+    const newUntrue = () => objectOf(fresh('untrue/a.bin'), randomBytes(1000))
     const never = () => new AbortController().signal
 
     async function put(object: UploadObject, target = setup.target): Promise<Stored> {
@@ -61,6 +62,12 @@ export function describeProvider(
       shown.push(stored.url)
       expectCleanUrl(stored.url)
       return stored
+    }
+
+    async function putWatched(object: UploadObject): Promise<Stored> {
+      const { result, peakBytes } = await watchMemory(() => put(object))
+      expect(peakBytes).toBeLessThan(MEMORY_BOUND_BYTES)
+      return result
     }
 
     /** The error of a put that has to fail. */
@@ -142,22 +149,16 @@ export function describeProvider(
     it('streams 64 MiB with bounded memory', async context => {
       skipWithout(context, 'largeFiles')
       const object = largeObject(fresh('large.bin'))
-      const { result, peakBytes } = await watchMemory(() => put(object))
-      expect(peakBytes).toBeLessThan(MEMORY_BOUND_BYTES)
-      expect(sha256(await setup.fetch(result))).toBe(object.sha256)
+      expect(sha256(await setup.fetch(await putWatched(object)))).toBe(object.sha256)
+    })
+
+    it('takes a file, and leaves it as it is, mode and all', async () => {
+      await expectFileKept(setup, objectOf(fresh('file.bin'), randomBytes(200_000)), put)
     })
 
     it('takes 64 MiB that lie in a file, and leaves the file as it is', async context => {
       skipWithout(context, 'largeFiles')
-      const directory = await mkdtemp(join(tmpdir(), 'contract-'))
-      context.onTestFinished(() => rm(directory, { recursive: true }))
-      const path = join(directory, 'payload')
-      await writeFile(path, largeObject('').stream(), { mode: 0o600 })
-      const object = objectOf(fresh('large-file.bin'), path)
-      const { result, peakBytes } = await watchMemory(() => put({ ...object, bytes: refuseBytes }))
-      expect(peakBytes).toBeLessThan(MEMORY_BOUND_BYTES)
-      expect(sha256(await setup.fetch(result))).toBe(object.sha256)
-      expect(sha256(readFileSync(path))).toBe(object.sha256)
+      await expectFileKept(setup, largeObject(fresh('large-file.bin')), putWatched)
     })
 
     it('stores nothing when it is aborted before the put', async () => {
@@ -206,21 +207,24 @@ export function describeProvider(
     })
 
     it('takes no answer for stored that does not say so', { timeout: 120_000 }, async context => {
-      skipWithout(context, 'connection')
-      skipWithout(context, 'http')
       skipWithout(context, 'proof')
-      const forgeable = given(setup.forgeable, 'forgeable', 'http')
-      const newObject = () => objectOf(fresh('untrue/a.bin'), randomBytes(1000))
-      await expectTruePuts(forgeable, newObject, setup.fetch)
+      await expectTruePuts(forgeableIn(context), newUntrue, setup.fetch)
     })
 
     it('takes no answer for found or removed that does not say so', { timeout: 120_000 }, async context => {
-      skipWithout(context, 'connection')
-      skipWithout(context, 'http')
       if (!setup.target.exists || !setup.target.remove) leaveOut(context, '"exists" and "remove"')
-      const forgeable = given(setup.forgeable, 'forgeable', 'http')
-      const newObject = () => objectOf(fresh('untrue/a.bin'), randomBytes(1000))
-      await expectTrueFinds(forgeable, setup.target, newObject)
+      await expectTrueFinds(forgeableIn(context), setup.target, newUntrue)
+    })
+
+    it('passes no check where nothing true is answered', { timeout: 60_000 }, async context => {
+      if (!setup.target.check) leaveOut(context, '"check"')
+      await expectTrueChecks(forgeableIn(context))
+    })
+
+    it('ends with its signal where nothing is answered at all', async context => {
+      const forgeable = forgeableIn(context)
+      const aborted = () => putInSilence(forgeable, objectOf(fresh('silence.bin'), randomBytes(1000)))
+      await withoutStrayErrors(async () => void (await failureOf(aborted())))
     })
 
     it('fails with a message when the credentials are refused', async context => {
@@ -236,13 +240,7 @@ export function describeProvider(
     it('tells what is there, and removes it', async context => {
       const { exists, remove } = setup.target
       if (!exists || !remove) leaveOut(context, exists ? '"remove"' : '"exists"')
-      const key = fresh('a b/removed.bin')
-      await expect(setup.target.exists?.(key, never())).resolves.toBe(false)
-      const stored = await put(objectOf(key, randomBytes(1000)))
-      await expect(setup.target.exists?.(key, never())).resolves.toBe(true)
-      await setup.target.remove?.(key, never())
-      await expect(setup.target.exists?.(key, never())).resolves.toBe(false)
-      await expect(setup.fetch(stored)).rejects.toThrow()
+      await expectRemoved(setup, fresh('a b/removed.bin'), put)
     })
 
     it('removes several side by side as a sweep does, and nothing beside them', async context => {
@@ -268,13 +266,7 @@ export function describeProvider(
       ['one with half a character', 'a\ud800.bin'],
       ['one too long', `${'a/'.repeat(512)}b`],
     ] as const)('refuses a key that is none before anything is asked or sent: %s', async ([, key]) => {
-      const { target } = setup
-      const refusal = { code: 'delivery_failed', message: expect.stringContaining('cannot be stored') }
-      await expect(target.put(objectOf(key, Buffer.from('x')), never())).rejects.toMatchObject(refusal)
-      if (target.remove) await expect(target.remove(key, never())).rejects.toMatchObject(refusal)
-      if (target.exists) await expect(target.exists(key, never())).rejects.toMatchObject(refusal)
-      if (target.sign) await expect(target.sign(key, 'GET', 60, never())).rejects.toMatchObject(refusal)
-      if (target.locate) await expect(target.locate(key)).resolves.toBeUndefined()
+      await expectKeyRefused(setup.target, key)
     })
 
     it.for(['GET', 'HEAD'] as const)(
@@ -298,6 +290,13 @@ export function describeProvider(
       expect(shown).not.toHaveLength(0)
       expectNoSecrets(setup, shown.join('\n'))
     })
+
+    /** Where answers can be forged; else the test is skipped. */
+    function forgeableIn(context: TestContext): Forgeable {
+      skipWithout(context, 'connection')
+      skipWithout(context, 'http')
+      return given(setup.forgeable, 'forgeable', 'http')
+    }
 
     function skipWithout(context: TestContext, absence: Absence): void {
       const reason = setup.without?.[absence]

@@ -118,3 +118,15 @@ export async function expectTrueFinds(
       expect(await truth.exists?.(there.key, never()), `it was removed with ${untruth}`).toBe(false),
   )
 }
+
+/** What answers nothing but untruths is no destination that works. */
+export async function expectTrueChecks({ port, open }: Forgeable): Promise<void> {
+  for (const answer of UNTRUE) {
+    const proxy = await startFaultProxy(port, ({ line }) => (line.includes(' /login/') ? UNTRUE[0] : answer))
+    onTestFinished(() => proxy.close())
+    const target = await open(proxy.port)
+    onTestFinished(() => target.close?.())
+    const check = target.check?.(never())
+    await expect(check, `all was answered ${answer.status}`).rejects.toThrow()
+  }
+}
