@@ -277,12 +277,45 @@ it('what was uploaded lately with this browser is found, copied and forgotten', 
     await kept.getByRole('button', { name: 'Copy invoice.png' }).click()
     await eventually(() => clipboard(page)).toBe(`![invoice.png](${link})`)
     await page.getByLabel('Search names and links').fill('nothing like it')
-    await eventually(() => page.locator('#lately').innerText()).toMatch(/No name and no link/)
-    await page.getByRole('button', { name: 'Forget all' }).click()
+    await eventually(() => page.locator('#lately').innerText()).toMatch(/Nothing was found/)
+    await page.getByRole('button', { name: 'Forget here' }).click()
     await page.reload()
     expect(await page.locator('#lately').isVisible()).toBe(false)
     expect(await page.evaluate('localStorage.length')).toBe(0)
   })
+})
+
+it('with page.history the list is that of the server for a key, and the own one where that fails', async context => {
+  await visit(
+    context,
+    async ({ page, app }) => {
+      await page.setInputFiles('#files', pictureFile('holiday.png'))
+      await page.locator('#key-text').fill(KEY)
+      await page.locator('#key-form button').click()
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+      const form = new FormData()
+      form.append('file', new Blob([Buffer.from(makePicture(300))]), 'by-curl.png')
+      const address = `${app.url}/upload?${new URLSearchParams({ key: KEY })}`
+      expect((await fetch(address, { method: 'POST', body: form })).status).toBe(200)
+      const kept = page.locator('#lately li')
+      await page.getByText('Your latest uploads').click()
+      await eventually(() => kept.locator('bdi').allInnerTexts()).toEqual(['by-curl.png', 'holiday.png'])
+      expect(await listViolations(page)).toEqual([])
+      await page.getByLabel('Search names and links').fill('CURL')
+      await eventually(() => kept.count()).toBe(1)
+      await kept.getByRole('button', { name: 'Copy by-curl.png' }).click()
+      await eventually(() => clipboard(page)).toMatch(/by-curl/)
+      await page.route('**/history?*', route => route.fulfill({ status: 502, body: '<h1>Bad gateway</h1>' }))
+      await page.getByLabel('Search names and links').fill('')
+      await eventually(() => kept.locator('bdi').allInnerTexts()).toEqual(['holiday.png'])
+      expect(await page.locator('#lately').innerText()).toMatch(
+        /can’t be shown: .+\. This is what this browser/,
+      )
+      expect(await page.getByText('Uploaded lately with this browser').isVisible()).toBe(true)
+      expect(await listViolations(page)).toEqual([])
+    },
+    { config: { ...WITH_KEY, page: { history: true } } },
+  )
 })
 
 it('a white picture has an edge, and Open shows what was stored', async context => {

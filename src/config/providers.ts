@@ -5,6 +5,7 @@ import * as z from '../packages/zod.ts'
 import type { Provider } from '../providers/contract.ts'
 import { canonicalType, loadProvider, PROVIDER_TYPES } from '../providers/registry.ts'
 import { chooseDestination, idOf, type Named, splitId } from '../uploader/delivery/destinations.ts'
+import { KEYLESS } from '../uploader/input.ts'
 import { destinationSchema } from './destination.ts'
 import type { Report } from './interpolate.ts'
 import { reportIssues, suggest } from './issues.ts'
@@ -131,7 +132,7 @@ function readDestination(
  * that these mistakes are found beside others.
  */
 export function checkReferences(config: unknown, all: readonly Named[], report: Report): void {
-  const { default: wanted, server, auth, providers } = isRecord(config) ? config : {}
+  const { default: wanted, server, auth, page, providers } = isRecord(config) ? config : {}
   const known = all.map(one => `"${idOf(one)}"`).join(', ')
   if (all.length > 0) checkDefault(wanted, all, report)
   else if (isRecord(providers) && Object.values(providers).every(isRecord))
@@ -149,6 +150,11 @@ export function checkReferences(config: unknown, all: readonly Named[], report: 
     if (earlier.has(name)) report(`auth.keys[${index}].name`, `"${name}" is the name of an earlier key`)
     if (name === 'server' && isRecord(server) && server['key'] !== undefined)
       report(`auth.keys[${index}].name`, '"server" is the name of server.key; give this key another one')
+    if (isRecord(page) && page['history'] === true && KEYLESS.includes(String(name)))
+      report(
+        `auth.keys[${index}].name`,
+        `"${name}" stands for callers without a key, whose uploads "page.history" would show; give this key another one`,
+      )
     if (typeof name === 'string') earlier.add(name)
   }
 }

@@ -254,6 +254,17 @@ export const configSchema = z.strictObject({
     },
     'Figures for Prometheus.',
   ),
+  page: section(
+    {
+      history: z
+        .boolean()
+        .default(false)
+        .describe(
+          'Whether callers with a key, and programs on this machine, are shown what they uploaded themselves: on the page and by GET /history.',
+        ),
+    },
+    'The page for browsers.',
+  ),
   compat: section(
     { alwaysOk: z.boolean().default(false).describe('Answer failed uploads with 200.') },
     'For clients that need it.',

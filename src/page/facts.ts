@@ -15,6 +15,8 @@ export type Visitor =
       /** `proxy`: something in front of the server sent the key, as no browser does that asks for a page. */
       readonly admittedBy: 'loopback' | 'key' | 'proxy' | 'anonymous'
       readonly choices: readonly Choice[]
+      /** Whether the server tells what the visitor uploaded. */
+      readonly hasHistory: boolean
     }
   | {
       readonly admittedBy?: never

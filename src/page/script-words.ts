@@ -32,6 +32,8 @@ export interface ScriptWords {
   readonly keyAccepted: string
   readonly keyRefused: string
   readonly requestId: string
+  readonly historyTitle: string
+  readonly historyFailed: string
   /** By the `code` of a failure. */
   readonly failures: Readonly<Record<string, string>>
 }

@@ -34,9 +34,10 @@ ${FORMATS.map(renderFormat)}</fieldset>
 <details id="lately" hidden>
 <summary>${words.lately.title}</summary>
 <div class="line">
-<input id="lately-text" type="search" aria-label="${words.lately.search}" placeholder="${words.lately.search}" autocomplete="off">
+<input id="lately-text" type="search" maxlength="200" aria-label="${words.lately.search}" placeholder="${words.lately.search}" autocomplete="off">
 <button id="forget" type="button">${words.lately.forget}</button>
 </div>
+<p id="lately-problem" class="muted" hidden></p>
 <p id="lately-none" class="muted" hidden>${words.lately.none}</p>
 <ol></ol>
 </details>
@@ -109,8 +110,8 @@ ${
 }
 </div>`
   }
-  const { admittedBy, choices } = visitor
-  return html`<div id="visitor" data-admitted="${admittedBy}">
+  const { admittedBy, choices, hasHistory } = visitor
+  return html`<div id="visitor" data-admitted="${admittedBy}"${hasHistory && html` data-history`}>
 <p class="admitted">${say.admitted[admittedBy]}</p>
 <p class="choice"><label for="destination">${say.destination}</label>
 <select id="destination">

@@ -79,8 +79,8 @@ export const en = {
   lately: {
     title: 'Uploaded lately with this browser',
     search: 'Search names and links',
-    forget: 'Forget all',
-    none: 'No name and no link has that in it.',
+    forget: 'Forget here',
+    none: 'Nothing was found.',
   },
 
   /** For the script. */
@@ -116,6 +116,9 @@ export const en = {
     keyAccepted: 'The key is accepted.',
     keyRefused: 'The key is not accepted.',
     requestId: 'request {id}',
+    historyTitle: 'Your latest uploads',
+    historyFailed:
+      'The server’s list of your uploads can’t be shown: {reason}. This is what this browser keeps.',
     failures,
   },
 

@@ -51,8 +51,8 @@ export const zh: Words = {
   lately: {
     title: '此浏览器最近上传的文件',
     search: '搜索名称和链接',
-    forget: '全部清除',
-    none: '没有匹配的名称或链接。',
+    forget: '清除本机',
+    none: '没有找到任何内容。',
   },
 
   script: {
@@ -87,6 +87,8 @@ export const zh: Words = {
     keyAccepted: '密钥有效。',
     keyRefused: '密钥无效。',
     requestId: '请求 {id}',
+    historyTitle: '你最近上传的文件',
+    historyFailed: '无法显示服务器上的上传记录：{reason}。以下是此浏览器保存的记录。',
     failures: {
       invalid_request: '服务器无法理解此请求',
       no_file: '没有收到文件',

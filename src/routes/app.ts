@@ -10,6 +10,7 @@ import { createErrorHandler } from './error-handler.ts'
 import { createFailureWindow, type FailureWindow } from './failure-window.ts'
 import { createFilesRoute } from './files.ts'
 import { answerHeartbeat } from './heartbeat.ts'
+import { createHistoryRoute } from './history.ts'
 import { isHost } from './host.ts'
 import { createLinksRoute } from './links.ts'
 import { createListMemory, type ListMemory } from './list-memory.ts'
@@ -61,6 +62,8 @@ export interface AppSettings extends UploadRouteSettings {
   readonly trustProxy: readonly string[]
   /** `token`: what scrapers from elsewhere send. */
   readonly metrics: { readonly token?: string | undefined }
+  /** Whether callers are shown what they uploaded. */
+  readonly page: { readonly history: boolean }
   /** Whether it listens on a Unix socket. */
   readonly isOnSocket: boolean
 }
@@ -132,6 +135,11 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   app
     .route('/links/:type/:name/*key')
     .get((req, res) => deps.track(links(req, res)))
+    .all(onlyMethods('GET, HEAD, OPTIONS'))
+  const history = createHistoryRoute(uploader, access, settings.page.history)
+  app
+    .route('/history')
+    .get((req, res) => deps.track(history(req, res)))
     .all(onlyMethods('GET, HEAD, OPTIONS'))
   app.route('/page/:version/:file').get(asset).all(onlyMethods('GET, HEAD, OPTIONS'))
   app.use(notFound)

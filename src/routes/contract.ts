@@ -82,9 +82,27 @@ export const alive = z
   .strictObject({ success: z.literal(true), result: z.literal('alive') })
   .meta({ id: 'Alive', description: 'The server is reachable.' })
 
+/** GET /history. */
+export const history = z
+  .strictObject({
+    success: z.literal(true),
+    result: z.array(
+      z.strictObject({
+        url: link,
+        name: z.string().describe('Last component of what was uploaded.'),
+        time: z.string().describe('When it was stored: a time of RFC 3339.'),
+        size: z.int().min(0).describe('Bytes.'),
+        contentType: z.string().describe('MIME type by the bytes.'),
+        expiresAt: z.string().optional().describe('When the file may go, if it does: a time of RFC 3339.'),
+      }),
+    ),
+  })
+  .meta({ id: 'History', description: 'What the caller uploaded lately, newest first.' })
+
 export type Uploaded = z.infer<typeof uploaded>
 export type UploadFailure = z.infer<typeof uploadFailure>
 export type Failure = z.infer<typeof failure>
+export type History = z.infer<typeof history>
 export type Pending = z.infer<typeof pending>
 
 /** A JSON body of POST /upload; list.ts reads it. */

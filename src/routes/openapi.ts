@@ -92,6 +92,18 @@ export async function describeApi({ url, alwaysOk }: ApiFacts): Promise<Json> {
           security,
         },
       },
+      '/history': {
+        get: {
+          operationId: 'history',
+          summary: 'What the caller itself uploaded lately, when the configuration has it shown',
+          parameters: [
+            inQuery('text', 'A part of the name or of the link, in capitals or not.'),
+            inQuery('limit', 'Most entries, 1 to 100. Default: 20.'),
+          ],
+          responses: { ...ok('Newest first.', json(ref('History'))), ...failures },
+          security,
+        },
+      },
       '/upload-server.sxcu': {
         get: {
           summary: 'A custom uploader for ShareX',

@@ -12,6 +12,7 @@ import type { Caller } from '../uploader/input.ts'
 import { type Access, type RequestFacts, requestFacts } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
 import { publicMessage } from './error-handler.ts'
+import { isKnown } from './history.ts'
 import { queryOf } from './target.ts'
 
 /** Nothing inline, nothing from elsewhere but pictures: the links that uploads get lead anywhere. */
@@ -34,6 +35,7 @@ interface UsageSettings {
   readonly publicUrl?: string | undefined
   listenUrl(): string
   readonly limits: { readonly fileSize: number }
+  readonly page: { readonly history: boolean }
 }
 
 interface UsageRoutes {
@@ -66,6 +68,7 @@ export function createUsageRoutes(
       return {
         admittedBy: isProxys ? 'proxy' : caller.admittedBy,
         choices: listChoices(uploader, caller),
+        hasHistory: settings.page.history && isKnown(caller),
       }
     } catch (error) {
       if (!(error instanceof UploadError)) throw error

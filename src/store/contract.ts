@@ -65,7 +65,7 @@ export type NewJob = Pick<
   'id' | 'createdAt' | 'owner' | 'requestId' | 'caller' | 'destination' | 'origins'
 >
 
-/** One stored file, as it is remembered. It may be sensitive and is never served over HTTP. */
+/** One stored file, as it is remembered. It may be sensitive: over HTTP callers get some of their own. */
 export interface HistoryEntry extends Omit<StoredFile, 'mirrors'> {
   /** Milliseconds since the epoch. */
   readonly time: number
@@ -94,6 +94,8 @@ export interface HistoryFilter {
   readonly link?: string | undefined
   /** The whole URL. */
   readonly url?: string | undefined
+  /** The whole name of the caller. */
+  readonly by?: string | undefined
   /** A part of the caller's name. */
   readonly caller?: string | undefined
   /** The id of the job, or that of its request. */

@@ -8,8 +8,9 @@ type Filter = Omit<HistoryFilter, 'limit'>
 
 /** The history of a store. */
 export function createHistoryStore({ read, write, index }: Access): HistoryStore {
-  /** Of what is kept an index by keys knows. */
-  const prepare = async ({ key, isRemoved }: Filter) => {
+  /** Makes the index that a filter needs; of what is kept one by keys knows. */
+  const prepare = async ({ key, by, isRemoved }: Filter) => {
+    if (by !== undefined) await index('callers')
     if (key !== undefined && isRemoved === false) await index('keys')
   }
 
@@ -60,7 +61,7 @@ export function createHistoryStore({ read, write, index }: Access): HistoryStore
 
 function select(db: Database, filter: Filter) {
   const { destination, among, text, name, link, folder, key, url, caller, job, sha256 } = filter
-  const { since, before, isRemoved } = filter
+  const { by, since, before, isRemoved } = filter
   let query = db.selectFrom('history')
   if (destination !== undefined) {
     const below = isLike('destination', `${escapeLike(destination)}/%`)
@@ -71,6 +72,7 @@ function select(db: Database, filter: Filter) {
   if (key !== undefined) query = query.where('key', '=', key)
   if (url !== undefined) query = query.where('url', '=', url)
   if (sha256 !== undefined) query = query.where('sha256', '=', sha256)
+  if (by !== undefined) query = query.where('caller', '=', by)
   if (since !== undefined) query = query.where('time', '>=', since)
   if (before !== undefined) query = query.where('time', '<', before)
   if (isRemoved !== undefined) query = query.where('removed_at', isRemoved ? 'is not' : 'is', null)

@@ -175,6 +175,7 @@ async function addExpiry(transaction: Transaction<Tables>): Promise<void> {
 /** Indexes of the history that would cost every upload, and that not every store needs. */
 const INDEXES = {
   bytes: 'history_bytes on history (sha256, destination)',
+  callers: 'history_callers on history (caller, time)',
   keys: 'history_kept on history (key, destination, expires_at) where removed_at is null',
 }
 export type IndexName = keyof typeof INDEXES

@@ -41,6 +41,9 @@ export interface Wishes extends PictureWish, KeyFacts {
   readonly expires?: Expires | undefined
 }
 
+/** What callers without a key are called, in the history, too. */
+export const KEYLESS: readonly string[] = ['loopback', 'anonymous', 'command line', 'mcp']
+
 /** Who sends a request, and what that caller may name. Decided once, in routes/access.ts. */
 export interface Caller {
   /** Name of the upload key, `loopback` or `anonymous`; goes into the log. */

@@ -35,7 +35,7 @@ it('names the address that clients use', async () => {
 })
 
 it('describes routes that are there, and all methods they take', async () => {
-  const app = await startApp({ config: { metrics: { enabled: true } } })
+  const app = await startApp({ config: { metrics: { enabled: true }, page: { history: true } } })
   for (const [template, operations] of Object.entries((await readDocument(app.url)).paths)) {
     const target = template.replace(/\{\w+\}/g, 'Default')
     for (const method of Object.keys(operations)) {

@@ -1,7 +1,7 @@
 import { setUpChoices, showAllowed } from './choices.ts'
 import { addCopyButtons } from './copy.ts'
 import { setUpKey } from './key.ts'
-import { setUpLately } from './lately.ts'
+import { refreshLately, setUpLately } from './lately.ts'
 import { add, addRefused, sendRefused, setUpList } from './uploads.ts'
 import { element, words } from './words.ts'
 
@@ -9,6 +9,7 @@ addCopyButtons()
 setUpChoices()
 setUpKey(() => {
   showAllowed()
+  refreshLately()
   sendRefused()
 })
 setUpList()

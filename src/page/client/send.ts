@@ -28,12 +28,13 @@ export interface Sending {
 /** This file lies in /page/<version>/ of the server, whatever path that is below. */
 const ROOT = new URL('../../', import.meta.url)
 export const ROOT_PATH = ROOT.pathname
+export const addressOf = (path: string) => new URL(path, ROOT)
 
 /** Sends one upload and reads its answer. By XMLHttpRequest, since `fetch` tells nothing of what it has sent. */
 export function send({ query, body, headers, onProgress, signal }: Sending): Promise<Ending> {
   return new Promise(resolve => {
     const request = new XMLHttpRequest()
-    request.open('POST', new URL(`upload${query}`, ROOT))
+    request.open('POST', addressOf(`upload${query}`))
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value)
     request.upload.onprogress = event => {
       if (event.lengthComputable && event.total > 0) onProgress?.(event.loaded, event.total)
