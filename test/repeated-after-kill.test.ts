@@ -9,9 +9,14 @@ import { type StubBucket, startStubBucket } from './helpers/stub-bucket.ts'
 
 const FILES = { 'a.txt': 'one', 'b.txt': 'two' }
 
-async function startWith(bucket: StubBucket, onConflict: string, directory: string) {
+async function startWith(
+  bucket: StubBucket,
+  onConflict: string,
+  directory: string,
+  keyTemplate = '{filename}{extname}',
+) {
   const config = {
-    keyTemplate: '{filename}{extname}',
+    keyTemplate,
     limits: { retries: 0 },
     providers: { s3: { b: { ...bucket.options, onConflict } } },
   }
@@ -29,8 +34,14 @@ async function startWith(bucket: StubBucket, onConflict: string, directory: stri
 }
 
 /** Has two files stored, and the server killed before it hears of it. */
-async function storeAndKill(bucket: StubBucket, onConflict: string, directory: string, key: string) {
-  const server = await startWith(bucket, onConflict, directory)
+async function storeAndKill(
+  bucket: StubBucket,
+  onConflict: string,
+  directory: string,
+  key: string,
+  keyTemplate?: string,
+) {
+  const server = await startWith(bucket, onConflict, directory, keyTemplate)
   const before = bucket.puts.length
   bucket.hold()
   const cut = server.send(FILES, key).catch(() => 'cut')
@@ -70,6 +81,26 @@ describe('a keyed repetition after kill -9', () => {
     expect((await download(answer.result[0]!)).toString()).toBe('one')
     expect(bucket.objects.get('a.txt')?.toString()).toBe('somebody else')
   })
+
+  it.each([
+    ['replace', '{filename}-{uuid}{extname}'],
+    ['rename', '{filename}-{ms}-{str-4}{extname}'],
+  ])(
+    'stored them a second time under new keys (onConflict: %s, %s)',
+    {
+      timeout: 60_000,
+    },
+    async (onConflict, keyTemplate) => {
+      const bucket = await startStubBucket()
+      const directory = await makeDirectory()
+      for (let n = 0; n < 2; n++) await storeAndKill(bucket, onConflict, directory, 'k1', keyTemplate)
+      const server = await startWith(bucket, onConflict, directory, keyTemplate)
+      const answer = await server.send(FILES, 'k1')
+      expect(answer).toMatchObject({ status: 200 })
+      const names = answer.items.map(({ fileName }) => fileName)
+      expect([...bucket.objects.keys()].sort()).toEqual(names.sort())
+    },
+  )
 
   it('does not replace what somebody else has stored there since then', { timeout: 60_000 }, async () => {
     const bucket = await startStubBucket()

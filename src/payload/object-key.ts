@@ -154,6 +154,13 @@ export function namesContent(template: string): boolean {
   return NAMES_CONTENT.test(template)
 }
 
+const IS_NEW_EACH_TIME = /\{(?:uuid|ulid|str-\d{1,2}|timestampS?|ms|[his])\}/
+
+/** Whether a second key for the same file is another one than the first. Days go by too slowly to count. */
+export function isNewEachTime(template: string): boolean {
+  return IS_NEW_EACH_TIME.test(template)
+}
+
 /** Whether two files of one name, uploaded at different times, may get the same key. */
 export function mayRepeat(template: string): boolean {
   if (namesContent(template) || template.includes('{timestamp}')) return false

@@ -126,6 +126,8 @@ export interface Claim {
   readonly destination: string
   readonly key: string
   readonly sha256: string
+  /** The file's name in the request; older programs wrote none. */
+  readonly fileName?: string | undefined
   /** Milliseconds since the epoch. */
   readonly time: number
 }

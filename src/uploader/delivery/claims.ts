@@ -2,6 +2,8 @@ import type { Claim, HistoryStore } from '../../store/contract.ts'
 
 /** The keys that the attempts at one request may have stored its files under. They outlive the process. */
 export interface Claims {
+  /** The key that an earlier attempt had for a file, when it had one. Each of them is given once. */
+  keyOf(file: Omit<ClaimedFile, 'key'>): string | undefined
   /** Whether an earlier attempt may have stored the same bytes under the key, and nobody something else since then. */
   has(file: ClaimedFile): Promise<boolean>
   /** Writes down, before it goes out, that a file is to be stored. */
@@ -26,7 +28,20 @@ export function createClaims(
   const find = (list: readonly Claim[], { destination, key, sha256 }: ClaimedFile) =>
     list.find(one => one.destination === destination && one.key === key && one.sha256 === sha256)
 
+  const given = new Set<Claim>()
+
   return {
+    keyOf({ destination, sha256, fileName }) {
+      const claim = earlier.find(
+        one =>
+          one.destination === destination &&
+          one.sha256 === sha256 &&
+          one.fileName === fileName &&
+          !given.has(one),
+      )
+      if (claim) given.add(claim)
+      return claim?.key
+    },
     async has(file) {
       const claim = find(earlier, file)
       if (!claim) return false

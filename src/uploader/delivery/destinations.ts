@@ -1,7 +1,7 @@
 import { UploadError } from '../../errors.ts'
 import type { Slots } from '../../flow/slots.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
-import { type KeyTemplate, namesContent, parseKeyTemplate } from '../../payload/object-key.ts'
+import { isNewEachTime, type KeyTemplate, namesContent, parseKeyTemplate } from '../../payload/object-key.ts'
 import type { PictureOptions } from '../../pictures/options.ts'
 import type { Provider, ProviderDeps, Target } from '../../providers/contract.ts'
 import { canonicalType, PROVIDER_TYPES } from '../../providers/registry.ts'
@@ -31,6 +31,8 @@ export interface Destination extends Named {
   readonly takesPath: boolean
   /** Whether equal keys mean equal bytes, so that what is served under them may be cached for ever. */
   readonly immutable: boolean
+  /** Whether a second attempt at a file would get another key. */
+  readonly hasNewKeys: boolean
   readonly onConflict: OnConflict
   /** Take a file of the same bytes that is there already. */
   readonly dedupe: boolean
@@ -264,6 +266,7 @@ export async function openDestinations(
         keyTemplate: parseKeyTemplate(template),
         takesPath: template.includes('{path}'),
         immutable,
+        hasNewKeys: isNewEachTime(template),
         onConflict,
         dedupe: common.dedupe ?? false,
         redirects,

@@ -135,7 +135,9 @@ async function placeAt(
   { limits: { timeoutMs, retries }, history }: PlaceDeps,
 ): Promise<Placed> {
   const id = idOf(destination)
-  const wanted = await destination.keyTemplate(payload, request.now, request.facts)
+  const { sha256, name: fileName } = payload
+  const earlier = destination.hasNewKeys && request.claims?.keyOf({ destination: id, sha256, fileName })
+  const wanted = earlier || (await destination.keyTemplate(payload, request.now, request.facts))
   const limit = beginTimeLimit(timeoutMs, request.signal, () => timedOut(destination, wanted, timeoutMs))
   const toPlaced = (key: string, stored: Stored): Placed => {
     const url = linkTo(destination, key, stored, request.baseUrl)
@@ -150,7 +152,7 @@ async function placeAt(
       return { destination: id, key: same.key, url, deleteUrl: same.deleteUrl }
     }
     const { keys } = destination
-    const { key, stored } = await takeKey(destination, wanted, payload.sha256, request, limit.signal)
+    const { key, stored } = await takeKey(destination, wanted, payload, request, limit.signal)
     if (stored && (await hold(key)) !== 'waited') {
       request.releases.push(() => keys.release(key))
       return toPlaced(key, stored)
@@ -183,19 +185,23 @@ async function outlast(work: Promise<unknown>, ends: readonly (() => void)[]): P
 function takeKey(
   destination: Destination,
   wanted: string,
-  sha256: string,
+  { sha256, name: fileName }: Payload,
   { claims, hold }: PlaceRequest,
   signal: AbortSignal,
 ): Promise<TakenKey> {
-  const { target, onConflict, keys } = destination
+  const { target, onConflict, hasNewKeys, keys } = destination
   const id = idOf(destination)
   return keys.take(wanted, sha256, signal, async key => {
     if ((await hold(id, key, sha256, signal)) === 'taken') return true
-    if (onConflict === 'replace') return false
+    const claim = { destination: id, key, sha256, fileName }
+    if (onConflict === 'replace') {
+      if (hasNewKeys) await claims?.add(claim)
+      return false
+    }
     const looking = target.exists?.(key, signal)
     const isThere = looking && (await orAborted(looking, signal))
-    if (!isThere || (await claims?.has({ destination: id, key, sha256 }))) {
-      await claims?.add({ destination: id, key, sha256 })
+    if (!isThere || (await claims?.has(claim))) {
+      await claims?.add(claim)
       return false
     }
     if (onConflict === 'rename') return true

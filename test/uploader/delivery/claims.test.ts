@@ -51,6 +51,20 @@ it('claims are saved one after the other, each with all before it, and once', as
   expect(saved).toEqual([[EARLIER, { ...second, time: 2000 }]])
 })
 
+it('the keys that an earlier attempt had are given to the same files, each once', () => {
+  const named = { destination: 's3/a', sha256: 'aa', fileName: 'a.png' }
+  const { claims } = open([
+    EARLIER,
+    { ...EARLIER, fileName: 'a.png', key: '1.png' },
+    { ...EARLIER, fileName: 'b.png', key: '2.png' },
+    { ...EARLIER, fileName: 'a.png', key: '3.png' },
+  ])
+  expect([1, 2, 3].map(() => claims.keyOf(named))).toEqual(['1.png', '3.png', undefined])
+  expect(claims.keyOf({ ...named, fileName: 'b.png' })).toBe('2.png')
+  expect(claims.keyOf({ ...named, sha256: 'bb' })).toBeUndefined()
+  expect(claims.keyOf({ ...named, destination: 's3/b', fileName: 'b.png' })).toBeUndefined()
+})
+
 it('what this attempt claims is no earlier one', async () => {
   const { claims } = open([])
   await claims.add(FILE)
