@@ -49,6 +49,11 @@ export class UploadError extends Error {
   }
 }
 
+/** What was thrown says, be it an error or not. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}
+
 /** The `code` of a Node system error (`ENOENT`, `ECONNRESET`), looked for along the chain of causes. */
 export function systemCode(error: unknown): string | undefined {
   for (let e = error, depth = 0; e instanceof Error && depth < 5; e = e.cause, depth++) {

@@ -1,4 +1,5 @@
 import { ConfigError, type LoadedConfig } from '../config/load.ts'
+import { messageOf } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import type { RunningServer } from '../server/index.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
@@ -72,7 +73,7 @@ async function take(old: LoadedConfig, { server, logger, learn, load }: ReloadDe
     return config
   } catch (error) {
     const problems = error instanceof ConfigError ? { problems: error.problems } : {}
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     logger.error(problems, `The old configuration stays in use. ${reason}`)
     return old
   }

@@ -1,3 +1,4 @@
+import { messageOf } from '../errors.ts'
 import type { Passing } from '../flow/retry.ts'
 import {
   explainNetwork,
@@ -142,7 +143,7 @@ function reasonOf(error: unknown): string {
   if (isUntrusted(code))
     return `its certificate is not trusted (${code}). NODE_EXTRA_CA_CERTS names further ones`
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-  return explainNetwork(cause) ?? (cause instanceof Error ? cause.message : String(cause))
+  return explainNetwork(cause) ?? messageOf(cause)
 }
 
 /** @param server its address, with or without `/upload` */

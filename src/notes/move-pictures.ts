@@ -1,4 +1,5 @@
 import { basename } from 'node:path'
+import { messageOf } from '../errors.ts'
 import { inOrder } from '../flow/in-order.ts'
 import { findPicture } from './find-picture.ts'
 import { imageRootOf } from './front-matter.ts'
@@ -175,5 +176,5 @@ function describe(error: unknown): string {
   if (code === 'ENOENT') return 'there is no such file'
   if (code === 'EACCES' || code === 'EPERM') return 'you have no permission to read and write it'
   if (code === 'EROFS') return 'it lies where nothing can be written'
-  return error instanceof Error ? error.message : String(error)
+  return messageOf(error)
 }

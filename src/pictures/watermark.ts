@@ -1,5 +1,5 @@
 import type { OverlayOptions } from 'sharp'
-import { UploadError } from '../errors.ts'
+import { messageOf, UploadError } from '../errors.ts'
 import { readFontName } from './font.ts'
 import { allowLoaders, type SharpModule, TRUSTED_LOADERS } from './load.ts'
 import type { Watermark } from './options.ts'
@@ -77,7 +77,7 @@ async function read(sharp: SharpModule, watermark: Watermark): Promise<Buffer> {
     const clear = await sharp(image).toColourspace('srgb').ensureAlpha().png().toBuffer()
     return await sharp(clear).linear([1, 1, 1, opacity], [0, 0, 0, 0]).png().toBuffer()
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     throw new UploadError(
       'delivery_failed',
       `The watermark can't be drawn (pictures.watermark): ${reason}.`,

@@ -1,7 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import type { Request, Response } from 'express'
 import multer from 'multer'
-import { UploadError } from '../errors.ts'
+import { messageOf, UploadError } from '../errors.ts'
 import type { Payload, Payloads, PayloadWriter } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import type { Input, Unkept } from '../uploader/input.ts'
@@ -252,6 +252,6 @@ function asUploadError(error: unknown): UploadError {
 
 /** multer and busboy reject with plain errors for what is the client's doing. */
 function unreadable(error: unknown): UploadError {
-  const reason = error instanceof Error ? error.message : String(error)
+  const reason = messageOf(error)
   return new UploadError('invalid_request', `The body can't be read as a form: ${reason}.`, { cause: error })
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { UploadError } from '../errors.ts'
+import { messageOf, UploadError } from '../errors.ts'
 import type { HistoryEntry, Store } from '../store/contract.ts'
 import type { ObjectName } from '../store/expiry-contract.ts'
 import { type Destination, idOf } from './delivery/destinations.ts'
@@ -114,7 +114,7 @@ export async function removeObject(wanted: Wanted, deps: RemovalDeps): Promise<R
   } catch (error) {
     // Without the store nothing more can be said of any object.
     if (error instanceof UploadError && error.code === 'store_unavailable') throw error
-    return { kind: 'failed', problem: error instanceof Error ? error.message : String(error) }
+    return { kind: 'failed', problem: messageOf(error) }
   } finally {
     await store.releaseKeys(holder)
   }

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { extname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { systemCode, UploadError } from '../../errors.ts'
+import { messageOf, systemCode, UploadError } from '../../errors.ts'
 import { type ProgramEnd, type ProgramInput, runProgram, tailOf } from '../../flow/run-program.ts'
 import { createMask } from '../../mask.ts'
 import type { ProviderDeps, Target, UploadObject } from '../contract.ts'
@@ -55,7 +55,7 @@ export function openCommands(options: CommandOptions, { name }: ProviderDeps): T
       if (error instanceof UploadError) throw error
       if (systemCode(error) === 'ENOENT')
         throw fail(words, 'is not installed, or not where PATH leads', { cause: error })
-      throw fail(words, `failed: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+      throw fail(words, `failed: ${messageOf(error)}`, { cause: error })
     }
   }
 

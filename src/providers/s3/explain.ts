@@ -1,4 +1,4 @@
-import { UploadError } from '../../errors.ts'
+import { messageOf, UploadError } from '../../errors.ts'
 import { excerpt } from '../../http/client.ts'
 import { isNoTls, isUntrusted, networkCodeOf } from '../../http/network.ts'
 import { type Facts, mayPass, Refusal, retryAfterOf } from './refusal.ts'
@@ -145,5 +145,5 @@ export function explainNoAnswer(error: unknown, { bucketUrl, endpoint }: S3Setti
   }
   if (code === 'ECONNREFUSED') return `nobody listens at ${name}`
   if (code === 'ETIMEDOUT') return `${name} did not answer in time`
-  return `${name} broke off (${code || excerpt(error instanceof Error ? error.message : String(error))})`
+  return `${name} broke off (${code || excerpt(messageOf(error))})`
 }

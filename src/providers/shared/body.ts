@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { addAbortSignal } from 'node:stream'
-import { systemCode, UploadError } from '../../errors.ts'
+import { messageOf, systemCode, UploadError } from '../../errors.ts'
 import type { UploadObject } from '../contract.ts'
 
 /** Read from a file at once, bytes. */
@@ -175,7 +175,7 @@ async function* only(bytes: Buffer): AsyncGenerator<Buffer> {
 }
 
 function unreadable(key: string, error: unknown): UploadError {
-  const reason = systemCode(error) ?? (error instanceof Error ? error.message : String(error))
+  const reason = systemCode(error) ?? messageOf(error)
   const message = `reading "${key}" on this server failed (${reason})`
   return new UploadError('delivery_failed', message, { cause: error })
 }

@@ -1,4 +1,4 @@
-import { UploadError } from '../../errors.ts'
+import { messageOf, UploadError } from '../../errors.ts'
 import { orAborted } from '../../flow/cancellation.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
 import type { Payload } from '../../payload/index.ts'
@@ -97,7 +97,7 @@ async function placeAtMirror(
   } catch (error) {
     request.signal.throwIfAborted()
     if (required) throw mirrorFailed(placed, id, error)
-    const message = deps.mask(error instanceof Error ? error.message : String(error))
+    const message = deps.mask(messageOf(error))
     deps.warn(`The mirror ${id} failed`, { destination: id, problem: message, key: placed.key })
     return { destination: id, error: message }
   }
@@ -114,7 +114,7 @@ async function placeAtFallback(
   request.signal.throwIfAborted()
   if (destination.fallback === undefined || error instanceof ConflictError) throw error
   const id = destination.fallback
-  const problem = error instanceof Error ? error.message : String(error)
+  const problem = messageOf(error)
   deps.warn(`${idOf(destination)} failed; its fallback ${id} is used`, {
     destination: idOf(destination),
     problem,
@@ -229,7 +229,7 @@ function bothFailed(first: unknown, second: unknown, fallback: string): unknown 
 }
 
 function mirrorFailed({ destination, key }: Placed, mirror: string, error: unknown): UploadError {
-  const reason = error instanceof Error ? error.message : String(error)
+  const reason = messageOf(error)
   const code = error instanceof UploadError ? error.code : 'delivery_failed'
   const message = `"${key}" was stored at ${destination}, but not at its required mirror ${mirror}: ${reason}`
   return new UploadError(code, message, { cause: error })

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { messageOf } from '../../errors.ts'
 import { type Clock, createClock } from '../../flow/clock.ts'
 import { dropOwner, newOwner, SCOPE } from '../../flow/owner.ts'
 import { createPresence } from '../../flow/presence.ts'
@@ -126,7 +127,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
         const { runHook } = await import('./hooks.ts')
         await runHook(hook, job, deps, ending.signal)
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error)
+        const reason = messageOf(error)
         const problem = `Hook "${hook.name}" failed: ${reason}`
         if (hook.required !== false) throw await postpone(job, steps, problem)
         missed ??= problem

@@ -1,3 +1,4 @@
+import { messageOf } from '../../errors.ts'
 import type { Clock } from '../../flow/clock.ts'
 import type { Job, Store } from '../../store/contract.ts'
 import { KEPT_MS } from './idempotency.ts'
@@ -104,7 +105,7 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
 
   /** An outage is worth one line. */
   function tell(error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     if (message !== problem && !isStopped) deps.warn(`The store of jobs can't be used: ${message}`)
     problem = message
   }

@@ -1,3 +1,4 @@
+import { messageOf } from '../../errors.ts'
 import type { Delivery, HistoryEntry, Job, Progress, Store, StoredFile } from '../../store/contract.ts'
 import { FinalizationPending } from './finalization-pending.ts'
 
@@ -42,7 +43,7 @@ export function createJournal({ store, owner, now, warn }: JournalDeps): Journal
       return await work()
     } catch (error) {
       unsaved.set(id, later)
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = messageOf(error)
       throw new FinalizationPending(id, `The history can't be saved: ${reason}`)
     }
   }

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { messageOf } from '../../errors.ts'
 import type { Store } from '../../store/contract.ts'
 import type { Expiry, HeldObject } from '../../store/expiry-contract.ts'
 import { type Destination, idOf } from '../delivery/destinations.ts'
@@ -110,7 +111,7 @@ export function createSweeper(deps: SweeperDeps): Sweeper {
         await save(() => store.releaseKeys(object.holder))
         return {}
       }
-      const reason = deps.mask(error instanceof Error ? error.message : String(error))
+      const reason = deps.mask(messageOf(error))
       const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(object.attempts, 20), LONGEST_PAUSE_MS)
       listener?.failed(object.destination)
       await save(() => store.postponeRemoval(object, now() + pauseMs, reason))
@@ -174,7 +175,7 @@ export function createSweeper(deps: SweeperDeps): Sweeper {
       await sweep()
       problem = ''
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error)
+      const message = messageOf(error)
       // An outage is worth one line.
       if (message !== problem && !isStopped) deps.warn(`Files that are due can't be removed: ${message}`)
       problem = message
