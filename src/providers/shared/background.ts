@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { orAborted } from '../../flow/cancellation.ts'
 
 /** Work that its caller may leave when a signal is aborted, while it tidies up behind itself. */
 export interface Background {
@@ -17,16 +18,7 @@ export function createBackground(): Background {
       const done = work()
       const ended = done.catch(() => {}).finally(() => going.delete(ended))
       going.add(ended)
-      let leave = () => {}
-      const left = new Promise<never>((_, reject) => {
-        leave = () => reject(signal.reason)
-        signal.addEventListener('abort', leave, { once: true })
-      })
-      try {
-        return await Promise.race([done, left])
-      } finally {
-        signal.removeEventListener('abort', leave)
-      }
+      return orAborted(done, signal)
     },
     async settle(timeoutMs) {
       const late = new AbortController()
