@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs'
 import { styleText } from 'node:util'
 import { Command } from 'commander'
 import { showsColours } from '../log-lines.ts'
 import { createGrowingMask } from '../mask.ts'
 import { keepReportsQuiet } from '../server/crash.ts'
+import { readVersion } from '../version.ts'
 import type { CommandFile } from './command.ts'
 import { type Part, plain, type Terminal } from './terminal.ts'
 
@@ -81,12 +81,9 @@ function realTerminal(): Terminal {
  * @param words of the command line; undefined: all commands
  */
 export async function createProgram(terminal: Terminal, words?: readonly string[]): Promise<Command> {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-    version: string
-  }
   const program = new Command('upload-server')
     .description('Takes files over HTTP as PicGo and PicList do, and answers with their links.')
-    .version(version)
+    .version(readVersion())
     .configureOutput({ writeErr: text => void process.stderr.write(plain(withoutLogins(text))) })
     .addHelpText(
       'after',

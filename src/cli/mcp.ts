@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs'
 import { realpath, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { userConfigFile } from '../config/paths.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
 import type { Caller } from '../uploader/input.ts'
+import { readVersion } from '../version.ts'
 import { configOption, endWith } from './command.ts'
 import { openForCommand } from './open.ts'
 import { finishFor } from './repeat.ts'
@@ -149,9 +149,4 @@ async function uploadFor(
   if (await isDead(urls, opened.config.settings.server))
     return { results, remark: 'These links work while upload-server runs; it does not run now.' }
   return { results }
-}
-
-function readVersion(): string {
-  const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-  return version
 }

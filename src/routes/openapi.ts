@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import * as z from '../packages/zod.ts'
+import { readVersion } from '../version.ts'
 import * as contract from './contract.ts'
 import { OPTIONS, type RequestOption } from './options.ts'
 import { ERROR_CODES, statusOf } from './status.ts'
@@ -15,14 +15,13 @@ export interface ApiFacts {
 
 /** This server's API as OpenAPI 3.1, made from the schemas in contract.ts. */
 export async function describeApi({ url, alwaysOk }: ApiFacts): Promise<Json> {
-  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
   const answers = uploadAnswers(alwaysOk)
   const put = { summary: 'Upload the body as one file', requestBody: binary, responses: answers, security }
   return {
     openapi: '3.1.1',
     info: {
       title: 'upload-server',
-      version,
+      version: readVersion(),
       summary: 'Takes files and answers with their links',
       license: { name: 'MIT', identifier: 'MIT' },
     },
