@@ -12,9 +12,6 @@ import { fileExists, removeFile } from './files.ts'
 import { createPool } from './pool.ts'
 import { createFtpUploads } from './uploads.ts'
 
-/** How long `close` waits for what tidies up. */
-const SETTLE_MS = 3000
-
 const config = z.object({
   host: hostName().describe('Name or address of the server.'),
   port: z
@@ -136,7 +133,7 @@ function open(options: z.output<typeof config>, { name, warn, outgoing = DIRECT 
       )
     },
     async close() {
-      await background.settle(SETTLE_MS)
+      await background.settle()
       pool.close()
     },
   }

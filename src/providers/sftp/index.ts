@@ -15,9 +15,6 @@ import { fromPicGo } from './picgo.ts'
 import type { SftpSession } from './session.ts'
 import { createSftpUploads } from './uploads.ts'
 
-/** How long `close` waits for puts that tidy up. */
-const SETTLE_MS = 3000
-
 const fingerprint = z.string().regex(/^SHA256:[A-Za-z0-9+/]{43}$/)
 
 const config = z.object({
@@ -179,7 +176,7 @@ function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: P
       await use(`Removing "${key}"`, signal, session => removeFile(session, path))
     },
     async close() {
-      await background.settle(SETTLE_MS)
+      await background.settle()
       connection.close()
     },
   }

@@ -10,9 +10,6 @@ import { createCollection } from './collection.ts'
 import { createLogin } from './login.ts'
 import { fromPicGo } from './picgo.ts'
 
-/** How long `close` waits for puts that tidy up. */
-const SETTLE_MS = 3000
-
 const config = z.object({
   url: urlPrefix()
     .refine(url => !/^\w+:\/\/[^/]*@/.test(url), 'must not hold a login: give "username" and "password"')
@@ -113,7 +110,7 @@ function open(options: Options, deps: ProviderDeps): Target {
     exists: collection.exists,
     remove: collection.remove,
     async close() {
-      await background.settle(SETTLE_MS)
+      await background.settle()
       http.close()
     },
   }
