@@ -165,19 +165,12 @@ function createRemoteTurns(): Turns {
     release: name => primary.tell('release', name),
     async inTurn(name, work, signal) {
       const turn = ++lastTurn
-      const leave = () => primary.tell('leave', turn)
-      let giveUp = () => {}
-      const aborted = new Promise<never>((_, reject) => {
-        giveUp = () => reject(signal.reason)
-        signal.addEventListener('abort', giveUp)
-      })
       try {
         signal.throwIfAborted()
-        await Promise.race([primary.call('enter', turn, name), aborted])
+        await orAborted(primary.call('enter', turn, name), signal)
         return await work()
       } finally {
-        signal.removeEventListener('abort', giveUp)
-        leave()
+        primary.tell('leave', turn)
       }
     },
   }
