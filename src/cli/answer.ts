@@ -1,3 +1,4 @@
+import { within } from '../flow/time-limit.ts'
 import { readAtMost } from './read-at-most.ts'
 
 /** What is said of one input. */
@@ -86,17 +87,10 @@ export async function readAnswer(
 }
 
 async function readBody(response: Response, noAnswer: string, { bytes, ms }: Limits): Promise<Buffer> {
-  let timer: NodeJS.Timeout | undefined
-  const tooSlow = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new AnswerError(`${noAnswer}: it takes longer than ${ms / 1000} s`)), ms)
-  })
-  try {
-    const body = await Promise.race([readAtMost(response, bytes + 1), tooSlow])
-    if (body.length <= bytes) return body
-    throw new AnswerError(`${noAnswer}: it is larger than ${bytes} bytes`)
-  } finally {
-    clearTimeout(timer)
-  }
+  const tooSlow = () => new AnswerError(`${noAnswer}: it takes longer than ${ms / 1000} s`)
+  const body = await within(readAtMost(response, bytes + 1), ms, tooSlow)
+  if (body.length <= bytes) return body
+  throw new AnswerError(`${noAnswer}: it is larger than ${bytes} bytes`)
 }
 
 function parse(text: string): unknown {

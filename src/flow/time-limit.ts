@@ -25,3 +25,16 @@ export function beginTimeLimit(ms: number, outer: AbortSignal, late: () => unkno
     },
   }
 }
+
+/**
+ * What work gives, or a failure when it takes longer; the work then goes on alone.
+ *
+ * @param late that failure
+ */
+export function within<T>(work: Promise<T>, ms: number, late: () => Error): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const tooLong = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), ms)
+  })
+  return Promise.race([work, tooLong]).finally(() => clearTimeout(timer))
+}

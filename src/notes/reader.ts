@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
+import { within } from '../flow/time-limit.ts'
 import type { Reference } from './references.ts'
 
 /** reader-thread.ts as it is built: Node runs nothing else. */
@@ -23,15 +23,12 @@ export function createNoteReader(timeoutMs = 10_000): NoteReader {
     thread ??= new Worker(ENTRY)
     const current = thread
     const answered = new AbortController()
-    const { signal } = answered
-    const tooLong = async (): Promise<never> => {
-      await sleep(timeoutMs, undefined, { signal })
-      throw new Error(`its Markdown can't be read within ${timeoutMs / 1000} s`)
-    }
+    const tooLong = () => new Error(`its Markdown can't be read within ${timeoutMs / 1000} s`)
     try {
       current.postMessage(note)
       // `once` fails with what ends the thread.
-      const [found] = await Promise.race([once(current, 'message', { signal }), tooLong()])
+      const answer = once(current, 'message', { signal: answered.signal })
+      const [found] = await within(answer, timeoutMs, tooLong)
       return found
     } catch (error) {
       thread = undefined
