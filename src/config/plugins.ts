@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { systemCode } from '../errors.ts'
+import { within } from '../flow/time-limit.ts'
 import * as z from '../packages/zod.ts'
 import { isDefined, type Provider } from '../providers/contract.ts'
 import type { Plugin } from '../providers/kit.ts'
@@ -114,21 +115,13 @@ async function loadPlugin({ file, folder }: Place, loadingMs: number): Promise<r
     const { kit } = await import('../providers/kit.ts')
     return plugin(kit)
   }
-  const made: unknown = await inTime(load(), loadingMs)
+  // One that waits for something that never comes would have the program end without a word.
+  const late = () => new Error(`it was not loaded within ${loadingMs / 1000} s`)
+  const made: unknown = await within(load(), loadingMs, late)
   return (Array.isArray(made) ? made : [made]) as Provider[]
 }
 
 const hashOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex').slice(0, 16)
-
-/** One that waits for something that never comes would have the program end without a word. */
-async function inTime<T>(work: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    const error = new Error(`it was not loaded within ${ms / 1000} s`)
-    timer = setTimeout(() => reject(error), ms)
-  })
-  return Promise.race([work, late]).finally(() => clearTimeout(timer))
-}
 
 /** @throws Error that says why it is none, or none beside the others */
 function checkProvider(provider: Provider, others: ReadonlyMap<string, Provider>): void {
