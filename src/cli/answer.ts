@@ -1,5 +1,4 @@
 import { within } from '../flow/time-limit.ts'
-import { readAtMost } from './read-at-most.ts'
 
 /** What is said of one input. */
 export interface Said {
@@ -91,6 +90,18 @@ async function readBody(response: Response, noAnswer: string, { bytes, ms }: Lim
   const body = await within(readAtMost(response, bytes + 1), ms, tooSlow)
   if (body.length <= bytes) return body
   throw new AnswerError(`${noAnswer}: it is larger than ${bytes} bytes`)
+}
+
+/** The beginning of an answer's body, of at most `limit` bytes; the rest is not waited for. */
+async function readAtMost(response: Response, limit: number): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size >= limit) break
+  }
+  return Buffer.concat(chunks).subarray(0, limit)
 }
 
 function parse(text: string): unknown {
