@@ -8,6 +8,7 @@ import {
   networkCodeOf,
   parseRetryAfter,
 } from '../http/network.ts'
+import { decodeLogin } from '../mask.ts'
 import { type Answer, AnswerError, readAnswer } from './answer.ts'
 import { INTERRUPTION, type Terminal } from './terminal.ts'
 
@@ -153,21 +154,12 @@ function uploadAddress(server: string): URL {
   return url
 }
 
-/** What stands in an address is percent-encoded, unless somebody has typed it as it is. */
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
-
-const passwordOf = ({ password }: URL) => decode(password)
+const passwordOf = ({ password }: URL) => decodeLogin(password)
 
 /** Takes user name and password out of an address, which `fetch` refuses, as Basic authorization (RFC 7617) for a proxy. */
 function takeLogin(url: URL): string | undefined {
   if (url.username === '' && url.password === '') return undefined
-  const login = `${decode(url.username)}:${passwordOf(url)}`
+  const login = `${decodeLogin(url.username)}:${passwordOf(url)}`
   url.username = ''
   url.password = ''
   return `Basic ${Buffer.from(login).toString('base64')}`

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { percentDecoded } from '../payload/file-name.ts'
 import { findWindowsFault } from '../uploader/sources/windows-path.ts'
 import type { Reference } from './references.ts'
 import type { Vault } from './vault.ts'
@@ -74,14 +75,6 @@ function namesIn({ target, written = target }: Reference): string[] {
   const names = asWritten.flatMap(name => [name, name.replace(/[?#].*/s, '')])
   const withSlashes = process.platform === 'win32' ? [] : names.map(name => name.replaceAll('\\', '/'))
   return [...new Set([...names, ...withSlashes])].filter(name => name !== '')
-}
-
-function percentDecoded(name: string): string {
-  try {
-    return decodeURIComponent(name)
-  } catch {
-    return name
-  }
 }
 
 /** Looking is harm enough on Windows, where a path may name another machine. */

@@ -9,6 +9,15 @@ const UNUSABLE = /[\u0000-\u001f\u007f-\u009f<>:"/\\|?*\u200b-\u200f\u2028-\u202
 // Names Windows keeps for devices, whatever extension follows; hidden ones, which folders here do not take, "." and "..".
 const RESERVED = /^(?:(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|$)|\.)/i
 
+/** A name without percent-encoding, or as it is where it can't be one that was encoded. */
+export function percentDecoded(name: string): string {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return name
+  }
+}
+
 /** The last component of a name that may be a whole POSIX or Windows path. */
 export function baseName(name: string): string {
   return name.slice(Math.max(name.lastIndexOf('/'), name.lastIndexOf('\\')) + 1)

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
-import { baseName } from '../payload/file-name.ts'
+import { baseName, percentDecoded } from '../payload/file-name.ts'
 import { type Payload, type Payloads, type PayloadWriter, tooLarge } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import type { Input, Unkept } from '../uploader/input.ts'
@@ -34,12 +34,7 @@ const FILE_TYPE = /^\s*(?:(?:image|video|audio)\/|application\/octet-stream\s*(?
 export function headerName(header: string | undefined): string | undefined {
   if (!header) return undefined
   const bytes = Buffer.from(header, 'latin1')
-  const name = isUtf8(bytes) ? bytes.toString() : header
-  try {
-    return decodeURIComponent(name)
-  } catch {
-    return name
-  }
+  return percentDecoded(isUtf8(bytes) ? bytes.toString() : header)
 }
 
 /** Whether a body that is no form is a file: it was PUT, the request names it, or its label says so. */
