@@ -10,6 +10,13 @@ export interface CommandFile {
 /** The option that nearly every command takes. */
 export const configOption = () => new Option('-c, --config <file>', 'configuration file')
 
+/** The key of a running server. */
+export const keyOption = () =>
+  new Option('-k, --key <key>', 'upload key of that server').env('UPLOAD_SERVER_KEY')
+
+/** Takes an option that may be repeated. */
+export const collect = (value: string, before: readonly string[] = []): string[] => [...before, value]
+
 /** A time in milliseconds, written `90s`, `10m` or `1h`; a number alone is seconds. */
 export function parseDuration(text: string): number {
   const [, count = '', unit = 's'] = /^(\d{1,6})(s|m|h)?$/.exec(text) ?? []

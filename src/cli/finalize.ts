@@ -1,5 +1,5 @@
-import { type Command, Option } from 'commander'
-import { configOption, endWith, parseServer } from './command.ts'
+import type { Command } from 'commander'
+import { configOption, endWith, keyOption, parseServer } from './command.ts'
 import { openForCommand } from './open.ts'
 import { openRemote } from './remote.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
@@ -17,7 +17,7 @@ export function register(program: Command, terminal: Terminal): void {
     .argument('[id...]', 'finalizationId; default: all that wait')
     .addOption(configOption())
     .option('--server <url>', 'have a running server finish them, by their ids', parseServer)
-    .addOption(new Option('-k, --key <key>', 'upload key of that server').env('UPLOAD_SERVER_KEY'))
+    .addOption(keyOption())
     .addHelpText(
       'after',
       `

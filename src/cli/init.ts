@@ -14,7 +14,7 @@ import type { Provider } from '../providers/contract.ts'
 import { loadProvider, PROVIDER_TYPES } from '../providers/registry.ts'
 import type { Answers, Given } from './answers.ts'
 import { check } from './check.ts'
-import { configOption, endWith } from './command.ts'
+import { collect, configOption, endWith } from './command.ts'
 import { describeEditors } from './editors.ts'
 import { openForCommand } from './open.ts'
 import { startProgress } from './progress.ts'
@@ -61,8 +61,6 @@ Examples:
     )
     .action((options: InitOptions) => endWith(init(options, terminal)))
 }
-
-const collect = (value: string, before: readonly string[] = []): string[] => [...before, value]
 
 /** `upload-server init`: makes a first configuration, tries it, and writes it for its owner alone. */
 async function init(options: InitOptions, terminal: Terminal): Promise<number> {

@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises'
 import { dirname, relative, resolve } from 'node:path'
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import type { NamedNote, NoteReport } from '../notes/move-pictures.ts'
-import { configOption, endWith, parseServer } from './command.ts'
+import { configOption, endWith, keyOption, parseServer } from './command.ts'
 import { type Desk, type DeskOptions, openDesk, openRemoteDesk } from './picture-desk.ts'
 import { bar, startProgress } from './progress.ts'
 import { untilInterrupted } from './signals.ts'
@@ -28,7 +28,7 @@ export function register(program: Command, terminal: Terminal): void {
     .option('--picbed <provider>', 'provider of the destination')
     .option('--config-name <name>', 'saved configuration of the provider')
     .option('--server <url>', 'send through a running server', parseServer)
-    .addOption(new Option('-k, --key <key>', 'upload key of that server').env('UPLOAD_SERVER_KEY'))
+    .addOption(keyOption())
     .addHelpText(
       'after',
       `

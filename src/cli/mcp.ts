@@ -5,7 +5,7 @@ import { userConfigFile } from '../config/paths.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
 import type { Caller } from '../uploader/input.ts'
 import { readVersion } from '../version.ts'
-import { configOption, endWith } from './command.ts'
+import { collect, configOption, endWith } from './command.ts'
 import { openForCommand } from './open.ts'
 import { finishFor } from './repeat.ts'
 import { untilInterrupted } from './signals.ts'
@@ -27,7 +27,7 @@ export function register(program: Command, terminal: Terminal): void {
     .option(
       '--root <folder>',
       'folder below which files may be uploaded; repeatable (default: the one it is started in)',
-      (folder: string, before: string[] = []) => [...before, folder],
+      collect,
     )
     .addHelpText(
       'after',

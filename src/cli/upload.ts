@@ -2,7 +2,7 @@ import { text as readText } from 'node:stream/consumers'
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import { bytes } from '../log-lines.ts'
 import { readFolder } from '../payload/folder.ts'
-import { configOption, endWith, parseDuration, parseServer } from './command.ts'
+import { configOption, endWith, keyOption, parseDuration, parseServer } from './command.ts'
 import { addCommentOptions, type CommentOptions, prepareComment } from './comment.ts'
 import { CLIPBOARD, type Entry, type EntryOptions, findEntries, NO_FILES } from './entries.ts'
 import { endFor, FORMATS, lineFor, type OutputFormat } from './format.ts'
@@ -71,7 +71,7 @@ export function register(program: Command, terminal: Terminal): void {
     .option('--compare <folder>', 'show there how pictures of the same names were: before and after')
     .option('--soft-fail', 'end with 0 although files were not stored')
     .option('--server <url>', 'send through a running server', parseServer)
-    .addOption(new Option('-k, --key <key>', 'upload key of that server').env('UPLOAD_SERVER_KEY'))
+    .addOption(keyOption())
     .addOption(
       new Option('--concurrency <n>', 'requests to it at once').argParser(parseConcurrency).default(4),
     )
