@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
-import express, { type Express, type Request, type RequestHandler } from 'express'
+import express, { type Express, type Request, type RequestHandler, type Response } from 'express'
 import { UploadError } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import type { Mask } from '../mask.ts'
@@ -115,33 +115,25 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   const { page, asset } = createUsageRoutes(uploader, access, settings, mask)
   const heartbeat: RequestHandler = (_req, res) => answerHeartbeat(res)
   app.route('/heartbeat').get(heartbeat).post(heartbeat).all(onlyMethods('GET, HEAD, POST, OPTIONS'))
-  app.route('/').get(page).all(onlyMethods('GET, HEAD, OPTIONS'))
+  const get = <P>(path: string, handler: RequestHandler<P>) =>
+    app.route(path).get(handler).all(onlyMethods('GET, HEAD, OPTIONS'))
+  const tracked =
+    <P>(answer: (req: Request<P>, res: Response) => Promise<void>): RequestHandler<P> =>
+    (req, res) =>
+      deps.track(answer(req, res))
+  get('/', page)
   app.route('/upload').get(page).all(onlyMethods('GET, HEAD, POST, PUT, OPTIONS'))
   const { keys, anonymous } = settings.access
-  const shareX = createShareXRoute({ ...settings, asksKey: keys.length > 0 && !anonymous })
-  app.route('/upload-server.sxcu').get(shareX).all(onlyMethods('GET, HEAD, OPTIONS'))
-  const api = createApiRoute(settings)
-  app.route('/openapi.json').get(api).all(onlyMethods('GET, HEAD, OPTIONS'))
+  get('/upload-server.sxcu', createShareXRoute({ ...settings, asksKey: keys.length > 0 && !anonymous }))
+  get('/openapi.json', createApiRoute(settings))
   if (metrics) {
-    const route = createMetricsRoute(metrics, settings.metrics.token, settings.access, deps.limiters.tokens)
-    app.route('/metrics').get(route).all(onlyMethods('GET, HEAD, OPTIONS'))
+    const { token } = settings.metrics
+    get('/metrics', createMetricsRoute(metrics, token, settings.access, deps.limiters.tokens))
   }
-  const files = createFilesRoute(uploader.destinations, settings.limits.bodyIdleMs)
-  app
-    .route('/files/:name/*key')
-    .get((req, res) => deps.track(files(req, res)))
-    .all(onlyMethods('GET, HEAD, OPTIONS'))
-  const links = createLinksRoute(uploader, access)
-  app
-    .route('/links/:type/:name/*key')
-    .get((req, res) => deps.track(links(req, res)))
-    .all(onlyMethods('GET, HEAD, OPTIONS'))
-  const history = createHistoryRoute(uploader, access, settings.page.history)
-  app
-    .route('/history')
-    .get((req, res) => deps.track(history(req, res)))
-    .all(onlyMethods('GET, HEAD, OPTIONS'))
-  app.route('/page/:version/:file').get(asset).all(onlyMethods('GET, HEAD, OPTIONS'))
+  get('/files/:name/*key', tracked(createFilesRoute(uploader.destinations, settings.limits.bodyIdleMs)))
+  get('/links/:type/:name/*key', tracked(createLinksRoute(uploader, access)))
+  get('/history', tracked(createHistoryRoute(uploader, access, settings.page.history)))
+  get('/page/:version/:file', asset)
   app.use(notFound)
   app.use(createErrorHandler(mask))
   return {
