@@ -1,9 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import type { Caller, SourceKind } from '../uploader/input.ts'
 import { collectKeys, createKeyFinder } from './credentials.ts'
 import type { FailureWindow } from './failure-window.ts'
 import { findLoopbackDoubt, isLoopbackAddress, isTrustedOrigin, type LoopbackRules } from './loopback.ts'
+import { addToLog } from './request-log.ts'
 
 export interface RequestFacts {
   /** The other end of the socket; undefined for a Unix socket, which never counts as loopback. */
@@ -51,6 +53,13 @@ export function requestFacts(
 ): RequestFacts {
   const headerCount = req.rawHeaders.length / 2
   return { peerAddress: req.socket.remoteAddress, clientAddress, headers: req.headers, headerCount, query }
+}
+
+/** Finds out who sends a request, and notes it for its line in the log. Throws as `admit` does. */
+export function admitCaller(req: Request, res: Response, query: URLSearchParams, access: Access): Caller {
+  const caller = access.admit(requestFacts(req, query, req.ip ?? ''))
+  addToLog(res, { caller: caller.name, admittedBy: caller.admittedBy, address: req.ip })
+  return caller
 }
 
 /**

@@ -5,9 +5,8 @@ import type { HistoryEntry } from '../store/contract.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { Caller } from '../uploader/input.ts'
-import { type Access, requestFacts } from './access.ts'
+import { type Access, admitCaller } from './access.ts'
 import type { History } from './contract.ts'
-import { addToLog } from './request-log.ts'
 import { queryOf } from './target.ts'
 
 /** How many of a caller's latest entries are looked at, so that no search goes through all of a store. */
@@ -34,8 +33,7 @@ export function createHistoryRoute(
     if (!isOn)
       throw new UploadError('not_found', 'This server shows no history: its setting "page.history" is off.')
     const query = queryOf(req.url)
-    const caller = access.admit(requestFacts(req, query, req.ip ?? ''))
-    addToLog(res, { caller: caller.name, admittedBy: caller.admittedBy, address: req.ip })
+    const caller = admitCaller(req, res, query, access)
     if (!isKnown(caller))
       throw new UploadError('unauthorized', 'Only callers with an upload key have a history. Send yours.')
     const { text, limit } = readQuery(query)

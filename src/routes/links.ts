@@ -1,11 +1,9 @@
-import type { IncomingMessage } from 'node:http'
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
-import { type Destination, idOf, isCovered } from '../uploader/delivery/destinations.ts'
+import { idOf, isCovered } from '../uploader/delivery/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
-import { type Access, requestFacts } from './access.ts'
-import { addToLog } from './request-log.ts'
+import { type Access, admitCaller } from './access.ts'
 import { queryOf } from './target.ts'
 
 /** Seconds for which a signed address works at most. */
@@ -18,13 +16,17 @@ const NO_KEY = /^.{1025}|[\0-\x1f\x7f]/s
  * knows: the rest of a bucket stays private.
  */
 export function createLinksRoute(
-  { destinations, store }: Pick<Uploader, 'destinations' | 'store'>,
+  { destinations: all, store }: Pick<Uploader, 'destinations' | 'store'>,
   access: Access,
 ): (req: Request<{ type: string; name: string; key: string[] }>, res: Response) => Promise<void> {
   return async (req, res) => {
     const { type, name, key: segments } = req.params
-    const destination = destinations.find(one => one.type === type && one.name === name && one.redirects)
-    if (destination?.redirects === 'callers') admit(req, res, destination, access)
+    const destination = all.find(one => one.type === type && one.name === name && one.redirects)
+    if (destination?.redirects === 'callers') {
+      const { destinations } = admitCaller(req, res, queryOf(req.url), access)
+      if (!isCovered(destination, destinations))
+        throw new UploadError('destination_forbidden', `This key may not use ${idOf(destination)}.`)
+    }
     const key = segments.join('/')
     const sign = destination?.target.sign
     const isThere = destination && !NO_KEY.test(key) && (await isKnown(store, idOf(destination), key))
@@ -43,17 +45,4 @@ export function createLinksRoute(
 async function isKnown(store: Uploader['store'], destination: string, key: string): Promise<boolean> {
   const [entry] = await store.history({ among: [destination], key, isRemoved: false, limit: 1 })
   return entry !== undefined
-}
-
-/** @throws UploadError for who may not upload there */
-function admit(
-  req: IncomingMessage & { readonly ip?: string | undefined },
-  res: Response,
-  destination: Destination,
-  access: Access,
-): void {
-  const caller = access.admit(requestFacts(req, queryOf(req.url ?? ''), req.ip ?? ''))
-  addToLog(res, { caller: caller.name, admittedBy: caller.admittedBy, address: req.ip })
-  if (!isCovered(destination, caller.destinations))
-    throw new UploadError('destination_forbidden', `This key may not use ${idOf(destination)}.`)
 }
