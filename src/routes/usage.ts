@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
 import type { Request, RequestHandler } from 'express'
 import { UploadError } from '../errors.ts'
+import { once } from '../flow/once.ts'
 import type { Mask } from '../mask.ts'
 import type { PageFacts, Visitor } from '../page/facts.ts'
 import { FORMATS } from '../pictures/options.ts'
@@ -55,11 +56,7 @@ export function createUsageRoutes(
   settings: UsageSettings,
   mask: Mask,
 ): UsageRoutes {
-  let loading: Promise<Assets> | undefined
-  const assets = () => {
-    loading ??= loadAssets()
-    return loading
-  }
+  const assets = once(loadAssets)
 
   const describeVisitor = (req: Request): Visitor => {
     try {
