@@ -11,6 +11,6 @@ export function createApiRoute(settings: {
     const { describeApi } = await import('./openapi.ts')
     const url = baseUrlOf(req, settings.publicUrl, settings.listenUrl()).slice(0, -1)
     res.set('Cache-Control', 'no-store') // it holds the host that was asked for
-    res.json(await describeApi({ url, alwaysOk: settings.alwaysOk }))
+    res.json(describeApi({ url, alwaysOk: settings.alwaysOk }))
   }
 }

@@ -14,7 +14,7 @@ export interface ApiFacts {
 }
 
 /** This server's API as OpenAPI 3.1, made from the schemas in contract.ts. */
-export async function describeApi({ url, alwaysOk }: ApiFacts): Promise<Json> {
+export function describeApi({ url, alwaysOk }: ApiFacts): Json {
   const answers = uploadAnswers(alwaysOk)
   const put = { summary: 'Upload the body as one file', requestBody: binary, responses: answers, security }
   return {
@@ -28,9 +28,9 @@ export async function describeApi({ url, alwaysOk }: ApiFacts): Promise<Json> {
     servers: [{ url }],
     paths: {
       '/heartbeat': { get: heartbeat('get'), post: heartbeat('post') },
-      '/': { get: page('How to use this server') },
+      '/': { get: page },
       '/upload': {
-        get: page('How to use this server'),
+        get: page,
         post: {
           operationId: 'upload',
           summary: 'Upload files, paths, addresses or the clipboard',
@@ -158,6 +158,11 @@ const idempotencyKey = {
 
 const failures = { default: { description: 'A failure.', content: json(ref('Failure')) } }
 
+const page = {
+  summary: 'How to use this server',
+  responses: { ...ok('A page.', { 'text/html': {} }), ...failures },
+}
+
 function uploadAnswers(alwaysOk: boolean): Json {
   const schema = { type: 'string' }
   const text = { 'text/plain': { schema }, 'text/markdown': { schema } }
@@ -184,10 +189,6 @@ function heartbeat(method: string): Json {
     summary: 'Whether the server is reachable',
     responses: { ...ok('It is.', json(ref('Alive'))), ...failures },
   }
-}
-
-function page(summary: string): Json {
-  return { summary, responses: { ...ok('A page.', { 'text/html': {} }), ...failures } }
 }
 
 function ok(description: string, content: Json): Json {

@@ -18,8 +18,8 @@ interface Operation {
 }
 
 const documents = {
-  normal: await describeApi({ url: 'http://127.0.0.1', alwaysOk: false }),
-  alwaysOk: await describeApi({ url: 'http://127.0.0.1', alwaysOk: true }),
+  normal: describeApi({ url: 'http://127.0.0.1', alwaysOk: false }),
+  alwaysOk: describeApi({ url: 'http://127.0.0.1', alwaysOk: true }),
 }
 
 const ajv = new Ajv2020.default({ strict: false, allErrors: true })
