@@ -109,6 +109,11 @@ export function mapMarked(
   )
 }
 
+/** The configuration with its paths, relative ones and `~` included, as `resolve` makes them absolute. */
+export function mapPaths(schema: z.ZodType, value: unknown, resolve: (path: string) => string): unknown {
+  return mapMarked(schema, value, (text, is) => (is === 'path' || is === 'file' ? resolve(text) : text))
+}
+
 /** Every string of a configuration that is marked so. */
 export function collectMarked(schema: z.ZodType, value: unknown, mark: Mark): string[] {
   const found: string[] = []

@@ -9,7 +9,7 @@ import { resolveLocalPath, userConfigFile, userDataDirectory } from '../config/p
 import { isFile, loadPlugins } from '../config/plugins.ts'
 import { systemCode } from '../errors.ts'
 import { makePath } from '../files/make-path.ts'
-import { mapMarked, memberOf } from '../options.ts'
+import { mapPaths, memberOf } from '../options.ts'
 import type { Provider } from '../providers/contract.ts'
 import { loadProvider, PROVIDER_TYPES } from '../providers/registry.ts'
 import type { Answers, Given } from './answers.ts'
@@ -185,9 +185,7 @@ async function write(
 ): Promise<string | undefined> {
   const { provider, name, settings } = answers
   const id = `${provider.type}/${name}`
-  const absolute = mapMarked(provider.config, answers.options, (text, is) =>
-    is === 'path' || is === 'file' ? resolveLocalPath(text, terminal.cwd) : text,
-  )
+  const absolute = mapPaths(provider.config, answers.options, path => resolveLocalPath(path, terminal.cwd))
   const config = { ...settings, default: id, providers: { [provider.type]: { [name]: absolute } } }
   await makePath(dirname(file), 0o700)
   const draft = `${file}.${randomBytes(4).toString('hex')}.new`

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { hideLogin, secretsOfProxy } from '../http/proxy/address.ts'
-import { collectMarked, findDeprecated, type Mark, mapMarked } from '../options.ts'
+import { hideLogin } from '../http/proxy/address.ts'
+import { collectMarked, findDeprecated, type Mark, mapMarked, mapPaths } from '../options.ts'
 import { idOf, type LeftOut } from '../uploader/delivery/destinations.ts'
 import { destinationSchema } from './destination.ts'
 import { isLoopbackHost, isSocketPath } from './endpoint.ts'
@@ -16,6 +16,7 @@ import {
   type DestinationConfig,
   listNamed,
   readDestinations,
+  secretsIn,
   wholeSchema,
 } from './providers.ts'
 import { ConfigError, type LoadOptions, type Problem, type RawConfig, readRaw } from './raw.ts'
@@ -85,9 +86,7 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
   if (problems.length === 0) checkCopies(destinations, report)
   if (!parsed.success || problems.length > 0)
     throw new ConfigError(raw.file, problems, await createLocator(raw.sources))
-  const settings = mapMarked(configSchema, parsed.data, (text, is) =>
-    is === 'path' || is === 'file' ? resolvePath(text) : text,
-  ) as Settings
+  const settings = mapPaths(configSchema, parsed.data, resolvePath) as Settings
 
   const whole = await wholeSchema(Object.keys(value['providers'] ?? {}), plugins)
   notes.push(...findDeprecated(whole, value), ...warnOfProxies(settings))
@@ -114,8 +113,7 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
     secrets: [
       ...new Set([
         ...raw.secrets,
-        ...collectMarked(configSchema, settings, 'secret'),
-        ...collectMarked(configSchema, settings, 'proxy').flatMap(secretsOfProxy),
+        ...secretsIn(configSchema, settings),
         ...destinations.flatMap(one => one.secrets),
       ]),
     ],

@@ -1,6 +1,6 @@
 import { UploadError } from '../errors.ts'
 import { secretsOfProxy } from '../http/proxy/address.ts'
-import { collectMarked, mapMarked } from '../options.ts'
+import { collectMarked, mapPaths } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import type { Provider } from '../providers/contract.ts'
 import { canonicalType, loadProvider, PROVIDER_TYPES } from '../providers/registry.ts'
@@ -104,9 +104,7 @@ function readDestination(
     reportIssues(parsed.error, schema, report)
     return undefined
   }
-  const all = mapMarked(schema, parsed.data, (text, is) =>
-    is === 'path' || is === 'file' ? resolvePath(text) : text,
-  ) as Record<string, unknown>
+  const all = mapPaths(schema, parsed.data, resolvePath) as Record<string, unknown>
   const common = Object.keys(destinationSchema.shape)
   const options = Object.fromEntries(Object.entries(all).filter(([key]) => !common.includes(key)))
   const problem = provider.validate?.(options)
@@ -119,12 +117,17 @@ function readDestination(
     common: Object.fromEntries(
       Object.entries(all).filter(([key]) => common.includes(key)),
     ) as DestinationConfig['common'],
-    secrets: [
-      ...collectMarked(schema, all, 'secret'),
-      ...collectMarked(schema, all, 'proxy').flatMap(secretsOfProxy),
-    ],
+    secrets: secretsIn(schema, all),
     files: collectMarked(schema, all, 'file'),
   }
+}
+
+/** What of a configuration must never be seen again. */
+export function secretsIn(schema: z.ZodType, value: unknown): string[] {
+  return [
+    ...collectMarked(schema, value, 'secret'),
+    ...collectMarked(schema, value, 'proxy').flatMap(secretsOfProxy),
+  ]
 }
 
 /**
@@ -133,7 +136,7 @@ function readDestination(
  */
 export function checkReferences(config: unknown, all: readonly Named[], report: Report): void {
   const { default: wanted, server, auth, page, providers } = isRecord(config) ? config : {}
-  const known = all.map(one => `"${idOf(one)}"`).join(', ')
+  const known = listIds(all)
   if (all.length > 0) checkDefault(wanted, all, report)
   else if (isRecord(providers) && Object.values(providers).every(isRecord))
     report('providers', 'holds no configuration: it needs providers.TYPE.NAME')
@@ -176,7 +179,7 @@ export function checkKeys(config: unknown, report: Report): void {
 
 /** Fallbacks and mirrors must name other destinations. */
 export function checkCopies(destinations: readonly DestinationConfig[], report: Report): void {
-  const known = destinations.map(one => `"${idOf(one)}"`).join(', ')
+  const known = listIds(destinations)
   for (const one of destinations) {
     const { fallback, mirrors = [] } = one.common
     const named: [string, string][] = mirrors.map((mirror, index) => [
@@ -194,10 +197,8 @@ export function checkCopies(destinations: readonly DestinationConfig[], report: 
 }
 
 function checkDefault(wanted: unknown, all: readonly Named[], report: Report): void {
-  if (wanted === undefined && all.length > 1) {
-    const known = all.map(one => `"${idOf(one)}"`).join(', ')
-    report('default', `is needed, since there are several destinations: ${known}`)
-  }
+  if (wanted === undefined && all.length > 1)
+    report('default', `is needed, since there are several destinations: ${listIds(all)}`)
   if (typeof wanted !== 'string') return
   try {
     chooseDestination(all, wanted)
@@ -206,6 +207,8 @@ function checkDefault(wanted: unknown, all: readonly Named[], report: Report): v
     report('default', `"${wanted}" can't be used. ${error.message}`)
   }
 }
+
+const listIds = (all: readonly Named[]) => all.map(one => `"${idOf(one)}"`).join(', ')
 
 function isThere(id: string, all: readonly Named[]): boolean {
   const { type, name } = splitId(id)
