@@ -1,7 +1,6 @@
 import { canonicalType } from '../../providers/registry.ts'
 import { isRecord, type Json } from '../json.ts'
 import { compact, member, type Note, section, text } from './json.ts'
-import { translateLocal } from './local.ts'
 import type { Pictures } from './pictures.ts'
 import { readItem, readSaved, type Saved } from './saved.ts'
 
@@ -165,6 +164,30 @@ function translateOptions(type: string, { options, path }: Saved, note: Note): J
   if (isFilled) return type === 'local' ? translateLocal(options, path, note) : options
   note(path, 'was left out: none of its options is filled in')
   return undefined
+}
+
+/** PicList's `local` uploader in our words; undefined, with a note, when it has no directory. */
+function translateLocal(options: Json, path: string, note: Note): Json | undefined {
+  const directory = text(options.path)
+  if (directory === undefined) {
+    note(`${path}.path`, 'is missing, so the configuration was left out')
+    return undefined
+  }
+  const urlPrefix = joinAddress(text(options.customUrl), text(options.webPath))
+  if (urlPrefix !== undefined) return { directory, urlPrefix }
+  note(`${path}.customUrl`, 'holds no web address, so this server hands the files out under "/files/" itself')
+  return { directory, serve: true }
+}
+
+/** As PicList builds it: `customUrl`, a slash, and the segments of `webPath` percent-encoded. */
+function joinAddress(customUrl: string | undefined, webPath = ''): string | undefined {
+  if (customUrl === undefined || !/^https?:\/\/[^?#]+$/i.test(customUrl) || !URL.canParse(customUrl))
+    return undefined
+  const segments = webPath
+    .toWellFormed()
+    .split(/[\\/]+/)
+    .filter(segment => segment !== '')
+  return [customUrl.replace(/(?<!\/)\/+$/, ''), ...segments.map(encodeURIComponent)].join('/')
 }
 
 /** Takes the name, or the first of `-2`, `-3`… that is free. */
