@@ -1,7 +1,9 @@
-import { stat } from 'node:fs/promises'
+import { realpath, stat } from 'node:fs/promises'
 import { dirname, extname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { hold } from '../files/held.ts'
 import { percentDecoded } from '../payload/file-name.ts'
+import { SNIFF_BYTES, sniffType } from '../payload/sniff.ts'
 import { findWindowsFault } from '../uploader/sources/windows-path.ts'
 import type { Reference } from './references.ts'
 import type { Vault } from './vault.ts'
@@ -87,3 +89,21 @@ async function isFile(path: string, vault: Vault): Promise<boolean> {
 }
 
 const missing = (reason: string): Found => ({ is: 'missing', reason })
+
+/**
+ * Whether a file is a picture by its bytes. A note written by somebody else may name any file of this machine, and what
+ * is uploaded may be public.
+ *
+ * @throws an error of the system
+ */
+export async function isPicture(path: string): Promise<boolean> {
+  const file = await hold(await realpath(path))
+  try {
+    if (!file.status.isFile()) return false
+    const { bytesRead, buffer } = await file.handle.read(Buffer.alloc(SNIFF_BYTES), 0, SNIFF_BYTES, 0)
+    const { contentType } = await sniffType(buffer.subarray(0, bytesRead))
+    return contentType.startsWith('image/')
+  } finally {
+    await file.close()
+  }
+}
