@@ -1,6 +1,5 @@
 import { type PageFacts, queryOf } from './facts.ts'
 import { type Html, html } from './html.ts'
-import { renderPictures } from './pictures.ts'
 
 const FILE: Html = html`<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M14 3H7a2 2 0 0 0-2 2v14a2 2 0 0 0 2 2h10a2 2 0 0 0 2-2V8zm0 0v5h5" fill="none" stroke="currentColor" stroke-width="1.5" stroke-linejoin="round"/></svg>`
 
@@ -63,6 +62,27 @@ ${facts.visitor.admittedBy !== undefined && renderKey(facts)}
 <div class="actions"></div>
 </li></template>
 </section>`
+}
+
+/**
+ * What an upload may ask for of its pictures. The script shows of it what the chosen destination allows; names are those
+ * of the request's query.
+ */
+function renderPictures({ words: { pictures: say }, pictureFormats }: PageFacts): Html {
+  const number = (name: string, max: number) =>
+    html`<input name="${name}" type="number" inputmode="numeric" min="1" max="${max}" placeholder="${say.asItIs}">`
+  return html`<details id="pictures" hidden>
+<summary>${say.title}</summary>
+<form>
+<label data-wish="format">${say.format} <select name="format">
+<option value="">${say.asItIs}</option>
+${pictureFormats.map(format => html`<option value="${format}">${format.toUpperCase()}</option>\n`)}</select></label>
+<label data-wish="quality">${say.quality} ${number('quality', 100)}</label>
+<label data-wish="size">${say.width} ${number('width', 65_535)}</label>
+<label data-wish="size">${say.height} ${number('height', 65_535)}</label>
+<label data-wish="strip" class="check"><input name="strip" type="checkbox" value="1"> ${say.strip}</label>
+</form>
+</details>`
 }
 
 /** At the top while a key is what is missing, else below what is used more. */
