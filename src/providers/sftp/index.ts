@@ -7,12 +7,11 @@ import { createBackground } from '../shared/background.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
 import { cleanFolder, hostName, remoteFolder, resolveKey } from '../shared/remote-path.ts'
 import { connect } from './connect.ts'
-import { createConnection } from './connection.ts'
 import { explainStatus } from './explain.ts'
 import { createRemoteFolders, findFile, removeFile } from './files.ts'
 import { createHostKeys } from './host-keys.ts'
 import { fromPicGo } from './picgo.ts'
-import type { SftpSession } from './session.ts'
+import { createConnection, type SftpSession } from './session.ts'
 import { createSftpUploads } from './uploads.ts'
 
 const fingerprint = z.string().regex(/^SHA256:[A-Za-z0-9+/]{43}$/)
