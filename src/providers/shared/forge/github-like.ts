@@ -1,8 +1,7 @@
 import { UploadError } from '../../../errors.ts'
 import type { HttpReply } from '../../../http/client.ts'
 import { encodeKey, encodeSegment } from '../public-url.ts'
-import type { Forge, Found } from './index.ts'
-import { membersOf, readMembers } from './members.ts'
+import { type Forge, type Found, membersOf, readMembers } from './index.ts'
 import type { ContentsOptions } from './options.ts'
 
 /**

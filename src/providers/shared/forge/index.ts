@@ -5,11 +5,12 @@ import type { ProviderDeps, Target, UploadObject } from '../../contract.ts'
 import { joinUrl } from '../public-url.ts'
 import { createCommitBody, isBlobOf } from './body.ts'
 import { explainReply, isStale, lacksBranch, noForge, type Remote } from './failure.ts'
-import { type Members, membersOf, readMembers } from './members.ts'
 import type { ContentsOptions } from './options.ts'
 
 /** Look-ups and commits are answered with the content of the file by some forges: up to 10 MiB in base64 by Gitea. */
 const MAX_REPLY_BYTES = 16 * 1024 * 1024
+
+export type Members = Readonly<Record<string, unknown>>
 
 /** A file as it is in the branch. */
 export interface Found {
@@ -230,4 +231,17 @@ function tooLarge({ key, size }: UploadObject, { host }: Remote, maxBytes: numbe
     'too_large',
     `"${key}" has ${size} bytes, more than the ${maxBytes} that ${host} takes (maxBytes). Nothing was sent.`,
   )
+}
+
+/**
+ * The members of a JSON object in an answer.
+ *
+ * @throws UploadError `delivery_failed` when it is no JSON, as a page that asks for a login
+ */
+export function readMembers(reply: HttpReply): Members {
+  return membersOf(reply.json())
+}
+
+export function membersOf(value: unknown): Members {
+  return typeof value === 'object' && value !== null ? (value as Members) : {}
 }
