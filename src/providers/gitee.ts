@@ -3,7 +3,7 @@ import { defineProvider } from './contract.ts'
 import { createGitHubLike } from './shared/forge/github-like.ts'
 import { createContentsTarget, type Forge } from './shared/forge/index.ts'
 import { apiUrl, contentsOptions, findContradiction, maxBytes, repoName } from './shared/forge/options.ts'
-import { readAddress, readFolder, readText } from './shared/picgo-options.ts'
+import { readAddress, readFolder, readText, type Translated } from './shared/picgo-options.ts'
 import { encodeKey } from './shared/public-url.ts'
 
 const config = z.object({
@@ -64,13 +64,11 @@ function describeGitee(options: Options): Forge {
   }
 }
 
-type Translation = { options: Record<string, unknown>; notes: string[] }
-
 /** What `customPath` of picgo-plugin-gitee-uploader puts in the place of `$customPath`. */
 const CUSTOM_PATHS: Record<string, string> = { year: '{Y}', yearMonth: '{Y}/{m}', yearQuarter: '{Y}' }
 
 /** Options of picgo-plugin-gitee-uploader. */
-function fromUploaderPlugin(old: Record<string, unknown>): Translation {
+function fromUploaderPlugin(old: Record<string, unknown>): Translated {
   const notes: string[] = []
   const customPath = readText(old['customPath']) ?? ''
   if (customPath === 'yearQuarter')
@@ -87,7 +85,7 @@ function fromUploaderPlugin(old: Record<string, unknown>): Translation {
 }
 
 /** Options of picgo-plugin-gitee, which knows no branch but "master" in its addresses. */
-function fromGiteePlugin(owner: string, old: Record<string, unknown>): Translation {
+function fromGiteePlugin(owner: string, old: Record<string, unknown>): Translated {
   const notes: string[] = []
   const repo = `${owner}/${readText(old['repo']) ?? ''}`
   const site = readAddress(old['customUrl'], notes)

@@ -1,22 +1,17 @@
 import { hideCredentials, hideInUrl } from '../shared/form-host/credentials.ts'
 import { literal } from '../shared/form-host/index.ts'
-import { readText } from '../shared/picgo-options.ts'
+import { readText, type Translated } from '../shared/picgo-options.ts'
 
 type Options = Record<string, unknown>
 type Texts = Record<string, string>
 
-interface Translation {
-  options: Options
-  notes: string[]
-}
-
 /** Options of picgo-plugin-web-uploader, and those of PicList's `advancedplist`, which begin with an `endpoint`. */
-export function fromPicGo(old: Options): Translation {
+export function fromPicGo(old: Options): Translated {
   return 'endpoint' in old || 'uploadScriptName' in old ? fromAdvanced(old) : fromWebUploader(old)
 }
 
 /** Its `jsonPath` is split at dots, numbers included; without one the answer is the address. */
-function fromWebUploader({ url, paramName, jsonPath, customHeader, customBody }: Options): Translation {
+function fromWebUploader({ url, paramName, jsonPath, customHeader, customBody }: Options): Translated {
   const notes: string[] = []
   const secrets: Texts = {}
   const options = {
@@ -29,7 +24,7 @@ function fromWebUploader({ url, paramName, jsonPath, customHeader, customBody }:
   return { options: { ...options, secrets, keyTemplate: '{filename}{extname}' }, notes }
 }
 
-function fromAdvanced(old: Options): Translation {
+function fromAdvanced(old: Options): Translated {
   const notes: string[] = []
   const secrets: Texts = {}
   const method = readText(old['method'])?.toUpperCase() ?? 'POST'

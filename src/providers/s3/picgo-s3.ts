@@ -1,7 +1,7 @@
-import { readProxy } from '../shared/picgo-options.ts'
+import { readProxy, type Translated } from '../shared/picgo-options.ts'
 import { toUrlSuffix } from '../shared/public-url.ts'
 import { parseEndpoint } from './options.ts'
-import { createReader, isTemplate, type Translated, toKeyTemplate, toUrlPrefix } from './picgo.ts'
+import { createReader, isTemplate, toKeyTemplate, toUrlPrefix } from './picgo.ts'
 import { PRESETS, type Preset, recognizeHost } from './presets.ts'
 
 type Read = (name: string) => string | undefined

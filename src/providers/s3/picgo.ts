@@ -3,12 +3,6 @@ import { HASHED_NAME, HASHED_NAME_NOTE, readText } from '../shared/picgo-options
 import { withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
 
-/** Options and remarks, as a provider gives them when it reads those of PicGo. */
-export interface Translated {
-  options: Record<string, unknown>
-  notes: string[]
-}
-
 /** Reads options of PicGo and PicList by name, as `readText` does. */
 export function createReader(
   options: Readonly<Record<string, unknown>>,

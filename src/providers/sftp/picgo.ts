@@ -1,13 +1,17 @@
-import { HASHED_NAME, HASHED_NAME_NOTE, joinAddress, readText, splitPath } from '../shared/picgo-options.ts'
+import {
+  HASHED_NAME,
+  HASHED_NAME_NOTE,
+  joinAddress,
+  readText,
+  splitPath,
+  type Translated,
+} from '../shared/picgo-options.ts'
 
 /**
  * PicList's options for SFTP (`sftpplist`) as ours. URLs are as PicList builds them: `customUrl`, else the host, and the
  * folder of the web site, else the one on the server.
  */
-export function fromPicGo(options: Record<string, unknown>): {
-  options: Record<string, unknown>
-  notes: string[]
-} {
+export function fromPicGo(options: Record<string, unknown>): Translated {
   const notes: string[] = []
   const read = (name: string) => readText(options[name])
   const readMode = (name: string): string | undefined => {

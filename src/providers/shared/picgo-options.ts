@@ -6,6 +6,12 @@ export const HASHED_NAME = '{filename}-{sha256-8}{extname}'
 export const HASHED_NAME_NOTE =
   'Files get names like "name-1a2b3c4d.png", so that none replaces another by accident: see "keyTemplate".'
 
+/** Options of PicGo as ours, and what of them is lost. */
+export interface Translated {
+  options: Record<string, unknown>
+  notes: string[]
+}
+
 /** PicGo's address of a proxy as ours; undefined when there is none, or none that can be used, which the notes say. */
 export function readProxy(value: unknown, notes: string[]): string | undefined {
   const text = readText(value)

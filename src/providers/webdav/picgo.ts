@@ -1,14 +1,18 @@
-import { HASHED_NAME, HASHED_NAME_NOTE, joinAddress, readText, splitPath } from '../shared/picgo-options.ts'
+import {
+  HASHED_NAME,
+  HASHED_NAME_NOTE,
+  joinAddress,
+  readText,
+  splitPath,
+  type Translated,
+} from '../shared/picgo-options.ts'
 import { toUrlSuffix } from '../shared/public-url.ts'
 
 /**
  * PicList's options for WebDAV (`webdavplist`) as ours. URLs are as PicList builds them: `customUrl`, else the server, and
  * the folder of the web site, else the one on the server.
  */
-export function fromPicGo(options: Record<string, unknown>): {
-  options: Record<string, unknown>
-  notes: string[]
-} {
+export function fromPicGo(options: Record<string, unknown>): Translated {
   const notes = [HASHED_NAME_NOTE]
   const read = (name: string) => readText(options[name])
   const given = read('host')
