@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { UploadError } from '../../errors.ts'
 import type { HttpAgents } from '../../http/agents.ts'
 import { type Content, endpointOf, exchange, MAX_REPLY_BYTES, type Reply } from '../../http/exchange.ts'
+import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import type { SignedUrl } from '../contract.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { createCredentials } from './credentials.ts'
@@ -44,13 +45,14 @@ export interface S3Client {
   presign(key: string, expiresS: number, method?: 'GET' | 'HEAD'): Promise<SignedUrl>
 }
 
-export function createS3Client(settings: S3Settings, agents: HttpAgents): S3Client {
+/** @param outgoing see `createCredentials` */
+export function createS3Client(settings: S3Settings, agents: HttpAgents, outgoing?: Outgoing): S3Client {
   const bucket = new URL(settings.bucketUrl)
   const { host } = bucket
   const endpoint = endpointOf(bucket)
   const folder = bucket.pathname.replace(/\/$/, '')
   const signer = createSigner(settings.region)
-  const getCredentials = createCredentials(settings)
+  const getCredentials = createCredentials(settings, outgoing)
   const pathOf = (key: string): string => `${folder}/${encodeKey(key)}`
 
   return {

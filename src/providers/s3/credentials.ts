@@ -2,6 +2,7 @@ import { systemCode, UploadError } from '../../errors.ts'
 import { once } from '../../flow/once.ts'
 import { excerpt } from '../../http/client.ts'
 import { isPassing } from '../../http/network.ts'
+import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { importOptional } from '../../packages/optional.ts'
 import type { S3Settings } from './settings.ts'
 import type { Credentials } from './sign.ts'
@@ -9,9 +10,13 @@ import type { Credentials } from './sign.ts'
 /** @throws UploadError `delivery_failed`, whose message is the end of a sentence */
 export type GetCredentials = () => Promise<Credentials>
 
-/** Those of the options, or else of the environment. */
-export function createCredentials({ credentials, region }: S3Settings): GetCredentials {
-  return credentials ? async () => credentials : fromEnvironment(region)
+/**
+ * Those of the options, or else of the environment.
+ *
+ * @param outgoing through which proxies Amazon is asked for temporary ones
+ */
+export function createCredentials({ credentials, region }: S3Settings, outgoing?: Outgoing): GetCredentials {
+  return credentials ? async () => credentials : fromEnvironment(region, outgoing)
 }
 
 /**
@@ -20,8 +25,8 @@ export function createCredentials({ credentials, region }: S3Settings): GetCrede
  *
  * @param region where tokens are exchanged when the environment names none
  */
-function fromEnvironment(region: string): GetCredentials {
-  const getChain = once(loadChain) // of its own, since it keeps what it found
+function fromEnvironment(region: string, outgoing: Outgoing | undefined): GetCredentials {
+  const getChain = once(() => loadChain(outgoing)) // of its own, since it keeps what it found
   return async () => {
     try {
       const find = await getChain()
@@ -32,18 +37,25 @@ function fromEnvironment(region: string): GetCredentials {
   }
 }
 
-async function loadChain() {
+async function loadChain(outgoing: Outgoing | undefined) {
   // It would tell everybody on Node 20 that its versions of 2027 will not run there.
   process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true'
   const name = '@aws-sdk/credential-provider-node'
-  const { defaultProvider } = await importOptional(name, () => import('@aws-sdk/credential-provider-node'))
-  return defaultProvider({ logger: { debug() {}, info() {}, warn() {}, error() {} } })
+  const [{ defaultProvider }, { createRequestHandler }] = await Promise.all([
+    importOptional(name, () => import('@aws-sdk/credential-provider-node')),
+    import('./aws-requests.ts'),
+  ])
+  return defaultProvider({
+    logger: { debug() {}, info() {}, warn() {}, error() {} },
+    clientConfig: { requestHandler: createRequestHandler(outgoing) },
+  })
 }
 
 function explain(error: unknown): UploadError {
   if (error instanceof UploadError) return error
   const { name, message } = error instanceof Error ? error : { name: '', message: String(error) }
-  if (name === 'CredentialsProviderError') {
+  // Of a source that was found and fails the library has other words.
+  if (name === 'CredentialsProviderError' && message.includes('from any providers')) {
     const advice =
       'Give "accessKeyId" and "secretAccessKey", or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
     return new UploadError('delivery_failed', `there are no credentials. ${advice}`, { cause: error })

@@ -37,7 +37,7 @@ export function openS3(
   }
   const connections =
     agents ?? createHttpAgents({ caFile, insecureTls, outgoing, idleTimeoutMs: IDLE_TIMEOUT_MS })
-  const s3 = createS3Client(settings, connections)
+  const s3 = createS3Client(settings, connections, outgoing)
   const running = new Set<Promise<unknown>>()
 
   async function run<T>(attempt: Attempt, signal: AbortSignal, work: () => Promise<T>): Promise<T> {

@@ -1,9 +1,14 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { hash } from 'node:crypto'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
+import { createOutgoing } from '../../../src/http/proxy/outgoing.ts'
+import { createCredentials } from '../../../src/providers/s3/credentials.ts'
+import { s3 } from '../../../src/providers/s3/index.ts'
+import { requireSettings } from '../../../src/providers/s3/settings.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
-import { type Recorder, startRecorder } from '../../helpers/recorder.ts'
+import { type Answer, type Recorder, startRecorder } from '../../helpers/recorder.ts'
 import { openLoopbackS3 } from '../../helpers/s3-target.ts'
 
 const never = () => new AbortController().signal
@@ -76,4 +81,105 @@ it('fetches others before temporary credentials end, and uploads meanwhile', asy
   await target.put(objectOf('2.png', Buffer.of(2)), never())
   await expect.poll(countCalls).toBeGreaterThan(1)
   expect(recorder.requests).toHaveLength(2)
+})
+
+const TEMPORARY = `<Credentials><AccessKeyId>LENT</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>
+<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials>`
+const LENT = { accessKeyId: 'LENT', secretAccessKey: 's', sessionToken: 't', expiration: 4e12 }
+
+/** Amazon as a proxy shows it: everything that is asked for is asked of the proxy. */
+function answerForAmazon({ url, text }: Recorder['requests'][number]): Answer {
+  const [, action = ''] = /Action=(\w+)/.exec(text) ?? []
+  const sts = `<${action}Response><${action}Result>${TEMPORARY}</${action}Result></${action}Response>`
+  const token = { accessToken: 'fresh', expiresIn: 3600, refreshToken: 'next' }
+  const json = url.endsWith('/token') ? token : { roleCredentials: LENT }
+  return action
+    ? { status: 200, body: sts, headers: { 'content-type': 'text/xml' } }
+    : { status: 200, body: JSON.stringify(json), headers: { 'content-type': 'application/json' } }
+}
+
+/** Where Amazon's library looks, with an empty home, and the proxy that stands before Amazon. */
+async function behindProxy(answer: Parameters<typeof startRecorder>[0]) {
+  const home = await mkdtemp(join(tmpdir(), 's3-credentials-'))
+  const proxy = await startRecorder(answer)
+  onTestFinished(async () => {
+    proxy.close()
+    await rm(home, { recursive: true })
+  })
+  setEnvironment({
+    ...{ HOME: home, AWS_EC2_METADATA_DISABLED: 'true', AWS_PROFILE: undefined },
+    ...{ AWS_ACCESS_KEY_ID: undefined, AWS_CONFIG_FILE: join(home, 'config') },
+    ...{ AWS_SHARED_CREDENTIALS_FILE: join(home, 'none'), AWS_ENDPOINT_URL_STS: 'http://sts.example' },
+    ...{ AWS_ENDPOINT_URL_SSO: 'http://sso.example', AWS_ENDPOINT_URL_SSO_OIDC: 'http://oidc.example' },
+  })
+  const outgoing = createOutgoing({ proxy: `http://127.0.0.1:${proxy.port}`, noProxy: [] }, {})
+  const settings = requireSettings(s3.config.parse({ bucket: 'pics', region: 'eu-west-1' }))
+  return { home, proxy, get: createCredentials(settings, outgoing) }
+}
+
+const ROLE = 'arn:aws:iam::123456789012:role/uploads'
+const SESSION = {
+  accessToken: 'old',
+  refreshToken: 'r',
+  clientId: 'c',
+  clientSecret: 's',
+  region: 'eu-west-1',
+}
+const PROFILE = `[profile sso]\nsso_session = mine\nsso_account_id = 123456789012\nsso_role_name = up+load
+[sso-session mine]\nsso_region = eu-west-1\nsso_start_url = https://mine.example/start\n`
+
+it.each([
+  {
+    what: 'a token of the cluster',
+    config: 'the token',
+    env: (home: string) => ({ AWS_ROLE_ARN: ROLE, AWS_WEB_IDENTITY_TOKEN_FILE: join(home, 'config') }),
+    asked: ['POST http://sts.example/'],
+  },
+  {
+    what: 'a role of a profile',
+    config: `[profile role]\nrole_arn = ${ROLE}\nsource_profile = own\n[profile own]\naws_access_key_id = a\naws_secret_access_key = s\n`,
+    env: () => ({ AWS_PROFILE: 'role' }),
+    asked: ['POST http://sts.example/'],
+  },
+  {
+    what: 'single sign-on, whose token ends',
+    config: PROFILE,
+    env: () => ({ AWS_PROFILE: 'sso' }),
+    asked: [
+      'POST http://oidc.example/token',
+      'GET http://sso.example/federation/credentials?account_id=123456789012&role_name=up%2Bload',
+    ],
+  },
+])('asks Amazon for keys through the proxy, by $what', async ({ config, env, asked }) => {
+  const { home, proxy, get } = await behindProxy(answerForAmazon)
+  await writeFile(join(home, 'config'), config)
+  setEnvironment(env(home))
+  const cache = join(home, '.aws', 'sso', 'cache')
+  await mkdir(cache, { recursive: true })
+  const [expiresAt, registrationExpiresAt] = [60_000, 3600_000].map(ms => new Date(Date.now() + ms))
+  const session = JSON.stringify({ ...SESSION, expiresAt, registrationExpiresAt })
+  await writeFile(join(cache, `${hash('sha1', 'mine')}.json`), session)
+  expect(await get()).toMatchObject({ accessKeyId: 'LENT', sessionToken: 't' })
+  expect(proxy.requests.map(({ method, url }) => `${method} ${url}`)).toEqual(asked)
+})
+
+it('asks what runs on this machine past the proxy', async () => {
+  const { proxy, get } = await behindProxy(() => ({ status: 403 }))
+  const { accessKeyId: AccessKeyId, secretAccessKey: SecretAccessKey, sessionToken: Token } = LENT
+  const body = JSON.stringify({ AccessKeyId, SecretAccessKey, Token, Expiration: '2099-01-01T00:00:00Z' })
+  const agent = await startRecorder(() => ({ status: 200, body }))
+  onTestFinished(() => agent.close())
+  setEnvironment({ AWS_CONTAINER_CREDENTIALS_FULL_URI: `http://127.0.0.1:${agent.port}/keys` })
+  expect(await get()).toMatchObject({ accessKeyId: 'LENT' })
+  expect(proxy.requests).toEqual([])
+})
+
+it('names a proxy that keeps Amazon away, and says of single sign-on that it has ended', async () => {
+  const { home, proxy, get } = await behindProxy(() => ({ status: 407 }))
+  await writeFile(join(home, 'config'), PROFILE)
+  setEnvironment({ AWS_PROFILE: 'sso' })
+  await expect(get()).rejects.toThrow('To refresh this SSO session run')
+  setEnvironment({ AWS_PROFILE: undefined, AWS_ROLE_ARN: ROLE })
+  setEnvironment({ AWS_WEB_IDENTITY_TOKEN_FILE: join(home, 'config') })
+  await expect(get()).rejects.toThrow(`the proxy "127.0.0.1:${proxy.port}" wants a user name and a password`)
 })

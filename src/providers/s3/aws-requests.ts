@@ -1,0 +1,56 @@
+import { Readable } from 'node:stream'
+import { createHttpAgents } from '../../http/agents.ts'
+import { endpointOf, exchange } from '../../http/exchange.ts'
+import type { Outgoing } from '../../http/proxy/outgoing.ts'
+import { formatQuery } from './sign.ts'
+
+/** A request as Amazon's library makes it. */
+interface Request {
+  readonly protocol: string
+  readonly hostname: string
+  readonly port?: number
+  readonly method: string
+  readonly path: string
+  readonly query?: Readonly<Record<string, string>>
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array
+}
+
+/** For one request and its answer. */
+const LONGEST_MS = 30_000
+
+/**
+ * Has Amazon's library send its requests through the same proxies as everything else, and trust the same authorities.
+ * What it asks of this machine and its host (metadata) it sends by itself.
+ *
+ * @throws as `exchange`
+ */
+export function createRequestHandler(outgoing: Outgoing | undefined) {
+  return {
+    metadata: { handlerProtocol: 'http/1.1' },
+    async handle({ protocol, hostname, port, path, query, method, headers, body }: Request) {
+      const url = new URL(`${protocol}//${hostname}${port === undefined ? '' : `:${port}`}${path}`)
+      url.search = formatQuery(query ?? {})
+      // Asked for once an hour at most: nothing is kept open.
+      const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: LONGEST_MS, outgoing })
+      try {
+        const reply = await exchange(
+          {
+            ...endpointOf(url),
+            ...{ method, headers, way: await agents.get(url), path: url.pathname + url.search },
+            body: typeof body === 'string' ? Buffer.from(body) : body && Buffer.concat([body]),
+          },
+          AbortSignal.timeout(LONGEST_MS),
+        )
+        const answer = {
+          statusCode: reply.status,
+          headers: reply.headers,
+          body: Readable.from([reply.bytes]),
+        }
+        return { response: answer }
+      } finally {
+        agents.close()
+      }
+    },
+  }
+}
