@@ -54,6 +54,12 @@ export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
 }
 
+/** What was thrown by code of others, in words: a TypeError says nothing without its name. */
+export function describeThrown(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return `${['Error', 'UploadError'].includes(error.name) ? '' : `${error.name}: `}${error.message}`
+}
+
 /** The `code` of a Node system error (`ENOENT`, `ECONNRESET`), looked for along the chain of causes. */
 export function systemCode(error: unknown): string | undefined {
   for (let e = error, depth = 0; e instanceof Error && depth < 5; e = e.cause, depth++) {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { systemCode } from '../errors.ts'
+import { describeThrown, systemCode } from '../errors.ts'
 import { within } from '../flow/time-limit.ts'
 import * as z from '../packages/zod.ts'
 import { isDefined, type Provider } from '../providers/contract.ts'
@@ -18,6 +18,8 @@ const LOADING_MS = 10_000
 /** Providers that a configuration brings along. */
 export interface Plugins {
   readonly providers: ReadonlyMap<string, Provider>
+  /** What the setting names them by, for each type. */
+  readonly origins: ReadonlyMap<string, string>
   /** Plugins that are files of the operator's own: read again when they change. */
   readonly files: readonly string[]
   /** The `node_modules` of packages: what they import lies there, too. */
@@ -26,7 +28,10 @@ export interface Plugins {
   readonly isComplete: boolean
 }
 
-export const NO_PLUGINS: Plugins = { providers: new Map(), files: [], folders: [], isComplete: true }
+export const NO_PLUGINS: Plugins = {
+  ...{ providers: new Map(), origins: new Map() },
+  ...{ files: [], folders: [], isComplete: true },
+}
 
 /**
  * Loads what the setting `plugins` names, which runs it.
@@ -42,7 +47,7 @@ export async function loadPlugins(
   loadingMs = LOADING_MS,
 ): Promise<Plugins> {
   if (!Array.isArray(names) || names.length === 0) return NO_PLUGINS
-  const providers = new Map<string, Provider>()
+  const [providers, origins] = [new Map<string, Provider>(), new Map<string, string>()]
   const [files, folders]: [string[], string[]] = [[], []]
   let isComplete = true
   for (const [index, name] of names.entries()) {
@@ -55,13 +60,14 @@ export async function loadPlugins(
       for (const provider of await loadPlugin(place, loadingMs)) {
         checkProvider(provider, providers)
         providers.set(provider.type, provider)
+        origins.set(provider.type, name)
       }
     } catch (error) {
       isComplete = false
       report(`plugins[${index}]`, `"${name}" can't be used: ${describe(error, place?.file)}`)
     }
   }
-  return { providers, files, folders, isComplete }
+  return { providers, origins, files, folders, isComplete }
 }
 
 /** Where a plugin begins, and the `node_modules` around it when it is a package. */
@@ -134,6 +140,8 @@ function checkProvider(provider: Provider, others: ReadonlyMap<string, Provider>
     throw new Error(`upload-server has a provider of the type "${type}" itself`)
   if (!(config instanceof z.ZodObject))
     throw new Error(`"config" of "${type}" must be made by the kit's z.object`)
+  if (config._zod.def.checks?.length)
+    throw new Error(`rules of "${type}" over several options belong into its "validate", not into "config"`)
   const taken = Object.keys(config.shape).find(name => Object.hasOwn(destinationSchema.shape, name))
   if (taken !== undefined)
     throw new Error(`the option "${taken}" of "${type}" is one that every destination has`)
@@ -145,5 +153,5 @@ function describe(error: unknown, file: string | undefined): string {
   if (code === 'ENOENT') return `${file} is not there`
   if (code === 'EISDIR') return `${file} is a folder: name the file in it, such as index.js`
   const where = error instanceof SyntaxError ? `. node --check ${file} may say in which line` : ''
-  return `${error.name === 'Error' ? '' : `${error.name}: `}${error.message}${where}`
+  return `${describeThrown(error)}${where}`
 }

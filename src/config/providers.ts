@@ -1,4 +1,4 @@
-import { UploadError } from '../errors.ts'
+import { describeThrown, UploadError } from '../errors.ts'
 import { secretsOfProxy } from '../http/proxy/address.ts'
 import { collectMarked, mapPaths } from '../options.ts'
 import * as z from '../packages/zod.ts'
@@ -18,6 +18,8 @@ export interface DestinationConfig {
   readonly type: string
   readonly name: string
   readonly provider: Provider
+  /** What the setting `plugins` names the plugin by that the provider is of. */
+  readonly plugin?: string | undefined
   /** The provider's own options. */
   readonly options: Record<string, unknown>
   /** Options that every destination has. */
@@ -82,10 +84,17 @@ export async function readDestinations(
       if (read.some(one => one.type === provider.type && one.name === name)) {
         report(path, `stands in the file twice, as ${provider.type} and under an alias`)
       }
-      const one = readDestination(provider, name, raw, resolvePath, (inner, message) =>
-        report(inner ? `${path}.${inner}` : path, message),
-      )
-      if (one) read.push(one)
+      const plugin = plugins.origins.get(provider.type)
+      try {
+        const one = readDestination(provider, name, raw, resolvePath, (inner, message) =>
+          report(inner ? `${path}.${inner}` : path, message),
+        )
+        if (one) read.push({ ...one, plugin })
+      } catch (error) {
+        // What others write may throw.
+        if (plugin === undefined) throw error
+        report(path, `can't be checked, since the plugin "${plugin}" fails: ${describeThrown(error)}`)
+      }
     }
   }
   return read

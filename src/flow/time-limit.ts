@@ -34,6 +34,7 @@ export function beginTimeLimit(ms: number, outer: AbortSignal, late: () => unkno
 export function within<T>(work: Promise<T>, ms: number, late: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const tooLong = new Promise<never>((_, reject) => {
+    // Not unref'd: where nothing else is to be done the program would end without a word.
     timer = setTimeout(() => reject(late()), ms)
   })
   return Promise.race([work, tooLong]).finally(() => clearTimeout(timer))

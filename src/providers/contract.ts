@@ -153,8 +153,13 @@ export interface Provider<C extends z.ZodObject = z.ZodObject> {
 
 const defined = new WeakSet<object>()
 
-/** Keeps the type of the options while checking the shape of a provider; its targets get checked keys only. */
+/**
+ * Keeps the type of the options while checking the shape of a provider; its targets get checked keys only.
+ *
+ * @throws Error when it has no `open`; its `open` does when that returns no target
+ */
 export function defineProvider<C extends z.ZodObject>(provider: Provider<C>): Provider<C> {
+  if (typeof provider.open !== 'function') throw new Error(`"open" of "${provider.type}" must be a function`)
   const result: Provider<C> = {
     ...provider,
     open(config, deps) {
@@ -174,11 +179,26 @@ export function isDefined(provider: unknown): provider is Provider {
 /** As in S3; leaves room for a folder in the 4096 bytes that Linux takes. */
 const MAX_KEY_BYTES = 1024
 
+const OPTIONAL_METHODS = ['meet', 'check', 'remove', 'exists', 'sign', 'locate', 'close'] as const
+
+/** What others write may be in JavaScript. */
+function checkTarget(target: Target): void {
+  if (typeof target?.put !== 'function')
+    throw new Error('its "open" must return an object with the function "put"')
+  const wrong = OPTIONAL_METHODS.find(name => !['function', 'undefined'].includes(typeof target[name]))
+  if (wrong !== undefined) throw new Error(`"${wrong}" of what its "open" returned is no function`)
+}
+
 /** A target that sees only keys as `UploadObject` describes them: `remove('')` would be about a whole bucket or folder. */
 function withCheckedKeys(target: Target): Target {
-  const { exists, remove, sign, locate } = target
+  checkTarget(target)
+  const { exists, remove, sign, locate, meet, check, close } = target
   return {
     ...target,
+    // Those of a class are no members of its own.
+    ...(meet && { meet: signal => meet.call(target, signal) }),
+    ...(check && { check: signal => check.call(target, signal) }),
+    ...(close && { close: () => close.call(target) }),
     async put(object, signal) {
       checkKey(object.key)
       return checkStored(await target.put(object, signal), object.key)

@@ -1,7 +1,8 @@
 import type { LoadedConfig } from '../config/load.ts'
 import { knownHosts } from '../config/paths.ts'
 import { createOutgoing } from '../http/proxy/outgoing.ts'
-import { type Destination, openDestinations } from '../uploader/delivery/destinations.ts'
+import type { Destination } from '../uploader/delivery/destinations.ts'
+import { openDestinations } from '../uploader/delivery/open.ts'
 import type { Turns } from '../uploader/delivery/turns.ts'
 
 export interface DestinationDeps {

@@ -50,6 +50,32 @@ it.each([1, 2])(
   },
 )
 
+/** A plugin whose destination can't be opened. */
+const BROKEN = echo('one').replace(
+  'open: () =>',
+  "open: () => { throw new TypeError('no luck') }, was: () =>",
+)
+const SAID = `echo/Default can't be opened by the plugin "./echo.mjs": TypeError: no luck. Correct the plugin or "providers.echo.Default", or take that out.`
+
+it.each([['serve'], ['serve', '--workers', '2'], ['check'], ['upload', 'echo.mjs'], ['config', 'validate']])(
+  '%s names a plugin whose destination can not be opened',
+  async (...args) => {
+    const cwd = await setUp(CONFIG, BROKEN)
+    const { code, stdout, stderr } = await runCli(args, { cwd })
+    expect({ code, said: stdout + stderr }).toEqual({ code: 1, said: expect.stringContaining(SAID) })
+  },
+)
+
+it('a server goes on when a plugin can not be opened any more, and says which', async () => {
+  const cwd = await setUp()
+  const server = await spawnServer([], { directory: cwd })
+  const url = await server.url
+  await writeFile(join(cwd, 'echo.mjs'), BROKEN)
+  const said = `The old configuration stays in use. ${SAID}`
+  await eventually(() => expect(server.lines.map(line => JSON.parse(line).msg)).toContain(said))
+  expect(await linkFrom(url)).toEqual(['https://one.example/a.txt'])
+})
+
 it('config validate says where a plugin is no JavaScript', async () => {
   const cwd = await setUp(CONFIG, 'const a = 1\nexport default {{')
   const { code, stderr } = await runCli(['config', 'validate'], { cwd })

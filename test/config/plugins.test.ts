@@ -115,6 +115,18 @@ it.each([
   ['with a type that is an alias', './x.mjs', 'of the type "aws-s3" itself', pluginOf('aws-s3')],
   ['with a type that no name can be', './x.mjs', 'the type "a/b" must be', pluginOf('a/b')],
   ['with a type that objects have', './x.mjs', 'the type "__proto__" must be', pluginOf('__proto__')],
+  [
+    'whose provider can not be opened',
+    './x.mjs',
+    '"open" of "mine" must be a function',
+    pluginOf('mine').replace('open: () => ({})', 'open: 5'),
+  ],
+  [
+    'with rules over several options where they are not asked',
+    './x.mjs',
+    'rules of "mine" over several options belong into its "validate"',
+    pluginOf('mine', 'z.object({}).check(() => {})'),
+  ],
   ['without options', './x.mjs', 'must be made by the kit', pluginOf('mine', '{}')],
   [
     'with an option that all have',
@@ -128,6 +140,19 @@ it.each([
   const problems = await problemsOf({ plugins: [name], providers: { mine: { a: {} } } }, files)
   expect(problems).toEqual([expect.stringContaining(`plugins[0]: "${name}" can't be used: `)])
   expect(problems[0]).toContain(reason)
+})
+
+it.each([
+  ['validate', "config: z.object({ n: z.string() }), validate() { throw new TypeError('no luck') }"],
+  [
+    'a rule of an option',
+    "config: z.object({ n: z.string().check(() => { throw new TypeError('no luck') }) })",
+  ],
+])('names a plugin that throws while options are checked, in %s', async (_, member) => {
+  const code = pluginOf('mine').replace('open:', `${member}, open:`)
+  expect(
+    await problemsOf({ plugins: ['./x.mjs'], providers: { mine: { a: { n: 'x' } } } }, { 'x.mjs': code }),
+  ).toEqual([`providers.mine.a: can't be checked, since the plugin "./x.mjs" fails: TypeError: no luck`])
 })
 
 it('refuses two plugins with one type, and knows the types of plugins when one is misspelt', async () => {

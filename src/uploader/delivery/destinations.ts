@@ -1,14 +1,13 @@
 import { UploadError } from '../../errors.ts'
 import type { Slots } from '../../flow/slots.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
-import { isNewEachTime, type KeyTemplate, namesContent, parseKeyTemplate } from '../../payload/object-key.ts'
+import type { KeyTemplate } from '../../payload/object-key.ts'
 import type { PictureOptions } from '../../pictures/options.ts'
-import type { Provider, ProviderDeps, Target } from '../../providers/contract.ts'
+import type { Provider, Target } from '../../providers/contract.ts'
 import { canonicalType, PROVIDER_TYPES } from '../../providers/registry.ts'
 import type { ExpiryRule } from '../expires.ts'
-import { createKeyRing, type KeyRing } from './key-ring.ts'
-import { createTurns, type Turns } from './turns.ts'
-import { createUrlRewrite, type RewriteRule } from './url-rewrite.ts'
+import type { KeyRing } from './key-ring.ts'
+import type { RewriteRule } from './url-rewrite.ts'
 
 /** What is needed to choose a destination: the provider's id and the name of the saved configuration. */
 export interface Named {
@@ -65,6 +64,8 @@ export type OnConflict = 'replace' | 'rename' | 'error'
 /** A destination as it is configured. */
 export interface DestinationSpec extends Named {
   readonly provider: Provider
+  /** What the setting `plugins` calls the plugin that the provider is of; undefined: it is of this program. */
+  readonly plugin?: string | undefined
   readonly options: Record<string, unknown>
   readonly common: {
     readonly keyTemplate?: string | undefined
@@ -215,94 +216,10 @@ export function assertTakesPath(destination: Destination): void {
   )
 }
 
-function unsigned(id: string): string {
-  return (
-    `${id}: "link": "redirect" needs a destination that can sign addresses: s3 and its kin, azure with "accountKey", ` +
-    'upyun with "antiLeechToken".'
-  )
-}
-
-/**
- * Opens every configured destination. Connects nothing.
- *
- * @param keyTemplate for those that have none of their own
- * @param own files and folders of the server itself
- * @param turns shared with those of the configuration before, too: uploads to them may be under way
- * @param pictures what is done to pictures where nothing else is said
- * @param general through which proxies they connect that have none of their own
- */
-export async function openDestinations(
-  specs: readonly DestinationSpec[],
-  keyTemplate: string,
-  warn: (message: string) => void,
-  own: Pick<ProviderDeps, 'ownPaths' | 'knownHosts'> = {},
-  turns: Turns = createTurns(),
-  pictures?: PictureOptions,
-  general?: Outgoing,
-): Promise<Destination[]> {
-  const opened = await Promise.all(
-    specs.map(async ({ type, name, provider, options, common }): Promise<Destination> => {
-      const id = idOf({ type, name })
-      const outgoing = general?.with(common.proxy)
-      const target = await provider.open(options, { ...own, name, warn, outgoing })
-      const template = common.keyTemplate ?? keyTemplate
-      const immutable = namesContent(template)
-      const onConflict = common.onConflict ?? (immutable || !target.exists ? 'replace' : 'rename')
-      if ((onConflict !== 'replace' || common.dedupe) && !target.exists) {
-        throw new UploadError(
-          'invalid_request',
-          `${id}: onConflict and dedupe need a provider that can tell what is there.`,
-        )
-      }
-      const redirects = common.link === 'redirect' ? (common.linkAccess ?? 'anyone') : undefined
-      if (redirects !== undefined && !target.sign) throw new UploadError('invalid_request', unsigned(id))
-      if (redirects === undefined && common.linkAccess === 'callers')
-        throw new UploadError('invalid_request', `${id}: "linkAccess" needs "link" to be "redirect".`)
-      return {
-        type,
-        name,
-        target,
-        outgoing,
-        keyTemplate: parseKeyTemplate(template),
-        takesPath: template.includes('{path}'),
-        immutable,
-        hasNewKeys: isNewEachTime(template),
-        onConflict,
-        dedupe: common.dedupe ?? false,
-        redirects,
-        rewriteUrl: createUrlRewrite(common.urlRewrite ?? []),
-        fallback: common.fallback,
-        mirrors: common.mirrors ?? [],
-        expiry: common.expiry,
-        pictures: common.pictures ?? pictures,
-        // Where equal keys mean equal bytes it does no harm when two processes write one: that is worth no message.
-        keys: createKeyRing(immutable && onConflict === 'replace' ? undefined : turns, id),
-        queue: target.serial ? { run: (work, signal) => turns.inTurn(id, work, signal) } : undefined,
-      }
-    }),
-  )
-  assertRemovable(opened)
-  return opened
-}
-
 /** Destinations, `provider/configName`, at which the files of this one come to lie, its own first. */
 export function placesOf(destination: Destination): string[] {
   const { fallback, mirrors } = destination
   const copies = [...mirrors.map(mirror => mirror.destination), ...(fallback === undefined ? [] : [fallback])]
   const ids = copies.map(splitId).map(({ type, name = '' }) => idOf({ type, name }))
   return [...new Set([idOf(destination), ...ids])]
-}
-
-/** @throws UploadError when files go again somewhere, and could not be removed there or where their copies are */
-function assertRemovable(destinations: readonly Destination[]): void {
-  const keeping = new Set(destinations.filter(({ target }) => !target.remove).map(idOf))
-  for (const destination of destinations.filter(({ expiry }) => expiry)) {
-    const fixed = placesOf(destination).find(id => keeping.has(id))
-    if (fixed === undefined) continue
-    const whose = fixed === idOf(destination) ? 'that of this one' : `that of its mirror or fallback ${fixed}`
-    throw new UploadError(
-      'invalid_request',
-      `${idOf(destination)}: "expiry" needs a provider that can remove files, which ${whose} can't. Leave "expiry" out.`,
-    )
-  }
 }

@@ -5,7 +5,8 @@ import { z } from 'zod'
 import { UploadError } from '../../../src/errors.ts'
 import { defineProvider, type Target, type UploadObject } from '../../../src/providers/contract.ts'
 import { deliver } from '../../../src/uploader/delivery/deliver.ts'
-import { type Destination, openDestinations } from '../../../src/uploader/delivery/destinations.ts'
+import type { Destination } from '../../../src/uploader/delivery/destinations.ts'
+import { openDestinations } from '../../../src/uploader/delivery/open.ts'
 
 const OBJECT: UploadObject = {
   key: '2026/a.png',

@@ -1,18 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { z } from 'zod'
-import { defineProvider, type Target } from '../../../src/providers/contract.ts'
 import { canonicalType, loadProvider, PROVIDER_TYPES } from '../../../src/providers/registry.ts'
 import {
   type Choice,
   chooseDestination,
-  type Destination,
-  type DestinationSpec,
   idOf,
   isCovered,
-  openDestinations,
   splitId,
 } from '../../../src/uploader/delivery/destinations.ts'
-import { createTurns } from '../../../src/uploader/delivery/turns.ts'
 
 const named = (...ids: string[]) =>
   ids.map(id => ({ type: id.split('/')[0] as string, name: id.slice(id.indexOf('/') + 1) }))
@@ -194,85 +188,4 @@ describe('the registry', () => {
     for (const none of ['', 'nope', 'constructor', '__proto__', 'Local'])
       expect(await loadProvider(none)).toBeUndefined()
   })
-})
-
-describe('openDestinations', () => {
-  const target: Target = { put: async ({ key }) => ({ url: `files/x/${key}` }) }
-
-  function spec(
-    name: string,
-    made: Target,
-    common: Partial<DestinationSpec['common']> = {},
-  ): DestinationSpec {
-    const provider = defineProvider({ type: 'test', config: z.object({}), open: () => made })
-    return {
-      type: 'test',
-      name,
-      provider,
-      options: {},
-      common: { onConflict: 'replace', dedupe: false, ...common },
-    }
-  }
-
-  it('gives each its own template, or the common one', async () => {
-    const own = spec('own', target, { keyTemplate: '{uuid}' })
-    const [first, second] = await openDestinations([spec('common', target), own], '{filename}', () => {})
-    expect(first).toMatchObject({ type: 'test', name: 'common', immutable: false, queue: undefined })
-    expect(second).toMatchObject({ name: 'own', immutable: true })
-  })
-
-  it('makes a queue for targets that take one put at a time', async () => {
-    const [one] = await openDestinations([spec('one', { ...target, serial: true })], '{filename}', () => {})
-    expect(one?.queue).toBeDefined()
-  })
-
-  it('shares names in use and turns with destinations of the same name, and with no others', async () => {
-    const serial = { ...target, serial: true }
-    const turns = createTurns()
-    const open = (...names: string[]) =>
-      openDestinations(
-        names.map(name => spec(name, serial)),
-        '{filename}',
-        () => {},
-        {},
-        turns,
-      )
-    const [one, two] = await open('one', 'two')
-    const [after] = await open('one')
-    const { signal } = new AbortController()
-    const take = async (destination: Destination | undefined, bytes: string) =>
-      (await destination?.keys.take('a.png', bytes, signal))?.key
-    expect(await take(one, 'first')).toBe('a.png')
-    expect(await take(two, 'second')).toBe('a.png')
-    expect(await take(after, 'third')).toBe('a-2.png')
-    one?.keys.release('a.png')
-    expect(await take(after, 'fourth')).toBe('a.png')
-
-    let leave = () => {}
-    const first = one?.queue?.run(
-      () =>
-        new Promise<void>(resolve => {
-          leave = resolve
-        }),
-      signal,
-    )
-    let isThere = false
-    const second = after?.queue?.run(async () => {
-      isThere = true
-    }, signal)
-    await two?.queue?.run(async () => {}, signal)
-    expect(isThere).toBe(false)
-    leave()
-    await Promise.all([first, second])
-    expect(isThere).toBe(true)
-  })
-
-  it.each(['rename', 'error'] as const)(
-    'refuses onConflict "%s" for a target that cannot tell what is there',
-    async onConflict => {
-      await expect(
-        openDestinations([spec('one', target, { onConflict })], '{filename}', () => {}),
-      ).rejects.toThrow(/^test\/one: onConflict .*can tell what is there\.$/)
-    },
-  )
 })

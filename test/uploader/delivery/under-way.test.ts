@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { createPayloads, type Payload } from '../../../src/payload/index.ts'
 import { createSpool } from '../../../src/payload/spool.ts'
 import { defineProvider, type Stored, type UploadObject } from '../../../src/providers/contract.ts'
-import { openDestinations } from '../../../src/uploader/delivery/destinations.ts'
+import { openDestinations } from '../../../src/uploader/delivery/open.ts'
 import { type PlaceRequest, place } from '../../../src/uploader/delivery/place.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 

@@ -1,0 +1,172 @@
+import { describeThrown, UploadError } from '../../errors.ts'
+import { within } from '../../flow/time-limit.ts'
+import type { Outgoing } from '../../http/proxy/outgoing.ts'
+import { isNewEachTime, namesContent, parseKeyTemplate } from '../../payload/object-key.ts'
+import type { PictureOptions } from '../../pictures/options.ts'
+import type { ProviderDeps, Target } from '../../providers/contract.ts'
+import { type Destination, type DestinationSpec, idOf, placesOf } from './destinations.ts'
+import { createKeyRing } from './key-ring.ts'
+import { createTurns, type Turns } from './turns.ts'
+import { createUrlRewrite } from './url-rewrite.ts'
+
+/** Nothing is connected meanwhile: libraries are loaded. */
+const LONGEST_MS = 20_000
+
+/**
+ * Opens every configured destination. Connects nothing.
+ *
+ * @param keyTemplate for those that have none of their own
+ * @param own files and folders of the server itself
+ * @param turns shared with those of the configuration before, too: uploads to them may be under way
+ * @param pictures what is done to pictures where nothing else is said
+ * @param general through which proxies they connect that have none of their own
+ */
+export async function openDestinations(
+  specs: readonly DestinationSpec[],
+  keyTemplate: string,
+  warn: (message: string) => void,
+  own: Pick<ProviderDeps, 'ownPaths' | 'knownHosts'> = {},
+  turns: Turns = createTurns(),
+  pictures?: PictureOptions,
+  general?: Outgoing,
+): Promise<Destination[]> {
+  const deps = specs.map(({ name, common }) => ({
+    ...own,
+    name,
+    warn,
+    outgoing: general?.with(common.proxy),
+  }))
+  const targets = await openTargets(specs, deps)
+  try {
+    const opened = specs.map((spec, index) =>
+      makeDestination(spec, targets[index] as Target, {
+        keyTemplate,
+        turns,
+        pictures,
+        outgoing: deps[index]?.outgoing,
+      }),
+    )
+    assertRemovable(opened)
+    return opened
+  } catch (error) {
+    await closeTargets(targets)
+    throw error
+  }
+}
+
+interface Surroundings {
+  readonly keyTemplate: string
+  readonly turns: Turns
+  readonly pictures: PictureOptions | undefined
+  readonly outgoing: Outgoing | undefined
+}
+
+/** @throws UploadError `invalid_request` when the target can't do what the destination is configured for */
+function makeDestination(
+  { type, name, common }: DestinationSpec,
+  target: Target,
+  { turns, outgoing, ...general }: Surroundings,
+): Destination {
+  const id = idOf({ type, name })
+  const template = common.keyTemplate ?? general.keyTemplate
+  const immutable = namesContent(template)
+  const onConflict = common.onConflict ?? (immutable || !target.exists ? 'replace' : 'rename')
+  if ((onConflict !== 'replace' || common.dedupe) && !target.exists) {
+    throw new UploadError(
+      'invalid_request',
+      `${id}: onConflict and dedupe need a provider that can tell what is there.`,
+    )
+  }
+  const redirects = common.link === 'redirect' ? (common.linkAccess ?? 'anyone') : undefined
+  if (redirects !== undefined && !target.sign) throw new UploadError('invalid_request', unsigned(id))
+  if (redirects === undefined && common.linkAccess === 'callers')
+    throw new UploadError('invalid_request', `${id}: "linkAccess" needs "link" to be "redirect".`)
+  return {
+    type,
+    name,
+    target,
+    outgoing,
+    keyTemplate: parseKeyTemplate(template),
+    takesPath: template.includes('{path}'),
+    immutable,
+    hasNewKeys: isNewEachTime(template),
+    onConflict,
+    dedupe: common.dedupe ?? false,
+    redirects,
+    rewriteUrl: createUrlRewrite(common.urlRewrite ?? []),
+    fallback: common.fallback,
+    mirrors: common.mirrors ?? [],
+    expiry: common.expiry,
+    pictures: common.pictures ?? general.pictures,
+    // Where equal keys mean equal bytes it does no harm when two processes write one: that is worth no message.
+    keys: createKeyRing(immutable && onConflict === 'replace' ? undefined : turns, id),
+    queue: target.serial ? { run: (work, signal) => turns.inTurn(id, work, signal) } : undefined,
+  }
+}
+
+function unsigned(id: string): string {
+  return (
+    `${id}: "link": "redirect" needs a destination that can sign addresses: s3 and its kin, azure with "accountKey", ` +
+    'upyun with "antiLeechToken".'
+  )
+}
+
+/** @throws UploadError when files go again somewhere, and could not be removed there or where their copies are */
+function assertRemovable(destinations: readonly Destination[]): void {
+  const keeping = new Set(destinations.filter(({ target }) => !target.remove).map(idOf))
+  for (const destination of destinations.filter(({ expiry }) => expiry)) {
+    const fixed = placesOf(destination).find(id => keeping.has(id))
+    if (fixed === undefined) continue
+    const whose = fixed === idOf(destination) ? 'that of this one' : `that of its mirror or fallback ${fixed}`
+    throw new UploadError(
+      'invalid_request',
+      `${idOf(destination)}: "expiry" needs a provider that can remove files, which ${whose} can't. Leave "expiry" out.`,
+    )
+  }
+}
+
+/**
+ * Opens targets, all or none.
+ *
+ * @param deps of each, in order
+ * @throws as `openTarget`
+ */
+export async function openTargets(
+  specs: readonly DestinationSpec[],
+  deps: readonly ProviderDeps[],
+): Promise<Target[]> {
+  const opening = specs.map((spec, index) => openTarget(spec, deps[index] as ProviderDeps))
+  try {
+    return await Promise.all(opening)
+  } catch (error) {
+    const settled = await Promise.allSettled(opening)
+    await closeTargets(settled.flatMap(one => (one.status === 'fulfilled' ? [one.value] : [])))
+    throw error
+  }
+}
+
+export async function closeTargets(targets: readonly Target[]): Promise<void> {
+  await Promise.allSettled(targets.map(async target => target.close?.()))
+}
+
+/**
+ * Opens one target. What others have written may throw anything, or never end.
+ *
+ * @throws UploadError `invalid_request` that names the destination, and the plugin that its provider is of
+ */
+export async function openTarget(
+  { type, name, provider, plugin, options }: DestinationSpec,
+  deps: ProviderDeps,
+  longestMs = LONGEST_MS,
+): Promise<Target> {
+  const open = async () => provider.open(options, deps)
+  const late = () => new Error(`it was not opened within ${longestMs / 1000} s`)
+  try {
+    return await within(open(), longestMs, late)
+  } catch (error) {
+    const [whose, what] = plugin ? [` by the plugin "${plugin}"`, 'the plugin or '] : ['', '']
+    const reason = describeThrown(error).replace(/\.$/, '')
+    const message = `${type}/${name} can't be opened${whose}: ${reason}. Correct ${what}"providers.${type}.${name}", or take that out.`
+    throw new UploadError('invalid_request', message, { cause: error })
+  }
+}

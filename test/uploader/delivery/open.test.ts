@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest'
+import * as z from '../../../src/packages/zod.ts'
+import { defineProvider, type Target } from '../../../src/providers/contract.ts'
+import type { Destination, DestinationSpec } from '../../../src/uploader/delivery/destinations.ts'
+import { openDestinations, openTarget } from '../../../src/uploader/delivery/open.ts'
+import { createTurns } from '../../../src/uploader/delivery/turns.ts'
+
+describe('openDestinations', () => {
+  const target: Target = { put: async ({ key }) => ({ url: `files/x/${key}` }) }
+
+  function spec(
+    name: string,
+    made: Target,
+    common: Partial<DestinationSpec['common']> = {},
+  ): DestinationSpec {
+    const provider = defineProvider({ type: 'test', config: z.object({}), open: () => made })
+    return {
+      type: 'test',
+      name,
+      provider,
+      options: {},
+      common: { onConflict: 'replace', dedupe: false, ...common },
+    }
+  }
+
+  it('gives each its own template, or the common one', async () => {
+    const own = spec('own', target, { keyTemplate: '{uuid}' })
+    const [first, second] = await openDestinations([spec('common', target), own], '{filename}', () => {})
+    expect(first).toMatchObject({ type: 'test', name: 'common', immutable: false, queue: undefined })
+    expect(second).toMatchObject({ name: 'own', immutable: true })
+  })
+
+  it('makes a queue for targets that take one put at a time', async () => {
+    const [one] = await openDestinations([spec('one', { ...target, serial: true })], '{filename}', () => {})
+    expect(one?.queue).toBeDefined()
+  })
+
+  it('shares names in use and turns with destinations of the same name, and with no others', async () => {
+    const serial = { ...target, serial: true }
+    const turns = createTurns()
+    const open = (...names: string[]) =>
+      openDestinations(
+        names.map(name => spec(name, serial)),
+        '{filename}',
+        () => {},
+        {},
+        turns,
+      )
+    const [one, two] = await open('one', 'two')
+    const [after] = await open('one')
+    const { signal } = new AbortController()
+    const take = async (destination: Destination | undefined, bytes: string) =>
+      (await destination?.keys.take('a.png', bytes, signal))?.key
+    expect(await take(one, 'first')).toBe('a.png')
+    expect(await take(two, 'second')).toBe('a.png')
+    expect(await take(after, 'third')).toBe('a-2.png')
+    one?.keys.release('a.png')
+    expect(await take(after, 'fourth')).toBe('a.png')
+
+    let leave = () => {}
+    const first = one?.queue?.run(
+      () =>
+        new Promise<void>(resolve => {
+          leave = resolve
+        }),
+      signal,
+    )
+    let isThere = false
+    const second = after?.queue?.run(async () => {
+      isThere = true
+    }, signal)
+    await two?.queue?.run(async () => {}, signal)
+    expect(isThere).toBe(false)
+    leave()
+    await Promise.all([first, second])
+    expect(isThere).toBe(true)
+  })
+
+  it.each(['rename', 'error'] as const)(
+    'refuses onConflict "%s" for a target that cannot tell what is there',
+    async onConflict => {
+      await expect(
+        openDestinations([spec('one', target, { onConflict })], '{filename}', () => {}),
+      ).rejects.toThrow(/^test\/one: onConflict .*can tell what is there\.$/)
+    },
+  )
+
+  it('closes what was opened when another one can not be', async () => {
+    const closed: string[] = []
+    const open = (name: string) => spec(name, { ...target, close: async () => void closed.push(name) })
+    const broken: DestinationSpec = {
+      ...open('broken'),
+      provider: { ...open('broken').provider, open: async () => Promise.reject(new Error('no luck')) },
+    }
+    await expect(openDestinations([open('one'), broken], '{filename}', () => {})).rejects.toThrow('no luck')
+    const unable = spec(
+      'unable',
+      { ...target, close: async () => void closed.push('unable') },
+      { dedupe: true },
+    )
+    await expect(openDestinations([open('two'), unable], '{filename}', () => {})).rejects.toThrow('dedupe')
+    expect(closed).toEqual(['one', 'two', 'unable'])
+  })
+
+  it.each([
+    ['nothing', undefined, 'its "open" must return an object with the function "put"'],
+    ['no put', { exists: async () => true }, 'its "open" must return an object with the function "put"'],
+    ['a member of another kind', { ...target, check: true }, '"check" of what its "open" returned is no'],
+  ])('names a provider whose open returns %s', async (_, made, reason) => {
+    const wrong = { ...spec('one', made as unknown as Target), plugin: './mine.mjs' }
+    await expect(openDestinations([wrong], '{filename}', () => {})).rejects.toThrow(
+      `test/one can't be opened by the plugin "./mine.mjs": ${reason}`,
+    )
+  })
+
+  it('does not wait for ever', async () => {
+    const { provider, ...rest } = spec('one', target)
+    const slow = { ...rest, provider: { ...provider, open: () => new Promise<Target>(() => {}) } }
+    await expect(openTarget(slow, { name: 'one', warn: () => {} }, 20)).rejects.toThrow(
+      `test/one can't be opened: it was not opened within 0.02 s. Correct "providers.test.one", or take that out.`,
+    )
+  })
+
+  it('takes what the class of a target has', async () => {
+    class Shelf {
+      #word = 'closed'
+      async put() {
+        return { url: 'https://img.example/a' }
+      }
+      async check() {
+        throw new Error('checked')
+      }
+      async close() {
+        throw new Error(this.#word)
+      }
+    }
+    const [one] = await openDestinations([spec('one', new Shelf())], '{filename}', () => {})
+    const { signal } = new AbortController()
+    await expect(one?.target.check?.(signal)).rejects.toThrow('checked')
+    await expect(one?.target.close?.()).rejects.toThrow('closed')
+  })
+})
