@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { findJob, readPullAddress } from '../comments/place.ts'
 import { type Written, writeComment } from '../comments/write.ts'
+import { fromEnvironment } from '../http/proxy/outgoing.ts'
 import { endWith } from './command.ts'
 import { toBody } from './comment-body.ts'
 import { findEarlier } from './earlier.ts'
@@ -134,7 +135,8 @@ export async function openComment(
   const name = commentName ?? job?.name ?? ''
   return async (results, before, signal) => {
     const body = toBody(commentTitle, results, before)
-    const written = await writeComment({ place, token, name, run: job?.run ?? 0, body }, signal)
+    const request = { place, token, name, run: job?.run ?? 0, body, outgoing: fromEnvironment(terminal.env) }
+    const written = await writeComment(request, signal)
     terminal.note(SAID[written])
   }
 }

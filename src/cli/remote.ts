@@ -1,5 +1,6 @@
 import { messageOf } from '../errors.ts'
 import type { Passing } from '../flow/retry.ts'
+import { createFetch } from '../http/fetch.ts'
 import {
   explainNetwork,
   isNoTls,
@@ -8,6 +9,8 @@ import {
   networkCodeOf,
   parseRetryAfter,
 } from '../http/network.ts'
+import { ProxyFailure } from '../http/proxy/failure.ts'
+import { fromEnvironment } from '../http/proxy/outgoing.ts'
 import { decodeLogin } from '../mask.ts'
 import { type Answer, AnswerError, readAnswer } from './answer.ts'
 import { INTERRUPTION, type Terminal } from './terminal.ts'
@@ -54,6 +57,7 @@ export function openRemote(server: string, key: string | undefined, terminal: Te
   terminal.learn([key ?? '', passwordOf(base)].filter(secret => secret !== ''))
   const login = takeLogin(base)
   const { host } = base
+  const fetch = createFetch(fromEnvironment(terminal.env))
 
   async function post(request: RemoteRequest, signal: AbortSignal): Promise<Reply> {
     const url = new URL(base)
@@ -65,8 +69,8 @@ export function openRemote(server: string, key: string | undefined, terminal: Te
     let response: Response
     try {
       const { body = null } = request
-      // Whoever a redirect leads to would get the key.
-      response = await fetch(url, { method: 'POST', body, headers, signal, redirect: 'manual' })
+      // No redirect is followed: whoever that leads to would get the key.
+      response = await fetch(url, { method: 'POST', body, headers, signal })
     } catch (error) {
       return signal.aborted ? interrupted() : unreached(error, host)
     }
@@ -86,6 +90,10 @@ const LATER: Passing = { retryAfterS: undefined }
 const interrupted = (): Reply => ({ outcomes: [], message: INTERRUPTION, code: 'interrupted' })
 
 function unreached(error: unknown, host: string): Reply {
+  if (error instanceof ProxyFailure) {
+    const message = `${host} was not reached: ${error.message}`
+    return { outcomes: [], message, code: 'unreachable', ...(error.retryable && { passing: LATER }) }
+  }
   const code = networkCodeOf(error)
   if (hasCause(error, 'NotReadableError'))
     return { outcomes: [], message: 'it was changed while it was sent', code: 'source_failed' }

@@ -1,6 +1,7 @@
 import { UploadError } from '../errors.ts'
 import { retry } from '../flow/retry.ts'
 import { createHttpClient, type HttpReply, type HttpRequest } from '../http/client.ts'
+import type { Outgoing } from '../http/proxy/outgoing.ts'
 import { type Comment, DIALECTS } from './forges.ts'
 import type { Place } from './place.ts'
 
@@ -19,6 +20,8 @@ export interface CommentRequest {
   readonly run: number
   /** Markdown. */
   readonly body: string
+  /** Through which proxies the forge is reached. Default: none. */
+  readonly outgoing?: Outgoing
 }
 
 /** What became of it: `stale` means that a later run has written it already. */
@@ -82,10 +85,10 @@ function runOf(body: string, name: string): number | undefined {
   return run === undefined ? undefined : Number(run)
 }
 
-function openApi({ place, token, name }: CommentRequest) {
+function openApi({ place, token, name, outgoing }: CommentRequest) {
   const dialect = DIALECTS[place.forge]
   const { host, origin } = new URL(place.api)
-  const client = createHttpClient({ insecureTls: false }, { name: host, warn: () => {} })
+  const client = createHttpClient({ insecureTls: false }, { name: host, outgoing, warn: () => {} })
 
   async function ask(
     method: HttpRequest['method'],

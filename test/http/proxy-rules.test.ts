@@ -162,6 +162,28 @@ describe('the proxy of a connection', () => {
     expect(outgoing.proxyFor(targetOf(new URL('https://localhost')))).toBeUndefined()
   })
 
+  const self = 'localhost,127.0.0.0/8,::1'
+  const all = (address: string | undefined, no_proxy: string | undefined) => ({
+    ...{ http_proxy: address, https_proxy: address, all_proxy: address, no_proxy },
+  })
+  it.each([
+    [{ proxy: 'environment' }, undefined, {}],
+    [
+      { proxy: 'environment', noProxy: ['a.example'] },
+      undefined,
+      { no_proxy: `${self},internal.example,a.example` },
+    ],
+    [{ proxy: 'none', noProxy: ['a.example'] }, undefined, all(undefined, undefined)],
+    [{ proxy: 'http://own:9', noProxy: ['a.example'] }, undefined, all('http://own:9', `${self},a.example`)],
+    [{ proxy: 'none' }, 'socks5h://own:9', all('socks5h://own:9', self)],
+    [{ proxy: 'http://own:9' }, 'environment', {}],
+  ])('%j and %j are told to programs', (settings, own, expected) => {
+    const { variables } = createOutgoing({ noProxy: [], ...settings }, env).with(own)
+    const lower = Object.entries(variables).filter(([name]) => name === name.toLowerCase())
+    expect(Object.fromEntries(lower)).toStrictEqual(expected)
+    for (const [name, value] of lower) expect(variables[name.toUpperCase()]).toBe(value)
+  })
+
   it('knows this machine', () => {
     expect(isLoopback('LOCALHOST.')).toBe(true)
     expect(isLoopback('localhost.example.com')).toBe(false)

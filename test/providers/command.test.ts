@@ -3,7 +3,8 @@ import { readdirSync } from 'node:fs'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createOutgoing, type Outgoing } from '../../src/http/proxy/outgoing.ts'
 import { command } from '../../src/providers/command/index.ts'
 import type { Target } from '../../src/providers/contract.ts'
 import { makeDirectory } from '../helpers/directory.ts'
@@ -17,10 +18,10 @@ import { startWebFolder } from '../servers/web-folder.ts'
 const never = () => new AbortController().signal
 const PICTURE = randomBytes(3000)
 
-function open(options: object): Target {
+function open(options: object, outgoing?: Outgoing): Target {
   const config = command.config.parse(options)
   expect(command.validate?.(config)).toBeUndefined()
-  return command.open(config, { name: 'Default', warn: message => expect.fail(message) }) as Target
+  return command.open(config, { name: 'Default', outgoing, warn: message => expect.fail(message) }) as Target
 }
 
 /** A script of the shell, as a file that can be run. */
@@ -143,6 +144,26 @@ describe('a program', () => {
       delete process.env['UPLOAD_SERVER_KEY']
       delete process.env['AWS_SECRET_ACCESS_KEY']
     }
+  })
+
+  it('is told of the proxy that its destination has, in place of that of the server', async () => {
+    const outgoing = createOutgoing({ proxy: 'none', noProxy: [] }, {})
+    const path = await script(
+      await makeDirectory(),
+      'cat >/dev/null; echo "https://x.example/$https_proxy$HTTPS_PROXY"',
+    )
+    const { HTTPS_PROXY } = process.env
+    process.env['HTTPS_PROXY'] = 'http://theirs.example'
+    onTestFinished(() => {
+      if (HTTPS_PROXY === undefined) delete process.env['HTTPS_PROXY']
+      else process.env['HTTPS_PROXY'] = HTTPS_PROXY
+    })
+    expect(await put(open({ command: [path] }))).toEqual({ url: 'https://x.example/http://theirs.example' })
+    expect(await put(open({ command: [path] }, outgoing))).toEqual({ url: 'https://x.example/' })
+    const own = outgoing.with('socks5h://own:9')
+    expect(await put(open({ command: [path] }, own))).toEqual({
+      url: 'https://x.example/socks5h://own:9socks5h://own:9',
+    })
   })
 
   it('that looks for a file and can not tell has failed', async () => {

@@ -20,6 +20,8 @@ export interface Outgoing {
    * @throws ProxyFailure when a variable of the environment names one that can't be used
    */
   proxyFor(wanted: Wanted): ProxyServer | undefined
+  /** Variables that have a program go the same way; undefined: one to be taken away. */
+  readonly variables: Environment
   /** The same with a proxy of its own, and the record of its own; as it is when there is none. */
   with(proxy: string | undefined): Outgoing
 }
@@ -51,28 +53,54 @@ export function createOutgoing({ proxy, noProxy, caFile }: OutgoingSettings, env
   const byWord = (word: string): Choose => (word === 'environment' ? fromEnvironment : chooseAlways(word))
   const general = byWord(proxy)
 
-  function create(choose: Choose): Outgoing {
+  function create(choose: Choose, variables: Environment): Outgoing {
     const used = new Set<string>()
     return {
       caFile,
       used,
+      variables,
       proxyFor(wanted) {
         const chosen = choose(wanted)
         if (chosen) used.add(chosen.label)
         return chosen
       },
       // A destination's own proxy is taken at its word.
-      with: own =>
-        create(
-          own === undefined ? choose : own === 'environment' ? exceptLoopback(fromEnvironment) : byWord(own),
-        ),
+      with(own) {
+        if (own === undefined) return create(choose, variables)
+        const chosen = own === 'environment' ? exceptLoopback(fromEnvironment) : byWord(own)
+        return create(chosen, variablesFor(own, [], env))
+      },
     }
   }
-  return create(exceptLoopback(wanted => (isPast(wanted) ? undefined : general(wanted))))
+  return create(
+    exceptLoopback(wanted => (isPast(wanted) ? undefined : general(wanted))),
+    variablesFor(proxy, noProxy, env),
+  )
+}
+
+/** For commands that have no configuration: what the variables of the environment say. */
+export function fromEnvironment(env: Environment): Outgoing {
+  return createOutgoing({ proxy: 'environment', noProxy: [] }, env)
 }
 
 /** Past every proxy. */
 export const DIRECT: Outgoing = createOutgoing({ proxy: 'none', noProxy: [] }, {})
+
+/** In either case: curl reads the lower one alone. Programs ask proxies for this machine, too, unless they are told. */
+function variablesFor(word: string, noProxy: readonly string[], env: Environment): Environment {
+  const isInherited = word === 'environment'
+  if (isInherited && noProxy.length === 0) return {}
+  const address = word === 'none' ? undefined : word
+  const before = isInherited ? (readVariable(env, 'NO_PROXY')?.value ?? []) : []
+  const past = address && ['localhost', '127.0.0.0/8', '::1', before, noProxy].flat().join(',')
+  const all = isInherited ? {} : { http_proxy: address, https_proxy: address, all_proxy: address }
+  return Object.fromEntries(
+    Object.entries({ ...all, no_proxy: past }).flatMap(([name, value]) => [
+      [name, value],
+      [name.toUpperCase(), value],
+    ]),
+  )
+}
 
 function exceptLoopback(choose: Choose): Choose {
   return wanted => (isLoopback(wanted.host) ? undefined : choose(wanted))

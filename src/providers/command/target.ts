@@ -29,7 +29,7 @@ const PASSED_ON =
 const LONGEST_NAME = 200
 
 /** A destination that is reached by programs. */
-export function openCommands(options: CommandOptions, { name }: ProviderDeps): Target {
+export function openCommands(options: CommandOptions, { name, outgoing }: ProviderDeps): Target {
   const { command, url, remove, exists, env, timeoutMs } = options
   const mask = createMask(Object.values(env))
   const label = `command/${name}`
@@ -42,7 +42,7 @@ export function openCommands(options: CommandOptions, { name }: ProviderDeps): T
   ): Promise<ProgramEnd> {
     const filled = fillCommand(words, facts)
     const late = AbortSignal.timeout(timeoutMs)
-    const variables = { ...variablesOf(facts), ...env }
+    const variables = { ...outgoing?.variables, ...variablesOf(facts), ...env }
     try {
       return await runProgram(filled, {
         ...{ env: { ...passedOn(), ...variables }, input },

@@ -14,7 +14,7 @@ export interface Hook {
   /** Signs the webhook. */
   readonly secret?: string | undefined
   readonly timeoutMs: number
-  /** Through which proxies the webhook is called. Default: none. */
+  /** Through which proxies the webhook is called, and the command told to go. Default: none. */
   readonly outgoing?: Outgoing
   /** Whether an upload is not done while it fails. Default true. */
   readonly required?: boolean
@@ -46,7 +46,8 @@ export async function runHook(hook: Hook, job: Job, deps: HookDeps, signal: Abor
   if (signal.aborted) cut()
   try {
     stop.signal.throwIfAborted()
-    if (hook.command) await runCommand(hook.command, body, facts(job), deps, stop.signal)
+    if (hook.command)
+      await runCommand(hook.command, body, { ...hook.outgoing?.variables, ...facts(job) }, deps, stop.signal)
     if (hook.webhook) await callWebhook(hook, hook.webhook, job, body, stop.signal)
   } finally {
     clearTimeout(timer)
@@ -99,7 +100,7 @@ function forCommands(env: HookDeps['env']): HookDeps['env'] {
 async function runCommand(
   command: readonly string[],
   input: string,
-  variables: Record<string, string>,
+  variables: HookDeps['env'],
   { env, mask }: HookDeps,
   signal: AbortSignal,
 ): Promise<void> {

@@ -4,6 +4,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { createOutgoing } from '../../../src/http/proxy/outgoing.ts'
 import { createMask } from '../../../src/mask.ts'
 import type { Job } from '../../../src/store/contract.ts'
 import { type Hook, runHook } from '../../../src/uploader/jobs/hooks.ts'
@@ -65,6 +66,12 @@ async function serve(handle: RequestListener): Promise<string> {
   })
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`
 }
+
+it('a command is told of the proxy of the server', async () => {
+  const outgoing = createOutgoing({ proxy: 'http://own:9', noProxy: [] }, {})
+  const hook = shell('[ "$https_proxy" = http://own:9 ] && [ "$UPLOAD_COUNT" = 1 ]')
+  expect(await failureOf({ ...hook, outgoing })).toBe('it did not fail')
+})
 
 describe('a command that fails', () => {
   it.each([
