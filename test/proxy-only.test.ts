@@ -3,17 +3,14 @@ import { once } from 'node:events'
 import { createReadStream, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from './helpers/directory.ts'
 import { needs, needsRoot } from './helpers/needs.ts'
 import { type ProgramResult, runProgram } from './helpers/run-program.ts'
 import { BIN } from './helpers/spawn-server.ts'
-import { startStubBucket } from './helpers/stub-bucket.ts'
-import { makeCertificate } from './servers/certificate.ts'
+import { startFarHosts } from './servers/far-hosts.ts'
 import { PASSIVE_PORTS } from './servers/ftp-server.ts'
 import { NGINX_DAV_NEEDS, startNginxDav } from './servers/nginx-dav.ts'
 import { startOpenSsh } from './servers/openssh.ts'
@@ -37,7 +34,7 @@ interface Inside {
   readonly gateway: string
   /** An address of this machine to which no way leads from inside. */
   readonly far: string
-  run(program: string, ...args: string[]): Promise<ProgramResult>
+  run(env: Record<string, string>, program: string, ...args: string[]): Promise<ProgramResult>
   /** Runs a program until the test is over. */
   start(program: string, ...args: string[]): void
 }
@@ -65,7 +62,7 @@ async function makeNamespace(cwd: string): Promise<Inside> {
   return {
     gateway,
     far,
-    run: (program, ...args) => runProgram('ip', inside(program, args), { cwd }),
+    run: (env, program, ...args) => runProgram('ip', inside(program, args), { cwd, env }),
     start(program, ...args) {
       const env = { PATH: process.env['PATH'], HOME: cwd }
       const child = spawn('ip', inside(program, args), { cwd, env, stdio: 'ignore' })
@@ -77,50 +74,27 @@ async function makeNamespace(cwd: string): Promise<Inside> {
   }
 }
 
-/** A host of pictures and a receiver of webhooks: answers with the address of what it was sent, and remembers it. */
-async function startHost(far: string, folder: string) {
-  const { certFile, keyFile } = makeCertificate(folder, `IP:${far}`)
-  const files = new Map<string, string>()
-  const tls = { cert: readFileSync(certFile), key: readFileSync(keyFile) }
-  const server = createSecureServer(tls, async (request, response) => {
-    const { method, url = '' } = request
-    if (method === 'GET') return void response.end(Buffer.from(files.get(url) ?? '', 'latin1'))
-    request.setEncoding('latin1')
-    files.set(url, await text(request))
-    response.end(JSON.stringify({ url: `https://${far}:${(server.address() as AddressInfo).port}${url}` }))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { port: (server.address() as AddressInfo).port, certFile, files }
-}
-
 /** Servers of every protocol, at an address to which no way leads, and what a configuration says of them. */
 async function startServers(far: string, folder: string) {
-  const [dav, ssh, ftp, bucket, host] = await Promise.all([
+  const [dav, ssh, ftp, hosts] = await Promise.all([
     startNginxDav(),
     startOpenSsh(),
     startVsftpd('implicit'),
-    startStubBucket(),
-    startHost(far, folder),
+    startFarHosts(far, folder),
   ])
   const webs = await Promise.all([startWebFolder(ssh.directory), startWebFolder(ftp.directory)])
   const away = (url: string) => url.replace('127.0.0.1', far)
   const passive = Array.from({ length: PASSIVE_PORTS }, (_, i) => ftp.passivePort + i)
-  const urls = [dav.url, String(bucket.options['endpoint']), ...webs.map(web => web.url)]
-  const ports = urls.map(url => Number(new URL(url).port))
-  const front = await startProxy([...ports, ssh.port, ftp.port, host.port, ...passive], far)
+  const ports = [dav.url, ...webs.map(web => web.url)].map(url => Number(new URL(url).port))
+  const front = await startProxy([...ports, ...hosts.ports, ssh.port, ftp.port, ...passive], far)
   onTestFinished(async () => {
     for (const web of webs) web.close()
-    await Promise.all([front.close(), dav.close(), ssh.close(), ftp.close()])
+    await Promise.all([front.close(), hosts.close(), dav.close(), ssh.close(), ftp.close()])
   })
   const [sshWeb, ftpWeb] = webs.map(web => away(web.url))
   const login = { username: ftp.username, password: ftp.password, insecureTls: true }
-  const providers = {
-    s3: { Default: JSON.parse(away(JSON.stringify(bucket.options)).replaceAll('127.0.0.1', far)) },
+  const providers: typeof hosts.providers = {
+    ...hosts.providers,
     webdav: {
       Default: {
         url: away(dav.url),
@@ -151,11 +125,8 @@ async function startServers(far: string, folder: string) {
         urlPrefix: ftpWeb,
       },
     },
-    http: {
-      Default: { url: `https://${far}:${host.port}/{key}`, method: 'PUT', body: 'raw', resultUrl: 'url' },
-    },
   }
-  return { providers, host }
+  return { ...hosts, providers }
 }
 
 it.for(['http', 'socks5'] as const)(
@@ -167,38 +138,41 @@ it.for(['http', 'socks5'] as const)(
     const cwd = await makeDirectory()
     const inside = await makeNamespace(cwd)
     const { gateway, far } = inside
-    const { providers, host } = await startServers(far, cwd)
+    const { providers, plugins, env, url, certFile, files } = await startServers(far, cwd)
+    const ids = Object.entries(providers).flatMap(([type, all]) =>
+      Object.keys(all).map(name => `${type}/${name}`),
+    )
     const way = await (protocol === 'http'
       ? startTinyproxy(cwd, { address: gateway })
       : startMicrosocks({ address: gateway }))
     onTestFinished(() => way.stop())
     const proxy = `${protocol}://${way.host}`
-    const webhook = { name: 'tell', webhook: `https://${far}:${host.port}/told` }
+    const webhook = { name: 'tell', webhook: `${url}/told` }
     const write = (proxy: string) =>
       writeFile(
         join(cwd, 'upload-server.json'),
         JSON.stringify({
-          ...{ providers, default: 'http/Default', network: { proxy, caFile: host.certFile } },
+          ...{ providers, plugins, default: 'http/Default', network: { proxy, caFile: certFile } },
           sources: { url: { proxy } },
           finalization: { hooks: [webhook] },
         }),
       )
 
     await write('none')
-    const lost = await inside.run(process.execPath, BIN, 'check')
-    expect(
-      lost.stdout
-        .trim()
-        .split('\n')
-        .map(line => line.slice(0, 6)),
-    ).toEqual(Array(5).fill('FAILED'))
-    expect(lost.stdout.match(/there is no way to it|ENETUNREACH/g)?.length).toBe(5)
+    const lost = await inside.run(env, process.execPath, BIN, 'check')
+    const linesOf = ({ stdout }: ProgramResult) =>
+      stdout.split('\n').filter(line => /^(?:ok|FAILED) /.test(line))
+    expect(linesOf(lost)).toEqual(
+      ids.map(id =>
+        expect.stringMatching(new RegExp(`^FAILED  ${id}: .*(?:no way to it|ENETUNREACH|exit code 7)`)),
+      ),
+    )
 
     await write(proxy)
-    const found = await inside.run(process.execPath, BIN, 'check')
-    expect(found.stdout.split('\n').filter(line => line && !line.startsWith('note'))).toEqual(
-      Object.keys(providers).map(type =>
-        expect.stringMatching(new RegExp(`^ok {6}${type}/Default: stored.* through the proxy ${way.host}$`)),
+    const found = await inside.run(env, process.execPath, BIN, 'check')
+    expect(linesOf(found)).toEqual(
+      ids.map(id =>
+        expect.stringMatching(new RegExp(`^ok {6}${id}: stored.* through the proxy ${way.host}$`)),
       ),
     )
 
@@ -211,8 +185,13 @@ it.for(['http', 'socks5'] as const)(
     onTestFinished(() => front.close())
     const list = JSON.stringify({ list: [`http://${far}:${port}/a.js`] })
     const retry = ['-sS', '--retry-connrefused', '--retry', '20', '--retry-delay', '1']
-    const { stdout } = await inside.run('curl', ...retry, '-d', list, 'http://127.0.0.1:36677/upload')
+    const { stdout } = await inside.run({}, 'curl', ...retry, '-d', list, 'http://127.0.0.1:36677/upload')
     expect(JSON.parse(stdout)).toMatchObject({ success: true, items: [{ size: readFileSync(BIN).length }] })
-    expect(host.files.get('/told')).toContain(JSON.parse(stdout).result[0])
+    expect(String(files.get('/told'))).toContain(JSON.parse(stdout).result[0])
+
+    const trust = { https_proxy: proxy, NODE_EXTRA_CA_CERTS: certFile }
+    const sent = await inside.run(trust, process.execPath, BIN, 'upload', '--server', url, BIN)
+    const [link = ''] = sent.stdout.split('\n')
+    expect(files.get(new URL(link).pathname)).toEqual(readFileSync(BIN))
   },
 )
