@@ -1,6 +1,8 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
+import { chmod, writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect } from 'node:net'
+import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { createServer } from 'node:tls'
 import { findFreePorts } from '../helpers/free-port.ts'
@@ -45,6 +47,45 @@ export async function startTinyproxy(
     tunnels: () => daemon.output().split('): CONNECT ').length - 1,
     stop: daemon.stop,
   }
+}
+
+export const SQUID = '/usr/sbin/squid'
+
+/**
+ * Squid, for HTTP, as most companies have it: with a login, and CONNECT to few ports only.
+ *
+ * @param folder for its configuration and its logs
+ * @param ports to which CONNECT is let pass
+ */
+export async function startSquid(
+  folder: string,
+  { login, ports }: { login: readonly [user: string, password: string]; ports: readonly number[] },
+): Promise<OutgoingProxy> {
+  const port = await findFreePorts(1)
+  const file = (name: string) => join(folder, name)
+  const hashed = execFileSync('openssl', ['passwd', '-apr1', '-stdin'], { input: login[1], encoding: 'utf8' })
+  await writeFile(file('users'), `${login[0]}:${hashed}`)
+  const lines = [
+    ...[`http_port 127.0.0.1:${port}`, 'cache deny all', 'pid_filename none', 'shutdown_lifetime 0 seconds'],
+    ...[`access_log stdio:${file('access')}`, `cache_log ${file('log')}`, 'visible_hostname squid.example'],
+    `auth_param basic program /usr/lib/squid/basic_ncsa_auth ${file('users')}`,
+    ...['acl known proxy_auth REQUIRED', `acl tunnels port ${ports.join(' ')}`],
+    ...['http_access deny !known', 'http_access deny CONNECT !tunnels', 'http_access allow all'],
+  ]
+  await writeFile(file('squid.conf'), `${lines.join('\n')}\n`)
+  // As root it would become somebody who may not enter the folder.
+  await chmod(folder, 0o777)
+  const account = { uid: 65534, gid: 65534 }
+  const daemon = await startDaemon(SQUID, ['-N', '-f', file('squid.conf')], {
+    port,
+    ...(userInfo().uid === 0 && { account }),
+  })
+  const log = () => readFileSync(file('access'), 'utf8')
+  const tunnels = () =>
+    log()
+      .split('/200')
+      .filter(line => line.includes(' CONNECT ')).length
+  return { host: `127.0.0.1:${port}`, log, tunnels, stop: daemon.stop }
 }
 
 /** microsocks, for SOCKS5. */
