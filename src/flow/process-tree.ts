@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /**
  * How to start a program that `killTree` is to end: in a process group of its own. Windows has none, and opens a console for a
@@ -23,7 +24,25 @@ export function killTree(
     spawn('taskkill', ['/pid', String(pid), '/t', '/f'], { env, stdio: 'ignore', windowsHide: true })
       .on('error', () => kill(pid))
       .unref()
-  else kill(-pid)
+  else {
+    const all = descendantsOf(pid)
+    for (const one of [-pid, ...all]) kill(one)
+  }
+}
+
+/**
+ * Some programs put what they start into a group of its own, as `timeout` and `setsid` do. Linux says who started whom;
+ * elsewhere nothing is found.
+ */
+function descendantsOf(pid: number): number[] {
+  try {
+    const children = readdirSync(`/proc/${pid}/task`).flatMap(thread =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+    )
+    return children.flatMap(child => [child, ...descendantsOf(child)])
+  } catch {
+    return [] // it has just ended
+  }
 }
 
 function kill(pid: number): void {

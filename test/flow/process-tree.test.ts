@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it, type TestContext } from 'vitest'
@@ -19,6 +20,18 @@ it('a program ends with what it started', async context => {
   expect(await closed).toBe('SIGKILL')
   killTree(child.pid)
   killTree(undefined)
+})
+
+it('a program ends with what it put into a group of its own', async context => {
+  if (process.platform !== 'linux') context.skip('does not say who started whom')
+  const child = spawn('sh', ['-c', 'timeout 100 sh -c "echo up; sleep 100; true"; true'], {
+    ...inOwnTree(),
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const closed = new Promise(resolve => child.once('close', resolve))
+  await once(child.stdout, 'data')
+  killTree(child.pid)
+  await closed
 })
 
 it('on Windows taskkill ends it', async context => {

@@ -83,15 +83,19 @@ describe('a program', () => {
   })
 
   it.each([
-    ['echo working; echo "https://x.example/a b"', undefined],
-    ['printf "done\\nhttps://x.example/(1).png\\n\\n"', 'https://x.example/%281%29.png'],
-    ['echo javascript:alert\\(1\\)', undefined],
-    ['echo https://x.example/1; echo bye', undefined],
-    ['true', undefined],
-  ])('that prints %j has told the link, or fails', async (text, url) => {
+    ['echo working; echo "https://x.example/a b"', undefined, ': x.example/a b.'],
+    ['printf "done\\nhttps://x.example/(1).png\\n\\n"', 'https://x.example/%281%29.png', ''],
+    ['echo javascript:alert\\(1\\)', undefined, ': javascript:alert(1).'],
+    ['echo https://x.example/1; echo bye', undefined, ': bye.'],
+    ['true', undefined, 'print one.'],
+  ])('that prints %j has told the link, or fails', async (text, url, shown) => {
     const target = open({ command: [await script(await makeDirectory(), `cat >/dev/null; ${text}`)] })
     if (url) expect(await put(target)).toEqual({ url })
-    else expect((await failureOf(put(target))).message).toContain('printed no address in its last line')
+    else {
+      const { message } = await failureOf(put(target))
+      expect(message).toContain('printed no address in its last line')
+      expect(message).toContain(shown)
+    }
   })
 
   it.each([
@@ -111,9 +115,26 @@ describe('a program', () => {
     expect(error.retryable).toBe(retryable)
   })
 
-  it('that is not there is named', async () => {
-    const error = await failureOf(put(open({ command: ['no-such-program-here'] })))
-    expect(error.message).toContain('"no-such-program-here" is not installed')
+  it('that can not be started is named', async () => {
+    const folder = await makeDirectory()
+    const wrong = join(folder, 'wrong')
+    await writeFile(wrong, '#!/no/such/interpreter\n', { mode: 0o755 })
+    for (const [program, words] of [
+      ['no-such-program-here', 'is not installed'],
+      [wrong, 'is not there, or what its first line names behind "#!"'],
+      [folder, 'may not be run: it is no program, or needs chmod +x'],
+    ] as const)
+      expect((await failureOf(put(open({ command: [program] })))).message).toContain(`"${program}" ${words}`)
+  })
+
+  it('whose address is the same for all files is warned of', () => {
+    const warnings: string[] = []
+    const deps = { name: 'one', warn: (text: string) => void warnings.push(text) }
+    for (const end of ['{key}', '{sha256}.png', 'latest.png']) {
+      const options = { command: ['cat'], url: `https://x.example/${end}` }
+      void command.open(command.config.parse(options), deps)
+    }
+    expect(warnings).toEqual([expect.stringContaining('all files get the same link')])
   })
 
   it('that takes too long is killed with its children', async () => {

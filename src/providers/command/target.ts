@@ -1,7 +1,7 @@
 import { createWriteStream } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { extname, join } from 'node:path'
+import { extname, isAbsolute, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { messageOf, systemCode, UploadError } from '../../errors.ts'
 import { type ProgramEnd, type ProgramInput, runProgram, tailOf } from '../../flow/run-program.ts'
@@ -29,10 +29,12 @@ const PASSED_ON =
 const LONGEST_NAME = 200
 
 /** A destination that is reached by programs. */
-export function openCommands(options: CommandOptions, { name, outgoing }: ProviderDeps): Target {
+export function openCommands(options: CommandOptions, { name, warn, outgoing }: ProviderDeps): Target {
   const { command, url, remove, exists, env, timeoutMs } = options
   const mask = createMask(Object.values(env))
   const label = `command/${name}`
+  if (url !== undefined && !/\{(?:key|sha256)\}/.test(url))
+    warn(`${label}: "url" has no {key} and no {sha256}, so that all files get the same link.`)
 
   async function run(
     words: readonly string[],
@@ -53,8 +55,8 @@ export function openCommands(options: CommandOptions, { name, outgoing }: Provid
       if (late.aborted)
         throw fail(words, `took longer than ${timeoutMs / 1000} s and was killed`, { retryable: true })
       if (error instanceof UploadError) throw error
-      if (systemCode(error) === 'ENOENT')
-        throw fail(words, 'is not installed, or not where PATH leads', { cause: error })
+      const absence = describeAbsence(words, systemCode(error))
+      if (absence !== undefined) throw fail(words, absence, { cause: error })
       throw fail(words, `failed: ${messageOf(error)}`, { cause: error })
     }
   }
@@ -81,7 +83,8 @@ export function openCommands(options: CommandOptions, { name, outgoing }: Provid
     if (url !== undefined) return fillUrl(url, facts)
     const last = end.stdout.trimEnd().split('\n').at(-1)?.trim() ?? ''
     if (/^https?:\/\/[^/\s]\S*$/i.test(last) && URL.canParse(last)) return cleanUrl(last)
-    throw fail(command, 'printed no address in its last line. Give "url", or have it print one')
+    const printed = tailOf(last, mask).replace(/https?:\/\//gi, '')
+    throw fail(command, `printed no address in its last line. Give "url", or have it print one${printed}`)
   }
 
   return {
@@ -112,6 +115,15 @@ export function openCommands(options: CommandOptions, { name, outgoing }: Provid
       },
     }),
   }
+}
+
+/** Why a program can't be started; undefined when it is for another reason. */
+function describeAbsence([program = '']: readonly string[], code: string | undefined): string | undefined {
+  if (code === 'EACCES') return 'may not be run: it is no program, or needs chmod +x'
+  if (code !== 'ENOENT') return undefined
+  return isAbsolute(program)
+    ? 'is not there, or what its first line names behind "#!"'
+    : 'is not installed, or not where PATH leads'
 }
 
 function passedOn(): Record<string, string | undefined> {
