@@ -1,3 +1,5 @@
+import { inspect } from 'node:util'
+
 /** Every way a request or an input can fail, as named in the answer's `code`. Statuses are decided in routes/error-handler.ts. */
 export type ErrorCode =
   | 'invalid_request'
@@ -56,7 +58,9 @@ export function messageOf(thrown: unknown): string {
 
 /** What was thrown by code of others, in words: a TypeError says nothing without its name. */
 export function describeThrown(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
+  if (typeof error === 'string') return error
+  if (!(error instanceof Error))
+    return `it threw what is no error: ${inspect(error, { depth: 1 }).slice(0, 200)}`
   return `${['Error', 'UploadError'].includes(error.name) ? '' : `${error.name}: `}${error.message}`
 }
 

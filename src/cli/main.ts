@@ -2,7 +2,7 @@ import { styleText } from 'node:util'
 import { Command } from 'commander'
 import { showsColours } from '../log-lines.ts'
 import { createGrowingMask } from '../mask.ts'
-import { keepReportsQuiet } from '../server/crash.ts'
+import { keepOutputOurs, keepReportsQuiet } from '../server/crash.ts'
 import { readVersion } from '../version.ts'
 import type { CommandFile } from './command.ts'
 import { type Part, plain, type Terminal } from './terminal.ts'
@@ -30,6 +30,7 @@ const NAMES = Object.keys(COMMANDS) as (keyof typeof COMMANDS)[]
 export async function main(argv: readonly string[]): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', endUnlessReaderLeft)
   const terminal = realTerminal()
+  keepOutputOurs()
   keepReportsQuiet(terminal.mask)
   try {
     const program = await createProgram(terminal, argv.slice(2))

@@ -64,7 +64,7 @@ export async function loadPlugins(
       }
     } catch (error) {
       isComplete = false
-      report(`plugins[${index}]`, `"${name}" can't be used: ${describe(error, place?.file)}`)
+      report(`plugins[${index}]`, `"${name}" can't be used: ${describe(error, place)}`)
     }
   }
   return { providers, origins, files, folders, isComplete }
@@ -74,6 +74,8 @@ export async function loadPlugins(
 interface Place {
   readonly file: string
   readonly folder?: string
+  /** Versions of upload-server that the package says it is made for. */
+  readonly madeFor?: string | undefined
 }
 
 /** Whether a plugin is named by its path. */
@@ -84,17 +86,24 @@ function findPackage(name: string, base: string): Place {
   for (let around = base; ; around = dirname(around)) {
     const folder = join(around, 'node_modules')
     const manifest = join(folder, name, 'package.json')
-    if (existsSync(manifest)) return { folder, file: join(folder, name, entryOf(manifest)) }
+    if (existsSync(manifest)) {
+      const { entry, madeFor } = readManifest(manifest)
+      return { folder, file: join(folder, name, entry), madeFor }
+    }
     if (dirname(around) !== around) continue
     throw new Error(`there is no package of that name. In ${base} run: npm install ${name}`)
   }
 }
 
-function entryOf(manifest: string): string {
-  const { exports, main } = JSON.parse(readFileSync(manifest, 'utf8')) as Record<string, unknown>
+function readManifest(manifest: string): { entry: string; madeFor: string | undefined } {
+  const { exports, main, peerDependencies } = JSON.parse(readFileSync(manifest, 'utf8')) as Record<
+    string,
+    unknown
+  >
+  const wanted = isRecord(peerDependencies) ? peerDependencies['upload-server'] : undefined
   const root = isRecord(exports) && '.' in exports ? exports['.'] : exports
   const entry = exports === undefined ? (main ?? 'index.js') : choose(root)
-  if (typeof entry === 'string') return entry
+  if (typeof entry === 'string') return { entry, madeFor: wanted === undefined ? undefined : String(wanted) }
   throw new Error(`${manifest} exports nothing that can be imported`)
 }
 
@@ -147,11 +156,17 @@ function checkProvider(provider: Provider, others: ReadonlyMap<string, Provider>
     throw new Error(`the option "${taken}" of "${type}" is one that every destination has`)
 }
 
-function describe(error: unknown, file: string | undefined): string {
-  if (!(error instanceof Error)) return String(error)
+function ownVersion(): unknown {
+  return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
+}
+
+function describe(error: unknown, place: Place | undefined): string {
+  const { file, madeFor } = place ?? {}
+  if (!(error instanceof Error)) return describeThrown(error)
   const code = systemCode(error)
   if (code === 'ENOENT') return `${file} is not there`
   if (code === 'EISDIR') return `${file} is a folder: name the file in it, such as index.js`
   const where = error instanceof SyntaxError ? `. node --check ${file} may say in which line` : ''
-  return `${describeThrown(error)}${where}`
+  const versions = madeFor ? `. It is made for upload-server ${madeFor}, and this is ${ownVersion()}` : ''
+  return `${describeThrown(error)}${where}${versions}`
 }

@@ -237,10 +237,16 @@ function checkKey(key: string): void {
   )
 }
 
-/** What others write may be in JavaScript. */
+/** Links stand on pages and in editors, so they are addresses of the web, or of what this server hands out itself. */
 function checkStored(stored: Stored, key: string): Stored {
-  if (typeof stored?.url === 'string' && stored.url !== '') return stored
-  throw new UploadError('delivery_failed', `The provider answered without an address of "${key}".`)
+  const url: unknown = stored?.url
+  if (typeof url === 'string' && /^(?:https?:\/\/|files\/)/i.test(url)) return stored
+  const what =
+    url === undefined ? 'without an address' : `${JSON.stringify(url).slice(0, 100)} as the address`
+  throw new UploadError(
+    'delivery_failed',
+    `The provider answered ${what} of "${key}", in place of one of http or https.`,
+  )
 }
 
 function faultOf(key: string): string | undefined {

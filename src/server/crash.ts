@@ -1,4 +1,11 @@
+import { Console } from 'node:console'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { hideSignatures, type Mask } from '../mask.ts'
+
+/** Standard output is for results and the log: what a plugin says to the console goes to standard error. */
+export function keepOutputOurs(): void {
+  globalThis.console = new Console(process.stderr)
+}
 
 /** What Node says of a crash would show headers and the environment, and with them secrets. */
 export function keepReportsQuiet(mask: Mask): void {
@@ -16,5 +23,16 @@ function explainCrash(thrown: unknown): string {
     stacks.push(error instanceof Error ? (error.stack ?? error.message) : String(error))
     error = error instanceof Error ? error.cause : undefined
   }
-  return `This is a mistake in upload-server, which ends here. Please report it.\n${stacks.join('\ncaused by ')}`
+  return `${blame(stacks[0] ?? '')}\n${stacks.join('\ncaused by ')}`
+}
+
+const OWN = pathToFileURL(`${import.meta.dirname}/../../`).href
+
+/** A plugin runs in this process, and its author gets the report then. */
+function blame(stack: string): string {
+  const [first] = /file:\/\/[^\s?)]+/.exec(stack) ?? []
+  if (first === undefined || first.startsWith(OWN))
+    return 'This is a mistake in upload-server, which ends here. Please report it.'
+  const file = fileURLToPath(first).replace(/(?::\d+){1,2}$/, '')
+  return `This is a mistake in "${file}", and upload-server ends here. If that is a plugin, tell its author; else please report it.`
 }

@@ -3,7 +3,7 @@ import { checkConfig, type LoadedConfig, type RawConfig } from '../config/load.t
 import { orAborted } from '../flow/cancellation.ts'
 import { createLog } from '../log.ts'
 import { createGrowingMask } from '../mask.ts'
-import { keepReportsQuiet } from '../server/crash.ts'
+import { keepOutputOurs, keepReportsQuiet } from '../server/crash.ts'
 import { type Fixed, keepFixed, type LocalServer, type Prepared, startServer } from '../server/index.ts'
 import type { Turns } from '../uploader/delivery/turns.ts'
 import { connect } from './calls.ts'
@@ -43,6 +43,7 @@ export interface WorkerMethods {
 }
 
 const { mask, learn } = createGrowingMask()
+keepOutputOurs()
 keepReportsQuiet(mask)
 let divide: (config: LoadedConfig) => LoadedConfig
 let starting: Promise<LocalServer> | undefined

@@ -5,13 +5,15 @@ import { expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { formOf, post } from '../helpers/form.ts'
-import { spawnServer } from '../helpers/spawn-server.ts'
+import { runProgram } from '../helpers/run-program.ts'
+import { BIN, spawnServer } from '../helpers/spawn-server.ts'
 import { runCli } from './run-cli.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../docs/examples', import.meta.url))
 
-/** A provider that keeps nothing, in a file of its own. */
+/** A provider that keeps nothing, in a file of its own. What it says to the console is in nobody's way. */
 const echo = (host: string) => `
+console.log('echo is here')
 export default ({ defineProvider, z, secret, url }) => defineProvider({
   type: 'echo',
   config: z.object({ word: secret().describe('Any word.') }),
@@ -74,6 +76,15 @@ it('a server goes on when a plugin can not be opened any more, and says which', 
   const said = `The old configuration stays in use. ${SAID}`
   await eventually(() => expect(server.lines.map(line => JSON.parse(line).msg)).toContain(said))
   expect(await linkFrom(url)).toEqual(['https://one.example/a.txt'])
+})
+
+it('a plugin that fails behind the back of the server is named', async () => {
+  const cwd = await setUp(CONFIG, `Promise.reject(new Error('no luck'))\n${echo('one')}`)
+  // Not by runCli, which wants no stack.
+  const { exitCode, stderr } = await runProgram(process.execPath, [BIN, 'config', 'validate'], { cwd })
+  expect(exitCode).toBe(1)
+  expect(stderr).toContain(`This is a mistake in "${join(cwd, 'echo.mjs')}", and upload-server ends here.`)
+  expect(stderr).toContain('Error: no luck')
 })
 
 it('config validate says where a plugin is no JavaScript', async () => {

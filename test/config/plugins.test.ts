@@ -85,6 +85,20 @@ it.each([
   expect((await load()).destinations.map(one => one.type)).toEqual(['mine'])
 })
 
+it('says for which versions a package is made that fails', async () => {
+  const manifest = { type: 'module', main: 'x.js', peerDependencies: { 'upload-server': '^9.0.0' } }
+  const problems = await problemsOf(
+    { plugins: ['mine'], providers: { mine: { a: {} } } },
+    {
+      'node_modules/mine/package.json': JSON.stringify(manifest),
+      'node_modules/mine/x.js': 'export default kit => kit.later.than.now()',
+    },
+  )
+  expect(problems).toEqual([
+    expect.stringMatching(/TypeError: .*'than'\)\. It is made for upload-server \^9\.0\.0, and this is \d/),
+  ])
+})
+
 it('takes several providers of one plugin', async () => {
   const two = `${pluginOf('one').replace('export default', 'const one =')}
 ${pluginOf('two').replace('export default', 'const two =')}
@@ -102,6 +116,8 @@ it.each([
   ['whose package is not there', 'none', 'there is no package of that name. In CWD run: npm install none'],
   ['that throws', './x.mjs', 'no luck', "throw new Error('no luck')"],
   ['that throws what is no error', './x.mjs', 'no luck', "throw 'no luck'"],
+  ['that throws nothing', './x.mjs', 'it threw what is no error: undefined', 'throw undefined'],
+  ['that throws an object', './x.mjs', 'it threw what is no error: { code: 1 }', 'throw { code: 1 }'],
   ['that misses a package', './x.mjs', "Cannot find package 'absent'", "import 'absent'"],
   ['that exports no function', './x.mjs', 'must export a function by default', 'export default 5'],
   ['that returns nothing', './x.mjs', "what the kit's defineProvider made", 'export default () => {}'],

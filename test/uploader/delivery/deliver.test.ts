@@ -156,7 +156,7 @@ describe('deliver', () => {
       async put({ key }) {
         keys.push(key)
         if (keys.length < 3) throw soon()
-        return { url: 'x' }
+        return { url: 'files/x' }
       },
     })
     await deliver(destination, OBJECT, quick, signal)
@@ -227,7 +227,7 @@ describe('the time limit', () => {
       serial: true,
       put: ({ key }) => {
         begun.push(key)
-        return new Promise(resolve => ends.push(() => resolve({ url: key })))
+        return new Promise(resolve => ends.push(() => resolve({ url: `files/${key}` })))
       },
     })
     const short = { timeoutMs: 30, retries: 0 }
@@ -240,7 +240,7 @@ describe('the time limit', () => {
     ends[0]?.()
     await expect.poll(() => begun).toEqual(['a', 'c'])
     ends[1]?.()
-    expect(await last).toEqual({ url: 'c' })
+    expect(await last).toEqual({ url: 'files/c' })
   })
 
   it('lets a failure that comes after it fall on the floor', async () => {
@@ -308,12 +308,12 @@ describe('a target that takes one put at a time', () => {
         begun.push(key)
         if (key === 'a' && begun.length === 1)
           throw new UploadError('delivery_failed', 'busy', { retryable: true, retryAfterS: 0.05 })
-        return { url: key }
+        return { url: `files/${key}` }
       },
     })
     const keys = ['a', 'b', 'c']
     const results = keys.map(key => deliver(destination, { ...OBJECT, key }, quick, signal))
-    expect(await Promise.all(results)).toEqual([{ url: 'a' }, { url: 'b' }, { url: 'c' }])
+    expect(await Promise.all(results)).toEqual([{ url: 'files/a' }, { url: 'files/b' }, { url: 'files/c' }])
     expect(begun).toEqual(['a', 'b', 'c', 'a'])
   })
 
@@ -326,13 +326,13 @@ describe('a target that takes one put at a time', () => {
       async put({ key }) {
         begun.push(key)
         leaver.abort(reason)
-        return { url: key }
+        return { url: `files/${key}` }
       },
     })
     const first = deliver(destination, { ...OBJECT, key: 'a' }, quick, signal)
     const second = deliver(destination, { ...OBJECT, key: 'b' }, quick, leaver.signal)
     await expect(second).rejects.toBe(reason)
-    expect(await first).toEqual({ url: 'a' })
+    expect(await first).toEqual({ url: 'files/a' })
     expect(begun).toEqual(['a'])
   })
 })

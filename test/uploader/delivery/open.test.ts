@@ -4,6 +4,7 @@ import { defineProvider, type Target } from '../../../src/providers/contract.ts'
 import type { Destination, DestinationSpec } from '../../../src/uploader/delivery/destinations.ts'
 import { openDestinations, openTarget } from '../../../src/uploader/delivery/open.ts'
 import { createTurns } from '../../../src/uploader/delivery/turns.ts'
+import { objectOf } from '../../helpers/provider-contract.ts'
 
 describe('openDestinations', () => {
   const target: Target = { put: async ({ key }) => ({ url: `files/x/${key}` }) }
@@ -112,6 +113,16 @@ describe('openDestinations', () => {
       `test/one can't be opened by the plugin "./mine.mjs": ${reason}`,
     )
   })
+
+  it.each([undefined, '', 5, '//x.example/a', 'a.png', 'ftp://x.example/a', 'javascript:alert(1)'])(
+    'takes no %j for a link, which pages and editors would show',
+    async url => {
+      const wrong = { put: async () => ({ url }) } as unknown as Target
+      const [one] = await openDestinations([spec('one', wrong)], '{filename}', () => {})
+      const put = one?.target.put(objectOf('a.png', Buffer.of(1)), new AbortController().signal)
+      await expect(put).rejects.toThrow(/^The provider answered .* of "a\.png", in place of one of http/)
+    },
+  )
 
   it('does not wait for ever', async () => {
     const { provider, ...rest } = spec('one', target)
