@@ -10,7 +10,7 @@ import { findRisks } from '../config/risks.ts'
 import { leaveOutUnusable } from '../config/unusable.ts'
 import { toJsonSchema } from '../options.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
-import { openDestinations } from '../uploader/delivery/open.ts'
+import { closeTargets, openDestinations } from '../uploader/delivery/open.ts'
 import { configOption, endWith } from './command.ts'
 import { type CommonOptions, type Terminal, toJson } from './terminal.ts'
 
@@ -61,7 +61,7 @@ async function validate(options: CommonOptions, terminal: Terminal): Promise<num
   const config = await loadConfig({ ...terminal, file: options.config })
   terminal.learn(config.secrets)
   const opened = await openDestinations(config.destinations, config.settings.keyTemplate, terminal.note)
-  await Promise.all(opened.map(destination => destination.target.close?.()))
+  await closeTargets(opened.map(({ target }) => target))
   terminal.print(
     `${config.file ?? 'The embedded default'} is fine. Destinations: ${config.destinations.map(idOf).join(', ')}`,
   )

@@ -116,8 +116,9 @@ function readDestination(
   const all = mapPaths(schema, parsed.data, resolvePath) as Record<string, unknown>
   const common = Object.keys(destinationSchema.shape)
   const options = Object.fromEntries(Object.entries(all).filter(([key]) => !common.includes(key)))
-  const problem = provider.validate?.(options)
-  if (problem) report('', problem)
+  const problem: unknown = provider.validate?.(options)
+  if (typeof problem === 'string') report('', problem)
+  else if (problem !== undefined) throw new Error('its "validate" must return a sentence, or undefined')
   return {
     type: provider.type,
     name,

@@ -31,7 +31,7 @@ export function beginTimeLimit(ms: number, outer: AbortSignal, late: () => unkno
  *
  * @param late that failure
  */
-export function within<T>(work: Promise<T>, ms: number, late: () => Error): Promise<T> {
+export function within<T>(work: T | Promise<T>, ms: number, late: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const tooLong = new Promise<never>((_, reject) => {
     // Not unref'd: where nothing else is to be done the program would end without a word.

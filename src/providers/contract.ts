@@ -1,6 +1,8 @@
 import type { Readable } from 'node:stream'
-import { UploadError } from '../errors.ts'
+import { describeThrown, systemCode, UploadError } from '../errors.ts'
 import type { HeldFile } from '../files/held.ts'
+import { within } from '../flow/time-limit.ts'
+import { isPassing } from '../http/network.ts'
 import type { Outgoing } from '../http/proxy/outgoing.ts'
 import type * as z from '../packages/zod.ts'
 import type { Spool } from '../payload/spool.ts'
@@ -164,7 +166,8 @@ export function defineProvider<C extends z.ZodObject>(provider: Provider<C>): Pr
     ...provider,
     open(config, deps) {
       const opened = provider.open(config, deps)
-      return opened instanceof Promise ? opened.then(withCheckedKeys) : withCheckedKeys(opened)
+      const check = (target: Target) => withCheckedKeys(target, `${provider.type}/${deps.name}`)
+      return opened instanceof Promise ? opened.then(check) : check(opened)
     },
   }
   defined.add(result)
@@ -179,6 +182,10 @@ export function isDefined(provider: unknown): provider is Provider {
 /** As in S3; leaves room for a folder in the 4096 bytes that Linux takes. */
 const MAX_KEY_BYTES = 1024
 
+/** Something that runs may be waited for. */
+const LONGEST_CLOSE_MS = 30_000
+const notClosed = () => new Error(`it was not closed within ${LONGEST_CLOSE_MS / 1000} s`)
+
 const OPTIONAL_METHODS = ['meet', 'check', 'remove', 'exists', 'sign', 'locate', 'close'] as const
 
 /** What others write may be in JavaScript. */
@@ -190,15 +197,15 @@ function checkTarget(target: Target): void {
 }
 
 /** A target that sees only keys as `UploadObject` describes them: `remove('')` would be about a whole bucket or folder. */
-function withCheckedKeys(target: Target): Target {
+function withCheckedKeys(target: Target, label: string): Target {
   checkTarget(target)
   const { exists, remove, sign, locate, meet, check, close } = target
   return {
     ...target,
     // Those of a class are no members of its own.
-    ...(meet && { meet: signal => meet.call(target, signal) }),
-    ...(check && { check: signal => check.call(target, signal) }),
-    ...(close && { close: () => close.call(target) }),
+    ...(meet && { meet: async signal => meet.call(target, signal) }),
+    ...(check && { check: async signal => check.call(target, signal) }),
+    ...(close && { close: async () => within(close.call(target), LONGEST_CLOSE_MS, notClosed) }),
     async put(object, signal) {
       checkKey(object.key)
       return checkStored(await target.put(object, signal), object.key)
@@ -206,25 +213,45 @@ function withCheckedKeys(target: Target): Target {
     ...(exists && {
       async exists(key, signal) {
         checkKey(key)
-        return exists.call(target, key, signal)
+        return attempt(`${label} could not look for "${key}"`, signal, async () =>
+          exists.call(target, key, signal),
+        )
       },
     }),
     ...(remove && {
       async remove(key, signal) {
         checkKey(key)
-        return remove.call(target, key, signal)
+        return attempt(`${label} could not remove "${key}"`, signal, async () =>
+          remove.call(target, key, signal),
+        )
       },
     }),
     ...(sign && {
       async sign(key, method, mostS, signal) {
         checkKey(key)
-        return sign.call(target, key, method, mostS, signal)
+        const work = async () => sign.call(target, key, method, mostS, signal)
+        return attempt(`${label} could not sign a link to "${key}"`, signal, work)
       },
     }),
     // Nothing lies under a key that no object can have.
     ...(locate && {
       locate: async key => (faultOf(key) === undefined ? locate.call(target, key) : undefined),
     }),
+  }
+}
+
+/** Only an UploadError is a sentence for whoever uploads. `deliver` does the same for `put`. */
+async function attempt<T>(what: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof UploadError || signal.aborted) throw error
+    const code = systemCode(error)
+    const reason = code ?? describeThrown(error).replace(/\.$/, '')
+    throw new UploadError('delivery_failed', `${what}: ${reason}.`, {
+      cause: error,
+      retryable: isPassing(code),
+    })
   }
 }
 

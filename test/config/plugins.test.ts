@@ -171,6 +171,17 @@ it.each([
   ).toEqual([`providers.mine.a: can't be checked, since the plugin "./x.mjs" fails: TypeError: no luck`])
 })
 
+it('names a plugin that checks options in a way that is not waited for', async () => {
+  const code = pluginOf('mine').replace('open:', "validate: async () => 'wrong', open:")
+  expect(
+    await problemsOf({ plugins: ['./x.mjs'], providers: { mine: { a: {} } } }, { 'x.mjs': code }),
+  ).toEqual([
+    expect.stringContaining(
+      'the plugin "./x.mjs" fails: its "validate" must return a sentence, or undefined',
+    ),
+  ])
+})
+
 it('refuses two plugins with one type, and knows the types of plugins when one is misspelt', async () => {
   const files = { 'a.mjs': pluginOf('mine'), 'b.mjs': pluginOf('mine') }
   expect(await problemsOf({ plugins: ['./a.mjs', './b.mjs'] }, files)).toEqual([

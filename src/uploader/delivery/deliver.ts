@@ -1,4 +1,4 @@
-import { isStorageFull, messageOf, systemCode, UploadError } from '../../errors.ts'
+import { describeThrown, isStorageFull, systemCode, UploadError } from '../../errors.ts'
 import { orAborted } from '../../flow/cancellation.ts'
 import { retry } from '../../flow/retry.ts'
 import { beginTimeLimit, type TimeLimit } from '../../flow/time-limit.ts'
@@ -91,8 +91,7 @@ function explain(error: unknown, destination: Destination, object: UploadObject)
     return new UploadError('insufficient_storage', `${what}: there is no space left.`, { cause: error })
   }
   const code = systemCode(error)
-  const reason = code ?? messageOf(error)
-  return new UploadError('delivery_failed', `${what}: ${reason}`, {
+  return new UploadError('delivery_failed', `${what}: ${code ?? describeThrown(error)}`, {
     cause: error,
     retryable: isPassing(code),
   })

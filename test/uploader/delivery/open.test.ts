@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import * as z from '../../../src/packages/zod.ts'
 import { defineProvider, type Target } from '../../../src/providers/contract.ts'
 import type { Destination, DestinationSpec } from '../../../src/uploader/delivery/destinations.ts'
-import { openDestinations, openTarget } from '../../../src/uploader/delivery/open.ts'
+import { closeTargets, openDestinations, openTarget } from '../../../src/uploader/delivery/open.ts'
 import { createTurns } from '../../../src/uploader/delivery/turns.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 
@@ -123,6 +123,45 @@ describe('openDestinations', () => {
       await expect(put).rejects.toThrow(/^The provider answered .* of "a\.png", in place of one of http/)
     },
   )
+
+  it.each([
+    [new TypeError('no luck'), 'TypeError: no luck', false],
+    [null, 'it threw what is no error: null', false],
+    [Object.assign(new Error('x'), { code: 'ECONNRESET' }), 'ECONNRESET', true],
+  ])('says where %s comes from, when it is thrown by what is asked', async (thrown, reason, retryable) => {
+    const broken = () => Promise.reject(thrown)
+    const stub = { ...target, exists: broken, remove: broken, sign: broken }
+    const [one] = await openDestinations([spec('one', stub)], '{filename}', () => {})
+    const { signal } = new AbortController()
+    for (const [what, work] of [
+      ['look for', one?.target.exists?.('a', signal)],
+      ['remove', one?.target.remove?.('a', signal)],
+      ['sign a link to', one?.target.sign?.('a', 'GET', 1, signal)],
+    ] as const)
+      await expect(work).rejects.toMatchObject({
+        code: 'delivery_failed',
+        message: `test/one could not ${what} "a": ${reason}.`,
+        retryable,
+      })
+  })
+
+  it('closes the others when one throws at that', async () => {
+    const closed: string[] = []
+    const broken = () => {
+      throw new Error('no luck')
+    }
+    const targets = [
+      { ...target, close: broken },
+      { ...target, close: async () => void closed.push('two') },
+    ]
+    const opened = await openDestinations(
+      targets.map((made, index) => spec(String(index), made)),
+      '{filename}',
+      () => {},
+    )
+    await closeTargets(opened.map(one => one.target))
+    expect(closed).toEqual(['two'])
+  })
 
   it('does not wait for ever', async () => {
     const { provider, ...rest } = spec('one', target)
