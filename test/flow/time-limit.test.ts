@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { beginTimeLimit } from '../../src/flow/time-limit.ts'
+import { beginTimeLimit, within } from '../../src/flow/time-limit.ts'
 
 const gone = new Error('the client has gone')
 const late = new Error('late')
@@ -37,4 +37,10 @@ it('that has ended listens to nothing and comes to no end', async () => {
   outer.abort(gone)
   expect(limit.signal.aborted).toBe(false)
   expect(getEventListeners(outer.signal, 'abort')).toEqual([])
+})
+
+it('work that takes longer is left with the failure given, and work that does not gives what it gives', async () => {
+  await expect(within(new Promise(() => {}), 10, () => late)).rejects.toBe(late)
+  expect(await within(Promise.resolve('done'), 60_000, () => late)).toBe('done')
+  await expect(within(Promise.reject(gone), 60_000, () => late)).rejects.toBe(gone)
 })
