@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { networkInterfaces } from 'node:os'
 import * as prompts from '@clack/prompts'
 import { configSchema } from '../config/schema.ts'
 import type * as z from '../packages/zod.ts'
 import type { Answers } from './answers.ts'
+import { networkAddresses } from './banner.ts'
 import { answered, askText, output } from './questions.ts'
 
 const { server, keyTemplate } = configSchema.shape
@@ -72,9 +72,8 @@ async function askCallers(): Promise<{ key?: string; auth?: { loopbackExempt: bo
 
 /** The first address by which the network knows this machine. */
 function findAddress(port: number): string {
-  const addresses = Object.values(networkInterfaces()).flatMap(one => one ?? [])
-  const found = addresses.find(({ internal, family }) => !internal && family === 'IPv4')
-  return found ? `http://${found.address}:${port}` : ''
+  const [address] = networkAddresses()
+  return address === undefined ? '' : `http://${address}:${port}`
 }
 
 /** How files are called. A request may ask for a folder, which stands where the template has `{path}`. */

@@ -42,10 +42,15 @@ function networkRows(host: string, url: string): Row[] {
   if (isLoopbackHost(host)) return [['Network', 'not reached from there', '--host 0.0.0.0 opens it']]
   if (host !== '0.0.0.0' && host !== '::') return []
   const port = new URL(url).port
+  return networkAddresses().map(address => ['Network', `http://${address}:${port}`] as const)
+}
+
+/** By which the network knows this machine. */
+export function networkAddresses(): string[] {
   return Object.values(networkInterfaces())
     .flatMap(addresses => addresses ?? [])
     .filter(({ internal, family }) => !internal && family === 'IPv4')
-    .map(({ address }) => ['Network', `http://${address}:${port}`] as const)
+    .map(({ address }) => address)
 }
 
 function placeOf({
