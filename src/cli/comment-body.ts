@@ -1,7 +1,7 @@
 import { addressIn } from '../page/client/links.ts'
 import { compare, type Pair } from './pairs.ts'
 import { isFailure, type Result } from './result.ts'
-import { escapeMarkdown, toSummary } from './summary.ts'
+import { escapeMarkdown, showPicture, toSummary } from './summary.ts'
 
 /** GitHub takes 65 536 characters; the mark of the comment is among them. */
 const MOST_BYTES = 60_000
@@ -51,9 +51,8 @@ function rowOf({ before, after }: Pair): string {
 
 function pictureOf({ url, error, width, height }: Result): string {
   if (url === undefined) return `❌ ${escapeMarkdown(error ?? '')}`
-  const address = addressIn(url, 'html').replaceAll('|', '%7C')
   const facts = width === undefined ? '' : `<br>${width} × ${height}`
-  return `<a href="${address}"><img src="${address}" width="${HALF}"></a>${facts}`
+  return showPicture(url, HALF) + facts
 }
 
 function listOf(gone: readonly Result[], mostBytes: number): string {

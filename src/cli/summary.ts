@@ -74,8 +74,12 @@ function tableOf(pictures: readonly Result[]): string[] {
 }
 
 function cellOf({ url = '', name, width, height }: Result): string {
-  const address = addressIn(url, 'html').replaceAll('|', '%7C')
-  const title = escapeMarkdown(titleOf(name))
   const facts = width === undefined ? '' : ` (${width} × ${height})`
-  return `<a href="${address}"><img src="${address}" width="${THUMBNAIL}"></a><br>${title}${facts}`
+  return `${showPicture(url, THUMBNAIL)}<br>${escapeMarkdown(titleOf(name))}${facts}`
+}
+
+/** A picture in a cell of a table, which leads to itself. @param width pixels */
+export function showPicture(url: string, width: number): string {
+  const address = addressIn(url, 'html').replaceAll('|', '%7C')
+  return `<a href="${address}"><img src="${address}" width="${width}"></a>`
 }
