@@ -5,6 +5,13 @@ import { openUploader } from '../server/open-uploader.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 
+/** What a command works with. */
+export interface Opened {
+  readonly config: LoadedConfig
+  readonly mask: Mask
+  readonly uploader: Uploader
+}
+
 /**
  * An uploader for one command, without a server and without a log. Close it.
  *
@@ -15,7 +22,7 @@ export async function openForCommand(
   options: CommonOptions,
   terminal: Terminal,
   warn?: (message: string) => void,
-): Promise<{ config: LoadedConfig; mask: Mask; uploader: Uploader }> {
+): Promise<Opened> {
   const config = await loadConfig({ ...terminal, file: options.config })
   const { mask } = terminal
   terminal.learn(config.secrets)

@@ -1,21 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import type { LoadedConfig } from '../config/load.ts'
-import type { Mask } from '../mask.ts'
-import type { Uploader, UploadRequest } from '../uploader/index.ts'
+import type { Stored } from '../notes/move-pictures.ts'
+import type { UploadRequest } from '../uploader/index.ts'
 import type { Outcome } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
+import type { Opened } from './open.ts'
 import { INTERRUPTION } from './terminal.ts'
 import { baseUrlOf } from './upload-here.ts'
-
-/** The link of an input, or why there is none. */
-export type Stored = { readonly url: string } | { readonly error: string }
-
-/** What `openForCommand` has opened. */
-export interface Opened {
-  readonly config: LoadedConfig
-  readonly mask: Mask
-  readonly uploader: Uploader
-}
 
 /**
  * Uploads inputs and says of each what became of it, in order, also when the signal cuts it short.
