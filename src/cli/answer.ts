@@ -1,7 +1,7 @@
 import { within } from '../flow/time-limit.ts'
 
 /** What is said of one input. */
-export interface Said {
+interface Said {
   readonly url?: string
   readonly error?: string
   /** Of a failure, as the API names it. */

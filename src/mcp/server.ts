@@ -5,7 +5,7 @@ import { isBelowAny } from '../files/own-paths.ts'
 import * as z from '../packages/zod.ts'
 
 /** What became of one file. */
-export interface UploadedFile {
+interface UploadedFile {
   /** As the agent named it. */
   readonly path: string
   readonly url?: string

@@ -44,7 +44,7 @@ export interface NoteReport {
   readonly failures: readonly Failure[]
 }
 
-export interface Failure {
+interface Failure {
   /** 1 is the first; undefined: the whole note. */
   readonly line?: number
   readonly target?: string

@@ -37,7 +37,7 @@ export interface PayloadWriter {
   sha256(): string
 }
 
-export interface PayloadOptions {
+interface PayloadOptions {
   name: string
   folders?: readonly string[]
   /** Where a payload too large for memory is written. */

@@ -41,7 +41,7 @@ export function largeObject(key: string): UploadObject {
   }
 }
 
-export async function refuseBytes(): Promise<Buffer> {
+async function refuseBytes(): Promise<Buffer> {
   throw new Error('a body of 64 MiB was read with bytes(): use stream()')
 }
 

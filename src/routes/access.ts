@@ -17,7 +17,7 @@ export interface RequestFacts {
   readonly query: URLSearchParams
 }
 
-export interface UploadKey {
+interface UploadKey {
   readonly name: string
   readonly key: string
   /** `provider` or `provider/configName`; left out: all. */

@@ -9,7 +9,7 @@ import { statusOf } from './status.ts'
 const LONGEST = 2000
 
 /** Sets the status and headers of a failure and gives the members its body starts with. */
-export function fail(res: Response, error: UploadError, message: string): Failure {
+function fail(res: Response, error: UploadError, message: string): Failure {
   res.status(res.locals.alwaysOk === true ? 200 : statusOf(error.code))
   if (error.code === 'unauthorized') res.set('WWW-Authenticate', 'Bearer')
   if (error.retryAfterS !== undefined) res.set('Retry-After', String(Math.ceil(error.retryAfterS)))

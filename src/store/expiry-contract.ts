@@ -22,7 +22,7 @@ export interface HeldObject extends ObjectName {
 }
 
 /** A key that is held while something is done at it. */
-export interface KeyHold extends ObjectName {
+interface KeyHold extends ObjectName {
   /** What is stored there; of a removal its holder. Several may hold a key for the same content, and nobody else may then. */
   readonly content: string
   /** A job, whose delivery gives back what it holds, or what else stands for what is being done. */

@@ -13,7 +13,7 @@ import { createSigner, formatQuery } from './sign.ts'
 
 const HASH_OF_NOTHING = hash('sha256', '')
 
-export interface S3Request {
+interface S3Request {
   readonly method: 'PUT' | 'POST' | 'HEAD' | 'DELETE'
   /** Of the object, with the folder in front of it. */
   readonly key: string

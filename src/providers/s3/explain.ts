@@ -126,7 +126,7 @@ function describeSkew({ skewS }: Facts): string {
 }
 
 /** The end of a sentence about a service that gave no answer. */
-export function explainNoAnswer(error: unknown, { bucketUrl, endpoint }: S3Settings): string {
+function explainNoAnswer(error: unknown, { bucketUrl, endpoint }: S3Settings): string {
   const name = new URL(bucketUrl).host
   const orPath = name !== new URL(endpoint).host ? ', or set "addressingStyle" to "path"' : ''
   const code = networkCodeOf(error)

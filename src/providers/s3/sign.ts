@@ -14,7 +14,7 @@ export interface Credentials {
   readonly expiration?: Date | undefined
 }
 
-export interface RequestToSign {
+interface RequestToSign {
   readonly method: string
   /** Encoded as it is sent. */
   readonly path: string

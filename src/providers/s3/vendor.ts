@@ -23,7 +23,7 @@ export interface Vendor {
 }
 
 /** PicGo's options while they are read. */
-export interface Reading {
+interface Reading {
   readonly options: Readonly<Record<string, unknown>>
   /** An option as text; undefined when it is unset. */
   read(name: string): string | undefined

@@ -8,7 +8,7 @@ import type { Login } from './login.ts'
 /** How often a request is sent until its login is right: without one, with a nonce, with another one. */
 const LOGIN_ATTEMPTS = 3
 
-export interface DavRequest {
+interface DavRequest {
   readonly method: string
   /** From the base address, starting with `/`; that of a folder may end with one. */
   readonly path: string
@@ -19,7 +19,7 @@ export interface DavRequest {
 }
 
 /** What lies at a path. */
-export interface Resource {
+interface Resource {
   readonly isFolder: boolean
   /** Bytes, if the server tells. */
   readonly size: number | undefined

@@ -18,7 +18,7 @@ export interface NewAnswer extends Answer {
 }
 
 /** Everything was stored for the first request, but its process ended before it had an answer. */
-export interface UnansweredJob {
+interface UnansweredJob {
   readonly status: undefined
   /** The job to finish. */
   readonly jobId: string

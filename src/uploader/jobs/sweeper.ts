@@ -14,7 +14,7 @@ const LONGEST_PAUSE_MS = 6 * 60 * 60_000
 /** After it a failure is an error for the operator. */
 const PATIENCE_MS = 7 * 24 * 60 * 60_000
 /** What is due is counted up to here. */
-export const MOST_COUNTED = 10_000
+const MOST_COUNTED = 10_000
 /** What runs may take at the end. */
 const GRACE_MS = 2000
 
