@@ -45,16 +45,14 @@ export interface Signer {
 /**
  * AWS Signature Version 4, as "Authenticating Requests (AWS Signature Version 4)" of the Amazon S3 API reference says:
  * in the header `Authorization`, or in the query of a URL.
- *
- * @param service `s3`, but for tests
  */
-export function createSigner(region: string, service = 's3'): Signer {
+export function createSigner(region: string): Signer {
   /** The key of the last request: it is the same for a whole day. */
   let last: { day: string; secret: string; key: Buffer } | undefined
 
   function keyOf(day: string, secret: string): Buffer {
     if (last?.day !== day || last.secret !== secret) {
-      const key = [region, service, 'aws4_request'].reduce(hmac, hmac(`AWS4${secret}`, day))
+      const key = [region, 's3', 'aws4_request'].reduce(hmac, hmac(`AWS4${secret}`, day))
       last = { day, secret, key }
     }
     return last.key
@@ -67,7 +65,7 @@ export function createSigner(region: string, service = 's3'): Signer {
       .digest('hex')
   }
 
-  const scopeOf = (time: string): string => `${time.slice(0, 8)}/${region}/${service}/aws4_request`
+  const scopeOf = (time: string): string => `${time.slice(0, 8)}/${region}/s3/aws4_request`
 
   return {
     sign({ method, path, query, headers, sha256 }, { accessKeyId, secretAccessKey, sessionToken }, now) {
