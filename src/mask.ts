@@ -75,11 +75,11 @@ function partsOf(secret: string): string[] {
 function partsOfAddress({ password, pathname, search, protocol }: URL): string[] {
   // Of the addresses that chat services give for webhooks the path is the secret.
   const path = /^https?:$/.test(protocol) ? [pathname, `${pathname}${search}`] : []
-  return [password, decodeLogin(password), ...path].filter(part => part !== '')
+  return [password, decodeSafely(password), ...path].filter(part => part !== '')
 }
 
-/** What stands in an address is percent-encoded, unless somebody has typed it as it is. */
-export function decodeLogin(text: string): string {
+/** What is percent-encoded wrongly stays as it is. */
+export function decodeSafely(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {

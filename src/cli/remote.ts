@@ -11,7 +11,7 @@ import {
 } from '../http/network.ts'
 import { ProxyFailure } from '../http/proxy/failure.ts'
 import { fromEnvironment } from '../http/proxy/outgoing.ts'
-import { decodeLogin } from '../mask.ts'
+import { decodeSafely } from '../mask.ts'
 import { type Answer, AnswerError, readAnswer } from './answer.ts'
 import { INTERRUPTION, type Terminal } from './terminal.ts'
 
@@ -162,12 +162,13 @@ function uploadAddress(server: string): URL {
   return url
 }
 
-const passwordOf = ({ password }: URL) => decodeLogin(password)
+/** What stands in an address is percent-encoded, unless somebody has typed it as it is. */
+const passwordOf = ({ password }: URL) => decodeSafely(password)
 
 /** Takes user name and password out of an address, which `fetch` refuses, as Basic authorization (RFC 7617) for a proxy. */
 function takeLogin(url: URL): string | undefined {
   if (url.username === '' && url.password === '') return undefined
-  const login = `${decodeLogin(url.username)}:${passwordOf(url)}`
+  const login = `${decodeSafely(url.username)}:${passwordOf(url)}`
   url.username = ''
   url.password = ''
   return `Basic ${Buffer.from(login).toString('base64')}`

@@ -27,7 +27,7 @@ export function createHistoryRoute(
   access: Access,
   isOn: boolean,
 ): (req: Request, res: Response) => Promise<void> {
-  const among = destinations.map(idOf)
+  const among = new Set(destinations.map(idOf))
   const mirrors = new Set(destinations.flatMap(one => one.mirrors.map(({ destination }) => destination)))
   return async (req, res) => {
     if (!isOn)
@@ -37,8 +37,9 @@ export function createHistoryRoute(
     if (!isKnown(caller))
       throw new UploadError('unauthorized', 'Only callers with an upload key have a history. Send yours.')
     const { text, limit } = readQuery(query)
-    const entries = await store.history({ by: caller.name, among, isRemoved: false, limit: MOST_ENTRIES })
-    const found = withoutCopies(entries, mirrors)
+    const entries = await store.history({ by: caller.name, isRemoved: false, limit: MOST_ENTRIES })
+    const here = entries.filter(({ destination }) => among.has(destination))
+    const found = withoutCopies(here, mirrors)
       .map(describe)
       .filter(({ name, url }) => `${name}\n${url}`.toLowerCase().includes(text))
     const history: History = { success: true, result: found.slice(0, limit) }

@@ -90,6 +90,8 @@ export interface HistoryFilter {
   readonly folder?: string | undefined
   /** The whole key. */
   readonly key?: string | undefined
+  /** One of these keys. */
+  readonly keys?: readonly string[] | undefined
   /** A part of the URL. */
   readonly link?: string | undefined
   /** The whole URL. */
@@ -98,8 +100,9 @@ export interface HistoryFilter {
   readonly by?: string | undefined
   /** A part of the caller's name. */
   readonly caller?: string | undefined
-  /** The id of the job, or that of its request. */
-  readonly job?: string | undefined
+  readonly jobId?: string | undefined
+  /** No index knows these: all entries are gone through. */
+  readonly requestId?: string | undefined
   readonly sha256?: string | undefined
   /** Milliseconds since the epoch. */
   readonly since?: number | undefined

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type Selectable, sql } from '../packages/kysely.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type RawBuilder, type Selectable, sql } from '../packages/kysely.ts'
 import type { Access } from './access.ts'
 import type { Expiry, ExpiryStore, ObjectName } from './expiry-contract.ts'
 import type { Database, Tables } from './tables.ts'
@@ -50,6 +51,7 @@ export function createExpiryStore(
     async takeDue({ among, owner, now: mine, limit, longestPauseMs }) {
       if (among.length === 0) return { objects: [], isAll: true }
       await index('keys')
+      await index('due')
       return write(async db => {
         const now = await nowOf(db, mine)
         const due = await selectDue(db, among, now, limit, longestPauseMs)
@@ -70,14 +72,17 @@ export function createExpiryStore(
     async noteRemoved(object, now) {
       for (let isMore = true; isMore; ) {
         isMore = await write(async db => {
-          const part = sql`update history set removed_at = ${now} where ${isOf(object)} and removed_at is null
-            and job_id in (select job_id from history where ${isOf(object)} and removed_at is null limit ${MARKED_AT_ONCE})`
+          // The key of the history, so that only these rows are looked at.
+          const part = sql`update history set removed_at = ${now} where destination = ${object.destination}
+            and (job_id, position) in (select job_id, position from history where ${isOf(object)}
+            and removed_at is null limit ${MARKED_AT_ONCE})`
           const { numAffectedRows = 0n } = await part.execute(db)
           if (numAffectedRows >= MARKED_AT_ONCE) return true
           await forget(db, object)
           await release(db, object.holder)
           return false
         })
+        await nextTurn()
       }
     },
 
@@ -92,21 +97,23 @@ export function createExpiryStore(
         await release(db, holder)
       }),
 
-    countDue: (now, among, most) =>
-      read(async db => {
-        const waiting = db.selectFrom('expiries').select('key').where('next_attempt_at', '<=', now)
-        const failing = db
-          .selectFrom('expiries')
-          .select('key')
-          .where(sql<boolean>`attempts > 0`)
-          .where('next_attempt_at', '>', now)
+    async countDue(now, among, most) {
+      await index('due')
+      return read(async db => {
         let count = 0
-        for (const query of [waiting, failing]) {
-          const rows = await query.where(isOneOf(among)).limit(most).execute()
-          count += rows.length
+        const add = async (condition: RawBuilder<unknown>) => {
+          const rows = sql`select 1 from expiries where ${condition} limit ${most}`
+          const counted = await sql<{
+            count: number
+          }>`select count(*) as count from (${rows}) as few`.execute(db)
+          count += Number(counted.rows[0]?.count)
         }
+        for (const destination of among)
+          await add(sql`destination = ${destination} and next_attempt_at <= ${now}`)
+        await add(sql`attempts > 0 and next_attempt_at > ${now} and ${isOneOf(among)}`)
         return Math.min(count, most)
-      }),
+      })
+    },
 
     overdue: (now, among, limit) =>
       read(async db => {
@@ -142,14 +149,21 @@ async function selectDue(
   limit: number,
   longestPauseMs: number,
 ): Promise<Row[]> {
-  const select = () => db.selectFrom('expiries').selectAll().where(isOneOf(among))
-  const due = await select()
-    .where('next_attempt_at', '<=', now)
-    .orderBy('next_attempt_at')
-    .limit(limit)
-    .execute()
+  const select = () => db.selectFrom('expiries').selectAll()
+  const due: Row[] = []
+  // One by one: what others have left undone is not gone through each time.
+  for (const destination of among) {
+    if (due.length === limit) break
+    const further = select()
+      .where('destination', '=', destination)
+      .where('next_attempt_at', '<=', now)
+      .orderBy('next_attempt_at')
+      .limit(limit - due.length)
+    due.push(...(await further.execute()))
+  }
   if (due.length === limit) return due
   const postponed = await select()
+    .where(isOneOf(among))
     .where(sql<boolean>`attempts > 0`)
     .where('due_at', '<=', now)
     .where('next_attempt_at', '>', now + longestPauseMs)

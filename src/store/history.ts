@@ -8,10 +8,11 @@ type Filter = Omit<HistoryFilter, 'limit'>
 
 /** The history of a store. */
 export function createHistoryStore({ read, write, index }: Access): HistoryStore {
-  /** Makes the index that a filter needs; of what is kept one by keys knows. */
-  const prepare = async ({ key, by, isRemoved }: Filter) => {
+  /** Makes the index that a filter needs; they know what is kept. */
+  const prepare = async ({ key, keys, by, isRemoved }: Filter) => {
+    if (isRemoved !== false) return
     if (by !== undefined) await index('callers')
-    if (key !== undefined && isRemoved === false) await index('keys')
+    if (key !== undefined || keys !== undefined) await index('keys')
   }
 
   return {
@@ -60,8 +61,8 @@ export function createHistoryStore({ read, write, index }: Access): HistoryStore
 }
 
 function select(db: Database, filter: Filter) {
-  const { destination, among, text, name, link, folder, key, url, caller, job, sha256 } = filter
-  const { by, since, before, isRemoved } = filter
+  const { destination, among, text, name, link, folder, key, keys, url, caller, sha256 } = filter
+  const { jobId, requestId, by, since, before, isRemoved } = filter
   let query = db.selectFrom('history')
   if (destination !== undefined) {
     const below = isLike('destination', `${escapeLike(destination)}/%`)
@@ -70,6 +71,7 @@ function select(db: Database, filter: Filter) {
   if (among !== undefined) query = query.where(isAmong('destination', among))
   if (folder !== undefined) query = query.where(isLike('key', `${escapeLike(folder)}/%`))
   if (key !== undefined) query = query.where('key', '=', key)
+  if (keys !== undefined) query = query.where(isAmong('key', keys))
   if (url !== undefined) query = query.where('url', '=', url)
   if (sha256 !== undefined) query = query.where('sha256', '=', sha256)
   if (by !== undefined) query = query.where('caller', '=', by)
@@ -78,8 +80,8 @@ function select(db: Database, filter: Filter) {
   if (isRemoved !== undefined) query = query.where('removed_at', isRemoved ? 'is not' : 'is', null)
   if (link !== undefined) query = query.where(holds('url', link))
   if (caller !== undefined) query = query.where(holds('caller', caller))
-  if (job !== undefined)
-    query = query.where(eb => eb.or([eb('job_id', '=', job), eb('request_id', '=', job)]))
+  if (jobId !== undefined) query = query.where('job_id', '=', jobId)
+  if (requestId !== undefined) query = query.where('request_id', '=', requestId)
   if (name !== undefined) {
     // What stands behind the last slash: no slash follows the text.
     const pattern = `%${escapeLike(name)}%`

@@ -19,6 +19,7 @@ const MIGRATIONS: ((db: Transaction<Tables>, settings: MigrationSettings) => Pro
   slimIndexes,
   dropRowidsOfJobs,
   addExpiry,
+  dropSlowIndexes,
 ]
 
 export const SCHEMA_VERSION = MIGRATIONS.length
@@ -172,11 +173,21 @@ async function addExpiry(transaction: Transaction<Tables>): Promise<void> {
   await schema.createIndex('key_holds_name').on('key_holds').columns(['name', 'destination']).execute()
 }
 
-/** Indexes of the history that would cost every upload, and that not every store needs. */
+/** By these a search went through all entries of a key, of the same bytes or of a caller. `INDEXES` has what follows them. */
+async function dropSlowIndexes({ schema }: Transaction<Tables>): Promise<void> {
+  for (const name of ['history_bytes', 'history_callers', 'history_kept', 'expiries_next'])
+    await schema.dropIndex(name).ifExists().execute()
+}
+
+/**
+ * Indexes that would cost every upload, and that not every store needs. Each has the order of what is asked for in it, so
+ * that the first rows are the answer, however many fit.
+ */
 const INDEXES = {
-  bytes: 'history_bytes on history (sha256, destination)',
-  callers: 'history_callers on history (caller, time)',
-  keys: 'history_kept on history (key, destination, expires_at) where removed_at is null',
+  bytes: 'history_same on history (sha256, destination, time) where removed_at is null',
+  callers: 'history_of on history (caller, time) where removed_at is null',
+  keys: 'history_at on history (key, destination, time, expires_at) where removed_at is null',
+  due: 'expiries_due on expiries (destination, next_attempt_at)',
 }
 export type IndexName = keyof typeof INDEXES
 

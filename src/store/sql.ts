@@ -147,7 +147,12 @@ export function createSqlStore(
       building++
       await use(({ db }) => makeIndex(db, which, engine)).finally(() => building--)
     })
-  const indexes = { bytes: makeOnce('bytes'), callers: makeOnce('callers'), keys: makeOnce('keys') }
+  const indexes = {
+    bytes: makeOnce('bytes'),
+    callers: makeOnce('callers'),
+    keys: makeOnce('keys'),
+    due: makeOnce('due'),
+  }
   /** Jobs that hold keys: their delivery gives them back. */
   const holders = new Set<string>()
   const access: Access = {

@@ -42,6 +42,9 @@ export function createSqliteStore(path: string, options?: StoreOptions): Store {
   return createSqlStore(engine, options)
 }
 
+/** Of 4 KiB: the log that a commit takes into the file. */
+const LOG_PAGES = 250
+
 async function connect(path: string): Promise<Connection> {
   const { default: Libsql } = await import('libsql')
   await prepareFile(path)
@@ -52,6 +55,8 @@ async function connect(path: string): Promise<Connection> {
     database.pragma('busy_timeout = 0')
     database.pragma('journal_mode = WAL')
     database.pragma('synchronous = NORMAL')
+    // The commit that takes the log into the file holds up everything else: rather a little often than much at once.
+    database.pragma(`wal_autocheckpoint = ${LOG_PAGES}`)
   } catch (error) {
     database.close()
     throw error

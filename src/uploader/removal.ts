@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { messageOf, UploadError } from '../errors.ts'
+import { decodeSafely } from '../mask.ts'
 import type { HistoryEntry, Store } from '../store/contract.ts'
 import type { ObjectName } from '../store/expiry-contract.ts'
 import { type Destination, idOf } from './delivery/destinations.ts'
@@ -7,6 +8,8 @@ import type { Finalizer } from './jobs/finalizer.ts'
 
 /** Entries that are looked at for one word or object. */
 const MOST_ENTRIES = 10_000
+/** Of a key, with which nearly every link ends. */
+const MOST_SEGMENTS = 32
 /** For one removal. */
 const TIMEOUT_MS = 120_000
 
@@ -43,15 +46,25 @@ export async function findByWord(
 ): Promise<Wanted[]> {
   const find = (filter: object) => store.history({ ...filter, among, isRemoved: false, limit: MOST_ENTRIES })
   const link = /^https?:/i.test(word) && URL.canParse(word) ? new URL(word).href : undefined
-  const entries = await find(link === undefined ? { key: word } : { url: link })
+  // A key is found at once, where an address has everything gone through.
+  const entries =
+    link === undefined ? await find({ key: word }) : await find({ url: link, keys: keysIn(link) })
+  if (link !== undefined && entries.length === 0) entries.push(...(await find({ url: link })))
   if (entries.length > 0) {
     const objects = new Set(entries.map(nameOf))
     return withCopies(store, entries, everywhere, entry => objects.has(nameOf(entry)))
   }
   if (link !== undefined) return []
-  const ofJob = await find({ job: word })
+  const ofId = await find({ jobId: word })
+  const ofJob = ofId.length > 0 ? ofId : await find({ requestId: word })
   const jobs = new Set(ofJob.map(({ jobId }) => jobId))
   return unique(ofJob, ({ jobId }) => jobs.has(jobId))
+}
+
+/** The ends of an address, which may be keys. */
+function keysIn(link: string): string[] {
+  const segments = new URL(link).pathname.split('/').slice(-MOST_SEGMENTS).map(decodeSafely)
+  return segments.map((_, index) => segments.slice(index).join('/'))
 }
 
 /** The objects of these entries with all their copies. @param covers entries that need not be among them */
@@ -66,7 +79,7 @@ export async function withCopies(
   const inputs = new Set(entries.map(inputOf))
   const all = [...entries]
   for (const job of new Set(entries.map(({ jobId }) => jobId))) {
-    const ofJob = await store.history({ job, among, isRemoved: false, limit: MOST_ENTRIES })
+    const ofJob = await store.history({ jobId: job, among, isRemoved: false, limit: MOST_ENTRIES })
     all.push(...ofJob.filter(entry => inputs.has(inputOf(entry))))
   }
   return unique(all, entry => covers(entry) || inputs.has(inputOf(entry)))

@@ -194,9 +194,10 @@ describe.each(ENGINES)('the history in %s', (_name, make) => {
     ['by name', { name: 'cat' }, ['a']],
     ['by link', { link: 'x.example/dir/b' }, ['b']],
     ['by its whole link', { url: 'http://x.example/dir/b.png' }, ['b']],
-    ['by job', { job: 'job-a' }, ['a']],
-    ['by request', { job: 'request-b' }, ['b']],
+    ['by job', { jobId: 'job-a' }, ['a']],
+    ['by request', { requestId: 'request-b' }, ['b']],
     ['by time', { before: 2 }, ['a']],
+    ['by keys', { keys: ['cat/dog.png', 'dog.png'] }, ['b']],
   ] as const)('is found %s', async ([, filter, expected], context) => {
     const store = (await make(context))()
     onTestFinished(() => store.close())

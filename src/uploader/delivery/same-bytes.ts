@@ -26,7 +26,7 @@ export async function findSame(
   if (!dedupe) {
     if (same.key !== wanted && same.key.replace(/-\d+(\.[^./]*)?$/, '$1') !== wanted) return undefined
     const since = await history.history({
-      destination: id,
+      among: [id],
       key: same.key,
       isRemoved: false,
       since: same.time,
