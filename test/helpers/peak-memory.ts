@@ -8,9 +8,16 @@ import { makeDirectory } from './directory.ts'
 import { spawnServer } from './spawn-server.ts'
 
 const MIB = 1024 * 1024
+/** Enough for all buffers on the way to be in use. */
+const SMALLER_MIB = 32
 
-/** Sends a file of so many MiB through a server of its own to a destination. @returns the most memory it ever had, in MiB */
-export async function measurePeak(type: string, options: object, mebibytes: number): Promise<number> {
+/**
+ * Sends a file through a server of its own to a destination, then one that is so many MiB larger. Only the difference is
+ * told: how much memory one file takes depends on how busy the machine is.
+ *
+ * @returns how much the most memory it ever had has grown by the larger one, MiB
+ */
+export async function measureGrowth(type: string, options: object, mebibytes: number): Promise<number> {
   const directory = await makeDirectory()
   const config = {
     limits: { fileSize: '2GB' },
@@ -20,9 +27,14 @@ export async function measurePeak(type: string, options: object, mebibytes: numb
   const file = join(directory, 'upload-server.json')
   await writeFile(file, JSON.stringify(config))
   const server = await spawnServer(['--config', file, '--port', '0'], { directory })
-  await sendForm(`${await server.url}/upload`, mebibytes)
-  const status = await readFile(`/proc/${server.process.pid}/status`, 'utf8')
-  return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024
+  const peaks: number[] = []
+  for (const size of [SMALLER_MIB, SMALLER_MIB + mebibytes]) {
+    await sendForm(`${await server.url}/upload`, size)
+    const status = await readFile(`/proc/${server.process.pid}/status`, 'utf8')
+    peaks.push(Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) / 1024)
+  }
+  const [before = 0, after = Infinity] = peaks
+  return after - before
 }
 
 async function sendForm(url: string, mebibytes: number): Promise<void> {
