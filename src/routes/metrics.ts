@@ -25,8 +25,15 @@ export interface Metrics {
   figures(): Promise<object[]>
 }
 
-/** The figures of several processes as if they were one. */
-export const sumFigures = (all: object[][]): Promise<string> => AggregatorRegistry.aggregate(all).metrics()
+/**
+ * The figures of several processes as if they were one.
+ *
+ * @param gone what processes told before they ended: of these only what was counted still holds
+ */
+export function sumFigures(all: object[][], gone: object[][] = []): Promise<string> {
+  const isCounted = (one: { type?: unknown }) => one.type === 'counter' || one.type === 'histogram'
+  return AggregatorRegistry.aggregate([...all, ...gone.map(own => own.filter(isCounted))]).metrics()
+}
 
 export function createMetrics(): Metrics {
   const registry = new Registry()

@@ -11,6 +11,8 @@ import { createDesk } from './desk.ts'
 
 /** What a worker may take beyond `shutdown.graceMs` to stop. */
 const LATE_MS = 5000
+/** Workers that died, of which the figures are remembered. */
+const MOST_GONE = 100
 
 /**
  * Starts as many processes as `server.workers` says, which answer at one socket over one store. One that dies is
@@ -26,6 +28,8 @@ export async function startWorkers(config: LoadedConfig, deps: ServerDeps): Prom
   }
   const turns = createTurns()
   let current = config
+  /** What each worker has told last: what was counted does not become less when one dies. */
+  let told = new Map<Member['calls'], object[]>()
   let fail = (_reason: string) => {}
   const failed = new Promise<string>(resolve => {
     fail = resolve
@@ -50,11 +54,18 @@ export async function startWorkers(config: LoadedConfig, deps: ServerDeps): Prom
   }
 
   async function readMetrics(): Promise<string> {
-    const [{ sumFigures }, figures] = await Promise.all([
+    const answered: typeof told = new Map()
+    const [{ sumFigures }] = await Promise.all([
       import('../routes/metrics.ts'),
-      ask(crew.listening(), calls => calls.call('figures')),
+      ask(crew.listening(), async calls => answered.set(calls, await calls.call('figures'))),
     ])
-    return sumFigures(figures)
+    for (const calls of answered.keys()) told.delete(calls)
+    const gone = [...told].slice(-MOST_GONE)
+    told = new Map([...gone, ...answered])
+    return sumFigures(
+      [...answered.values()],
+      gone.map(([, figures]) => figures),
+    )
   }
 
   // Workers could not do it: node:cluster counts how often each of them names a socket.
