@@ -7,8 +7,8 @@ import { storeUnavailable } from './unavailable.ts'
 export interface MigrationSettings {
   /** Lets one process at a time have some names, or migrate. Left out where a transaction that writes does so by itself. */
   lock?(transaction: Database, names?: readonly string[]): Promise<void>
-  /** Does a statement that takes long in a large store, and lets everything else go on. Default: as any other one. */
-  runBeside?(statement: string): Promise<void>
+  /** Does statements that take long in a large store, and lets everything else go on. Default: as any other ones. */
+  runBeside?(statements: string): Promise<void>
   /** Whether a table has numbers of its own for its rows, and its key in an index beside it, unless it is made without. */
   readonly hasRowids?: boolean
 }
@@ -19,7 +19,6 @@ const MIGRATIONS: ((db: Transaction<Tables>, settings: MigrationSettings) => Pro
   slimIndexes,
   dropRowidsOfJobs,
   addExpiry,
-  dropSlowIndexes,
 ]
 
 export const SCHEMA_VERSION = MIGRATIONS.length
@@ -156,7 +155,6 @@ async function addExpiry(transaction: Transaction<Tables>): Promise<void> {
     .addColumn('problem', 'text')
     .addPrimaryKeyConstraint('expiries_key', ['destination', 'key'])
     .execute()
-  await schema.createIndex('expiries_next').on('expiries').column('next_attempt_at').execute()
   await sql`create index expiries_failed on expiries (next_attempt_at) where attempts > 0`.execute(
     transaction,
   )
@@ -173,22 +171,19 @@ async function addExpiry(transaction: Transaction<Tables>): Promise<void> {
   await schema.createIndex('key_holds_name').on('key_holds').columns(['name', 'destination']).execute()
 }
 
-/** By these a search went through all entries of a key, of the same bytes or of a caller. `INDEXES` has what follows them. */
-async function dropSlowIndexes({ schema }: Transaction<Tables>): Promise<void> {
-  for (const name of ['history_bytes', 'history_callers', 'history_kept', 'expiries_next'])
-    await schema.dropIndex(name).ifExists().execute()
-}
-
 /**
  * Indexes that would cost every upload, and that not every store needs. Each has the order of what is asked for in it, so
- * that the first rows are the answer, however many fit.
+ * that the first rows are the answer, however many fit. The second name is that of an earlier one, which had it not.
  */
 const INDEXES = {
-  bytes: 'history_same on history (sha256, destination, time) where removed_at is null',
-  callers: 'history_of on history (caller, time) where removed_at is null',
-  keys: 'history_at on history (key, destination, time, expires_at) where removed_at is null',
-  due: 'expiries_due on expiries (destination, next_attempt_at)',
-}
+  bytes: ['history_same on history (sha256, destination, time) where removed_at is null', 'history_bytes'],
+  callers: ['history_of on history (caller, time) where removed_at is null', 'history_callers'],
+  keys: [
+    'history_at on history (key, destination, time, expires_at) where removed_at is null',
+    'history_kept',
+  ],
+  due: ['expiries_due on expiries (destination, next_attempt_at)', 'expiries_next'],
+} as const
 export type IndexName = keyof typeof INDEXES
 
 /** A history of fewer entries is gone through in no time. */
@@ -196,11 +191,12 @@ const FEW_ENTRIES = 2000
 
 /** Makes an index, unless there is one. */
 export async function makeIndex(db: Database, which: IndexName, engine: MigrationSettings): Promise<void> {
-  const statement = `create index if not exists ${INDEXES[which]}`
+  const [index, earlier] = INDEXES[which]
+  const statements = [`create index if not exists ${index}`, `drop index if exists ${earlier}`]
   const further = await db.selectFrom('history').select('job_id').offset(FEW_ENTRIES).limit(1).execute()
-  if (engine.runBeside && further.length > 0) return engine.runBeside(statement)
+  if (engine.runBeside && further.length > 0) return engine.runBeside(statements.join(';'))
   await db.transaction().execute(async transaction => {
     await engine.lock?.(transaction)
-    await sql.raw(statement).execute(transaction)
+    for (const statement of statements) await sql.raw(statement).execute(transaction)
   })
 }
