@@ -35,7 +35,8 @@ export async function endWith(code: Promise<number>): Promise<void> {
 
 /** `127.0.0.1:36677` will do for `http://127.0.0.1:36677`. */
 export function parseServer(text: string): string {
-  const address = /^https?:\/\//i.test(text) ? text : `http://${text}`
-  if (!URL.canParse(address)) throw new InvalidArgumentError('An address is written http://127.0.0.1:36677.')
+  const address = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`
+  if (!URL.canParse(address) || !/^https?:/i.test(address))
+    throw new InvalidArgumentError('An address is written http://127.0.0.1:36677.')
   return address
 }

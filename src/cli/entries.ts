@@ -74,7 +74,7 @@ export async function findEntries(
       let isEmpty = true
       const fail = (folder: string) => {
         isEmpty = false
-        entries.push(missing(folder, folder, "this folder can't be read"))
+        entries.push(missing(join(name, relative(path, folder)), folder, "this folder can't be read"))
       }
       for await (const one of walk(path, fail)) {
         isEmpty = false

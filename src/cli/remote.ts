@@ -139,6 +139,13 @@ async function judge(response: Response, count: number, { host, href }: URL): Pr
         code: 'unauthorized',
         status,
       }
+    if (isForeign && status === 413)
+      return {
+        outcomes: [],
+        message: `what stands in front of ${host} takes nothing as large as this (413). nginx says how much in client_max_body_size`,
+        code: 'too_large',
+        status,
+      }
     if (isForeign && isPassingStatus(status))
       return { outcomes: [], message, code: 'unreachable', status, passing }
     return { outcomes: [], message, code: 'no_answer', status, isUnclear: status !== 413 }

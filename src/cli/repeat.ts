@@ -38,6 +38,12 @@ export function commandFor(
   return ['upload-server', command, ...flags, ...guard, ...args.map(one => quote(one, platform))].join(' ')
 }
 
+/** What every shell takes as one command, characters. */
+const LONGEST_LINE = 8000
+
+/** Says how to do it again, unless that is too long to be run. */
+export const sayRepeat = (line: string) => (line.length > LONGEST_LINE ? '' : ` Repeat: ${line}`)
+
 /** A command line that finishes what is stored. */
 export function finishFor(ids: readonly string[], { config, server, key }: Named, terminal: Place): string {
   const where = server === undefined ? { config } : { server, key }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { appendFile, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
+import { systemCode } from '../errors.ts'
 import { linkTo } from './format.ts'
 import { isFailure, type Result } from './result.ts'
 import { toSummary } from './summary.ts'
@@ -17,7 +18,7 @@ export interface ReportOptions {
   junit?: string
 }
 
-/** What a CI host is told when all is over. */
+/** What a CI host is told when all is over. @throws Error that says which report can't be written */
 export type Report = (results: readonly Result[], ms: number) => Promise<void>
 
 /**
@@ -33,21 +34,42 @@ export async function openReports(
   const append = async (option: string, variable: string, make: (results: readonly Result[]) => string) => {
     const file = env[variable]
     if (!file) throw new Error(`${option} needs the variable ${variable}, which GitHub Actions sets.`)
-    await appendFile(file, '')
-    reports.push(results => appendFile(file, make(results)))
+    await appendFile(file, '').catch(cantWrite(option, file))
+    reports.push(results => appendFile(file, make(results)).catch(cantWrite(option, file)))
   }
-  const replace = async (name: string, make: (results: readonly Result[], ms: number) => string) => {
+  const replace = async (
+    option: string,
+    name: string,
+    make: (results: readonly Result[], ms: number) => string,
+  ) => {
     const file = resolve(cwd, name)
-    await mkdir(dirname(file), { recursive: true })
+    const fail = cantWrite(option, name)
+    await mkdir(dirname(file), { recursive: true }).catch(fail)
     // Nobody takes the report of an earlier run for this one's.
-    await writeFile(file, '')
-    reports.push((results, ms) => writeFile(file, make(results, ms)))
+    await writeFile(file, '').catch(fail)
+    reports.push((results, ms) => writeFile(file, make(results, ms)).catch(fail))
   }
   if (githubOutput) await append('--github-output', 'GITHUB_OUTPUT', toOutputs)
   if (githubSummary) await append('--github-summary', 'GITHUB_STEP_SUMMARY', results => toSummary(results))
-  if (gitlabDotenv !== undefined) await replace(gitlabDotenv, toDotenv)
-  if (junit !== undefined) await replace(junit, toJunit)
+  if (gitlabDotenv !== undefined) await replace('--gitlab-dotenv', gitlabDotenv, toDotenv)
+  if (junit !== undefined) await replace('--junit', junit, toJunit)
   return reports
+}
+
+/** One that can't be written keeps nothing else from being told. @returns what went wrong */
+export async function writeReports(
+  reports: readonly Report[],
+  results: readonly Result[],
+  ms: number,
+): Promise<readonly string[]> {
+  const problems: string[] = []
+  for (const report of reports)
+    await report(results, ms).catch((error: Error) => void problems.push(error.message))
+  return problems
+}
+
+const cantWrite = (option: string, file: string) => (error: unknown) => {
+  throw new Error(`${option}: ${oneLine(file)} can't be written (${systemCode(error)}).`)
 }
 
 const linksOf = (results: readonly Result[]) => results.flatMap(({ url }) => (url === undefined ? [] : [url]))

@@ -49,3 +49,20 @@ export function exitCodeOf(results: readonly Result[]): number {
   if (has('unauthorized')) return EXIT.unauthorized
   return has('unreachable') ? EXIT.unreachable : EXIT.failed
 }
+
+/** More files than these that failed for one reason are counted, not named each. */
+const MOST_NAMED = 20
+
+/** Why files were not stored, a line for each, or for very many of one reason. */
+export function toFailureLines(failed: readonly Result[]): string[] {
+  const reasons = new Map<string, string[]>()
+  for (const { name, error = '' } of failed) {
+    const names = reasons.get(error) ?? []
+    names.push(name)
+    reasons.set(error, names)
+  }
+  return [...reasons].flatMap(([error, names]) => {
+    if (names.length <= MOST_NAMED) return names.map(name => `${name}: ${error}`)
+    return `${names[0]} and ${names.length - 1} others: ${error}`
+  })
+}

@@ -7,9 +7,9 @@ import { addCommentOptions, type CommentOptions, prepareComment } from './commen
 import { CLIPBOARD, type Entry, type EntryOptions, findEntries, NO_FILES } from './entries.ts'
 import { endFor, FORMATS, lineFor, type OutputFormat } from './format.ts'
 import { bar, type Progress, startProgress } from './progress.ts'
-import { commandFor, finishFor } from './repeat.ts'
-import { openReports, type ReportOptions } from './reports.ts'
-import { EXIT, exitCodeOf, interruption, isFailure, type Result } from './result.ts'
+import { commandFor, finishFor, sayRepeat } from './repeat.ts'
+import { openReports, type ReportOptions, writeReports } from './reports.ts'
+import { EXIT, exitCodeOf, interruption, isFailure, type Result, toFailureLines } from './result.ts'
 import { type Listener, type SendOptions, sendToServer } from './send.ts'
 import { untilInterrupted } from './signals.ts'
 import { type CommonOptions, oneLine, quote, type Terminal } from './terminal.ts'
@@ -152,6 +152,9 @@ async function upload(
 }
 
 function checkUsage(names: readonly string[], options: UploadOptions, forServer: readonly string[]): void {
+  // It would stand for the working folder, with all that lies there.
+  if ([...names, options.compare].includes(''))
+    throw new UsageError('A name is empty. Is a variable not set that should hold it?')
   if (names.indexOf('-') !== names.lastIndexOf('-'))
     throw new UsageError('Standard input (-) can be given once only.')
   if (options.stdinList && names.includes('-'))
@@ -225,14 +228,15 @@ async function uploadAll(
     progress.stop()
   }
   const results = desk.close(here?.unfinished)
-  for (const report of reports) await report(results, performance.now() - begun)
+  const unwritten = await writeReports(reports, results, performance.now() - begun)
   sayWhatIsMissing(results, options, terminal)
   if (here?.areDead) {
     const flag = options.config === undefined ? '' : ` --config ${quote(options.config, terminal.platform)}`
     terminal.note(`These links work while the server runs. Start it with: upload-server${flag}`)
   }
   const isTold = await comment.tell(results, before, signal)
-  const code = exitCodeOf(results) || (isTold ? EXIT.done : EXIT.failed)
+  for (const message of unwritten) terminal.note(message)
+  const code = exitCodeOf(results) || (isTold && unwritten.length === 0 ? EXIT.done : EXIT.failed)
   return options.softFail && code !== EXIT.interrupted ? EXIT.done : code
 }
 
@@ -294,7 +298,7 @@ function createDesk(
 
 function sayWhatIsMissing(results: readonly Result[], options: UploadOptions, terminal: Terminal): void {
   const failed = results.filter(isFailure)
-  for (const { name, error } of failed) terminal.note(oneLine(`${name}: ${error}`))
+  for (const line of toFailureLines(failed)) terminal.note(oneLine(line))
   const pending = [...new Set(results.flatMap(({ finalizationId = [] }) => finalizationId))]
   if (pending.length > 0)
     terminal.note(`Finish without uploading again: ${finishFor(pending, options, terminal)}`)
@@ -311,5 +315,5 @@ function sayWhatIsMissing(results: readonly Result[], options: UploadOptions, te
     'github-summary': options.githubSummary,
   }
   const line = commandFor('upload', again, given, terminal)
-  terminal.note(`${failed.length} of ${results.length} failed. Repeat: ${line}`)
+  terminal.note(`${failed.length} of ${results.length} failed.${sayRepeat(line)}`)
 }

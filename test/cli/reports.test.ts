@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { openReports, type ReportOptions } from '../../src/cli/reports.ts'
+import { openReports, type ReportOptions, writeReports } from '../../src/cli/reports.ts'
 import type { Result } from '../../src/cli/result.ts'
 import { toSummary } from '../../src/cli/summary.ts'
 import { makeDirectory } from '../helpers/directory.ts'
@@ -26,6 +26,18 @@ async function report(options: ReportOptions, file: string, results: readonly Re
   for (const write of await openReports(options, { cwd, env })) await write(results, 1234)
   return readFile(join(cwd, file), 'utf8')
 }
+
+it('a report that can not be written is named, and keeps no other one from being told', async () => {
+  const cwd = await makeDirectory()
+  const env = { GITHUB_OUTPUT: join(cwd, 'output'), GITHUB_STEP_SUMMARY: join(cwd, 'no/summary') }
+  const reports = await openReports({ junit: '/dev/full', githubOutput: true }, { cwd, env })
+  const full = "--junit: /dev/full can't be written (ENOSPC)."
+  expect(await writeReports(reports, pictures(1), 1)).toEqual([full])
+  expect(await readFile(env.GITHUB_OUTPUT, 'utf8')).toContain(link(0))
+  await expect(openReports({ githubSummary: true }, { cwd, env })).rejects.toThrow(
+    /^--github-summary: .*no\/summary can't be written \(ENOENT\)\.$/,
+  )
+})
 
 describe('--gitlab-dotenv', () => {
   it('has the links, as many as GitLab takes, and replaces what was there', async () => {

@@ -152,6 +152,17 @@ describe('upload --server with a key', () => {
 })
 
 describe('upload --server to something else', () => {
+  it('is no address of another protocol', async () => {
+    const { code, stderr } = await send('ftp://127.0.0.1/', ['a.txt'])
+    expect([code, stderr]).toEqual([2, expect.stringContaining('An address is written http://')])
+  })
+
+  it('counts many that failed for one reason, and repeats no line that no shell takes', async () => {
+    const names = Array.from({ length: 900 }, (_, n) => `not-there-${n}.txt`)
+    const { stderr } = await send('http://127.0.0.1:9/', names)
+    expect(stderr).toBe('not-there-0.txt and 899 others: there is no such file\n900 of 900 failed.\n')
+  })
+
   it('says that nobody is there', async () => {
     const closed = `http://127.0.0.1:${await findFreePorts()}`
     const { code, stdout, stderr } = await send(closed, ['a.txt', 'b.txt'])
@@ -212,6 +223,12 @@ describe('upload --server to something else', () => {
         stdout: '',
         stderr: expect.stringContaining('answered 502, which is no answer of an upload server'),
       },
+    ],
+    [
+      'a proxy with a limit',
+      413,
+      '<h1>Request Entity Too Large</h1>',
+      { code: 1, stdout: '', stderr: expect.stringContaining('takes nothing as large as this (413)') },
     ],
   ])('makes the best of %s', async (_, status, body, expected) => {
     const url = await startServer((req, res) => {

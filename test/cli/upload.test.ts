@@ -324,6 +324,17 @@ describe('what upload cannot store', () => {
     expect((await upload(['empty'], cwd)).code).toBe(0)
   })
 
+  it('is an empty name: that of a variable which is not set published the whole working folder', async () => {
+    const cwd = await makePlace()
+    for (const args of [[''], ['a.txt', ''], ['--comment', '--compare', '', 'a.txt']])
+      expect(await upload(args, cwd)).toEqual({
+        code: 2,
+        stdout: '',
+        stderr: 'A name is empty. Is a variable not set that should hold it?\n',
+      })
+    expect(await stored(cwd)).toEqual({})
+  })
+
   it('is standard input twice, which can be read only once', async () => {
     const cwd = await makePlace()
     const { code, stdout, stderr } = await upload(['-', 'a.txt', '-'], cwd, { input: 'x' })
