@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { findJob, readPullAddress } from '../comments/place.ts'
-import { type Written, writeComment } from '../comments/write.ts'
+import type { Written } from '../comments/write.ts'
 import { fromEnvironment } from '../http/proxy/outgoing.ts'
 import { endWith } from './command.ts'
 import { toBody } from './comment-body.ts'
@@ -136,6 +136,7 @@ export async function openComment(
   return async (results, before, signal) => {
     const body = toBody(commentTitle, results, before)
     const request = { place, token, name, run: job?.run ?? 0, body, outgoing: fromEnvironment(terminal.env) }
+    const { writeComment } = await import('../comments/write.ts')
     const written = await writeComment(request, signal)
     terminal.note(SAID[written])
   }

@@ -13,7 +13,7 @@ import { EXIT, exitCodeOf, interruption, isFailure, type Result, toFailureLines 
 import { type Listener, type SendOptions, sendToServer } from './send.ts'
 import { untilInterrupted } from './signals.ts'
 import { type CommonOptions, oneLine, quote, type Terminal } from './terminal.ts'
-import { type Ending, uploadHere } from './upload-here.ts'
+import type { Ending } from './upload-here.ts'
 
 interface UploadOptions
   extends CommonOptions,
@@ -209,9 +209,13 @@ async function uploadAll(
   const send = async (some: readonly Entry[], listener: Listener): Promise<Ending | undefined> => {
     const { server } = options
     if (some.length === 0) return undefined
-    if (server !== undefined) await sendToServer(some, { ...options, server }, terminal, signal, listener)
-    else return await uploadHere(some, options, terminal, signal, listener)
-    return undefined
+    if (server !== undefined) {
+      await sendToServer(some, { ...options, server }, terminal, signal, listener)
+      return undefined
+    }
+    // It brings the store and the configuration along, which is half of the start.
+    const { uploadHere } = await import('./upload-here.ts')
+    return await uploadHere(some, options, terminal, signal, listener)
   }
   const [only] = entries
   const progress = startProgress(
