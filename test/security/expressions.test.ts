@@ -62,7 +62,7 @@ function findSlow({ source, flags }: Pick<Expression, 'source' | 'flags'>): Atta
   return findAttacks({ source, flags }).find(attack => isSlow(expression, attack))
 }
 
-describe('the attacks on expressions', () => {
+describe('the attacks on expressions', { timeout: 120_000 }, () => {
   it.each([
     [/\/+$/, 'a search that begins anew at each slash'],
     [/^(a+)+$/, 'a repetition of a repetition'],
@@ -81,7 +81,7 @@ describe('the attacks on expressions', () => {
   })
 })
 
-describe('no regular expression of the source takes quadratic time', () => {
+describe('no regular expression of the source takes quadratic time', { timeout: 120_000 }, () => {
   const byText = new Map(literals.map(each => [`/${each.source}/${each.flags}`, each]))
 
   it('finds them', () => {
