@@ -1,15 +1,15 @@
 import { text as readText } from 'node:stream/consumers'
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
-import { bytes } from '../log-lines.ts'
 import { readFolder } from '../payload/folder.ts'
 import { configOption, endWith, keyOption, parseDuration, parseServer } from './command.ts'
 import { addCommentOptions, type CommentOptions, prepareComment } from './comment.ts'
 import { CLIPBOARD, type Entry, type EntryOptions, findEntries, NO_FILES } from './entries.ts'
-import { endFor, FORMATS, lineFor, type OutputFormat } from './format.ts'
-import { bar, type Progress, startProgress } from './progress.ts'
+import { FORMATS, type OutputFormat } from './format.ts'
+import { startProgress } from './progress.ts'
 import { commandFor, finishFor, sayRepeat } from './repeat.ts'
 import { openReports, type ReportOptions, writeReports } from './reports.ts'
 import { EXIT, exitCodeOf, interruption, isFailure, type Result, toFailureLines } from './result.ts'
+import { createResultPrinter } from './result-printer.ts'
 import { type Listener, type SendOptions, sendToServer } from './send.ts'
 import { untilInterrupted } from './signals.ts'
 import { type CommonOptions, oneLine, quote, type Terminal } from './terminal.ts'
@@ -222,16 +222,16 @@ async function uploadAll(
     entries.length === 1 ? `Uploading ${only?.name}` : `Uploading ${entries.length} files`,
     terminal,
   )
-  const desk = createDesk(entries, options, terminal, progress)
+  const printer = createResultPrinter(entries, options, terminal, progress)
   const before: Result[] = comment.earlier.map(({ name }) => interruption(name))
   let here: Ending | undefined
   try {
-    here = await send(entries, desk)
+    here = await send(entries, printer)
     await send(comment.earlier, { settle: (index, result) => void before.splice(index, 1, result) })
   } finally {
     progress.stop()
   }
-  const results = desk.close(here?.unfinished)
+  const results = printer.close(here?.unfinished)
   const unwritten = await writeReports(reports, results, performance.now() - begun)
   sayWhatIsMissing(results, options, terminal)
   if (here?.areDead) {
@@ -242,62 +242,6 @@ async function uploadAll(
   for (const message of unwritten) terminal.note(message)
   const code = exitCodeOf(results) || (isTold && unwritten.length === 0 ? EXIT.done : EXIT.failed)
   return options.softFail && code !== EXIT.interrupted ? EXIT.done : code
-}
-
-/** Puts results in order, prints each when its turn has come, and says a line of each at once. */
-function createDesk(
-  entries: readonly Entry[],
-  { format, quiet, timeout }: UploadOptions,
-  terminal: Terminal,
-  progress: Progress,
-) {
-  const results: Result[] = []
-  const begun = performance.now()
-  const troubles = new Set<string>()
-  let done = 0
-  let next = 0
-
-  function printReady(): void {
-    for (; results[next] !== undefined; next++) {
-      const line = lineFor(results[next] as Result, format)
-      if (line !== undefined) terminal.print(line)
-    }
-  }
-
-  return {
-    settle(index: number, result: Result): void {
-      results[index] = result
-      done++
-      progress.around(() => {
-        if (!quiet && result.url !== undefined) {
-          const size = result.size === undefined ? '' : `  ${bytes(result.size)}`
-          const seconds = ((performance.now() - begun) / 1000).toFixed(1)
-          terminal.note(`[${done}/${entries.length}] ${oneLine(result.name)}${size}  ${seconds} s`)
-        }
-        printReady()
-      })
-      if (entries.length > 1) progress.update(bar(done, entries.length, 'files'))
-    },
-    trouble(message: string): void {
-      if (troubles.has(message)) return
-      troubles.add(message)
-      const span = timeout < 60_000 ? `${timeout / 1000} s` : `${Math.round(timeout / 60_000)} min`
-      const what = message.endsWith('.') ? message.slice(0, -1) : message
-      progress.around(() => terminal.note(oneLine(terminal.mask(`${what}. It is tried again for ${span}.`))))
-    },
-    /** Of what was not settled it is said that it was interrupted. */
-    close(unfinished: ReadonlyMap<number, string> = new Map()): readonly Result[] {
-      for (const [index, { name }] of entries.entries()) {
-        const finalizationId = unfinished.get(index)
-        results[index] ??= interruption(name)
-        if (finalizationId !== undefined) results[index] = { ...(results[index] as Result), finalizationId }
-      }
-      printReady()
-      const end = endFor(results, format)
-      if (end !== undefined) terminal.print(end)
-      return results
-    },
-  }
 }
 
 function sayWhatIsMissing(results: readonly Result[], options: UploadOptions, terminal: Terminal): void {
