@@ -18,6 +18,8 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 1,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // Until it holds: a busy machine takes its time.
+    expect: { poll: { timeout: 10_000 } },
     coverage: { provider: 'v8', include: ['src/**'], reporter: ['text-summary', 'html'] },
     projects: [
       { extends: true, test: { name: 'tidy', isolate: false, include: TIDY } },
