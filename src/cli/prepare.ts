@@ -41,17 +41,34 @@ export async function prepare(entry: Entry, terminal: Terminal): Promise<Part> {
   const hash = createHash('sha256')
   const head: Uint8Array[] = []
   let size = 0
-  for await (const chunk of blob.stream()) {
-    hash.update(chunk)
-    if (size < HEAD_BYTES) head.push(chunk)
-    size += chunk.length
+  try {
+    for await (const chunk of blob.stream()) {
+      hash.update(chunk)
+      if (size < HEAD_BYTES) head.push(chunk)
+      size += chunk.length
+    }
+  } catch {
+    goneMeanwhile()
   }
   const facts = { size, sha256: hash.digest('hex'), ...readDimensions(Buffer.concat(head)) }
   return { entry, fileName, blob, facts }
 }
 
+async function openFile(path: string): Promise<Blob> {
+  try {
+    return await openAsBlob(path)
+  } catch {
+    return goneMeanwhile()
+  }
+}
+
+/** Node says no reason. */
+function goneMeanwhile(): never {
+  throw new Error('it was removed or changed before it could be sent')
+}
+
 async function open(entry: Entry, { env, stdin }: Terminal): Promise<[Blob, string]> {
-  if (entry.kind === 'file') return [await openAsBlob(entry.path), fileNameOf(entry)]
+  if (entry.kind === 'file') return [await openFile(entry.path), fileNameOf(entry)]
   if (entry.kind === 'clipboard') {
     const content = await readClipboard({ env, maxBytes: CLIPBOARD_BYTES })
     if (content.kind === 'image') return [new Blob([content.body]), content.name]

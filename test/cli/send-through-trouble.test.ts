@@ -175,7 +175,7 @@ describe('upload --server through trouble', () => {
       cwd,
     })
     expect(code).toBe(5)
-    expect(stderr).toContain('out/000.bin and 29 others: The key is wrong.\n')
+    expect(stderr).toMatch(/^out\/000\.bin and 29 others: The key is wrong\.$/m)
     expect(proxy.seen.length).toBeLessThanOrEqual(4)
   })
 
