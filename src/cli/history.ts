@@ -83,6 +83,9 @@ function parseSince(text: string): number {
 async function history(options: HistoryOptions, terminal: Terminal): Promise<number> {
   const config = await loadConfig({ ...terminal, file: options.config })
   terminal.learn(config.secrets)
+  const { destination, all } = options
+  if (!all && !ownOf(config).some(id => isAt(id, destination)))
+    throw new Error(`${destination} is no destination of this configuration. With --all it may be any other.`)
   const store = openStore(config)
   try {
     if (options.prune !== undefined) return await prune(options.prune, options, config, store, terminal)

@@ -271,6 +271,15 @@ describe('a store that configurations share', () => {
   })
 })
 
+it.each([['--expired'], ['--prune', '0', '--yes'], []])(
+  'a mistyped destination is no empty one: %j',
+  async (...args) => {
+    const { code, stderr } = await runCli(['history', '--destination', 'locl', ...args], { cwd })
+    expect(stderr).toBe('locl is no destination of this configuration. With --all it may be any other.\n')
+    expect(code).toBe(1)
+  },
+)
+
 it('--expired tells what should be gone, and why it is not', async () => {
   await remember(
     { destination: 'local/Default', key: 'late.png', expiresAt: Date.UTC(2026, 0, 1) },
