@@ -40,8 +40,8 @@ const MARKS = {
 } as const
 
 /** Whether somebody who looks at a terminal sees colours there (no-color.org). */
-export function showsColours(env: Readonly<Record<string, string | undefined>> = process.env): boolean {
-  return !env['NO_COLOR'] && env['TERM'] !== 'dumb'
+export function showsColours(): boolean {
+  return !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb'
 }
 
 type Line = readonly [mark: keyof typeof MARKS, text: string, more?: readonly string[]]

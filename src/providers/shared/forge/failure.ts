@@ -37,7 +37,7 @@ export function isStale(reply: HttpReply, wasThere: boolean): boolean {
   const words = wordsOf(reply)
   if (reply.status === 409) return !PROTECTED.test(words)
   if (reply.status === 404) return wasThere && !NO_BRANCH.test(words)
-  return [400, 422].includes(reply.status) && isAmong(STALE, words) && !NO_BRANCH.test(words)
+  return [400, 422].includes(reply.status) && speaksOfStale(words) && !NO_BRANCH.test(words)
 }
 
 /** Whether a 404 speaks of the branch and not of a file in it. */
@@ -81,7 +81,7 @@ function hintOf(status: number, words: string, { repo, branch }: Remote): string
   if (status === 403) return `the token may not do that in "${repo}"; it needs write access to its contents`
   if (status === 404)
     return `"${repo}" or its branch "${branch}" is not there, or the token may not see it or write to it`
-  if (isAmong(STALE, words) || status === 409)
+  if (speaksOfStale(words) || status === 409)
     return `something else changes the branch "${branch}" at the same time`
   return 'it refused'
 }
@@ -102,8 +102,8 @@ function readPause({ headers }: HttpReply): number {
   return isSpent && reset > 0 ? Math.max(0, Math.ceil(reset - Date.now() / 1000)) : LIMITED_S
 }
 
-function isAmong(patterns: readonly RegExp[], words: string): boolean {
-  return patterns.some(pattern => pattern.test(words))
+function speaksOfStale(words: string): boolean {
+  return STALE.some(pattern => pattern.test(words))
 }
 
 /** What the answer says in its JSON, or all of it when it is none; its beginning. */
