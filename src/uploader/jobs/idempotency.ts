@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../../errors.ts'
+import { orAborted } from '../../flow/cancellation.ts'
 import { createPresence } from '../../flow/presence.ts'
 import { type Answer, type Claim, type Repetition, STORED_STATES, type Store } from '../../store/contract.ts'
 import { type Claims, createClaims } from '../delivery/claims.ts'
@@ -161,7 +162,8 @@ export function createIdempotency(
         if (ahead === undefined) return exclusively(key, () => answer(key, fingerprint, run, signal))
         const before = await find(key).catch(() => undefined)
         if (before) assertSame(before, fingerprint)
-        await settled(ahead, signal)
+        // However that ends, and until the signal is aborted.
+        await orAborted(ahead, signal).catch(() => {})
       }
     },
     async close() {
@@ -169,18 +171,6 @@ export function createIdempotency(
       clearTimeout(timer)
     },
   }
-}
-
-/** Waits until work is over, however it ends, or the signal is aborted. */
-function settled(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  return new Promise(resolve => {
-    const end = () => {
-      signal.removeEventListener('abort', end)
-      resolve()
-    }
-    signal.addEventListener('abort', end, { once: true })
-    work.then(end, end)
-  })
 }
 
 function assertSame<T extends { fingerprint: string }>(before: T, fingerprint: string): T {
