@@ -146,7 +146,7 @@ export function describeProvider(
       await expectOneWhole(setup, fresh('race.bin'), put)
     })
 
-    it('streams 64 MiB with bounded memory', async context => {
+    it('streams 64 MiB with bounded memory', { timeout: 120_000 }, async context => {
       skipWithout(context, 'largeFiles')
       const object = largeObject(fresh('large.bin'))
       expect(sha256(await setup.fetch(await putWatched(object)))).toBe(object.sha256)
@@ -156,7 +156,7 @@ export function describeProvider(
       await expectFileKept(setup, objectOf(fresh('file.bin'), randomBytes(200_000)), put)
     })
 
-    it('takes 64 MiB that lie in a file, and leaves the file as it is', async context => {
+    it('takes 64 MiB that lie in a file, and leaves it as it is', { timeout: 120_000 }, async context => {
       skipWithout(context, 'largeFiles')
       await expectFileKept(setup, largeObject(fresh('large-file.bin')), putWatched)
     })
