@@ -22,12 +22,26 @@ export function killTree(
   if (pid === undefined) return
   if (platform === 'win32')
     spawn('taskkill', ['/pid', String(pid), '/t', '/f'], { env, stdio: 'ignore', windowsHide: true })
-      .on('error', () => kill(pid))
+      .on('error', () => send('SIGKILL', pid))
       .unref()
   else {
-    const all = descendantsOf(pid)
-    for (const one of [-pid, ...all]) kill(one)
+    const all = stop(pid)
+    for (const one of [-pid, ...all]) send('SIGKILL', one)
   }
+}
+
+/** Has a program and all that it started stand still, so that nothing more is started meanwhile. */
+function stop(pid: number): Set<number> {
+  send('SIGSTOP', -pid)
+  const stopped = new Set<number>()
+  for (let fresh = descendantsOf(pid); fresh.length > 0; ) {
+    for (const one of fresh) {
+      send('SIGSTOP', one)
+      stopped.add(one)
+    }
+    fresh = descendantsOf(pid).filter(one => !stopped.has(one))
+  }
+  return stopped
 }
 
 /**
@@ -45,9 +59,9 @@ function descendantsOf(pid: number): number[] {
   }
 }
 
-function kill(pid: number): void {
+function send(signal: NodeJS.Signals, pid: number): void {
   try {
-    process.kill(pid, 'SIGKILL')
+    process.kill(pid, signal)
   } catch {
     // It has just ended.
   }

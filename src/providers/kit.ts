@@ -1,4 +1,4 @@
-import { systemCode, UploadError } from '../errors.ts'
+import { messageOf, systemCode, UploadError } from '../errors.ts'
 import { once } from '../flow/once.ts'
 import { retry } from '../flow/retry.ts'
 import { createSlots } from '../flow/slots.ts'
@@ -67,6 +67,7 @@ export const kit = Object.freeze({
   localPath,
   ownFile,
   UploadError,
+  messageOf,
   http: Object.freeze({
     options: httpOptions,
     address: httpAddress,
