@@ -7,7 +7,7 @@ import { type CompiledQuery, SqliteDialect, type SqliteStatement, sql } from '..
 import type { Store } from './contract.ts'
 import { type Connection, createSqlStore, type Engine, type StoreOptions } from './sql.ts'
 import { type SqliteFiles, watchSqliteFiles } from './sqlite-files.ts'
-import { requireSqlite } from './sqlite-library.ts'
+import { loadSqlite, requireSqlite } from './sqlite-library.ts'
 import { AT_REST, mayHoldJobs, noteConnection } from './sqlite-rest.ts'
 import { runInThread } from './sqlite-thread.ts'
 import { storeUnavailable } from './unavailable.ts'
@@ -46,7 +46,7 @@ export function createSqliteStore(path: string, options?: StoreOptions): Store {
 const LOG_PAGES = 250
 
 async function connect(path: string): Promise<Connection> {
-  const { default: Libsql } = await import('libsql')
+  const Libsql = loadSqlite()
   await prepareFile(path)
   noteConnection(path)
   const database = openFile(Libsql, path)
