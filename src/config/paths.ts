@@ -16,15 +16,15 @@ const NAME = 'upload-server'
 export function userConfigFile({ env, platform }: PathContext): string {
   if (platform === 'win32')
     return join(env['APPDATA'] ?? join(homedir(), 'AppData', 'Roaming'), NAME, 'config.json')
-  if (platform === 'darwin') return join(homedir(), 'Library', 'Application Support', NAME, 'config.json')
-  return join(xdg(env['XDG_CONFIG_HOME'], '.config'), NAME, 'config.json')
+  if (platform === 'darwin') return join(home(env), 'Library', 'Application Support', NAME, 'config.json')
+  return join(xdg(env, 'XDG_CONFIG_HOME', '.config'), NAME, 'config.json')
 }
 
 /** Where stored files and the history lie when nothing else is said. */
 export function userDataDirectory({ env, platform }: PathContext): string {
   if (platform === 'win32') return join(env['LOCALAPPDATA'] ?? join(homedir(), 'AppData', 'Local'), NAME)
-  if (platform === 'darwin') return join(homedir(), 'Library', 'Application Support', NAME)
-  return join(xdg(env['XDG_DATA_HOME'], '.local/share'), NAME)
+  if (platform === 'darwin') return join(home(env), 'Library', 'Application Support', NAME)
+  return join(xdg(env, 'XDG_DATA_HOME', '.local/share'), NAME)
 }
 
 /** Where host keys of SSH are known from: what the program has kept itself, the user's and the system's of OpenSSH. */
@@ -39,8 +39,14 @@ export function knownHosts(dataDirectory: string): KnownHosts {
 }
 
 /** The XDG base directory specification has relative values ignored. */
-function xdg(value: string | undefined, fallback: string): string {
-  return value && isAbsolute(value) ? value : join(homedir(), fallback)
+function xdg(env: PathContext['env'], name: string, fallback: string): string {
+  const value = env[name]
+  return value && isAbsolute(value) ? value : join(home(env), fallback)
+}
+
+/** Where POSIX has the home directory looked up. */
+function home(env: PathContext['env']): string {
+  return env['HOME'] || homedir()
 }
 
 /** A path as it stands in a configuration: `~/` is the home directory, relative ones start at `base`. */

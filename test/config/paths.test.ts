@@ -12,6 +12,7 @@ describe('userConfigFile', () => {
     ['linux', { XDG_CONFIG_HOME: '/cfg' }, '/cfg/upload-server/config.json'],
     ['linux', { XDG_CONFIG_HOME: '' }, join(home, '.config/upload-server/config.json')],
     ['linux', { XDG_CONFIG_HOME: 'relative' }, join(home, '.config/upload-server/config.json')],
+    ['linux', { HOME: '/home/other' }, '/home/other/.config/upload-server/config.json'],
     ['freebsd', { XDG_CONFIG_HOME: '/cfg' }, '/cfg/upload-server/config.json'],
     ['darwin', {}, join(home, 'Library/Application Support/upload-server/config.json')],
     ['win32', { APPDATA: '/AppData/Roaming' }, '/AppData/Roaming/upload-server/config.json'],
@@ -26,7 +27,9 @@ describe('userDataDirectory', () => {
     ['linux', {}, join(home, '.local/share/upload-server')],
     ['linux', { XDG_DATA_HOME: '/data' }, '/data/upload-server'],
     ['linux', { XDG_DATA_HOME: 'relative' }, join(home, '.local/share/upload-server')],
+    ['linux', { HOME: '/home/other' }, '/home/other/.local/share/upload-server'],
     ['darwin', {}, join(home, 'Library/Application Support/upload-server')],
+    ['darwin', { HOME: '/Users/other' }, '/Users/other/Library/Application Support/upload-server'],
     ['win32', { LOCALAPPDATA: '/AppData/Local' }, '/AppData/Local/upload-server'],
     ['win32', {}, join(home, 'AppData/Local/upload-server')],
   ])('on %s with %j is %s', (platform, env, directory) => {
