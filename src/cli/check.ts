@@ -33,7 +33,9 @@ Examples:
   upload-server check                        every destination
   upload-server check s3/blog                one of them`,
     )
-    .action((id: string | undefined, options: CommonOptions) => endWith(check(id, options, terminal)))
+    .action((id: string | undefined, options: CommonOptions) =>
+      endWith(terminal, check(id, options, terminal)),
+    )
 }
 
 /** `upload-server check [DEST]`: stores a picture at each destination, fetches it back, compares and removes it. */

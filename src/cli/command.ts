@@ -29,8 +29,8 @@ export function parseDuration(text: string): number {
 const LONGEST_MS = 2 ** 31 - 1
 
 /** Sets the exit code from what a command returns. The process ends by itself when nothing is left to do. */
-export async function endWith(code: Promise<number>): Promise<void> {
-  process.exitCode = await code
+export async function endWith(terminal: Terminal, code: Promise<number>): Promise<void> {
+  terminal.exitCode = await code
 }
 
 /** `127.0.0.1:36677` will do for `http://127.0.0.1:36677`. */

@@ -9,7 +9,6 @@ import { toBody } from './comment-body.ts'
 import { findEarlier } from './earlier.ts'
 import type { Entry } from './entries.ts'
 import type { Result } from './result.ts'
-import { untilInterrupted } from './signals.ts'
 import { INTERRUPTED, oneLine, type Terminal } from './terminal.ts'
 
 export interface CommentOptions {
@@ -66,7 +65,7 @@ GitHub, GitLab, Gitea and Forgejo. Jobs side by side write comments of their own
 nothing is done and the exit code is 0.`,
     )
     .action((file: string | undefined, options: Given) =>
-      endWith(comment(file, options, terminal, untilInterrupted())),
+      endWith(terminal, comment(file, options, terminal, terminal.untilInterrupted())),
     )
 }
 

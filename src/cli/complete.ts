@@ -35,7 +35,7 @@ Examples:
   program
     .command('complete', { hidden: true })
     .argument('[words...]')
-    .action((words: string[]) => endWith(complete(program, words, terminal)))
+    .action((words: string[]) => endWith(terminal, complete(program, words, terminal)))
 }
 
 /**

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { parseJson, readText } from '../config/file.ts'
 import { importPicGo } from '../config/import.ts'
@@ -30,22 +31,22 @@ Examples:
     .command('show')
     .description('print it with its defaults, secrets masked')
     .addOption(configOption())
-    .action((options: CommonOptions) => endWith(show(options, terminal)))
+    .action((options: CommonOptions) => endWith(terminal, show(options, terminal)))
   group
     .command('validate')
     .description('say everything that is wrong with it')
     .addOption(configOption())
-    .action((options: CommonOptions) => endWith(validate(options, terminal)))
+    .action((options: CommonOptions) => endWith(terminal, validate(options, terminal)))
   group
     .command('schema')
     .description('print the JSON Schema for editors, with the options of its plugins')
     .addOption(configOption())
-    .action((options: CommonOptions) => endWith(printSchema(options, terminal)))
+    .action((options: CommonOptions) => endWith(terminal, printSchema(options, terminal)))
   group
     .command('import')
     .description('print a PicGo or PicList file as a configuration of this program')
     .argument('<file>', 'config.json or data.json')
-    .action((file: string) => endWith(importFile(file, terminal)))
+    .action((file: string) => endWith(terminal, importFile(file, terminal)))
 }
 
 /** `config show`: the configuration as the server sees it, defaults filled in and secrets masked. */
@@ -98,7 +99,7 @@ export async function describeConfig(plugins?: Plugins): Promise<object> {
 /** `config import FILE`: a PicGo or PicList file as one of ours on standard output; what is lost on standard error. */
 async function importFile(file: string, terminal: Terminal): Promise<number> {
   const note = (path: string, message: string) => terminal.note(`"${path}" ${message}.`)
-  const old = await parseJson(readText(file), note).catch((error: Error) => {
+  const old = await parseJson(readText(resolve(terminal.cwd, file)), note).catch((error: Error) => {
     throw new Error(`${file} ${error.message}`)
   })
   if (!isPicGoConfig(old)) {

@@ -29,6 +29,7 @@ Examples:
     .action((ids: string[], options: FinalizeOptions) => {
       const { server } = options
       return endWith(
+        terminal,
         server === undefined ? finalize(ids, options, terminal) : finishAt(server, ids, options, terminal),
       )
     })

@@ -22,7 +22,7 @@ Examples:
   upload-server heartbeat                    the server of the configuration
   upload-server heartbeat --server http://127.0.0.1:36677`,
     )
-    .action((options: HeartbeatOptions) => endWith(heartbeat(options, terminal)))
+    .action((options: HeartbeatOptions) => endWith(terminal, heartbeat(options, terminal)))
 }
 
 /** `upload-server heartbeat`: 0 when the server answers, for container health checks and scripts. */

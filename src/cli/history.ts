@@ -63,7 +63,7 @@ Examples:
 
 Times are in UTC. --name, --link and --caller take a part, in capitals or not.`,
     )
-    .action((options: HistoryOptions) => endWith(history(options, terminal)))
+    .action((options: HistoryOptions) => endWith(terminal, history(options, terminal)))
 }
 
 function parseCount(text: string): number {

@@ -59,7 +59,7 @@ Examples:
   upload-server init --yes --provider local --set directory=/srv/pictures --set serve=true
   upload-server init --yes --provider github --set repo=me/img --set 'token=\${GITHUB_TOKEN}'`,
     )
-    .action((options: InitOptions) => endWith(init(options, terminal)))
+    .action((options: InitOptions) => endWith(terminal, init(options, terminal)))
 }
 
 /** `upload-server init`: makes a first configuration, tries it, and writes it for its owner alone. */

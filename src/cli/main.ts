@@ -1,11 +1,9 @@
-import { styleText } from 'node:util'
-import { Command } from 'commander'
-import { showsColours } from '../log-lines.ts'
-import { createGrowingMask } from '../mask.ts'
+import { Command, CommanderError } from 'commander'
 import { keepOutputOurs, keepReportsQuiet } from '../server/crash.ts'
 import { readVersion } from '../version.ts'
 import type { CommandFile } from './command.ts'
-import { type Part, plain, type Terminal } from './terminal.ts'
+import { untilInterrupted } from './signals.ts'
+import { createTerminal, type Terminal } from './terminal.ts'
 
 /** The commands, in the order in which the help lists them. */
 const COMMANDS = {
@@ -26,25 +24,36 @@ const COMMANDS = {
 
 const NAMES = Object.keys(COMMANDS) as (keyof typeof COMMANDS)[]
 
-/** Runs the command line and sets the exit code. Mistakes of the user end in a sentence, never in a stack trace. */
+/** Runs the command line of this process and sets its exit code. */
 export async function main(argv: readonly string[]): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', endUnlessReaderLeft)
-  const terminal = realTerminal()
+  const terminal = createTerminal(process, untilInterrupted)
   keepOutputOurs()
   keepReportsQuiet(terminal.mask)
+  process.exitCode = await run(argv.slice(2), terminal)
+}
+
+/**
+ * Runs a command line. Mistakes of the user end in a sentence, never in a stack trace.
+ *
+ * @returns the exit code
+ */
+export async function run(words: readonly string[], terminal: Terminal): Promise<number> {
   try {
-    const program = await createProgram(terminal, argv.slice(2))
-    await program.parseAsync(argv)
+    const program = await createProgram(terminal, words)
+    await program.parseAsync(words, { from: 'user' })
+    return terminal.exitCode
   } catch (error) {
-    terminal.note(terminal.mask(describe(error)))
-    process.exitCode = 1
+    if (error instanceof CommanderError) return error.exitCode // it was said, or was the help
+    terminal.note(terminal.mask(describe(error, terminal)))
+    return 1
   }
 }
 
-function describe(error: unknown): string {
+function describe(error: unknown, { env }: Terminal): string {
   if (!(error instanceof Error)) return String(error)
   const expected = ['ConfigError', 'UploadError', 'PortTakenError'].includes(error.name) || 'syscall' in error
-  return expected || process.env['DEBUG'] === undefined ? error.message : (error.stack ?? error.message)
+  return expected || env['DEBUG'] === undefined ? error.message : (error.stack ?? error.message)
 }
 
 /** Whoever read the output and went away (`upload-server upload … | head -1`) has seen enough; a full disk is a failure. */
@@ -52,28 +61,6 @@ function endUnlessReaderLeft(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') return
   process.stderr.write(`The output can't be written: ${error.message}\n`)
   process.exit(1)
-}
-
-function realTerminal(): Terminal {
-  const print = (line: string) => void process.stdout.write(`${line}\n`)
-  const isColoured = process.stdout.isTTY === true && showsColours()
-  const paint = (part: Part) => {
-    if (typeof part === 'string') return plain(part)
-    return isColoured ? styleText(part.style, plain(part.text), { validateStream: false }) : plain(part.text)
-  }
-  return {
-    ...createGrowingMask(),
-    env: process.env,
-    platform: process.platform,
-    cwd: process.cwd(),
-    isInteractive: process.stderr.isTTY === true,
-    isOutputSeen: process.stdout.isTTY === true,
-    canAsk: process.stdin.isTTY === true && process.stderr.isTTY === true,
-    stdin: process.stdin,
-    print: line => print(plain(line)),
-    printParts: parts => print(parts.map(paint).join('')),
-    note: line => void process.stderr.write(`${plain(line)}\n`),
-  }
 }
 
 /**
@@ -85,7 +72,11 @@ export async function createProgram(terminal: Terminal, words?: readonly string[
   const program = new Command('upload-server')
     .description('Takes files over HTTP as PicGo and PicList do, and answers with their links.')
     .version(readVersion())
-    .configureOutput({ writeErr: text => void process.stderr.write(plain(withoutLogins(text))) })
+    .configureOutput({
+      writeOut: text => terminal.print(text.replace(/\n$/, '')),
+      writeErr: text => terminal.note(withoutLogins(text).replace(/\n$/, '')),
+    })
+    .exitOverride()
     .addHelpText(
       'after',
       `

@@ -5,7 +5,6 @@ import type { NamedNote, NoteReport } from '../notes/move-pictures.ts'
 import { configOption, endWith, keyOption, parseServer } from './command.ts'
 import { type Desk, type DeskOptions, openDesk, openRemoteDesk } from './picture-desk.ts'
 import { bar, startProgress } from './progress.ts'
-import { untilInterrupted } from './signals.ts'
 import { INTERRUPTED, oneLine, type Terminal } from './terminal.ts'
 
 interface MarkdownOptions extends DeskOptions {
@@ -41,7 +40,7 @@ Images, <img> and ![[embeds]] are found; a link that fails stays as it is and is
 with 1 otherwise, and with 130 after Ctrl-C.`,
     )
     .action((names: string[], { from = [], ...options }: Typed) =>
-      endWith(markdown(names, { ...options, from }, terminal, untilInterrupted())),
+      endWith(terminal, markdown(names, { ...options, from }, terminal, terminal.untilInterrupted())),
     )
 }
 

@@ -8,7 +8,6 @@ import { readVersion } from '../version.ts'
 import { collect, configOption, endWith } from './command.ts'
 import { type Opened, openForCommand } from './open.ts'
 import { finishFor } from './repeat.ts'
-import { untilInterrupted } from './signals.ts'
 import { storeInputs } from './store-inputs.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 import { isDead } from './upload-here.ts'
@@ -40,7 +39,7 @@ Examples:
 It is started by the program that the agent runs in. Files whose names begin with a dot are refused. Without --config it
 reads your configuration, not one that lies in the folder it is started in.`,
     )
-    .action((options: McpOptions) => endWith(mcp(options, terminal, untilInterrupted())))
+    .action((options: McpOptions) => endWith(terminal, mcp(options, terminal, terminal.untilInterrupted())))
 }
 
 /** `upload-server mcp`: serves one client until that closes standard input. */

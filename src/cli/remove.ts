@@ -53,7 +53,7 @@ Examples:
 A link or a key stands for its object and all uploads that it came by. Of a job what other jobs name, too, stays. Only what
 the history knows is removed.`,
     )
-    .action((words: string[], options: RemoveOptions) => endWith(remove(words, options, terminal)))
+    .action((words: string[], options: RemoveOptions) => endWith(terminal, remove(words, options, terminal)))
 }
 
 function parseAge(text: string): number {

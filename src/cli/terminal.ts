@@ -1,6 +1,8 @@
-import type { Mask } from '../mask.ts'
+import { styleText } from 'node:util'
+import { showsColours } from '../log-lines.ts'
+import { createGrowingMask, type Mask } from '../mask.ts'
 
-/** What a subcommand may touch of the process. Only main.ts makes one. */
+/** What a subcommand may touch of the process. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
@@ -23,6 +25,52 @@ export interface Terminal {
   readonly mask: Mask
   /** Has secrets hidden from now on, in what ends the process, too. */
   learn(secrets: readonly string[]): void
+  /** Aborted at Ctrl-C and its like, which end the process at once where nobody asked for this. */
+  untilInterrupted(): AbortSignal
+  /** What the command line ends with. */
+  exitCode: number
+}
+
+/** What a terminal is made of: the process, or what a test has in its place. */
+export interface Host {
+  readonly env: Terminal['env']
+  readonly platform: NodeJS.Platform
+  cwd(): string
+  readonly stdin: AsyncIterable<Uint8Array> & { readonly isTTY?: boolean }
+  readonly stdout: Output
+  readonly stderr: Output
+}
+
+interface Output {
+  readonly isTTY?: boolean
+  write(text: string): unknown
+}
+
+export function createTerminal(
+  { env, platform, cwd, stdin, stdout, stderr }: Host,
+  untilInterrupted: Terminal['untilInterrupted'],
+): Terminal {
+  const print = (line: string) => void stdout.write(`${line}\n`)
+  const isColoured = stdout.isTTY === true && showsColours()
+  const paint = (part: Part) => {
+    if (typeof part === 'string') return plain(part)
+    return isColoured ? styleText(part.style, plain(part.text), { validateStream: false }) : plain(part.text)
+  }
+  return {
+    ...createGrowingMask(),
+    env,
+    platform,
+    cwd: cwd(),
+    isInteractive: stderr.isTTY === true,
+    isOutputSeen: stdout.isTTY === true,
+    canAsk: stdin.isTTY === true && stderr.isTTY === true,
+    stdin,
+    print: line => print(plain(line)),
+    printParts: parts => print(parts.map(paint).join('')),
+    note: line => void stderr.write(`${plain(line)}\n`),
+    untilInterrupted,
+    exitCode: 0,
+  }
 }
 
 /** A piece of a line. */

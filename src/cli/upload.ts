@@ -11,7 +11,6 @@ import { openReports, type ReportOptions, writeReports } from './reports.ts'
 import { EXIT, exitCodeOf, interruption, isFailure, type Result, toFailureLines } from './result.ts'
 import { createResultPrinter } from './result-printer.ts'
 import { type Listener, type SendOptions, sendToServer } from './send.ts'
-import { untilInterrupted } from './signals.ts'
 import { type CommonOptions, oneLine, quote, type Terminal } from './terminal.ts'
 import type { Ending } from './upload-here.ts'
 
@@ -83,7 +82,10 @@ export function register(program: Command, terminal: Terminal): void {
     .option('--wait', 'wait for a server that is not there yet, as long as --timeout says')
     .option('--job <id>', 'the same job sends nothing twice; default: the run of the CI host')
   addCommentOptions(command)
-    .exitOverride(error => process.exit(error.exitCode === 0 ? EXIT.done : EXIT.usage))
+    .exitOverride(error => {
+      if (error.exitCode !== EXIT.done) error.exitCode = EXIT.usage
+      throw error
+    })
     .addHelpText(
       'after',
       `
@@ -102,7 +104,7 @@ reached, 5 when it refuses the key, and 130 after Ctrl-C.`,
     )
     .action((files: string[], options: UploadOptions, command: Command) => {
       const given = FOR_SERVER.filter(name => command.getOptionValueSource(name) === 'cli')
-      return endWith(upload(files, options, given, terminal, untilInterrupted()))
+      return endWith(terminal, upload(files, options, given, terminal, terminal.untilInterrupted()))
     })
 }
 

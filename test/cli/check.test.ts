@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
-import { runCli } from './run-cli.ts'
+import { runBuilt, runCli } from './run-cli.ts'
 
 interface Place {
   cwd: string
@@ -31,9 +31,9 @@ async function serveFolder(folder: string, status = 200): Promise<string> {
 }
 
 describe('check', () => {
-  it('is content with a folder that the server hands out, and leaves nothing there', async () => {
-    const { cwd, check } = await makePlace({ Default: { directory: 'served', serve: true } })
-    expect(await check()).toEqual({
+  it('of the built program is content with a folder that the server hands out, and leaves nothing there', async () => {
+    const { cwd } = await makePlace({ Default: { directory: 'served', serve: true } })
+    expect(await runBuilt(['check'], { cwd })).toEqual({
       code: 0,
       stdout: 'ok      local/Default: stored, fetched back, removed\n',
       stderr: '',

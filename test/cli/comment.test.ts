@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { type CommentForge, pageOf, startCommentForge, TOKEN } from '../servers/comment-forge.ts'
-import { runCli } from './run-cli.ts'
+import { runBuilt, runCli } from './run-cli.ts'
 
 async function startForge(): Promise<CommentForge> {
   const forge = await startCommentForge('github')
@@ -126,7 +126,7 @@ describe('upload --comment', () => {
 })
 
 describe('comment', () => {
-  it('takes what upload has printed, from a file or standard input, and pictures of earlier', async () => {
+  it('the built program takes what upload has printed, from a file or standard input, and pictures of earlier', async () => {
     const [cwd, forge] = [await makeDirectory(), await startForge()]
     const after = [
       result('shots/a.png', 'a2'),
@@ -138,12 +138,12 @@ describe('comment', () => {
     await writeFile(join(cwd, 'before.ndjson'), before.map(one => JSON.stringify(one)).join('\n'))
     const args = ['comment', '--before', 'before.ndjson', '--pull', pageOf(forge, 'github')]
     const env = { UPLOAD_COMMENT_TOKEN: TOKEN }
-    expect(await runCli([...args, 'after.json'], { cwd, env })).toMatchObject({ code: 0, stdout: '' })
+    expect(await runBuilt([...args, 'after.json'], { cwd, env })).toMatchObject({ code: 0, stdout: '' })
     const body = forge.comments[0]?.body ?? ''
     expect(body).toContain('**1 changed, 1 the same, 1 failed**')
     expect(body).toMatch(/\/a1\.png.*30 × 20 \|.*\/a2\.png/)
     const input = JSON.stringify(after)
-    const said = await runCli(args, { cwd, env, input })
+    const said = await runBuilt(args, { cwd, env, input })
     expect(said.stderr).toContain('The comment says so already.')
     const shown = await runCli(['comment', '--dry-run', '--before', 'before.ndjson', 'after.json'], { cwd })
     expect(body.endsWith(shown.stdout)).toBe(true)

@@ -6,7 +6,7 @@ import { needs } from '../helpers/needs.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { runProgram } from '../helpers/run-program.ts'
 import { BIN } from '../helpers/spawn-server.ts'
-import { runCli } from './run-cli.ts'
+import { runBuilt, runCli } from './run-cli.ts'
 
 const CONFIG = {
   default: 'local/blog',
@@ -23,8 +23,8 @@ async function makePlace(): Promise<string> {
 }
 
 /** What is offered behind these words, the last of them being typed. */
-async function offered(words: string[], cwd: string): Promise<string[]> {
-  const { code, stdout, stderr } = await runCli(['complete', '--', ...words], { cwd })
+async function offered(words: string[], cwd: string, run = runCli): Promise<string[]> {
+  const { code, stdout, stderr } = await run(['complete', '--', ...words], { cwd })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   return stdout
     .split('\n')
@@ -69,8 +69,8 @@ describe('the tab key', () => {
     expect(await offered(words, await makePlace())).toEqual(expected)
   })
 
-  it('offers every command at first, but the one that it asks', async () => {
-    const commands = await offered([''], await makePlace())
+  it('of the built program offers every command at first, but the one that it asks', async () => {
+    const commands = await offered([''], await makePlace(), runBuilt)
     expect(commands).toEqual(expect.arrayContaining(['serve', 'upload', 'init', 'check', 'completion']))
     expect(commands).not.toContain('complete')
   })

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { makeDirectory } from '../helpers/directory.ts'
-import { runCli, runShell } from './run-cli.ts'
+import { runBuilt, runCli, runShell } from './run-cli.ts'
 
 const FIXTURES = fileURLToPath(new URL('../fixtures/picgo/', import.meta.url))
 
@@ -99,8 +99,8 @@ describe('config show', () => {
 })
 
 describe('config schema', () => {
-  it('is what stands in config.schema.json: after a change run "npm run generate"', async () => {
-    const { code, stdout, stderr } = await runCli(['config', 'schema'], { cwd: await makeDirectory() })
+  it('of the built program is what stands in config.schema.json: after a change run "npm run generate"', async () => {
+    const { code, stdout, stderr } = await runBuilt(['config', 'schema'], { cwd: await makeDirectory() })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toBe(await readFile(new URL('../../config.schema.json', import.meta.url), 'utf8'))
   })

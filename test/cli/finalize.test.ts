@@ -151,7 +151,7 @@ describe('beside a running server', () => {
 describe('an upload whose hook fails', () => {
   const finishing = /^Finish without uploading again: (.+)$/m
 
-  it('prints the links, and the command that finishes it', async () => {
+  it('prints the links, and the command with which the built program finishes it', async () => {
     await hookIs('broken')
     await writeFile(join(cwd, 'a b.txt'), 'a')
     const { code, stdout, stderr } = await runCli(['upload', '--config', 'upload-server.json', 'a b.txt'], {

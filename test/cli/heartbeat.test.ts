@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { startApp } from '../helpers/start-app.ts'
-import { runCli } from './run-cli.ts'
+import { runBuilt, runCli } from './run-cli.ts'
 
 const beat = async (args: string[], cwd?: string, env: Record<string, string> = {}) =>
   runCli(['heartbeat', ...args], { cwd: cwd ?? (await makeDirectory()), env })
@@ -38,6 +38,15 @@ describe('heartbeat ends with 0 for a server that answers', () => {
     expect(await beat(['-c', join(cwd, 'upload-server.json')])).toMatchObject({ code: 0 })
     const env = { UPLOAD_SERVER_PORT: String(port), UPLOAD_SERVER_HOST: '0.0.0.0' }
     expect(await beat([], undefined, env)).toMatchObject({ code: 0, stdout: `${url} is alive\n` })
+  })
+
+  it('in the built program', async () => {
+    const { url } = await startApp()
+    expect(await runBuilt(['heartbeat', '--server', url], { cwd: await makeDirectory() })).toEqual({
+      code: 0,
+      stdout: `${url}/ is alive\n`,
+      stderr: '',
+    })
   })
 
   it('on a unix socket', async () => {

@@ -9,7 +9,7 @@ import { formOf, post } from '../helpers/form.ts'
 import { needs } from '../helpers/needs.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN, spawnServer } from '../helpers/spawn-server.ts'
-import { runCli } from './run-cli.ts'
+import { runBuilt, runCli } from './run-cli.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -182,13 +182,14 @@ describe('--prune', () => {
   })
 })
 
-it('knows what a running server and the command line have stored', async () => {
+it('of the built program knows what a running server and the command line have stored', async () => {
   const server = await spawnServer(['--port', '0'], { directory: cwd })
   const url = await server.url
   const answer = await post(`${url}/upload`, { body: formOf({ 'a.txt': 'one', 'b.txt': 'two' }) })
   await writeFile(join(cwd, 'c.txt'), 'three')
-  const { stdout: link } = await runCli(['upload', 'c.txt'], { cwd })
-  const entries = JSON.parse((await history('--json')).stdout) as Record<string, unknown>[]
+  const { stdout: link } = await runBuilt(['upload', 'c.txt'], { cwd })
+  const { stdout } = await runBuilt(['history', '--json'], { cwd })
+  const entries = JSON.parse(stdout) as Record<string, unknown>[]
   expect(entries.map(entry => [entry['caller'], entry['index'], entry['url'], entry['sha256']])).toEqual([
     ['command line', 0, link.trim(), sha256('three')],
     ['loopback', 1, answer.result[1], sha256('two')],

@@ -9,7 +9,7 @@ import { BIN, spawnServer } from '../helpers/spawn-server.ts'
 import { loginOf } from '../providers/sftp/open-sftp.ts'
 import { type OpenSsh, startOpenSsh } from '../servers/openssh.ts'
 import { startWebFolder } from '../servers/web-folder.ts'
-import { runCli } from './run-cli.ts'
+import { runBuilt, runCli } from './run-cli.ts'
 
 describe('the host key of an SFTP server that nobody has pinned', () => {
   let server: OpenSsh
@@ -75,7 +75,8 @@ describe('the host key of an SFTP server that nobody has pinned', () => {
     const other = await prepare()
     await mkdir(join(other.cwd, '.ssh'))
     await writeFile(join(other.cwd, '.ssh', 'known_hosts'), known)
-    expect(await runCli(['upload', '--quiet', 'a.png'], { cwd: other.cwd })).toMatchObject({
+    // Where the home is, is the process's.
+    expect(await runBuilt(['upload', '--quiet', 'a.png'], { cwd: other.cwd })).toMatchObject({
       code: 0,
       stderr: '',
     })

@@ -6,7 +6,7 @@ import { makeDirectory } from '../helpers/directory.ts'
 import { needs } from '../helpers/needs.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN } from '../helpers/spawn-server.ts'
-import { runCli } from './run-cli.ts'
+import { runBuilt, runCli } from './run-cli.ts'
 
 const LOCAL = ['--provider', 'local', '--set', 'directory=pictures', '--set', 'serve=true']
 
@@ -41,9 +41,9 @@ describe('init --yes', () => {
     expect(await readFile(file, 'utf8')).toBe(before)
   })
 
-  it('needs no answer at all: files go to the data folder and are served from there', async () => {
+  it('of the built program needs no answer at all: files go to the data folder and are served from there', async () => {
     const cwd = await makeDirectory()
-    const { code, stderr } = await init(['--yes', '-c', 'x.json'], cwd)
+    const { code, stderr } = await runBuilt(['init', '--yes', '-c', 'x.json'], { cwd })
     expect(code).toBe(0)
     expect(JSON.parse(await readFile(join(cwd, 'x.json'), 'utf8'))).toEqual({
       default: 'local/Default',

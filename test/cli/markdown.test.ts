@@ -320,7 +320,7 @@ describe('--from', () => {
 })
 
 describe('what is stored', () => {
-  it('gets its link also when Ctrl-C cuts the rest short', async () => {
+  it('by the built program gets its link also when Ctrl-C cuts the rest short', async () => {
     const gate = await startGate()
     const host = await startHost()
     // Four at once: the fourth that waits is asked for when the first picture is settled.

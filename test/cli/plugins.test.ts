@@ -7,7 +7,7 @@ import { eventually } from '../helpers/eventually.ts'
 import { formOf, post } from '../helpers/form.ts'
 import { runProgram } from '../helpers/run-program.ts'
 import { BIN, spawnServer } from '../helpers/spawn-server.ts'
-import { runCli } from './run-cli.ts'
+import { runBuilt, runCli } from './run-cli.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../docs/examples', import.meta.url))
 
@@ -62,8 +62,9 @@ const SAID = `echo/Default can't be opened by the plugin "./echo.mjs": TypeError
 it.each([['serve'], ['serve', '--workers', '2'], ['check'], ['upload', 'echo.mjs'], ['config', 'validate']])(
   '%s names a plugin whose destination can not be opened',
   async (...args) => {
+    const run = args[0] === 'serve' ? runBuilt : runCli
     const cwd = await setUp(CONFIG, BROKEN)
-    const { code, stdout, stderr } = await runCli(args, { cwd })
+    const { code, stdout, stderr } = await run(args, { cwd })
     expect({ code, said: stdout + stderr }).toEqual({ code: 1, said: expect.stringContaining(SAID) })
   },
 )
@@ -87,9 +88,9 @@ it('a plugin that fails behind the back of the server is named', async () => {
   expect(stderr).toContain('Error: no luck')
 })
 
-it('config validate says where a plugin is no JavaScript', async () => {
+it('config validate of the built program says where a plugin is no JavaScript', async () => {
   const cwd = await setUp(CONFIG, 'const a = 1\nexport default {{')
-  const { code, stderr } = await runCli(['config', 'validate'], { cwd })
+  const { code, stderr } = await runBuilt(['config', 'validate'], { cwd })
   expect(code).toBe(1)
   expect(stderr).toContain('plugins[0]: "./echo.mjs" can\'t be used: SyntaxError: ')
   expect(stderr).toContain(`node --check ${join(cwd, 'echo.mjs')} may say in which line`)

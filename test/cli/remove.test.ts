@@ -7,7 +7,7 @@ import { makeDirectory } from '../helpers/directory.ts'
 import { needs } from '../helpers/needs.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN } from '../helpers/spawn-server.ts'
-import { runCli } from './run-cli.ts'
+import { runBuilt, runCli } from './run-cli.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -94,10 +94,10 @@ it.each(['job1', 'request-job1'])('of the job %s what another job names, too, st
   expect(await store.history({ isRemoved: true, limit: 9 })).toMatchObject([{ key: 'mine.png' }])
 })
 
-it('a copy stays when another file has the same one', async () => {
+it('of the built program leaves a copy that another file has, too', async () => {
   await remember('job1', { key: 'a.png' }, { ...COPY, key: 'same.png' })
   await remember('job2', { key: 'b.png' }, { ...COPY, key: 'same.png' })
-  expect((await remove('a.png', '--yes')).code).toBe(0)
+  expect((await runBuilt(['remove', 'a.png', '--yes'], { cwd })).code).toBe(0)
   expect(await files()).toEqual(['copy/same.png', 'main/b.png'])
 })
 

@@ -1,8 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect } from 'vitest'
+import { run } from '../../src/cli/main.ts'
+import { createTerminal, type Host } from '../../src/cli/terminal.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
+
+// Commander asks the process, whatever a command's own environment says.
+for (const name of ['UPLOAD_SERVER_KEY', 'UPLOAD_COMMENT_TOKEN']) delete process.env[name]
 
 export interface CliOptions {
   /** Working directory; the user's own directories lie below it. */
@@ -18,18 +24,42 @@ export interface CliResult {
   stderr: string
 }
 
-/** Runs the built command to its end. Whatever it is asked to do, it shows nobody a stack trace. */
-export function runCli(args: readonly string[], options: CliOptions): Promise<CliResult> {
-  return run(process.execPath, [BIN, ...args], options)
+/** Runs a command in this process, as the built one does. Whatever it is asked to do, it shows nobody a stack trace. */
+export async function runCli(args: readonly string[], options: CliOptions): Promise<CliResult> {
+  const { cwd, env, input } = options
+  const out = { stdout: '', stderr: '' }
+  const to = (name: keyof typeof out) => ({
+    write(text: string) {
+      out[name] += text
+    },
+  })
+  const host: Host = {
+    env: environmentIn(cwd, env),
+    platform: process.platform,
+    cwd: () => cwd,
+    stdin: Readable.from(input?.length ? [Buffer.from(input)] : []),
+    stdout: to('stdout'),
+    stderr: to('stderr'),
+  }
+  const code = await run(
+    args,
+    createTerminal(host, () => new AbortController().signal),
+  )
+  return withoutStack({ code, ...out })
 }
 
-/** Runs commands of the shell in which `upload_server` is the built command. */
+/** Runs the built program to its end: what depends on a process, and each command once. */
+export function runBuilt(args: readonly string[], options: CliOptions): Promise<CliResult> {
+  return start(process.execPath, [BIN, ...args], options)
+}
+
+/** Runs commands of the shell in which `upload_server` is the built program. */
 export function runShell(script: string, options: CliOptions): Promise<CliResult> {
   const env = { NODE: process.execPath, BIN, ...options.env }
-  return run('sh', ['-c', `upload_server() { "$NODE" "$BIN" "$@"; }\n${script}`], { ...options, env })
+  return start('sh', ['-c', `upload_server() { "$NODE" "$BIN" "$@"; }\n${script}`], { ...options, env })
 }
 
-async function run(program: string, args: string[], { cwd, env, input }: CliOptions): Promise<CliResult> {
+async function start(program: string, args: string[], { cwd, env, input }: CliOptions): Promise<CliResult> {
   const child = spawn(program, args, { cwd, env: environmentIn(cwd, env) })
   child.stdin.on('error', () => {}) // it may end without reading
   child.stdin.end(input)
@@ -38,6 +68,10 @@ async function run(program: string, args: string[], { cwd, env, input }: CliOpti
     text(child.stderr),
     once(child, 'close') as Promise<[number | null]>,
   ])
-  expect(stdout + stderr).not.toMatch(/^\s+at .*:\d+:\d+\)?$/m)
-  return { code, stdout, stderr }
+  return withoutStack({ code, stdout, stderr })
+}
+
+function withoutStack(result: CliResult): CliResult {
+  expect(result.stdout + result.stderr).not.toMatch(/^\s+at .*:\d+:\d+\)?$/m)
+  return result
 }

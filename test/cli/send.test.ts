@@ -7,7 +7,7 @@ import { makeDirectory } from '../helpers/directory.ts'
 import { download } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
-import { type CliOptions, runCli } from './run-cli.ts'
+import { type CliOptions, runBuilt, runCli } from './run-cli.ts'
 
 const KEEP_NAMES = { keyTemplate: '{filename}{extname}' }
 
@@ -130,9 +130,10 @@ describe('upload --server with a key', () => {
     ['as an option', ['-k', KEY], {}],
     ['in the environment', [], { UPLOAD_SERVER_KEY: KEY }],
     ['as an option before the environment', ['--key', KEY], { UPLOAD_SERVER_KEY: 'wrong' }],
-  ])('sends it %s', async (_, args, env) => {
+  ])('the built program sends it %s', async (_, args, env) => {
     const app = await start()
-    expect(await send(app.url, [...args, 'a.txt'], { env })).toMatchObject({ code: 0, stderr: '' })
+    const all = ['upload', '-q', '--server', app.url, ...args, 'a.txt']
+    expect(await runBuilt(all, { cwd: await makeFiles(), env })).toMatchObject({ code: 0, stderr: '' })
   })
 
   it('sends one that stands in the address', async () => {

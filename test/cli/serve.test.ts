@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, post } from '../helpers/form.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
-import { runCli } from './run-cli.ts'
+import { runBuilt, runCli } from './run-cli.ts'
 
 async function start(args: string[], directory?: string, env: Record<string, string> = {}) {
   const server = await spawnServer(args, { env, ...(directory !== undefined && { directory }) })
@@ -28,10 +28,10 @@ async function withConfig(config: unknown): Promise<string> {
 }
 
 describe('help and version', () => {
-  it('--version prints the version of the package', async () => {
+  it('--version of the built program prints the version of the package', async () => {
     const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
     const cwd = await makeDirectory()
-    expect(await runCli(['--version'], { cwd })).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+    expect(await runBuilt(['--version'], { cwd })).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
   })
 
   it('--help names every subcommand', async () => {
@@ -144,12 +144,6 @@ describe('the server', () => {
     },
   )
 
-  it.each(['SIGTERM', 'SIGINT'] as const)('ends with 0 at %s', async signal => {
-    const server = await start(['-p', '0'])
-    expect(await server.stop(signal)).toBe(0)
-    expect(server.log().at(-1)).toMatchObject({ msg: 'Stopped' })
-  })
-
   it('takes -k 0123 as the text it is', async () => {
     const cwd = await withConfig({ auth: { loopbackExempt: false } })
     const { url } = await start(['-p', '0', '-k', '0123'], cwd)
@@ -179,29 +173,6 @@ describe('the server', () => {
       expect(answer.status).toBe(200)
     }
     expect(await server.stop()).toBe(0)
-  })
-
-  it('starts nothing and ends with 0 where one of its kind is running', async () => {
-    const { url } = await start(['-p', '0'])
-    const { code, stdout } = await runCli(['-p', new URL(url).port], { cwd: await makeDirectory() })
-    expect(code).toBe(0)
-    expect(JSON.parse(stdout)).toMatchObject({
-      level: 'info',
-      url,
-      msg: expect.stringContaining('already running'),
-    })
-  })
-
-  it('with --strict-port ends with 1 where one of its kind is running', async () => {
-    const { url } = await start(['-p', '0'])
-    const { code, stdout } = await runCli(['-p', new URL(url).port, '--strict-port'], {
-      cwd: await makeDirectory(),
-    })
-    expect(code).toBe(1)
-    expect(JSON.parse(stdout)).toMatchObject({
-      level: 'fatal',
-      msg: expect.stringContaining(new URL(url).port),
-    })
   })
 
   it('says where it listens before a destination warns of itself', async () => {

@@ -497,7 +497,7 @@ describe('links to what the server hands out itself', () => {
   })
 })
 
-describe('output that cannot be written', () => {
+describe('output of the built program that cannot be written', () => {
   it.each(['head -0', 'head -1', 'true'])(
     'a reader that goes away sees no stack trace: | %s',
     async reader => {

@@ -9,7 +9,7 @@ import { pathToFileURL } from 'node:url'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { collectMarked } from '../../src/options.ts'
 import { loadProvider, PROVIDER_TYPES } from '../../src/providers/registry.ts'
-import { runCli } from '../cli/run-cli.ts'
+import { runBuilt, runCli } from '../cli/run-cli.ts'
 import { ask } from '../helpers/ask.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { list, post } from '../helpers/form.ts'
@@ -382,7 +382,7 @@ it('no secret, and nothing made of one, leaves the process but to where it belon
   const [summary, made] = ['summary.md', 'made.json'].map(name => join(directory, name)) as [string, string]
   const run = async (...args: string[]) => {
     const { DEBUG, ...env } = { ...ENV, GITHUB_STEP_SUMMARY: summary }
-    const { stdout, stderr } = await runCli(args, {
+    const { stdout, stderr } = await runBuilt(args, {
       cwd: directory,
       env: args[0] === 'init' ? env : { ...env, DEBUG },
     })
