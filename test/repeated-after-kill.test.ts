@@ -5,33 +5,28 @@ import { describe, expect, it } from 'vitest'
 import { makeDirectory } from './helpers/directory.ts'
 import { download, formOf, post } from './helpers/form.ts'
 import { spawnServer } from './helpers/spawn-server.ts'
+import { startApp } from './helpers/start-app.ts'
 import { type StubBucket, startStubBucket } from './helpers/stub-bucket.ts'
 
 const FILES = { 'a.txt': 'one', 'b.txt': 'two' }
 
-async function startWith(
-  bucket: StubBucket,
-  onConflict: string,
-  directory: string,
-  keyTemplate = '{filename}{extname}',
-) {
-  const config = {
-    keyTemplate,
-    limits: { retries: 0 },
-    providers: { s3: { b: { ...bucket.options, onConflict } } },
-  }
-  await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
-  const server = await spawnServer(['--port', '0'], { directory })
-  const url = await server.url
-  return {
-    send: (files: Record<string, string>, key: string = randomUUID()) =>
-      post(`${url}/upload`, { body: formOf(files), headers: { 'Idempotency-Key': key } }),
-    async kill() {
-      server.process.kill('SIGKILL')
-      await server.exit
-    },
-  }
-}
+const configOf = (bucket: StubBucket, onConflict: string, keyTemplate = '{filename}{extname}') => ({
+  server: { port: 0 },
+  keyTemplate,
+  limits: { retries: 0 },
+  providers: { s3: { b: { ...bucket.options, onConflict } } },
+})
+
+const send = (to: { url: string }, files: Record<string, string>, key: string = randomUUID()) =>
+  post(`${to.url}/upload`, { body: formOf(files), headers: { 'Idempotency-Key': key } })
+
+/** A server in this process, on the store of those that were killed. */
+const startWith = (bucket: StubBucket, onConflict: string, directory: string, keyTemplate?: string) =>
+  startApp({
+    directory,
+    config: configOf(bucket, onConflict, keyTemplate),
+    env: { XDG_DATA_HOME: directory },
+  })
 
 /** Has two files stored, and the server killed before it hears of it. */
 async function storeAndKill(
@@ -41,12 +36,16 @@ async function storeAndKill(
   key: string,
   keyTemplate?: string,
 ) {
-  const server = await startWith(bucket, onConflict, directory, keyTemplate)
+  const config = configOf(bucket, onConflict, keyTemplate)
+  await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
+  const server = await spawnServer([], { directory })
+  const to = { url: await server.url }
   const before = bucket.puts.length
   bucket.hold()
-  const cut = server.send(FILES, key).catch(() => 'cut')
+  const cut = send(to, FILES, key).catch(() => 'cut')
   await expect.poll(() => bucket.puts, { timeout: 10_000 }).toHaveLength(before + 2)
-  await server.kill()
+  server.process.kill('SIGKILL')
+  await server.exit
   expect(await cut).toBe('cut')
   bucket.letGo()
 }
@@ -60,10 +59,10 @@ describe('a keyed repetition after kill -9', () => {
       const directory = await makeDirectory()
       for (let n = 0; n < kills; n++) await storeAndKill(bucket, 'error', directory, 'k1')
       const server = await startWith(bucket, 'error', directory)
-      const answer = await server.send(FILES, 'k1')
+      const answer = await send(server, FILES, 'k1')
       expect(answer).toMatchObject({ status: 200 })
       expect(answer.items.map(({ fileName }) => fileName)).toEqual(['a.txt', 'b.txt'])
-      expect(await server.send(FILES)).toMatchObject({ status: 502 })
+      expect(await send(server, FILES)).toMatchObject({ status: 502 })
     },
   )
 
@@ -71,11 +70,11 @@ describe('a keyed repetition after kill -9', () => {
     const bucket = await startStubBucket()
     const directory = await makeDirectory()
     const first = await startWith(bucket, 'rename', directory)
-    await first.send({ 'a.txt': 'somebody else' })
-    await first.kill()
+    await send(first, { 'a.txt': 'somebody else' })
+    await first.server.stop()
     await storeAndKill(bucket, 'rename', directory, 'k1')
     const server = await startWith(bucket, 'rename', directory)
-    const answer = await server.send(FILES, 'k1')
+    const answer = await send(server, FILES, 'k1')
     expect(answer.items.map(({ fileName }) => fileName)).toEqual(['a-2.txt', 'b.txt'])
     expect([...bucket.objects.keys()].sort()).toEqual(['a-2.txt', 'a.txt', 'b.txt'])
     expect((await download(answer.result[0]!)).toString()).toBe('one')
@@ -95,7 +94,7 @@ describe('a keyed repetition after kill -9', () => {
       const directory = await makeDirectory()
       for (let n = 0; n < 2; n++) await storeAndKill(bucket, onConflict, directory, 'k1', keyTemplate)
       const server = await startWith(bucket, onConflict, directory, keyTemplate)
-      const answer = await server.send(FILES, 'k1')
+      const answer = await send(server, FILES, 'k1')
       expect(answer).toMatchObject({ status: 200 })
       const names = answer.items.map(({ fileName }) => fileName)
       expect([...bucket.objects.keys()].sort()).toEqual(names.sort())
@@ -107,10 +106,10 @@ describe('a keyed repetition after kill -9', () => {
     const directory = await makeDirectory()
     await storeAndKill(bucket, 'error', directory, 'k1')
     const other = await startWith(bucket, 'replace', directory)
-    expect(await other.send({ 'a.txt': 'somebody else' })).toMatchObject({ status: 200 })
-    await other.kill()
+    expect(await send(other, { 'a.txt': 'somebody else' })).toMatchObject({ status: 200 })
+    await other.server.stop()
     const server = await startWith(bucket, 'error', directory)
-    const answer = await server.send(FILES, 'k1')
+    const answer = await send(server, FILES, 'k1')
     expect(answer).toMatchObject({ status: 502, errors: [{ index: 0 }] })
     expect(bucket.objects.get('a.txt')?.toString()).toBe('somebody else')
   })

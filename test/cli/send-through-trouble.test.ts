@@ -7,34 +7,46 @@ import { makeDirectory } from '../helpers/directory.ts'
 import { download } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { type SpawnedServer, spawnServer } from '../helpers/spawn-server.ts'
+import { startApp } from '../helpers/start-app.ts'
 import { runCli } from './run-cli.ts'
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-/** A server that gives every put a new key, so that a file that is stored twice shows, and that can be killed. */
-async function startMortal(limits: object = {}) {
+/** Gives every put a new key, so that a file that is stored twice shows. */
+const configOf = (port: number, limits: object = {}) => ({
+  server: { port, strictPort: true },
+  keyTemplate: '{filename}-{uuid}{extname}',
+  limits,
+  providers: { local: { Default: { directory: 'stored', serve: true } } },
+})
+
+const storedIn = async (directory: string) =>
+  (await readdir(join(directory, 'stored'))).filter(name => !name.startsWith('.'))
+
+async function startServer(limits?: object, port?: number) {
+  const { url, directory } = await startApp({ config: configOf(port ?? 0, limits) })
+  return { port: Number(new URL(url).port), stored: () => storedIn(directory) }
+}
+
+/** A server in a process that can be killed. */
+async function startMortal() {
   const directory = await makeDirectory()
-  const config = {
-    keyTemplate: '{filename}-{uuid}{extname}',
-    limits,
-    providers: { local: { Default: { directory: 'stored', serve: true } } },
-  }
-  await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
   const port = await findFreePorts()
+  await writeFile(join(directory, 'upload-server.json'), JSON.stringify(configOf(port)))
   let server: SpawnedServer | undefined
   const start = async () => {
-    server = await spawnServer(['--port', String(port), '--strict-port'], { directory })
+    server = await spawnServer([], { directory })
     await server.url
   }
+  await start()
   return {
     port,
-    start,
     async killAndRestart() {
       server?.process.kill('SIGKILL')
       await server?.exit
       await start()
     },
-    stored: async () => (await readdir(join(directory, 'stored'))).filter(name => !name.startsWith('.')),
+    stored: () => storedIn(directory),
   }
 }
 
@@ -68,7 +80,6 @@ describe('upload --server through trouble', () => {
     timeout: 120_000,
   }, async () => {
     const server = await startMortal()
-    await server.start()
     const kills = new Set([9, 24, 42])
     const faults: (Fault | undefined)[] = [
       { status: 502, body: '<h1>Bad Gateway</h1>' },
@@ -102,8 +113,7 @@ describe('upload --server through trouble', () => {
   })
 
   it('one file that can not be stored is named, the others are stored, and the exit code says so', async () => {
-    const server = await startMortal({ fileSize: '100KB' })
-    await server.start()
+    const server = await startServer({ fileSize: '100KB' })
     const { cwd } = await makeFiles([1000, 2000, 200_000, 3000, 4000])
     const address = `http://127.0.0.1:${server.port}`
     const { code, stdout, stderr } = await runCli(['upload', '--server', address, 'out/*'], { cwd })
@@ -121,8 +131,7 @@ describe('upload --server through trouble', () => {
     ['is a 503 of a proxy in JSON', { status: 503, body: '{"message":"no healthy upstream"}' }],
     ['is a 408', { status: 408 }],
   ])('the first answer %s: it is sent again and stored once', async (_, fault) => {
-    const server = await startMortal()
-    await server.start()
+    const server = await startServer()
     const proxy = await startProxy(server.port, ({ index }) => (index === 0 ? fault : undefined))
     const { cwd } = await makeFiles([100_000])
     const { code, stdout, stderr } = await runCli(['upload', '--server', `127.0.0.1:${proxy.port}`, 'out'], {
@@ -135,8 +144,7 @@ describe('upload --server through trouble', () => {
   })
 
   it('a job that is run again gets the links it had, and another one new ones', async () => {
-    const server = await startMortal()
-    await server.start()
+    const server = await startServer()
     const { cwd } = await makeFiles([1000, 100_000])
     const run = async (...args: string[]) =>
       (await runCli(['upload', '-q', '--server', `127.0.0.1:${server.port}`, ...args, 'out'], { cwd })).stdout
@@ -147,12 +155,12 @@ describe('upload --server through trouble', () => {
   })
 
   it('--wait waits for a server that is not there yet; without it that is an error at once', async () => {
-    const server = await startMortal()
+    const port = await findFreePorts()
     const { cwd } = await makeFiles([1000])
-    const args = ['upload', '--server', `127.0.0.1:${server.port}`, 'out']
+    const args = ['upload', '--server', `127.0.0.1:${port}`, 'out']
     expect(await runCli(args, { cwd })).toMatchObject({ code: 4, stdout: '' })
     const waiting = runCli([...args, '--wait'], { cwd })
-    await server.start()
+    await startServer({}, port)
     expect(await waiting).toMatchObject({ code: 0, stdout: expect.stringMatching(/^http/) })
   })
 
@@ -180,8 +188,7 @@ describe('upload --server through trouble', () => {
   })
 
   it('what a proxy refuses as too large together is sent one by one', async () => {
-    const server = await startMortal({ files: 1 })
-    await server.start()
+    const server = await startServer({ files: 1 })
     const { cwd } = await makeFiles([1000, 1000, 1000])
     expect(
       await runCli(['upload', '-q', '--server', `127.0.0.1:${server.port}`, 'out'], { cwd }),
