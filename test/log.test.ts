@@ -13,7 +13,7 @@ import { findFreePorts } from './helpers/free-port.ts'
 import { startGate } from './helpers/gate.ts'
 import { needsLinux } from './helpers/needs.ts'
 import { BIN, environmentIn } from './helpers/spawn-server.ts'
-import { startApp, type TestApp } from './helpers/start-app.ts'
+import { shareApp, startApp, type TestApp } from './helpers/start-app.ts'
 
 const KEY = 'k3y/0f+the server=&"'
 const WRONG = 'wr0ng/key+of a=&"stranger'
@@ -59,8 +59,12 @@ describe('the upload key is never seen, right or wrong, sent', () => {
     ['in a whole address', key => ({ target: `http://user:${encodeURIComponent(key)}@localhost/upload` })],
   ]
 
+  const shared = shareApp({
+    config: { server: { key: KEY }, auth: { maxFailures: 0 }, log: { level: 'trace' } },
+  })
+
   it.for(forms)('%s', async ([, send]) => {
-    const app = await startApp({ config: { server: { key: KEY }, log: { level: 'trace' } } })
+    const app = shared()
     const replies: Reply[] = []
     for (const key of [KEY, WRONG]) {
       const { target = '/upload', headers } = send(key)
@@ -247,6 +251,8 @@ describe('one line for each request', () => {
   })
 })
 
+const shared = shareApp()
+
 it.for([
   ['a path', '/'.padEnd(3_000_000, 'a')],
   ['an address', 'http://127.0.0.1:1/'.padEnd(3_000_000, 'a')],
@@ -255,12 +261,12 @@ it.for([
   ['a scheme', `${'a'.repeat(3_000_000)}:`],
   ['a relative path', 'a'.repeat(3_000_000)],
 ])('%s of megabytes takes no megabytes of the log or the message', async ([, entry]) => {
-  const app = await startApp()
-  const before = app.rawLog().length
+  const app = shared()
+  const [before, lines] = [app.rawLog().length, app.log.length]
   const answer = await post(`${app.url}/upload`, list(entry))
   expect(answer.status).toBeGreaterThanOrEqual(400)
   expect(answer.message.length).toBeLessThan(3000)
-  await eventually(() => expect(app.log).toHaveLength(1))
+  await eventually(() => expect(app.log).toHaveLength(lines + 1))
   expect(app.rawLog().length - before).toBeLessThan(30_000)
 })
 
@@ -340,7 +346,7 @@ describe('a log that nobody reads ends nothing and fills nothing:', () => {
     if (pipeline.includes('/dev/full')) needsLinux(context, 'there is no /dev/full elsewhere')
     const { url, directory, kill, ended, output, errors } = await runInShell(pipeline)
     const before = await sizeOf(directory)
-    for (let round = 0; round < 300; round++) await ask(url, 'GET', `/nowhere-${round}`)
+    for (let round = 0; round < 100; round++) await ask(url, 'GET', `/nowhere-${round}`)
     expect((await sizeOf(directory)) - before).toBeLessThan(10_000)
     expect(await upload(`${url}/upload`, { 'a.txt': 'hello' })).toMatchObject({ status: 200 })
     if (pipeline.includes('head')) {

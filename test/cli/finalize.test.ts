@@ -4,7 +4,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, list, post } from '../helpers/form.ts'
 import { startGate } from '../helpers/gate.ts'
-import { type SpawnedServer, spawnServer } from '../helpers/spawn-server.ts'
+import { environmentIn, spawnServer } from '../helpers/spawn-server.ts'
+import { startApp } from '../helpers/start-app.ts'
 import { runCli, runShell } from './run-cli.ts'
 
 /** Writes a line at each run. Fails while the file `hook.broken` is there, waits while `hook.slow` is. */
@@ -13,18 +14,17 @@ const HOOK = 'echo "$UPLOAD_ID" >> "$0"; while [ -e "$0.slow" ]; do sleep 0.02; 
 let cwd: string
 beforeEach(async () => {
   cwd = await makeDirectory()
-  await configure(['sh', '-c', HOOK, join(cwd, 'hook')])
+  await configure(hook())
 })
 
+const configOf = (command: string[]) => ({
+  server: { port: 0, key: 'marked-secret' },
+  providers: { local: { Default: { directory: 'files', serve: true } } },
+  finalization: { hooks: [{ name: 'note', command }] },
+})
+const hook = () => ['sh', '-c', HOOK, join(cwd, 'hook')]
 const configure = (command: string[]) =>
-  writeFile(
-    join(cwd, 'upload-server.json'),
-    JSON.stringify({
-      server: { port: 0, key: 'marked-secret' },
-      providers: { local: { Default: { directory: 'files', serve: true } } },
-      finalization: { hooks: [{ name: 'note', command }] },
-    }),
-  )
+  writeFile(join(cwd, 'upload-server.json'), JSON.stringify(configOf(command)))
 
 const finalize = (...args: string[]) => runCli(['finalize', ...args], { cwd })
 const hookIs = (state: 'slow' | 'broken') => writeFile(join(cwd, `hook.${state}`), '')
@@ -32,18 +32,14 @@ const hookIsNot = (state: 'slow' | 'broken') => rm(join(cwd, `hook.${state}`))
 const hookRuns = async () =>
   (await readFile(join(cwd, 'hook'), 'utf8').catch(() => '')).split('\n').filter(Boolean)
 
-const startServer = () => spawnServer([], { directory: cwd })
+/** A server in this process, on the store that the command line uses. */
+const startHere = () => startApp({ config: configOf(hook()), directory: cwd, env: environmentIn(cwd) })
 
 /** @returns the finalizationId */
-async function leavePending(server: SpawnedServer, name: string): Promise<string> {
-  const answer = await post(`${await server.url}/upload`, { body: formOf({ [name]: name }) })
+async function leavePending({ url }: { url: string }, name: string): Promise<string> {
+  const answer = await post(`${url}/upload`, { body: formOf({ [name]: name }) })
   expect(answer.status).toBe(424)
   return (answer as unknown as { finalizationId: string }).finalizationId
-}
-
-async function end(server: SpawnedServer, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
-  server.process.kill(signal)
-  expect(await server.exit).toBe(signal === 'SIGTERM' ? 0 : signal)
 }
 
 it('has nothing to do when nothing waits', async () => {
@@ -58,10 +54,10 @@ it('knows no such id', async () => {
 describe('without a server', () => {
   it('finishes the one that is named, then all the others, each once', async () => {
     await hookIs('broken')
-    const server = await startServer()
+    const server = await startHere()
     const ids = [await leavePending(server, 'a.txt'), await leavePending(server, 'b.txt')]
     ids.push(await leavePending(server, 'c.txt'))
-    await end(server, 'SIGTERM')
+    await server.server.stop()
     await hookIsNot('broken')
     await rm(join(cwd, 'hook'))
 
@@ -83,9 +79,9 @@ describe('without a server', () => {
 
   it('says what still fails, without secrets and escape sequences, and goes on with the next', async () => {
     await hookIs('broken')
-    const server = await startServer()
+    const server = await startHere()
     const ids = [await leavePending(server, 'a.txt'), await leavePending(server, 'b.txt')]
-    await end(server, 'SIGTERM')
+    await server.server.stop()
     const script = `printf 'marked-secret \\033[2J\\233\\302\\233 no luck'; test "$UPLOAD_ID" = "$0"`
     await configure(['sh', '-c', script, ids[1]!])
     const { code, stdout, stderr } = await finalize()
@@ -99,7 +95,7 @@ describe('without a server', () => {
 
   it('finishes what a server was finishing when it was killed, and leaves the report of the rest to the next one', async () => {
     await hookIs('slow')
-    const server = await startServer()
+    const server = await spawnServer([], { directory: cwd })
     const url = await server.url
     const gate = await startGate()
     const cut = [
@@ -107,13 +103,14 @@ describe('without a server', () => {
       post(`${url}/upload`, list(gate.url)).catch(() => {}),
     ]
     await Promise.all([gate.reached(1), expect.poll(hookRuns, { timeout: 10_000 }).toHaveLength(1)])
-    await end(server, 'SIGKILL')
+    server.process.kill('SIGKILL')
+    await server.exit
     await Promise.all(cut)
     await hookIsNot('slow')
     const [id = ''] = await hookRuns()
     expect(await finalize()).toMatchObject({ code: 0, stdout: expect.stringContaining(`finished  ${id}`) })
     expect(await hookRuns()).toEqual([id, id])
-    const next = await startServer()
+    const next = await spawnServer([], { directory: cwd })
     await expect
       .poll(() => next.lines.filter(line => line.includes('interrupted')), { timeout: 10_000 })
       .toHaveLength(1)
@@ -124,19 +121,19 @@ describe('without a server', () => {
 describe('beside a running server', () => {
   it('finishes what waits, and the server knows of it', async () => {
     await hookIs('broken')
-    const server = await startServer()
+    const server = await startHere()
     const id = await leavePending(server, 'a.txt')
     await hookIsNot('broken')
     expect(await finalize(id)).toMatchObject({ code: 0 })
     const runs = await hookRuns()
-    const answer = await post(`${await server.url}/upload?finalizationId=${id}`)
+    const answer = await post(`${server.url}/upload?finalizationId=${id}`)
     expect(answer).toMatchObject({ status: 200, result: [expect.stringContaining('/a-')] })
     expect(await hookRuns()).toEqual(runs)
   })
 
   it('waits while the server is finishing it', async () => {
     await hookIs('slow')
-    const server = await startServer()
+    const server = await spawnServer([], { directory: cwd })
     const uploading = post(`${await server.url}/upload`, { body: formOf({ 'a.txt': 'a' }) })
     await expect.poll(hookRuns, { timeout: 10_000 }).toHaveLength(1)
     const finishing = finalize()
@@ -173,9 +170,9 @@ describe('an upload whose hook fails', () => {
 
   it('through a server prints the command that finishes it', async () => {
     await hookIs('broken')
-    const server = await startServer()
+    const server = await startHere()
     await writeFile(join(cwd, 'a.txt'), 'a')
-    const args = ['upload', '--server', await server.url, '--key', 'marked-secret', 'a.txt', 'absent.txt']
+    const args = ['upload', '--server', server.url, '--key', 'marked-secret', 'a.txt', 'absent.txt']
     const { code, stdout, stderr } = await runCli(args, { cwd })
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
     expect(stderr).toContain('it is stored, but not finished: Remote upload completed.')
@@ -189,7 +186,7 @@ describe('an upload whose hook fails', () => {
       code: 0,
       stdout: expect.stringMatching(/^finished {2}\S+ {2}http\S+\/a-/),
     })
-    const unknown = await runShell(`upload_server finalize --server ${await server.url} nope`, { cwd })
+    const unknown = await runShell(`upload_server finalize --server ${server.url} nope`, { cwd })
     expect(unknown).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/^failed {4}nope {2}No upload waits/),

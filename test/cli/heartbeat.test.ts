@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
-import { startApp } from '../helpers/start-app.ts'
+import { shareApp, startApp } from '../helpers/start-app.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
 const beat = async (args: string[], cwd?: string, env: Record<string, string> = {}) =>
@@ -22,15 +22,17 @@ async function startServer(handle: RequestListener): Promise<string> {
 }
 
 describe('heartbeat ends with 0 for a server that answers', () => {
+  const app = shareApp()
+
   it.each(['', '/', '/upload', '/upload/?key=hunter2&picbed=x#y'])('--server URL%s', async suffix => {
-    const { url } = await startApp()
+    const { url } = app()
     const { code, stdout, stderr } = await beat(['--server', `${url}${suffix}`])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(new RegExp(`^${url}/? is alive\n$`))
   })
 
   it('at the host and port of the configuration, the environment, or both', async () => {
-    const { url } = await startApp()
+    const { url } = app()
     const port = Number(new URL(url).port)
     const cwd = await makeDirectory()
     await writeFile(join(cwd, 'upload-server.json'), JSON.stringify({ server: { port } }))
@@ -41,7 +43,7 @@ describe('heartbeat ends with 0 for a server that answers', () => {
   })
 
   it('in the built program', async () => {
-    const { url } = await startApp()
+    const { url } = app()
     expect(await runBuilt(['heartbeat', '--server', url], { cwd: await makeDirectory() })).toEqual({
       code: 0,
       stdout: `${url}/ is alive\n`,
