@@ -96,9 +96,9 @@ it('config validate of the built program says where a plugin is no JavaScript', 
   expect(stderr).toContain(`node --check ${join(cwd, 'echo.mjs')} may say in which line`)
 })
 
-it('config schema has the options of a plugin, and goes on without one that is broken', async () => {
+it('config schema of the built program has the options of a plugin whatever that prints, and goes on without one that is broken', async () => {
   const cwd = await setUp()
-  const whole = await runCli(['config', 'schema'], { cwd })
+  const whole = await runBuilt(['config', 'schema'], { cwd })
   expect(JSON.parse(whole.stdout).properties.providers.properties.echo).toBeDefined()
   await writeFile(join(cwd, 'echo.mjs'), 'export default 5')
   const { code, stdout, stderr } = await runCli(['config', 'schema'], { cwd })
