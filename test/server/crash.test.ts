@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { mayHoldJobs } from '../../src/store/sqlite-rest.ts'
-import { runCli } from '../cli/run-cli.ts'
+import { runBuilt } from '../cli/run-cli.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { formOf } from '../helpers/form.ts'
@@ -332,7 +332,7 @@ async function checkAnswers(directory: string, url: string, sent: readonly Sent[
 
 /** @returns keys of the files that the history knows */
 async function checkHistory(directory: string, sent: readonly Sent[]): Promise<Set<string>> {
-  const { code, stdout } = await runCli(['history', '--json', '--limit', '1000000'], { cwd: directory })
+  const { code, stdout } = await runBuilt(['history', '--json', '--limit', '1000000'], { cwd: directory })
   expect(code).toBe(0)
   const entries = JSON.parse(stdout) as { sha256: string; url: string; key: string }[]
   const byHash = new Map(entries.map(entry => [entry.sha256, entry]))
@@ -349,7 +349,7 @@ async function checkFinished(directory: string, told: Set<string>): Promise<void
   for (const { id } of await query(directory, "select id from jobs where state = 'delivered'")) {
     await writeFile(join(directory, `mended-${id}`), '')
   }
-  expect((await runCli(['finalize'], { cwd: directory })).code).toBe(0)
+  expect((await runBuilt(['finalize'], { cwd: directory })).code).toBe(0)
   const jobs = await query(directory, "select id, state from jobs where state <> 'interrupted'")
   const unfinished = jobs.filter(({ id, state }) => state !== 'finished' || !told.has(String(id)))
   expect(unfinished).toEqual([])
