@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { UploadError } from '../../src/errors.ts'
 import { type Fault, type FaultProxy, startFaultProxy } from '../../src/provider-tests/fault-proxy.ts'
 import { defineProvider, type Target } from '../../src/providers/contract.ts'
@@ -18,6 +18,7 @@ import { measureGrowth } from '../helpers/peak-memory.ts'
 import { describeProvider, objectOf } from '../helpers/provider-contract.ts'
 import { createS3Contract } from '../helpers/s3-contract.ts'
 import { openLoopbackS3 } from '../helpers/s3-target.ts'
+import { share } from '../helpers/share.ts'
 import { RADOSGW_NEEDS, type Radosgw, startRadosgw } from '../servers/radosgw.ts'
 import { SWIFT_NEEDS, type Swift, startSwift } from '../servers/swift.ts'
 
@@ -25,18 +26,8 @@ const MIB = 1024 * 1024
 const NO_UPLOAD = { status: 404, body: '<Error><Code>NoSuchUpload</Code><Message>x</Message></Error>' }
 const never = () => new AbortController().signal
 
-/** Started by whoever needs it first, and stopped after the last test of this file. */
-function share<T extends { close(): Promise<void> }>(start: () => Promise<T>): () => Promise<T> {
-  let started: Promise<T> | undefined
-  afterAll(async () => (await started)?.close())
-  return () => {
-    started ??= start()
-    return started
-  }
-}
-
-const shareRadosgw = share(startRadosgw)
-const shareSwift = share(startSwift)
+const shareRadosgw = share(startRadosgw, rgw => rgw.close())
+const shareSwift = share(startSwift, swift => swift.close())
 
 describeProvider(
   's3 at Ceph',

@@ -4,7 +4,7 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32, deflateSync } from 'node:zlib'
-import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { UploadError } from '../../../src/errors.ts'
 import {
   type ClipboardContent,
@@ -12,6 +12,7 @@ import {
   readClipboard,
 } from '../../../src/uploader/sources/clipboard/index.ts'
 import { needs } from '../../helpers/needs.ts'
+import { share } from '../../helpers/share.ts'
 import { type Display, startWayland, startX11 } from '../../servers/display.ts'
 
 const MIB = 1024 * 1024
@@ -89,48 +90,41 @@ async function ended(pidFile: string): Promise<void> {
   await expect.poll(commandLine, { timeout: 5000 }).toBe('')
 }
 
-const DISPLAYS: [string, (context: TestContext) => Promise<Display>][] = [
-  [
-    'X11',
-    async context => {
-      needs(context, 'Xvfb', 'xvfb')
-      needs(context, 'xclip', 'xclip')
-      return startX11()
-    },
-  ],
-  [
-    'Wayland',
-    async context => {
-      needs(context, 'sway', 'sway')
-      needs(context, 'wl-paste', 'wl-clipboard')
-      return startWayland()
-    },
-  ],
-]
+const DISPLAYS = [
+  ['X11', startX11, ['Xvfb', 'xvfb'], ['xclip', 'xclip']],
+  ['Wayland', startWayland, ['sway', 'sway'], ['wl-paste', 'wl-clipboard']],
+] as const
 
-describe.each(DISPLAYS)('a real clipboard under %s', (name, startDisplay) => {
-  async function start(context: TestContext): Promise<Display> {
-    const display = await startDisplay(context)
+describe.each(DISPLAYS)('a real clipboard under %s', (name, startDisplay, ...programs) => {
+  beforeEach(context => {
+    for (const [program, debianPackage] of programs) needs(context, program, debianPackage)
+  })
+
+  /** For tests that put something into the clipboard first. */
+  const shareDisplay = share(startDisplay, display => display.stop())
+
+  async function start(): Promise<Display> {
+    const display = await startDisplay()
     onTestFinished(() => display.stop())
     return display
   }
 
-  it('gives the bytes of a picture that another program put there', async context => {
-    const display = await start(context)
+  it('gives the bytes of a picture that another program put there', async () => {
+    const display = await shareDisplay()
     await display.copy('image/png', PNG)
     expect(await read(display.env)).toEqual({ kind: 'image', name: 'clipboard.png', body: PNG })
   })
 
-  it('gives 12 MB unharmed', async context => {
-    const display = await start(context)
+  it('gives 12 MB unharmed', async () => {
+    const display = await shareDisplay()
     const png = makePng(2000)
     await display.copy('image/png', png)
     const content = await read(display.env)
     expect(content.kind === 'image' && content.body.equals(png)).toBe(true)
   })
 
-  it('serves reads that overlap', async context => {
-    const display = await start(context)
+  it('serves reads that overlap', async () => {
+    const display = await shareDisplay()
     await display.copy('image/png', PNG)
     const contents = await Promise.all(Array.from({ length: 8 }, () => read(display.env)))
     for (const content of contents) expect(content).toMatchObject({ kind: 'image', body: PNG })
@@ -140,14 +134,14 @@ describe.each(DISPLAYS)('a real clipboard under %s', (name, startDisplay) => {
     ['image/gif', GIF, 'clipboard.gif'],
     ['image/svg+xml', SVG, 'clipboard.svg'],
     ['image/jpeg', PNG, 'clipboard.png'],
-  ] as const)('names %s by its bytes', async ([type, bytes, expected], context) => {
-    const display = await start(context)
+  ] as const)('names %s by its bytes', async ([type, bytes, expected]) => {
+    const display = await shareDisplay()
     await display.copy(type, bytes)
     expect(await read(display.env)).toEqual({ kind: 'image', name: expected, body: bytes })
   })
 
-  it('refuses a picture over the limit as too large, and takes one exactly as large', async context => {
-    const display = await start(context)
+  it('refuses a picture over the limit as too large, and takes one exactly as large', async () => {
+    const display = await shareDisplay()
     await display.copy('image/png', PNG)
     expect(await failure(read(display.env, { maxBytes: PNG.length - 1 }))).toEqual({
       code: 'too_large',
@@ -156,8 +150,8 @@ describe.each(DISPLAYS)('a real clipboard under %s', (name, startDisplay) => {
     expect(await read(display.env, { maxBytes: PNG.length })).toMatchObject({ kind: 'image' })
   })
 
-  it('says that an empty clipboard is empty', async context => {
-    const display = await start(context)
+  it('says that an empty clipboard is empty', async () => {
+    const display = await start()
     const started = performance.now()
     const { code, message } = await failure(read(display.env, { timeoutMs: 2000 }))
     expect(performance.now() - started).toBeLessThan(2000)
@@ -165,22 +159,22 @@ describe.each(DISPLAYS)('a real clipboard under %s', (name, startDisplay) => {
     expect(message).toMatch(EMPTY)
   })
 
-  it('takes text for what it names', async context => {
-    const display = await start(context)
+  it('takes text for what it names', async () => {
+    const display = await shareDisplay()
     await display.copy('UTF8_STRING', '/home/me/å b.png\n')
     expect(await read(display.env)).toEqual({ kind: 'path', path: '/home/me/å b.png' })
     await display.copy('UTF8_STRING', 'https://example.org/a.png?b=c')
     expect(await read(display.env)).toEqual({ kind: 'url', url: new URL('https://example.org/a.png?b=c') })
   })
 
-  it('takes a file copied in a file manager for its path', async context => {
-    const display = await start(context)
+  it('takes a file copied in a file manager for its path', async () => {
+    const display = await shareDisplay()
     await display.copy('text/uri-list', 'file:///home/me/%C3%A5%20b.png\r\n')
     expect(await read(display.env)).toEqual({ kind: 'path', path: '/home/me/å b.png' })
   })
 
-  it('does not repeat text that is no path or URL, it may be a password', async context => {
-    const display = await start(context)
+  it('does not repeat text that is no path or URL, it may be a password', async () => {
+    const display = await shareDisplay()
     await display.copy('UTF8_STRING', 'correct horse battery staple')
     const { code, message } = await failure(read(display.env))
     expect(code).toBe('source_failed')
@@ -188,22 +182,22 @@ describe.each(DISPLAYS)('a real clipboard under %s', (name, startDisplay) => {
     expect(message).not.toContain('horse')
   })
 
-  it('says when the picture is none', async context => {
-    const display = await start(context)
+  it('says when the picture is none', async () => {
+    const display = await shareDisplay()
     await display.copy('image/png', 'hello')
     const { message } = await failure(read(display.env))
     expect(message).toContain('offers a picture, but its bytes are none')
   })
 
-  it('says when it holds something else altogether', async context => {
-    const display = await start(context)
+  it('says when it holds something else altogether', async () => {
+    const display = await shareDisplay()
     await display.copy('audio/x-wav', 'RIFF')
     const { message } = await failure(read(display.env))
     expect(message).toContain('holds neither a picture nor a file nor text')
   })
 
-  it('fails within 2 s once the display is gone, and says what to look at', async context => {
-    const display = await start(context)
+  it('fails within 2 s once the display is gone, and says what to look at', async () => {
+    const display = await start()
     await display.stop()
     const started = performance.now()
     const { code, message } = await failure(read(display.env, { timeoutMs: 2000 }))
