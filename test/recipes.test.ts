@@ -7,15 +7,23 @@ import { DOCUMENTS } from './helpers/documents.ts'
 import { download } from './helpers/form.ts'
 import { makePicture } from './helpers/picture.ts'
 
-/** Every block of the documents that sends files to a running server, as the shell gets it. */
-const RECIPES = DOCUMENTS.flatMap(({ file, blocks }) =>
-  blocks.flatMap(({ kind, code }) => {
-    const scripts = JOBS.includes(kind) ? scriptsOf(code) : kind === 'sh' ? [code] : []
-    const sends = /^.*(?:curl|upload-server upload).*(?:36677|https:|UPLOAD_URL|\\$)/m
-    return scripts.filter(script => sends.test(script)).map(script => [file, script] as const)
-  }),
+/** Plain commands of the program, each to be judged by itself. */
+const LIST = /^(?:upload-server .*[^\\]\n)+$/
+
+/** Every script of the documents that sends files to a running server, as the shell gets it, with a document that has it. */
+const RECIPES = new Map(
+  DOCUMENTS.flatMap(({ file, blocks }) =>
+    blocks.flatMap(({ kind, code }) => {
+      const scripts = JOBS.includes(kind) ? scriptsOf(code) : kind === 'sh' ? [code] : []
+      const sends = /^.*(?:curl|upload-server upload).*(?:36677|https:|UPLOAD_URL|\\$)/m
+      return scripts
+        .flatMap(script => (LIST.test(script) ? script.split(/(?<=\n)/) : [script]))
+        .filter(script => sends.test(script))
+        .map(script => [script, file] as const)
+    }),
+  ),
 )
-const GITHUB = RECIPES.find(([, script]) => script.includes('screenshots/*.png'))?.[1] ?? ''
+const GITHUB = [...RECIPES.keys()].find(script => script.includes('screenshots/*.png')) ?? ''
 
 /** Who waits for a server that never comes waits in vain. */
 const withoutRetries = (script: string) =>
@@ -72,7 +80,7 @@ async function serve(port: number, handle: RequestListener): Promise<void> {
 }
 
 it('there are recipes for curl, the command, GitHub and GitLab', () => {
-  expect(RECIPES.length).toBeGreaterThanOrEqual(9)
+  expect(RECIPES.size).toBeGreaterThanOrEqual(9)
   expect(GITHUB).toContain('GITHUB_STEP_SUMMARY')
 })
 
@@ -81,7 +89,7 @@ describe('a recipe fails and says why when the server', () => {
     needsDesk(context)
     const desk = await prepareDesk()
     if (handle) await serve(Number(desk.port), handle)
-    for (const [file, script] of RECIPES) {
+    for (const [script, file] of RECIPES) {
       const code = withoutRetries(script)
       const { status, printed } = await desk.attempt(code)
       expect(status, `${file}: ${code}${printed}`).toBeGreaterThan(0)
@@ -95,9 +103,9 @@ describe('a recipe fails and says why when the server', () => {
     const desk = await prepareDesk()
     await serve(Number(desk.port), handle)
     // A single command for a person shows the answer; a script has to judge it.
-    const scripts = RECIPES.filter(([, script]) => /set -e|grep|upload-server/.test(script))
+    const scripts = [...RECIPES].filter(([script]) => /set -e|grep|upload-server/.test(script))
     expect(scripts.length).toBeGreaterThanOrEqual(5)
-    for (const [file, script] of scripts) {
+    for (const [script, file] of scripts) {
       const { status, printed } = await desk.attempt(script)
       expect(status, `${file}: ${script}${printed}`).toBeGreaterThan(0)
       expect(printed, `${file}: ${script}`).toMatch(said)

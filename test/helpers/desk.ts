@@ -9,6 +9,7 @@ import { makeDirectory } from './directory.ts'
 import { findFreePorts } from './free-port.ts'
 import { needs } from './needs.ts'
 import { makePicture } from './picture.ts'
+import { share } from './share.ts'
 import { BIN, environmentIn } from './spawn-server.ts'
 
 /** What the commands of the documents use. */
@@ -37,11 +38,15 @@ export function scriptsOf(job: string): string[] {
   return [block, list?.replace(/^ +- /gm, ''), command].filter(text => text !== undefined)
 }
 
+/** What the commands that ask a running server have in them. */
+const NEEDS_SERVER = /36677|https:|UPLOAD_URL|heartbeat/
+
+const shareDisplay = share(startX11, display => display.stop())
+
 /** A reader at work: a folder with what the documents name, the program installed, a desktop, the port to themselves. */
 export async function prepareDesk(more: Record<string, string> = {}) {
   const directory = await makeDirectory()
-  const display = await startX11()
-  onTestFinished(() => display.stop())
+  const display = await shareDisplay()
   await display.copy('image/png', makePicture())
   const port = String(await findFreePorts())
   const here = (code: string) =>
@@ -109,7 +114,7 @@ export async function prepareDesk(more: Record<string, string> = {}) {
     }
   }
   const run = async (code: string) => {
-    if (server === undefined) await serve('upload-server --port 36677\n')
+    if (server === undefined && NEEDS_SERVER.test(code)) await serve('upload-server --port 36677\n')
     const { status, printed } = await finish(start(code))
     expect(status, `${code}${printed}`).toBe(0)
     return printed
