@@ -6,7 +6,7 @@ import { configDefaults, defineConfig } from 'vitest/config'
  * once. Not for tests that measure memory or set environment variables.
  */
 const TIDY = [
-  'test/{clients,config,files,flow,http,payload,uploader}/**/*.test.ts',
+  'test/{clients,comments,config,files,flow,http,notes,payload,uploader}/**/*.test.ts',
   // The types of messages are those of the process, which the servers of other tests would set.
   'test/routes/!(message-types).test.ts',
   'test/{mask,options}.test.ts',
@@ -14,8 +14,8 @@ const TIDY = [
 
 export default defineConfig({
   test: {
-    // Tests wait for other programs for a third of their time: one worker more than there are cores keeps all of them busy.
-    maxWorkers: availableParallelism() + 1,
+    // Tests wait for other programs for a third of their time: twice as many workers as cores keep all of them busy.
+    maxWorkers: availableParallelism() * 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // Until it holds: a busy machine takes its time.
