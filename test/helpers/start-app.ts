@@ -42,7 +42,7 @@ export function shareApp(options: TestAppOptions = {}): () => TestApp {
   let app: TestApp
   beforeAll(async () => {
     const directory = options.directory ?? (await mkdtemp(join(tmpdir(), 'upload-server-test-')))
-    if (!options.directory) ends.push(() => rm(directory, { recursive: true, force: true }))
+    if (!options.directory) ends.push(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }))
     app = await start(directory, options, end => ends.push(end))
   })
   afterAll(async () => {
