@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
@@ -11,9 +12,11 @@ import { needs, needsLinux, needsRoot } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 
-const NAME_SERVER = '127.9.9.9'
+/** A name server's port can't be chosen, and another run of this test may be under way. */
+const NETWORK = `127.${randomInt(1, 255)}.${randomInt(256)}`
+const NAME_SERVER = `${NETWORK}.1`
 /** Of no name in /etc/hosts. */
-const CALLER = '127.9.9.10'
+const CALLER = `${NETWORK}.2`
 
 it('a name server that never answers holds up no first upload', async context => {
   needsLinux(context, 'a name server of its own')
