@@ -2,14 +2,14 @@ import { availableParallelism } from 'node:os'
 import { configDefaults, defineConfig } from 'vitest/config'
 
 /**
- * Tests that leave their process as they found it, so that one process can run file after file and loads the program
- * once. Not for tests that measure memory or set environment variables.
+ * What needs a process of its own: it counts memory, measures turns of the event loop, or changes what can't be put back.
+ * All other tests leave their process as they found it, so that it runs file after file and loads the program once.
  */
-const TIDY = [
-  'test/{clients,comments,config,files,flow,http,notes,payload,uploader}/**/*.test.ts',
+const ALONE = [
+  'test/{pictures,providers,store}/**/*.test.ts',
+  'test/{limits,repository,store-faults}.test.ts',
   // The types of messages are those of the process, which the servers of other tests would set.
-  'test/routes/!(message-types).test.ts',
-  'test/{mask,options}.test.ts',
+  'test/routes/message-types.test.ts',
 ]
 
 export default defineConfig({
@@ -22,15 +22,16 @@ export default defineConfig({
     expect: { poll: { timeout: 10_000 } },
     coverage: { provider: 'v8', include: ['src/**'], reporter: ['text-summary', 'html'] },
     projects: [
-      { extends: true, test: { name: 'tidy', isolate: false, include: TIDY } },
       {
         extends: true,
         test: {
-          name: 'alone',
+          name: 'together',
+          isolate: false,
           include: ['test/**/*.test.ts'],
-          exclude: [...configDefaults.exclude, ...TIDY],
+          exclude: [...configDefaults.exclude, ...ALONE],
         },
       },
+      { extends: true, test: { name: 'alone', include: ALONE } },
     ],
   },
 })
