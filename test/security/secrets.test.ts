@@ -512,7 +512,7 @@ it.each<[does: string, said: RegExp, (req: IncomingMessage, res: ServerResponse,
     'never ends its answer',
     /answered 200, which is no answer of an upload server/,
     (_req, res) => {
-      const more = () => void (res.destroyed || res.write(' '.repeat(1024 * 1024), more))
+      const more = (error?: unknown) => void (error || res.write(' '.repeat(1024 * 1024), more))
       more()
     },
   ],
