@@ -596,6 +596,7 @@ describe('a folder that cannot be written', () => {
     const directory = await makeDirectory()
     await mount(context, directory, 'size=2m,ro')
     const target = await openLocal(directory)
+    onTestFinished(() => target.close?.())
     for (const work of [target.put(objectOf('a.bin', Buffer.of(1)), never()), target.check?.(never())]) {
       expect(await failureOf(work ?? Promise.resolve())).toMatchObject({
         code: 'insufficient_storage',
