@@ -8,8 +8,8 @@ import { configDefaults, defineConfig } from 'vitest/config'
 const ALONE = [
   'test/{pictures,providers,store}/**/*.test.ts',
   'test/{limits,repository,store-faults}.test.ts',
-  // A browser is started once for a file.
-  'test/{browser,page,security/web-pages}.test.ts',
+  // A browser or a display is started once for a file.
+  'test/{browser,docs-commands,page,recipes,security/web-pages}.test.ts',
   // The types of messages are those of the process, which the servers of other tests would set.
   'test/routes/message-types.test.ts',
 ]
