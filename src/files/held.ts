@@ -62,7 +62,9 @@ async function held(path: string, handle: FileHandle | undefined): Promise<Held>
     const handles = await findHandles()
     if (handle === undefined || handles === undefined) return await heldByName(path, handle)
     const link = `${handles}/${handle.fd}`
-    const [status, found] = await Promise.all([handle.stat(), readlink(link)])
+    // What still has a name afterwards had it then: the other way round, a name that Linux marks passes for a real one.
+    const found = await readlink(link)
+    const status = await handle.stat()
     return {
       handle,
       path: link,
