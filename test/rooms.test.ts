@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
@@ -102,6 +102,13 @@ it.each(Object.entries(PACKAGES))('%s is used in %s alone', (name, room) => {
   const users = FILES.filter(path => importsOf(path).some(one => one === name || one.startsWith(`${name}/`)))
   expect(users).not.toEqual([])
   expect([...new Set(users.map(roomOf))]).toEqual([room])
+})
+
+it.each(['uploader/delivery', 'uploader/jobs'])('every file in %s has a test of its own name', folder => {
+  const files = FILES.filter(path => dirname(path) === folder)
+  expect(files).not.toEqual([])
+  const tests = new URL('.', import.meta.url)
+  expect(files.filter(path => !existsSync(new URL(path.replace(/ts$/, 'test.ts'), tests)))).toEqual([])
 })
 
 it('providers do not take from each other, but from the folder of the protocol they speak', () => {

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+import type { Payload } from '../../../src/payload/index.ts'
+import type { HistoryEntry } from '../../../src/store/contract.ts'
+import type { Destination } from '../../../src/uploader/delivery/destinations.ts'
+import { findSame } from '../../../src/uploader/delivery/same-bytes.ts'
+
+const { signal } = new AbortController()
+const payload = { sha256: 'aa' } as Payload
+const entry = (sha256 = 'aa', key = 'x/a.png') => ({ sha256, key, time: 1000 }) as HistoryEntry
+
+interface Around {
+  readonly dedupe?: boolean
+  readonly onConflict?: Destination['onConflict']
+  readonly stored?: HistoryEntry | undefined
+  readonly since?: readonly HistoryEntry[]
+  readonly held?: 'free' | 'waited' | 'taken'
+  readonly isThere?: boolean | 'unknown'
+}
+
+async function find(wanted: string, around: Around) {
+  const { dedupe = false, onConflict = 'rename', since = [entry()], isThere = true } = around
+  const asked: unknown[] = []
+  const exists = async (key: string) => {
+    asked.push(`exists ${key}`)
+    return isThere === true
+  }
+  const history = {
+    findStored: async (...words: unknown[]) => {
+      asked.push(words)
+      return 'stored' in around ? around.stored : entry()
+    },
+    history: async (filter: unknown) => {
+      asked.push(filter)
+      return [...since]
+    },
+  }
+  const hold = async (key: string) => {
+    asked.push(`hold ${key}`)
+    return around.held ?? 'free'
+  }
+  const target = isThere === 'unknown' ? {} : { exists }
+  const destination = { type: 's3', name: 'a', dedupe, onConflict, target } as unknown as Destination
+  return { found: await findSame(payload, wanted, destination, history, hold, signal), asked }
+}
+
+describe('with dedupe', () => {
+  it('a file of the same bytes is taken, whatever it is called, and held before it is looked for', async () => {
+    const { found, asked } = await find('other.gif', { dedupe: true, since: [entry('bb')] })
+    expect(found).toEqual(entry())
+    expect(asked).toEqual([['s3/a', 'aa'], 'hold x/a.png', 'exists x/a.png'])
+  })
+
+  it.each<[string, Around]>([
+    ['the history knows none', { stored: undefined }],
+    ['it is no longer there', { isThere: false }],
+    ['nobody can tell whether it is there', { isThere: 'unknown' }],
+    ['its key is taken for other bytes now', { held: 'taken' }],
+  ])('none is taken when %s', async (_, around) => {
+    expect((await find('x/a.png', { dedupe: true, ...around })).found).toBeUndefined()
+  })
+})
+
+describe('with rename', () => {
+  it.each([
+    ['x/a.png', 'x/a.png'],
+    ['x/a-2.png', 'x/a.png'],
+    ['x/a-17', 'x/a'],
+  ])('%s is taken for one asked for as %s', async (key, wanted) => {
+    expect((await find(wanted, { stored: entry('aa', key) })).found).toEqual(entry('aa', key))
+  })
+
+  it.each([
+    ['x/b.png', 'x/a.png'],
+    ['y/a.png', 'x/a.png'],
+    ['x/a-2.gif', 'x/a.png'],
+    ['x-2/a.png', 'x/a.png'],
+    ['x/a-b.png', 'x/a.png'],
+  ])('%s is not taken for one asked for as %s', async (key, wanted) => {
+    expect((await find(wanted, { stored: entry('aa', key) })).found).toBeUndefined()
+  })
+
+  it.each<[string, Around]>([
+    ['something else was stored under its key since then', { since: [entry('bb'), entry()] }],
+    ['more was stored there than is looked at', { since: Array(1000).fill(entry()) }],
+  ])('none is taken when %s', async (_, around) => {
+    const { found, asked } = await find('x/a.png', around)
+    expect(found).toBeUndefined()
+    expect(asked.at(-1)).toMatchObject({ key: 'x/a.png', since: 1000, isRemoved: false, among: ['s3/a'] })
+  })
+})
+
+it.each(['replace', 'error'] as const)('with %s nobody is asked', async onConflict => {
+  expect(await find('x/a.png', { onConflict })).toEqual({ found: undefined, asked: [] })
+})
