@@ -8,6 +8,7 @@ import {
   destinationName,
   keyTemplate,
   ms,
+  noProxy,
   proxyAddress,
   section,
   size,
@@ -161,10 +162,10 @@ export const configSchema = z.strictObject({
           'Proxy to go through: an address that begins with http, https, socks5 or socks5h; "environment" (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY); "none".',
         ),
       noProxy: z
-        .array(z.string().min(1))
+        .array(noProxy())
         .default([])
         .describe(
-          'What goes past it: names, with those below them; addresses; ranges; "*". Each may end with ":port".',
+          'What goes past it: names, with those below them; ends of names ("*example.com"); addresses; ranges; "10.*"; "*". Each may end with ":port".',
         ),
       caFile: ownFile()
         .optional()

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { parseProxy } from '../http/proxy/address.ts'
+import { isNoProxy } from '../http/proxy/no-proxy.ts'
 import { proxySetting } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { parseKeyTemplate } from '../payload/object-key.ts'
@@ -91,6 +92,15 @@ export function duration() {
 const UNITS: Record<string, number> = { '': 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3 }
 
 const SIZE = /^(\d+(?:\.\d+)?)\s*([KMG]?)i?B?$/i
+
+/** What goes past a proxy, as `NO_PROXY` is written. */
+export const noProxy = () =>
+  z
+    .string()
+    .refine(
+      isNoProxy,
+      'must be a name, an address, a range or "*", with or without ":port" and without http://',
+    )
 
 /** `environment`, `none`, or the address of a proxy. */
 export const proxyAddress = () =>

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { configSchema } from '../../src/config/schema.ts'
 import { completeProxy, hideLogin, parseProxy, secretsOfProxy } from '../../src/http/proxy/address.ts'
 import { isLoopback, parseNoProxy } from '../../src/http/proxy/no-proxy.ts'
 import { createOutgoing, targetOf } from '../../src/http/proxy/outgoing.ts'
@@ -57,7 +58,15 @@ describe('NO_PROXY', () => {
     ],
     ['.example.com', 'img.example.com example.com', 'notexample.com'],
     ['*.example.com', 'img.example.com', 'notexample.com'],
+    ['*example.com', 'img.example.com notexample.com example.com', 'example.com.evil.net'],
     ['Example.COM.', 'example.com', 'example.org'],
+    ['münchen.example', 'xn--mnchen-3ya.example img.münchen.example', 'munchen.example'],
+    ['xn--mnchen-3ya.example', 'münchen.example', 'munchen.example'],
+    [
+      '10.* 192.168.1.*:8443',
+      '10.1.2.3 192.168.1.9:8443',
+      '10.example.com 110.1.2.3 192.168.1.9 192.168.10.9',
+    ],
     ['*', 'example.com 10.0.0.1 [::1]', ''],
     ['10.0.0.1', '10.0.0.1 [::ffff:10.0.0.1]', '10.0.0.10 ten.example.com'],
     ['10.0.0.0/8', '10.0.0.1 10.255.0.1', '11.0.0.1 10.example.com [fd00::1]'],
@@ -69,7 +78,7 @@ describe('NO_PROXY', () => {
     ['[fd00::1]:8443', '[fd00::1]:8443', '[fd00::1]'],
     ['a.example, b.example;c.example\td.example', 'a.example b.example c.example d.example', 'e.example'],
     [', ,', '', 'example.com'],
-    ['10.0.0.0/99 300.1.1.1/8 [] :80', '', 'example.com 10.0.0.1'],
+    ['10.0.0.0/99 300.1.1.1/8 [] :80 http://example.com ex*.com 1*.0.0.1', '', 'example.com 10.0.0.1'],
   ])('%j', (text, past, through) => {
     const isPast = parseNoProxy([text])
     const ask = (hosts: string) =>
@@ -90,6 +99,15 @@ describe('NO_PROXY', () => {
         .map(host => [host, false]),
     )
   })
+
+  it.each(['http://example.com', 'https://example.com/', 'ex*ple.com', '10.0.0.0/99', ' ', 'a b*c'])(
+    'a configuration is not taken with %j, by which nothing goes past',
+    entry => {
+      const { success, error } = configSchema.shape.network.safeParse({ noProxy: [entry] })
+      expect(success).toBe(false)
+      expect(error?.issues[0]?.message).toContain('without http://')
+    },
+  )
 
   it('attack: a long entry takes linear time', () => {
     const long = [':'.repeat(50_000), '['.repeat(50_000), 'a.'.repeat(50_000), '1:'.repeat(50_000)]

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { domainToASCII } from 'node:url'
 import ipaddr from 'ipaddr.js'
 
 /** Where a connection is to lead. */
@@ -8,19 +9,28 @@ export interface Endpoint {
   readonly port: number
 }
 
+const SEPARATORS = /[\s,;]+/
+
 type Rule = (endpoint: Endpoint) => boolean
 
 /**
  * Reads what goes past a proxy, as `NO_PROXY` is written: `*`; a name, which holds for those below it, too, with or without
- * a dot or `*.` in front; an address; a range such as `10.0.0.0/8`. Each may end with `:port`. Names are compared as they
- * are: nothing is looked up.
+ * a dot or `*.` in front; the end of one, `*example.com`; an address, or the begin of one, `10.*`; a range such as
+ * `10.0.0.0/8`. Each may end with `:port`. Names are compared as they are: nothing is looked up. What can't be read is
+ * left out.
  */
 export function parseNoProxy(entries: readonly string[]): Rule {
-  const rules = entries.flatMap(entry => entry.split(/[\s,;]+/)).flatMap(entry => parseEntry(entry) ?? [])
+  const rules = entries.flatMap(entry => entry.split(SEPARATORS)).flatMap(entry => parseEntry(entry) ?? [])
   return endpoint => {
     const plain = { ...endpoint, host: cleanHost(endpoint.host) }
     return rules.some(rule => rule(plain))
   }
+}
+
+/** Whether something goes past a proxy by an entry, or by each of several in one text. */
+export function isNoProxy(entry: string): boolean {
+  const parts = entry.split(SEPARATORS).filter(Boolean)
+  return parts.length > 0 && parts.every(part => parseEntry(part) !== undefined)
 }
 
 /** Whether it is this machine itself. */
@@ -46,8 +56,12 @@ function parseHost(text: string): ((host: string) => boolean) | undefined {
   if (text.includes('/')) return parseRange(text)
   const wanted = readAddress(text)
   if (wanted) return host => readAddress(host)?.toString() === wanted.toString()
-  const name = cleanHost(text.replace(/^\*?\./, ''))
-  return name === '' ? undefined : host => host === name || host.endsWith(`.${name}`)
+  const start = /^((?:\d{1,3}\.){1,3})\*$/.exec(text)?.[1]
+  if (start) return host => readAddress(host)?.toString().startsWith(start) === true
+  const isEnd = /^\*[^.]/.test(text)
+  const name = domainToASCII(cleanHost(text.replace(/^\*?\.?/, '')))
+  if (name === '' || name.includes('*')) return undefined
+  return host => host === name || host.endsWith(isEnd ? name : `.${name}`)
 }
 
 function parseRange(text: string): ((host: string) => boolean) | undefined {
