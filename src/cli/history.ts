@@ -135,26 +135,25 @@ async function prune(
 ): Promise<number> {
   const before = Date.now() - days * DAY_MS
   const linked = config.destinations.filter(({ common }) => common.link === 'redirect').map(idOf)
-  const among = destinationsToPrune(options, config)?.filter(id => !linked.includes(id))
+  const among = destinationsMeant(options, config)?.filter(id => !linked.includes(id))
+  // What links of other servers need, this configuration does not know.
+  const keptLinks = options.all ? '/links/' : undefined
   const older = `older than ${days} days`
   if (terminal.canAsk && !options.yes) {
     const count = await store.countHistory({ before, among })
     const question = `Forget ${entries(count)} ${older}? The files stay where they are.`
     if (count > 0 && !(await confirm(question, false, true, terminal))) return 1
   }
-  const gone = await store.pruneHistory(before, among, linked)
+  const gone = await store.pruneHistory(before, among, linked, keptLinks)
   terminal.note(`${entries(gone)} ${older} removed; the files stay where they are.`)
   return 0
 }
 
 /** @returns undefined: all */
-function destinationsToPrune(
-  { destination, all }: HistoryOptions,
-  config: LoadedConfig,
-): string[] | undefined {
+function destinationsMeant({ destination, all }: HistoryOptions, config: LoadedConfig): string[] | undefined {
   if (!all) return ownOf(config).filter(id => isAt(id, destination))
   if (destination !== undefined && !destination.includes('/'))
-    throw new Error('With --all a destination to prune is written "provider/configName".')
+    throw new Error('With --all, --prune and --expired take a destination written "provider/configName".')
   return destination === undefined ? undefined : [destination]
 }
 
@@ -164,12 +163,13 @@ const isAt = (id: string, destination: string | undefined) =>
 const entries = (count: number) => (count === 1 ? '1 entry' : `${count} entries`)
 
 async function listOverdue(
-  { destination, limit, json }: HistoryOptions,
+  options: HistoryOptions,
   config: LoadedConfig,
   store: Store,
   terminal: Terminal,
 ): Promise<number> {
-  const among = ownOf(config).filter(id => isAt(id, destination))
+  const { limit, json } = options
+  const among = destinationsMeant(options, config)
   const overdue = await store.overdue(Date.now(), among, limit)
   if (json) {
     const told = overdue.map(({ dueAt, ...one }) => ({ dueAt: new Date(dueAt).toISOString(), ...one }))
@@ -180,7 +180,14 @@ async function listOverdue(
       terminal.print(oneLine(`due ${momentOf(dueAt)}  ${where}  ${key}  ${why}`))
     }
   }
-  if (overdue.length === 0) terminal.note('Nothing that should be gone is still there.')
+  if (overdue.length === 0) {
+    const isElsewhere = among && (await store.overdue(Date.now(), undefined, 1)).length > 0
+    terminal.note(
+      isElsewhere
+        ? 'Nothing that should be gone is still there at these destinations. With --all there is something at others.'
+        : 'Nothing that should be gone is still there.',
+    )
+  }
   return 0
 }
 

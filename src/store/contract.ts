@@ -215,8 +215,6 @@ export interface JobStore {
 
 export interface HistoryStore {
   history(filter: HistoryFilter): Promise<HistoryEntry[]>
-  /** The latest file of these bytes at a destination. */
-  findStored(destination: string, sha256: string): Promise<HistoryEntry | undefined>
   /** How many entries there are, whatever the limit says. */
   countHistory(filter: Omit<HistoryFilter, 'limit'>): Promise<number>
   /**
@@ -224,9 +222,15 @@ export interface HistoryStore {
    *
    * @param among only at these destinations, `provider/configName`; default: all
    * @param but at none of these: links to them need their entries
+   * @param keptLinks nor any whose link has this in it
    * @returns how many went
    */
-  pruneHistory(before: number, among?: readonly string[], but?: readonly string[]): Promise<number>
+  pruneHistory(
+    before: number,
+    among?: readonly string[],
+    but?: readonly string[],
+    keptLinks?: string,
+  ): Promise<number>
 }
 
 export interface RepetitionStore {

@@ -117,14 +117,9 @@ export function createExpiryStore(
 
     overdue: (now, among, limit) =>
       read(async db => {
-        const rows = await db
-          .selectFrom('expiries')
-          .selectAll()
-          .where('due_at', '<=', now)
-          .where(isOneOf(among))
-          .orderBy('due_at')
-          .limit(limit)
-          .execute()
+        const due = db.selectFrom('expiries').selectAll().where('due_at', '<=', now)
+        const meant = among === undefined ? due : due.where(isOneOf(among))
+        const rows = await meant.orderBy('due_at').limit(limit).execute()
         return rows.map(toExpiry)
       }),
 

@@ -62,8 +62,8 @@ export interface ExpiryStore {
   postponeRemoval(object: HeldObject, nextAttemptAt: number, problem: string): Promise<void>
   /** How many objects should be gone; beyond `most` they are not counted. */
   countDue(now: number, among: readonly string[], most: number): Promise<number>
-  /** Objects that should be gone, the oldest first. */
-  overdue(now: number, among: readonly string[], limit: number): Promise<Expiry[]>
+  /** Objects that should be gone, the oldest first. @param among destinations; undefined: all */
+  overdue(now: number, among: readonly string[] | undefined, limit: number): Promise<Expiry[]>
   /** Of these destinations, `provider/configName`, those with objects that go again. */
   expiring(among: readonly string[]): Promise<string[]>
 }

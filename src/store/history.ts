@@ -9,8 +9,9 @@ type Filter = Omit<HistoryFilter, 'limit'>
 /** The history of a store. */
 export function createHistoryStore({ read, write, index }: Access): HistoryStore {
   /** Makes the index that a filter needs; they know what is kept. */
-  const prepare = async ({ key, keys, by, isRemoved }: Filter) => {
+  const prepare = async ({ key, keys, by, sha256, isRemoved }: Filter) => {
     if (isRemoved !== false) return
+    if (sha256 !== undefined) await index('bytes')
     if (by !== undefined) await index('callers')
     if (key !== undefined || keys !== undefined) await index('keys')
   }
@@ -40,23 +41,8 @@ export function createHistoryStore({ read, write, index }: Access): HistoryStore
       })
     },
 
-    async findStored(destination, sha256) {
-      await index('bytes')
-      return read(async db => {
-        const row = await db
-          .selectFrom('history')
-          .selectAll()
-          .where('sha256', '=', sha256)
-          .where('destination', '=', destination)
-          .where('removed_at', 'is', null)
-          .orderBy('time', 'desc')
-          .limit(1)
-          .executeTakeFirst()
-        return row && toEntry(row)
-      })
-    },
-
-    pruneHistory: (before, among, but) => prune(write, 'history', before, isForgettable(among, but)),
+    pruneHistory: (before, among, but, keptLinks) =>
+      prune(write, 'history', before, isForgettable(among, but, keptLinks)),
   }
 }
 
@@ -106,11 +92,12 @@ function isAmong(column: string, values: readonly string[]) {
 }
 
 /** The removal of an object asks what its other entries promise. */
-function isForgettable(among?: readonly string[], but: readonly string[] = []) {
+function isForgettable(among?: readonly string[], but: readonly string[] = [], keptLinks?: string) {
   const isKept = sql`not exists (select 1 from expiries where expiries.destination = history.destination
     and expiries.key = history.key)`
   const isMeant = among === undefined ? isKept : sql`${isKept} and ${isAmong('destination', among)}`
-  return sql`and ${isMeant} and not ${isAmong('destination', but)}`
+  const isOther = keptLinks === undefined ? isMeant : sql`${isMeant} and not ${holds('url', keptLinks)}`
+  return sql`and ${isOther} and not ${isAmong('destination', but)}`
 }
 
 function escapeLike(text: string): string {

@@ -177,10 +177,12 @@ describe.each(ENGINES)('files that go again in %s', (_name, make) => {
   it('are no match for the same bytes once they are removed, however many entries they have', async context => {
     const store = (await openStore(context))()
     await remember(store, ...Array(450).fill({ expiresAt: 10 }))
+    const sameBytes = () =>
+      store.history({ among: [DESTINATION], sha256: 'a'.repeat(64), isRemoved: false, limit: 1 })
     const [object] = await takeDue(store, 20)
-    expect(await store.findStored(DESTINATION, 'a'.repeat(64))).toBeDefined()
+    expect(await sameBytes()).toHaveLength(1)
     await store.noteRemoved(object!, 20)
-    expect(await store.findStored(DESTINATION, 'a'.repeat(64))).toBeUndefined()
+    expect(await sameBytes()).toEqual([])
     expect(await store.countHistory({ key: 'a.png', isRemoved: false })).toBe(0)
     expect(await store.countHistory({ isRemoved: true })).toBe(450)
   })

@@ -316,8 +316,10 @@ describe.each(engines)('the %s store', (_name, make) => {
     expect(await find({ text: 'Ä' })).toEqual([])
     expect(await find({ sha256: 'b'.repeat(64) })).toEqual([2])
     expect(await find({ since: 20 })).toEqual([1, 2])
-    expect(await store.findStored('local/blog', 'a'.repeat(64))).toMatchObject({ index: 0 })
-    expect(await store.findStored('s3/blog', 'a'.repeat(64))).toBeUndefined()
+    const same = { sha256: 'a'.repeat(64), isRemoved: false }
+    expect(await find({ ...same, among: ['local/blog'] })).toEqual([0])
+    expect(await find({ ...same, among: ['s3/blog'] })).toEqual([])
+    expect(await store.pruneHistory(20, undefined, [], new URL(entries[0]!.url).pathname)).toBe(0)
     expect(await store.pruneHistory(20)).toBe(1)
     expect(await find({})).toEqual([1, 2])
   })
@@ -515,7 +517,8 @@ it('brings a SQLite store of the first version up to date', async () => {
   const [store, another] = [closed(createSqliteStore(path)), closed(createSqliteStore(path))]
   const files = await Promise.all([store, another].map(async one => (await one.job(done.id))?.files))
   expect(files).toEqual([delivery.files, delivery.files])
-  expect(await store.findStored('local/blog', 'a'.repeat(64))).toMatchObject({ jobId: done.id })
+  const same = { among: ['local/blog'], sha256: 'a'.repeat(64), isRemoved: false, limit: 9 }
+  expect(await store.history(same)).toMatchObject([{ jobId: done.id }])
   expect((await store.owners()).size).toBe(0)
   expect(await store.job(interrupted.id)).toMatchObject({
     state: 'interrupted',

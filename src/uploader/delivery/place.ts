@@ -44,7 +44,7 @@ export interface PlaceRequest {
 export interface PlaceDeps {
   readonly destinations: readonly Destination[]
   readonly limits: DeliveryLimits
-  readonly history: Pick<HistoryStore, 'findStored' | 'history'>
+  readonly history: Pick<HistoryStore, 'history'>
   /** Hides secrets. */
   mask(text: string): string
   /** A line for the operator. */

@@ -5,6 +5,8 @@ import type { Hold } from './holds.ts'
 
 /** With more that came since then it is not looked at any further. */
 const MOST_SINCE = 1000
+/** Files of the same bytes that are looked at, the latest first: one that many others came after gets a number. */
+const MOST_SAME = 100
 
 /**
  * A file of the same bytes that the history knows and that is still there: with `dedupe` any, with `rename` the one that
@@ -14,17 +16,18 @@ export async function findSame(
   payload: Payload,
   wanted: string,
   destination: Destination,
-  history: Pick<HistoryStore, 'findStored' | 'history'>,
+  history: Pick<HistoryStore, 'history'>,
   hold: (key: string) => ReturnType<Hold>,
   signal: AbortSignal,
 ): Promise<HistoryEntry | undefined> {
   const { dedupe, onConflict } = destination
   if (!dedupe && onConflict !== 'rename') return undefined
   const id = idOf(destination)
-  const same = await history.findStored(id, payload.sha256)
+  const ofBytes = { among: [id], sha256: payload.sha256, isRemoved: false }
+  const stored = await history.history({ ...ofBytes, limit: dedupe ? 1 : MOST_SAME })
+  const same = stored.find(({ key }) => dedupe || key === wanted || withoutNumber(key) === wanted)
   if (!same) return undefined
   if (!dedupe) {
-    if (same.key !== wanted && same.key.replace(/-\d+(\.[^./]*)?$/, '$1') !== wanted) return undefined
     const since = await history.history({
       among: [id],
       key: same.key,
@@ -38,3 +41,5 @@ export async function findSame(
   if ((await hold(same.key)) === 'taken') return undefined
   return (await destination.target.exists?.(same.key, signal)) ? same : undefined
 }
+
+const withoutNumber = (key: string): string => key.replace(/-\d+(\.[^./]*)?$/, '$1')

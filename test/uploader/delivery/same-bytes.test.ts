@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Payload } from '../../../src/payload/index.ts'
-import type { HistoryEntry } from '../../../src/store/contract.ts'
+import type { HistoryEntry, HistoryFilter } from '../../../src/store/contract.ts'
 import type { Destination } from '../../../src/uploader/delivery/destinations.ts'
 import { findSame } from '../../../src/uploader/delivery/same-bytes.ts'
 
@@ -11,27 +11,25 @@ const entry = (sha256 = 'aa', key = 'x/a.png') => ({ sha256, key, time: 1000 }) 
 interface Around {
   readonly dedupe?: boolean
   readonly onConflict?: Destination['onConflict']
-  readonly stored?: HistoryEntry | undefined
+  /** Files of these bytes, the latest first. */
+  readonly stored?: readonly HistoryEntry[]
   readonly since?: readonly HistoryEntry[]
   readonly held?: 'free' | 'waited' | 'taken'
   readonly isThere?: boolean | 'unknown'
 }
 
 async function find(wanted: string, around: Around) {
-  const { dedupe = false, onConflict = 'rename', since = [entry()], isThere = true } = around
+  const { dedupe = false, onConflict = 'rename', isThere = true } = around
+  const { stored = [entry()], since = [entry()] } = around
   const asked: unknown[] = []
   const exists = async (key: string) => {
     asked.push(`exists ${key}`)
     return isThere === true
   }
   const history = {
-    findStored: async (...words: unknown[]) => {
-      asked.push(words)
-      return 'stored' in around ? around.stored : entry()
-    },
-    history: async (filter: unknown) => {
+    history: async (filter: HistoryFilter) => {
       asked.push(filter)
-      return [...since]
+      return [...(filter.key === undefined ? stored : since)]
     },
   }
   const hold = async (key: string) => {
@@ -47,11 +45,15 @@ describe('with dedupe', () => {
   it('a file of the same bytes is taken, whatever it is called, and held before it is looked for', async () => {
     const { found, asked } = await find('other.gif', { dedupe: true, since: [entry('bb')] })
     expect(found).toEqual(entry())
-    expect(asked).toEqual([['s3/a', 'aa'], 'hold x/a.png', 'exists x/a.png'])
+    expect(asked).toEqual([
+      { among: ['s3/a'], sha256: 'aa', isRemoved: false, limit: 1 },
+      'hold x/a.png',
+      'exists x/a.png',
+    ])
   })
 
   it.each<[string, Around]>([
-    ['the history knows none', { stored: undefined }],
+    ['the history knows none', { stored: [] }],
     ['it is no longer there', { isThere: false }],
     ['nobody can tell whether it is there', { isThere: 'unknown' }],
     ['its key is taken for other bytes now', { held: 'taken' }],
@@ -66,7 +68,7 @@ describe('with rename', () => {
     ['x/a-2.png', 'x/a.png'],
     ['x/a-17', 'x/a'],
   ])('%s is taken for one asked for as %s', async (key, wanted) => {
-    expect((await find(wanted, { stored: entry('aa', key) })).found).toEqual(entry('aa', key))
+    expect((await find(wanted, { stored: [entry('aa', key)] })).found).toEqual(entry('aa', key))
   })
 
   it.each([
@@ -76,7 +78,13 @@ describe('with rename', () => {
     ['x-2/a.png', 'x/a.png'],
     ['x/a-b.png', 'x/a.png'],
   ])('%s is not taken for one asked for as %s', async (key, wanted) => {
-    expect((await find(wanted, { stored: entry('aa', key) })).found).toBeUndefined()
+    expect((await find(wanted, { stored: [entry('aa', key)] })).found).toBeUndefined()
+  })
+
+  it('the one asked for under this key is taken, whatever came later under others', async () => {
+    const stored = [entry('aa', 'x/b.png'), entry('aa', 'y/a.png'), entry('aa', 'x/a-2.png'), entry()]
+    expect((await find('x/a.png', { stored })).found?.key).toBe('x/a-2.png')
+    expect((await find('x/b.png', { stored })).found?.key).toBe('x/b.png')
   })
 
   it.each<[string, Around]>([

@@ -30,7 +30,7 @@ async function openDeaf() {
   const [destination] = await openDestinations([spec], '{filename}{extname}', () => {})
   const deps = {
     destinations: [],
-    history: { findStored: async () => undefined, history: async () => [] },
+    history: { history: async () => [] },
     mask: (text: string) => text,
     warn: () => {},
   }
