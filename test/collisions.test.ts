@@ -187,4 +187,8 @@ it('under rename a later request with the same bytes stored them again beside th
   expect(bucket.puts).toEqual(['a.txt', 'a-2.txt', 'a-3.txt'])
   await upload(url, { 'b.txt': 'one' })
   expect(bucket.puts.at(-1)).toBe('b.txt')
+  expect(
+    (await upload(url, { 'a.txt': 'one' })).result,
+    'its link is known, though b.txt came later',
+  ).toEqual([links[0]])
 })

@@ -181,7 +181,7 @@ async function listOverdue(
     }
   }
   if (overdue.length === 0) {
-    const isElsewhere = among && (await store.overdue(Date.now(), undefined, 1)).length > 0
+    const isElsewhere = !options.all && (await store.overdue(Date.now(), undefined, 1)).length > 0
     terminal.note(
       isElsewhere
         ? 'Nothing that should be gone is still there at these destinations. With --all there is something at others.'

@@ -245,6 +245,24 @@ describe('a store that configurations share', () => {
     expect(JSON.parse((await history('--json')).stdout)).toMatchObject([{ destination: 's3/blog' }])
   })
 
+  it('keeps with --all what links through another server need', async () => {
+    const time = Date.now() - 9 * DAY_MS
+    const url = 'https://up.example/links/s3/drafts/2026/cat.png'
+    await remember({ time }, { time, url, destination: 's3/drafts' })
+    expect((await history('--prune', '5', '--yes')).stderr).toMatch(/^1 entry older/)
+    expect(JSON.parse((await history('--json')).stdout)).toMatchObject([{ destination: 's3/drafts' }])
+  })
+
+  it('tells with --all what should be gone elsewhere, and without it that there is something', async () => {
+    await remember({ key: 'late.png', expiresAt: Date.UTC(2026, 0, 1) })
+    const own = await runCli(['history', '--expired'], { cwd })
+    expect(own).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('With --all there is') })
+    expect((await history('--expired')).stdout).toContain('s3/blog  late.png')
+    expect((await history('--expired', '--destination', 's3/blog')).stdout).toContain('late.png')
+    const other = await history('--expired', '--destination', 's3/other')
+    expect(other).toMatchObject({ stdout: '', stderr: 'Nothing that should be gone is still there.\n' })
+  })
+
   it('asks a person before it forgets, and says how much that would be', async context => {
     needs(context, 'python3', 'python3')
     const time = Date.now() - 9 * DAY_MS
