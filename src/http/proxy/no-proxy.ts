@@ -1,6 +1,5 @@
-import { isIP } from 'node:net'
+import { BlockList, isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
-import ipaddr from 'ipaddr.js'
 
 /** Where a connection is to lead. */
 export interface Endpoint {
@@ -33,11 +32,14 @@ export function isNoProxy(entry: string): boolean {
   return parts.length > 0 && parts.every(part => parseEntry(part) !== undefined)
 }
 
+const LOOPBACK = new BlockList()
+LOOPBACK.addSubnet('127.0.0.0', 8)
+LOOPBACK.addAddress('::1', 'ipv6')
+
 /** Whether it is this machine itself. */
 export function isLoopback(host: string): boolean {
   const name = cleanHost(host)
-  const address = readAddress(name)
-  return address ? address.range() === 'loopback' : name === 'localhost' || name.endsWith('.localhost')
+  return isIn(LOOPBACK, name) || name === 'localhost' || name.endsWith('.localhost')
 }
 
 function parseEntry(entry: string): Rule | undefined {
@@ -53,31 +55,38 @@ function parseEntry(entry: string): Rule | undefined {
 function parseHost(text: string): ((host: string) => boolean) | undefined {
   if (text === '') return undefined
   if (text === '*') return () => true
-  if (text.includes('/')) return parseRange(text)
-  const wanted = readAddress(text)
-  if (wanted) return host => readAddress(host)?.toString() === wanted.toString()
-  const start = /^((?:\d{1,3}\.){1,3})\*$/.exec(text)?.[1]
-  if (start) return host => readAddress(host)?.toString().startsWith(start) === true
+  const network = parseNetwork(text)
+  if (network) return host => isIn(network, host)
   const isEnd = /^\*[^.]/.test(text)
-  const name = domainToASCII(cleanHost(text.replace(/^\*?\.?/, '')))
-  if (name === '' || name.includes('*')) return undefined
+  const rest = cleanHost(text.replace(/^\*?\.?/, ''))
+  const name = /[*/]/.test(rest) ? '' : domainToASCII(rest)
+  if (name === '') return undefined
   return host => host === name || host.endsWith(isEnd ? name : `.${name}`)
 }
 
-function parseRange(text: string): ((host: string) => boolean) | undefined {
-  if (!ipaddr.isValidCIDR(text)) return undefined
-  const [network, bits] = ipaddr.parseCIDR(text)
-  return host => {
-    const address = readAddress(host)
-    return (
-      address !== undefined && address.kind() === network.kind() && address.match([network, bits] as never)
-    )
-  }
+/** Reads an address, `10.0.0.0/8` or `10.*`. */
+function parseNetwork(text: string): BlockList | undefined {
+  const start = /^((?:\d{1,3}\.){1,3})\*$/.exec(text)?.[1]?.split('.').slice(0, -1)
+  const [written = '', length, more] = start
+    ? [[...start, 0, 0, 0].slice(0, 4).join('.'), `${start.length * 8}`]
+    : text.split('/')
+  const address = plainAddress(written)
+  const version = isIP(address)
+  const most = version === 4 ? 32 : 128
+  const bits = length === undefined ? most : /^\d{1,3}$/.test(length) ? Number(length) : Number.NaN
+  if (version === 0 || more !== undefined || !(bits <= most)) return undefined
+  const network = new BlockList()
+  network.addSubnet(address, bits, `ipv${version}` as 'ipv4' | 'ipv6')
+  return network
 }
 
-/** Undefined for a name. An IPv4 address inside an IPv6 one is taken for what it is. */
-function readAddress(host: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
-  return isIP(host) ? ipaddr.process(host.replace(/%.*/, '')) : undefined
+function isIn(network: BlockList, host: string): boolean {
+  const address = plainAddress(host)
+  const version = isIP(address)
+  return version !== 0 && network.check(address, `ipv${version}` as 'ipv4' | 'ipv6')
 }
+
+/** An address without its zone; an IPv4 address inside an IPv6 one is taken for what it is. */
+const plainAddress = (host: string): string => host.replace(/%.*/, '').replace(/^::ffff:(?=\d+\.\d+\.)/i, '')
 
 const cleanHost = (host: string): string => host.toLowerCase().replace(/^\[|\]$|\.$/g, '')
