@@ -2,16 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type RawBuilder, type Selectable, sql } from '../packages/kysely.ts'
 import type { Access } from './access.ts'
-import type { Expiry, ExpiryStore, ObjectName } from './expiry-contract.ts'
+import { type Expiry, type ExpiryStore, nameOf, type ObjectName } from './expiry-contract.ts'
 import type { Database, Tables } from './tables.ts'
 
 /** Entries that one transaction marks. */
 const MARKED_AT_ONCE = 200
 /** Before an object is looked at again that somebody else is at, milliseconds. */
 const HELD_PAUSE_MS = 1000
-
-/** Keys that differ in case or Unicode form only are one file on some disks. */
-const nameOf = (key: string): string => key.normalize('NFC').toLowerCase()
 
 /** The files of a store that go again. @param holders jobs that hold keys, which their delivery gives back */
 export function createExpiryStore(

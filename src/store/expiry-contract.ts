@@ -5,6 +5,9 @@ export interface ObjectName {
   readonly key: string
 }
 
+/** Keys that differ in case or Unicode form only are one file on some disks: these have one name. */
+export const nameOf = (key: string): string => key.normalize('NFC').toLowerCase()
+
 /** An object that goes again. */
 export interface Expiry extends ObjectName {
   /** When its last promise ends, milliseconds since the epoch. */

@@ -165,3 +165,15 @@ it.for([
     message,
   )
 })
+
+it('another spelling of a name gets a file of its own on disks that know no capitals, too', async () => {
+  const linkOf = async (query: string, fileName: string) =>
+    (await send(query, 'both', formOf({ [fileName]: 'the same' }))).result[0] as string
+  const first = await linkOf('&expires=1h', 'Photo.txt')
+  const other = await linkOf('&expires=90d', 'photo.txt')
+  expect(other.toLowerCase()).toBe(first.toLowerCase().replace('.txt', '-2.txt'))
+  expect(await linkOf('&expires=90d', 'Photo.txt')).toBe(first)
+  expect(await linkOf('&expires=90d', 'photo.txt'), 'which is numbered again, and stored there again').toBe(
+    other,
+  )
+})

@@ -27,7 +27,9 @@ export function createHold(
 ): Hold {
   return async (destination, key, content, signal) => {
     if (!isHeld(destination)) return 'free'
-    const wanted = { destination, key, content, holder: job.id, owner: job.owner }
+    // Another spelling of the key is another content: it may be the same file there, or may be not.
+    const spelled = `${content} ${key}`
+    const wanted = { destination, key, content: spelled, holder: job.id, owner: job.owner }
     for (let pause = 0; ; pause = Math.min(pause * 2 || FIRST_POLL_MS, LONGEST_POLL_MS)) {
       await sleep(pause, undefined, { signal }).catch(() => {})
       signal.throwIfAborted()

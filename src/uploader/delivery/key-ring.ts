@@ -1,5 +1,6 @@
 import { splitExtension } from '../../payload/file-name.ts'
 import type { Stored } from '../../providers/contract.ts'
+import { nameOf } from '../../store/expiry-contract.ts'
 import { createTurns, type Turns } from './turns.ts'
 
 /** The keys that uploads at one destination have taken, so that no two of them meet with different bytes. */
@@ -23,30 +24,27 @@ export interface TakenKey {
 
 type Refuses = (key: string) => Promise<boolean>
 
-/** Keys that differ in case or Unicode form only are one file on some disks. */
-const identity = (key: string): string => key.normalize('NFC').toLowerCase()
-
 /** @param scope what the keys are told apart by from those of other destinations */
 export function createKeyRing(turns: Turns = createTurns(), scope = ''): KeyRing {
-  const nameOf = (key: string) => `${scope}/${identity(key)}`
+  const idOf = (key: string) => `${scope}/${nameOf(key)}`
   return {
     async take(key, sha256, signal, refuses) {
       for (let count = 1; ; count++) {
         const candidate = count === 1 ? key : numbered(key, count)
-        const taken = await turns.take(nameOf(candidate), `${sha256} ${candidate}`, signal)
+        const taken = await turns.take(idOf(candidate), `${sha256} ${candidate}`, signal)
         if (taken === 'taken') continue
         if (taken !== 'free') return { key: candidate, stored: taken }
         try {
           if (!(await refuses?.(candidate))) return { key: candidate, stored: undefined }
         } catch (error) {
-          turns.release(nameOf(candidate))
+          turns.release(idOf(candidate))
           throw error
         }
-        turns.release(nameOf(candidate))
+        turns.release(idOf(candidate))
       }
     },
-    settle: (key, stored) => turns.settle(nameOf(key), stored),
-    release: key => turns.release(nameOf(key)),
+    settle: (key, stored) => turns.settle(idOf(key), stored),
+    release: key => turns.release(idOf(key)),
   }
 }
 

@@ -11,7 +11,7 @@ import { type Destination, idOf, type Mirror, splitId } from './destinations.ts'
 import type { Hold } from './holds.ts'
 import type { TakenKey } from './key-ring.ts'
 import { linkAgain, linkTo } from './links.ts'
-import { findSame } from './same-bytes.ts'
+import { findSame, isSpelledOtherwise } from './same-bytes.ts'
 
 /** Where a payload came to lie. */
 export interface Placed {
@@ -152,7 +152,7 @@ async function placeAt(
       return { destination: id, key: same.key, url, deleteUrl: same.deleteUrl }
     }
     const { keys } = destination
-    const { key, stored } = await takeKey(destination, wanted, payload, request, limit.signal)
+    const { key, stored } = await takeKey(destination, wanted, payload, request, history, limit.signal)
     if (stored && (await hold(key)) !== 'waited') {
       request.releases.push(() => keys.release(key))
       return toPlaced(key, stored)
@@ -187,6 +187,7 @@ function takeKey(
   wanted: string,
   { sha256, name: fileName }: Payload,
   { claims, hold }: PlaceRequest,
+  history: PlaceDeps['history'],
   signal: AbortSignal,
 ): Promise<TakenKey> {
   const { target, onConflict, hasNewKeys, keys } = destination
@@ -194,6 +195,7 @@ function takeKey(
   return keys.take(wanted, sha256, signal, async key => {
     if ((await hold(id, key, sha256, signal)) === 'taken') return true
     const claim = { destination: id, key, sha256, fileName }
+    if (await isSpelledOtherwise(key, sha256, destination, history)) return true
     if (onConflict === 'replace') {
       if (hasNewKeys) await claims?.add(claim)
       return false

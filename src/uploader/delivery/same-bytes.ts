@@ -1,5 +1,6 @@
 import type { Payload } from '../../payload/index.ts'
 import type { HistoryEntry, HistoryStore } from '../../store/contract.ts'
+import { nameOf } from '../../store/expiry-contract.ts'
 import { type Destination, idOf } from './destinations.ts'
 import type { Hold } from './holds.ts'
 
@@ -40,6 +41,21 @@ export async function findSame(
   }
   if ((await hold(same.key)) === 'taken') return undefined
   return (await destination.target.exists?.(same.key, signal)) ? same : undefined
+}
+
+/**
+ * Whether the history knows the same bytes under another spelling of a key, which is the same file on disks that know no
+ * capitals. Where files go again that file would go with the first of their promises.
+ */
+export async function isSpelledOtherwise(
+  key: string,
+  sha256: string,
+  destination: Destination,
+  history: Pick<HistoryStore, 'history'>,
+): Promise<boolean> {
+  if (!destination.expiry) return false
+  const same = { among: [idOf(destination)], sha256, isRemoved: false, limit: MOST_SAME }
+  return (await history.history(same)).some(one => one.key !== key && nameOf(one.key) === nameOf(key))
 }
 
 const withoutNumber = (key: string): string => key.replace(/-\d+(\.[^./]*)?$/, '$1')

@@ -10,10 +10,10 @@ const { signal } = new AbortController()
 async function open(isHeld = true) {
   const store = createSqliteStore(join(await makeDirectory(), 'store.db'))
   onTestFinished(() => store.close())
-  const as = (id: string) => {
-    const hold = createHold(store, { id, owner: 'me' }, () => isHeld)
-    return (content: string, until = signal) => hold(OBJECT.destination, OBJECT.key, content, until)
-  }
+  const as =
+    (id: string, key = OBJECT.key) =>
+    (content: string, until = signal) =>
+      createHold(store, { id, owner: 'me' }, () => isHeld)(OBJECT.destination, key, content, until)
   const remove = () =>
     store.holdKey({ ...OBJECT, content: 'removal', holder: 'removal', owner: 'sweeper', now: Date.now() })
   return { store, as, remove }
@@ -29,6 +29,12 @@ it('jobs with the same bytes hold a key together, one with others does not', asy
   expect(await as('three')('y'), 'one of both is left').toBe('taken')
   await store.releaseKeys('two')
   expect(await as('three')('y')).toBe('free')
+})
+
+it('another spelling of a key is another file, or the same: it is not had together', async () => {
+  const { as } = await open()
+  expect(await as('one')('x')).toBe('free')
+  expect(await as('two', 'A.PNG')('x')).toBe('taken')
 })
 
 it('a removal is waited for, and said, since what was there may be gone', async () => {
