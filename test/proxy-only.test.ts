@@ -6,6 +6,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
+import { PROVIDER_TYPES } from '../src/providers/registry.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { needs, needsRoot } from './helpers/needs.ts'
 import { type ProgramResult, runProgram } from './helpers/run-program.ts'
@@ -139,6 +140,11 @@ it.for(['http', 'socks5'] as const)(
     const inside = await makeNamespace(cwd)
     const { gateway, far } = inside
     const { providers, plugins, env, url, certFile, files } = await startServers(far, cwd)
+    expect(
+      Object.keys(providers)
+        .filter(type => type !== 'shelf')
+        .sort(),
+    ).toEqual(PROVIDER_TYPES.filter(type => type !== 'local').sort())
     const ids = Object.entries(providers).flatMap(([type, all]) =>
       Object.keys(all).map(name => `${type}/${name}`),
     )

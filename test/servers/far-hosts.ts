@@ -8,11 +8,14 @@ import { fileURLToPath } from 'node:url'
 import { startStubBucket } from '../helpers/stub-bucket.ts'
 import { makeCertificate } from './certificate.ts'
 import { startDogeCloud } from './dogecloud.ts'
+import { startEmulate } from './emulate.ts'
+import type { ForgeKind } from './forge-dialects.ts'
 import { startForgeReplay } from './forge-replay.ts'
 import { startOpenList } from './openlist.ts'
 import { startUpyun } from './upyun.ts'
 
 const EXAMPLE = fileURLToPath(new URL('../../docs/examples/upload-server-provider-shelf', import.meta.url))
+const FORGES: readonly ForgeKind[] = ['gitea', 'gitee', 'gitlab']
 const KEYS = { accessKeyId: 'id', secretAccessKey: 'secret' }
 
 /** Servers of destinations that all listen on 127.0.0.1, and what a configuration says of them. */
@@ -40,10 +43,11 @@ export async function startFarHosts(far: string, folder: string): Promise<FarHos
   const { startShelf } = (await import(join(EXAMPLE, 'shelf-server.js'))) as {
     startShelf(token: string): Promise<{ port: number; close(): Promise<void> }>
   }
-  const [bucket, forge, upyun, openlist, dogecloud, shelf, host] = await Promise.all([
-    ...([startStubBucket(), startForgeReplay('gitea'), startUpyun(), startOpenList()] as const),
+  const [bucket, github, upyun, openlist, dogecloud, shelf, host] = await Promise.all([
+    ...([startStubBucket(), startEmulate(), startUpyun(), startOpenList()] as const),
     ...([startDogeCloud(KEYS), startShelf('token'), startHost(far, folder)] as const),
   ])
+  const forges = await Promise.all(FORGES.map(kind => startForgeReplay(kind)))
   const endpoint = String(bucket.options['endpoint'])
   const away = <T>(value: T): T => JSON.parse(JSON.stringify(value).replaceAll('127.0.0.1', far))
   const { accessKeyId: _, secretAccessKey: __, ...lent } = bucket.options
@@ -57,7 +61,13 @@ export async function startFarHosts(far: string, folder: string): Promise<FarHos
         ...{ apiUrl: dogecloud.apiFor(endpoint), urlPrefix: `${endpoint}/bucket` },
       },
     },
-    gitea: { Default: { apiUrl: forge.apiUrl, repo: 'octo/img', branch: 'main', token: forge.token } },
+    github: { Default: { apiUrl: github.url, repo: 'octo/img', branch: 'main', token: github.token } },
+    ...Object.fromEntries(
+      forges.map(({ apiUrl, token }, index) => [
+        FORGES[index],
+        { Default: { apiUrl, repo: 'octo/img', branch: 'main', token } },
+      ]),
+    ),
     upyun: {
       Default: {
         ...{ bucket: upyun.bucket, operator: upyun.operator, password: upyun.password },
@@ -69,6 +79,13 @@ export async function startFarHosts(far: string, folder: string): Promise<FarHos
     imgur: { Default: { url: `${url}/imgur`, clientId: 'id' } },
     chevereto: { Default: { url, apiKey: 'key' } },
     piclist: { Default: { url } },
+    lsky: { Default: { url, token: 'token' } },
+    smms: { Default: { url: `${url}/smms`, token: 'token' } },
+    imgbb: { Default: { url: `${url}/imgbb`, apiKey: 'key' } },
+    catbox: { Default: { url: `${url}/catbox` } },
+    aliyun: { Default: bucket.options },
+    tcyun: { Default: bucket.options },
+    qiniu: { Default: bucket.options },
     azure: {
       Default: {
         account: 'account',
@@ -94,12 +111,20 @@ export async function startFarHosts(far: string, folder: string): Promise<FarHos
       ...{ AWS_ENDPOINT_URL_STS: `${url}/sts`, AWS_EC2_METADATA_DISABLED: 'true' },
       ...{ AWS_WEB_IDENTITY_TOKEN_FILE: certFile, AWS_ROLE_ARN: 'arn:aws:iam::123456789012:role/x' },
     },
-    ports: [endpoint, forge.apiUrl, upyun.url, openlist.url, dogecloud.apiFor(''), url]
+    ports: [
+      endpoint,
+      github.url,
+      ...forges.map(one => one.apiUrl),
+      upyun.url,
+      openlist.url,
+      dogecloud.apiFor(''),
+      url,
+    ]
       .map(one => Number(new URL(one).port))
       .concat(shelf.port),
     async close() {
       host.close()
-      await Promise.all([forge, upyun, openlist, dogecloud, shelf].map(one => one.close()))
+      await Promise.all([github, ...forges, upyun, openlist, dogecloud, shelf].map(one => one.close()))
     },
   }
 }
@@ -136,7 +161,9 @@ async function startHost(far: string, folder: string) {
     const place = isForm ? `/form/${++forms}` : pathname
     files.set(place, isForm ? await fileIn(bytes, type) : bytes)
     const link = url + place
-    const answer = { success: true, status_code: 200, data: { link, deletehash: 'd' }, image: { url: link } }
+    if (pathname === '/catbox') return void response.end(link)
+    const data = { link, deletehash: 'd', url: link, links: { url: link } }
+    const answer = { success: true, status: true, status_code: 200, data, image: { url: link } }
     response.end(JSON.stringify({ ...answer, result: [link] }))
   })
   server.listen(0, '127.0.0.1')
