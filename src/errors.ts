@@ -1,4 +1,5 @@
 import { inspect } from 'node:util'
+import { hideSignatures } from './mask.ts'
 
 /** Every way a request or an input can fail, as named in the answer's `code`. Statuses are decided in routes/error-handler.ts. */
 export type ErrorCode =
@@ -56,8 +57,15 @@ export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)
 }
 
+/** What is read of what others throw. */
+const THROWN_CHARACTERS = 10_000
+
 /** What was thrown by code of others, in words: a TypeError says nothing without its name. */
 export function describeThrown(error: unknown): string {
+  return hideSignatures(wordsOf(error).slice(0, THROWN_CHARACTERS))
+}
+
+function wordsOf(error: unknown): string {
   if (typeof error === 'string') return error
   if (!(error instanceof Error))
     return `it threw what is no error: ${inspect(error, { depth: 1 }).slice(0, 200)}`

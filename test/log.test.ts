@@ -5,6 +5,7 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createLog } from '../src/log.ts'
+import { createLogLines } from '../src/log-lines.ts'
 import { ask, type Question, type Reply } from './helpers/ask.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -212,6 +213,23 @@ describe('one line for each request', () => {
     const app = await startApp({ config: { server: { key: KEY } } })
     await ask(app.url, 'POST', '/upload', { headers: { ...headers, ...STRANGER }, body: '{}' })
     expect(line(app, 'this-one')).toMatchObject({ res: { status: 401 }, err: { code: 'unauthorized' } })
+  })
+
+  it('says whole what the client is told, and for people, too', async () => {
+    const app = await startApp({ config: { server: { key: KEY }, metrics: { enabled: true } } })
+    for (const [id, method, target] of [
+      ['an-upload', 'POST', '/upload'],
+      ['a-scraper', 'GET', '/metrics'],
+    ] as const) {
+      const { body } = await ask(app.url, method, target, {
+        headers: { 'X-Request-Id': id, ...STRANGER },
+      })
+      const { message } = JSON.parse(body)
+      expect(message).toMatch(/"Authorization: Bearer".*[.]$/)
+      const entry = line(app, id)
+      expect(entry).toMatchObject({ err: { message } })
+      expect(createLogLines(false)(JSON.stringify(entry))).toContain(message)
+    }
   })
 
   it.for([

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { hideSignatures } from '../mask.ts'
 import { inOwnTree, killTree } from './process-tree.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -99,9 +100,12 @@ async function feed({ stdin }: ChildProcess, input: ProgramInput['input']): Prom
   return true
 }
 
-/** The end of an output in one line, without what would move the cursor of a terminal. @param mask hides secrets */
+/**
+ * The end of an output in one line, without what would move the cursor of a terminal and without the credentials that
+ * tools like `curl -v` repeat. @param mask hides secrets
+ */
 export function tailOf(output: string, mask: (text: string) => string): string {
-  const text = mask(output)
+  const text = hideSignatures(mask(output))
     // A word that was cut may be a part of a secret.
     .replace(output.length < KEPT_CHARACTERS ? '' : /^\S{0,7000}/, '')
     .replace(/\u001b\[[0-?]*[ -/]*[@-~]/g, '')

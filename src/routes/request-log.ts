@@ -71,11 +71,11 @@ function levelOf(status: number, isBroken: boolean, path: string): 'error' | 'wa
   return path === '/heartbeat' || path === '/metrics' ? 'debug' : 'info'
 }
 
-/** Expected failures need no stack of ours; what caused them does. */
+/** Expected failures need no stack of ours; what caused them does. Their message is what the client is told. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof UploadError)) return tidyTexts(stdSerializers.err(error as Error))
   const cause = error.cause instanceof Error && { cause: tidyTexts(stdSerializers.err(error.cause)) }
-  return tidyTexts({ code: error.code, message: error.message, ...cause })
+  return { code: error.code, message: shorten(error.message), ...cause }
 }
 
 function tidyTexts(fields: object): object {

@@ -105,6 +105,11 @@ describe('a program', () => {
       false,
       'failed with exit code 3: no: [secret] x.example',
     ],
+    [
+      'printf "> GET /\\n> Authorization: Basic bWU6cGFzcw==\\n> Host: x\\nno luck\\n" >&2; exit 1',
+      false,
+      'exit code 1: > GET / > Authorization: [hidden] > Host: x no luck',
+    ],
     ['kill -9 $$', false, 'it was killed by SIGKILL'],
     ['head -c 10 >/dev/null', false, 'before it had read the whole file'],
   ])('that does %j fails', async (text, retryable, words) => {

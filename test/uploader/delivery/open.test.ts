@@ -128,6 +128,7 @@ describe('openDestinations', () => {
     [new TypeError('no luck'), 'TypeError: no luck', false],
     [null, 'it threw what is no error: null', false],
     [Object.assign(new Error('x'), { code: 'ECONNRESET' }), 'ECONNRESET', true],
+    [new Error('Sent Authorization: Bearer abc'), 'Sent Authorization: [hidden]', false],
   ])('says where %s comes from, when it is thrown by what is asked', async (thrown, reason, retryable) => {
     const broken = () => Promise.reject(thrown)
     const stub = { ...target, exists: broken, remove: broken, sign: broken }
