@@ -100,11 +100,12 @@ function createConnectionLimit(note: NoteUnreadable): (socket: Socket, open: num
   // Not `maxConnections`: node:cluster offers what one worker turns away to the next one, round and round.
   return (socket, open) => {
     if (open <= most) return
+    const address = socket.remoteAddress
     socket.destroy()
     if (performance.now() - notedAt < DROP_NOTE_MS) return
     notedAt = performance.now()
     const message = `More than ${most} connections are open, so new ones are closed. The process may have ${files} open files: raise that limit (ulimit -n), or have a proxy limit connections`
-    note(crypto.randomUUID(), 503, message, socket.remoteAddress)
+    note(crypto.randomUUID(), 503, message, address)
   }
 }
 
@@ -134,6 +135,8 @@ function answerUnreadable(error: Unreadable, socket: Duplex, note: NoteUnreadabl
   const message = explainUnreadable(error)
   const code = timeout ? 'request_timeout' : 'invalid_request'
   const requestId = crypto.randomUUID()
+  // Once all is written, the socket no longer knows it.
+  const address = socket instanceof Socket ? socket.remoteAddress : undefined
   const body = JSON.stringify({
     success: false,
     message,
@@ -148,7 +151,7 @@ function answerUnreadable(error: Unreadable, socket: Duplex, note: NoteUnreadabl
       `Connection: close\r\n\r\n${body}`,
   )
   setTimeout(() => socket.destroy(), LINGER_MS).unref()
-  note(requestId, status, message, socket instanceof Socket ? socket.remoteAddress : undefined)
+  note(requestId, status, message, address)
 }
 
 /** The first byte of a client that speaks TLS (RFC 8446 section 5.1). */

@@ -214,7 +214,8 @@ describe('what is no readable HTTP still gets JSON with CORS headers:', () => {
     const headers = Object.fromEntries(pairs.map(([name, value]) => [name.toLowerCase(), value]))
     expect(headers).toMatchObject({ connection: 'close', 'content-length': String(body.length) })
     expectEnvelope({ method: 'GET', status, headers, body })
-    expect(app.log.filter(entry => entry['id'] === headers['x-request-id'])).toHaveLength(1)
+    const lines = app.log.filter(entry => entry['id'] === headers['x-request-id'])
+    expect(lines).toEqual([expect.objectContaining({ address: '127.0.0.1' })])
   })
 
   it('tells HTTPS, which the client itself can not read, apart in the log', async () => {
