@@ -1,12 +1,13 @@
 import { namesContent } from '../payload/object-key.ts'
 import { loadProvider } from '../providers/registry.ts'
+import { HASHED_NAME } from '../providers/shared/picgo-options.ts'
 import { isRecord, type Json } from './json.ts'
 import { translatePicGo } from './picgo/index.ts'
 import { NOT_RENAMED } from './picgo/naming.ts'
 import { configSchema } from './schema.ts'
 
 /** How a key ends that a provider makes of PicGo's options: with a folder in front, and for hosts that have none. */
-const NAMES = ['{filename}-{sha256-8}{extname}', '{filename}{extname}']
+const NAMES = [HASHED_NAME, '{filename}{extname}']
 const STANDARD = configSchema.shape.keyTemplate.parse(undefined)
 
 export interface Import {
@@ -23,6 +24,8 @@ export async function importPicGo(old: Json): Promise<Import> {
   const { config, notes } = translatePicGo(old, (id, path) => places.set(id, path))
   const urlRewrite = readRewriteRules(old, notes)
   const providers: Json = {}
+  /** Destinations where names differ from those that the old program gave. */
+  const hashed: string[] = []
   for (const [type, saved] of Object.entries(isRecord(config['providers']) ? config['providers'] : {})) {
     const provider = await loadProvider(type)
     if (!isRecord(saved)) continue
@@ -39,10 +42,15 @@ export async function importPicGo(old: Json): Promise<Import> {
         ...(urlRewrite.length > 0 && { urlRewrite }),
       }
       const named = withName(own, keyTemplate ?? (provider?.fromPicGo && config['keyTemplate']))
+      if (`${named['keyTemplate']}`.endsWith(HASHED_NAME)) hashed.push(`${type}/${name}`)
       read[name] = asReplacing(named, named['keyTemplate'] ?? config['keyTemplate'])
     }
     providers[type] = read
   }
+  if (hashed.length > 0)
+    notes.push(
+      `Files get names like "name-1a2b3c4d.png" at ${hashed.join(', ')}, so that none replaces another by accident: see "keyTemplate".`,
+    )
   return { config: Object.keys(providers).length > 0 ? { ...config, providers } : config, notes, places }
 }
 

@@ -298,6 +298,16 @@ describe('PicList', () => {
       keyTemplate: 'backup/{filename}-{sha256-8}{extname}',
     })
     expect(notes.join()).not.toContain('renaming')
+    expect(notes.filter(note => note.includes('Files get names like'))).toEqual([
+      expect.stringContaining('1a2b3c4d.png" at github/backup, so'),
+    ])
+  })
+
+  it('names with a hash are told of once, and only where there are some', async () => {
+    const told = async (old: Record<string, unknown>) =>
+      (await imported(old)).notes.filter(note => note.includes('Files get names like'))
+    expect(await told(file({}))).toEqual([expect.stringContaining(' at github/blog, github/backup, so')])
+    expect(await told(file({ settings: { autoRename: true } }))).toEqual([])
   })
 
   it('does with pictures what one configuration alone says', async () => {

@@ -1,5 +1,5 @@
 import { parseKeyTemplate } from '../../payload/object-key.ts'
-import { HASHED_NAME, HASHED_NAME_NOTE, readText } from '../shared/picgo-options.ts'
+import { HASHED_NAME, readText } from '../shared/picgo-options.ts'
 import { withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
 
@@ -12,7 +12,6 @@ export function createReader(
 
 /** PicGo's folder as the beginning of a key template, with a name behind it that no other file has. */
 export function toKeyTemplate(path: string | undefined, notes: string[]): string {
-  notes.push(HASHED_NAME_NOTE)
   const folder = cleanRelative(path ?? '')
   const template = folder === '' ? HASHED_NAME : `${folder}/${HASHED_NAME}`
   if (isTemplate(template)) return template

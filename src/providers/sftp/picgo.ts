@@ -1,11 +1,4 @@
-import {
-  HASHED_NAME,
-  HASHED_NAME_NOTE,
-  joinAddress,
-  readText,
-  splitPath,
-  type Translated,
-} from '../shared/picgo-options.ts'
+import { HASHED_NAME, joinAddress, readText, splitPath, type Translated } from '../shared/picgo-options.ts'
 
 /**
  * PicList's options for SFTP (`sftpplist`) as ours. URLs are as PicList builds them: `customUrl`, else the host, and the
@@ -30,10 +23,7 @@ export function fromPicGo(options: Record<string, unknown>): Translated {
       '"fileUser" was left out: no commands are run on the server. Log in as the user files shall belong to.',
     )
   }
-  notes.push(
-    HASHED_NAME_NOTE,
-    'The host key is trusted when it is first seen: set "hostFingerprint" to be sure of it.',
-  )
+  notes.push('The host key is trusted when it is first seen: set "hostFingerprint" to be sure of it.')
   if (host !== undefined && read('customUrl') === undefined) {
     notes.push(`"customUrl" is missing, so "urlPrefix" leads to "${host}" itself: check it.`)
   }

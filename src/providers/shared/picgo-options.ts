@@ -1,10 +1,8 @@
 import { completeProxy, parseProxy } from '../../http/proxy/address.ts'
 import { encodeSegment, withoutSlash } from './public-url.ts'
 
-/** A name with a part of its hash, since PicGo's own would replace each other; goes with its note. */
+/** A name with a part of its hash, since PicGo's own would replace each other. Who imports says so. */
 export const HASHED_NAME = '{filename}-{sha256-8}{extname}'
-export const HASHED_NAME_NOTE =
-  'Files get names like "name-1a2b3c4d.png", so that none replaces another by accident: see "keyTemplate".'
 
 /** Options of PicGo as ours, and what of them is lost. */
 export interface Translated {
@@ -47,7 +45,6 @@ export function readFolder(
   notes: string[],
   placeholders: Readonly<Record<string, string>> = {},
 ): string {
-  notes.push(HASHED_NAME_NOTE)
   const segments = splitPath(readText(value))
   const isPlain = segments.every(segment => segment !== '..' && !/[{}\u0000-\u001f]/.test(segment))
   if (!isPlain) notes.push('"path" was left out: it cannot be the beginning of a key.')

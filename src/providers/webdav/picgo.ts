@@ -1,11 +1,4 @@
-import {
-  HASHED_NAME,
-  HASHED_NAME_NOTE,
-  joinAddress,
-  readText,
-  splitPath,
-  type Translated,
-} from '../shared/picgo-options.ts'
+import { HASHED_NAME, joinAddress, readText, splitPath, type Translated } from '../shared/picgo-options.ts'
 import { toUrlSuffix } from '../shared/public-url.ts'
 
 /**
@@ -13,7 +6,7 @@ import { toUrlSuffix } from '../shared/public-url.ts'
  * the folder of the web site, else the one on the server.
  */
 export function fromPicGo(options: Record<string, unknown>): Translated {
-  const notes = [HASHED_NAME_NOTE]
+  const notes: string[] = []
   const read = (name: string) => readText(options[name])
   const given = read('host')
   const isSecure = options['sslEnabled'] === true || /^https:/i.test(given ?? '')
