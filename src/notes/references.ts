@@ -47,9 +47,25 @@ export function findReferences(note: string): Reference[] {
   const start = endOfFrontMatter(note)
   // As many characters as before, in lines that end as the parser knows it.
   const text = note.slice(start).replace(/\r\n/g, ' \n').replace(/\r/g, '\n')
-  const found: Reference[] = []
-  const definitions = new Map<string, Reference>()
-  const used = new Set<string>()
+  const names: Names = { found: [], definitions: new Map(), used: new Set() }
+  scan(text, names)
+  const definitions = [...names.definitions].filter(([label]) => names.used.has(label))
+  return [...names.found, ...definitions.map(([, definition]) => definition)]
+    .map(one => move(one, start))
+    .sort((a, b) => a.from - b.from)
+}
+
+interface Names {
+  readonly found: Reference[]
+  /** By their normalized labels. */
+  readonly definitions: Map<string, Reference>
+  /** Labels that images use. */
+  readonly used: Set<string>
+}
+
+/** @param isFootnote whether it is the text of one; what looks like another one inside is not looked into */
+function scan(text: string, names: Names, isFootnote = false): void {
+  const { found, definitions, used } = names
   markdown.parse(text).iterate({
     enter({ name, node }) {
       if (name === 'WikiEmbed') found.push(readEmbed(node, text))
@@ -60,17 +76,26 @@ export function findReferences(note: string): Reference[] {
         else used.add(labelOfImage(node, text))
       } else if (name === 'LinkReference') {
         const label = node.getChild('LinkLabel')
-        const address = readAddress(node, text)
         const key = normalize(label ? text.slice(label.from + 1, label.to - 1) : '')
-        if (address && !definitions.has(key)) definitions.set(key, address)
+        const address = readAddress(node, text)
+        if (label && key.startsWith('^')) {
+          if (!isFootnote) scanFootnote(text.slice(0, node.to), label.to + 1, names)
+        } else if (address && !definitions.has(key)) definitions.set(key, address)
       }
     },
   })
-  for (const [label, definition] of definitions) if (used.has(label)) found.push(definition)
-  return found
-    .map(one => ({ ...one, from: one.from + start, to: one.to + start }))
-    .sort((a, b) => a.from - b.from)
 }
+
+/** A footnote of one word, `[^1]: ![](a.png)`, looks like a definition to CommonMark, and its text like an address. */
+function scanFootnote(text: string, start: number, { found, used }: Names): void {
+  // Behind a line end in a quotation stands its mark.
+  const own = text.slice(start).replace(/^[\s>]+/, '')
+  const inside: Names = { found: [], definitions: new Map(), used }
+  scan(own, inside, true)
+  found.push(...inside.found.map(one => move(one, text.length - own.length)))
+}
+
+const move = (one: Reference, by: number): Reference => ({ ...one, from: one.from + by, to: one.to + by })
 
 function readAddress(node: SyntaxNode, text: string): Reference | undefined {
   const address = node.getChild('URL')

@@ -30,6 +30,12 @@ describe('a picture of a note', () => {
     ['\ufeff---\r\na: b\r\n---\r\n![](b.png)\r\n', 'b.png'],
     ['---\n![](b.png)', 'b.png'],
     ['a\r![](b.png)\r', 'b.png'],
+    ['[^1]: ![a](b.png)', 'b.png'],
+    ['> [^1]:\n>     ![a](b.png)\n', 'b.png'],
+    ['[^note]: ![[b.png]]\n[^x]: text', '![[b.png]]'],
+    ['[^1]: <img src=b.png>', 'b.png'],
+    ['[^1]: ![a][x]\n\n[x]: b.png', 'b.png'],
+    ['[^1]: ![a](b.png "of two words") and more', 'b.png'],
   ])('is found in %j', (note, place) => {
     expect(found(note)).toEqual([place])
   })
@@ -53,6 +59,7 @@ describe('a picture of a note', () => {
 
 describe('no picture', () => {
   it.each([
+    '![^1]\n\n[^1]: b.png',
     '`![](b.png)`',
     '```\n![](b.png)\n```',
     '~~~md\r\n![[b.png]]\r\n~~~\r\n',
@@ -81,6 +88,8 @@ describe('a note that was made to take long', () => {
     ['open tags', '<div>\n' + '<img src=a '.repeat(50_000)],
     ['front matter without end', '---\n' + '--- x\n'.repeat(100_000)],
     ['quoted HTML', '> <div>\n' + '> <img src="a.png">\n'.repeat(20_000)],
+    ['footnotes in footnotes', '[^1]:'.repeat(200_000)],
+    ['many footnotes', '[^1]: ![](a.png)\n'.repeat(30_000)],
     ['a picture in an address', `![](data:image/png;base64,${'A'.repeat(5_000_000)})`],
   ])('is read in a time that grows with its length: %s', { timeout: 20_000 }, (_, note) => {
     const start = performance.now()
