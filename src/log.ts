@@ -11,13 +11,15 @@ export interface LogOptions {
   mask: Mask
   /** Stands in every line. */
   base?: Readonly<Record<string, unknown>>
-  /** Default: standard output, as JSON or, on a terminal, as lines for people. */
+  /** Default: `writeLogLine`. */
   stream?: DestinationStream
+  /** Keeps what only people are told. Default: whether standard output is a terminal and the stream is the default one. */
+  isForPeople?: boolean
 }
 
 /** The log: a JSON object a line, with every secret masked by its value. */
-export function createLog({ level, mask, base, stream }: LogOptions): Logger {
-  const isForPeople = stream === undefined && process.stdout.isTTY === true
+export function createLog({ level, mask, base, stream, ...options }: LogOptions): Logger {
+  const { isForPeople = stream === undefined && isOnTerminal() } = options
   return pino(
     {
       level,
@@ -27,7 +29,7 @@ export function createLog({ level, mask, base, stream }: LogOptions): Logger {
       serializers: { files: files => (isForPeople ? files : undefined) },
       hooks: { streamWrite: line => mask(hideCredentials(line)) },
     },
-    stream ?? standardOutput(isForPeople),
+    stream ?? { write: writeLogLine },
   )
 }
 
@@ -49,10 +51,21 @@ function hideQuery(address: string): string {
 /** What is kept for later while it can't be written, bytes; the rest is dropped. */
 const KEPT_BYTES = 1024 * 1024
 
+/** Whether it is people who read the log. */
+export const isOnTerminal = (): boolean => process.stdout.isTTY === true
+
+let output: DestinationStream | undefined
+
+/** Writes a line of a log, JSON, to standard output: as it is or, on a terminal, as lines for people. */
+export function writeLogLine(line: string): void {
+  output ??= openOutput()
+  output.write(line)
+}
+
 /** A reader that goes away (`upload-server | head`) ends nothing, and neither does a full disk. */
-function standardOutput(isForPeople: boolean): DestinationStream {
+function openOutput(): DestinationStream {
   const output = destination({ fd: 1, sync: true, maxLength: KEPT_BYTES }).on('error', () => {})
-  if (!isForPeople) return output
+  if (!isOnTerminal()) return output
   const toLines = createLogLines(showsColours())
   return { write: line => void output.write(toLines(line)) }
 }

@@ -2,7 +2,7 @@ import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { LoadedConfig } from '../config/load.ts'
-import type { Logger } from '../log.ts'
+import { type Logger, writeLogLine } from '../log.ts'
 import { type Calls, connect } from './calls.ts'
 import type { Desk, PrimaryMethods } from './desk.ts'
 import type { Started, WorkerMethods } from './worker.ts'
@@ -77,7 +77,11 @@ export function createCrew({ count, logger, config, openDesk, fail }: CrewDeps):
       hasEnded = reject
     })
     ready.catch(() => {})
-    const calls = connect<WorkerMethods, PrimaryMethods>(worker, { ...desk.methods, ready: isReady })
+    const calls = connect<WorkerMethods, PrimaryMethods>(worker, {
+      ...desk.methods,
+      ready: isReady,
+      print: writeLogLine,
+    })
     const member: Member = { index, worker, calls, ready, earlyDeaths }
     members.add(member)
     const leave = (how: string | number) => {

@@ -6,6 +6,8 @@ import type { Taken, Turns } from '../uploader/delivery/turns.ts'
 export interface PrimaryMethods {
   /** Says that the worker hears what it is asked from now on. */
   ready(): void
+  /** Writes a line of the log for people. */
+  print(line: string): void
   /** As in `Turns`, but nobody can give up waiting: what comes then is to be released. */
   take(name: string, content: string): Promise<Taken>
   settle(name: string, stored: Stored): void
@@ -19,7 +21,7 @@ export interface PrimaryMethods {
 
 /** What one worker has of what all share. */
 export interface Desk {
-  readonly methods: Omit<PrimaryMethods, 'ready'>
+  readonly methods: Omit<PrimaryMethods, 'ready' | 'print'>
   /** Takes back everything, when the worker is gone. */
   close(): void
 }

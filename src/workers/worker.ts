@@ -1,7 +1,7 @@
 import '../server/v8-settings.ts'
 import { checkConfig, type LoadedConfig, type RawConfig } from '../config/load.ts'
 import { orAborted } from '../flow/cancellation.ts'
-import { createLog } from '../log.ts'
+import { createLog, isOnTerminal } from '../log.ts'
 import { createGrowingMask } from '../mask.ts'
 import { keepOutputOurs, keepReportsQuiet } from '../server/crash.ts'
 import { type Fixed, keepFixed, type LocalServer, type Prepared, startServer } from '../server/index.ts'
@@ -112,6 +112,8 @@ async function start({ index, raw, fixed, port }: Orders): Promise<LocalServer> 
     level: settings.log.level,
     mask,
     base: { worker: index, pid: process.pid },
+    // Only one process knows what people were told last.
+    ...(isOnTerminal() && { stream: { write: line => primary.tell('print', line) }, isForPeople: true }),
   })
   return startServer(
     { ...config, settings: { ...settings, server } },

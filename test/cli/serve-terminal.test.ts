@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { createLogLines } from '../../src/log-lines.ts'
+import { ask } from '../helpers/ask.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { formOf, list, post } from '../helpers/form.ts'
@@ -63,6 +64,29 @@ it('begins in colours on a terminal that has them, and says once where files go'
   expect(stdout).toContain(`${cyan}http://127.0.0.1:${port}\u001b[39m`)
   expect(stdout).toContain(`${dim}  upload-server init makes one`)
   expect(stdout.split(join(cwd, 'upload-server/files'))).toHaveLength(2)
+})
+
+it('says a sentence once, whichever process it comes from', async context => {
+  needs(context, 'python3', 'python3')
+  const cwd = await makeDirectory()
+  const port = await findFreePorts()
+  const command = ['env', 'TERM=xterm', 'NO_COLOR=1', `HOME=${cwd}`, `XDG_DATA_HOME=${cwd}`]
+  const seen = runOnTerminal(
+    [...command, process.execPath, BIN, '-p', String(port), '--workers', '2'],
+    [['7.png', '\u0003']],
+    cwd,
+  )
+  const url = `http://127.0.0.1:${port}`
+  await eventually(async () => expect((await fetch(`${url}/heartbeat`)).status).toBe(200))
+  const headers = { 'X-Forwarded-For': '203.0.113.9', Connection: 'close' }
+  for (let i = 0; i < 7; i++) await ask(url, 'POST', '/upload', { headers, body: '{}' })
+  await post(`${url}/upload`, list('/nowhere/7.png'))
+  const lines = (await seen).stdout.split('\r\n').flatMap(line => line.split(/^[\d:]{8} (?=✗)/)[1] ?? [])
+  expect(lines.slice(0, 7)).toEqual([
+    expect.stringMatching(/^✗ POST \/upload: This server has no upload key yet/),
+    ...Array.from({ length: 6 }, () => '✗ POST /upload: the same again'),
+  ])
+  expect(lines[7]).toMatch(/^✗ \/nowhere\/7\.png: /)
 })
 
 describe('a line of the log on a terminal', () => {
