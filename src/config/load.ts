@@ -81,7 +81,8 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
   const destinations = await readDestinations(value['providers'], resolvePath, report, plugins)
   checkReferences(value, listNamed(value['providers']), report)
   checkKeys(value, report)
-  if (parsed.data?.store.driver === 'postgres' && parsed.data.store.url === undefined)
+  const { store } = value
+  if (isRecord(store) && store['driver'] === 'postgres' && store['url'] === undefined)
     report('store.driver', 'is "postgres", which needs its address as "store.url"')
   if (problems.length === 0) checkCopies(destinations, report)
   if (!parsed.success || problems.length > 0)

@@ -101,6 +101,15 @@ describe('what would show only later is found with the configuration:', () => {
     expect(await linesOf(load())).toEqual([expect.stringMatching(problem)])
   })
 
+  it('a missing address of the store, beside other mistakes', async () => {
+    const config = { store: { driver: 'postgres' }, server: { port: 'x' }, providers: LOCAL }
+    const { load } = await setUp(JSON.stringify(config))
+    expect((await linesOf(load())).sort()).toEqual([
+      expect.stringMatching(/^server\.port: must be a number/),
+      expect.stringMatching(/^store\.driver: is "postgres", which needs/),
+    ])
+  })
+
   it('"jpg" as a format', async () => {
     const { load } = await setUp(
       JSON.stringify({ providers: { local: { Default: { directory: 'x', pictures: { format: 'jpg' } } } } }),
