@@ -95,8 +95,11 @@ function readFileName(parameters: Map<string, string>): string | undefined {
   const extended = parameters.get('filename*') ?? joinPieces(parameters)
   const name = extended === undefined ? undefined : decodeExtended(extended)
   const plain = parameters.get('filename')
-  return name || plain === undefined ? name : decodeWords(plain.replace(/\\"|%22/g, '"'))
+  return name || plain === undefined ? name : decodeWords(plain.replace(/\\"|%22|%0[AD]/g, unescapeName))
 }
+
+/** What `FormData` writes for the characters that end a name or a line (HTML, "multipart/form-data encoding algorithm"). */
+const unescapeName = (escaped: string) => (escaped === '%0A' ? '\n' : escaped === '%0D' ? '\r' : '"')
 
 /** A name in pieces, `filename*0*=…; filename*1=…` (RFC 2231 section 3). */
 function joinPieces(parameters: Map<string, string>): string | undefined {

@@ -1,7 +1,7 @@
-import { writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { download } from '../helpers/form.ts'
@@ -41,6 +41,20 @@ describe('upload --server', () => {
     expect(linksOf(stdout)).toEqual([`${base}/b.txt`, `${base}/%C3%BC%20x.txt`, `${base}/a.txt`])
     for (const [index, name] of ['b.txt', 'ü x.txt', 'a.txt'].entries())
       expect((await download(linksOf(stdout)[index] as string)).toString()).toBe(`content of ${name}`)
+  })
+
+  it.skipIf(process.platform === 'win32')('has names cleaned as they are without a server', async () => {
+    const app = await startApp({ config: KEEP_NAMES })
+    const cwd = await makeDirectory()
+    const names = ['two\nlines.txt', 'two\r\nmore.txt', 'a "quoted".txt', '100%.txt']
+    for (const name of names) await writeFile(join(cwd, name), name)
+    expect(await send(app.url, names, { cwd })).toMatchObject({ code: 0 })
+    const providers = { local: { Default: { directory: 'here', serve: true } } }
+    await writeFile(join(cwd, 'x.json'), JSON.stringify({ ...KEEP_NAMES, providers }))
+    expect(await runCli(['upload', '-c', 'x.json', ...names], { cwd })).toMatchObject({ code: 0 })
+    const here = (await readdir(join(cwd, 'here'))).filter(name => name.endsWith('.txt')).sort()
+    expect(here).toEqual(['100%.txt', 'a _quoted_.txt', 'two__more.txt', 'two_lines.txt'])
+    expect((await app.files()).map(path => basename(path)).sort()).toEqual(here)
   })
 
   it.each(['/upload', '/upload/', '/'])('takes the address with %s behind it', async path => {

@@ -18,6 +18,7 @@ function nameIn(disposition: string | Buffer): string {
 describe('parsePartHeader reads what clients send:', () => {
   it.each([
     ['curl 7.81 and newer', 'form-data; name="file"; filename="say %22hi%22.png"', 'say "hi".png'],
+    ['a browser, a name of two lines', 'form-data; name="file"; filename="a%0D%0Ab%0b.png"', 'a\r\nb%0b.png'],
     ['curl before 7.81', 'form-data; name="file"; filename="say \\"hi\\".png"', 'say "hi".png'],
     ['curl from standard input', 'form-data; name="file"; filename="-"', '-'],
     ['a browser', 'form-data; name="list"; filename="图 片.png"', '图 片.png'],
@@ -67,7 +68,7 @@ describe('parsePartHeader reads what clients send:', () => {
 
 describe('parsePartHeader decodes names:', () => {
   it.each([
-    ['percent signs stay', 'filename="50%41 %2F %0A.png"', '50%41 %2F %0A.png'],
+    ['percent signs stay', 'filename="50%41 %2F %0C.png"', '50%41 %2F %0C.png'],
     ['a name of several words that are not quoted', 'filename=my pic.png', 'my pic.png'],
     ['semicolons in a value that is not quoted', 'filename=a;b.png', 'a;b.png'],
     ['semicolons in a quoted value', 'filename="a; b;c.png"; x=1', 'a; b;c.png'],
