@@ -231,6 +231,19 @@ describe('attack: a file changes while it is read', () => {
   })
 })
 
+describe('attack: a path of more folders than there are', () => {
+  it.for([
+    ['below the root, of two megabytes', 1_000_000, 422, 'source_failed'],
+    ['below the root, as long as one may be', 1800, 422, 'source_failed'],
+    ['outside, of two megabytes', 1_000_000, 422, 'source_failed'],
+    ['outside, as long as one may be', 1800, 403, 'source_forbidden'],
+  ] as const)('%s: answered at once', async ([where, depth, status, code]) => {
+    const { app, root, outside } = await startShared()
+    const path = `${where.startsWith('below') ? root : outside}${'/a'.repeat(depth)}`
+    expectFailure(await name(app, ...Array.from({ length: depth > 5000 ? 1 : 50 }, () => path)), status, code)
+  })
+})
+
 it('attack: clients name a file by its path and leave while it is opened, until no more can be', async context => {
   needsLinux(context, 'open files are seen in /proc')
   const directory = await makeDirectory()

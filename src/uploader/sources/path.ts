@@ -1,5 +1,5 @@
 import { type FileHandle, lstat, realpath } from 'node:fs/promises'
-import { basename, dirname, isAbsolute, normalize } from 'node:path'
+import { basename, dirname, isAbsolute, join, normalize, parse, sep } from 'node:path'
 import { systemCode, UploadError } from '../../errors.ts'
 import { hold } from '../../files/held.ts'
 import { isBelowAny, isOwnPath } from '../../files/own-paths.ts'
@@ -10,6 +10,9 @@ const READ_BYTES = 256 * 1024
 
 /** File systems of the kernel: what lies there are no files, and some of it is secret. */
 const KERNEL_TREES = ['/proc', '/sys', '/dev']
+
+/** Longest path that a system opens, bytes: PATH_MAX of Linux, and what Windows takes of "\\\\?\\" paths. */
+const LONGEST_PATH = process.platform === 'win32' ? 3 * 32_767 : 4096
 
 export interface PathOptions {
   /** Directories the file must lie below; undefined: anywhere. */
@@ -35,6 +38,8 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
   }
   if (process.platform === 'win32' && findWindowsFault(path, options.roots))
     throw options.roots ? outside(path) : forbidden()
+  if (Buffer.byteLength(path) > LONGEST_PATH)
+    throw new UploadError('source_failed', `"${path}" is longer than any path on this machine can be.`)
   if (path.includes('\0')) throw new UploadError('source_failed', `"${path}" holds a NUL character.`)
   if (isBelowAny(normalize(path), KERNEL_TREES)) throw options.roots ? outside(path) : forbidden()
 
@@ -119,13 +124,18 @@ async function missing(path: string, roots: readonly string[] | undefined, error
   )
 }
 
-/** The real path of the deepest folder on the way that exists. */
+/** The real path of the deepest folder on the way that exists. Begins at the root: what names thousands costs no more. */
 async function realAncestor(path: string): Promise<string> {
-  for (let folder = dirname(normalize(path)); ; folder = dirname(folder)) {
+  const { root } = parse(path)
+  let deepest = root
+  let folder = root
+  for (const name of dirname(normalize(path)).slice(root.length).split(sep)) {
+    folder = join(folder, name)
     const real = await realpath(folder).catch(() => undefined)
-    if (real !== undefined) return real
-    if (folder === dirname(folder)) return folder
+    if (real === undefined) break
+    deepest = real
   }
+  return deepest
 }
 
 async function realRoots(roots: readonly string[]): Promise<string[]> {
