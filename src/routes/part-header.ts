@@ -119,16 +119,20 @@ function decodeExtended(value: string): string {
 
 const ENCODED_WORD = /=\?([\w.:-]+)(?:\*[\w-]*)?\?(?:b\?([\w+/=]*)|q\?([ ->@-~]*))\?=/gi
 
+/** Most encoded words of a name that are decoded. One has up to 75 characters, a file name up to 255 bytes. */
+const MOST_WORDS = 30
+
 /** `=?utf-8?B?5Zu+?=` and `=?iso-8859-1?Q?=E9t=E9?=` (RFC 2047), also amid other text. */
 function decodeWords(text: string): string {
+  let words = 0
   return text
     .replace(/\?=\s+=\?/g, '?==?')
-    .replace(ENCODED_WORD, (_, charset: string, base64: string | undefined, quoted: string = '') =>
-      decodeText(
-        base64 === undefined ? decodeBytes(quoted.replaceAll('_', ' '), '=') : Buffer.from(base64, 'base64'),
-        charset,
-      ),
-    )
+    .replace(ENCODED_WORD, (word, charset: string, base64: string | undefined, quoted: string = '') => {
+      if (++words > MOST_WORDS) return word
+      const bytes =
+        base64 === undefined ? decodeBytes(quoted.replaceAll('_', ' '), '=') : Buffer.from(base64, 'base64')
+      return decodeText(bytes, charset)
+    })
 }
 
 function decodeBytes(text: string, sign: '%' | '='): Buffer {

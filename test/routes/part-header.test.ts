@@ -103,6 +103,11 @@ describe('parsePartHeader decodes names:', () => {
     ['an encoded word whose base64 holds a slash', 'filename="=?utf-8?B?Pz8/LnBuZw==?="', '???.png'],
     ['an encoded word in GB 18030', 'filename="=?gb18030?B?zbwucG5n?="', '图.png'],
     ['an encoded word in an unknown character set', 'filename="=?x-none?Q?=C3=A9.png?="', 'é.png'],
+    [
+      'no more encoded words than a name can have',
+      `filename="${'=?a?q?x?='.repeat(40)}.png"`,
+      `${'x'.repeat(30)}${'=?a?q?x?='.repeat(10)}.png`,
+    ],
     ['what only looks like an encoded word', 'filename="=?=?.png"', '=?=?.png'],
     ['a name that ends with a separator', 'filename="C:\\dir\\"', ''],
     ['parent directories', 'filename="../../etc/passwd"', 'passwd'],
