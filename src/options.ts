@@ -18,14 +18,20 @@ export function secretAddress(): z.ZodURL {
     .register(marks, { is: 'secret' })
 }
 
+const path = () =>
+  z
+    .string()
+    .min(1)
+    .refine(text => !text.includes('\0'), 'holds a NUL character, which no path can')
+
 /** A path on this machine: `~/` is the home directory, relative ones start at the configuration file's directory. */
 export function localPath(): z.ZodString {
-  return z.string().min(1).register(marks, { is: 'path' })
+  return path().register(marks, { is: 'path' })
 }
 
 /** As `localPath`, for a file of the server itself that nobody may upload: keys, certificates, descriptions. */
 export function ownFile(): z.ZodString {
-  return z.string().min(1).register(marks, { is: 'file' })
+  return path().register(marks, { is: 'file' })
 }
 
 /**

@@ -1,4 +1,4 @@
-import { isIP } from 'node:net'
+import { BlockList, isIP } from 'node:net'
 import { parseProxy } from '../http/proxy/address.ts'
 import { isNoProxy } from '../http/proxy/no-proxy.ts'
 import { proxySetting } from '../options.ts'
@@ -56,9 +56,19 @@ export const trustProxy = z
     'is no address, no range such as "10.0.0.0/8", and none of "loopback", "linklocal", "uniquelocal"',
   )
   .refine(
-    value => !/\/0+$/.test(value),
+    value => !isProxy(value) || !isEverybody(value),
     'is every address there is: whoever sends X-Forwarded-For would choose its own. Name your proxies, such as "10.0.0.0/8"',
   )
+
+/** Express compares an IPv4 address with a range of IPv6 as `::ffff:a.b.c.d`, so that such a range may hold all of them. */
+function isEverybody(range: string): boolean {
+  const [address = '', bits] = range.split('/')
+  if (bits === undefined || isIP(address) !== 6) return Number(bits) === 0
+  if (Number(bits) > 96) return false
+  const list = new BlockList()
+  list.addSubnet(address, Number(bits), 'ipv6')
+  return list.check('::ffff:0.0.0.0', 'ipv6')
+}
 
 /** What Express takes for "trust proxy", which knows no zones of addresses, and ranges of all addresses; it refuses these. */
 function isProxy(value: string): boolean {

@@ -239,6 +239,11 @@ describe('a mistake is reported with its path and what is allowed', () => {
       { server: { trustProxy: ['loopback', '0.0.0.0/0'] } },
       'server.trustProxy[1]: is every address there is: whoever sends X-Forwarded-For would choose its own. Name your proxies, such as "10.0.0.0/8"',
     ],
+    [
+      { server: { trustProxy: ['::ffff:10.0.0.0/96'] } },
+      'server.trustProxy[0]: is every address there is: whoever sends X-Forwarded-For would choose its own. Name your proxies, such as "10.0.0.0/8"',
+    ],
+    [{ store: { path: 'a\0b' } }, 'store.path: holds a NUL character, which no path can'],
     [{ auth: { anonymous: 'yes' } }, 'auth.anonymous: must be a boolean, not a string'],
     [{ auth: { keys: [{ key: 'k' }] } }, 'auth.keys[0].name: is missing; it needs a string'],
     [{ auth: { keys: [{ name: 'n', key: '' }] } }, 'auth.keys[0].key: must not be empty'],

@@ -127,13 +127,15 @@ describe('reloads', () => {
   })
 })
 
-it('Express takes whatever server.trustProxy may hold', () => {
+it('Express takes whatever server.trustProxy may hold, and trusts not everybody then', () => {
   const addresses = [
     '10.0.0.1',
     '::1',
     'fe80::1%eth0',
     'fe80::1%a.b',
     '::ffff:10.0.0.1',
+    '::',
+    '::ffff:0.0.0.0',
     '010.0.0.1',
     '0x7f.1',
     '',
@@ -147,6 +149,9 @@ it('Express takes whatever server.trustProxy may hold', () => {
     '/08',
     '/32',
     '/33',
+    '/95',
+    '/96',
+    '/97',
     '/128',
     '/129',
     '/255.0.0.0',
@@ -158,5 +163,12 @@ it('Express takes whatever server.trustProxy may hold', () => {
   const spellings = [...names, ...addresses.flatMap(address => bits.map(one => address + one))]
   const allowed = spellings.filter(one => trustProxy.safeParse(one).success)
   expect(allowed.length).toBeGreaterThan(10)
-  for (const one of allowed) expect(() => express().set('trust proxy', [one])).not.toThrow()
+  for (const one of allowed) {
+    const isTrusted = express().set('trust proxy', [one]).get('trust proxy fn')
+    const someOf = ['0.0.0.1', '127.0.0.1', '128.0.0.1', '255.255.255.254']
+    expect(
+      someOf.every(address => isTrusted(address, 0)),
+      one,
+    ).toBe(false)
+  }
 })
