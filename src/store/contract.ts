@@ -233,6 +233,9 @@ export interface HistoryStore {
   ): Promise<number>
 }
 
+/** Has the key of a request that has failed. */
+export const NOBODY = ''
+
 export interface RepetitionStore {
   /** Takes an idempotency key. @returns false when it is taken already */
   reserve(key: string, fingerprint: string, owner: string, now: number): Promise<boolean>
@@ -240,14 +243,18 @@ export interface RepetitionStore {
    * Takes over the key of a request whose process is gone. What that process wrote last is waited for: it may still be on
    * its way into the database.
    *
+   * @param fingerprint of the request that has it now
    * @returns false when somebody else was faster, or when everything was stored for the request: its job is to be finished
    */
-  takeOver(key: string, from: string, to: string): Promise<boolean>
+  takeOver(key: string, from: string, to: string, fingerprint: string): Promise<boolean>
   /** Writes what the request of a key may store, unless somebody else has taken it over or there is an answer. */
   noteClaims(key: string, owner: string, claims: readonly Claim[]): Promise<void>
   /** Writes the answer to a key, unless somebody else has taken it over. */
   answer(key: string, owner: string, answer: Answer): Promise<void>
-  /** Frees a key that has no answer, unless somebody else has taken it over. */
+  /**
+   * Frees a key that has no answer, unless somebody else has taken it over. Where its request may have stored something,
+   * that is kept for the next attempt, and the key is `NOBODY`'s.
+   */
   release(key: string, owner: string): Promise<void>
   repetition(key: string): Promise<Repetition | undefined>
   /** Frees a key that is older. */

@@ -1,6 +1,6 @@
 import type { Selectable } from '../packages/kysely.ts'
 import type { Access } from './access.ts'
-import { type Repetition, type RepetitionStore, STORED_STATES } from './contract.ts'
+import { NOBODY, type Repetition, type RepetitionStore, STORED_STATES } from './contract.ts'
 import { readJob } from './jobs.ts'
 import { prune } from './prune.ts'
 import type { Database, Tables } from './tables.ts'
@@ -23,14 +23,19 @@ export function createRepetitionStore({ read, write }: Access): RepetitionStore 
         return (numInsertedOrUpdatedRows ?? 0n) > 0n
       }),
 
-    takeOver: (key, from, to) =>
+    takeOver: (key, from, to, fingerprint) =>
       write(async db => {
         const locked = await lockJob(db, key)
         const job = locked && (await readJob(db, locked.id))
         if (job && STORED_STATES.includes(job.state)) return false
         const { numUpdatedRows } = await db
           .updateTable('repetitions')
-          .set({ owner: to })
+          .set(eb => ({
+            owner: to,
+            fingerprint,
+            // What another request may have stored is not this one's.
+            body: eb.case().when('fingerprint', '=', fingerprint).then(eb.ref('body')).else(null).end(),
+          }))
           .where('key', '=', key)
           .where('owner', '=', from)
           .where('status', 'is', null)
@@ -63,6 +68,14 @@ export function createRepetitionStore({ read, write }: Access): RepetitionStore 
       write(async db => {
         await db
           .deleteFrom('repetitions')
+          .where('key', '=', key)
+          .where('owner', '=', owner)
+          .where('status', 'is', null)
+          .where('body', 'is', null)
+          .execute()
+        await db
+          .updateTable('repetitions')
+          .set({ owner: NOBODY, job_id: null })
           .where('key', '=', key)
           .where('owner', '=', owner)
           .where('status', 'is', null)

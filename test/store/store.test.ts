@@ -3,7 +3,13 @@ import { stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest'
-import type { HistoryEntry, NewJob, Store, StoredFile } from '../../src/store/contract.ts'
+import {
+  type HistoryEntry,
+  type NewJob,
+  NOBODY,
+  type Store,
+  type StoredFile,
+} from '../../src/store/contract.ts'
 import { createPostgresStore } from '../../src/store/postgres.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { makeDirectory } from '../helpers/directory.ts'
@@ -330,8 +336,8 @@ describe.each(engines)('the %s store', (_name, make) => {
     const taken = await Promise.all([0, 1, 0, 1].map(n => stores[n]!.reserve('k', 'print', `p${n}`, 9)))
     expect(taken.filter(Boolean)).toHaveLength(1)
     const { owner } = (await stores[0]!.repetition('k'))!
-    expect(await stores[0]!.takeOver('k', 'someone', 'p9')).toBe(false)
-    expect(await stores[0]!.takeOver('k', owner, 'p9')).toBe(true)
+    expect(await stores[0]!.takeOver('k', 'someone', 'p9', 'print')).toBe(false)
+    expect(await stores[0]!.takeOver('k', owner, 'p9', 'print')).toBe(true)
     await stores[0]!.answer('k', 'p9', { status: 200, body: '{"a":1}', jobId: 'j' })
     await stores[1]!.answer('k', owner, { status: 200, body: '{"b":2}', jobId: 'late' })
     expect(await stores[1]!.repetition('k')).toEqual({
@@ -344,7 +350,7 @@ describe.each(engines)('the %s store', (_name, make) => {
     })
     await stores[1]!.release('k', 'p9')
     expect(await stores[1]!.repetition('k')).toBeDefined()
-    expect(await stores[1]!.takeOver('k', 'p9', 'p10')).toBe(false)
+    expect(await stores[1]!.takeOver('k', 'p9', 'p10', 'print')).toBe(false)
     await stores[1]!.pruneRepetitions(10)
     expect(await stores[1]!.repetition('k')).toBeUndefined()
   })
@@ -356,6 +362,29 @@ describe.each(engines)('the %s store', (_name, make) => {
     expect(await store.repetition('k')).toBeDefined()
     await store.release('k', 'me')
     expect(await store.repetition('k')).toBeUndefined()
+  })
+
+  it('keeps what the request of a key may have stored for the next attempt, and not for another request', async context => {
+    const store = (await make(context)).open()
+    const claims = [{ destination: 'local/a', key: 'a.txt', sha256: '0', fileName: 'a.txt', time: 9 }]
+    await store.reserve('k', 'print', 'me', 9)
+    await store.begin(newJob({ owner: 'me' }), 'k')
+    await store.noteClaims('k', 'me', claims)
+    await store.release('k', 'other')
+    expect(await store.repetition('k')).toMatchObject({ owner: 'me' })
+    await store.release('k', 'me')
+    const freed = { fingerprint: 'print', owner: NOBODY, createdAt: 9, jobId: undefined, answer: undefined }
+    expect(await store.repetition('k')).toEqual({ ...freed, claims })
+    expect(await store.takeOver('k', NOBODY, 'you', 'print')).toBe(true)
+    expect(await store.repetition('k')).toEqual({ ...freed, owner: 'you', claims })
+    await store.release('k', 'you')
+    expect(await store.takeOver('k', NOBODY, 'you', 'another')).toBe(true)
+    expect(await store.repetition('k')).toEqual({
+      ...freed,
+      owner: 'you',
+      fingerprint: 'another',
+      claims: [],
+    })
   })
 
   it('leads from an idempotency key to the job that was begun for it', async context => {
@@ -376,12 +405,12 @@ describe.each(engines)('the %s store', (_name, make) => {
       await store.reserve(state, 'print', 'gone', 9)
       await store.begin(job, state)
       await store.deliver(job.id, { ...FINISHED, state })
-      expect(await store.takeOver(state, 'gone', 'me')).toBe(state === 'failed')
+      expect(await store.takeOver(state, 'gone', 'me', 'print')).toBe(state === 'failed')
     }
     const begun = newJob({ owner: 'gone' })
     await store.reserve('begun', 'print', 'gone', 9)
     await store.begin(begun, 'begun')
-    expect(await store.takeOver('begun', 'gone', 'me')).toBe(true)
+    expect(await store.takeOver('begun', 'gone', 'me', 'print')).toBe(true)
     expect(await store.job(begun.id)).toMatchObject({ state: 'uploading', owner: begun.owner })
   })
 
@@ -391,9 +420,9 @@ describe.each(engines)('the %s store', (_name, make) => {
     await store.reserve('k', 'print', 'gone', 9)
     await store.begin(job, 'k')
     await store.deliver(job.id, { ...FINISHED, files: [newFile()], history: [newEntry(job)] })
-    expect(await store.takeOver('k', 'gone', 'me')).toBe(false)
+    expect(await store.takeOver('k', 'gone', 'me', 'print')).toBe(false)
     await store.pruneHistory(Number.MAX_SAFE_INTEGER)
-    expect(await store.takeOver('k', 'gone', 'me')).toBe(true)
+    expect(await store.takeOver('k', 'gone', 'me', 'print')).toBe(true)
   })
 
   it('forgets old jobs that are over, and no others', async context => {
@@ -459,7 +488,7 @@ it.for([
     await killed.query('begin')
     await killed.query(`update jobs set state = 'finished' where id = $1`, [job.id])
     let taken: boolean | undefined
-    const taking = store.takeOver('k', 'gone', 'me').then(result => {
+    const taking = store.takeOver('k', 'gone', 'me', 'print').then(result => {
       taken = result
     })
     await eventually(async () => {

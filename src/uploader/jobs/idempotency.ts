@@ -3,7 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../../errors.ts'
 import { orAborted } from '../../flow/cancellation.ts'
 import { createPresence } from '../../flow/presence.ts'
-import { type Answer, type Claim, type Repetition, STORED_STATES, type Store } from '../../store/contract.ts'
+import {
+  type Answer,
+  type Claim,
+  NOBODY,
+  type Repetition,
+  STORED_STATES,
+  type Store,
+} from '../../store/contract.ts'
 import { type Claims, createClaims } from '../delivery/claims.ts'
 import type { Input } from '../input.ts'
 
@@ -117,7 +124,7 @@ export function createIdempotency(
   /** Whether whoever has the key will never answer. */
   async function isAbandoned({ owner: by, createdAt }: Repetition): Promise<boolean> {
     // Whatever this process does for the key, it does one after the other.
-    if (by === owner) return true
+    if (by === owner || by === NOBODY) return true
     return presence.isGone(by, (await store.owners()).get(by) ?? createdAt)
   }
 
@@ -142,13 +149,13 @@ export function createIdempotency(
         if (await store.reserve(key, fingerprint, owner, now())) return runAndKeep(key, fingerprint, run)
         continue
       }
-      assertSame(before, fingerprint)
+      assertFree(before, fingerprint)
       if (before.answer) return before.answer
       if (await isAbandoned(before)) {
         if (before.jobId && (await isDelivered(before.jobId)))
           return { status: undefined, jobId: before.jobId }
-        if (await store.takeOver(key, before.owner, owner))
-          return runAndKeep(key, fingerprint, run, before.claims)
+        if (await store.takeOver(key, before.owner, owner, fingerprint))
+          return runAndKeep(key, fingerprint, run, before.fingerprint === fingerprint ? before.claims : [])
       }
       await sleep(pause, undefined, { signal }).catch(() => {})
     }
@@ -161,7 +168,7 @@ export function createIdempotency(
         const ahead = first.get(key)
         if (ahead === undefined) return exclusively(key, () => answer(key, fingerprint, run, signal))
         const before = await find(key).catch(() => undefined)
-        if (before) assertSame(before, fingerprint)
+        if (before) assertFree(before, fingerprint)
         // However that ends, and until the signal is aborted.
         await orAborted(ahead, signal).catch(() => {})
       }
@@ -171,6 +178,11 @@ export function createIdempotency(
       clearTimeout(timer)
     },
   }
+}
+
+/** The key of a request that has failed may come with another one. */
+function assertFree(before: Repetition, fingerprint: string): void {
+  if (before.owner !== NOBODY) assertSame(before, fingerprint)
 }
 
 function assertSame<T extends { fingerprint: string }>(before: T, fingerprint: string): T {

@@ -114,3 +114,58 @@ describe('a keyed repetition after kill -9', () => {
     expect(bucket.objects.get('a.txt')?.toString()).toBe('somebody else')
   })
 })
+
+describe('a keyed repetition after a failure', () => {
+  it.each([
+    ['error', '{filename}{extname}'],
+    ['rename', '{filename}{extname}'],
+    ['replace', '{filename}-{uuid}{extname}'],
+  ])(
+    'stored a second time what had arrived in spite of it, or was refused over that (onConflict: %s, %s)',
+    async (onConflict, keyTemplate) => {
+      const bucket = await startStubBucket()
+      const config = configOf(bucket, onConflict, keyTemplate)
+      const limits = { ...config.limits, deliveryTimeoutMs: 1000 }
+      const server = await startApp({ config: { ...config, limits } })
+      bucket.hold()
+      expect(await send(server, FILES, 'k1')).toMatchObject({ status: 504 })
+      bucket.letGo()
+      const answer = await send(server, FILES, 'k1')
+      expect(answer).toMatchObject({ status: 200 })
+      const names = answer.items.map(({ fileName }) => fileName)
+      expect([...bucket.objects.keys()].sort()).toEqual(names.sort())
+      expect(await send(server, FILES, 'k1')).toMatchObject({ status: 200, result: answer.result })
+    },
+  )
+
+  it('stored what is there a second time since a required mirror had failed', async () => {
+    const [bucket, mirror] = [await startStubBucket(), await startStubBucket()]
+    const mirrors = [{ destination: 's3/m', required: true }]
+    const s3 = { b: { ...bucket.options, onConflict: 'rename', mirrors }, m: mirror.options }
+    const server = await startApp({
+      config: {
+        ...configOf(bucket, 'rename'),
+        default: 's3/b',
+        limits: { retries: 0, deliveryTimeoutMs: 1000 },
+        providers: { s3 },
+      },
+    })
+    mirror.hold()
+    expect(await send(server, FILES, 'k1')).toMatchObject({ status: 504 })
+    expect([...bucket.objects.keys()].sort()).toEqual(['a.txt', 'b.txt'])
+    mirror.letGo()
+    expect(await send(server, FILES, 'k1')).toMatchObject({ status: 200 })
+    expect([...bucket.objects.keys()].sort()).toEqual(['a.txt', 'b.txt'])
+  })
+
+  it('is no repetition when it asks for something else, which is taken', async () => {
+    const bucket = await startStubBucket()
+    const config = configOf(bucket, 'error')
+    const server = await startApp({ config: { ...config, limits: { retries: 0, deliveryTimeoutMs: 1000 } } })
+    bucket.hold()
+    expect(await send(server, FILES, 'k1')).toMatchObject({ status: 504 })
+    bucket.letGo()
+    expect(await send(server, { 'c.txt': 'three' }, 'k1')).toMatchObject({ status: 200 })
+    expect(await send(server, FILES, 'k1')).toMatchObject({ status: 422, code: 'idempotency_key_reused' })
+  })
+})
