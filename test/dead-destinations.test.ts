@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { upload } from './helpers/form.ts'
+import { list, post, upload } from './helpers/form.ts'
 import { startApp } from './helpers/start-app.ts'
 
 /** A server that takes connections and says nothing. */
@@ -140,6 +140,30 @@ it('a dead destination held all places, and healthy ones waited for them', async
     const answer = await upload(`${app.url}/upload?configName=alive`, { 'a.txt': `${n}` })
     expect(answer.status).toBe(200)
   }
+  client.abort()
+  expect(await Promise.all(stuck)).toEqual(['left', 'left', 'left'])
+})
+
+it('addresses at which nobody answers held all places of a destination, and files waited for them', async () => {
+  const dead = await startDead()
+  const app = await startApp({
+    config: {
+      providers: { local: { alive: { directory: 'alive', serve: true } } },
+      limits: { concurrentUploads: 2, waitingUploads: 1 },
+    },
+  })
+  const client = new AbortController()
+  const wanted = list(...Array.from({ length: 20 }, (_, n) => `${dead.url}/${n}.png`), 'data:,alive')
+  const stuck = [1, 2, 3].map(() =>
+    fetch(`${app.url}/upload`, { method: 'POST', ...wanted, signal: client.signal }).catch(() => 'left'),
+  )
+  // Two at a time fetch, the third one waits, and another one is turned away.
+  await expect.poll(() => dead.accepted()).toBe(8)
+  await expect
+    .poll(async () => (await Promise.race([post(`${app.url}/upload`, wanted), later()]))?.status)
+    .toBe(503)
+  for (let n = 0; n < 5; n++)
+    expect(await upload(`${app.url}/upload`, { 'a.txt': `${n}` })).toMatchObject({ status: 200 })
   client.abort()
   expect(await Promise.all(stuck)).toEqual(['left', 'left', 'left'])
 })

@@ -185,7 +185,10 @@ export const configSchema = z.strictObject({
         .describe(
           'Most that all files under way hold in memory; the rest waits on disk. As much for large JSON bodies. Bytes.',
         ),
-      concurrentUploads: count(16, 'Requests delivered at the same time, for each destination.'),
+      concurrentUploads: count(
+        16,
+        'Requests delivered at the same time, for each destination; as many more may fetch addresses.',
+      ),
       waitingUploads: count(
         256,
         'Requests that wait beyond that, for each destination; the next gets 503.',

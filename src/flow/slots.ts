@@ -7,6 +7,11 @@ export interface Slots {
    * @throws UploadError `overloaded` when the queue is full
    */
   run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>
+  /**
+   * One place for several works: taken when the first begins, freed when none is under way. Nobody is turned away: what
+   * comes to it has to be bounded elsewhere.
+   */
+  share(signal: AbortSignal): InPlace
   /** @throws UploadError `overloaded` when a newcomer would be turned away */
   assertRoom(): void
   /** Other numbers from now on; what runs or waits already is not turned away. */
@@ -14,6 +19,9 @@ export interface Slots {
   /** What runs and what waits now. */
   load(): { readonly running: number; readonly waiting: number }
 }
+
+/** Runs work in a place. */
+export type InPlace = <T>(work: () => Promise<T>) => Promise<T>
 
 /** The same for each of several names, so that what holds up one keeps nobody else waiting. */
 export interface NamedSlots {
@@ -78,7 +86,6 @@ export function createSlots(places: number, waiting: number): Slots {
       busy++
       return undefined
     }
-    assertRoom()
     return new Promise((resolve, reject) => {
       const start = () => {
         signal.removeEventListener('abort', leave)
@@ -103,11 +110,37 @@ export function createSlots(places: number, waiting: number): Slots {
     load: () => ({ running: busy, waiting: queue.length }),
     async run(work, signal) {
       signal.throwIfAborted()
+      assertRoom()
       await take(signal)
       try {
         return await work()
       } finally {
         free()
+      }
+    },
+    share(signal) {
+      let users = 0
+      let place: Promise<void> | undefined
+      let isTaken = false
+      async function enter(): Promise<void> {
+        signal.throwIfAborted()
+        await take(signal)
+        isTaken = true
+      }
+      return async work => {
+        users++
+        place ??= enter()
+        try {
+          await place
+          return await work()
+        } finally {
+          users--
+          if (users === 0) {
+            if (isTaken) free()
+            isTaken = false
+            place = undefined
+          }
+        }
       }
     },
   }

@@ -119,6 +119,7 @@ async function createGeneration(
       const { memory, concurrentUploads, waitingUploads } = settings.limits
       runtime.payloads.resize(memory)
       runtime.slots.resize(concurrentUploads, waitingUploads)
+      runtime.fetches.resize(concurrentUploads, waitingUploads)
       runtime.finalizer.adopt(finalizerSettings(config, deps.env))
       runtime.finalizer.start()
       sweeper.start()

@@ -30,7 +30,10 @@ export interface ServerDeps {
 
 /** What a process has once, whichever configuration holds: a reload changes its limits and hooks, nothing else. */
 export interface Runtime
-  extends Pick<UploaderDeps, 'store' | 'finalizer' | 'idempotency' | 'payloads' | 'slots' | 'spool'> {
+  extends Pick<
+    UploaderDeps,
+    'store' | 'finalizer' | 'idempotency' | 'payloads' | 'slots' | 'fetches' | 'spool'
+  > {
   /** See `UploaderDeps`; the sweeper adds to them. */
   readonly swept: Set<string>
   /** The time by which files go, milliseconds since the epoch. */
@@ -86,6 +89,7 @@ export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
     idempotency,
     payloads: createPayloads(limits.memory),
     slots: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
+    fetches: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
     spool,
     swept: new Set(),
     dueNow: createCautiousClock(expiry.everyMs * CLOCK_SHARE),

@@ -1,6 +1,6 @@
 import { isStorageFull, UploadError } from '../errors.ts'
 import { inOrder } from '../flow/in-order.ts'
-import type { NamedSlots } from '../flow/slots.ts'
+import type { InPlace, NamedSlots } from '../flow/slots.ts'
 import type { Payload, Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import type { PictureOptions } from '../pictures/options.ts'
@@ -41,8 +41,10 @@ export interface UploaderDeps {
     readonly deliveryTimeoutMs: number
     readonly retries: number
   }
-  /** Shared with the uploaders before, whose requests count, too. */
+  /** For deliveries, by destination. Shared with the uploaders before, whose requests count, too. */
   readonly slots: NamedSlots
+  /** The same for requests whose inputs come from elsewhere. */
+  readonly fetches: NamedSlots
   readonly store: Store
   readonly finalizer: Finalizer
   /** What follows an upload that begins here. */
@@ -119,17 +121,21 @@ export function createUploader(deps: UploaderDeps): Uploader {
     input: Input,
     index: number,
     request: UploadRequest,
-    shared: PlaceRequest & { end: Pick<StoredFile, 'expiresAt'> },
+    shared: PlaceRequest & { end: Pick<StoredFile, 'expiresAt'>; inSlot: InPlace },
   ): Promise<Outcome> {
     const { destination, caller, signal } = request
     const { origin } = input
     let payload: Payload | undefined
     try {
-      payload = await obtain(input, caller, deps.payloads, spoolFor(destination), deps.sources, signal)
-      request.accept?.(payload)
-      const changes = withWish(destination.pictures, request.wishes ?? {})
-      if (changes) payload = await change(payload, changes, request)
-      const { destination: id, ...where } = await place(payload, destination, shared, placeDeps)
+      const given = await obtain(input, caller, deps.payloads, spoolFor(destination), deps.sources, signal)
+      payload = given
+      request.accept?.(given)
+      const { destination: id, ...where } = await shared.inSlot(async () => {
+        const changes = withWish(destination.pictures, request.wishes ?? {})
+        const changed = changes ? await change(given, changes, request) : given
+        payload = changed
+        return place(changed, destination, shared, placeDeps)
+      })
       const { size, contentType, sha256 } = payload
       const file = { ok: true, index, origin, ...where, size, contentType, sha256, ...shared.end } as const
       return id === idOf(destination) ? file : { ...file, destination: id }
@@ -164,7 +170,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
     (deps.isStoreShared && !deps.destinations.some(one => one.immutable && idOf(one) === id))
 
   /** Delivers every input of a job that is written down. What arrived is written down even when the client has gone. */
-  async function deliverAll(job: Job, request: UploadRequest): Promise<Outcome[]> {
+  async function deliverAll(job: Job, request: UploadRequest, inSlot: InPlace): Promise<Outcome[]> {
     await finalizer.begin(job, request.idempotencyKey)
     const done: Outcome[] = []
     const { baseUrl, signal, claims, wishes } = request
@@ -178,6 +184,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
       now: new Date(job.createdAt),
       facts: { path: wishes?.path },
       releases: [] as (() => void)[],
+      inSlot,
     }
     try {
       return await inOrder(request.inputs, SIDE_BY_SIDE, async (input, index) => {
@@ -194,6 +201,16 @@ export function createUploader(deps: UploaderDeps): Uploader {
     }
   }
 
+  /** Others may take long to hand a file out: who waits for them has no slot, which somebody else could deliver in. */
+  async function deliverInTurn(job: Job, request: UploadRequest): Promise<Outcome[]> {
+    const { inputs, signal } = request
+    const slot = slots.of(job.destination)
+    if (!inputs.some(({ kind }) => kind === 'url' || kind === 'clipboard'))
+      return slot.run(() => deliverAll(job, request, work => work()), signal)
+    const fetching = deps.fetches.of(job.destination)
+    return fetching.run(() => deliverAll(job, request, slot.share(signal)), signal)
+  }
+
   return {
     destinations: deps.destinations,
     payloads: deps.payloads,
@@ -207,7 +224,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
     async upload(request) {
       const job = newJob(request, finalizer.owner, deps.now())
       try {
-        const outcomes = await slots.of(job.destination).run(() => deliverAll(job, request), request.signal)
+        const outcomes = await deliverInTurn(job, request)
         const isWhole = outcomes.every(outcome => outcome.ok)
         const completed = finalizer.complete(job, filesOf(outcomes), isWhole, deps.hooks)
         // Of a job that failed in part the answer tells; its history is saved later when it can't be now.
