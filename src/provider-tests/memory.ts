@@ -1,11 +1,18 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-setFlagsFromString('--expose-gc')
-const collectGarbage = runInNewContext('gc') as () => void
+let collector: (() => void) | undefined
+
+/** At its first use: to import this changes nothing of V8. */
+function exposeCollector(): () => void {
+  setFlagsFromString('--expose-gc')
+  return runInNewContext('gc')
+}
 
 /** Counts what is still in use: what waits to be collected says when the collector ran, not what is held. */
 export async function watchMemory<T>(work: () => Promise<T>): Promise<{ result: T; peakBytes: number }> {
+  collector ??= exposeCollector()
+  const collectGarbage = collector
   const measure = () => {
     // The memory of buffers is given back by a thread, and counted until then; the second collection waits for that.
     collectGarbage()
