@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { collectMarked } from '../../src/options.ts'
+import type { Provider } from '../../src/providers/contract.ts'
 import { loadProvider, PROVIDER_TYPES } from '../../src/providers/registry.ts'
 import { runBuilt, runCli } from '../cli/run-cli.ts'
 import { ask } from '../helpers/ask.ts'
@@ -285,9 +286,6 @@ function configOf(mirror: string, parrot: number, ssh: { port: number; fingerpri
         v1: { url: at('/lines'), version: 'v1', token: plain('host') },
         v2: { url: at('/json'), token: plain('host') },
       },
-      chevereto: { one: { url: at('/lines'), apiKey: plain('host') } },
-      imgbb: { one: { url: at('/lines'), apiKey: mark('host') } },
-      catbox: { one: { url: at('/lines'), userhash: mark('host') } },
     },
     finalization: {
       hooks: [{ name: 'web', webhook: at(`/lines/${plain('hookpath')}`), secret: mark('hook') }],
@@ -318,26 +316,44 @@ function credentialsIn(told: readonly string[]): string[] {
   return [...new Set(all.map(([, credential = '']) => credential))]
 }
 
-/** Options that providers make with `secret()`, as `type.option`. */
-async function secretOptions(): Promise<string[]> {
-  const providers = await Promise.all(PROVIDER_TYPES.map(loadProvider))
-  return providers.flatMap(provider =>
-    Object.entries(provider?.config.shape ?? {})
-      .filter(([, schema]) =>
-        ['x', { x: 'x' }].some(value => collectMarked(schema, value, 'secret').length > 0),
-      )
-      .map(([option]) => `${provider?.type}.${option}`),
+const PROVIDERS = (await Promise.all(PROVIDER_TYPES.map(loadProvider))).filter(one => one !== undefined)
+
+/** Options that a provider makes with `secret()`. */
+function secretOptions({ config }: Provider): string[] {
+  return Object.entries(config.shape)
+    .filter(([, schema]) =>
+      ['x', { x: 'x' }].some(value => collectMarked(schema, value, 'secret').length > 0),
+    )
+    .map(([option]) => option)
+}
+
+/** Image hosts by their own examples, each in the place of the real one. */
+function hostsAt(url: string): Record<string, Record<string, Record<string, unknown>>> {
+  const hosts = PROVIDERS.filter(({ about }) => about?.family === 'host')
+  return Object.fromEntries(
+    hosts.map(provider => {
+      const [example] = Object.values(provider.about?.example ?? {})
+      const secrets = secretOptions(provider).filter(option => example && option in example)
+      const marked = Object.fromEntries(secrets.map(option => [option, plain('host')]))
+      return [provider.type, { example: { ...example, ...marked, url } }]
+    }),
   )
 }
 
 it('no secret, and nothing made of one, leaves the process but to where it belongs', async () => {
   const directory = await makeDirectory()
   const mirror = await startMirror()
-  const config = configOf(mirror.url, await startParrot(), await startSsh())
+  const given = configOf(mirror.url, await startParrot(), await startSsh())
+  const providers: Record<string, object> = { ...given.providers }
+  for (const [type, example] of Object.entries(hostsAt(`${mirror.url}/lines`)))
+    providers[type] = { ...example, ...providers[type] }
+  const config = { ...given, providers }
   const options = Object.entries(config.providers).flatMap(([type, all]) =>
     Object.values(all).flatMap(one => Object.keys(one).map(option => `${type}.${option}`)),
   )
-  const forgotten = (await secretOptions()).filter(option => !options.includes(option))
+  const forgotten = PROVIDERS.flatMap(one =>
+    secretOptions(one).map(option => `${one.type}.${option}`),
+  ).filter(option => !options.includes(option))
   expect(forgotten, 'add them to configOf of this file').toEqual([])
   await writeFile(join(directory, 'key.txt'), `${mark('file')}\n`)
   await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
