@@ -1,5 +1,5 @@
 import { realpath, stat } from 'node:fs/promises'
-import { dirname, extname, join, resolve } from 'node:path'
+import { dirname, extname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { hold } from '../files/held.ts'
 import { percentDecoded } from '../payload/file-name.ts'
@@ -53,8 +53,8 @@ export async function findPicture(
     const path = vault.isObsidian ? await vault.find(name, folder) : undefined
     if (path !== undefined) return { is: 'file', path }
   }
-  const isWindows = /^[a-z]:[\\/]/i.test(target) && process.platform !== 'win32'
-  return missing(isWindows ? 'that is a path of a Windows machine' : 'there is no such file')
+  const isOfWindows = /^[a-z]:[\\/]/i.test(target) && !isAbsolute(target)
+  return missing(isOfWindows ? 'that is a path of a Windows machine' : 'there is no such file')
 }
 
 /** Without an extension the bytes say what it is. */
@@ -75,13 +75,13 @@ async function findByUrl(target: string, vault: Vault): Promise<Found | undefine
 function namesIn({ target, written = target }: Reference): string[] {
   const asWritten = [target, written].flatMap(name => [percentDecoded(name), name])
   const names = asWritten.flatMap(name => [name, name.replace(/[?#].*/s, '')])
-  const withSlashes = process.platform === 'win32' ? [] : names.map(name => name.replaceAll('\\', '/'))
+  const withSlashes = names.map(name => name.replaceAll('\\', '/'))
   return [...new Set([...names, ...withSlashes])].filter(name => name !== '')
 }
 
 /** Looking is harm enough on Windows, where a path may name another machine. */
 async function isFile(path: string, vault: Vault): Promise<boolean> {
-  if (process.platform === 'win32' && findWindowsFault(path, [vault.root])) return false
+  if (findWindowsFault(path, [vault.root])) return false
   return stat(path).then(
     found => found.isFile(),
     () => false,

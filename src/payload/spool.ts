@@ -149,7 +149,8 @@ export function createSpool(
  */
 async function holdOwn(path: string): Promise<Held> {
   const folder = await holdFolder(path, 'refuse')
-  if (folder.status.uid === process.geteuid?.() || process.platform === 'win32') return folder
+  const user = process.geteuid?.() // Windows has none
+  if (user === undefined || user === folder.status.uid) return folder
   const probe = join(folder.path, 'owner')
   try {
     await mkdir(probe)

@@ -316,15 +316,16 @@ describe('attack: a path of Windows', () => {
     ['a second data stream', 'C:\\shared\\a.png:hidden'],
     ['the first data stream by its name', 'C:\\shared\\a.png::$DATA'],
   ])('%s', (_, path) => {
-    expect(findWindowsFault(path, roots)).toBeTypeOf('string')
+    expect(findWindowsFault(path, roots, 'win32')).toBeTypeOf('string')
+    expect(findWindowsFault(path, roots, 'linux')).toBeUndefined()
   })
 
   it.each(['C:\\shared\\a.png', 'c:/shared/a.png', '\\\\files\\pictures\\a.png', '//FILES/Pictures/b.png'])(
     '%s is none',
-    path => expect(findWindowsFault(path, roots)).toBeUndefined(),
+    path => expect(findWindowsFault(path, roots, 'win32')).toBeUndefined(),
   )
 
   it('a program on this machine may name shares', () => {
-    expect(findWindowsFault('\\\\files\\private\\a.png', undefined)).toBeUndefined()
+    expect(findWindowsFault('\\\\files\\private\\a.png', undefined, 'win32')).toBeUndefined()
   })
 })

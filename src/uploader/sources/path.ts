@@ -11,8 +11,8 @@ const READ_BYTES = 256 * 1024
 /** File systems of the kernel: what lies there are no files, and some of it is secret. */
 const KERNEL_TREES = ['/proc', '/sys', '/dev']
 
-/** Longest path that a system opens, bytes: PATH_MAX of Linux, and what Windows takes of "\\\\?\\" paths. */
-const LONGEST_PATH = process.platform === 'win32' ? 3 * 32_767 : 4096
+/** Longest path that any system opens, bytes: the 32,767 characters of Windows. */
+const LONGEST_PATH = 3 * 32_767
 
 export interface PathOptions {
   /** Directories the file must lie below; undefined: anywhere. */
@@ -36,10 +36,9 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
       `"${path}" is no path on the machine this server runs on (${process.platform}). Send the file itself in a form.`,
     )
   }
-  if (process.platform === 'win32' && findWindowsFault(path, options.roots))
-    throw options.roots ? outside(path) : forbidden()
   if (Buffer.byteLength(path) > LONGEST_PATH)
     throw new UploadError('source_failed', `"${path}" is longer than any path on this machine can be.`)
+  if (findWindowsFault(path, options.roots)) throw options.roots ? outside(path) : forbidden()
   if (path.includes('\0')) throw new UploadError('source_failed', `"${path}" holds a NUL character.`)
   if (isBelowAny(normalize(path), KERNEL_TREES)) throw options.roots ? outside(path) : forbidden()
 

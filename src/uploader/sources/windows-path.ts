@@ -12,8 +12,14 @@ const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])[ .]
  * asked over the network, with the credentials of the server, and opening a device may wait for ever.
  *
  * @param roots folders the caller may name; undefined: any
+ * @param platform of this machine; elsewhere such names mean nothing
  */
-export function findWindowsFault(path: string, roots: readonly string[] | undefined): string | undefined {
+export function findWindowsFault(
+  path: string,
+  roots: readonly string[] | undefined,
+  platform: NodeJS.Platform = process.platform,
+): string | undefined {
+  if (platform !== 'win32') return undefined
   if (DEVICE_TREE.test(path)) return 'it names a device'
   const names = path.replace(/^[a-z]:/i, '').split(/[\\/]/)
   if (names.some(name => name.includes(':'))) return 'it names a data stream of a file'
