@@ -1,7 +1,7 @@
 import { inspect } from 'node:util'
 import { hideSignatures } from './mask.ts'
 
-/** Every way a request or an input can fail, as named in the answer's `code`. Statuses are decided in routes/error-handler.ts. */
+/** Every way a request or an input can fail, as named in the answer's `code`. Statuses are decided in routes/status.ts. */
 export type ErrorCode =
   | 'invalid_request'
   | 'no_file'

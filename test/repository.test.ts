@@ -209,6 +209,16 @@ it('what is generated is current', async () => {
   expect(stdout, 'run "npm run generate"; what it writes is changed where it comes from').toBe('')
 })
 
+/** The anchors that GitHub makes of the headings of a document. */
+const headingsOf = (text: string): string[] =>
+  [...text.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .trim()
+      .replaceAll(' ', '-'),
+  )
+
 describe('the documents', () => {
   const documents = [...readdirSync(ROOT).filter(name => name.endsWith('.md')), ...listFiles('docs', '.md')]
 
@@ -216,6 +226,16 @@ describe('the documents', () => {
     const prose = read(path).replace(/^```[\s\S]*?^```$/gm, '')
     const links = [...prose.matchAll(/\]\((?!https?:|mailto:|#)([^)#\s]+)/g)].map(match => match[1] as string)
     expect(links.filter(link => !isThere(join(dirname(path), decodeURIComponent(link))))).toEqual([])
+  })
+
+  it.each(documents)('%s links to headings that are there', path => {
+    const prose = read(path).replace(/^```[\s\S]*?^```$/gm, '')
+    const links = [...prose.matchAll(/\]\((?!https?:|mailto:)([^)#\s]*\.md)?#([^)\s]+)\)/g)]
+    const missing = links.filter(([, file, anchor = '']) => {
+      const target = file === undefined ? path : join(dirname(path), file)
+      return !headingsOf(read(target)).includes(decodeURIComponent(anchor))
+    })
+    expect(missing.map(([link]) => link)).toEqual([])
   })
 })
 

@@ -9,7 +9,7 @@ export interface PictureJob {
   readonly contentType: string
   /** Bytes. */
   readonly size: number
-  /** Path of the file that holds it, or its bytes when they are few (see payload.ts). */
+  /** Path of the file that holds it, or its bytes when they are few (see payload/index.ts). */
   readonly input: string | Uint8Array
   readonly options: PictureOptions
 }
