@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// licences.mjs FOLDER [MORE…]: the licence of every package installed below the folder, one a line. Fails when one has none
+// licences.mjs FOLDER: the licence of every package that is installed below the folder, or taken into a file there, one a
+// line. Fails when one has none
 // or one that asks more of whoever passes it on than the notice itself, unless it is named as fine below.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,11 +20,18 @@ const FINE = new Set([
 /** Libraries that are loaded as they are and can be exchanged, which is what the LGPL asks for. */
 const WEAK = /^(?:@img\/sharp-|libheif-js$)/
 
+/** What is installed, and what src/packages/bundle.mjs has taken in. */
+function* packagesBelow(folder) {
+  for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {
+    const read = () => JSON.parse(readFileSync(join(folder, file), 'utf8'))
+    if (/(?:^|[/\\])node_modules[/\\](?:@[^/\\]+[/\\])?[^/\\]+[/\\]package\.json$/.test(file)) yield read()
+    if (/(?:^|[/\\])dist[/\\]packages[/\\]bundled\.json$/.test(file)) yield* read()
+  }
+}
+
 const [folder = '.'] = process.argv.slice(2)
 let failed = false
-for (const manifest of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {
-  if (!/(?:^|[/\\])node_modules[/\\](?:@[^/\\]+[/\\])?[^/\\]+[/\\]package\.json$/.test(manifest)) continue
-  const { name, version, license, licenses } = JSON.parse(readFileSync(join(folder, manifest), 'utf8'))
+for (const { name, version, license, licenses } of packagesBelow(folder)) {
   if (!name || !version) continue
   const text = license?.type ?? license ?? licenses?.map(one => one.type).join(' OR ') ?? ''
   const parts = text.replace(/[()]/g, '').split(/ (?:AND|OR) /)
