@@ -1,8 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { poll } from '../../flow/poll.ts'
 import type { Store } from '../../store/contract.ts'
-
-const FIRST_POLL_MS = 25
-const LONGEST_POLL_MS = 250
 
 /**
  * Holds a key for some content until the job is written down, so that nobody removes what is stored there meanwhile, in
@@ -30,13 +27,13 @@ export function createHold(
     // Another spelling of the key is another content: it may be the same file there, or may be not.
     const spelled = `${content} ${key}`
     const wanted = { destination, key, content: spelled, holder: job.id, owner: job.owner }
-    for (let pause = 0; ; pause = Math.min(pause * 2 || FIRST_POLL_MS, LONGEST_POLL_MS)) {
-      await sleep(pause, undefined, { signal }).catch(() => {})
-      signal.throwIfAborted()
+    let hasWaited = false
+    return poll(async () => {
       const other = await store.holdKey({ ...wanted, now: Date.now() })
-      if (!other) return pause === 0 ? 'free' : 'waited'
+      if (!other) return hasWaited ? 'waited' : 'free'
+      hasWaited = true
       const isRemoval = other.content === other.holder
-      if (!isRemoval) return 'taken'
-    }
+      return isRemoval ? undefined : 'taken'
+    }, signal)
   }
 }

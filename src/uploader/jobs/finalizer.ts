@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../../errors.ts'
 import { type Clock, createClock } from '../../flow/clock.ts'
 import { dropOwner, newOwner, SCOPE } from '../../flow/owner.ts'
+import { poll } from '../../flow/poll.ts'
 import { createPresence } from '../../flow/presence.ts'
 import type { Job, NewJob, Store, StoredFile } from '../../store/contract.ts'
 import { FinalizationPending } from './finalization-pending.ts'
@@ -12,8 +13,6 @@ import { createJournal } from './journal.ts'
 import { createLease, type Lease } from './lease.ts'
 
 const ROUND_MS = 5000
-const FIRST_POLL_MS = 25
-const LONGEST_POLL_MS = 250
 const FIRST_PAUSE_MS = 5000
 const LONGEST_PAUSE_MS = 10 * 60 * 1000
 /** Most attempts at a hook that is not required, the first one included: about 20 minutes. */
@@ -197,13 +196,11 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
       await track(job.id, finished).finally(() => uploading.delete(job.id))
     },
     async retry(id, signal) {
-      for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
-        signal.throwIfAborted()
+      const last = await poll(async () => {
         const result = await attemptOnce(id)
-        if (result.kind === 'finished') return result.job
-        if (result.kind === 'unfinishable') return undefined
-        await sleep(pause, undefined, { signal }).catch(() => {})
-      }
+        return result.kind === 'elsewhere' ? undefined : result
+      }, signal)
+      return last.kind === 'finished' ? last.job : undefined
     },
     adopt(settings) {
       hooks = settings.hooks

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../../errors.ts'
 import { orAborted } from '../../flow/cancellation.ts'
+import { poll } from '../../flow/poll.ts'
 import { createPresence } from '../../flow/presence.ts'
 import {
   type Answer,
@@ -14,8 +14,6 @@ import {
 import { type Claims, createClaims } from '../delivery/claims.ts'
 import type { Input } from '../input.ts'
 
-const FIRST_POLL_MS = 25
-const LONGEST_POLL_MS = 250
 const SAVE_AGAIN_MS = 1000
 /** After that a key counts as new. */
 export const KEPT_MS = 24 * 60 * 60 * 1000
@@ -142,12 +140,11 @@ export function createIdempotency(
     const kept = unsaved.get(key)
     if (kept?.answer) return assertSame(kept, fingerprint).answer as Answer
     unsaved.delete(key)
-    for (let pause = FIRST_POLL_MS; ; pause = Math.min(pause * 2, LONGEST_POLL_MS)) {
-      signal.throwIfAborted()
+    return poll(async () => {
       const before = await find(key)
       if (before === undefined) {
-        if (await store.reserve(key, fingerprint, owner, now())) return runAndKeep(key, fingerprint, run)
-        continue
+        const isMine = await store.reserve(key, fingerprint, owner, now())
+        return isMine ? runAndKeep(key, fingerprint, run) : undefined
       }
       assertFree(before, fingerprint)
       if (before.answer) return before.answer
@@ -157,8 +154,8 @@ export function createIdempotency(
         if (await store.takeOver(key, before.owner, owner, fingerprint))
           return runAndKeep(key, fingerprint, run, before.fingerprint === fingerprint ? before.claims : [])
       }
-      await sleep(pause, undefined, { signal }).catch(() => {})
-    }
+      return undefined
+    }, signal)
   }
 
   return {

@@ -1,0 +1,59 @@
+import { getEventListeners } from 'node:events'
+import { describe, expect, it } from 'vitest'
+import { poll } from '../../src/flow/poll.ts'
+
+const { signal } = new AbortController()
+const reason = new Error('gone')
+const never = async () => undefined
+/** Before any timer that has not run out. */
+const soon = () => new Promise(setImmediate)
+
+describe('who asks again and again', () => {
+  it('gets an answer that is there at once without a pause', async () => {
+    expect(await Promise.race([poll(async () => 'yes', signal), soon()])).toBe('yes')
+  })
+
+  it('asks until there is an answer, with growing pauses', async () => {
+    const times: number[] = []
+    const answer = await poll(async () => (times.push(performance.now()) === 4 ? times : undefined), signal)
+    expect(answer).toBe(times)
+    const [first = 0, second = 0, third = 0, fourth = 0] = times
+    // A timer may come a millisecond early.
+    expect(second - first).toBeGreaterThan(23)
+    expect(third - second).toBeGreaterThan(48)
+    expect(fourth - third).toBeGreaterThan(98)
+  })
+
+  it('takes every answer but undefined for one', async () => {
+    expect(await poll(async () => false, signal)).toBe(false)
+  })
+
+  it('gets what the question throws', async () => {
+    await expect(poll(() => Promise.reject(reason), signal)).rejects.toBe(reason)
+  })
+
+  it('does not ask when the signal is aborted already', async () => {
+    let asked = 0
+    const ask = async () => ++asked
+    await expect(poll(ask, AbortSignal.abort(reason))).rejects.toBe(reason)
+    expect(asked).toBe(0)
+  })
+
+  it('leaves a pause with the reason of the signal, at once', async () => {
+    const canceller = new AbortController()
+    const polling = poll(never, canceller.signal)
+    await soon()
+    canceller.abort(reason)
+    await expect(Promise.race([polling, soon()])).rejects.toBe(reason)
+    expect(getEventListeners(canceller.signal, 'abort')).toEqual([])
+  })
+
+  it('gets an answer that was on its way when the signal was aborted', async () => {
+    const canceller = new AbortController()
+    const ask = async () => {
+      canceller.abort(reason)
+      return 'yes'
+    }
+    expect(await poll(ask, canceller.signal)).toBe('yes')
+  })
+})
