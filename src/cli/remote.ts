@@ -1,4 +1,4 @@
-import { messageOf } from '../errors.ts'
+import { type ErrorCode, messageOf } from '../errors.ts'
 import type { Passing } from '../flow/retry.ts'
 import { createFetch } from '../http/fetch.ts'
 import {
@@ -41,12 +41,16 @@ export interface Remote {
   post(request: RemoteRequest, signal: AbortSignal): Promise<Reply>
 }
 
-/** Refusals that pass, by the statuses and by the codes of the API; the latter also where every status is 200. */
-const PASSING_STATUSES = new Set([408, 425, 429, 503])
-const PASSING_CODES = new Set([
-  ...['request_timeout', 'rate_limited', 'overloaded', 'shutting_down', 'store_unavailable'],
-  'identity_unavailable',
+/** Refusals that pass, also where every status is 200. A delivery that has failed was tried again by the server. */
+const PASSING_CODES: ReadonlySet<string> = new Set<ErrorCode>([
+  'request_timeout',
+  'rate_limited',
+  'overloaded',
+  'shutting_down',
+  'store_unavailable',
 ])
+/** Their statuses, for servers that name no code. Of a proxy, others pass, too: `isPassingStatus`. */
+const REFUSAL_STATUSES = new Set([408, 429, 503])
 
 /**
  * @param server its address, with or without `/upload`; user name and password in it are for a proxy (Basic)
@@ -126,7 +130,7 @@ async function judge(response: Response, count: number, { host, href }: URL): Pr
   try {
     const answer = await readAnswer(response, count, host)
     const isRefused = answer.outcomes.every(({ url }) => url === undefined) && !answer.finalizationId
-    const passes = PASSING_STATUSES.has(status) || PASSING_CODES.has(answer.code ?? '')
+    const passes = REFUSAL_STATUSES.has(status) || PASSING_CODES.has(answer.code ?? '')
     const code = answer.code ?? (status === 401 ? 'unauthorized' : undefined)
     return { ...answer, ...(code && { code }), status, ...(isRefused && passes && { passing }) }
   } catch (error) {
