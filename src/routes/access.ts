@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
+import { isLoopbackAddress } from '../loopback-address.ts'
 import type { Caller, SourceKind } from '../uploader/input.ts'
 import { collectKeys, createKeyFinder } from './credentials.ts'
 import type { FailureWindow } from './failure-window.ts'
-import { findLoopbackDoubt, isLoopbackAddress, isTrustedOrigin, type LoopbackRules } from './loopback.ts'
+import { findLoopbackDoubt, isTrustedOrigin, type LoopbackRules } from './loopback.ts'
 import { addToLog } from './request-log.ts'
 
 export interface RequestFacts {

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
+import { isIPv4, isIPv6 } from 'node:net'
+import { isLoopbackAddress } from '../loopback-address.ts'
 
 export interface LoopbackRules {
   readonly loopbackExempt: boolean
@@ -13,20 +14,9 @@ export interface LoopbackRules {
 // Node drops headers after the first thousand without a word, and a proxy's mark might be among those.
 const MAX_HEADERS = 500
 
-const LOOPBACK = new BlockList()
-LOOPBACK.addSubnet('127.0.0.0', 8)
-LOOPBACK.addAddress('::1', 'ipv6')
-
 const LOCALHOST = /^(?:[a-z0-9_-]+\.)*localhost$/
 /** `app://obsidian.md`, `chrome-extension://…`: every scheme but those of web pages. */
 const APPLICATION_ORIGIN = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^\s/\\,?#]*$/
-
-/** True for 127.0.0.0/8, also when mapped into IPv6, and ::1, in any spelling a socket may report. */
-export function isLoopbackAddress(address: string | undefined): boolean {
-  if (address === '127.0.0.1' || address === '::1') return true
-  if (address === undefined || isIP(address) === 0) return false
-  return LOOPBACK.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
-}
 
 /** Why a request from a loopback address does not count as one of this machine, in words; undefined when it does. */
 export function findLoopbackDoubt(

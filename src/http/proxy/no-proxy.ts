@@ -1,5 +1,6 @@
 import { BlockList, isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
+import { isLoopbackAddress } from '../../loopback-address.ts'
 
 /** Where a connection is to lead. */
 export interface Endpoint {
@@ -32,14 +33,10 @@ export function isNoProxy(entry: string): boolean {
   return parts.length > 0 && parts.every(part => parseEntry(part) !== undefined)
 }
 
-const LOOPBACK = new BlockList()
-LOOPBACK.addSubnet('127.0.0.0', 8)
-LOOPBACK.addAddress('::1', 'ipv6')
-
 /** Whether it is this machine itself. */
 export function isLoopback(host: string): boolean {
   const name = cleanHost(host)
-  return isIn(LOOPBACK, name) || name === 'localhost' || name.endsWith('.localhost')
+  return isLoopbackAddress(plainAddress(name)) || name === 'localhost' || name.endsWith('.localhost')
 }
 
 function parseEntry(entry: string): Rule | undefined {
