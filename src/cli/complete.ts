@@ -1,6 +1,7 @@
 import type { Command, Option } from 'commander'
 import { Argument } from 'commander'
 import { loadConfig } from '../config/load.ts'
+import { LOG_LEVELS } from '../config/schema.ts'
 import { PROVIDER_TYPES } from '../providers/registry.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
 import { endWith } from './command.ts'
@@ -14,8 +15,6 @@ const FILES = ':files'
 
 /** The shells whose tab key may know this program. */
 const SHELLS = ['bash', 'zsh', 'fish'] as const
-
-const LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']
 
 export function register(program: Command, terminal: Terminal): void {
   program
@@ -127,7 +126,7 @@ async function valuesOf(
       case '--workers':
         return ['auto']
       case '--log-level':
-        return LEVELS
+        return LOG_LEVELS
       case '--provider':
         return PROVIDER_TYPES
       case '--destination':

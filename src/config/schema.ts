@@ -52,6 +52,9 @@ const hook = z
     'needs either "command" or "webhook"',
   )
 
+/** From the most important one on. */
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+
 /** The configuration file. What stands below `providers.<type>.<name>` is checked by the provider. */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe('For editors; not read.'),
@@ -242,10 +245,7 @@ export const configSchema = z.strictObject({
   shutdown: section({ graceMs: ms(30_000, 'How long running uploads may take to finish.', 0) }, 'Stopping.'),
   log: section(
     {
-      level: z
-        .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
-        .default('info')
-        .describe('Least important line that is written.'),
+      level: z.enum(LOG_LEVELS).default('info').describe('Least important line that is written.'),
     },
     'The log on standard output.',
   ),
