@@ -17,6 +17,12 @@ export const keyOption = () =>
 /** Takes an option that may be repeated. */
 export const collect = (value: string, before: readonly string[] = []): string[] => [...before, value]
 
+/** A number of things; what has more digits is a mistake. */
+export function parseCount(text: string): number {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It is a whole number.')
+  return Number(text)
+}
+
 /** A time in milliseconds, written `90s`, `10m` or `1h`; a number alone is seconds. */
 export function parseDuration(text: string): number {
   const [, count = '', unit = 's'] = /^(\d{1,6})(s|m|h)?$/.exec(text) ?? []

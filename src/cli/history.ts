@@ -5,7 +5,7 @@ import { openStore } from '../server/open-uploader.ts'
 import type { HistoryEntry, HistoryFilter, Store } from '../store/contract.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
 import { readDuration, readTime } from '../uploader/expires.ts'
-import { configOption, endWith } from './command.ts'
+import { configOption, endWith, parseCount } from './command.ts'
 import { confirm } from './confirm.ts'
 import { type CommonOptions, oneLine, type Terminal, toJson } from './terminal.ts'
 
@@ -64,11 +64,6 @@ Examples:
 Times are in UTC. --name, --link and --caller take a part, in capitals or not.`,
     )
     .action((options: HistoryOptions) => endWith(terminal, history(options, terminal)))
-}
-
-function parseCount(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It is a whole number.')
-  return Number(text)
 }
 
 function parseSince(text: string): number {

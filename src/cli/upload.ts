@@ -1,7 +1,7 @@
 import { text as readText } from 'node:stream/consumers'
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import { readFolder } from '../payload/folder.ts'
-import { configOption, endWith, keyOption, parseDuration, parseServer } from './command.ts'
+import { configOption, endWith, keyOption, parseCount, parseDuration, parseServer } from './command.ts'
 import { addCommentOptions, type CommentOptions, prepareComment } from './comment.ts'
 import { CLIPBOARD, type Entry, type EntryOptions, findEntries, NO_FILES } from './entries.ts'
 import { FORMATS, type OutputFormat } from './format.ts'
@@ -106,11 +106,6 @@ reached, 5 when it refuses the key, and 130 after Ctrl-C.`,
       const given = FOR_SERVER.filter(name => command.getOptionValueSource(name) === 'cli')
       return endWith(terminal, upload(files, options, given, terminal, terminal.untilInterrupted()))
     })
-}
-
-function parseCount(text: string): number {
-  if (!/^\d{1,3}$/.test(text)) throw new InvalidArgumentError('It is a whole number.')
-  return Number(text)
 }
 
 function parseConcurrency(text: string): number {
