@@ -52,26 +52,26 @@ export async function loadPlugins(
   let isComplete = true
   for (const [index, name] of names.entries()) {
     if (typeof name !== 'string' || name === '') continue // the schema says so
-    let place: Place | undefined
+    let entryPoint: EntryPoint | undefined
     try {
-      place = isFile(name) ? { file: resolveLocalPath(name, base) } : findPackage(name, base)
-      if (place.folder === undefined) files.push(place.file)
-      else folders.push(place.folder)
-      for (const provider of await loadPlugin(place, loadingMs)) {
+      entryPoint = isFile(name) ? { file: resolveLocalPath(name, base) } : findPackage(name, base)
+      if (entryPoint.folder === undefined) files.push(entryPoint.file)
+      else folders.push(entryPoint.folder)
+      for (const provider of await loadPlugin(entryPoint, loadingMs)) {
         checkProvider(provider, providers)
         providers.set(provider.type, provider)
         origins.set(provider.type, name)
       }
     } catch (error) {
       isComplete = false
-      report(`plugins[${index}]`, `"${name}" can't be used: ${describe(error, place)}`)
+      report(`plugins[${index}]`, `"${name}" can't be used: ${describe(error, entryPoint)}`)
     }
   }
   return { providers, origins, files, folders, isComplete }
 }
 
 /** Where a plugin begins, and the `node_modules` around it when it is a package. */
-interface Place {
+interface EntryPoint {
   readonly file: string
   readonly folder?: string
   /** Versions of upload-server that the package says it is made for. */
@@ -82,7 +82,7 @@ interface Place {
 export const isFile = (name: string) => /^(?:\.{0,2}[\\/]|~[\\/]|[a-z]:[\\/])/i.test(name)
 
 /** In `node_modules` of a folder or of one around it, as Node finds packages. */
-function findPackage(name: string, base: string): Place {
+function findPackage(name: string, base: string): EntryPoint {
   for (let around = base; ; around = dirname(around)) {
     const folder = join(around, 'node_modules')
     const manifest = join(folder, name, 'package.json')
@@ -117,7 +117,7 @@ function choose(target: unknown): string | undefined {
   return names.map(name => choose(target[name])).find(path => path !== undefined)
 }
 
-async function loadPlugin({ file, folder }: Place, loadingMs: number): Promise<readonly Provider[]> {
+async function loadPlugin({ file, folder }: EntryPoint, loadingMs: number): Promise<readonly Provider[]> {
   const url = pathToFileURL(file)
   // Node keeps what it has imported by its address, so one that has changed needs another.
   if (folder === undefined) url.searchParams.set('v', hashOf(readFileSync(file)))
@@ -160,8 +160,8 @@ function ownVersion(): unknown {
   return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
 }
 
-function describe(error: unknown, place: Place | undefined): string {
-  const { file, madeFor } = place ?? {}
+function describe(error: unknown, entryPoint: EntryPoint | undefined): string {
+  const { file, madeFor } = entryPoint ?? {}
   if (!(error instanceof Error)) return describeThrown(error)
   const code = systemCode(error)
   if (code === 'ENOENT') return `${file} is not there`
