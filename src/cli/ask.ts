@@ -11,7 +11,7 @@ import { answered, Left, maxItems, output, unlessLeft } from './questions.ts'
 type Options = Record<string, unknown>
 
 /** Where files may go, and the provider that takes them there. */
-interface Place extends InitChoice {
+interface ProviderChoice extends InitChoice {
   readonly provider: Provider
 }
 
@@ -25,11 +25,11 @@ interface Place extends InitChoice {
 export function ask(given: Given, file: string, added: readonly Provider[]): Promise<Answers | undefined> {
   return unlessLeft(async () => {
     prompts.intro(`A first configuration: ${file}`, { output })
-    const place = await choosePlace(
+    const choice = await chooseProvider(
       given.isChosen ? [given.provider] : [...added, ...(await loadProviders())],
     )
-    const { provider } = place
-    const options = await askOptions(place, { ...given.options }, given.suggested)
+    const { provider } = choice
+    const options = await askOptions(choice, { ...given.options }, given.suggested)
     const settings = await askSettings(given.settings)
     return { provider, name: given.name, options, settings }
   })
@@ -71,23 +71,23 @@ export function askAgain(answers: Answers): Promise<Next> {
   })
 }
 
-async function choosePlace(providers: readonly Provider[]): Promise<Place> {
-  const places = providers.flatMap(provider =>
+async function chooseProvider(providers: readonly Provider[]): Promise<ProviderChoice> {
+  const choices = providers.flatMap(provider =>
     (provider.about?.choices ?? [plainChoice(provider)]).map(choice => ({ ...choice, provider })),
   )
-  const [first, second] = places as [Place, ...Place[]]
+  const [first, second] = choices as [ProviderChoice, ...ProviderChoice[]]
   if (!second) return first
   const label = await answered(
     prompts.autocomplete({
       message: 'Where do files go?',
       placeholder: 'type to search',
-      options: places.map(place => ({ value: place.label, label: place.label, hint: place.hint ?? '' })),
-      filter: (text, { value }) => isMatch(text, places.find(place => place.label === value) ?? first),
+      options: choices.map(choice => ({ value: choice.label, label: choice.label, hint: choice.hint ?? '' })),
+      filter: (text, { value }) => isMatch(text, choices.find(choice => choice.label === value) ?? first),
       maxItems,
       output,
     }),
   )
-  return places.find(place => place.label === label) ?? first
+  return choices.find(choice => choice.label === label) ?? first
 }
 
 /** For a provider of a plugin that says nothing of itself. */
@@ -96,13 +96,13 @@ function plainChoice({ type, config }: Provider): InitChoice {
   return { label: type, asks: needed.map(([name]) => name) }
 }
 
-function isMatch(text: string, { label, hint = '', provider }: Place): boolean {
+function isMatch(text: string, { label, hint = '', provider }: ProviderChoice): boolean {
   return `${label} ${hint} ${provider.type}`.toLowerCase().includes(text.trim().toLowerCase())
 }
 
 /** @param suggested what a question begins with */
 async function askOptions(
-  { provider, asks, where, ...place }: Place,
+  { provider, asks, where, ...choice }: ProviderChoice,
   given: Options,
   suggested: Given['suggested'],
 ): Promise<Options> {
@@ -113,7 +113,7 @@ async function askOptions(
     const before = suggested[provider.type]?.[name]
     if (options[name] === undefined) options[name] = await askOption(provider, name, name !== entry, before)
   }
-  Object.assign(options, { ...place.options, ...given })
+  Object.assign(options, { ...choice.options, ...given })
   const isMore = await answered(
     prompts.confirm({ message: 'Set further options?', initialValue: false, output }),
   )

@@ -34,7 +34,8 @@ export interface EntryOptions {
   readonly isLiteral?: boolean
 }
 
-type Place = Pick<Terminal, 'cwd' | 'platform'>
+/** What relative names and patterns depend on. */
+type PathContext = Pick<Terminal, 'cwd' | 'platform'>
 
 const NOTHING = { path: '', size: 0 }
 export const CLIPBOARD: Entry = { kind: 'clipboard', name: 'clipboard', ...NOTHING }
@@ -53,21 +54,21 @@ export const NO_FILES = { folder: 'it holds no file', pattern: 'no file matches 
 export async function findEntries(
   names: readonly string[],
   options: EntryOptions,
-  place: Place,
+  context: PathContext,
 ): Promise<Entry[]> {
   const entries: Entry[] = []
   const seen = new Set<string>()
   const add = async (name: string, path: string, root: string, isFound: boolean) => {
     if (isFound && seen.has(path)) return
     seen.add(path)
-    entries.push(await toEntry(name, path, root, options, place))
+    entries.push(await toEntry(name, path, root, options, context))
   }
   for (const name of names) {
     if (name === '-' || isWebAddress(name)) {
       entries.push({ kind: name === '-' ? 'stdin' : 'url', name, ...NOTHING, ...folderOf('.', options) })
       continue
     }
-    const path = pathOf(name, place.cwd)
+    const path = pathOf(name, context.cwd)
     const status = await stat(path).catch(() => undefined)
     if (status?.isDirectory()) {
       const { walk } = await import('../notes/vault.ts')
@@ -83,9 +84,9 @@ export async function findEntries(
       if (isEmpty) entries.push(missing(name, path, NO_FILES.folder))
     } else if (status === undefined && !options.isLiteral && isPattern(name)) {
       // The folder before the first segment with a sign of a pattern.
-      const root = resolve(place.cwd, dirname(`${name.slice(0, name.search(MAGIC))}x`))
-      const found = await matching(name, place)
-      for (const one of found) await add(isAbsolute(name) ? one : relative(place.cwd, one), one, root, true)
+      const root = resolve(context.cwd, dirname(`${name.slice(0, name.search(MAGIC))}x`))
+      const found = await matching(name, context)
+      for (const one of found) await add(isAbsolute(name) ? one : relative(context.cwd, one), one, root, true)
       if (found.length === 0) entries.push(missing(name, path, NO_FILES.pattern))
     } else await add(name, path, dirname(path), false)
   }
@@ -106,7 +107,7 @@ const MAGIC = /[*?[{]|[!+@]\(/
 const isPattern = (name: string) => MAGIC.test(name)
 
 /** Files in order; what begins with a dot and `node_modules` only where the pattern says so. */
-async function matching(pattern: string, { cwd, platform }: Place): Promise<string[]> {
+async function matching(pattern: string, { cwd, platform }: PathContext): Promise<string[]> {
   const { glob } = await import('tinyglobby')
   const found = await glob(platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern, {
     cwd,
@@ -123,7 +124,7 @@ async function toEntry(
   path: string,
   root: string,
   options: EntryOptions,
-  { cwd, platform }: Place,
+  { cwd, platform }: PathContext,
 ): Promise<Entry> {
   const inside = relative(cwd, path)
   const isBelow = !isAbsolute(inside) && inside.split(sep)[0] !== '..'

@@ -1,6 +1,7 @@
 import { quote, type Terminal } from './terminal.ts'
 
-type Place = Pick<Terminal, 'env' | 'platform'>
+/** The shell that a line is for. */
+type Shell = Pick<Terminal, 'env' | 'platform'>
 
 interface Named {
   config?: string
@@ -20,7 +21,7 @@ export function commandFor(
   command: string,
   args: readonly string[],
   { config, server, key, ...given }: Named & Readonly<Record<string, Value>>,
-  { env, platform }: Place,
+  { env, platform }: Shell,
 ): string {
   // A key may stand in the address that clients are given.
   const address = server?.replace(/[?#].*/, '')
@@ -45,9 +46,9 @@ const LONGEST_LINE = 8000
 export const sayRepeat = (line: string) => (line.length > LONGEST_LINE ? '' : ` Repeat: ${line}`)
 
 /** A command line that finishes what is stored. */
-export function finishFor(ids: readonly string[], { config, server, key }: Named, terminal: Place): string {
+export function finishFor(ids: readonly string[], { config, server, key }: Named, shell: Shell): string {
   const where = server === undefined ? { config } : { server, key }
-  return commandFor('finalize', ids, where, terminal)
+  return commandFor('finalize', ids, where, shell)
 }
 
 function withoutPassword(address: string): string {
