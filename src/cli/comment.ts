@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { type Command, Option } from 'commander'
-import { findJob, readPullAddress } from '../comments/place.ts'
+import { findJob, readPullAddress } from '../comments/pull-request.ts'
 import type { Written } from '../comments/write.ts'
 import { fromEnvironment } from '../http/proxy/outgoing.ts'
 import { endWith } from './command.ts'
@@ -113,28 +113,36 @@ export async function openComment(
   (results: readonly Result[], before: readonly Result[] | undefined, signal: AbortSignal) => Promise<void>
 > {
   const job = await findJob(terminal.env)
-  const place = pull === undefined ? job?.place : readPullAddress(pull)
-  if (place === undefined) {
+  const pullRequest = pull === undefined ? job?.pullRequest : readPullAddress(pull)
+  if (pullRequest === undefined) {
     if (job === undefined)
       throw new Error('Which pull request? No CI host that is known says so: name its page with --pull.')
     return async () => terminal.note('This job is about no pull request, so no comment is written.')
   }
   const { GITHUB_TOKEN, GITLAB_TOKEN, GITEA_TOKEN, FORGEJO_TOKEN } = terminal.env
   const ofForge = { github: GITHUB_TOKEN, gitlab: GITLAB_TOKEN, gitea: GITEA_TOKEN || FORGEJO_TOKEN }[
-    place.forge
+    pullRequest.forge
   ]
   // A job's own token is for its own forge.
-  const isElsewhere = job?.place !== undefined && new URL(job.place.api).origin !== new URL(place.api).origin
+  const isElsewhere =
+    job?.pullRequest !== undefined && new URL(job.pullRequest.api).origin !== new URL(pullRequest.api).origin
   const token = commentToken || (isElsewhere ? undefined : job?.token || ofForge)
   if (!token)
     throw new Error(
-      `A comment needs a token of ${new URL(place.api).host}: give the job ${TOKENS[place.forge]} or UPLOAD_COMMENT_TOKEN.`,
+      `A comment needs a token of ${new URL(pullRequest.api).host}: give the job ${TOKENS[pullRequest.forge]} or UPLOAD_COMMENT_TOKEN.`,
     )
   terminal.learn([token])
   const name = commentName ?? job?.name ?? ''
   return async (results, before, signal) => {
     const body = toBody(commentTitle, results, before)
-    const request = { place, token, name, run: job?.run ?? 0, body, outgoing: fromEnvironment(terminal.env) }
+    const request = {
+      pullRequest,
+      token,
+      name,
+      run: job?.run ?? 0,
+      body,
+      outgoing: fromEnvironment(terminal.env),
+    }
     const { writeComment } = await import('../comments/write.ts')
     const written = await writeComment(request, signal)
     terminal.note(SAID[written])

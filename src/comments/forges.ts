@@ -1,4 +1,4 @@
-import type { Forge, Place } from './place.ts'
+import type { Forge, PullRequest } from './pull-request.ts'
 
 /** A comment as a forge tells of it. */
 export interface Comment {
@@ -14,9 +14,9 @@ export interface Comment {
 export interface Dialect {
   headers(token: string): Record<string, string>
   /** Lists with GET, adds one with POST. */
-  comments(place: Place): string
+  comments(pullRequest: PullRequest): string
   /** Changes one with `change`, removes it with DELETE. */
-  comment(place: Place, id: number): string
+  comment(pullRequest: PullRequest, id: number): string
   readonly change: 'PATCH' | 'PUT'
   /** @returns undefined for what is no comment of a person or a program */
   read(answer: unknown): Comment | undefined
@@ -42,9 +42,9 @@ function toComment(
   return { id: raw.id, body: raw.body, author: String(author ?? ''), isBot }
 }
 
-const ofIssue = ({ api, repo, pull }: Place) => `${api}/repos/${repo}/issues/${pull}/comments`
-const oneOfIssue = ({ api, repo }: Place, id: number) => `${api}/repos/${repo}/issues/comments/${id}`
-const ofMergeRequest = ({ api, repo, pull }: Place) =>
+const ofIssue = ({ api, repo, pull }: PullRequest) => `${api}/repos/${repo}/issues/${pull}/comments`
+const oneOfIssue = ({ api, repo }: PullRequest, id: number) => `${api}/repos/${repo}/issues/comments/${id}`
+const ofMergeRequest = ({ api, repo, pull }: PullRequest) =>
   `${api}/projects/${encodeURIComponent(repo)}/merge_requests/${pull}/notes`
 
 /** By their references: GitHub's REST API "Issue comments", GitLab's "Notes API", Gitea's and Forgejo's swagger.v1.json. */
@@ -55,7 +55,7 @@ export const DIALECTS: Readonly<Record<Forge, Dialect>> = {
       accept: 'application/vnd.github+json',
       'x-github-api-version': '2022-11-28',
     }),
-    comments: place => `${ofIssue(place)}?per_page=100`,
+    comments: pullRequest => `${ofIssue(pullRequest)}?per_page=100`,
     comment: oneOfIssue,
     change: 'PATCH',
     read: answer => toComment(answer, ({ user }) => ({ author: user?.login, isBot: user?.type === 'Bot' })),
@@ -72,8 +72,8 @@ export const DIALECTS: Readonly<Record<Forge, Dialect>> = {
   },
   gitlab: {
     headers: token => ({ 'private-token': token, accept: 'application/json' }),
-    comments: place => `${ofMergeRequest(place)}?per_page=100&sort=asc&order_by=created_at`,
-    comment: (place, id) => `${ofMergeRequest(place)}/${id}`,
+    comments: pullRequest => `${ofMergeRequest(pullRequest)}?per_page=100&sort=asc&order_by=created_at`,
+    comment: (pullRequest, id) => `${ofMergeRequest(pullRequest)}/${id}`,
     change: 'PUT',
     read: answer => toComment(answer, ({ author }) => ({ author: author?.username, isBot: false })),
     needs: 'the token needs the scope "api"; CI_JOB_TOKEN may not write comments',

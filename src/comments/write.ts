@@ -3,7 +3,7 @@ import { retry } from '../flow/retry.ts'
 import { createHttpClient, type HttpReply, type HttpRequest } from '../http/client.ts'
 import type { Outgoing } from '../http/proxy/outgoing.ts'
 import { type Comment, DIALECTS } from './forges.ts'
-import type { Place } from './place.ts'
+import type { PullRequest } from './pull-request.ts'
 
 /** Most pages of comments that are read. */
 const MOST_PAGES = 100
@@ -12,7 +12,7 @@ const PAGE_BYTES = 32 * 1024 * 1024
 const RETRIES = { attempts: 4, longestPauseMs: 60_000 }
 
 export interface CommentRequest {
-  readonly place: Place
+  readonly pullRequest: PullRequest
   readonly token: string
   /** Tells this comment from those of other jobs. */
   readonly name: string
@@ -85,9 +85,9 @@ function runOf(body: string, name: string): number | undefined {
   return run === undefined ? undefined : Number(run)
 }
 
-function openApi({ place, token, name, outgoing }: CommentRequest) {
-  const dialect = DIALECTS[place.forge]
-  const { host, origin } = new URL(place.api)
+function openApi({ pullRequest, token, name, outgoing }: CommentRequest) {
+  const dialect = DIALECTS[pullRequest.forge]
+  const { host, origin } = new URL(pullRequest.api)
   const client = createHttpClient({ insecureTls: false }, { name: host, outgoing, warn: () => {} })
 
   async function ask(
@@ -114,10 +114,10 @@ function openApi({ place, token, name, outgoing }: CommentRequest) {
 
   /** Undefined for tokens of programs, which have no account. */
   async function findSelf(signal: AbortSignal): Promise<string | undefined> {
-    const reply = await ask('GET', `${place.api}/user`, undefined, signal, [401, 403, 404])
+    const reply = await ask('GET', `${pullRequest.api}/user`, undefined, signal, [401, 403, 404])
     if (reply.status >= 400) return undefined
     const { login, username } = reply.json() as { login?: unknown; username?: unknown }
-    return String((place.forge === 'gitlab' ? username : login) ?? '')
+    return String((pullRequest.forge === 'gitlab' ? username : login) ?? '')
   }
 
   let self: Promise<string | undefined> | undefined
@@ -126,7 +126,7 @@ function openApi({ place, token, name, outgoing }: CommentRequest) {
     /** The comments with this name by whoever the token is of, the oldest first. Others may have copied the mark. */
     async listOwn(signal: AbortSignal): Promise<{ comment: Comment; run: number }[]> {
       const found: { comment: Comment; run: number }[] = []
-      let next: string | undefined = dialect.comments(place)
+      let next: string | undefined = dialect.comments(pullRequest)
       for (let page = 0; next !== undefined && page < MOST_PAGES; page++) {
         const reply: HttpReply = await ask('GET', next, undefined, signal)
         const list = reply.json()
@@ -146,18 +146,18 @@ function openApi({ place, token, name, outgoing }: CommentRequest) {
         .sort((a, b) => a.comment.id - b.comment.id)
     },
     async create(body: string, signal: AbortSignal): Promise<number> {
-      const reply = await ask('POST', dialect.comments(place).split('?', 1).join(''), { body }, signal)
+      const reply = await ask('POST', dialect.comments(pullRequest).split('?', 1).join(''), { body }, signal)
       const comment = dialect.read(reply.json())
       if (!comment) throw noForge(host)
       return comment.id
     },
     /** @returns false when it is not there */
     async change(id: number, body: string, signal: AbortSignal): Promise<boolean> {
-      const reply = await ask(dialect.change, dialect.comment(place, id), { body }, signal, [404])
+      const reply = await ask(dialect.change, dialect.comment(pullRequest, id), { body }, signal, [404])
       return reply.status !== 404
     },
     async remove(id: number, signal: AbortSignal): Promise<void> {
-      await ask('DELETE', dialect.comment(place, id), undefined, signal, [404])
+      await ask('DELETE', dialect.comment(pullRequest, id), undefined, signal, [404])
     },
     close: () => client.close(),
   }

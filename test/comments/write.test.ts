@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { readPullAddress } from '../../src/comments/place.ts'
+import { readPullAddress } from '../../src/comments/pull-request.ts'
 import { type CommentRequest, writeComment } from '../../src/comments/write.ts'
 import { failureOf } from '../helpers/failure-of.ts'
 import {
@@ -15,8 +15,8 @@ const never = () => new AbortController().signal
 const OTHER: Author = { name: 'somebody' }
 
 const writeTo = (forge: CommentForge, kind: CommentForgeKind, given: Partial<CommentRequest> = {}) => {
-  const place = readPullAddress(pageOf(forge, kind))
-  return writeComment({ place, token: TOKEN, name: 'CI / e2e', run: 1, body: 'one', ...given }, never())
+  const pullRequest = readPullAddress(pageOf(forge, kind))
+  return writeComment({ pullRequest, token: TOKEN, name: 'CI / e2e', run: 1, body: 'one', ...given }, never())
 }
 const bodiesOf = ({ comments }: CommentForge) =>
   comments.map(({ body }) => body.split('\n').slice(1).join('\n'))

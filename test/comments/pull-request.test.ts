@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { findJob, readPullAddress } from '../../src/comments/place.ts'
+import { findJob, readPullAddress } from '../../src/comments/pull-request.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 
 /** What the hosts document of their variables. */
@@ -20,7 +20,7 @@ const GITHUB = { forge: 'github', api: 'https://api.github.com', repo: 'me/app',
 
 describe('a job of', () => {
   it.each([
-    ['GitHub Actions', ACTIONS, { place: GITHUB, name: 'CI / e2e', run: 12_002, token: 't' }],
+    ['GitHub Actions', ACTIONS, { pullRequest: GITHUB, name: 'CI / e2e', run: 12_002, token: 't' }],
     [
       'Forgejo Actions',
       {
@@ -29,7 +29,7 @@ describe('a job of', () => {
         GITHUB_API_URL: 'https://codeberg.org/api/v1',
         GITHUB_REF: 'refs/pull/7/head',
       },
-      { place: { ...GITHUB, forge: 'gitea', api: 'https://codeberg.org/api/v1' }, token: 't' },
+      { pullRequest: { ...GITHUB, forge: 'gitea', api: 'https://codeberg.org/api/v1' }, token: 't' },
     ],
     [
       'GitLab, for a merge request of a fork',
@@ -44,7 +44,7 @@ describe('a job of', () => {
         GITLAB_TOKEN: 't',
       },
       {
-        place: { forge: 'gitlab', api: 'https://gitlab.com/api/v4', repo: '2', pull: 7 },
+        pullRequest: { forge: 'gitlab', api: 'https://gitlab.com/api/v4', repo: '2', pull: 7 },
         name: 'e2e 1/3',
         run: 12,
         token: 't',
@@ -63,7 +63,7 @@ describe('a job of', () => {
         CI_PIPELINE_NUMBER: '12',
       },
       {
-        place: { ...GITHUB, forge: 'gitea', api: 'https://codeberg.org/api/v1' },
+        pullRequest: { ...GITHUB, forge: 'gitea', api: 'https://codeberg.org/api/v1' },
         name: 'test / e2e',
         run: 12,
       },
@@ -78,7 +78,7 @@ describe('a job of', () => {
         BUILDKITE_STEP_KEY: 'e2e',
         BUILDKITE_BUILD_NUMBER: '12',
       },
-      { place: GITHUB, name: 'app / e2e', run: 12 },
+      { pullRequest: GITHUB, name: 'app / e2e', run: 12 },
     ],
     [
       'Jenkins',
@@ -88,10 +88,18 @@ describe('a job of', () => {
         STAGE_NAME: 'e2e',
         BUILD_NUMBER: '12',
       },
-      { place: GITHUB, name: 'e2e', run: 12 },
+      { pullRequest: GITHUB, name: 'e2e', run: 12 },
     ],
-    ['GitHub Actions for a branch', { ...ACTIONS, GITHUB_REF: 'refs/heads/main' }, { place: undefined }],
-    ['Buildkite for a branch', { BUILDKITE: 'true', BUILDKITE_PULL_REQUEST: 'false' }, { place: undefined }],
+    [
+      'GitHub Actions for a branch',
+      { ...ACTIONS, GITHUB_REF: 'refs/heads/main' },
+      { pullRequest: undefined },
+    ],
+    [
+      'Buildkite for a branch',
+      { BUILDKITE: 'true', BUILDKITE_PULL_REQUEST: 'false' },
+      { pullRequest: undefined },
+    ],
   ])('%s', async (_, env, expected) => {
     expect(await findJob(env)).toMatchObject(expected)
   })
@@ -104,7 +112,7 @@ describe('a job of', () => {
     const file = join(await makeDirectory(), 'event.json')
     await writeFile(file, JSON.stringify(event))
     const job = await findJob({ ...ACTIONS, GITHUB_REF: 'refs/heads/main', GITHUB_EVENT_PATH: file })
-    expect(job?.place).toEqual(GITHUB)
+    expect(job?.pullRequest).toEqual(GITHUB)
   })
 
   it('nobody that is known', async () => {

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 export type Forge = 'github' | 'gitlab' | 'gitea'
 
 /** A pull request, or what GitLab calls a merge request. */
-export interface Place {
+export interface PullRequest {
   readonly forge: Forge
   /** Where its API begins, without a slash at the end. */
   readonly api: string
@@ -18,7 +18,7 @@ type Env = Readonly<Record<string, string | undefined>>
 /** What a CI host says of the job that runs. */
 export interface Job {
   /** Undefined: it is not about a pull request. */
-  readonly place: Place | undefined
+  readonly pullRequest: PullRequest | undefined
   /** Tells the comment of this job from those of others. */
   readonly name: string
   /** Of two runs of a job, the later one has more. */
@@ -47,7 +47,7 @@ function gitlabJob(env: Env): Job {
   const pull = toNumber(env['CI_MERGE_REQUEST_IID'])
   const api = env['CI_API_V4_URL']
   return {
-    place: api && repo && pull ? { forge: 'gitlab', api, repo, pull } : undefined,
+    pullRequest: api && repo && pull ? { forge: 'gitlab', api, repo, pull } : undefined,
     name: env['CI_JOB_NAME'] ?? '',
     run: toNumber(env['CI_PIPELINE_IID']),
     token: env['GITLAB_TOKEN'],
@@ -61,7 +61,7 @@ async function actionsJob(env: Env): Promise<Job> {
   const [, inRef] = /^refs\/pull\/(\d{1,15})\//.exec(ref) ?? []
   const pull = toNumber(inRef) || (await pullOfEvent(env['GITHUB_EVENT_PATH']))
   return {
-    place: api && repo && pull ? { forge, api: withoutSlash(api), repo, pull } : undefined,
+    pullRequest: api && repo && pull ? { forge, api: withoutSlash(api), repo, pull } : undefined,
     name: [env['GITHUB_WORKFLOW'], env['GITHUB_JOB']].filter(Boolean).join(' / '),
     // A run is repeated fewer than a thousand times.
     run: toNumber(env['GITHUB_RUN_NUMBER']) * 1000 + Math.min(toNumber(env['GITHUB_RUN_ATTEMPT']), 999),
@@ -84,7 +84,8 @@ function woodpeckerJob(env: Env): Job {
   const pull = toNumber(env['CI_COMMIT_PULL_REQUEST'])
   const word = type === 'gitlab' ? '-/merge_requests' : type === 'github' ? 'pull' : 'pulls'
   return {
-    place: url && repo && pull ? readPullAddress(`${withoutSlash(url)}/${repo}/${word}/${pull}`) : undefined,
+    pullRequest:
+      url && repo && pull ? readPullAddress(`${withoutSlash(url)}/${repo}/${word}/${pull}`) : undefined,
     name: [env['CI_WORKFLOW_NAME'], env['CI_STEP_NAME']].filter(Boolean).join(' / '),
     run: toNumber(env['CI_PIPELINE_NUMBER']),
     token: undefined,
@@ -98,7 +99,7 @@ function buildkiteJob(env: Env): Job {
   const path = pathname.replace(/^\/|\.git$/g, '')
   const word = host.includes('gitlab') ? '-/merge_requests' : 'pull'
   return {
-    place: host && pull ? readPullAddress(`https://${host}/${path}/${word}/${pull}`) : undefined,
+    pullRequest: host && pull ? readPullAddress(`https://${host}/${path}/${word}/${pull}`) : undefined,
     name: [env['BUILDKITE_PIPELINE_SLUG'], env['BUILDKITE_STEP_KEY']].filter(Boolean).join(' / '),
     run: toNumber(env['BUILDKITE_BUILD_NUMBER']),
     token: undefined,
@@ -108,7 +109,7 @@ function buildkiteJob(env: Env): Job {
 function jenkinsJob(env: Env): Job {
   const url = env['CHANGE_URL']
   return {
-    place: url ? readPullAddress(url) : undefined,
+    pullRequest: url ? readPullAddress(url) : undefined,
     name: env['STAGE_NAME'] ?? '',
     run: toNumber(env['BUILD_NUMBER']),
     token: undefined,
@@ -120,7 +121,7 @@ function jenkinsJob(env: Env): Job {
  *
  * @throws Error for what is none
  */
-export function readPullAddress(address: string): Place {
+export function readPullAddress(address: string): PullRequest {
   const { origin, hostname, pathname } = URL.canParse(address) ? new URL(address) : new URL('none:')
   const [, before = '', word, number] =
     /^\/(\S{1,500}?)\/(pull|pulls|-\/merge_requests)\/(\d{1,15})\/?$/.exec(pathname) ?? []
