@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
 import { answerHeartbeatEarly } from '../routes/heartbeat.ts'
-import { createTurns } from '../uploader/delivery/turns.ts'
+import { createSharedTurns } from '../uploader/delivery/shared-turns.ts'
 import type { Generation, GenerationDeps } from './generation.ts'
 import { createHttpServer } from './http-server.ts'
 import type { Runtime, ServerDeps } from './open-uploader.ts'
@@ -93,7 +93,7 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   let knowsProxy = false
   const around: GenerationDeps = {
     ...deps,
-    turns: deps.turns ?? createTurns(),
+    turns: deps.turns ?? createSharedTurns(),
     runtime,
     warn: message => void (current ? logger.warn(message) : notes.push(message)),
     isStopping: () => stopping,

@@ -3,11 +3,11 @@ import { knownHosts } from '../config/paths.ts'
 import { createOutgoing } from '../http/proxy/outgoing.ts'
 import type { Destination } from '../uploader/delivery/destinations.ts'
 import { openDestinations } from '../uploader/delivery/open.ts'
-import type { Turns } from '../uploader/delivery/turns.ts'
+import type { SharedTurns } from '../uploader/delivery/shared-turns.ts'
 
 export interface DestinationDeps {
   /** Default: of this process alone. */
-  readonly turns?: Turns
+  readonly turns?: SharedTurns
   /** Where the addresses of proxies stand. */
   readonly env: Readonly<Record<string, string | undefined>>
   /** A line for the operator from a destination. */

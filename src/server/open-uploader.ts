@@ -12,7 +12,7 @@ import type { Store } from '../store/contract.ts'
 import { createPostgresStore } from '../store/postgres.ts'
 import { createSqliteStore } from '../store/sqlite.ts'
 import { type Destination, placesOf } from '../uploader/delivery/destinations.ts'
-import type { Turns } from '../uploader/delivery/turns.ts'
+import type { SharedTurns } from '../uploader/delivery/shared-turns.ts'
 import { createUploader, type Uploader, type UploaderDeps } from '../uploader/index.ts'
 import { createFinalizer, type FinalizerSettings } from '../uploader/jobs/finalizer.ts'
 import { createIdempotency } from '../uploader/jobs/idempotency.ts'
@@ -23,7 +23,7 @@ export interface ServerDeps {
   readonly mask: Mask
   readonly env: Readonly<Record<string, string | undefined>>
   /** Default: of this process alone. */
-  readonly turns?: Turns
+  readonly turns?: SharedTurns
   /** Gives the figures of all processes of the server. Default: this is the only one. */
   readMetrics?(): Promise<string>
 }

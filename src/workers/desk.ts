@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import type { Stored } from '../providers/contract.ts'
-import type { Taken, Turns } from '../uploader/delivery/turns.ts'
+import type { SharedTurns, Taken } from '../uploader/delivery/shared-turns.ts'
 
 /** What a worker asks of the primary process. */
 export interface PrimaryMethods {
@@ -8,7 +8,7 @@ export interface PrimaryMethods {
   ready(): void
   /** Writes a line of the log for people. */
   print(line: string): void
-  /** As in `Turns`, but nobody can give up waiting: what comes then is to be released. */
+  /** As in `SharedTurns`, but nobody can give up waiting: what comes then is to be released. */
   take(name: string, content: string): Promise<Taken>
   settle(name: string, stored: Stored): void
   release(name: string): void
@@ -26,7 +26,7 @@ export interface Desk {
   close(): void
 }
 
-export function createDesk(shared: Turns, metrics: () => Promise<string>): Desk {
+export function createDesk(shared: SharedTurns, metrics: () => Promise<string>): Desk {
   /** How many uploads of the worker have a name. */
   const names = new Map<string, number>()
   const turns = new Map<number, AbortController>()

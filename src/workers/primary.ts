@@ -5,7 +5,7 @@ import type { Settings } from '../config/schema.ts'
 import { keepFixed, type RunningServer, startServer } from '../server/index.ts'
 import type { ServerDeps } from '../server/open-uploader.ts'
 import { PortTakenError, removeLeftSocket } from '../server/port.ts'
-import { createTurns } from '../uploader/delivery/turns.ts'
+import { createSharedTurns } from '../uploader/delivery/shared-turns.ts'
 import { createCrew, type Member, newReload } from './crew.ts'
 import { createDesk } from './desk.ts'
 
@@ -26,7 +26,7 @@ export async function startWorkers(config: LoadedConfig, deps: ServerDeps): Prom
     const server = await startServer(config, deps)
     return { ...server, notes: [...notes, ...server.notes] }
   }
-  const turns = createTurns()
+  const turns = createSharedTurns()
   let current = config
   /** What each worker has told last: what was counted does not become less when one dies. */
   let told = new Map<Member['calls'], object[]>()

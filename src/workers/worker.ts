@@ -5,7 +5,7 @@ import { createLog, isOnTerminal } from '../log.ts'
 import { createGrowingMask } from '../mask.ts'
 import { keepOutputOurs, keepReportsQuiet } from '../server/crash.ts'
 import { type Fixed, keepFixed, type LocalServer, type Prepared, startServer } from '../server/index.ts'
-import type { Turns } from '../uploader/delivery/turns.ts'
+import type { SharedTurns } from '../uploader/delivery/shared-turns.ts'
 import { connect } from './calls.ts'
 import type { PrimaryMethods } from './desk.ts'
 
@@ -148,7 +148,7 @@ function createDivide({ index, count }: Orders): (config: LoadedConfig) => Loade
 }
 
 /** What the primary keeps for all. */
-function createRemoteTurns(): Turns {
+function createRemoteTurns(): SharedTurns {
   let lastTurn = 0
   return {
     async take(name, content, signal) {

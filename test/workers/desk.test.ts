@@ -1,10 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { createTurns } from '../../src/uploader/delivery/turns.ts'
+import { createSharedTurns } from '../../src/uploader/delivery/shared-turns.ts'
 import { createDesk } from '../../src/workers/desk.ts'
 
 function openTwo() {
-  const turns = createTurns()
+  const turns = createSharedTurns()
   const open = () => createDesk(turns, async () => '')
   return [open(), open()] as const
 }

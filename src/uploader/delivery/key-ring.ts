@@ -1,7 +1,7 @@
 import { splitExtension } from '../../payload/file-name.ts'
 import type { Stored } from '../../providers/contract.ts'
 import { nameOf } from '../../store/expiry-contract.ts'
-import { createTurns, type Turns } from './turns.ts'
+import { createSharedTurns, type SharedTurns } from './shared-turns.ts'
 
 /** The keys that uploads at one destination have taken, so that no two of them meet with different bytes. */
 export interface KeyRing {
@@ -25,7 +25,7 @@ export interface TakenKey {
 type Refuses = (key: string) => Promise<boolean>
 
 /** @param scope what the keys are told apart by from those of other destinations */
-export function createKeyRing(turns: Turns = createTurns(), scope = ''): KeyRing {
+export function createKeyRing(turns: SharedTurns = createSharedTurns(), scope = ''): KeyRing {
   const idOf = (key: string) => `${scope}/${nameOf(key)}`
   return {
     async take(key, sha256, signal, refuses) {

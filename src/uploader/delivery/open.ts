@@ -6,7 +6,7 @@ import type { PictureOptions } from '../../pictures/options.ts'
 import type { ProviderDeps, Target } from '../../providers/contract.ts'
 import { type Destination, type DestinationSpec, idOf, placesOf } from './destinations.ts'
 import { createKeyRing } from './key-ring.ts'
-import { createTurns, type Turns } from './turns.ts'
+import { createSharedTurns, type SharedTurns } from './shared-turns.ts'
 import { createUrlRewrite } from './url-rewrite.ts'
 
 /** Nothing is connected meanwhile: libraries are loaded. */
@@ -26,7 +26,7 @@ export async function openDestinations(
   keyTemplate: string,
   warn: (message: string) => void,
   own: Pick<ProviderDeps, 'ownPaths' | 'knownHosts'> = {},
-  turns: Turns = createTurns(),
+  turns: SharedTurns = createSharedTurns(),
   pictures?: PictureOptions,
   general?: Outgoing,
 ): Promise<Destination[]> {
@@ -56,7 +56,7 @@ export async function openDestinations(
 
 interface Surroundings {
   readonly keyTemplate: string
-  readonly turns: Turns
+  readonly turns: SharedTurns
   readonly pictures: PictureOptions | undefined
   readonly outgoing: Outgoing | undefined
 }

@@ -3,7 +3,7 @@ import * as z from '../../../src/packages/zod.ts'
 import { defineProvider, type Target } from '../../../src/providers/contract.ts'
 import type { Destination, DestinationSpec } from '../../../src/uploader/delivery/destinations.ts'
 import { closeTargets, openDestinations, openTarget } from '../../../src/uploader/delivery/open.ts'
-import { createTurns } from '../../../src/uploader/delivery/turns.ts'
+import { createSharedTurns } from '../../../src/uploader/delivery/shared-turns.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 
 describe('openDestinations', () => {
@@ -38,7 +38,7 @@ describe('openDestinations', () => {
 
   it('shares names in use and turns with destinations of the same name, and with no others', async () => {
     const serial = { ...target, serial: true }
-    const turns = createTurns()
+    const turns = createSharedTurns()
     const open = (...names: string[]) =>
       openDestinations(
         names.map(name => spec(name, serial)),

@@ -9,7 +9,7 @@ import type { Stored } from '../../providers/contract.ts'
 export type Taken = 'free' | 'taken' | Stored
 
 /** What all uploads of a server share, whichever of its processes they are in. */
-export interface Turns {
+export interface SharedTurns {
   /**
    * Takes a name for some content until it is released. While another one is at storing the same content under it, that
    * is waited for; when it fails, one of those who wait has the name instead.
@@ -34,7 +34,7 @@ interface Entry {
 }
 
 /** For one process. */
-export function createTurns(): Turns {
+export function createSharedTurns(): SharedTurns {
   const entries = new Map<string, Entry>()
   const queues = new Map<string, Slots>()
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { createTurns } from '../../../src/uploader/delivery/turns.ts'
+import { createSharedTurns } from '../../../src/uploader/delivery/shared-turns.ts'
 
 const never = new AbortController().signal
 const STORED = { url: 'https://x.example/a.png' }
 
 describe('a name', () => {
   it('is free for the first, taken for other content, and free again once released', () => {
-    const turns = createTurns()
+    const turns = createSharedTurns()
     expect(turns.take('a', 'one', never)).toBe('free')
     expect(turns.take('a', 'two', never)).toBe('taken')
     expect(turns.take('b', 'two', never)).toBe('free')
@@ -15,7 +15,7 @@ describe('a name', () => {
   })
 
   it('of the same content gives what was stored under it, and stays until all have released it', () => {
-    const turns = createTurns()
+    const turns = createSharedTurns()
     turns.take('a', 'one', never)
     turns.settle('a', STORED)
     expect(turns.take('a', 'one', never)).toBe(STORED)
@@ -26,7 +26,7 @@ describe('a name', () => {
   })
 
   it('of the same content that is being stored is waited for, and kept for those who waited', async () => {
-    const turns = createTurns()
+    const turns = createSharedTurns()
     turns.take('a', 'one', never)
     const waiting = [turns.take('a', 'one', never), turns.take('a', 'one', never)]
     turns.settle('a', STORED)
@@ -39,7 +39,7 @@ describe('a name', () => {
   })
 
   it('whose first holder failed goes to one of those who wait', async () => {
-    const turns = createTurns()
+    const turns = createSharedTurns()
     turns.take('a', 'one', never)
     const [second, third] = [turns.take('a', 'one', never), turns.take('a', 'one', never)]
     turns.release('a')
@@ -49,7 +49,7 @@ describe('a name', () => {
   })
 
   it('is not kept for somebody who has left', async () => {
-    const turns = createTurns()
+    const turns = createSharedTurns()
     turns.take('a', 'one', never)
     const leaving = new AbortController()
     const waiting = turns.take('a', 'one', leaving.signal)
@@ -62,7 +62,7 @@ describe('a name', () => {
 })
 
 it('work of one name goes on alone, in the order of the calls; of another it does not wait', async () => {
-  const turns = createTurns()
+  const turns = createSharedTurns()
   const order: string[] = []
   let end = () => {}
   const first = turns.inTurn('a', () => new Promise<void>(resolve => (end = resolve)), never)
