@@ -23,6 +23,7 @@ const PARTS = {
   options: { from: '"config" of the provider', make: page => optionsOf(providerOf(page)) },
   settings: { from: 'src/config/schema.ts', make: settings },
   destination: { from: 'src/config/destination.ts', make: () => options(destinationSchema) },
+  signing: { from: '"about" of the providers', make: signing },
   request: { from: 'src/routes/options.ts', make: requestOptions },
   commands: { from: 'src/cli', make: () => commands },
   plugin: { from: 'docs/examples', make: () => exampleFile('index.js') },
@@ -45,6 +46,15 @@ function requestOptions() {
 function destinations() {
   const rows = providers.map(({ type, about }) => `| \`${type}\` | ${about.what} | ${about.testedAgainst} |`)
   return ['| Type | What it is | Tested against |', '|---|---|---|', ...rows].join('\n')
+}
+
+function signing() {
+  const rows = providers.flatMap(({ type, about: { signs } }) => {
+    if (signs === undefined) return []
+    const option = signs === true ? '' : ` with \`${signs}\``
+    return [`- [\`${type}\`](destinations/${type}.md)${option}`]
+  })
+  return rows.join('\n')
 }
 
 function providerOf(page) {

@@ -134,6 +134,10 @@ it('the same file again got a signed link of long ago, which had ended', async (
 
 it.each([
   [{ local: { a: { directory: 'x', serve: true, link: 'redirect' } } }, /can sign addresses/],
+  [
+    { azure: { a: { account: 'pictures1', container: 'drafts', sasToken: 'sig=x', link: 'redirect' } } },
+    /azure\/a: "link": "redirect" needs "accountKey"\.$/,
+  ],
   [{ local: { a: { directory: 'x', serve: true, linkAccess: 'callers' } } }, /"linkAccess" needs "link"/],
 ])('%j is refused', async (providers, reason) => {
   await expect(startApp({ config: { providers } })).rejects.toThrow(reason)

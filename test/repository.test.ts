@@ -37,6 +37,17 @@ describe('every provider', () => {
       expect(Object.keys(about?.example ?? {})).not.toHaveLength(0)
     })
 
+    it('says whether it can sign addresses, which its examples show', async () => {
+      const provider = await loadProvider(type)
+      const { example = {}, signs } = provider?.about ?? {}
+      for (const [name, options] of Object.entries(example)) {
+        const target = await provider?.open(provider.config.parse(options), { name, warn: () => {} })
+        const isSaid = typeof signs === 'string' ? signs in options : signs === true
+        expect(target?.sign !== undefined, name).toBe(isSaid)
+        await target?.close?.()
+      }
+    })
+
     it('describes every option', async () => {
       const provider = await loadProvider(type)
       expect(listUndescribed(z.toJSONSchema(provider?.config ?? z.never(), DESCRIBE))).toEqual([])

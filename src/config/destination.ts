@@ -52,7 +52,7 @@ export const destinationSchema = z.strictObject({
     .enum(['direct', 'redirect'])
     .default('direct')
     .describe(
-      'Where links lead: to the destination, or (redirect) to this server, which sends visitors on to a signed address of a private store. For s3 and its kin, azure and upyun.',
+      'Where links lead: to the destination, or (redirect) to this server, which sends visitors on to a signed address of a private store. That needs a destination that can sign addresses.',
     ),
   linkAccess: z
     .enum(['anyone', 'callers'])

@@ -19,6 +19,7 @@ export const aliyun = defineVendor({
         options: '?x-oss-process=style/small',
       },
     },
+    signs: true,
     choices: [
       {
         label: 'Aliyun OSS · 阿里云',

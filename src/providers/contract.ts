@@ -133,6 +133,8 @@ export interface About {
   readonly testedAgainst: string
   /** Configurations for its page, by their names; the first is the default. A secret is the name of a variable. */
   readonly example: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  /** Whether its targets have `sign`, or the option that they need for that. Default: they have none. */
+  readonly signs?: true | string
   /** At least one. */
   readonly choices: readonly InitChoice[]
 }

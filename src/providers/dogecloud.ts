@@ -67,6 +67,7 @@ export const dogecloud = defineProvider({
         urlPrefix: 'https://img.example.com',
       },
     },
+    signs: true,
     choices: [
       {
         label: 'DogeCloud · 多吉云',

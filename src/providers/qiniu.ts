@@ -29,6 +29,7 @@ export const qiniu = defineVendor({
         options: '?imageslim',
       },
     },
+    signs: true,
     choices: [
       {
         label: 'Qiniu Kodo · 七牛云',

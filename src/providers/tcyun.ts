@@ -31,6 +31,7 @@ export const tcyun = defineVendor({
         slim: true,
       },
     },
+    signs: true,
     choices: [
       {
         label: 'Tencent COS · 腾讯云',

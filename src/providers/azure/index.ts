@@ -90,6 +90,7 @@ export const azure = defineProvider({
         urlPrefix: 'https://pictures1.z6.web.core.windows.net',
       },
     },
+    signs: 'accountKey',
     choices: [
       {
         label: 'Azure Blob Storage',

@@ -38,6 +38,7 @@ export const s3 = defineProvider({
         presignedForS: 86400,
       },
     },
+    signs: true,
     choices: [
       {
         label: 'Cloudflare R2',

@@ -63,6 +63,7 @@ export const upyun = defineProvider({
         antiLeechForS: 3600,
       },
     },
+    signs: 'antiLeechToken',
     choices: [
       {
         label: 'Upyun · 又拍云',

@@ -3,7 +3,7 @@ import { within } from '../../flow/time-limit.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { isNewEachTime, namesContent, parseKeyTemplate } from '../../payload/object-key.ts'
 import type { PictureOptions } from '../../pictures/options.ts'
-import type { ProviderDeps, Target } from '../../providers/contract.ts'
+import type { Provider, ProviderDeps, Target } from '../../providers/contract.ts'
 import { type Destination, type DestinationSpec, idOf, placesOf } from './destinations.ts'
 import { createKeyRing } from './key-ring.ts'
 import { createSharedTurns, type SharedTurns } from './shared-turns.ts'
@@ -63,7 +63,7 @@ interface Surroundings {
 
 /** @throws UploadError `invalid_request` when the target can't do what the destination is configured for */
 function makeDestination(
-  { type, name, common }: DestinationSpec,
+  { type, name, provider, common }: DestinationSpec,
   target: Target,
   { turns, outgoing, ...general }: Surroundings,
 ): Destination {
@@ -78,7 +78,8 @@ function makeDestination(
     )
   }
   const redirects = common.link === 'redirect' ? (common.linkAccess ?? 'anyone') : undefined
-  if (redirects !== undefined && !target.sign) throw new UploadError('invalid_request', unsigned(id))
+  if (redirects !== undefined && !target.sign)
+    throw new UploadError('invalid_request', unsigned(id, provider))
   if (redirects === undefined && common.linkAccess === 'callers')
     throw new UploadError('invalid_request', `${id}: "linkAccess" needs "link" to be "redirect".`)
   return {
@@ -104,11 +105,10 @@ function makeDestination(
   }
 }
 
-function unsigned(id: string): string {
-  return (
-    `${id}: "link": "redirect" needs a destination that can sign addresses: s3 and its kin, azure with "accountKey", ` +
-    'upyun with "antiLeechToken".'
-  )
+function unsigned(id: string, { about }: Provider): string {
+  const needed =
+    typeof about?.signs === 'string' ? `"${about.signs}"` : 'a destination that can sign addresses'
+  return `${id}: "link": "redirect" needs ${needed}.`
 }
 
 /** @throws UploadError when files go again somewhere, and could not be removed there or where their copies are */
