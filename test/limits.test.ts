@@ -20,6 +20,7 @@ import { formBody, sendUpload } from './helpers/raw-request.ts'
 import { runProgram } from './helpers/run-program.ts'
 import { runServer, type SpawnedServer, spawnServer } from './helpers/spawn-server.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
+import { startStubBucket } from './helpers/stub-bucket.ts'
 
 const MB = 1024 * 1024
 const KEY = 'k3y-0f-the-server'
@@ -216,53 +217,74 @@ describe('limits.memory', () => {
   })
 })
 
-describe('limits.concurrentUploads and limits.waitingUploads', () => {
+/** A destination, or a server that files come from, which answers when it is told to. */
+async function startSlow(kind: 'files' | 'addresses', limits: Record<string, unknown>) {
+  const [bucket, gate] = [await startStubBucket(), await startGate()]
+  bucket.hold()
+  const providers = { s3: { b: bucket.options }, local: { l: { directory: 'l', serve: true } } }
+  const app = await startLimited(limits, { providers, default: kind === 'files' ? 's3/b' : 'local/l' })
+  let count = 0
+  return {
+    app,
+    send: (signal?: AbortSignal) =>
+      post(`${app.url}/upload`, {
+        ...(kind === 'files' ? { body: formOf({ [`${++count}.txt`]: `file ${count}` }) } : list(gate.url)),
+        ...(signal && { signal }),
+      }),
+    reached: (count: number) =>
+      kind === 'files'
+        ? expect.poll(() => bucket.puts.length).toBeGreaterThanOrEqual(count)
+        : gate.reached(count),
+    open() {
+      bucket.letGo()
+      gate.open()
+    },
+  }
+}
+
+describe.each(['files', 'addresses'] as const)('limits.concurrentUploads and waitingUploads for %s', kind => {
   it('turn away at once what finds no place, with Retry-After, and finish the rest', async () => {
-    const gate = await startGate()
-    const app = await startLimited({ concurrentUploads: 2, waitingUploads: 0 })
-    const running = [1, 2].map(() => post(`${app.url}/upload`, list(gate.url)))
-    await gate.reached(2)
-    const refused = await upload(`${app.url}/upload`, { 'a.txt': 'hello' })
+    const { app, send, reached, open } = await startSlow(kind, { concurrentUploads: 2, waitingUploads: 0 })
+    const running = [1, 2].map(() => send())
+    await reached(2)
+    const refused = await send()
     expectFailure(refused, 503, 'overloaded')
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
     expect(await ask(app.url, 'GET', '/heartbeat')).toMatchObject({ status: 200 })
-    gate.open()
+    open()
     for (const answer of await Promise.all(running)) expect(answer).toMatchObject({ status: 200 })
-    expect(await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).toMatchObject({ status: 200 })
+    expect(await send()).toMatchObject({ status: 200 })
   })
 
   it('let the next ones wait for their turn', async () => {
-    const gate = await startGate()
-    const app = await startLimited({ concurrentUploads: 1, waitingUploads: 2 })
+    const { send, reached, open } = await startSlow(kind, { concurrentUploads: 1, waitingUploads: 2 })
     const answers: Answer[] = []
-    const first = post(`${app.url}/upload`, list(gate.url))
-    await gate.reached(1)
+    const first = send()
+    await reached(1)
     const others = Array.from({ length: 5 }, async () => {
-      answers.push(await upload(`${app.url}/upload`, { 'a.txt': 'hello' }))
+      answers.push(await send())
     })
     await eventually(() => expect(answers).toHaveLength(3))
     expect(answers.map(answer => answer.status)).toEqual([503, 503, 503])
-    gate.open()
+    open()
     await Promise.all([first, ...others])
     expect(answers.map(answer => answer.status)).toEqual([503, 503, 503, 200, 200])
-    expect(await uploadedFiles(app)).toHaveLength(2)
   })
 
   it('give back the place of a client that went away, waiting or not', async () => {
-    const gate = await startGate()
-    const app = await startLimited({ concurrentUploads: 1, waitingUploads: 1 })
+    const { send, reached, open } = await startSlow(kind, { concurrentUploads: 1, waitingUploads: 1 })
     const leave = new AbortController()
-    const gone = post(`${app.url}/upload`, { ...list(gate.url), signal: leave.signal })
-    await gate.reached(1)
-    const alsoGone = post(`${app.url}/upload`, { ...list(gate.url), signal: leave.signal })
+    const gone = send(leave.signal)
+    await reached(1)
+    const alsoGone = send(leave.signal)
+    const later = () => new Promise<undefined>(resolve => setTimeout(resolve, 200, undefined))
     await eventually(async () =>
-      expect(await upload(`${app.url}/upload`, { 'a.txt': 'a' })).toMatchObject({ status: 503 }),
+      expect(await Promise.race([send(leave.signal), later()])).toMatchObject({ status: 503 }),
     )
     leave.abort()
     await Promise.allSettled([gone, alsoGone])
-    await eventually(async () =>
-      expect(await upload(`${app.url}/upload`, { 'a.txt': 'a' })).toMatchObject({ status: 200 }),
-    )
+    open()
+    await eventually(async () => expect(await send()).toMatchObject({ status: 200 }))
   })
 })
 
