@@ -152,9 +152,11 @@ describe('config import', () => {
       cwd,
     })
     expect(code).toBe(0)
-    expect(stderr).toBe(
-      '"picBed.proxy" was left out: it is no address of a proxy for HTTP, HTTPS or SOCKS5.\n',
-    )
+    expect(stderr.split('\n')).toEqual([
+      '"picBed.proxy" was left out: it is no address of a proxy for HTTP, HTTPS or SOCKS5.',
+      expect.stringContaining('Files get names like "name-1a2b3c4d.png" at local/Default'),
+      '',
+    ])
     expect(await runCli(['config', 'validate'], { cwd })).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('Destinations: local/Default'),

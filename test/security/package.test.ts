@@ -18,6 +18,7 @@ interface Locked {
 /** What is published; `src` is not, so no test and no note can slip in with it. */
 const PUBLISHED = [
   /^dist\/[\w/-]+(?:\.d)?\.[jt]s$/,
+  /^dist\/packages\/bundled\.json$/,
   /^dist\/page\/[\w/.-]+$/,
   /^bin\/upload-server\.js$/,
   /^(?:README(?:\.[\w-]+)?|CHANGELOG|SECURITY)\.md$/,
