@@ -81,11 +81,10 @@ describe('upload --server through trouble', () => {
   }, async () => {
     const server = await startMortal()
     const kills = new Set([9, 24, 42])
+    // A third of them: with every second request the unlucky one of 60 waits half a minute.
     const faults: (Fault | undefined)[] = [
-      { status: 502, body: '<h1>Bad Gateway</h1>' },
-      undefined,
-      { status: 429 },
-      undefined,
+      ...[{ status: 502, body: '<h1>Bad Gateway</h1>' }, undefined, undefined],
+      ...[{ status: 429 }, undefined, undefined],
     ]
     let restarted: Promise<void> = Promise.resolve()
     const proxy = await startProxy(server.port, ({ line, index }) => {
