@@ -20,7 +20,7 @@ let root: string
 let cwd: string
 beforeEach(async () => {
   root = await makeDirectory()
-  cwd = join(root, 'work')
+  cwd = join(root, 'here')
   for (const name of [...FILES, 'empty/.keep', '../beside/7.png']) {
     await mkdir(join(cwd, name, '..'), { recursive: true })
     await writeFile(join(cwd, name), name)
@@ -37,7 +37,7 @@ describe('the arguments of upload', () => {
     ['a folder with all below it', ['out/'], ['out/1.png', 'out/deep/2.png', 'out/deep/3.txt']],
     ['a quoted pattern', ['out/**/*.png'], ['out/1.png', 'out/deep/2.png']],
     ['a pattern with alternatives', ['out/deep/*.{txt,jpg}'], ['out/deep/3.txt']],
-    ['a pattern of an absolute path', ['/ROOT/work/out/*.png'], ['/ROOT/work/out/1.png']],
+    ['a pattern of an absolute path', ['/ROOT/here/out/*.png'], ['/ROOT/here/out/1.png']],
     ['a pattern that leads out', ['../beside/*'], ['../beside/7.png']],
     ['a name that is there and looks like a pattern', ['[1] {a,b}*.png'], ['[1] {a,b}*.png']],
     [
@@ -90,7 +90,7 @@ describe('folders', () => {
     ['are kept of a pattern', ['report/**/*.png'], { keepFolders: true }, ['report/img']],
     [
       'are kept of an absolute path below here',
-      ['/ROOT/work/report/img'],
+      ['/ROOT/here/report/img'],
       { keepFolders: true },
       ['report/img'],
     ],

@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { download } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
+import { leaveOutOnWindows } from '../helpers/needs.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
 import { type CliOptions, runBuilt, runCli } from './run-cli.ts'
 
@@ -43,7 +44,8 @@ describe('upload --server', () => {
       expect((await download(linksOf(stdout)[index] as string)).toString()).toBe(`content of ${name}`)
   })
 
-  it.skipIf(process.platform === 'win32')('has names cleaned as they are without a server', async () => {
+  it('has names cleaned as they are without a server', async context => {
+    leaveOutOnWindows(context, 'it takes no such names')
     const app = await startApp({ config: KEEP_NAMES })
     const cwd = await makeDirectory()
     const names = ['two\nlines.txt', 'two\r\nmore.txt', 'a "quoted".txt', '100%.txt']

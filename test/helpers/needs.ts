@@ -38,6 +38,11 @@ export function needsLinux(context: TestContext, what: string): void {
   if (process.platform !== 'linux') missing(context, `needs Linux: ${what}`)
 }
 
+/** Call first in a test of what Windows has not, and no package could add: it is left out there, in CI, too. */
+export function leaveOutOnWindows(context: TestContext, why: string): void {
+  if (process.platform === 'win32') context.skip(`Windows: ${why}`)
+}
+
 /** Reports a test as skipped, and fails it under CI=true. */
 export function missing(context: TestContext, reason: string): never {
   if (process.env['CI'] === 'true') throw new Error(reason)
