@@ -6,8 +6,8 @@ import { configDefaults, defineConfig } from 'vitest/config'
  * All other tests leave their process as they found it, so that it runs file after file and loads the program once.
  */
 const ALONE = [
-  'test/{pictures,providers,store}/**/*.test.ts',
-  'test/{limits,repository,store-faults}.test.ts',
+  'test/providers/{kit,local,s3}.test.ts',
+  'test/{limits,pictures/pictures,repository,store-faults}.test.ts',
   // A browser or a display is started once for a file.
   'test/{browser,docs-commands,page,recipes,security/web-pages}.test.ts',
   // The types of messages are those of the process, which the servers of other tests would set.

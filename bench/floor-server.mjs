@@ -121,25 +121,27 @@ async function withExpress() {
 }
 
 async function withRecords() {
-  const [{ default: express }, { default: multer }, { default: Libsql }, { pino }] = await Promise.all([
+  const [{ default: express }, { default: multer }, { loadSqlite }, { pino }] = await Promise.all([
     import('express'),
     import('multer'),
-    import('libsql'),
+    import('../dist/store/sqlite-library.js'),
     import('pino'),
   ])
-  const records = new Libsql(join(directory, '../records.db'))
-  records.pragma('journal_mode = WAL')
-  records.pragma('synchronous = NORMAL')
+  const { DatabaseSync } = loadSqlite()
+  const records = new DatabaseSync(join(directory, '../records.db'))
+  records.exec('pragma journal_mode = WAL; pragma synchronous = NORMAL')
   records.exec(`
     create table jobs (id text primary key, state text, created_at integer) without rowid;
     create table history (job_id text, name text, size integer, sha256 text, time integer)`)
   const begin = records.prepare(`insert into jobs values (?, 'uploading', ?)`)
   const note = records.prepare('insert into history values (?, ?, ?, ?, ?)')
   const end = records.prepare(`update jobs set state = 'finished' where id = ?`)
-  const deliver = records.transaction((id, files) => {
+  const deliver = (id, files) => {
+    records.exec('begin')
     for (const { filename, size, sha256 } of files) note.run(id, filename, size, sha256, Date.now())
     end.run(id)
-  })
+    records.exec('commit')
+  }
   const storage = {
     _handleFile(_req, { stream }, done) {
       const filename = newName()

@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util'
 import { choose, FOLDER_LOADS, measureLoads, S3_LOADS } from './loads.mjs'
 import { measureProcesses } from './process.mjs'
 import { failuresOf, printReport } from './report.mjs'
-import { CONTENDERS, onS3, otherCheckout, startClient, startS3, toStandIn, withWorkers } from './servers.mjs'
+import { CONTENDERS, onS3, otherCheckout, startClient, startS3, toStandIn } from './servers.mjs'
 
 const HELP = `npm run bench -- [options]
 
@@ -17,7 +17,6 @@ const HELP = `npm run bench -- [options]
   --json FILE      all results, each round by itself
   --verify         compare every stored file instead of one for each row and round
   --against DIR    another checkout of this program, built, beside it
-  --workers N      upload-server with so many processes beside it; the system places all on its cores
   --s3 URL,BUCKET,KEY,SECRET   a real S3 server beside the stand-in; also BENCH_S3
   --profile DIR    write CPU profiles of upload-server there; its rates are lower then
   --directory DIR  on the disk to measure; default: the system's for temporary files
@@ -33,7 +32,6 @@ const { values: options } = parseArgs({
     json: { type: 'string' },
     verify: { type: 'boolean', default: false },
     against: { type: 'string' },
-    workers: { type: 'string' },
     s3: { type: 'string', default: process.env.BENCH_S3 },
     profile: { type: 'string' },
     directory: { type: 'string', default: tmpdir() },
@@ -48,7 +46,7 @@ if (options.help) {
 
 const settings = {
   isQuick: options.quick,
-  isPinned: !options['no-pin'] && !options.workers,
+  isPinned: !options['no-pin'],
   rounds: Number(options.rounds ?? (options.quick ? 3 : 5)),
   ms: Number(options.ms ?? (options.quick ? 100 : 1000)),
   /** Of each of 16 clients. */
@@ -66,7 +64,6 @@ try {
   const loadAverage = loadavg()[0].toFixed(1)
   const folder = {
     ...without(CONTENDERS, options.quick ? ['hashed', 'recorded'] : []),
-    ...(options.workers && { workers: withWorkers(options.workers) }),
     ...(options.against && { other: otherCheckout(options.against) }),
   }
   const groups = [await measureGroup('folder', FOLDER_LOADS, folder), await measureS3()]

@@ -69,10 +69,6 @@ const OTHER = 'other checkout'
 /** Another checkout of this program, built. */
 export const otherCheckout = root => uploadServer(OTHER, { local: { durable: false } }, root)
 
-/** With so many processes. */
-export const withWorkers = count =>
-  uploadServer(`upload-server, ${count} workers`, { local: { durable: false } }, ROOT, ['--workers', count])
-
 /** The stand-in for an S3 server. @type {Contender} */
 const S3_SERVER = { name: 'S3 stand-in', prepare: async () => [beside('s3-server.mjs')] }
 

@@ -1,6 +1,6 @@
 import { createProgram } from '../dist/cli/main.js'
 
-/** What every command says with --help, for docs/cli.md. */
+/** What every command says with --help, for docs/reference/cli.md. */
 export async function describeCommands() {
   const program = await createProgram({})
   const shown = program.createHelp().visibleCommands(program)

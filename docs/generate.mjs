@@ -1,12 +1,16 @@
 // Writes config.schema.json and the generated parts of the documents from what was built: `npm run generate`.
 // With --check it writes nothing, names what is stale and ends with 1.
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { basename } from 'node:path'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describeConfig } from '../dist/cli/config.js'
 import { destinationSchema } from '../dist/config/destination.js'
 import { configSchema } from '../dist/config/schema.js'
 import { mapMarked, toJsonSchema } from '../dist/options.js'
+import { editorsFor } from '../dist/page/editors.js'
+import { examplesFor } from '../dist/page/examples.js'
+import { en } from '../dist/page/words-en.js'
+import { zh } from '../dist/page/words-zh.js'
 import { loadProviders, PROVIDER_TYPES } from '../dist/providers/registry.js'
 import { OPTIONS } from '../dist/routes/options.js'
 import { describeCommands } from './commands.mjs'
@@ -14,25 +18,53 @@ import { describeCommands } from './commands.mjs'
 process.chdir(fileURLToPath(new URL('..', import.meta.url)))
 
 const providers = await loadProviders()
+const abilities = new Map(await Promise.all(providers.map(async one => [one.type, await abilitiesOf(one)])))
 const commands = await describeCommands()
 
 /** What stands between `<!-- generated: NAME … -->` and `<!-- /generated -->`: where it comes from, and its text. */
 const PARTS = {
   destinations: { from: 'src/providers', make: destinations },
+  matrix: { from: 'src/providers', make: matrix },
   example: { from: '"about" of the provider', make: page => example(providerOf(page)) },
+  check: { from: 'src/providers', make: page => checkOf(providerOf(page)) },
   options: { from: '"config" of the provider', make: page => optionsOf(providerOf(page)) },
   settings: { from: 'src/config/schema.ts', make: settings },
   destination: { from: 'src/config/destination.ts', make: () => options(destinationSchema) },
   signing: { from: '"about" of the providers', make: signing },
   request: { from: 'src/routes/options.ts', make: requestOptions },
   commands: { from: 'src/cli', make: () => commands },
+  editors: {
+    from: 'src/page/editors.ts',
+    make: page =>
+      editors(page)
+        .map(([name, text]) => `- **${name}**: ${text}`)
+        .join('\n'),
+  },
+  typora: { from: 'src/page/editors.ts', make: page => editors(page)[0][1] },
+  obsidian: { from: 'src/page/editors.ts', make: page => editors(page)[1][1] },
+  vscode: { from: 'src/page/editors.ts', make: page => editors(page)[2][1] },
+  github: { from: 'src/page/examples.ts', make: () => jobFor('github') },
+  gitlab: { from: 'src/page/examples.ts', make: () => jobFor('gitlab') },
   plugin: { from: 'docs/examples', make: () => exampleFile('index.js') },
   plugintest: { from: 'docs/examples', make: () => exampleFile('index.test.js') },
+}
+
+/** What the page of a server with a key shows. */
+function jobFor(host) {
+  const examples = examplesFor({ base: 'https://img.example.com', credential: 'key' })
+  return ['```yaml', examples[host], '```'].join('\n')
 }
 
 function exampleFile(name) {
   const code = readFileSync(`docs/examples/upload-server-provider-shelf/${name}`, 'utf8')
   return ['```js', code.trimEnd(), '```'].join('\n')
+}
+
+/** Of a server on the reader's machine: the name of each editor, and what to type. */
+function editors(page) {
+  const local = { base: 'http://127.0.0.1:36677', command: 'upload-server upload' }
+  const words = page.includes('zh-CN') ? zh : en
+  return editorsFor(local, words).map(({ name, text, code }) => [name, `${text} \`${code}\``])
 }
 
 function requestOptions() {
@@ -44,17 +76,52 @@ function requestOptions() {
 }
 
 function destinations() {
-  const rows = providers.map(({ type, about }) => `| \`${type}\` | ${about.what} | ${about.testedAgainst} |`)
-  return ['| Type | What it is | Tested against |', '|---|---|---|', ...rows].join('\n')
+  const rows = providers.map(
+    ({ type, about }) => `| [\`${type}\`](docs/destinations/${type}.md) | ${about.what} |`,
+  )
+  return ['| Type | What it is |', '|---|---|', ...rows].join('\n')
 }
 
 function signing() {
   const rows = providers.flatMap(({ type, about: { signs } }) => {
     if (signs === undefined) return []
     const option = signs === true ? '' : ` with \`${signs}\``
-    return [`- [\`${type}\`](destinations/${type}.md)${option}`]
+    return [`- [\`${type}\`](../destinations/${type}.md)${option}`]
   })
   return rows.join('\n')
+}
+
+/** What hosts take at most, where no option says so; as they write it, or as their pages in docs/destinations say. */
+const LARGEST = { catbox: '200 MB', imgbb: '32 MB', imgur: 'about 20 MB' }
+
+/** What each destination can do. */
+function matrix() {
+  const rows = providers.map(({ type, about, config }) => {
+    const { exists, remove } = abilities.get(type)
+    const signs = about.signs === true ? 'yes' : about.signs ? `with \`${about.signs}\`` : 'no'
+    const bytes = toJsonSchema(config).properties?.maxBytes?.default
+    const largest = LARGEST[type] ?? (bytes ? `${bytes / 2 ** 20} MiB (\`maxBytes\`)` : '–')
+    return `| [\`${type}\`](${type}.md) | ${exists} | ${remove} | ${signs} | ${largest} | ${about.testedAgainst} |`
+  })
+  return [
+    '| Type | Overwrite check | Removal | Private links | Largest file | Tested against |',
+    '|---|---|---|---|---|---|',
+    ...rows,
+  ].join('\n')
+}
+
+/** Whether the targets of a provider's examples have `exists` and `remove`; an option of that name brings them. */
+async function abilitiesOf({ about, config, open }) {
+  const targets = await Promise.all(
+    Object.entries(about.example).map(([name, options]) => open(config.parse(options), { name, warn() {} })),
+  )
+  const say = method => {
+    if (method in config.shape) return `with \`${method}\``
+    return targets.every(target => target[method] !== undefined) ? 'yes' : 'no'
+  }
+  const result = { exists: say('exists'), remove: say('remove') }
+  await Promise.all(targets.map(target => target.close?.()))
+  return result
 }
 
 function providerOf(page) {
@@ -98,11 +165,21 @@ function settings() {
   ].join('\n\n')
 }
 
+function checkOf({ type, about }) {
+  const command = `\`upload-server check ${type}/${Object.keys(about.example)[0]}\``
+  const end = {
+    yes: 'It then removes the image.',
+    no: 'The image stays there, because this provider cannot remove files.',
+  }[abilities.get(type).remove]
+  const removal = end ?? `It then removes the image if \`remove\` is set.`
+  return `Run ${command}. It uploads a test image, downloads it through its link and compares the two. ${removal}`
+}
+
 function optionsOf({ config, about }) {
-  const template = '[key template](../configuration.md#key-templates)'
+  const template = '[key template](../reference/key-templates.md)'
   const keys = ['host', 'other'].includes(about.family)
-    ? `The host says where files lie. The last part of the key that the ${template} makes is the name it is told.`
-    : `Where a file lies is its key, which the ${template} makes; \`{path}\` in it is the folder that a request asks for.`
+    ? `The provider's server chooses where a file is stored. It receives the last segment of the object key, which the ${template} makes, as the file name.`
+    : `The object key, which the ${template} makes, is the path of the file at the destination. \`{path}\` in the template is the folder that the request asks for.`
   return `${options(config)}\n\n${keys}`
 }
 
@@ -111,7 +188,7 @@ function options(schema) {
 }
 
 function tableOf(rows) {
-  return ['| Option | Type | Default | Meaning |', '|---|---|---|---|', ...rows].join('\n')
+  return ['| Option | Type | Default | Description |', '|---|---|---|---|', ...rows].join('\n')
 }
 
 /** A row for each option, those of sections and of lists included. */
@@ -121,7 +198,7 @@ function rowsOf({ properties = {}, required = [] }, path) {
     if (member.properties) return rowsOf(member, full)
     const standard = member.default === undefined ? '' : `\`${JSON.stringify(member.default)}\``
     const isNeeded = path === '' && required.includes(name)
-    const row = `| \`${full}\` | ${typeOf(member)} | ${isNeeded ? 'needed' : standard} | ${meaningOf(member)} |`
+    const row = `| \`${full}\` | ${typeOf(member)} | ${isNeeded ? 'required' : standard} | ${meaningOf(member)} |`
     return [row, ...(member.items?.properties ? rowsOf(member.items, `${full}[]`) : [])]
   })
 }
@@ -141,8 +218,10 @@ function meaningOf({ description = '' }) {
 }
 
 /** What a page begins with that nobody has written yet. */
+/** The skeleton of every page; its author adds what the destination is, its credentials and its limits. */
 function newPage(type) {
-  return `# \`${type}\`\n\n<!-- generated: example -->\n<!-- /generated -->\n\n<!-- generated: options -->\n<!-- /generated -->\n`
+  const part = name => `<!-- generated: ${name} -->\n<!-- /generated -->`
+  return `# \`${type}\`\n\n## Configuration\n\n${part('example')}\n\n## Check\n\n${part('check')}\n\n## Options\n\n${part('options')}\n`
 }
 
 function fill(path, text) {
@@ -153,20 +232,19 @@ function fill(path, text) {
   )
 }
 
+const written = ['docs', ...readdirSync('docs').map(name => join('docs', name))]
+  .filter(path => statSync(path).isDirectory())
+  .flatMap(folder => readdirSync(folder).map(name => join(folder, name)))
+  .filter(path => path.endsWith('.md'))
 const pages = new Set([
+  'README.md',
+  'README.zh-CN.md',
   ...PROVIDER_TYPES.map(type => `docs/destinations/${type}.md`),
-  ...readdirSync('docs/destinations').map(name => `docs/destinations/${name}`),
+  ...written,
 ])
 const wanted = new Map([
   ['config.schema.json', `${JSON.stringify(await describeConfig(), undefined, 2)}\n`],
-  ...[
-    'README.md',
-    'docs/api.md',
-    'docs/cli.md',
-    'docs/configuration.md',
-    'docs/write-a-provider.md',
-    ...pages,
-  ].map(path => [
+  ...[...pages].map(path => [
     path,
     fill(path, existsSync(path) ? readFileSync(path, 'utf8') : newPage(basename(path, '.md'))),
   ]),

@@ -52,6 +52,22 @@ export class UploadError extends Error {
   }
 }
 
+/**
+ * Whatever was thrown while a file was handled, as the client may see it.
+ *
+ * @param message what is said where the reason is the server's own
+ */
+export function asUploadError(error: unknown, message: string): UploadError {
+  if (error instanceof UploadError) return error
+  return isStorageFull(error)
+    ? new UploadError(
+        'insufficient_storage',
+        'The disk of upload-server is full. Free some space there, then send it again.',
+        { cause: error },
+      )
+    : new UploadError('internal_error', message, { cause: error })
+}
+
 /** What was thrown says, be it an error or not. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown)

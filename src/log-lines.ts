@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import { CONTROLS } from './safe-text.ts'
 
 /** What came of one file of a request, for people at a terminal; JSON lines leave it out. */
 export interface LoggedFile {
@@ -11,12 +12,11 @@ export interface LoggedFile {
   readonly error?: string
 }
 
-interface Entry {
+interface LogEntry {
   readonly level?: string
   readonly time?: string
   readonly msg?: string
   readonly address?: string
-  readonly worker?: number
   readonly files?: readonly LoggedFile[]
   readonly problem?: string
   readonly repeated?: boolean
@@ -28,9 +28,6 @@ interface Entry {
 
 /** Longest name that is shown whole, characters. */
 const LONGEST_NAME = 60
-
-/** Moves the cursor, or turns the direction of what follows. */
-const UNSAFE = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu
 
 const MARKS = {
   done: { text: '✓', colour: 'green' },
@@ -65,11 +62,11 @@ export function createLogLines(isColoured: boolean): (json: string) => string {
     return shown
   }
 
-  function linesOf(entry: Entry): Line[] {
+  function linesOf(entry: LogEntry): Line[] {
     const { level, msg = '', err, files, req } = entry
     if (!req) {
       const detail = err?.message && !msg.includes(err.message) ? `${msg}: ${err.message}` : msg
-      return [[markOf(level), entry.worker === undefined ? detail : `Worker ${entry.worker}: ${detail}`]]
+      return [[markOf(level), detail]]
     }
     if (files) return linesOfFiles(files, entry)
     const what = `${req.method} ${req.path}`
@@ -82,17 +79,17 @@ export function createLogLines(isColoured: boolean): (json: string) => string {
     return level === 'debug' ? [['plain', `${what}  ${entry.res?.status}  ${entry.ms} ms`]] : []
   }
 
-  function linesOfFiles(files: readonly LoggedFile[], entry: Entry): Line[] {
+  function linesOfFiles(files: readonly LoggedFile[], entry: LogEntry): Line[] {
     const failures = new Map<string, string[]>()
     for (const { name, error } of files)
-      if (error !== undefined) failures.set(error, [...(failures.get(error) ?? []), shorten(name)])
+      if (error !== undefined) failures.set(error, [...(failures.get(error) ?? []), lastPart(name)])
     const stored = files.flatMap(({ name, size = 0, url }): Line[] =>
       url === undefined
         ? []
         : [
             [
               'done',
-              `${shorten(name)}  ${paint('dim', bytes(size))} → ${url}  ${paint('dim', `${entry.ms} ms`)}`,
+              `${lastPart(name)}  ${paint('dim', bytes(size))} → ${url}  ${paint('dim', `${entry.ms} ms`)}`,
             ],
           ],
     )
@@ -109,10 +106,10 @@ export function createLogLines(isColoured: boolean): (json: string) => string {
 
   return json => {
     const entry = parse(json)
-    if (!entry) return `${json.trimEnd().replace(UNSAFE, '?')}\n`
+    if (!entry) return `${json.trimEnd().replace(CONTROLS, '?')}\n`
     const time = new Date(entry.time ?? Date.now()).toTimeString().slice(0, 8)
     const clean = (value: unknown) =>
-      typeof value === 'string' ? value.replace(UNSAFE, keepLineFeed) : value
+      typeof value === 'string' ? value.replace(CONTROLS, keepLineFeed) : value
     const lines = linesOf(JSON.parse(JSON.stringify(entry), (_, value: unknown) => clean(value)))
     return lines
       .flatMap(([mark, text, more = []]) => {
@@ -127,7 +124,7 @@ export function createLogLines(isColoured: boolean): (json: string) => string {
   }
 }
 
-function parse(json: string): Entry | undefined {
+function parse(json: string): LogEntry | undefined {
   try {
     return JSON.parse(json)
   } catch {
@@ -141,14 +138,14 @@ function markOf(level: string | undefined): keyof typeof MARKS {
 }
 
 /** Who it was, unless a program of this machine. */
-function from({ address }: Entry): string {
+function from({ address }: LogEntry): string {
   return address === undefined || /^(?:::ffff:)?127\.|^::1$/.test(address) ? '' : ` from ${address}`
 }
 
 const keepLineFeed = (character: string) => (character === '\n' ? character : '?')
 
 /** A name in one line; of a path its end says most. */
-function shorten(name: string): string {
+function lastPart(name: string): string {
   const line = name.replaceAll('\n', '?')
   return line.length > LONGEST_NAME ? `…${line.slice(-LONGEST_NAME)}` : line
 }

@@ -1,42 +1,64 @@
 /** Text with every secret in it replaced. */
-export type Mask = (text: string) => string
+export interface Mask {
+  (text: string): string
+  /** Hides credentials that were made or read on the way, too. They end after a while, so only the latest are kept. */
+  learn?(credentials: readonly string[]): void
+}
 
 /** Shorter secrets would turn up in innocent words; they are kept out of the log by never being written to it. */
 const SHORTEST = 4
 /** The same for what is only a part of one. */
 const SHORTEST_PART = 8
+/** A short word is no secret inside a longer one. */
+const WORD = /^[a-z]{1,7}$/i
+/** Stands for a moment behind what was found in base64: its last characters depend on what follows, and tell of it all the same. */
+const END = '\ufdd0'
+const ENDS = /\ufdd0[\w+/-]{0,3}={0,2}/g
+/** Credentials made on the way that are remembered: each makes masking slower. */
+const MOST_PASSING = 100
 
 /** Masks secrets and their telling parts by their value, in the spellings they take on their way. */
 export function createMask(secrets: readonly string[]): Mask {
   const spellings = new Set<string>()
+  /** Those in base64. */
+  const ended = new Set<string>()
   for (const secret of secrets) {
-    if (secret.length >= SHORTEST) addSpellings(secret, spellings)
-    for (const part of partsOf(secret)) if (part.length >= SHORTEST_PART) addSpellings(part, spellings)
+    if (secret.length >= SHORTEST) addSpellings(secret, spellings, ended)
+    for (const part of partsOf(secret)) if (part.length >= SHORTEST_PART) addSpellings(part, spellings, ended)
   }
   if (spellings.size === 0) return text => text
   const longestFirst = [...spellings].sort((a, b) => b.length - a.length)
-  const pattern = new RegExp(
-    longestFirst.map(text => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'),
-    'g',
-  )
-  return text => text.replace(pattern, '[secret]')
+  // Literal alternatives alone are searched for fast.
+  const inText = longestFirst.filter(spelling => !WORD.test(spelling))
+  const pattern = inText.length === 0 ? undefined : new RegExp(inText.map(escapeRegExp).join('|'), 'g')
+  const words = longestFirst.filter(spelling => WORD.test(spelling)).join('|')
+  const word = words === '' ? undefined : new RegExp(`(?<![a-zA-Z])(?:${words})(?![a-zA-Z])`, 'g')
+  const hide = (found: string) => (ended.has(found) ? `[secret]${END}` : '[secret]')
+  return text => {
+    const hidden = pattern ? text.replace(pattern, hide).replace(ENDS, '') : text
+    return word ? hidden.replace(word, '[secret]') : hidden
+  }
 }
+
+const escapeRegExp = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
 
 /** A mask that learns: what runs may still use secrets that a reload has replaced. */
 export function createGrowingMask(): { readonly mask: Mask; learn(secrets: readonly string[]): void } {
   const known = new Set<string>()
+  const passing = new Set<string>()
   let maskKnown = createMask([])
-  return {
-    mask: text => maskKnown(text),
-    learn(secrets) {
-      for (const secret of secrets) known.add(secret)
-      maskKnown = createMask([...known])
-    },
+  const learnTo = (all: Set<string>) => (secrets: readonly string[]) => {
+    if (secrets.every(secret => all.has(secret))) return
+    for (const secret of secrets) all.add(secret)
+    for (const oldest of [...passing].slice(0, -MOST_PASSING)) passing.delete(oldest)
+    maskKnown = createMask([...known, ...passing])
   }
+  const mask: Mask = Object.assign((text: string) => maskKnown(text), { learn: learnTo(passing) })
+  return { mask, learn: learnTo(known) }
 }
 
 /** As it is, inside JSON, percent-encoded, in a form, in hex, and in base64 as the last part of a Basic authorization. */
-function addSpellings(secret: string, spellings: Set<string>): void {
+function addSpellings(secret: string, spellings: Set<string>, ended: Set<string>): void {
   const encoded = encodeURIComponent(secret.toWellFormed())
   const hex = Buffer.from(secret).toString('hex')
   spellings.add(secret)
@@ -54,8 +76,10 @@ function addSpellings(secret: string, spellings: Set<string>): void {
     const inner = Buffer.from(' '.repeat(shift) + secret).toString('base64')
     const known = inner.slice(shift === 0 ? 0 : 4).replace(/.{0,2}={0,2}$/, '')
     if (known.length < 8) continue
-    spellings.add(known)
-    spellings.add(known.replaceAll('+', '-').replaceAll('/', '_'))
+    for (const encoded of [known, known.replaceAll('+', '-').replaceAll('/', '_')]) {
+      spellings.add(encoded)
+      ended.add(encoded)
+    }
   }
 }
 
@@ -90,6 +114,10 @@ export function decodeSafely(text: string): string {
 const HEADER = /\b((?:proxy-)?authorization|(?:set-)?cookie)(["']?\s*[:=]\s*)("(?:\\.|[^"\\])*"|[^\n<]*)/gi
 const SIGNED =
   /\b(signature|sig|credential|security-?token|session-?token)(["']?\s*[:=]\s*["']?)[^\s"'&,;<]+/gi
+/** What stands behind the name of a scheme: `UPYUN me:…`, `SharedKey mine:…`, `TOKEN id:…`. */
+const SCHEME = /\b(upyun|sharedkey(?:lite)?|token|aws|oss|cos|qbox|qiniu)(\s+)([\w.-]{1,100}):[\w+/=-]{24,}/gi
+const BEARER = /\b(basic|bearer)(\s+)((?:\[secret\]|[\w+/=.~-])+)/gi
+const DIGEST = /\b(response|cnonce|sha256)(["']?\s*[:=]\s*["']?)[\da-f]{16,128}/gi
 const SIGNED_ELEMENT =
   /<(\w{0,40}signature\w{0,40}|stringtosign\w{0,40}|canonicalrequest\w{0,40})>[\s\S]*?(?:<\/\1>|$)/gi
 
@@ -102,8 +130,17 @@ export function hideSignatures(text: string): string {
     .replace(SIGNED_ELEMENT, ' ')
     .replace(HEADER, '$1$2[hidden]')
     .replace(SIGNED, '$1$2[hidden]')
+    .replace(SCHEME, '$1$2$3:[hidden]')
+    .replace(BEARER, (all, scheme, gap, token) => (isCredential(token) ? `${scheme}${gap}[hidden]` : all))
+    .replace(DIGEST, '$1$2[hidden]')
     .replace(
       /(https?:\/\/)(?:[^\s"'<>/?#@]*@)?([^\s"'<>?]*)(?:\?[^\s"'<>]*)?/gi,
       (_, scheme, rest) => scheme + rest,
     )
+}
+
+/** Not "Basic authentication" and the like. */
+function isCredential(token: string): boolean {
+  const isLogin = /^[\u0020-\uffff]*:/.test(Buffer.from(token, 'base64').toString())
+  return isLogin || token.includes('[secret]') || (token.length >= 16 && /\d/.test(token))
 }

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import * as z from './packages/zod.ts'
 
 /** `file`: a path to what belongs to the server alone, such as a key. `proxy`: an address that may hold a password. */
@@ -11,11 +12,28 @@ export function secret(): z.ZodString {
   return z.string().min(1).register(marks, { is: 'secret' })
 }
 
+/** Whether a host can exist: an IP address, or a name as DNS has them. */
+export function isPossibleHost(host: string): boolean {
+  const name = host.replace(/^\[(.*)\]$/, '$1').replace(/(?<=.)\.$/, '')
+  if (isIP(name) !== 0) return true
+  const labels = name.split('.')
+  const isLabel = (label: string) =>
+    label.length <= 63 && /^[\p{L}\p{N}_](?:[\p{L}\p{M}\p{N}_-]*[\p{L}\p{M}\p{N}_])?$/u.test(label)
+  return name.length <= 253 && labels.every(isLabel) && !/^\d+$/.test(labels.at(-1) ?? '')
+}
+
+const hostOf = (address: string) => (URL.canParse(address) ? new URL(address).hostname : 'localhost')
+
+/** An http or https URL whose host can exist. */
+export function webUrl(): z.ZodURL {
+  return z
+    .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+    .refine(address => isPossibleHost(hostOf(address)), 'names a host that cannot exist')
+}
+
 /** An http or https address that is a secret by itself, as those are that chat services give for webhooks. */
 export function secretAddress(): z.ZodURL {
-  return z
-    .url({ protocol: /^https?$/, error: 'must be an http or https address' })
-    .register(marks, { is: 'secret' })
+  return webUrl().register(marks, { is: 'secret' })
 }
 
 const path = () =>
@@ -56,9 +74,7 @@ export function findDeprecated(schema: z.ZodType, value: unknown, path = ''): st
   if (found) return [`${path} is deprecated: ${found.instead} instead. Version ${found.until} takes it away`]
   if (Array.isArray(value)) {
     if (!(inner instanceof z.ZodArray)) return []
-    return value.flatMap((item, index) =>
-      findDeprecated(inner.element as z.ZodType, item, `${path}[${index}]`),
-    )
+    return value.flatMap((item, index) => findDeprecated(elementOf(inner), item, `${path}[${index}]`))
   }
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([name, item]) => {
@@ -73,7 +89,7 @@ export function toJsonSchema(schema: z.ZodType): object {
     io: 'input',
     unrepresentable: 'any',
     override({ zodSchema, jsonSchema }) {
-      const found = deprecations.get(zodSchema as unknown as z.ZodType)
+      const found = deprecations.get(classic(zodSchema))
       if (!found) return
       jsonSchema.deprecated = true
       jsonSchema.description =
@@ -90,6 +106,7 @@ export function proxySetting(isValid: (text: string) => boolean): z.ZodString {
 }
 
 /** Changes every marked string of a configuration, found by walking the schema beside the value. */
+export function mapMarked<T>(schema: z.ZodType, value: T, change: (value: string, is: Mark) => string): T
 export function mapMarked(
   schema: z.ZodType,
   value: unknown,
@@ -100,10 +117,10 @@ export function mapMarked(
   const inner = unwrap(schema)
   if (inner !== schema) return mapMarked(inner, value, change)
   if (schema instanceof z.ZodUnion) {
-    return schema.options.reduce<unknown>((v, option) => mapMarked(option as z.ZodType, v, change), value)
+    return schema.options.reduce<unknown>((v, option) => mapMarked(classic(option), v, change), value)
   }
   if (Array.isArray(value)) {
-    const element = schema instanceof z.ZodArray ? (schema.element as z.ZodType) : undefined
+    const element = schema instanceof z.ZodArray ? elementOf(schema) : undefined
     return element ? value.map(item => mapMarked(element, item, change)) : value
   }
   if (typeof value !== 'object' || value === null) return value
@@ -116,7 +133,7 @@ export function mapMarked(
 }
 
 /** The configuration with its paths, relative ones and `~` included, as `resolve` makes them absolute. */
-export function mapPaths(schema: z.ZodType, value: unknown, resolve: (path: string) => string): unknown {
+export function mapPaths<T>(schema: z.ZodType, value: T, resolve: (path: string) => string): T {
   return mapMarked(schema, value, (text, is) => (is === 'path' || is === 'file' ? resolve(text) : text))
 }
 
@@ -130,12 +147,17 @@ export function collectMarked(schema: z.ZodType, value: unknown, mark: Mark): st
   return found
 }
 
+/** Zod types what is inside of a schema as one of any of its libraries; all of ours are of this one. */
+const classic = (schema: z.ZodArray['element']) => schema as z.ZodType
+
+export const elementOf = ({ element }: z.ZodArray): z.ZodType => classic(element)
+
 /** The schema under `optional()`, `default()` and the like. */
 export function unwrap(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault) {
-    return unwrap(schema.unwrap() as z.ZodType)
+    return unwrap(classic(schema.unwrap()))
   }
-  if (schema instanceof z.ZodPipe) return unwrap(schema.in as z.ZodType)
+  if (schema instanceof z.ZodPipe) return unwrap(classic(schema.in))
   return schema
 }
 
@@ -143,6 +165,6 @@ export function unwrap(schema: z.ZodType): z.ZodType {
 export function memberOf(schema: z.ZodType, name: string): z.ZodType | undefined {
   const inner = unwrap(schema)
   if (inner instanceof z.ZodObject) return Object.hasOwn(inner.shape, name) ? inner.shape[name] : undefined
-  if (inner instanceof z.ZodRecord) return inner.valueType as z.ZodType
+  if (inner instanceof z.ZodRecord) return classic(inner.valueType)
   return undefined
 }

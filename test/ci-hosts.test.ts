@@ -80,7 +80,7 @@ describe('action.yml', () => {
         GITHUB_RUN_ATTEMPT: '1',
       },
     }
-    const files = ['shots/with space.png', '', `shots/${NAMES[2]}`, 'shots/图*.png', 'shots'].join('\n')
+    const files = ['shots/with space.png', '', `shots/${NAMES[2]}`, 'shots/图*.png', 'shots'].join('\r\n')
     const inputs = { files, server, key: KEY, comment: 'true', compare: 'main' }
     const { exitCode, outputs, printed } = await runAction('action.yml', inputs, {
       cwd,
@@ -110,6 +110,25 @@ describe('action.yml', () => {
     expect(exitCode).toBeGreaterThan(0)
     expect(printed).toMatch(said)
     expect(outputs).toMatchObject({ stored: '0', failed: '1', url: '' })
+  })
+
+  it('runs no code of the repository that is checked out, and says what is missing, when no server is named', async context => {
+    const { cwd, env } = await prepare(context)
+    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify({ plugins: ['./evil.mjs'] }))
+    await writeFile(join(cwd, 'evil.mjs'), `process.stderr.write(process.env.GITHUB_TOKEN)`)
+    await writeFile(
+      join(cwd, '.env'),
+      'UPLOAD_SERVER__PLUGINS=./evil.mjs\nUPLOAD_SERVER_CONFIG=upload-server.json',
+    )
+    for (const server of ['', app().url]) {
+      const job = { cwd, env, token: TOKEN }
+      const { exitCode, printed } = await runAction('action.yml', { files: 'shots', key: KEY, server }, job)
+      expect({ exitCode, printed }).toEqual({
+        exitCode: server ? 0 : 2,
+        printed: expect.stringContaining(server ? '/files/' : '::error::"server" is empty'),
+      })
+      expect(printed).not.toContain(TOKEN)
+    }
   })
 
   it('does not fail when it may', async context => {
@@ -153,7 +172,7 @@ describe('the component of GitLab', () => {
       ...{ UPLOAD_SERVER_KEY: KEY, GITLAB_TOKEN: TOKEN, CI_PIPELINE_IID: '1', CI_JOB_ID: '1' },
       ...{ CI_API_V4_URL: forge.api, CI_MERGE_REQUEST_PROJECT_ID: 'group/me/app', CI_MERGE_REQUEST_IID: '7' },
     }
-    const files = ['shots/with space.png', `shots/${NAMES[2]}`, 'shots'].join('\n')
+    const files = ['shots/with space.png', `shots/${NAMES[2]}`, 'shots'].join('\r\n')
     const inputs = { files, image, server, comment: true, compare: 'main', needs: ['e2e'] }
     const { exitCode, printed, dotenv, junit, ...made } = await runComponent('templates/upload.yml', inputs, {
       cwd,

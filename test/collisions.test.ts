@@ -1,11 +1,6 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import sharp from 'sharp'
 import { describe, expect, it } from 'vitest'
-import { makeDirectory } from './helpers/directory.ts'
 import { download, post, upload } from './helpers/form.ts'
-import { spawnServer } from './helpers/spawn-server.ts'
 import { startApp } from './helpers/start-app.ts'
 import { type StubBucket, startStubBucket } from './helpers/stub-bucket.ts'
 
@@ -126,35 +121,6 @@ function formInit(content: string): RequestInit {
   body.append('file', new Blob([content]), 'a.txt')
   return { body }
 }
-
-it('two workers store the same bytes of one name once, and others beside them', async () => {
-  const bucket = await startStubBucket()
-  const directory = await makeDirectory()
-  const config = {
-    server: { port: 0, workers: 2 },
-    limits: { concurrentUploads: 32 },
-    metrics: { enabled: true },
-    keyTemplate,
-    providers: { s3: { b: bucket.options } },
-  }
-  await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
-  const { url } = await spawnServer([], { directory })
-  const to = `${await url}/upload`
-  bucket.hold()
-  const contents = Array.from({ length: 12 }, (_, n) => `content ${n % 3}`)
-  const sent = contents.map(content => upload(to, { 'a.txt': content }))
-  const running = async () =>
-    Number(
-      /^upload_server_uploads_running (\d+)/m.exec(await (await fetch(`${await url}/metrics`)).text())?.[1],
-    )
-  await expect.poll(running, { timeout: 10_000 }).toBe(contents.length)
-  await expect.poll(() => bucket.puts, { timeout: 10_000 }).toHaveLength(3)
-  await sleep(300)
-  bucket.letGo()
-  const answers = await Promise.all(sent)
-  expect(await contentsOf(answers.flatMap(answer => answer.result))).toEqual(contents)
-  expect([...bucket.puts].sort()).toEqual(['a-2.txt', 'a-3.txt', 'a.txt'])
-})
 
 it('a later file of the same name took the place of the earlier one, whose link then showed other bytes', async () => {
   const bucket = await startStubBucket()

@@ -15,7 +15,7 @@ interface Request {
   what: string
   path: string
   init: (file: string) => RequestInit
-  /** Why our answer is another one than PicGo's. */
+  /** Why this server's response differs from PicGo's. */
   reason?: string
 }
 
@@ -23,45 +23,62 @@ const post = (init: RequestInit) => () => ({ method: 'POST', ...init })
 const form = (files: Record<string, Uint8Array>, field?: string) => post({ body: formOf(files, field) })
 const json = (body: string) => post({ body, headers: { 'Content-Type': 'application/json' } })
 
-const NOTHING_TO_LIST = 'no file was named, so `items` has nothing to be about; no client reads it then'
+const NOTHING_TO_LIST = 'no file was sent, so there is nothing to list; no client reads `items` then'
 
-/** What the documented clients send, and what they send by mistake. */
+/** Requests of the documented clients, and mistakes that they make. */
 const REQUESTS: Request[] = [
   { what: 'heartbeat', path: '/heartbeat', init: post({}) },
   { what: 'heartbeat with JSON', path: '/heartbeat', init: json('{}') },
   {
-    what: 'heartbeat by GET',
+    what: 'heartbeat with GET',
     path: '/heartbeat',
     init: () => ({}),
-    reason: 'userscripts and health checks ask so',
+    reason: 'userscripts and health checks use GET',
   },
-  { what: 'a form, field `files`', path: '/upload', init: form({ 'a.png': DOT }, 'files') },
+  { what: 'form, field `files`', path: '/upload', init: form({ 'a.png': DOT }, 'files') },
   {
-    what: 'a form, field `file`',
+    what: 'form, field `file`',
     path: '/upload',
     init: form({ 'a.png': DOT }, 'file'),
-    reason: 'most clients of PicList call it so',
+    reason: 'most clients of PicList use this field name',
   },
-  { what: 'three files', path: '/upload', init: form({ 'a.png': DOT, 'b.png': DOT, 'c.png': DOT }, 'files') },
-  { what: 'a name with `中文 #?%.png`', path: '/upload', init: form({ '中文 #?%.png': DOT }, 'files') },
-  { what: 'a list with a path', path: '/upload', init: file => ({ method: 'POST', ...list(file) }) },
-  { what: 'a list of two', path: '/upload', init: file => ({ method: 'POST', ...list(file, file) }) },
   {
-    what: 'a list with a path that is not there',
+    what: 'form with 3 files',
+    path: '/upload',
+    init: form({ 'a.png': DOT, 'b.png': DOT, 'c.png': DOT }, 'files'),
+  },
+  {
+    what: 'form with the file name `中文 #?%.png`',
+    path: '/upload',
+    init: form({ '中文 #?%.png': DOT }, 'files'),
+  },
+  { what: '`list` with a file path', path: '/upload', init: file => ({ method: 'POST', ...list(file) }) },
+  {
+    what: '`list` with 2 file paths',
+    path: '/upload',
+    init: file => ({ method: 'POST', ...list(file, file) }),
+  },
+  {
+    what: "`list` with a file path that doesn't exist",
     path: '/upload',
     init: post(list('/nowhere/a.png')),
-    reason: 'the status says whose fault it is',
+    reason: 'a 4xx status tells that the request is at fault',
   },
   {
-    what: 'a list, one of two is not there',
+    what: "`list` with 2 file paths, one of which doesn't exist",
     path: '/upload',
     init: file => ({ method: 'POST', ...list(file, '/nowhere/a.png') }),
-    reason: 'clients that match links with files by place would put in wrong ones',
+    reason: 'clients match links to files by position, so a missing link would shift the rest',
   },
-  { what: 'JSON that is none', path: '/upload', init: json('{'), reason: NOTHING_TO_LIST },
-  { what: 'a list that is none', path: '/upload', init: json('{"list":"a"}'), reason: NOTHING_TO_LIST },
+  { what: 'invalid JSON', path: '/upload', init: json('{'), reason: NOTHING_TO_LIST },
   {
-    what: 'a form without files',
+    what: "`list` that isn't an array",
+    path: '/upload',
+    init: json('{"list":"a"}'),
+    reason: NOTHING_TO_LIST,
+  },
+  {
+    what: 'form without files',
     path: '/upload',
     init: () => {
       const body = new FormData()
@@ -71,20 +88,20 @@ const REQUESTS: Request[] = [
     reason: NOTHING_TO_LIST,
   },
   {
-    what: 'an unknown destination',
+    what: 'unknown destination',
     path: '/upload?picbed=nosuch',
     init: form({ 'a.png': DOT }, 'files'),
-    reason: 'PicGo stores it somewhere else without a word',
+    reason: 'PicGo silently stores the file at another destination',
   },
   {
-    what: 'another address',
+    what: 'unknown URL',
     path: '/nosuch',
     init: post({}),
-    reason: 'programs that read JSON get to read why',
+    reason: 'clients that expect JSON get the reason',
   },
 ]
 
-/** What clients look at; texts, times and names are each server's own. */
+/** Reduces a response to what clients read. Messages, times and names differ between the servers. */
 async function ask(url: string, { path, init }: Request, file: string): Promise<string> {
   const response = await fetch(url + path, { signal: AbortSignal.timeout(10_000), ...init(file) })
   const text = await response.text()
@@ -98,9 +115,9 @@ async function ask(url: string, { path, init }: Request, file: string): Promise<
   return `${response.status} \`success\` ${success}${links}${more}${message ? ', a message' : ''}`
 }
 
-const PAGE = fileURLToPath(new URL('../docs/compatibility.md', import.meta.url))
+const PAGE = fileURLToPath(new URL('../docs/reference/compatibility.md', import.meta.url))
 
-it('answers as PicGo does, but for what docs/compatibility.md says', async context => {
+it('responds as PicGo does, except for the differences in docs/reference/compatibility.md', async context => {
   const picgo = await startPicGo(context)
   const { url, directory } = await startApp()
   const file = join(directory, 'picture.png')
@@ -108,13 +125,11 @@ it('answers as PicGo does, but for what docs/compatibility.md says', async conte
   const rows: string[] = []
   for (const request of REQUESTS) {
     const [theirs, ours] = [await ask(picgo, request, file), await ask(url, request, file)]
-    const verdict = theirs === ours ? 'the same' : (request.reason ?? 'NO REASON GIVEN')
+    const verdict = theirs === ours ? '(same)' : (request.reason ?? 'NO REASON GIVEN')
     rows.push(`| ${request.what} | ${theirs} | ${ours} | ${verdict} |`)
   }
   if (process.env['WRITE']) await writeFile(PAGE, page(rows))
-  expect(await readFile(PAGE, 'utf8'), 'an answer, of PicGo or of this server, is another one').toBe(
-    page(rows),
-  )
+  expect(await readFile(PAGE, 'utf8'), 'a response of PicGo or of this server has changed').toBe(page(rows))
   expect(rows.filter(row => row.includes('NO REASON GIVEN'))).toEqual([])
 })
 
@@ -122,15 +137,15 @@ const page = (
   rows: string[],
 ) => `<!-- Generated by \`WRITE=1 npx vitest run test/compatibility.test.ts\` from the answers of both servers. -->
 
-# Compared with PicGo and PicList
+# Compatibility with PicGo and PicList
 
-The same requests to PicGo 3.1.0, as npm has it, and to this server. \`test/compatibility.test.ts\` sends them in every run of
-CI, and fails when an answer of either changes.
+For authors of clients: how this server responds to the requests of PicGo's clients, compared with PicGo 3.1.0 from npm. Every CI run sends these requests to both
+servers, and fails if a response changes.
 
-| Request | PicGo | upload-server | Why another one |
+| Request | PicGo | upload-server | Reason for the difference |
 |---|---|---|---|
 ${rows.join('\n')}
 
-PicList-Core's server can't be run beside it: the version that npm has of it (0.3.2) has none. What its documented clients
-send is in \`test/clients\`, with what they look at in the answer.
+PicList's server can't be compared this way: PicList-Core 0.3.2, the version on npm, has none. \`test/clients\` has the requests of its
+documented clients, and what they read from the response.
 `

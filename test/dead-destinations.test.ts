@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { ADVICE } from '../src/providers/shared/explain-failure.ts'
 import { list, post, upload } from './helpers/form.ts'
 import { startApp } from './helpers/start-app.ts'
 
@@ -23,11 +24,19 @@ async function startDead(): Promise<{ host: string; port: number; url: string; a
   return { host: '127.0.0.1', port, url: `http://127.0.0.1:${port}`, accepted: () => accepted }
 }
 
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  return port
+}
+
 type Dead = Awaited<ReturnType<typeof startDead>>
 const account = { username: 'me', password: 'p4ssw0rd-of-mine' }
 const forge = { repo: 'me/pictures', branch: 'main', token: 't0ken-of-mine' }
 
-const PROVIDERS: Record<string, (dead: Dead) => Record<string, unknown>> = {
+const PROVIDERS: Record<string, (dead: Pick<Dead, 'host' | 'port' | 'url'>) => Record<string, unknown>> = {
   s3: ({ url }) => ({
     ...{ bucket: 'b', endpoint: url, region: 'r', accessKeyId: 'a', secretAccessKey: 's3cr3t-of-mine' },
     ...{ urlPrefix: url, addressingStyle: 'path', multipartThreshold: 5 * 1024 * 1024 },
@@ -55,6 +64,51 @@ const PROVIDERS: Record<string, (dead: Dead) => Record<string, unknown>> = {
   lsky: ({ url }) => ({ url, token: 't0ken-of-mine' }),
   chevereto: ({ url }) => ({ url, apiKey: 'k3y-of-mine' }),
 }
+
+it.each(['nowhere.invalid', 'closed'])('a failure names file, destination and remedy: %s', async where => {
+  const types = Object.keys(PROVIDERS)
+  const port = where === 'closed' ? await closedPort() : 9
+  const host = where === 'closed' ? '127.0.0.1' : where
+  const options = { host, port, url: `http://${host}:${port}` }
+  const app = await startApp({
+    config: {
+      default: 's3/away',
+      providers: Object.fromEntries(types.map(type => [type, { away: PROVIDERS[type]?.(options) }])),
+      limits: { retries: 0 },
+    },
+  })
+  const answers = await Promise.all(
+    types.map(type => upload(`${app.url}/upload?picbed=${type}`, { 'a name.png': 'a' })),
+  )
+  for (const [i, type] of types.entries()) {
+    const { status, code, message } = answers[i] as unknown as Record<string, unknown>
+    expect({ status, code }, type).toEqual({ status: 502, code: 'delivery_failed' })
+    for (const named of ['a name', `${type}/away`, host]) expect(message, type).toContain(named)
+    expect(message, type).toMatch(where === 'closed' ? /refuses connections/ : /hostname.* does not exist/)
+    expect(message, type).toMatch(ADVICE)
+  }
+})
+
+it.each(['http', 'socks5'])('a silent proxy is named as the proxy, by %s', async scheme => {
+  const types = Object.keys(PROVIDERS)
+  const dead = await startDead()
+  const proxy = `${scheme}://${dead.host}:${dead.port}`
+  const providers = types.map(type => [type, { far: { ...PROVIDERS[type]?.(dead), proxy } }])
+  const limits = { deliveryTimeoutMs: 400, retries: 0, concurrentUploads: types.length }
+  const app = await startApp({
+    config: { default: 's3/far', providers: Object.fromEntries(providers), limits },
+  })
+  const answers = await Promise.all(
+    types.map(type => upload(`${app.url}/upload?picbed=${type}`, { 'a.png': 'a' })),
+  )
+  for (const [i, type] of types.entries()) {
+    expect(answers[i], type).toMatchObject({ status: 504, code: 'delivery_timeout' })
+    // Of plain HTTP through an HTTP proxy nobody can tell which of the two is silent.
+    const isTold = scheme === 'socks5' || type === 'sftp' || type === 'ftp'
+    const said = isTold ? `the proxy "127.0.0.1:${dead.port}" did not answer` : 'through the proxy'
+    expect((answers[i] as unknown as { message: string }).message, type).toContain(said)
+  }
+})
 
 describe('limits.deliveryTimeoutMs', () => {
   it('is how long a file may take, wherever it goes: one that hung took four times as long', async () => {

@@ -20,9 +20,12 @@ async function notesOf(value: object): Promise<readonly string[]> {
   const raw: RawConfig = {
     value: { providers, ...value },
     file: undefined,
+    origin: undefined,
+    codeBase: '/',
     base: '/',
     dataDirectory: '/nowhere',
     files: [],
+    nearby: [],
     notes: [],
     leftOut: [],
     secrets: [],
@@ -57,7 +60,7 @@ it('editors strike it through, and its page says so', async () => {
             deprecated: true,
             default: true,
             description: expect.stringMatching(
-              /^Deprecated: write "server\.reload" instead\..*\. Take a changed/,
+              /^Deprecated: write "server\.reload" instead\..*\. Reload the configuration/,
             ),
           },
           port: expect.not.objectContaining({ deprecated: true }),
@@ -65,4 +68,69 @@ it('editors strike it through, and its page says so', async () => {
       },
     },
   })
+})
+
+type Row = [type: string, base: object, now: object, before: object, different: object]
+
+const WITHOUT_EXPIRY: readonly Row[] = [
+  [
+    's3',
+    { region: 'eu-central-1', bucket: 'b' },
+    { linkType: 'presigned', presignedFor: '12h' },
+    { url: 'presigned', presignedForS: 43_200 },
+    { url: 'public', presignedForS: 1 },
+  ],
+  [
+    'aliyun',
+    { region: 'oss-cn-hangzhou', bucket: 'b', accessKeyId: 'a', secretAccessKey: 's' },
+    { linkType: 'presigned', presignedFor: '12h' },
+    { url: 'presigned', presignedForS: 43_200 },
+    { url: 'public', presignedForS: 1 },
+  ],
+  [
+    'azure',
+    { account: 'pictures1', container: 'drafts', accountKey: 'a'.repeat(86) },
+    { linkType: 'sas', sasFor: '1d' },
+    { url: 'sas', sasForS: 86_400 },
+    { url: 'public', sasForS: 60 },
+  ],
+  [
+    'upyun',
+    { bucket: 'b', operator: 'o', password: 'pa55word', urlPrefix: 'https://img.example.com' },
+    { antiLeechToken: 'leech', antiLeechFor: '1h' },
+    { antiLeechForS: 3600 },
+    { antiLeechForS: 60 },
+  ],
+  ['local', { directory: '/srv/files', serve: true }, {}, {}, {}],
+]
+
+const RENAMED = WITHOUT_EXPIRY.map(([type, base, now, before, different]): Row => {
+  const max = { expiry: { max: '30d' } }
+  const most = { expiry: { most: '30d' } }
+  const both = { expiry: { max: '30d', most: '31d' } }
+  return [type, base, { ...now, ...max }, { ...before, ...most }, { ...different, ...both }]
+})
+
+it.each(RENAMED)('the earlier names of options of %s are accepted, and told of', async (...row) => {
+  const [type, base, now, before] = row
+  const read = (own: object) => notesOf({ providers: { [type]: { a: { ...base, ...own } } } })
+  expect(await read(now)).toEqual([])
+  const notes = (await read(before)).toSorted()
+  const names = Object.keys(before).map(name => (name === 'expiry' ? 'expiry.most' : name))
+  expect(
+    notes.map(note => note.replace(/ is deprecated: write .* instead\. Version 1\.0 takes it away$/, '')),
+  ).toEqual(names.map(name => `providers.${type}.a.${name}`).sort())
+  // Both names with one value are fine.
+  const both = { ...now, ...before, expiry: { max: '30d', most: '30d' } }
+  expect((await read(both)).toSorted()).toEqual(notes.toSorted())
+})
+
+it.each(RENAMED)('both names of an option of %s with different values are an error', async (...row) => {
+  const [type, base, now, , different] = row
+  for (const [name, value] of Object.entries(different)) {
+    const config = { providers: { [type]: { a: { ...base, ...now, [name]: value } } } }
+    await expect(notesOf(config)).rejects.toThrow(
+      /differ: remove "(url|presignedForS|sasForS|antiLeechForS|most)"/,
+    )
+  }
 })

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { JOBS, needsDesk, prepareDesk, scriptsOf } from './helpers/desk.ts'
@@ -33,7 +33,8 @@ it('every answer in README.md is what its command prints', { timeout: 60_000 }, 
     sources: { url: { allowPrivate: true } },
     providers: { local: { Default: folder('default'), blog: folder('blog') } },
   }
-  await writeFile(join(desk.directory, 'upload-server.json'), JSON.stringify(config))
+  await mkdir(join(desk.directory, '.config/upload-server'), { recursive: true })
+  await writeFile(join(desk.directory, '.config/upload-server/config.json'), JSON.stringify(config))
   await desk.serve('upload-server --port 36677\n')
   const link = (
     await desk.run('upload-server upload -q --server http://127.0.0.1:36677 picture.png\n')
@@ -63,9 +64,15 @@ function toPattern(answer: string): RegExp {
   return new RegExp(`^${pattern}$`)
 }
 
-it('docs/troubleshooting.md has every error code', async () => {
+it('docs/reference/errors.md has every error code, those of the command line last', async () => {
   const source = await readFile('src/errors.ts', 'utf8')
   const codes = [...source.matchAll(/^ {2}\| '(\w+)'$/gm)].map(([, code]) => code)
-  const document = await readFile('docs/troubleshooting.md', 'utf8')
-  expect([...document.matchAll(/^### (\w+)$/gm)].map(([, code]) => code)).toEqual(codes)
+  const client = await readFile('src/client/sending/remote.ts', 'utf8')
+  const ofClient = new Set([...client.matchAll(/code: '(\w+)'/g)].map(([, code]) => code))
+  const document = await readFile('docs/reference/errors.md', 'utf8')
+  const described = [...document.matchAll(/^### (\w+)$/gm)].map(([, code]) => code)
+  expect(described.slice(0, codes.length)).toEqual(codes)
+  expect(new Set(described.slice(codes.length))).toEqual(
+    new Set([...ofClient].filter(code => !codes.includes(code))),
+  )
 })

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { symlink, writeFile } from 'node:fs/promises'
-import { basename, join, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { expect, it } from 'vitest'
 import { loadConfig } from '../src/config/load.ts'
 import { makeDirectory } from './helpers/directory.ts'
@@ -21,13 +21,16 @@ function sampleOf(name: string): string {
   return /SAS/.test(name) ? 'sv=2021-12-02&sig=x' : 'c2FtcGxl'.repeat(8)
 }
 
-it.each(inFolder('docs/destinations'))('%s has an example', page => {
-  expect(examplesOn(page)).not.toEqual([])
-})
+it.each(inFolder('docs/destinations').filter(page => basename(page) !== 'README.md'))(
+  '%s has an example',
+  page => {
+    expect(examplesOn(page)).not.toEqual([])
+  },
+)
 
-const EXAMPLES = ['.', 'docs', 'docs/destinations']
-  .flatMap(inFolder)
-  .flatMap(page => examplesOn(page).map(example => ({ page, ...example })))
+const EXAMPLES = DOCUMENTS.flatMap(({ file: page }) =>
+  examplesOn(page).map(example => ({ page, ...example })),
+)
 
 it.each(EXAMPLES)('$page holds a configuration that is valid: %#', async ({ page, text, env }) => {
   const cwd = await makeDirectory()
@@ -38,6 +41,17 @@ it.each(EXAMPLES)('$page holds a configuration that is valid: %#', async ({ page
   const { destinations } = await loadConfig({ cwd, platform: 'linux', env: { HOME: cwd, ...env }, file })
   if (page.includes('destinations'))
     expect(destinations.map(({ type }) => type)).toContain(basename(page, '.md'))
+})
+
+it('docs/README.md has a link to every page, and that of destinations to theirs', () => {
+  const isListed = (file: string, index: string) =>
+    readFileSync(index, 'utf8').includes(`](${relative(dirname(index), file)})`)
+  const pages = DOCUMENTS.map(({ file }) => file).filter(file => /^docs./.test(file))
+  const indexOf = (file: string) =>
+    dirname(file).endsWith('destinations') && basename(file) !== 'README.md'
+      ? 'docs/destinations/README.md'
+      : 'docs/README.md'
+  expect(pages.filter(file => file !== 'docs/README.md' && !isListed(file, indexOf(file)))).toEqual([])
 })
 
 /** What docs-commands.test.ts can't run, by the `by=` of a block: who does instead, or why nobody. */
@@ -51,7 +65,7 @@ const RUN_BY = new Map([
   ['host', 'test/cli/markdown.test.ts, with a host of its own'],
 ])
 
-/** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts, `js` is that of docs/examples or test/playwright.test.ts. */
+/** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts, `js` is that of docs/examples or test/client/playwright.test.ts. */
 const KIND =
   /^(?:sh(?: server)?|(?:sh|bat) by=(?<by>\w+)|console|js|zsh|fish|json(?: file=[\w./-]+)?|yaml|text)$/
 

@@ -203,7 +203,7 @@ describe('hooks', () => {
     const app = await startApp({ config })
     const failed = await upload(`${app.url}/upload`, { 'a.png': 'one' })
     expect(failed.status).toBe(424)
-    expect(failed.message).toContain(`127.0.0.1:${port} answered 503: nope`)
+    expect(failed.message).toContain(`127.0.0.1:${port} returned 503: nope`)
     expect(failed.message).not.toMatch(/https?:/)
     const id = (failed as unknown as { finalizationId: string }).finalizationId
     const done = await post(`${app.url}/upload?finalizationId=${id}`)

@@ -1,10 +1,13 @@
+import { existsSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, type TestContext } from 'vitest'
+import { runCli } from './cli/run-cli.ts'
 import { makeDirectory } from './helpers/directory.ts'
-import { download, formOf, list, post } from './helpers/form.ts'
+import { type Answer, download, formOf, list, post } from './helpers/form.ts'
 import { startGate } from './helpers/gate.ts'
 import { mountSmall } from './helpers/mount-small.ts'
+import { openSqlite } from './helpers/sqlite.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
 
 const uniqueNames = { keyTemplate: '{uuid}{extname}' }
@@ -26,6 +29,21 @@ it('answers three requests at once with one upload', async () => {
   expect((await download(answers[2]!.result[0]!)).toString()).toBe('one')
 })
 
+it('takes both spellings of a destination for one request', async () => {
+  const app = await startApp({ config: uniqueNames })
+  const queries = ['?picbed=local&configName=Default', '?destination=local/Default', '?destination=local', '']
+  for (const query of queries) {
+    const answer = await send(app, 'k1', { 'a.png': 'one' }, query)
+    expect([query, answer.status, answer.success]).toEqual([query, 200, true])
+  }
+  expect(await storedBy(app)).toBe(1)
+  const refused = await send(app, 'k2', { 'a.png': 'one' }, '?destination=local/Default&picbed=s3')
+  expect([refused.status, refused.code]).toEqual([400, 'invalid_request'])
+  const twice = await send(app, 'k3', { 'a.png': 'one' }, '?destination=local&destination=local')
+  expect([twice.status, twice.code]).toEqual([400, 'invalid_request'])
+  expect(await storedBy(app)).toBe(1)
+})
+
 it('answers a repetition with the first answer, also after a restart', async () => {
   const app = await startApp({ config: uniqueNames })
   const first = await send(app, 'k1', { 'a.png': 'one' })
@@ -34,6 +52,88 @@ it('answers a repetition with the first answer, also after a restart', async () 
   const next = await startApp({ config: uniqueNames, directory: app.directory })
   expect((await send(next, 'k1', { 'a.png': 'one' })).items).toEqual(first.items)
   expect(await storedBy(next)).toBe(1)
+})
+
+describe('a repetition got the link of a file that was gone', () => {
+  const cli = (app: TestApp, ...args: string[]) =>
+    runCli(args, { cwd: app.directory, env: { XDG_DATA_HOME: join(app.directory, 'data') } })
+
+  it('once it was removed', async () => {
+    const app = await startApp({ config: uniqueNames })
+    const files = { 'a.png': 'one', 'b.png': 'two' }
+    const first = await send(app, 'k1', files)
+    expect((await cli(app, 'remove', first.result[1]!, '--yes')).code).toBe(0)
+    const again = await Promise.all([1, 2, 3].map(() => send(app, 'k1', files)))
+    expect(await Promise.all(again[2]!.result.map(async link => String(await download(link))))).toEqual([
+      'one',
+      'two',
+    ])
+    expect(new Set(again.map(({ result }) => result[1])).size).toBe(1)
+    expect((await send(app, 'k1', files)).items).toEqual(again[0]!.items)
+    expect(await send(app, 'k1', { 'a.png': 'other' })).toMatchObject({ code: 'idempotency_key_reused' })
+  })
+
+  it.each([
+    ['not removed yet', 600_000],
+    ['removed', 50],
+  ])('once it had expired and was %s', async (_, everyMs) => {
+    const local = { d: { directory: 'd', serve: true, expiry: { default: 'never' } } }
+    const config = { keyTemplate: '{filename}{extname}', expiry: { everyMs }, providers: { local } }
+    const app = await startApp({ config })
+    const ask = () => send(app, 'k1', { 'a.png': 'one' }, '?expires=1h')
+    const first = await ask()
+    expect((await ask()).items).toEqual(first.items)
+    const database = openSqlite(join(app.directory, 'data', 'upload-server', 'store.db'))
+    database.exec('update history set expires_at = 1; update expiries set due_at = 1, next_attempt_at = 1')
+    database.close()
+    const stored = join(app.directory, 'd', 'a.png')
+    if (everyMs < 1000) await expect.poll(() => existsSync(stored)).toBe(false)
+    const again = await ask()
+    expect(again.items).not.toEqual(first.items)
+    expect(String(await download(again.result[0]!))).toBe('one')
+  })
+
+  const mirrorOf = (answer: Answer) =>
+    (answer.items as unknown as [{ mirrors: [{ imgUrl: string }] }])[0].mirrors[0].imgUrl
+
+  it('of its mirror alone', async () => {
+    const local = {
+      d: { directory: 'd', serve: true, mirrors: ['local/m'] },
+      m: { directory: 'm', serve: true },
+    }
+    const app = await startApp({ config: { ...uniqueNames, default: 'local/d', providers: { local } } })
+    const first = await send(app, 'k1', { 'a.png': 'one' })
+    expect((await cli(app, 'remove', '--destination', 'local/m', mirrorOf(first), '--yes')).code).toBe(0)
+    expect(String(await download(mirrorOf(await send(app, 'k1', { 'a.png': 'one' }))))).toBe('one')
+  })
+
+  it('with "dedupe"', async () => {
+    const local = { d: { directory: 'd', serve: true, dedupe: true } }
+    const app = await startApp({ config: { ...uniqueNames, providers: { local } } })
+    const first = await post(`${app.url}/upload`, { body: formOf({ 'a.png': 'one' }) })
+    expect((await cli(app, 'remove', first.result[0]!, '--yes')).code).toBe(0)
+    const again = await post(`${app.url}/upload`, { body: formOf({ 'b.png': 'one' }) })
+    expect(String(await download(again.result[0]!))).toBe('one')
+  })
+
+  it('while the upload that had stored it was still under way', async () => {
+    const gate = await startGate()
+    const local = { d: { directory: 'd', serve: true, onConflict: 'replace' } }
+    const app = await startApp({ config: { keyTemplate: '{filename}{extname}', providers: { local } } })
+    const [source, stored] = [join(app.directory, 'a.png'), join(app.directory, 'd', 'a.png')]
+    await writeFile(source, 'one')
+    const sent = () => post(`${app.url}/upload`, { body: formOf({ 'a.png': 'one' }) })
+    await sent()
+    await rm(stored)
+    const underWay = post(`${app.url}/upload`, list(source, gate.url))
+    await expect.poll(() => existsSync(stored)).toBe(true)
+    expect((await cli(app, 'remove', 'a.png', '--yes')).code).toBe(0)
+    expect(existsSync(stored)).toBe(false)
+    const second = await sent()
+    expect(String(await download(second.result[0]!))).toBe('one')
+    gate.open()
+    expect(await underWay).toMatchObject({ status: 200 })
+  })
 })
 
 describe('a key with another request', () => {

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { readDestinations } from '../src/config/providers.ts'
 import { runCli } from './cli/run-cli.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { upload } from './helpers/form.ts'
@@ -9,13 +10,15 @@ import { startApp } from './helpers/start-app.ts'
 import { type StubBucket, startStubBucket } from './helpers/stub-bucket.ts'
 import { RADOSGW_NEEDS, startRadosgw } from './servers/radosgw.ts'
 
-const PRIVATE = { url: 'presigned', urlPrefix: undefined, link: 'redirect' }
+const PRIVATE = { urlPrefix: undefined, link: 'redirect' }
 
 async function startWith(bucket: StubBucket, more: object = {}, settings: object = {}) {
   const options = { ...bucket.options, ...PRIVATE, ...more }
   const providers = { s3: { "my b's": options, other: options } }
   return startApp({ config: { ...settings, default: "s3/my b's", providers } })
 }
+
+const KEYS = { accessKeyId: 'id', secretAccessKey: 'a secret of them' }
 
 const look = (url: string, init: RequestInit = {}) => fetch(url, { redirect: 'manual', ...init })
 
@@ -39,7 +42,7 @@ describe('a link that is redirected', () => {
 
   it('lasts less than what its destination says', async () => {
     const bucket = await startStubBucket()
-    const app = await startWith(bucket, { presignedForS: 30 })
+    const app = await startWith(bucket, { presignedFor: '30s' })
     const [link = ''] = (await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).result
     expect((await look(link)).headers.get('cache-control')).toBe('private, max-age=15')
   })
@@ -75,7 +78,7 @@ describe('a link that is redirected', () => {
 
   it('is no way into a destination whose links are direct', async () => {
     const bucket = await startStubBucket()
-    const app = await startWith(bucket, { link: 'direct' })
+    const app = await startWith(bucket, { link: 'direct', linkType: 'presigned' })
     const [link = ''] = (await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).result
     const key = new URL(link).pathname.slice('/bucket/'.length)
     expect(link).toContain('X-Amz-Signature=')
@@ -100,6 +103,13 @@ describe('a link that is redirected', () => {
     const byQuery = await look(`${link}?key=${encodeURIComponent(keys[0]?.key ?? '')}`)
     expect(byQuery.headers.get('location')).not.toContain('one%20person')
     expect((await look(link.replace('.txt', '.png'), {})).status).toBe(401)
+    // Attack: which destinations are there?
+    const away = link.replace('/s3/', '/webdav/')
+    expect((await look(away)).status).toBe(401)
+    for (const [index, status] of [404, 403].entries()) {
+      const Authorization = `Bearer ${keys[index]?.key}`
+      expect((await look(away, { headers: { Authorization } })).status).toBe(status)
+    }
   })
 
   it('works after the history was pruned, while other entries went', async () => {
@@ -108,7 +118,7 @@ describe('a link that is redirected', () => {
     const s3 = { ...bucket.options, ...PRIVATE }
     const config = {
       default: 's3/a',
-      providers: { s3: { a: s3, direct: { ...s3, link: 'direct' } } },
+      providers: { s3: { a: s3, direct: { ...s3, linkType: 'presigned', link: 'direct' } } },
     }
     const app = await startApp({ directory, config })
     const [link = ''] = (await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).result
@@ -116,7 +126,7 @@ describe('a link that is redirected', () => {
     const env = { XDG_DATA_HOME: join(directory, 'data') }
     const run = (...args: string[]) => runCli(['history', ...args], { cwd: directory, env })
     await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
-    expect(await run('--prune', '0')).toMatchObject({ code: 0 })
+    expect(await run('--prune', '0', '--yes')).toMatchObject({ code: 0 })
     expect((await run()).stdout.trim().split('\n')).toEqual([expect.stringContaining('s3/a ')])
     expect((await look(link)).status).toBe(302)
   })
@@ -124,12 +134,38 @@ describe('a link that is redirected', () => {
 
 it('the same file again got a signed link of long ago, which had ended', async () => {
   const bucket = await startStubBucket()
-  const app = await startWith(bucket, { link: 'direct', dedupe: true, presignedForS: 1 })
+  const app = await startWith(bucket, {
+    link: 'direct',
+    linkType: 'presigned',
+    dedupe: true,
+    presignedFor: '1s',
+  })
   const send = async () => (await upload(`${app.url}/upload`, { 'a.txt': 'hello' })).result[0] ?? ''
   const signedAt = (link: string) => new URL(link).searchParams.get('X-Amz-Date')
   const first = await send()
   await expect.poll(async () => signedAt(await send()), { timeout: 5000 }).not.toBe(signedAt(first))
   expect(bucket.puts).toHaveLength(1)
+})
+
+it.each([
+  [
+    's3',
+    { preset: 'minio', endpoint: 'http://127.0.0.1:9', bucket: 'b', ...KEYS },
+    { linkType: 'presigned' },
+  ],
+  // With an address for visitors nothing has to be changed.
+  [
+    's3',
+    { region: 'r', bucket: 'b', ...KEYS, urlPrefix: 'https://x.example' },
+    { urlPrefix: 'https://x.example' },
+  ],
+  ['azure', { account: 'pictures1', container: 'drafts', accountKey: 'a'.repeat(86) }, { linkType: 'sas' }],
+  ['tcyun', { region: 'r', bucket: 'b', ...KEYS }, { linkType: 'presigned' }],
+])('"link": "redirect" alone makes a store of %s private: %j', async (type, options, expected) => {
+  const report = (path: string, message: string) => expect.fail(`${path} ${message}`)
+  const given = { [type]: { a: { ...options, link: 'redirect' } } }
+  const [read] = await readDestinations(given, path => path, report)
+  expect(read?.options).toMatchObject(expected)
 })
 
 it.each([

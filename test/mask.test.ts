@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMask } from '../src/mask.ts'
+import { createGrowingMask, createMask, hideSignatures } from '../src/mask.ts'
 
 /** Everything in it is special somewhere: in patterns, JSON, addresses, forms. */
 const AWKWARD = 'p"a\\s/s w+o&r=d%?$1.*(ü)\n'
@@ -65,4 +65,53 @@ it('a long text with many secrets takes no time worth mentioning', () => {
   const masked = mask(`${'secret-number-'.repeat(20_000)}${secrets[7]}`)
   expect(masked.endsWith('[secret]')).toBe(true)
   expect(performance.now() - begun).toBeLessThan(1000)
+})
+
+describe('what a stranger repeats of our request is hidden without the name of its header', () => {
+  const base64 = Buffer.from('a signature of 32 bytes, or more!').toString('base64')
+  const hex = Buffer.from('a signature of 20 b.').toString('hex')
+  it.each([
+    `UPYUN me:${base64}`,
+    `SharedKey mine:${base64}`,
+    `TOKEN id:${hex}`,
+    `Basic ${Buffer.from('me:pw').toString('base64')}`,
+    'Bearer 0123456789abcdef',
+    `Digest username="me", response="${hex}", qop=auth`,
+    `AWS id:${base64}`,
+    `AWS4-HMAC-SHA256 Credential=id/x, Signature=${hex}`,
+    `sha256=${hex}`,
+  ])('%s', said => {
+    const hidden = hideSignatures(`refused: ${said}. Go on.`)
+    for (const secret of [base64, hex, 'bWU6cHc=', '0123456789abcdef']) expect(hidden).not.toContain(secret)
+    expect(hidden).toContain('[hidden]')
+  })
+
+  it.each([
+    'Basic authentication is wanted',
+    'a bearer token is missing',
+    'the token is wrong: send another',
+    'AWS s3:GetBucketLocation is not allowed',
+    'response: 200',
+  ])('but no words: %s', said => {
+    expect(hideSignatures(said)).toBe(said)
+  })
+})
+
+it('a short password is no part of a longer word', () => {
+  const mask = createMask(['pass'])
+  expect(mask('the password "pass" passes')).toBe('the password "[secret]" passes')
+})
+
+it('raw Basic leaves no last characters of a password', () => {
+  for (const password of ['a-long-password', 'a-long-password1', 'a-long-password12']) {
+    const said = createMask([password])(`no: ${Buffer.from(`me:${password}`).toString('base64')}`)
+    expect(said).toMatch(/\[secret\]$/)
+  }
+})
+
+it('credentials of the way are masked, the latest of them', () => {
+  const { mask, learn } = createGrowingMask()
+  learn(['of the configuration'])
+  for (let n = 0; n < 300; n++) mask.learn?.([`of session ${n}`])
+  expect(mask('of the configuration, of session 299')).toBe('[secret], [secret]')
 })

@@ -1,6 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { collectMarked, localPath, mapMarked, memberOf, secret, unwrap } from '../src/options.ts'
+import {
+  collectMarked,
+  isPossibleHost,
+  localPath,
+  mapMarked,
+  memberOf,
+  secret,
+  unwrap,
+} from '../src/options.ts'
 
 const schema = z.strictObject({
   key: secret().describe('A key.'),
@@ -95,4 +103,19 @@ describe('unwrap and memberOf', () => {
     expect(memberOf(schema, '__proto__')).toBeUndefined()
     expect(memberOf(z.string(), 'length')).toBeUndefined()
   })
+})
+
+it.each([
+  ...['example.com', 'a', 'nas_1.local', '127.0.0.1', '::1', '[::1]', 'bücher.example', 'example.com.'],
+  'xn--bcher-kva.example',
+])('the host %s can exist', host => {
+  expect(isPossibleHost(host)).toBe(true)
+})
+
+it.each([
+  ...['', '.', 'a..b', '-a.example', 'a-.example', '256.1.1.1', '1.2.3.4.5', 'a b', 'a!b', 'a,b', 'exa$mple'],
+  `${'a'.repeat(64)}.example`,
+  `${'a.'.repeat(130)}example`,
+])('the host "%s" can not exist', host => {
+  expect(isPossibleHost(host)).toBe(false)
 })

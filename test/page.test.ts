@@ -20,21 +20,21 @@ const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.
 interface Visit {
   page: Page
   app: TestApp
-  /** What the browser complained about, blocked content included. */
-  complaints: string[]
-  /** Every address it asked for. */
-  addresses: string[]
+  /** Errors in the browser's console, including blocked content. */
+  errors: string[]
+  /** The URLs of all requests. */
+  urls: string[]
 }
 
 interface VisitOptions {
   config?: Record<string, unknown>
   path?: string
-  /** Opens the page under another address. */
+  /** Opens the page at another base URL. */
   url?: string
   browser?: Parameters<typeof inBrowser>[2]
 }
 
-/** Opens the page of a new server, and sees that the browser has nothing to complain about but refused requests. */
+/** Opens the page of a new server. The browser must report no errors except for rejected requests. */
 async function visit(
   context: TestContext,
   work: (visit: Visit) => Promise<void>,
@@ -46,29 +46,29 @@ async function visit(
     context,
     async open => {
       const page = await open()
-      const seen: Visit = { page, app, complaints: [], addresses: [] }
-      page.on('console', message => message.type() === 'error' && seen.complaints.push(message.text()))
-      page.on('pageerror', error => seen.complaints.push(error.message))
-      page.on('request', request => seen.addresses.push(request.url()))
+      const seen: Visit = { page, app, errors: [], urls: [] }
+      page.on('console', message => message.type() === 'error' && seen.errors.push(message.text()))
+      page.on('pageerror', error => seen.errors.push(error.message))
+      page.on('request', request => seen.urls.push(request.url()))
       await page.goto((url ?? app.url) + path)
       await work(seen)
       expect(
-        seen.complaints.filter(text => !/the server responded with a status of (?:4|502)/.test(text)),
+        seen.errors.filter(text => !/the server responded with a status of (?:4|502)/.test(text)),
       ).toEqual([])
     },
     options,
   )
 }
 
-/** The machine may be busy. */
+/** Polls for up to 20 seconds, since the machine may be busy. */
 const eventually = <T>(read: () => T) => expect.poll(read, { timeout: 20_000, interval: 20 })
 
 const pictureFile = (name: string, buffer = makePicture()) => ({ name, mimeType: 'image/png', buffer })
 const rows = (page: Page, state: string) => page.locator(`#uploads li[data-state=${state}]`)
 const clipboard = (page: Page) => page.evaluate('navigator.clipboard.readText()')
-const linkIn = async (page: Page, n = 0) => rows(page, 'stored').nth(n).getByRole('textbox').inputValue()
+const linkIn = async (page: Page, n = 0) => rows(page, 'stored').nth(n).getByRole('textbox').innerText()
 
-/** Drops what is at these paths on the page, as the system does it. */
+/** Drops files on the page, as the operating system does. */
 async function drop(page: Page, files: string[], items: object[] = []): Promise<void> {
   const session = await page.context().newCDPSession(page)
   const data = { items, files, dragOperationsMask: 1 }
@@ -76,7 +76,7 @@ async function drop(page: Page, files: string[], items: object[] = []): Promise<
     await session.send('Input.dispatchDragEvent', { type, x: 600, y: 300, data } as never)
 }
 
-/** What axe finds, in words. */
+/** The accessibility violations that axe finds. */
 async function listViolations(page: Page): Promise<string[]> {
   await page.evaluate(AXE)
   return (await page.evaluate(
@@ -85,7 +85,7 @@ async function listViolations(page: Page): Promise<string[]> {
 }
 
 describe('files', () => {
-  it('that are chosen are stored, several at once and under one name, and shown in small', async context => {
+  it('that are chosen are stored, several at once and under one name, and have thumbnails', async context => {
     await visit(context, async ({ page, app }) => {
       const pictures = [makePicture(), makePicture(), Buffer.from('some text')]
       await page.setInputFiles('#files', [
@@ -103,12 +103,12 @@ describe('files', () => {
         expect.stringContaining('图 "1".png 1.1 KB'),
         expect.stringContaining('notes.txt 9 B'),
       ])
-      expect(await page.getByRole('status').innerText()).toMatch(/is stored\.$/)
-      expect(await page.locator('#tally').innerText()).toBe('3 of 3 stored')
+      expect(await page.getByRole('status').innerText()).toMatch(/was uploaded\.$/)
+      expect(await page.locator('#tally').innerText()).toBe('3 of 3 uploaded')
     })
   })
 
-  it('that are dropped anywhere are stored; of a folder it says that it can’t be sent', async context => {
+  it('that are dropped anywhere are stored; a folder is rejected with the reason', async context => {
     await visit(context, async ({ page, app }) => {
       const folder = join(app.directory, 'folder')
       await mkdir(folder)
@@ -117,7 +117,9 @@ describe('files', () => {
       await drop(page, [...files, folder])
       await eventually(() => rows(page, 'stored').count()).toBe(2)
       expect(await rows(page, 'failed').allInnerTexts()).toEqual([
-        expect.stringMatching(/^folder\s+A folder can’t be sent\s+Choose the files in it\.$/),
+        expect.stringMatching(
+          /^folder\s+Folders can’t be uploaded\s+Choose the files in the folder instead\.$/,
+        ),
       ])
     })
   })
@@ -135,12 +137,12 @@ describe('files', () => {
     })
   })
 
-  it('may be addresses, typed, pasted or dropped', async context => {
+  it('can be URLs, typed, pasted or dropped', async context => {
     await visit(context, async ({ page }) => {
       const gate = await startGate()
       gate.open()
-      await page.getByLabel('Or the address of a file').fill(gate.url)
-      await page.getByRole('button', { name: 'Send' }).click()
+      await page.getByLabel('Or enter the URL of a file').fill(gate.url)
+      await page.getByRole('button', { name: 'Upload', exact: true }).click()
       await eventually(() => rows(page, 'stored').count()).toBe(1)
       await page.evaluate(`navigator.clipboard.writeText('${gate.url}')`)
       await page.keyboard.press('Control+V')
@@ -151,7 +153,7 @@ describe('files', () => {
     })
   })
 
-  it('show how far they are, and can be called back and sent again', async context => {
+  it('show their progress, and can be cancelled and retried', async context => {
     await visit(context, async ({ page, app }) => {
       const session = await page.context().newCDPSession(page)
       const limit = (uploadThroughput: number) =>
@@ -163,20 +165,20 @@ describe('files', () => {
         })
       await limit(100_000)
       await page.setInputFiles('#files', pictureFile('a.png', makePicture(5_000_000)))
-      await eventually(() => rows(page, 'sending').innerText()).toMatch(/Sending, [1-9]\d? %/)
-      const pace = /[\d.]+ (?:KB|MB) of 4\.8 MB · [\d.]+ KB a second · \d+ (?:sec|min) left/
+      await eventually(() => rows(page, 'sending').innerText()).toMatch(/Uploading, [1-9]\d? %/)
+      const pace = /[\d.]+ (?:KB|MB) of 4\.8 MB · [\d.]+ KB\/s · \d+ (?:sec|min) left/
       await eventually(() => rows(page, 'sending').innerText()).toMatch(pace)
       expect(await page.getByRole('progressbar', { name: 'a.png' }).count()).toBe(1)
       await page.getByRole('button', { name: 'Cancel a.png' }).click()
       await eventually(() => rows(page, 'cancelled').innerText()).toMatch(/Cancelled/)
       expect(await app.files()).toEqual([])
       await limit(-1)
-      await page.keyboard.press('Enter') // the keyboard is on what can be done now
+      await page.keyboard.press('Enter') // the focus is on the Retry button
       await eventually(() => rows(page, 'stored').count()).toBe(1)
     })
   })
 
-  it('say when it is the destination’s turn', async context => {
+  it('show that the destination is storing them', async context => {
     await visit(context, async ({ page }) => {
       const gate = await startGate()
       await page.locator('#url-text').fill(gate.url)
@@ -193,7 +195,7 @@ it.for([
   [360, 640],
   [1440, 800],
 ] as const)(
-  'at %i × %i what was uploaded stands in view, at once and after more',
+  'at %i × %i a new upload is visible without scrolling, also after more',
   async ([width, height], context) => {
     await visit(context, async ({ page }) => {
       await page.setViewportSize({ width, height })
@@ -215,7 +217,148 @@ it.for([
   },
 )
 
-it('offers for pictures what the chosen destination allows, and no more', async context => {
+it.for([
+  ['desktop', { viewport: { width: 1280, height: 800 } }],
+  ['phone', { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }],
+] as const)(
+  'for 30 files on a %s the tally and the buttons for all files stay visible, with the end of each link',
+  async ([, browser], context) => {
+    await visit(
+      context,
+      async ({ page }) => {
+        const gate = await startGate()
+        await page.locator('#url-text').fill(gate.url)
+        await page.locator('#url button').click()
+        await page.setInputFiles(
+          '#files',
+          Array.from({ length: 29 }, (_, n) => pictureFile(`Screenshot from 2026-11-23 ${n}.png`)),
+        )
+        await eventually(() => rows(page, 'stored').count()).toBe(29)
+        await eventually(() => page.locator('#tally').innerText()).toBe('29 of 30 uploaded')
+        const total = page.getByRole('progressbar', { name: 'Progress of all files' })
+        expect(Number(await total.getAttribute('value'))).toBeGreaterThan(0.9)
+        expect(await listViolations(page)).toEqual([])
+        gate.open()
+        await eventually(() => page.locator('#tally').innerText()).toBe('30 of 30 uploaded')
+        expect(await total.isVisible()).toBe(false)
+
+        await rows(page, 'stored').last().scrollIntoViewIfNeeded()
+        expect(Number(await page.evaluate('scrollY'))).toBeGreaterThan(1000)
+        for (const name of ['#tally', '#formats', '#copy-all', '#clear']) {
+          const box = await page.locator(name).boundingBox()
+          expect(box?.y, name).toBeGreaterThanOrEqual(0)
+          expect((box?.y ?? 0) + (box?.height ?? 0), name).toBeLessThan(250)
+        }
+        await page.getByRole('button', { name: 'Copy all' }).click()
+        await eventually(async () => String(await clipboard(page)).split('\n').length).toBe(30)
+
+        // Links are shortened in the middle: the end is visible, and the whole text can be selected.
+        const [beginsBefore, isCut, isWhole] = (await page.evaluate(`(() => {
+          const link = [...document.querySelectorAll('#uploads .link')].at(5)
+          const end = document.createRange()
+          end.selectNodeContents(link.lastChild)
+          link.focus()
+          return [
+            end.getBoundingClientRect().right <= link.getBoundingClientRect().right,
+            link.firstChild.scrollWidth > link.firstChild.clientWidth,
+            getSelection().toString(),
+          ]
+        })()`)) as [boolean, boolean, string]
+        expect([beginsBefore, isCut]).toEqual([true, true])
+        expect(isWhole).toMatch(/^http:\/\/\S+\/Screenshot\S+\.png$/)
+      },
+      { browser },
+    )
+  },
+)
+
+it('on a phone every control is large enough for a finger', async context => {
+  await visit(
+    context,
+    async ({ page }) => {
+      await page.setInputFiles('#files', pictureFile('a.png'))
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+      const small = await page.evaluate(
+        `[...document.querySelectorAll('.panel :is(button, .button, select, summary, fieldset span, input:not(.unseen, [type=radio], [type=checkbox]))')]
+          .filter(e => e.checkVisibility() && e.getBoundingClientRect().height < 44).map(e => e.outerHTML)`,
+      )
+      expect(small).toEqual([])
+      expect(await page.getByText('Drop files anywhere').isVisible()).toBe(false)
+    },
+    { browser: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true } },
+  )
+})
+
+it('with forced colours, the chosen format still differs from the others', async context => {
+  await visit(
+    context,
+    async ({ page }) => {
+      await page.setInputFiles('#files', pictureFile('a.png'))
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+      const colours = (await page.evaluate(
+        `[...document.querySelectorAll('#formats span')].map(e => getComputedStyle(e).backgroundColor)`,
+      )) as string[]
+      expect(colours).toHaveLength(4)
+      expect(new Set(colours).size).toBe(2)
+      expect(await listViolations(page)).toEqual([])
+    },
+    { browser: { forcedColors: 'active' } },
+  )
+})
+
+it('offers the expiry times of a destination, and shows when a link expires and how many bytes were stored', async context => {
+  const place = (name: string, more: object) => ({ directory: name, serve: true, ...more })
+  const providers = {
+    local: {
+      month: place('month', {
+        expiry: { default: '30d', max: '45d' },
+        pictures: { requests: ['format'] },
+      }),
+      stays: place('stays', {}),
+    },
+  }
+  await visit(
+    context,
+    async ({ page, urls }) => {
+      const field = page.getByLabel('Delete after')
+      expect(await field.locator('option').allInnerTexts()).toEqual([
+        '30 days (default)',
+        ...['1 hour', '1 day', '7 days', '45 days'],
+      ])
+      expect(await listViolations(page)).toEqual([])
+      await field.selectOption('7 days')
+      await page.getByText('Convert and resize images').click()
+      await page.getByLabel('Format').selectOption('WEBP')
+      await page.setInputFiles('#files', pictureFile('a.png', makePicture(20_000)))
+      await eventually(() => rows(page, 'stored').count()).toBe(1)
+      expect(urls.find(address => address.includes('/upload?'))).toMatch(/&expires=7d$/)
+      const size = (await download(await linkIn(page))).length
+      expect(await rows(page, 'stored').innerText()).toContain(`20 KB → ${size} B`)
+      const week = new Date(Date.now() + 7 * 86_400_000)
+      const day = new Intl.DateTimeFormat('en', { dateStyle: 'medium' }).format(week)
+      expect(await rows(page, 'stored').innerText()).toContain(`Expires ${day}`)
+
+      await page.reload()
+      await page.getByText('Recent uploads').click()
+      await eventually(() => page.locator('#recent li').innerText()).toContain(`Expires ${day}`)
+      // The expiry date passes.
+      await page.evaluate(`for (const place of Object.keys(localStorage)) {
+        const [kept] = JSON.parse(localStorage.getItem(place))
+        localStorage.setItem(place, JSON.stringify([{ ...kept, expiresAt: '2026-01-01T00:00:00Z' }]))
+      }`)
+      await page.reload()
+      expect(await page.locator('#recent').isVisible()).toBe(false)
+
+      await page.getByLabel('Destination').selectOption('local / stays')
+      expect(await field.isVisible()).toBe(false)
+      await page.setInputFiles('#files', pictureFile('b.png'))
+      await eventually(() => rows(page, 'stored').innerText()).not.toMatch(/Expires/)
+    },
+    { config: { default: 'local/month', providers } },
+  )
+})
+
+it('offers only the image options that the chosen destination allows', async context => {
   const place = (name: string, requests: string[]) => ({
     directory: name,
     serve: true,
@@ -230,23 +373,23 @@ it('offers for pictures what the chosen destination allows, and no more', async 
   }
   await visit(
     context,
-    async ({ page, addresses }) => {
-      await page.getByText('Change pictures').click()
+    async ({ page, urls }) => {
+      await page.getByText('Convert and resize images').click()
       await page.getByLabel('Format').selectOption('WEBP')
       await page.getByLabel('Quality').fill('300')
-      await page.getByLabel('Most pixels wide').fill('2')
+      await page.getByLabel('Maximum width').fill('2')
       await page.getByLabel('Remove metadata').check()
       expect(await listViolations(page)).toEqual([])
       await page.setInputFiles('#files', pictureFile('a.png'))
       await eventually(() => rows(page, 'stored').count()).toBe(1)
       expect((await download(await linkIn(page))).subarray(8, 12).toString()).toBe('WEBP')
-      expect(addresses.find(address => address.includes('/upload?'))).toMatch(
-        /\?picbed=local&configName=all&format=webp&width=2&strip=1$/,
+      expect(urls.find(address => address.includes('/upload?'))).toMatch(
+        /\?destination=local%2Fall&format=webp&width=2&strip=1$/,
       )
       await page.getByLabel('Destination').selectOption('local / some')
-      expect(await page.getByLabel('Most pixels wide').isVisible()).toBe(false)
+      expect(await page.getByLabel('Maximum width').isVisible()).toBe(false)
       await page.getByLabel('Destination').selectOption('local / none')
-      expect(await page.getByText('Change pictures').isVisible()).toBe(false)
+      expect(await page.getByText('Convert and resize images').isVisible()).toBe(false)
       await page.setInputFiles('#files', pictureFile('b.png'))
       await eventually(() => rows(page, 'stored').count()).toBe(2)
     },
@@ -254,9 +397,9 @@ it('offers for pictures what the chosen destination allows, and no more', async 
   )
 })
 
-it('what was uploaded lately with this browser is found, copied and forgotten', async context => {
+it('recent uploads from this browser are found, copied and deleted', async context => {
   await visit(context, async ({ page }) => {
-    expect(await page.locator('#lately').isVisible()).toBe(false)
+    expect(await page.locator('#recent').isVisible()).toBe(false)
     await page.setInputFiles('#files', [
       pictureFile('holiday.png'),
       pictureFile('invoice.png'),
@@ -266,8 +409,8 @@ it('what was uploaded lately with this browser is found, copied and forgotten', 
     const link = await linkIn(page, 1)
     await page.reload()
     expect(await page.locator('#uploads').isVisible()).toBe(false)
-    const kept = page.locator('#lately li')
-    await page.getByText('Uploaded lately').click()
+    const kept = page.locator('#recent li')
+    await page.getByText('Recent uploads').click()
     await eventually(() => kept.count()).toBe(3)
     await eventually(() => kept.locator('img').count()).toBe(3)
     expect(await listViolations(page)).toEqual([])
@@ -277,15 +420,15 @@ it('what was uploaded lately with this browser is found, copied and forgotten', 
     await kept.getByRole('button', { name: 'Copy invoice.png' }).click()
     await eventually(() => clipboard(page)).toBe(`![invoice.png](${link})`)
     await page.getByLabel('Search names and links').fill('nothing like it')
-    await eventually(() => page.locator('#lately').innerText()).toMatch(/Nothing was found/)
-    await page.getByRole('button', { name: 'Forget here' }).click()
+    await eventually(() => page.locator('#recent').innerText()).toMatch(/No matching uploads/)
+    await page.getByRole('button', { name: 'Delete this browser’s list' }).click()
     await page.reload()
-    expect(await page.locator('#lately').isVisible()).toBe(false)
+    expect(await page.locator('#recent').isVisible()).toBe(false)
     expect(await page.evaluate('localStorage.length')).toBe(0)
   })
 })
 
-it('with page.history the list is that of the server for a key, and the own one where that fails', async context => {
+it('with page.history the list comes from the server for a key, and from the browser if that fails', async context => {
   await visit(
     context,
     async ({ page, app }) => {
@@ -297,8 +440,8 @@ it('with page.history the list is that of the server for a key, and the own one 
       form.append('file', new Blob([Buffer.from(makePicture(300))]), 'by-curl.png')
       const address = `${app.url}/upload?${new URLSearchParams({ key: KEY })}`
       expect((await fetch(address, { method: 'POST', body: form })).status).toBe(200)
-      const kept = page.locator('#lately li')
-      await page.getByText('Your latest uploads').click()
+      const kept = page.locator('#recent li')
+      await page.getByText('Your recent uploads').click()
       await eventually(() => kept.locator('bdi').allInnerTexts()).toEqual(['by-curl.png', 'holiday.png'])
       expect(await listViolations(page)).toEqual([])
       await page.getByLabel('Search names and links').fill('CURL')
@@ -308,17 +451,17 @@ it('with page.history the list is that of the server for a key, and the own one 
       await page.route('**/history?*', route => route.fulfill({ status: 502, body: '<h1>Bad gateway</h1>' }))
       await page.getByLabel('Search names and links').fill('')
       await eventually(() => kept.locator('bdi').allInnerTexts()).toEqual(['holiday.png'])
-      expect(await page.locator('#lately').innerText()).toMatch(
-        /can’t be shown: .+\. This is what this browser/,
+      expect(await page.locator('#recent').innerText()).toMatch(
+        /can’t be shown: .+\. This is the list kept by this browser/,
       )
-      expect(await page.getByText('Uploaded lately with this browser').isVisible()).toBe(true)
+      expect(await page.getByText('Recent uploads from this browser').isVisible()).toBe(true)
       expect(await listViolations(page)).toEqual([])
     },
     { config: { ...WITH_KEY, page: { history: true } } },
   )
 })
 
-it('a white picture has an edge, and Open shows what was stored', async context => {
+it('a white image has a border, and Open shows the stored file', async context => {
   await visit(context, async ({ page }) => {
     await page.setInputFiles('#files', pictureFile('a.png'))
     await eventually(() => rows(page, 'stored').count()).toBe(1)
@@ -333,7 +476,7 @@ it('a white picture has an edge, and Open shows what was stored', async context 
   })
 })
 
-it('asks before it is left while something is under way, and not after', async context => {
+it('asks before leaving while an upload is in progress, and not after', async context => {
   await visit(context, async ({ page, app }) => {
     const asked: string[] = []
     page.on('dialog', dialog => {
@@ -377,14 +520,14 @@ it('links are copied as URL, Markdown, HTML and BBCode, one or all', async conte
     }
     await page.getByRole('button', { name: 'Copy curl' }).click()
     await eventually(() => clipboard(page)).toMatch(/^curl -F file=@picture\.png http:\S+\/upload$/)
-    await page.getByRole('button', { name: 'Copy Or the file as it is' }).click()
+    await page.getByRole('button', { name: 'Copy Or send the file as the request body' }).click()
     await eventually(() => clipboard(page)).toMatch(/^curl .*-T picture\.png http:\S+\/upload\/$/)
     await page.getByRole('button', { name: 'Clear the list' }).click()
     expect(await page.locator('#uploads').isVisible()).toBe(false)
   })
 })
 
-it('copying works without TLS, too, where browsers keep the clipboard from pages', async context => {
+it('copying also works without TLS, where browsers offer no clipboard API', async context => {
   const config = { server: { allowedHosts: ['img.example.com'] }, auth: { anonymous: true } }
   await visit(
     context,
@@ -402,7 +545,7 @@ it('copying works without TLS, too, where browsers keep the clipboard from pages
 })
 
 describe('a failure', () => {
-  it('is told in words, with the server’s message and its code, and can be tried again', async context => {
+  it('is shown with a title, the server’s message and the error code, and can be retried', async context => {
     const config = { sources: { url: { enabled: false } } }
     await visit(
       context,
@@ -410,35 +553,35 @@ describe('a failure', () => {
         await page.locator('#url-text').fill('http://files.example/big.png')
         await page.locator('#url button').click()
         const row = rows(page, 'failed')
-        await eventually(() => row.innerText()).toMatch(/may not be sent from here/)
+        await eventually(() => row.innerText()).toMatch(/source is not allowed/)
         expect(await row.innerText()).toMatch(/sources\.url[\s\S]*source_forbidden · request [0-9a-f-]{36}/)
-        expect(await page.getByRole('status').innerText()).toMatch(/^big\.png is not stored: /)
+        expect(await page.getByRole('status').innerText()).toMatch(/^big\.png was not uploaded: /)
         expect(await page.getByRole('button', { name: 'Copy all' }).isDisabled()).toBe(true)
         expect(await listViolations(page)).toEqual([])
-        await page.getByRole('button', { name: 'Try again big.png' }).click()
+        await page.getByRole('button', { name: 'Retry big.png' }).click()
         await eventually(() => row.count()).toBe(1)
       },
       { config },
     )
   })
 
-  it('of a file that is too large is told before it is sent', async context => {
+  it('of a file that is too large is shown before it is sent', async context => {
     await visit(
       context,
-      async ({ page, addresses }) => {
-        const asked = addresses.length
+      async ({ page, urls }) => {
+        const asked = urls.length
         await page.setInputFiles('#files', pictureFile('big.png', makePicture(5000)))
         await eventually(() => rows(page, 'failed').innerText()).toMatch(
-          /Too large\s+A file may have 2\.0 KB at most/,
+          /File too large\s+The maximum file size is 2\.0 KB/,
         )
-        expect(await page.getByRole('status').innerText()).toBe('big.png is not stored: Too large.')
-        expect(addresses.slice(asked).filter(address => address.includes('/upload'))).toEqual([])
+        expect(await page.getByRole('status').innerText()).toBe('big.png was not uploaded: File too large.')
+        expect(urls.slice(asked).filter(address => address.includes('/upload'))).toEqual([])
       },
       { config: { limits: { fileSize: 2000 } } },
     )
   })
 
-  it('at a destination where nobody listens is not called a refusal', async context => {
+  it('of an unreachable destination is not called a rejection', async context => {
     const port = await findFreePorts()
     const webdav = {
       username: 'me',
@@ -450,7 +593,9 @@ describe('a failure', () => {
       context,
       async ({ page }) => {
         await page.setInputFiles('#files', pictureFile('a.png'))
-        await eventually(() => rows(page, 'failed').innerText()).toMatch(/It did not get to the destination/)
+        await eventually(() => rows(page, 'failed').innerText()).toMatch(
+          /The upload to the destination failed/,
+        )
       },
       {
         config: { default: 'webdav/cloud', providers: { webdav: { cloud: webdav } }, limits: { retries: 0 } },
@@ -458,42 +603,73 @@ describe('a failure', () => {
     )
   })
 
-  it('of the connection is none of the server: trying again works when it is back', async context => {
-    await visit(context, async ({ page, complaints }) => {
+  it('of the connection is retried automatically when the server responds', async context => {
+    await visit(context, async ({ page, app, errors }) => {
       await page.route('**/upload?*', route => route.abort())
-      await page.setInputFiles('#files', pictureFile('a.png'))
-      await eventually(() => rows(page, 'failed').innerText()).toMatch(/can’t be reached/)
-      await page.unroute('**/upload?*')
-      await page.route('**/upload?*', route => route.fulfill({ status: 413, body: '<html>nginx</html>' }))
-      await page.getByRole('button', { name: 'Try again a.png' }).click()
-      await eventually(() => rows(page, 'failed').innerText()).toMatch(/not the server’s own.*status 413/s)
-      await page.unroute('**/upload?*')
-      await page.getByRole('button', { name: 'Try again a.png' }).click()
-      await eventually(() => rows(page, 'stored').count()).toBe(1)
-      complaints.length = 0
+      await page.route('**/heartbeat', route => route.abort())
+      const names = Array.from({ length: 8 }, (_, n) => `${n}.png`)
+      await page.setInputFiles(
+        '#files',
+        names.map(name => pictureFile(name)),
+      )
+      await eventually(() => rows(page, 'failed').count()).toBeGreaterThan(0)
+      expect(await rows(page, 'failed').first().innerText()).toMatch(
+        /can’t be reached\s+The upload is retried automatically when/,
+      )
+      await eventually(() => page.locator('#tally').innerText()).toMatch(/· waiting for the server$/)
+      // The other uploads wait for the server.
+      expect(await rows(page, 'waiting').count()).toBeGreaterThan(0)
+      expect(await listViolations(page)).toEqual([])
+      await page.unrouteAll()
+      await eventually(() => rows(page, 'stored').count()).toBe(8)
+      expect(await page.locator('#tally').innerText()).toBe('8 of 8 uploaded')
+      expect(await app.files()).toHaveLength(8)
+      errors.length = 0
     })
   })
 
-  it('of the last step is finished by the id, without uploading again', async context => {
+  it('of a reverse proxy is shown as such, and is not retried automatically', async context => {
+    await visit(context, async ({ page, urls }) => {
+      const proxy = (status: number) =>
+        page.route('**/upload?*', route => route.fulfill({ status, body: '<html>nginx</html>' }))
+      await proxy(413)
+      await page.setInputFiles('#files', [pictureFile('a.png'), pictureFile('b.png')])
+      await eventually(() => rows(page, 'failed').count()).toBe(2)
+      expect(await rows(page, 'failed').first().innerText()).toMatch(/not from this server.*status 413/s)
+      const before = urls.length
+      await page.getByRole('button', { name: 'Retry a.png' }).click()
+      await eventually(() => urls.length).toBe(before + 1)
+      await eventually(() => rows(page, 'failed').count()).toBe(2)
+      expect(await page.locator('#tally').innerText()).toBe('0 of 2 uploaded · 2 failed')
+      await page.unroute('**/upload?*')
+      await page.getByRole('button', { name: 'Retry all' }).click()
+      await eventually(() => rows(page, 'stored').count()).toBe(2)
+      expect(await page.getByRole('button', { name: 'Retry all' }).isVisible()).toBe(false)
+    })
+  })
+
+  it('of a post-upload step is completed by its ID, without uploading again', async context => {
     const directory = await makeDirectory()
     const broken = join(directory, 'broken')
     await writeFile(broken, '')
     const hook = { name: 'announce', command: ['sh', '-c', `! test -e ${broken}`] }
     await visit(
       context,
-      async ({ page, addresses, app }) => {
+      async ({ page, urls, app }) => {
         await page.setInputFiles('#files', pictureFile('a.png'))
-        await eventually(() => rows(page, 'pending').innerText()).toMatch(/Stored, but not finished/)
+        await eventually(() => rows(page, 'pending').innerText()).toMatch(
+          /Uploaded, but a post-upload step failed/,
+        )
         expect(await rows(page, 'pending').innerText()).toMatch(/Hook "announce" failed/)
         expect(await listViolations(page)).toEqual([])
-        await page.getByRole('button', { name: 'Finish a.png' }).click()
-        await eventually(() => addresses.filter(url => /finalizationId=/.test(url)).length).toBe(1)
+        await page.getByRole('button', { name: 'Complete a.png' }).click()
+        await eventually(() => urls.filter(url => /finalizationId=/.test(url)).length).toBe(1)
         await eventually(() => rows(page, 'pending').count()).toBe(1)
         await rm(broken)
-        await page.getByRole('button', { name: 'Finish a.png' }).click()
+        await page.getByRole('button', { name: 'Complete a.png' }).click()
         await eventually(() => rows(page, 'stored').count()).toBe(1)
         await download(await linkIn(page))
-        expect(addresses.filter(url => url.includes('/upload?picbed='))).toHaveLength(1)
+        expect(urls.filter(url => url.includes('/upload?destination='))).toHaveLength(1)
         expect(await app.files()).toHaveLength(1)
       },
       { config: { finalization: { hooks: [hook] } } },
@@ -507,14 +683,14 @@ describe('the key', () => {
   }
   const config = { ...WITH_KEY, providers, default: 'local/secretblog' }
 
-  it('shows the destinations and lets upload, is in no address and no log, and is forgotten', async context => {
+  it('shows the destinations and allows uploads, appears in no URL and no log, and is discarded with the page', async context => {
     await visit(
       context,
-      async ({ page, app, addresses }) => {
+      async ({ page, app, urls }) => {
         expect(await page.content()).not.toMatch(/secretblog|otherblog/)
         await page.setInputFiles('#files', pictureFile('a.png'))
         await eventually(() => rows(page, 'failed').innerText()).toMatch(
-          /An upload key is needed\s+Put the key in above/,
+          /An upload key is required\s+Enter your key above/,
         )
         expect(await rows(page, 'failed').innerText()).not.toMatch(/query|Bearer/)
 
@@ -530,16 +706,16 @@ describe('the key', () => {
         await give(KEY)
         await eventually(() => page.locator('#visitor').innerText()).toMatch(/^Your key is accepted\./)
         expect(await page.getByLabel('Destination').innerText()).toMatch(/local \/ secretblog \(default\)/)
-        expect(await page.locator('#destinations').innerText()).toMatch(/picbed=local&configName=otherblog/)
+        expect(await page.locator('#destinations').innerText()).toMatch(/destination=local\/otherblog/)
 
-        // What was refused for want of it is sent by itself.
+        // The upload that was rejected without a key is retried automatically.
         await eventually(() => rows(page, 'stored').count()).toBe(1)
         await page.getByLabel('Destination').selectOption('local / otherblog')
         await page.setInputFiles('#files', pictureFile('b.png'))
         await eventually(() => rows(page, 'stored').count()).toBe(2)
         expect(await linkIn(page)).toMatch(/\/files\/otherblog\//)
 
-        const everything = addresses.map(decodeURIComponent).join() + app.rawLog()
+        const everything = urls.map(decodeURIComponent).join() + app.rawLog()
         expect(everything).not.toMatch(/schl|mistaken/)
         expect(
           await page.evaluate(
@@ -553,12 +729,12 @@ describe('the key', () => {
     )
   })
 
-  it('stays in the tab when asked, and no longer', async context => {
+  it('is remembered for the tab when asked, and no longer', async context => {
     await visit(
       context,
       async ({ page }) => {
         await page.getByLabel('Upload key').fill(KEY)
-        await page.getByLabel('Keep it').check()
+        await page.getByLabel('Remember it').check()
         await page.getByRole('button', { name: 'Use this key' }).click()
         await eventually(() => page.getByLabel('Destination').count()).toBe(1)
         await page.reload()
@@ -567,7 +743,7 @@ describe('the key', () => {
         await other.goto(page.url())
         expect(await other.content()).not.toContain('secretblog')
         await page.locator('#key summary').click()
-        await page.getByLabel('Keep it').uncheck()
+        await page.getByLabel('Remember it').uncheck()
         await page.reload()
         expect(await page.getByLabel('Destination').count()).toBe(0)
       },
@@ -576,14 +752,14 @@ describe('the key', () => {
   })
 })
 
-it('speaks Chinese to whoever prefers it, errors included', async context => {
+it('is in Chinese for browsers that prefer it, errors included', async context => {
   await visit(
     context,
     async ({ page }) => {
       expect(await page.locator('html').getAttribute('lang')).toBe('zh-Hans')
       await page.setInputFiles('#files', [pictureFile('1.png'), pictureFile('2.png', makePicture(5000))])
       await eventually(() => rows(page, 'stored').locator('.actions').innerText()).toMatch(/^复制\s*打开$/)
-      await eventually(() => rows(page, 'failed').innerText()).toMatch(/文件过大\s+此处单个文件最大/)
+      await eventually(() => rows(page, 'failed').innerText()).toMatch(/文件过大\s+单个文件不能超过/)
       await page.evaluate("for (const e of document.querySelectorAll('pre, code, .reason')) e.remove()")
       expect(await page.locator('body').innerText()).not.toMatch(/\b(?:the|and|a|to|is|copy|file|key)\b/i)
       await page.getByRole('link', { name: 'English' }).click()
@@ -593,16 +769,16 @@ it('speaks Chinese to whoever prefers it, errors included', async context => {
   )
 })
 
-it('at /, /upload and /upload/ it works below a path behind nginx', async context => {
+it('works at /, /upload and /upload/ behind nginx with a path prefix', async context => {
   needs(context, 'nginx', 'nginx-light')
   const port = await findFreePorts()
   const url = `http://127.0.0.1:${port}/deep/img`
   const config = { server: { publicUrl: url, trustProxy: ['loopback'] }, auth: { anonymous: true } }
   await visit(
     context,
-    async ({ page, app, addresses }) => {
+    async ({ page, app, urls }) => {
       await startNginx(port, app.url)
-      addresses.length = 0
+      urls.length = 0
       for (const path of ['/', '/upload', '/upload/']) {
         await page.goto(url + path)
         await page.setInputFiles('#files', pictureFile('a.png'))
@@ -610,13 +786,13 @@ it('at /, /upload and /upload/ it works below a path behind nginx', async contex
         await download(await linkIn(page))
         expect(await page.locator('#curl ~ .copy code').first().innerText()).toContain(`${url}/upload`)
       }
-      expect(addresses.filter(one => !one.startsWith(url) && !/^(?:data|blob):/.test(one))).toEqual([])
+      expect(urls.filter(one => !one.startsWith(url) && !/^(?:data|blob):/.test(one))).toEqual([])
     },
     { config },
   )
 })
 
-/** @param more settings of the place, which may name the user `me` with the password `secret-word` of `htpasswd` */
+/** @param more settings of the location, which may name the user `me` with the password `secret-word` of `htpasswd` */
 async function startNginx(port: number, target: string, more = ''): Promise<void> {
   const directory = await makeDirectory()
   await mkdir(join(directory, 'tmp'))
@@ -677,7 +853,7 @@ describe.each(['en', 'zh-CN'])('in %s', locale => {
   })
 })
 
-it('everything can be reached by the keyboard', async context => {
+it('everything is reachable with the keyboard', async context => {
   await visit(context, async ({ page }) => {
     await page.setInputFiles('#files', pictureFile('a.png'))
     await eventually(() => rows(page, 'stored').count()).toBe(1)
@@ -694,7 +870,7 @@ it('everything can be reached by the keyboard', async context => {
       'destination',
       'files',
       'url-text',
-      'Send',
+      'Upload',
       'copy-all',
       'Link of a.png',
       'Copy a.png',
@@ -705,7 +881,7 @@ it('everything can be reached by the keyboard', async context => {
   })
 })
 
-it('without scripts it is documentation, and offers nothing that would not work', async context => {
+it('without JavaScript it is documentation, and offers nothing that would not work', async context => {
   await visit(
     context,
     async ({ page, app }) => {
@@ -719,11 +895,11 @@ it('without scripts it is documentation, and offers nothing that would not work'
   )
 })
 
-it('attack: a page of another site learns no name from it, and shows it in no frame', async context => {
+it('attack: a page of another site can’t read destination names from it, or show it in a frame', async context => {
   const config = { providers: { local: { secretblog: { directory: 'a', serve: true } } } }
   await visit(
     context,
-    async ({ page, app, complaints }) => {
+    async ({ page, app, errors }) => {
       expect(await page.content()).toContain('secretblog')
       const { port } = new URL(app.url)
       await page.goto(`http://evil.example:${port}/heartbeat`)
@@ -744,13 +920,13 @@ it('attack: a page of another site learns no name from it, and shows it in no fr
       })`)
       expect(framed).toBe(true)
       expect(page.frames()[1]?.url()).not.toContain(app.url)
-      complaints.length = 0 // of the frame that was refused
+      errors.length = 0 // the one of the blocked frame
     },
     { config },
   )
 })
 
-it('behind a proxy that asks for a password it asks for no key, and its examples sign in', async context => {
+it('behind a reverse proxy with a password it asks for no key, and its examples send the password', async context => {
   needs(context, 'nginx', 'nginx-light')
   const port = await findFreePorts()
   const url = `http://127.0.0.1:${port}/deep/img`

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { userInfo } from 'node:os'
+import { chmod, chown, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { runCli } from './cli/run-cli.ts'
 import { ask } from './helpers/ask.ts'
-import { expectNoWayAround, fill, strangers, withPassword } from './helpers/behind-proxy.ts'
+import { expectNoWayAround, fill, strangers, withPassword, writeNginxConfig } from './helpers/behind-proxy.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { download, formOf, post } from './helpers/form.ts'
 import { findFreePorts } from './helpers/free-port.ts'
-import { needs } from './helpers/needs.ts'
+import { missing, needs, needsRoot } from './helpers/needs.ts'
 import { makePicture } from './helpers/picture.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
 import { startDaemon } from './servers/daemon.ts'
@@ -37,7 +37,6 @@ async function startBehindNginx(context: TestContext, keyOfNginx = KEY): Promise
 async function startNginx(context: TestContext, url: string, behind: string, key: string): Promise<string> {
   needs(context, 'nginx', 'nginx-light')
   const directory = await makeDirectory()
-  await mkdir(join(directory, 'tmp'))
   const password = createHash('sha1').update('open sesame').digest('base64')
   await writeFile(join(directory, 'htpasswd'), `me:{SHA}${password}\n`)
   await writeNginxConfig(directory, await fillExample(directory, url, behind, key))
@@ -58,18 +57,6 @@ async function fillExample(directory: string, url: string, appUrl: string, key: 
   ])
 }
 
-async function writeNginxConfig(directory: string, servers: string): Promise<void> {
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    name => `${name}_temp_path tmp/${name};`,
-  )
-  const user = userInfo().uid === 0 ? 'user root;' : ''
-  const http = `access_log off; ${temporary.join(' ')}\n${servers}\n`
-  await writeFile(
-    join(directory, 'nginx.conf'),
-    `${user} daemon off; pid nginx.pid; events {} http { ${http} }\n`,
-  )
-}
-
 describe('behind the nginx of compose.yaml', () => {
   it.for(strangers(KEY))('an upload %s is refused', async ([, headers], context) => {
     const { app, url } = await startBehindNginx(context)
@@ -79,6 +66,17 @@ describe('behind the nginx of compose.yaml', () => {
       headers,
     })
     expect(response.status).toBe(401)
+    expect(await app.files()).toEqual([])
+  })
+
+  it('the command is told that the password is missing while a large file is on its way', async context => {
+    const { app, url } = await startBehindNginx(context)
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'a.png'), makePicture(30 * 1024 * 1024))
+    const args = ['upload', '--quiet', '--timeout', '0', '--server', url, 'a.png']
+    const { code, stderr } = await runCli(args, { cwd })
+    expect(code).toBe(5)
+    expect(stderr).toMatch(/^a\.png: \S+ answered 401: user name and password/)
     expect(await app.files()).toEqual([])
   })
 
@@ -167,21 +165,30 @@ describe('behind the nginx of compose.yaml', () => {
 
 const SUB_PATH = new URL('../docs/examples/nginx-subpath.conf', import.meta.url)
 
+interface BelowPath {
+  /** Default: the one of the server. */
+  account?: string
+  /** What else the server is told. */
+  settings?: object
+  /** Of the socket; default: that of everything. */
+  folder?: string
+}
+
 /** nginx set up by the example for a path of a site, in front of a server on a Unix socket. */
-async function startBelowPath(context: TestContext) {
+async function startBelowPath(context: TestContext, { account, settings, folder }: BelowPath = {}) {
   needs(context, 'nginx', 'nginx-light')
   const url = `http://127.0.0.1:${await findFreePorts()}`
   const directory = await makeDirectory()
-  const socket = join(directory, 'upload.sock')
-  await mkdir(join(directory, 'tmp'))
-  const server = { host: socket, publicUrl: `${url}/img`, trustProxy: ['loopback'], key: KEY }
+  const socket = join(folder ?? directory, 'upload.sock')
+  const server = { host: socket, publicUrl: `${url}/img`, trustProxy: ['loopback'], key: KEY, ...settings }
   const app = await startApp({ directory, config: { server, auth: { maxFailures: 2 } } })
   const replacements: [string, string][] = [
     ['listen 80;', `listen ${new URL(url).host};`],
     ['/run/upload-server/upload.sock', socket],
     ['/var/log/nginx/access.log', join(directory, 'access.log')],
   ]
-  await writeNginxConfig(directory, await fill(SUB_PATH, replacements))
+  if (account) await chmod(directory, 0o711)
+  await writeNginxConfig(directory, await fill(SUB_PATH, replacements), account)
   const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
     port: Number(new URL(url).port),
   })
@@ -203,6 +210,21 @@ describe('below a path of a site, over a Unix socket', () => {
     expect((await download(`${url}/`)).toString()).toContain(`${url}/upload`)
     await expect.poll(accessLog).toContain('"POST /img/upload" 200 ')
     expect((await accessLog()) + app.rawLog()).not.toContain(KEY)
+  })
+
+  it.for([
+    ['of the server alone: nginx answers 502', {}, 502],
+    ['of its group, by server.socketMode', { socketMode: '660' }, 200],
+  ] as const)('nginx runs as www-data, and the socket is %s', async ([, settings, status], context) => {
+    needsRoot(context, 'nginx runs as another account')
+    const [, group] = /^www-data:[^:]*:(\d+):/m.exec(await readFile('/etc/group', 'utf8')) ?? []
+    if (group === undefined) missing(context, 'needs the account www-data, as Debian has it')
+    // As RuntimeDirectory= and Group= of systemd make it: what lies in the folder belongs to its group.
+    const folder = await makeDirectory()
+    await chown(folder, 0, Number(group))
+    await chmod(folder, 0o2750)
+    const { url } = await startBelowPath(context, { account: 'www-data', settings, folder })
+    expect((await fetch(`${url}/heartbeat`)).status).toBe(status)
   })
 
   it('attack: nobody counts as a program of this machine, whatever nginx is told', async context => {
@@ -231,7 +253,6 @@ describe('attack: a proxy on this machine that marks nothing', () => {
     needs(context, 'nginx', 'nginx-light')
     const url = `http://127.0.0.1:${await findFreePorts()}`
     const directory = await makeDirectory()
-    await mkdir(join(directory, 'tmp'))
     const app = await startApp({ config: { server: { key: KEY }, ...config } })
     const { host } = new URL(url)
     await writeNginxConfig(
@@ -257,7 +278,7 @@ describe('attack: a proxy on this machine that marks nothing', () => {
     const { url } = await startUnmarked(context, {}, 'proxy_set_header Host $host;')
     expect((await unmarked(url, { Host: 'img.example.com' })).status).toBe(401)
     expect((await unmarked(url, { Host: '127.0.0.1' })).status).toBe(200)
-    for (const file of ['../SECURITY.md', '../docs/proxy.md', '../README.md'])
+    for (const file of ['../SECURITY.md', '../docs/guides/reverse-proxy.md', '../README.md'])
       expect(await readFile(new URL(file, import.meta.url), 'utf8')).toContain('auth.loopbackExempt')
   })
 

@@ -137,6 +137,9 @@ async function findMissing(types: readonly string[]): Promise<string[]> {
   return providers.flatMap(one => (one === undefined || one.about?.family === 'host' ? [] : [one.type]))
 }
 
+/** What is in the working directory counts only when it is named. */
+const CONFIG = ['--config', 'upload-server.json']
+
 it.for(['http', 'socks5'] as const)(
   'where the only way out is a proxy by %s, every destination, source and webhook takes it, and nothing goes past it',
   { timeout: 90_000 },
@@ -168,24 +171,24 @@ it.for(['http', 'socks5'] as const)(
       )
 
     await write('none')
-    const lost = await inside.run(env, process.execPath, BIN, 'check')
+    const lost = await inside.run(env, process.execPath, BIN, 'check', ...CONFIG)
     const linesOf = ({ stdout }: ProgramResult) =>
       stdout.split('\n').filter(line => /^(?:ok|FAILED) /.test(line))
     expect(linesOf(lost)).toEqual(
       ids.map(id =>
-        expect.stringMatching(new RegExp(`^FAILED  ${id}: .*(?:no way to it|ENETUNREACH|exit code 7)`)),
+        expect.stringMatching(new RegExp(`^FAILED  ${id}: .*(?:no route to it|ENETUNREACH|exit code 7)`)),
       ),
     )
 
     await write(proxy)
-    const found = await inside.run(env, process.execPath, BIN, 'check')
+    const found = await inside.run(env, process.execPath, BIN, 'check', ...CONFIG)
     expect(linesOf(found)).toEqual(
       ids.map(id =>
         expect.stringMatching(new RegExp(`^ok {6}${id}: stored.* through the proxy ${way.host}$`)),
       ),
     )
 
-    inside.start(process.execPath, BIN, '--port', '36677')
+    inside.start(process.execPath, BIN, '--port', '36677', ...CONFIG)
     const picture = createServer((_, response) => createReadStream(BIN).pipe(response)).listen(0, '127.0.0.1')
     await once(picture, 'listening')
     onTestFinished(() => void picture.close())

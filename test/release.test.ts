@@ -44,7 +44,7 @@ describe.each(readdirSync('.github/workflows'))('the workflow %s', file => {
 })
 
 it('the versions of Node that are supported are those that are tested', () => {
-  const rows = readFileSync('docs/releases.md', 'utf8').match(/^\| \d+[^|]*/gm) ?? []
+  const rows = readFileSync('docs/start/install.md', 'utf8').match(/^\| \d+[^|]*/gm) ?? []
   const versions = rows.map(row => /\d+/.exec(row)?.[0])
   const workflow = readFileSync('.github/workflows/ci.yml', 'utf8')
   expect(workflow).toContain(`node: [${versions.join(', ')}]`)

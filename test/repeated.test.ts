@@ -2,11 +2,15 @@ import { randomUUID } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { oftenInChaos } from './helpers/chaos.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { download, formOf, post } from './helpers/form.ts'
 import { spawnServer } from './helpers/spawn-server.ts'
 import { startApp } from './helpers/start-app.ts'
 import { type StubBucket, startStubBucket } from './helpers/stub-bucket.ts'
+
+/** Of one request, before it gets through. */
+const KILLS = oftenInChaos(1, 2)
 
 const FILES = { 'a.txt': 'one', 'b.txt': 'two' }
 
@@ -51,7 +55,7 @@ async function storeAndKill(
 }
 
 describe('a keyed repetition after kill -9', () => {
-  it.each([1, 3])(
+  it.each([oftenInChaos(2, 3)])(
     'was refused over the files that its own cut attempt had stored (onConflict: error, %i kills)',
     { timeout: 60_000 },
     async kills => {
@@ -92,7 +96,7 @@ describe('a keyed repetition after kill -9', () => {
     async (onConflict, keyTemplate) => {
       const bucket = await startStubBucket()
       const directory = await makeDirectory()
-      for (let n = 0; n < 2; n++) await storeAndKill(bucket, onConflict, directory, 'k1', keyTemplate)
+      for (let n = 0; n < KILLS; n++) await storeAndKill(bucket, onConflict, directory, 'k1', keyTemplate)
       const server = await startWith(bucket, onConflict, directory, keyTemplate)
       const answer = await send(server, FILES, 'k1')
       expect(answer).toMatchObject({ status: 200 })

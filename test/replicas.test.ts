@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { createPostgresStore } from '../src/store/postgres.ts'
+import { oftenInChaos } from './helpers/chaos.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { download, formOf, list, post } from './helpers/form.ts'
 import { findFreePorts } from './helpers/free-port.ts'
@@ -218,9 +219,11 @@ async function startNginx(port: number, ports: readonly number[]): Promise<void>
   onTestFinished(daemon.stop)
 }
 
-it('behind nginx, clients that repeat every request three times at once get one object each, while servers are killed', async context => {
+it('behind nginx, clients that repeat every request three times at once get one object each, while servers are killed', {
+  timeout: 120_000,
+}, async context => {
   needs(context, 'nginx', 'nginx-light')
-  const rounds = 8
+  const rounds = oftenInChaos(2, 8)
   const port = await findFreePorts(3)
   const ports = [port + 1, port + 2]
   const site = { url: `http://127.0.0.1:${port}` }

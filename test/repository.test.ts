@@ -171,7 +171,6 @@ describe('the first heartbeat', () => {
     'uploader/index',
     'store/sqlite',
     'config/picgo/index',
-    'workers/primary',
   ].map(name => `src/${name}.ts`)
   it.each(LATER)('does not wait for %s', path => {
     expect(isThere(path)).toBe(true)

@@ -13,25 +13,24 @@ const MAY_USE: Readonly<Record<string, readonly string[]>> = {
   flow: [],
   packages: [],
   files: ['flow'],
+  clipboard: ['flow', 'payload'],
   payload: ['flow', 'packages', 'files'],
   http: ['flow', 'packages'],
   store: ['flow', 'packages', 'files'],
   pictures: ['flow', 'packages', 'payload'],
   providers: ['flow', 'packages', 'files', 'payload', 'http'],
   'provider-tests': ['http', 'providers'],
-  uploader: ['flow', 'packages', 'files', 'payload', 'http', 'store', 'pictures', 'providers'],
+  uploader: ['flow', 'packages', 'files', 'clipboard', 'payload', 'http', 'store', 'pictures', 'providers'],
   config: ['flow', 'packages', 'payload', 'http', 'pictures', 'providers', 'uploader'],
   page: [],
-  mcp: ['packages', 'files'],
-  comments: ['flow', 'http'],
-  notes: ['flow', 'files', 'payload', 'uploader', 'page'],
   routes: ['flow', 'packages', 'payload', 'pictures', 'store', 'uploader', 'page'],
-  playwright: ['page', 'cli'],
   server: ['flow', 'files', 'payload', 'http', 'store', 'pictures', 'uploader', 'config', 'routes'],
-  workers: ['flow', 'providers', 'config', 'routes', 'uploader', 'server'],
+  // The other wing: what talks to a server, or acts for a user. No room of the server takes from it.
+  client: ['flow', 'packages', 'files', 'clipboard', 'payload', 'http', 'page'],
+  // Both wings meet here, and nowhere else.
   cli: [
     ...['flow', 'packages', 'files', 'payload', 'http', 'store', 'providers', 'uploader'],
-    ...['config', 'page', 'notes', 'mcp', 'comments', 'server', 'workers'],
+    ...['config', 'page', 'server', 'client'],
   ],
 }
 
@@ -40,17 +39,17 @@ const PACKAGES: Readonly<Record<string, string>> = {
   express: 'routes',
   multer: 'routes',
   commander: 'cli',
-  tinyglobby: 'cli',
+  tinyglobby: 'client',
   dotenv: 'config',
   sharp: 'pictures',
-  libsql: 'store',
+  '@photostructure/sqlite': 'store',
   pg: 'store',
   kysely: 'packages',
   zod: 'packages',
-  '@lezer/markdown': 'notes',
-  parse5: 'notes',
+  '@lezer/markdown': 'client',
+  parse5: 'client',
   vitest: 'provider-tests',
-  '@playwright/test': 'playwright',
+  '@playwright/test': 'client',
 }
 
 const FILES = readdirSync(SRC, { recursive: true, withFileTypes: true })
@@ -98,6 +97,13 @@ describe('every room', () => {
   })
 })
 
+it('the wings meet in cli alone: no room of the server takes from the client', () => {
+  const users = Object.keys(MAY_USE).filter(room => MAY_USE[room]?.includes('client'))
+  expect(users).toEqual(['cli'])
+  const ofServer = ['server', 'config', 'routes', 'uploader', 'store', 'providers', 'pictures']
+  expect(MAY_USE['client']?.filter(room => ofServer.includes(room))).toEqual([])
+})
+
 it.each(Object.entries(PACKAGES))('%s is used in %s alone', (name, room) => {
   const users = FILES.filter(path => importsOf(path).some(one => one === name || one.startsWith(`${name}/`)))
   expect(users).not.toEqual([])
@@ -115,7 +121,7 @@ it('V8 is set at the import of the one file that programs of our own begin with'
   const setting = FILES.filter(path => /^setFlagsFromString/m.test(readFileSync(join(SRC, path), 'utf8')))
   expect(setting).toEqual(['server/v8-settings.ts'])
   const users = FILES.filter(path => importsOf(path).some(name => name.endsWith('/v8-settings.ts')))
-  expect(users).toEqual(['workers/worker.ts'])
+  expect(users).toEqual([])
 })
 
 it('providers do not take from each other, but from the folder of the protocol they speak', () => {

@@ -4,11 +4,13 @@ import { makeDirectory } from './helpers/directory.ts'
 import { needs } from './helpers/needs.ts'
 import { runProgram } from './helpers/run-program.ts'
 
-it('systemd takes the unit of docs/service.md', async context => {
+it.for([
+  ['--user', 'upload-server.service'],
+  ['--system', 'upload-server-socket.service'],
+] as const)('systemd takes the %s unit %s', async ([manager, unit], context) => {
   needs(context, 'systemd-analyze', 'systemd')
-  const unit = 'docs/examples/upload-server.service'
   const runtime = `XDG_RUNTIME_DIR=${await makeDirectory()}`
-  const args = [runtime, 'systemd-analyze', '--user', 'verify', '--man=no', unit]
+  const args = [runtime, 'systemd-analyze', manager, 'verify', '--man=no', `docs/examples/${unit}`]
   expect(await runProgram('env', args)).toEqual({ exitCode: 0, stdout: '', stderr: '' })
 })
 

@@ -1,11 +1,22 @@
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { chmod, chown, copyFile, mkdir, open, rename, rm, stat, statfs, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  chown,
+  copyFile,
+  cp,
+  mkdir,
+  open,
+  rename,
+  rm,
+  stat,
+  statfs,
+  writeFile,
+} from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { loadConfig } from '../src/config/load.ts'
-import { SCHEMA_VERSION } from '../src/store/migrate.ts'
 import { createSqliteStore } from '../src/store/sqlite.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -13,7 +24,9 @@ import { type Answer, formOf, list, post, upload } from './helpers/form.ts'
 import { startGate } from './helpers/gate.ts'
 import { mountSmall } from './helpers/mount-small.ts'
 import { missing, needsRoot } from './helpers/needs.ts'
+import { lockSqlite, openSqlite } from './helpers/sqlite.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
+import { closed } from './helpers/stores.ts'
 import { findPostgres, type PostgresServer, startPostgres } from './servers/postgres.ts'
 
 let postgres: PostgresServer | undefined
@@ -54,7 +67,8 @@ async function fullDisk(context: TestContext, directory: string): Promise<Fault>
     refusal: {
       status: 507,
       code: 'insufficient_storage',
-      message: /^The disk with the store of the server is full \(SQLITE_FULL\)\. Free some space there/,
+      message:
+        /^The disk with the store of the server, store\.db, is full \(SQLITE_FULL\), not the one of the destination\. Free some space there/,
     },
   }
 }
@@ -89,19 +103,25 @@ const FAULTS: [string, (context: TestContext, directory: string) => Promise<Faul
 ]
 
 async function query(path: string, text: string): Promise<void> {
-  const { default: Libsql } = await import('libsql')
-  const database = new Libsql(path)
+  const database = openSqlite(path)
   database.exec(text)
   database.close()
 }
 
 async function start(directory: string, store: object): Promise<TestApp> {
   const local = { Default: { directory: join(directory, 'files'), serve: true } }
-  return startApp({ directory, config: { keyTemplate: '{uuid}{extname}', store, providers: { local } } })
+  const config = { keyTemplate: '{uuid}{extname}', store, providers: { local }, metrics: { enabled: true } }
+  return startApp({ directory, config })
 }
 
 const NEWER =
   /^The store of the server was made by a newer version of upload-server \(schema 1\d\d\d, this one knows \d\)\. Start that version again, or put back a copy/
+
+/** What the figures say of the store. */
+async function isUp(app: TestApp): Promise<string | undefined> {
+  const figures = await (await fetch(`${app.url}/metrics`)).text()
+  return /^upload_server_store_up (\d)$/m.exec(figures)?.[1]
+}
 
 const storedBy = async (app: TestApp) => (await app.files()).filter(path => path.startsWith('files/')).length
 
@@ -125,13 +145,16 @@ describe.each(FAULTS)('a store %s', (_what, make) => {
     const app = await start(directory, store)
     await expectWorks(app)
     await breakDown()
+    expect(await isUp(app)).toBe('1')
     await expectRefused(app, refusal)
+    expect(await isUp(app)).toBe('0')
     expect(await (await fetch(`${app.url}/heartbeat`)).json()).toMatchObject({ success: true })
     const withKey = { body: formOf({ 'a.png': 'one' }), headers: { 'Idempotency-Key': 'k1' } }
     expect(await post(`${app.url}/upload`, withKey)).toMatchObject({ status: refusal.status })
     expect(await storedBy(app)).toBe(1)
     await cure()
     await expectWorks(app)
+    expect(await isUp(app)).toBe('1')
     expect(await post(`${app.url}/upload`, withKey)).toMatchObject({ status: 200 })
   })
 
@@ -236,9 +259,11 @@ const FOUND: [
     'a database with a hole in it',
     /^The store of the server, store\.db, is damaged or no SQLite database \(SQLITE_CORRUPT\)\. Put a sound one/,
     async (_context, _disk, path) => {
-      const store = createSqliteStore(path)
+      const made = join(dirname(path), 'made.db')
+      const store = createSqliteStore(made)
       await store.pruneJobs(0)
       await store.close()
+      await copyFile(made, path)
       const { size } = await stat(path)
       const file = await open(path, 'r+')
       await file.write(Buffer.alloc(size - 100, 'x'), 0, size - 100, 100)
@@ -267,31 +292,21 @@ it.for(FOUND)(
     const cure = await prepare(context, disk, path)
     const app = await start(directory, { driver: 'sqlite', path })
     await expectRefused(app, unavailable(message))
-    await expect.poll(() => app.rawLog()).toMatch(/The store of jobs can't be used: The store of the server/)
+    await expect
+      .poll(() => app.rawLog())
+      .toMatch(/The store can't be used, and uploads fail: The store of the server/)
     expect(await storedBy(app)).toBe(0)
     await cure()
     await expectWorks(app)
   },
 )
 
-it('the store that a newer version left in order: the log says so before anything is uploaded', async () => {
-  const directory = await makeDirectory()
-  const path = join(directory, 'store.db')
-  await createSqliteStore(path).pruneJobs(0)
-  const newer = SCHEMA_VERSION + 1000
-  await query(path, `update schema_version set version = ${newer}; pragma user_version = ${newer}`)
-  const app = await start(directory, { driver: 'sqlite', path })
-  await expect.poll(() => app.rawLog()).toMatch(/The store of jobs can't be used: The store .* newer version/)
-  await expectRefused(app, unavailable(NEWER))
-})
-
 it('a store that another program keeps locked: waits for a while, then refuses, and works once it is free', async () => {
   const directory = await makeDirectory()
   const path = join(directory, 'store.db')
   const app = await start(directory, { driver: 'sqlite', path })
   await expectWorks(app)
-  const { default: Libsql } = await import('libsql')
-  const other = new Libsql(path)
+  const other = openSqlite(path)
   other.exec('begin exclusive')
   const early = setTimeout(() => other.exec('commit'), 300)
   onTestFinished(() => clearTimeout(early))
@@ -310,90 +325,103 @@ it('what a locked store did not take is not forgotten by a reload', async () => 
   const gate = await startGate()
   const first = post(`${app.url}/upload`, list(gate.url))
   await gate.reached(1)
-  const { default: Libsql } = await import('libsql')
-  const other = new Libsql(path)
-  other.exec('begin exclusive')
+  const unlock = lockSqlite(path, 'exclusive')
   gate.open()
   const { status, finalizationId } = (await first) as unknown as { status: number; finalizationId: string }
   expect(status).toBe(424)
   const file = join(directory, 'upload-server.json')
   await app.server.reload(await loadConfig({ env: {}, platform: 'linux', cwd: directory, file }))
   await sleep(3500) // longer than a store is waited for
-  other.exec('commit')
-  other.close()
+  unlock()
   const finished = await post(`${app.url}/upload?finalizationId=${finalizationId}`)
   expect(finished).toMatchObject({ status: 200, result: [expect.any(String)] })
 })
 
-/** Uploads until the server says that it uses another file as its store. */
-function expectNoticed(app: TestApp): Promise<void> {
-  return eventually(async () => {
-    await expectWorks(app)
-    expect(app.rawLog()).toMatch(/The file of the store was moved, removed or replaced/)
-  })
-}
-
 describe('a store whose file is lost under a running server', () => {
-  /** What is done to the file, and whether what it knew stays known. */
-  const LOSSES: [string, (path: string) => Promise<unknown>, boolean][] = [
-    ['removed', path => rm(path), false],
-    ['removed with all that belongs to it', path => rm(dirname(path), { recursive: true }), false],
-    ['moved away', path => rename(path, `${path}.old`), false],
-    ['left without its log', path => rm(`${path}-wal`), true],
+  /** What is done to the file, and which one the error names. */
+  const LOSSES: [string, (path: string) => Promise<unknown>, string][] = [
+    ['removed', path => rm(path), 'store.db'],
+    ['removed with all that belongs to it', path => rm(dirname(path), { recursive: true }), 'store.db'],
+    ['left without its log', path => rm(`${path}-wal`), 'store.db-wal'],
     [
       'replaced by an older one',
       async path => {
         await copyFile(`${path}.backup`, `${path}.new`)
         await rename(`${path}.new`, path)
       },
-      false,
+      'store.db',
     ],
   ]
 
+  const vanished = (file: string) =>
+    unavailable(
+      new RegExp(`^The file ${file} of the server's store was moved, removed or replaced while .*restart`),
+    )
+
+  async function startWithBackup() {
+    const directory = await makeDirectory()
+    const path = join(directory, 'store', 'store.db')
+    const older = createSqliteStore(path)
+    await older.pruneJobs(0)
+    await older.close()
+    await copyFile(path, `${path}.backup`)
+    const store = { driver: 'sqlite', path }
+    return { directory, path, store, app: await start(directory, store) }
+  }
+
+  /** Uploads until the server refuses them. */
+  const expectNoticed = (app: TestApp, file: string) =>
+    eventually(async () => {
+      await expectRefused(app, vanished(file))
+    })
+
   it.for(LOSSES)(
-    '%s: it is noticed, and whatever is answered afterwards is known after a restart',
-    async ([_what, lose, isKept]) => {
-      const directory = await makeDirectory()
-      const path = join(directory, 'store', 'store.db')
-      const older = createSqliteStore(path)
-      await older.pruneJobs(0)
-      await older.close()
-      await copyFile(path, `${path}.backup`)
-      const app = await start(directory, { driver: 'sqlite', path })
-      const { result: before } = await expectWorks(app)
+    '%s: uploads are refused with its name, and what is answered after a restart is known',
+    async ([_what, lose, file]) => {
+      const { app, directory, path, store } = await startWithBackup()
+      await expectWorks(app)
       await lose(path)
-      await expectNoticed(app)
-      const withKey = { body: formOf({ 'kept.png': 'kept' }), headers: { 'Idempotency-Key': 'k1' } }
-      const answers = await Promise.all([
-        upload(`${app.url}/upload`, { 'a.png': 'a' }),
-        upload(`${app.url}/upload`, { 'b.png': 'b' }),
-        post(`${app.url}/upload`, withKey),
-      ])
-      expect(answers.map(answer => answer.status)).toEqual([200, 200, 200])
-      const store = createSqliteStore(path)
-      onTestFinished(() => store.close())
-      const links = (await store.history({ limit: 100 })).map(entry => entry.url)
-      expect(links).toEqual(expect.arrayContaining(answers.flatMap(answer => answer.result ?? [])))
-      expect(links.some(link => before.includes(link))).toBe(isKept)
-      expect(await post(`${app.url}/upload`, withKey)).toMatchObject({ result: answers[2]?.result })
+      await expectNoticed(app, file)
+      const stored = await storedBy(app)
+      await expectRefused(app, vanished(file))
+      expect(await storedBy(app)).toBe(stored)
+      await app.server.stop()
+
+      // What another process finds: this one may have the lost file open still.
+      const found = join(directory, 'found')
+      await mkdir(dirname(path), { recursive: true })
+      await cp(dirname(path), found, { recursive: true })
+      const restarted = await start(directory, { ...store, path: join(found, 'store.db') })
+      const { result } = await expectWorks(restarted)
+      const known = closed(createSqliteStore(join(found, 'store.db')))
+      const links = (await known.history({ limit: 100 })).map(entry => entry.url)
+      expect(links).toEqual(expect.arrayContaining(result))
     },
   )
 
-  it('while an upload is on its way: it is finished in the one that takes its place', async () => {
-    const directory = await makeDirectory()
-    const path = join(directory, 'store', 'store.db')
-    const app = await start(directory, { driver: 'sqlite', path })
+  it('moved away: it works again, and knows what it knew, once the file is back', async () => {
+    const { app, path } = await startWithBackup()
+    const { result: before } = await expectWorks(app)
+    await rename(path, `${path}.away`)
+    await expectNoticed(app, 'store.db')
+    await rename(`${path}.away`, path)
+    const { result: after } = await expectWorks(app)
+    const links = (await closed(createSqliteStore(path)).history({ limit: 100 })).map(entry => entry.url)
+    expect(links).toEqual(expect.arrayContaining([...before, ...after]))
+  })
+
+  it('while an upload is on its way: it is pending, and finished once the file is back', async () => {
+    const { app, path } = await startWithBackup()
     const gate = await startGate()
     const first = post(`${app.url}/upload`, list(gate.url))
     await gate.reached(1)
-    await rm(path)
-    await expectNoticed(app)
+    await rename(path, `${path}.away`)
+    await expectNoticed(app, 'store.db')
     gate.open()
-    const { status, result } = await first
-    expect(status).toBe(200)
-    const store = createSqliteStore(path)
-    onTestFinished(() => store.close())
-    const links = (await store.history({ limit: 100 })).map(entry => entry.url)
-    expect(links).toEqual(expect.arrayContaining(result))
+    const { status, finalizationId } = (await first) as unknown as { status: number; finalizationId: string }
+    expect(status).toBe(424)
+    await rename(`${path}.away`, path)
+    const finished = await post(`${app.url}/upload?finalizationId=${finalizationId}`)
+    expect(finished).toMatchObject({ status: 200, result: [expect.any(String)] })
   })
 })

@@ -2,18 +2,18 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import Libsql from 'libsql'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest'
 import { loadConfig } from '../src/config/load.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { formOf, post } from './helpers/form.ts'
 import { missing } from './helpers/needs.ts'
+import { openSqlite } from './helpers/sqlite.ts'
 import { startApp } from './helpers/start-app.ts'
 import { findPostgres, type PostgresServer, startPostgres } from './servers/postgres.ts'
 
 const STORES = new URL('fixtures/stores/', import.meta.url)
-const SCHEMAS = ['1', '2', '3', '4']
+const SCHEMAS = ['1', '2', '3', '4', '5', '6']
 
 let postgres: PostgresServer | undefined
 beforeAll(async () => {
@@ -41,9 +41,8 @@ const ENGINES: [string, (context: TestContext) => Promise<Place>][] = [
       const directory = await makeDirectory()
       const path = join(directory, 'store.db')
       const open = async (): Promise<Open> => {
-        const db = new Libsql(path)
-        db.pragma('journal_mode = WAL')
-        db.pragma('busy_timeout = 3000')
+        const db = openSqlite(path, 3000)
+        db.exec('pragma journal_mode = WAL')
         const query = async (text: string) => {
           if (text.startsWith('select')) return db.prepare(text).all() as Record<string, unknown>[]
           db.exec(text)
@@ -124,7 +123,7 @@ describe.each(ENGINES)('a store in %s', (engine, make) => {
       { origin: 'new.txt' },
     ])
     expect(await now.query('select id from jobs where finished_at is null')).toEqual([])
-    const hint = 'a new schema needs its stores: node test/fixtures/stores/make.ts'
+    const hint = 'a new schema needs its stores: npm run stores -- SCHEMA'
     expect(await now.query('select version from schema_version'), hint).toEqual([{ version: SCHEMAS.length }])
     await now.close()
   })

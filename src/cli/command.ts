@@ -1,48 +1,70 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { readDuration } from '../times.ts'
 import type { Terminal } from './terminal.ts'
 
-/** What the file of a command exports. */
+/** The exports of the file of a command. */
 export interface CommandFile {
   /** Adds the command: its arguments, options and examples, and what it does. */
   register(program: Command, terminal: Terminal): void
 }
 
-/** The option that nearly every command takes. */
-export const configOption = () => new Option('-c, --config <file>', 'configuration file')
+/** The option `--config` of nearly every command. */
+export const configOption = () =>
+  new Option('-c, --config <file>', 'configuration file (default: the one in your configuration folder)')
 
-/** The key of a running server. */
+/** The option `--config` of commands that also look in the working directory. */
+export const configOptionHere = () =>
+  new Option(
+    '-c, --config <file>',
+    'configuration file (default: ./upload-server.json, else the one in your configuration folder)',
+  )
+
+/** The option `--key` of commands that use a running server. */
 export const keyOption = () =>
-  new Option('-k, --key <key>', 'upload key of that server').env('UPLOAD_SERVER_KEY')
+  new Option('-k, --key <key>', 'upload key of the running server').env('UPLOAD_SERVER_KEY')
 
-/** Takes an option that may be repeated. */
+/** Adds the options that choose a destination, in both spellings: see `readChoice`. */
+export function addDestinationOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--destination <id>', 'destination: "provider" or "provider/configName"').argParser(
+        onceOnly,
+      ),
+    )
+    .option('--picbed <provider>', 'provider of the destination')
+    .option('--config-name <name>', 'name of the destination within its provider')
+}
+
+function onceOnly(text: string, before: unknown): string {
+  if (before !== undefined) throw new InvalidArgumentError('Must be given only once.')
+  return text
+}
+
+/** Collects the values of an option that may be repeated. */
 export const collect = (value: string, before: readonly string[] = []): string[] => [...before, value]
 
-/** A number of things; what has more digits is a mistake. */
+/** A whole number of at most 9 digits. */
 export function parseCount(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It is a whole number.')
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Must be a whole number.')
   return Number(text)
 }
 
-/** A time in milliseconds, written `90s`, `10m` or `1h`; a number alone is seconds. */
+/** A time in milliseconds, written `90s`, `10m`, `1h` or `30d`. A number without a unit is in seconds. */
 export function parseDuration(text: string): number {
-  const [, count = '', unit = 's'] = /^(\d{1,6})(s|m|h)?$/.exec(text) ?? []
-  if (count === '') throw new InvalidArgumentError('A time is written 90s, 10m or 1h.')
-  const seconds = { s: 1, m: 60, h: 3600 }[unit] ?? 1
-  return Math.min(Number(count) * seconds * 1000, LONGEST_MS)
+  const ms = /^0+[smhd]?$/.test(text) ? 0 : readDuration(/^\d+$/.test(text) ? `${text}s` : text)
+  if (ms === undefined) throw new InvalidArgumentError('Must be a time such as 90s, 10m, 1h or 30d.')
+  return ms
 }
 
-/** Longest time a timer of Node takes. */
-const LONGEST_MS = 2 ** 31 - 1
-
-/** Sets the exit code from what a command returns. The process ends by itself when nothing is left to do. */
+/** Sets the exit code to the result of a command. The process then ends when no work is left. */
 export async function endWith(terminal: Terminal, code: Promise<number>): Promise<void> {
   terminal.exitCode = await code
 }
 
-/** `127.0.0.1:36677` will do for `http://127.0.0.1:36677`. */
+/** The URL of a server. `127.0.0.1:36677` is short for `http://127.0.0.1:36677`. */
 export function parseServer(text: string): string {
   const address = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`
   if (!URL.canParse(address) || !/^https?:/i.test(address))
-    throw new InvalidArgumentError('An address is written http://127.0.0.1:36677.')
+    throw new InvalidArgumentError('Must be a URL such as http://127.0.0.1:36677.')
   return address
 }

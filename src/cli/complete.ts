@@ -1,25 +1,27 @@
 import type { Command, Option } from 'commander'
 import { Argument } from 'commander'
-import { loadConfig } from '../config/load.ts'
+import { glance } from '../config/load.ts'
 import { LOG_LEVELS } from '../config/schema.ts'
 import { PROVIDER_TYPES } from '../providers/registry.ts'
-import { idOf } from '../uploader/delivery/destinations.ts'
 import { endWith } from './command.ts'
 import type { Terminal } from './terminal.ts'
 
-/** One word that may stand next, and what it means. */
+// By hand: the library with an adapter for commander (@bomb.sh/tab 0.0.22) never lets the shell complete file names, and takes
+// no words that have to be read first, such as the destinations of a configuration.
+
+/** A word that may come next, and its description. */
 type Candidate = readonly [word: string, meaning: string]
 
-/** Printed where the name of a file may stand. */
+/** Printed if a file name may come next. */
 const FILES = ':files'
 
-/** The shells whose tab key may know this program. */
+/** The shells with completion. */
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('completion')
-    .description('print what makes the tab key of a shell know this program')
+    .description('print the shell completion script for bash, zsh or fish')
     .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
     .addHelpText(
       'after',
@@ -38,10 +40,10 @@ Examples:
 }
 
 /**
- * What the shells ask at each press of the tab key: a line for each word that may stand next, with its meaning behind a
- * tab, and `:files` where a file name may stand.
+ * Is run by the completion scripts. Prints a line for each word that may come next, with its description after a tab, and
+ * `:files` if a file name may come next.
  *
- * @param words those behind `upload-server`, the last one being typed
+ * @param words the words after `upload-server`; the last one is being typed
  */
 async function complete(program: Command, words: readonly string[], terminal: Terminal): Promise<number> {
   const { command, option, config } = readWords(program, words.slice(0, -1))
@@ -58,15 +60,15 @@ async function complete(program: Command, words: readonly string[], terminal: Te
   return 0
 }
 
-interface Read {
+interface TypedLine {
   readonly command: Command
   /** The option whose value comes next. */
   readonly option: Option | undefined
-  /** What --config was given. */
+  /** Value of --config. */
   readonly config: string | undefined
 }
 
-function readWords(program: Command, words: readonly string[]): Read {
+function readWords(program: Command, words: readonly string[]): TypedLine {
   let command = program
   let option: Option | undefined
   let config: string | undefined
@@ -79,13 +81,13 @@ function readWords(program: Command, words: readonly string[]): Read {
         one => [one.short, one.long].includes(word) && (one.required || one.optional),
       )
     } else {
-      command = command.commands.find(one => one.name() === word) ?? command
+      command = command.commands.find(one => [one.name(), ...one.aliases()].includes(word)) ?? command
     }
   }
   return { command, option, config }
 }
 
-/** Those of `serve`, too, where the name of the command may be left out. */
+/** The options of a command, and those of `serve` where the name of the command may be omitted. */
 function allOptions(command: Command): readonly Option[] {
   const implied = command.parent ? undefined : command.commands.find(one => one.name() === 'serve')
   return [...command.options, ...(implied?.options ?? [])]
@@ -123,8 +125,6 @@ async function valuesOf(
     switch (option.long) {
       case '--config':
         return [FILES]
-      case '--workers':
-        return ['auto']
       case '--log-level':
         return LOG_LEVELS
       case '--provider':
@@ -142,10 +142,12 @@ async function valuesOf(
   return [...new Set(await words())].map(word => [word, ''])
 }
 
-/** The destinations of the configuration, if it can be read. */
+/** The destinations of the configuration, if it can be read. Completion runs no code of it and prints no errors. */
 async function idsOf(file: string | undefined, terminal: Terminal): Promise<string[]> {
-  const config = await loadConfig({ ...terminal, file }).catch(() => undefined)
-  return config?.destinations.map(idOf) ?? []
+  return glance({ ...terminal, file, noteOnce: () => {} }).then(
+    ({ ids }) => ids,
+    () => [],
+  )
 }
 
 const SCRIPTS: Record<(typeof SHELLS)[number], string> = {

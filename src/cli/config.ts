@@ -12,59 +12,88 @@ import { leaveOutUnusable } from '../config/unusable.ts'
 import { toJsonSchema } from '../options.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
 import { closeTargets, openDestinations } from '../uploader/delivery/open.ts'
-import { configOption, endWith } from './command.ts'
+import { configOptionHere, endWith } from './command.ts'
 import { type CommonOptions, type Terminal, toJson } from './terminal.ts'
 
 export function register(program: Command, terminal: Terminal): void {
   const group = program
     .command('config')
-    .description('look at the configuration')
+    .description('show, validate or import the configuration')
     .addHelpText(
-      'afterAll',
+      'after',
       `
 Examples:
-  upload-server config validate --config blog.json
-  upload-server config schema > config.schema.json
+  upload-server config validate
   upload-server config import data.json > blog.json`,
     )
   group
     .command('show')
-    .description('print it with its defaults, secrets masked')
-    .addOption(configOption())
+    .description('print the configuration with all defaults; secrets are masked')
+    .addOption(configOptionHere())
+    .addHelpText(
+      'after',
+      `
+Examples:
+  upload-server config show
+  upload-server config show --config blog.json`,
+    )
     .action((options: CommonOptions) => endWith(terminal, show(options, terminal)))
   group
     .command('validate')
-    .description('say everything that is wrong with it')
-    .addOption(configOption())
+    .description(
+      'report all errors in the configuration without connecting to destinations (see also: check)',
+    )
+    .addOption(configOptionHere())
+    .addHelpText(
+      'after',
+      `
+Examples:
+  upload-server config validate
+  upload-server config validate --config blog.json`,
+    )
     .action((options: CommonOptions) => endWith(terminal, validate(options, terminal)))
   group
     .command('schema')
-    .description('print the JSON Schema for editors, with the options of its plugins')
-    .addOption(configOption())
+    .description('print the JSON Schema of the configuration for editors, including options of its plugins')
+    .addOption(configOptionHere())
+    .addHelpText(
+      'after',
+      `
+Examples:
+  upload-server config schema > config.schema.json
+  upload-server config schema --config blog.json > blog.schema.json`,
+    )
     .action((options: CommonOptions) => endWith(terminal, printSchema(options, terminal)))
   group
     .command('import')
-    .description('print a PicGo or PicList file as a configuration of this program')
-    .argument('<file>', 'config.json or data.json')
+    .description('convert a configuration of PicGo or PicList and print the result')
+    .argument('<file>', 'config.json or data.json of PicGo or PicList')
+    .addHelpText(
+      'after',
+      `
+Examples:
+  upload-server config import data.json > blog.json
+  upload-server config import ~/.picgo/config.json > blog.json`,
+    )
     .action((file: string) => endWith(terminal, importFile(file, terminal)))
 }
 
-/** `config show`: the configuration as the server sees it, defaults filled in and secrets masked. */
+/** `config show`: the configuration with all defaults, secrets masked. */
 async function show(options: CommonOptions, terminal: Terminal): Promise<number> {
-  const config = await loadConfig({ ...terminal, file: options.config })
+  const config = await loadConfig({ ...terminal, file: options.config, looksHere: true })
   terminal.learn(config.secrets)
   terminal.print(toJson(showConfig(config, terminal.mask)))
   return 0
 }
 
-/** `config validate`: 0 when the server would start with it. Mistakes arrive as a ConfigError. */
+/** `config validate`: returns 0 if the configuration is valid. Throws a ConfigError otherwise. */
 async function validate(options: CommonOptions, terminal: Terminal): Promise<number> {
-  const config = await loadConfig({ ...terminal, file: options.config })
+  const config = await loadConfig({ ...terminal, file: options.config, looksHere: true })
   terminal.learn(config.secrets)
   const opened = await openDestinations(config.destinations, config.settings.keyTemplate, terminal.note)
   await closeTargets(opened.map(({ target }) => target))
   terminal.print(
-    `${config.file ?? 'The embedded default'} is fine. Destinations: ${config.destinations.map(idOf).join(', ')}`,
+    `${config.file ?? 'The default configuration'} is valid. Destinations: ${config.destinations.map(idOf).join(', ')}`,
   )
   for (const note of [...config.notes, ...findRisks(config, opened)]) terminal.note(note)
   return 0
@@ -76,12 +105,13 @@ async function printSchema(options: CommonOptions, terminal: Terminal): Promise<
   return 0
 }
 
-/** Of a configuration whatever else is wrong with it: an editor shows that by the schema. */
+/** The plugins of a configuration. Other errors in it are ignored, because editors show them with the help of the schema. */
 async function pluginsOf({ config }: CommonOptions, terminal: Terminal): Promise<Plugins> {
-  const note = (reason: string) => terminal.note(`Without plugins of the configuration. ${reason}`)
+  const note = (reason: string) =>
+    terminal.note(`The schema does not include plugins of the configuration. ${reason}`)
   try {
-    const { value, base } = await readRaw({ ...terminal, file: config }, () => {})
-    return await loadPlugins(value['plugins'], base, (path, message) => note(`${path}: ${message}`))
+    const { value, codeBase } = await readRaw({ ...terminal, file: config, looksHere: true }, () => {})
+    return await loadPlugins(value['plugins'], codeBase, (path, message) => note(`${path}: ${message}`))
   } catch (error) {
     if (config !== undefined || !(error instanceof ConfigError)) throw error
     note(error.message)
@@ -89,24 +119,24 @@ async function pluginsOf({ config }: CommonOptions, terminal: Terminal): Promise
   }
 }
 
-/** JSON Schema 2020-12 of the configuration file with every provider of this version and those of plugins. */
+/** JSON Schema 2020-12 of the configuration file, with all providers, including those of plugins. */
 export async function describeConfig(plugins?: Plugins): Promise<object> {
   const schema = toJsonSchema(await wholeSchema(undefined, plugins))
   const $comment = 'Generated from the schemas in src by "npm run generate".'
   return { $comment, ...schema, title: 'Configuration of upload-server' }
 }
 
-/** `config import FILE`: a PicGo or PicList file as one of ours on standard output; what is lost on standard error. */
+/** `config import FILE`: prints the converted file on standard output, and what could not be imported on standard error. */
 async function importFile(file: string, terminal: Terminal): Promise<number> {
   const note = (path: string, message: string) => terminal.note(`"${path}" ${message}.`)
   const old = await parseJson(readText(resolve(terminal.cwd, file)), note).catch((error: Error) => {
     throw new Error(`${file} ${error.message}`)
   })
   if (!isPicGoConfig(old)) {
-    terminal.note(`${file} is no configuration of PicGo or PicList: it has no "picBed".`)
+    terminal.note(`${file} is not a configuration of PicGo or PicList, because it has no "picBed".`)
     return 1
   }
-  const imported = await importPicGo(old as Record<string, unknown>)
+  const imported = await importPicGo(old)
   const { config, notes } = await leaveOutUnusable(imported, (_, problem) => terminal.note(problem))
   terminal.print(toJson(config))
   for (const note of notes) terminal.note(note)

@@ -1,11 +1,12 @@
 import type { Command } from 'commander'
+import { openRemote } from '../client/sending/remote.ts'
+import { messageOf } from '../errors.ts'
 import { configOption, endWith, keyOption, parseServer } from './command.ts'
 import { openForCommand } from './open.ts'
-import { openRemote } from './remote.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 
 interface FinalizeOptions extends CommonOptions {
-  /** Address of a running server to finish at. */
+  /** URL of the running server that has stored the files. */
   server?: string
   key?: string
 }
@@ -13,17 +14,17 @@ interface FinalizeOptions extends CommonOptions {
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('finalize')
-    .description('finish uploads whose last steps failed')
-    .argument('[id...]', 'finalizationId; default: all that wait')
+    .description('run the failed post-upload steps (hooks, history) of stored files again')
+    .argument('[id...]', 'finalizationId of an upload (default: all pending uploads)')
     .addOption(configOption())
-    .option('--server <url>', 'have a running server finish them, by their ids', parseServer)
+    .option('--server <url>', 'run them on a running server; requires ids', parseServer)
     .addOption(keyOption())
     .addHelpText(
       'after',
       `
 Examples:
-  upload-server finalize                     all that wait
-  upload-server finalize 01jd3k8q            one of them
+  upload-server finalize                     all pending uploads
+  upload-server finalize 01jd3k8q            one upload
   upload-server finalize --server https://img.example.com 01jd3k8q`,
     )
     .action((ids: string[], options: FinalizeOptions) => {
@@ -35,10 +36,10 @@ Examples:
     })
 }
 
-/** For how long the last steps of one upload may take. */
+/** Time limit for the post-upload steps of one upload. */
 const MOST_MS = 10 * 60 * 1000
 
-/** `upload-server finalize [ID…]`: finishes uploads whose last steps failed; without an id all of them. */
+/** `upload-server finalize [ID…]`: completes the given uploads, or all pending ones. */
 async function finalize(
   named: readonly string[],
   options: CommonOptions,
@@ -47,10 +48,10 @@ async function finalize(
   const { mask, uploader } = await openForCommand(options, terminal)
   try {
     const ids = named.length > 0 ? named : (await uploader.store.pending()).map(job => job.id)
-    if (ids.length === 0) terminal.note('No upload waits to be finished.')
+    if (ids.length === 0) terminal.note('There are no pending uploads.')
     return await finishEach(ids, { ...terminal, mask }, async id => {
       const job = await uploader.finalizer.retry(id, AbortSignal.timeout(MOST_MS))
-      if (job === undefined) throw new Error('no upload waits to be finished under this id')
+      if (job === undefined) throw new Error('there is no pending upload with this id')
       return job.files.map(file => file.url)
     })
   } finally {
@@ -58,7 +59,7 @@ async function finalize(
   }
 }
 
-/** The same by a running server. It tells nobody which uploads wait. */
+/** The same on a running server, which does not disclose the ids of pending uploads. */
 async function finishAt(
   server: string,
   ids: readonly string[],
@@ -66,16 +67,17 @@ async function finishAt(
   terminal: Terminal,
 ): Promise<number> {
   if (ids.length === 0)
-    throw new Error('--server needs the finalizationId of each upload, as "upload" has printed it.')
+    throw new Error('--server requires the finalizationId of each upload, which "upload" has printed.')
   const remote = openRemote(server, key, terminal)
   return finishEach(ids, terminal, async id => {
-    // How many files it had is not known here; all of them have a link.
+    // The number of files is not known here. Each of them has a link.
     const reply = await remote.post(
       { query: { finalizationId: id }, count: Infinity },
       AbortSignal.timeout(MOST_MS),
     )
     const urls = reply.outcomes.flatMap(({ url = [] }) => url)
-    if (reply.status !== 200 || urls.length === 0) throw new Error(reply.message ?? 'the answer has no link')
+    if (reply.status !== 200 || urls.length === 0)
+      throw new Error(reply.message ?? 'the response has no link')
     return urls
   })
 }
@@ -91,7 +93,7 @@ async function finishEach(
       terminal.print(oneLine(`finished  ${id}  ${(await finish(id)).join(' ')}`))
     } catch (error) {
       failures++
-      terminal.note(oneLine(`failed    ${id}  ${terminal.mask((error as Error).message)}`))
+      terminal.note(oneLine(`failed    ${id}  ${terminal.mask(messageOf(error))}`))
     }
   }
   return failures === 0 ? 0 : 1

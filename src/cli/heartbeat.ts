@@ -1,20 +1,21 @@
 import type { Command } from 'commander'
-import { loadConfig } from '../config/load.ts'
-import { askWhoIsThere, urlOf } from '../server/port.ts'
+import { glance } from '../config/load.ts'
+import { askWhoIsThere, type Occupant, urlOf } from '../server/port.ts'
+import { findRunning } from '../server/whereabouts.ts'
 import { configOption, endWith, parseServer } from './command.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 
 interface HeartbeatOptions extends CommonOptions {
-  /** Address of a server, in place of the configured one. */
+  /** URL of a server instead of the configured one. */
   server?: string
 }
 
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('heartbeat')
-    .description('exit with 0 when the server answers')
+    .description('check whether the server is up (health check): exit with 0 if it responds')
     .addOption(configOption())
-    .option('--server <url>', 'address of the server; default: as configured', parseServer)
+    .option('--server <url>', 'URL of the server (default: the server of the configuration)', parseServer)
     .addHelpText(
       'after',
       `
@@ -25,19 +26,31 @@ Examples:
     .action((options: HeartbeatOptions) => endWith(terminal, heartbeat(options, terminal)))
 }
 
-/** `upload-server heartbeat`: 0 when the server answers, for container health checks and scripts. */
+/** `upload-server heartbeat`: returns 0 if the server responds, for container health checks and scripts. */
 async function heartbeat(options: HeartbeatOptions, terminal: Terminal): Promise<number> {
-  const endpoint = options.server
-    ? baseOf(options.server)
-    : (await loadConfig({ ...terminal, file: options.config })).settings.server
-  const name = endpoint instanceof URL ? `${endpoint.origin}${endpoint.pathname}` : urlOf(endpoint)
-  const { isAlive, description } = await askWhoIsThere(endpoint)
-  if (isAlive) terminal.print(`${name} is alive`)
-  else terminal.note(`${name} is not alive: ${description}.`)
+  if (options.server === undefined) return heartbeatHere(options, terminal)
+  const url = baseOf(options.server)
+  return tell(`${url.origin}${url.pathname}`, await askWhoIsThere(url), terminal)
+}
+
+/** Also finds a server that listens on another port because the configured one was in use. */
+async function heartbeatHere({ config: file }: HeartbeatOptions, terminal: Terminal): Promise<number> {
+  const config = await glance({ ...terminal, file })
+  const wanted = config.settings.server
+  const occupant = await askWhoIsThere(wanted)
+  const elsewhere = occupant.isAlive ? undefined : await findRunning(config)
+  return elsewhere === undefined
+    ? tell(urlOf(wanted), occupant, terminal)
+    : tell(elsewhere, { ...occupant, isAlive: true }, terminal)
+}
+
+function tell(name: string, { isAlive, description }: Occupant, terminal: Terminal): number {
+  if (isAlive) terminal.print(`${name} is up`)
+  else terminal.note(`${name} is not up: ${description}.`)
   return isAlive ? 0 : 1
 }
 
-/** Takes the address that clients are given, too: `http://host/upload?key=…`. */
+/** The base URL of a server, also from the URL that clients use: `http://host/upload?key=…`. */
 function baseOf(server: string): URL {
   const url = new URL(server)
   url.pathname = url.pathname.replace(/\/upload\/?$/, '')

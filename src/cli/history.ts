@@ -3,8 +3,9 @@ import type { LoadedConfig } from '../config/load.ts'
 import { loadConfig } from '../config/load.ts'
 import { openStore } from '../server/open-uploader.ts'
 import type { HistoryEntry, HistoryFilter, Store } from '../store/contract.ts'
+import { readDuration, readTime } from '../times.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
-import { readDuration, readTime } from '../uploader/expires.ts'
+import { withEnds } from '../uploader/delivery/expiry.ts'
 import { configOption, endWith, parseCount } from './command.ts'
 import { confirm } from './confirm.ts'
 import { type CommonOptions, oneLine, type Terminal, toJson } from './terminal.ts'
@@ -14,9 +15,9 @@ const DAY_MS = 24 * 60 * 60 * 1000
 interface HistoryOptions extends CommonOptions {
   /** `provider` or `provider/configName`. */
   destination?: string
-  /** Whether entries of destinations count that the configuration does not have. */
+  /** Whether to include destinations that are not in the configuration. */
   all?: boolean
-  /** A part of a name or an address. */
+  /** Part of a file name or a URL. */
   search?: string
   name?: string
   link?: string
@@ -29,7 +30,7 @@ interface HistoryOptions extends CommonOptions {
   limit: number
   json?: boolean
   expired?: boolean
-  /** Days whose entries stay. */
+  /** Days for which entries are kept. */
   prune?: number
   yes?: boolean
 }
@@ -37,56 +38,76 @@ interface HistoryOptions extends CommonOptions {
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('history')
-    .description('list what was stored, newest first')
+    .description('list uploaded files, newest first')
     .addOption(configOption())
-    .option('--destination <id>', 'only there: "provider" or "provider/configName"')
-    .option('--all', 'also of destinations that this configuration does not have')
-    .option('--search <text>', 'only what has this in its name or address')
-    .option('--name <text>', 'only what has this in its name')
-    .option('--link <text>', 'only what has this in its address')
-    .option('--caller <text>', 'only of callers whose name has this')
-    .option('--sha256 <hash>', 'only these bytes')
-    .option('--days <n>', 'only of the last days', parseCount)
-    .option('--since <when>', 'only what came since: 12h, 7d, 2026-11-01, or a time of RFC 3339', parseSince)
-    .option('--limit <n>', 'most entries', parseCount, 100)
-    .option('--json', 'as JSON')
-    .option('--expired', 'list what should be gone instead, and why it is not')
-    .option('--prune <days>', 'forget entries older than this instead; files stay', parseCount)
-    .option('--yes', 'forget without asking')
+    .optionsGroup('Filters:')
+    .option('--destination <id>', 'only this destination: "provider" or "provider/configName"')
+    .option('--all', 'include destinations that are not in the configuration')
+    .option('--search <text>', 'only files whose name or URL contains this text')
+    .option('--name <text>', 'only files whose name contains this text')
+    .option('--link <text>', 'only files whose URL contains this text')
+    .option('--caller <text>', 'only files of clients whose key name contains this text')
+    .option(
+      '--sha256 <hash>',
+      'only files with this SHA-256 hash, or with one that begins with it',
+      parseHash,
+    )
+    .option('--days <n>', 'only files of the last n days', parseCount)
+    .option(
+      '--since <when>',
+      'only files uploaded since: 12h, 7d, 2026-11-01, or an RFC 3339 timestamp',
+      parseSince,
+    )
+    .optionsGroup('Output:')
+    .option('--limit <n>', 'maximum number of entries', parseCount, 100)
+    .option('--json', 'print JSON')
+    .optionsGroup('Other lists and actions:')
+    .option('--expired', 'list expired files that have not been deleted yet, with the reason')
+    .option('--prune <days>', 'delete history entries older than this; the files are kept', parseCount)
+    .option('--yes', 'with --prune: do not ask for confirmation')
     .addHelpText(
       'after',
       `
 Examples:
   upload-server history --days 7 --search screenshot
   upload-server history --caller alice --since 2026-11-01 --json
-  upload-server history --prune 365 --destination s3/ci
+  upload-server history --prune 365 --destination s3/ci --yes
 
-Times are in UTC. --name, --link and --caller take a part, in capitals or not.`,
+Times are in UTC. --search, --name, --link and --caller are case-insensitive.`,
     )
     .action((options: HistoryOptions) => endWith(terminal, history(options, terminal)))
+}
+
+function parseHash(text: string): string {
+  if (!/^[0-9a-f]{4,64}$/i.test(text)) throw new InvalidArgumentError('Must be 4 to 64 hexadecimal digits.')
+  return text.toLowerCase()
 }
 
 function parseSince(text: string): number {
   const ago = readDuration(text)
   const at = ago === undefined ? readTime(text.length === 10 ? `${text}T00:00:00Z` : text) : Date.now() - ago
   if (at === undefined)
-    throw new InvalidArgumentError('A time is written 12h, 7d, 2026-11-01 or 2026-11-01T18:00:00Z.')
+    throw new InvalidArgumentError('Must be a time such as 12h, 7d, 2026-11-01 or 2026-11-01T18:00:00Z.')
   return at
 }
 
-/** `upload-server history`: what was stored, newest first. */
+/** `upload-server history`: lists uploaded files, newest first. */
 async function history(options: HistoryOptions, terminal: Terminal): Promise<number> {
   const config = await loadConfig({ ...terminal, file: options.config })
   terminal.learn(config.secrets)
   const { destination, all } = options
+  if (options.prune !== undefined && !options.yes && !terminal.canAsk)
+    throw new Error('Could not ask for confirmation without a terminal. Add --yes to delete the entries.')
   if (!all && !ownOf(config).some(id => isAt(id, destination)))
-    throw new Error(`${destination} is no destination of this configuration. With --all it may be any other.`)
+    throw new Error(
+      `"${destination}" is not a destination of this configuration. Add --all to search other destinations, too.`,
+    )
   const store = openStore(config)
   try {
     if (options.prune !== undefined) return await prune(options.prune, options, config, store, terminal)
     if (options.expired) return await listOverdue(options, config, store, terminal)
     const filter = toFilter(options, config)
-    const entries = await store.history({ ...filter, limit: options.limit })
+    const entries = await withEnds(store, await store.history({ ...filter, limit: options.limit }))
     if (options.json) terminal.print(toJson(entries.map(describe)))
     else for (const line of toLines(entries)) terminal.print(line)
     if (entries.length === 0) await noteNothing(filter, store, terminal)
@@ -99,13 +120,18 @@ async function history(options: HistoryOptions, terminal: Terminal): Promise<num
 function toFilter(options: HistoryOptions, config: LoadedConfig): Omit<HistoryFilter, 'limit'> {
   const { destination, all, search, name, link, caller, sha256, days, since } = options
   return {
-    ...{ destination, text: search, name, link, caller, sha256 },
+    destination,
+    text: search,
+    name,
+    link,
+    caller,
+    sha256,
     among: all ? undefined : ownOf(config),
     since: since ?? (days === undefined ? undefined : Date.now() - days * DAY_MS),
   }
 }
 
-/** Those that can't be used now have a history, too. */
+/** All destinations of the configuration, including invalid ones, which may have a history. */
 const ownOf = ({ destinations, leftOut }: LoadedConfig): string[] => [...destinations, ...leftOut].map(idOf)
 
 async function noteNothing(
@@ -116,8 +142,8 @@ async function noteNothing(
   const hidden = among && (await store.history({ ...filter, limit: 1 })).length > 0
   terminal.note(
     hidden
-      ? 'Nothing was found at the destinations of this configuration. With --all there is something at others.'
-      : 'Nothing was found.',
+      ? 'No files found at the destinations of this configuration. Other destinations have some: add --all.'
+      : 'No files found.',
   )
 }
 
@@ -131,16 +157,16 @@ async function prune(
   const before = Date.now() - days * DAY_MS
   const linked = config.destinations.filter(({ common }) => common.link === 'redirect').map(idOf)
   const among = destinationsMeant(options, config)?.filter(id => !linked.includes(id))
-  // What links of other servers need, this configuration does not know.
+  // Entries that redirect links of other servers need are kept, because this configuration does not know those.
   const keptLinks = options.all ? '/links/' : undefined
   const older = `older than ${days} days`
   if (terminal.canAsk && !options.yes) {
     const count = await store.countHistory({ before, among })
-    const question = `Forget ${entries(count)} ${older}? The files stay where they are.`
+    const question = `Delete ${entries(count)} ${older} from the history? The files are kept.`
     if (count > 0 && !(await confirm(question, false, true, terminal))) return 1
   }
   const gone = await store.pruneHistory(before, among, linked, keptLinks)
-  terminal.note(`${entries(gone)} ${older} removed; the files stay where they are.`)
+  terminal.note(`Deleted ${entries(gone)} ${older} from the history. The files are kept.`)
   return 0
 }
 
@@ -148,7 +174,7 @@ async function prune(
 function destinationsMeant({ destination, all }: HistoryOptions, config: LoadedConfig): string[] | undefined {
   if (!all) return ownOf(config).filter(id => isAt(id, destination))
   if (destination !== undefined && !destination.includes('/'))
-    throw new Error('With --all, --prune and --expired take a destination written "provider/configName".')
+    throw new Error('With --all, --prune and --expired require a destination written "provider/configName".')
   return destination === undefined ? undefined : [destination]
 }
 
@@ -171,7 +197,7 @@ async function listOverdue(
     terminal.print(toJson(told))
   } else {
     for (const { dueAt, destination: where, key, attempts, problem } of overdue) {
-      const why = problem === undefined ? 'not tried yet' : `${attempts} attempts failed: ${problem}`
+      const why = problem === undefined ? 'not attempted yet' : `${attempts} attempts failed: ${problem}`
       terminal.print(oneLine(`due ${momentOf(dueAt)}  ${where}  ${key}  ${why}`))
     }
   }
@@ -179,14 +205,14 @@ async function listOverdue(
     const isElsewhere = !options.all && (await store.overdue(Date.now(), undefined, 1)).length > 0
     terminal.note(
       isElsewhere
-        ? 'Nothing that should be gone is still there at these destinations. With --all there is something at others.'
-        : 'Nothing that should be gone is still there.',
+        ? 'No expired files are left at these destinations. Other destinations have some: add --all.'
+        : 'No expired files are left.',
     )
   }
   return 0
 }
 
-function describe({ time, contentType, expiresAt, removedAt, ...entry }: HistoryEntry) {
+function describe({ time, contentType, expiresAt, removedAt, place, ...entry }: HistoryEntry) {
   return {
     time: new Date(time).toISOString(),
     type: contentType,
@@ -196,7 +222,7 @@ function describe({ time, contentType, expiresAt, removedAt, ...entry }: History
   }
 }
 
-/** Time, destination, size, caller, end, name and link, in columns. */
+/** Time, destination, size, client, expiry, name and link, in columns. */
 function toLines(list: readonly HistoryEntry[]): string[] {
   const rows = list.map(({ time, destination, size, caller, origin, url, ...entry }) => ({
     ahead: [momentOf(time), destination, String(size), caller, endOf(entry)].map(oneLine),
@@ -216,7 +242,7 @@ function toLines(list: readonly HistoryEntry[]): string[] {
 
 function endOf({ expiresAt, removedAt }: Pick<HistoryEntry, 'expiresAt' | 'removedAt'>): string {
   if (removedAt !== undefined) return `removed ${momentOf(removedAt)}`
-  return expiresAt === undefined ? 'stays' : `until ${momentOf(expiresAt)}`
+  return expiresAt === undefined ? 'never expires' : `expires ${momentOf(expiresAt)}`
 }
 
 function momentOf(time: number): string {

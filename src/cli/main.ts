@@ -1,4 +1,6 @@
-import { Command, CommanderError } from 'commander'
+import { isAbsolute, resolve } from 'node:path'
+import type { Command, CommanderError } from 'commander'
+import { keysOf } from '../members.ts'
 import { keepOutputOurs, keepReportsQuiet } from '../server/crash.ts'
 import { readVersion } from '../version.ts'
 import type { CommandFile } from './command.ts'
@@ -12,7 +14,7 @@ const COMMANDS = {
   comment: () => import('./comment.ts'),
   markdown: () => import('./markdown.ts'),
   mcp: () => import('./mcp.ts'),
-  init: () => import('./init.ts'),
+  init: () => import('./init/init.ts'),
   check: () => import('./check.ts'),
   heartbeat: () => import('./heartbeat.ts'),
   history: () => import('./history.ts'),
@@ -22,9 +24,9 @@ const COMMANDS = {
   completion: () => import('./complete.ts'),
 } satisfies Record<string, () => Promise<CommandFile>>
 
-const NAMES = Object.keys(COMMANDS) as (keyof typeof COMMANDS)[]
+const NAMES = keysOf(COMMANDS)
 
-/** Runs the command line of this process and sets its exit code. */
+/** Runs the command line of this process and sets the exit code. */
 export async function main(argv: readonly string[]): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', endUnlessReaderLeft)
   const terminal = createTerminal(process, untilInterrupted)
@@ -34,7 +36,7 @@ export async function main(argv: readonly string[]): Promise<void> {
 }
 
 /**
- * Runs a command line. Mistakes of the user end in a sentence, never in a stack trace.
+ * Runs a command line. An error of the user is reported in a sentence, never as a stack trace.
  *
  * @returns the exit code
  */
@@ -44,33 +46,55 @@ export async function run(words: readonly string[], terminal: Terminal): Promise
     await program.parseAsync(words, { from: 'user' })
     return terminal.exitCode
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode // it was said, or was the help
+    if (isCommanders(error)) return error.exitCode // Commander has already printed the error or the help.
     terminal.note(terminal.mask(describe(error, terminal)))
     return 1
   }
 }
 
+/** Does not use the class of commander, which is loaded later, so that a missing package is reported, too. */
+function isCommanders(error: unknown): error is CommanderError {
+  return error instanceof Error && 'exitCode' in error && typeof error.exitCode === 'number'
+}
+
 function describe(error: unknown, { env }: Terminal): string {
   if (!(error instanceof Error)) return String(error)
+  if ('code' in error && error.code === 'ERR_MODULE_NOT_FOUND') return describeMissing(error.message)
+  if ('code' in error && (error.code === 'EMFILE' || error.code === 'ENFILE'))
+    return `${error.message}. Raise the limit of open files (ulimit -n, or LimitNOFILE= in systemd).`
   const expected = ['ConfigError', 'UploadError', 'PortTakenError'].includes(error.name) || 'syscall' in error
   return expected || env['DEBUG'] === undefined ? error.message : (error.stack ?? error.message)
 }
 
-/** Whoever read the output and went away (`upload-server upload … | head -1`) has seen enough; a full disk is a failure. */
+const FOLDER = resolve(import.meta.dirname, '../..')
+
+/** @param message of Node: "Cannot find package 'express' imported from …" */
+function describeMissing(message: string): string {
+  const [, name = ''] = /package '([^']+)'/.exec(message) ?? []
+  // Node also says "package" for a file that is missing from a package or can't be opened.
+  const isPackage = name !== '' && !isAbsolute(name)
+  const what = isPackage ? `The package "${name}" is not installed` : `Could not read a file: ${message}`
+  return `${what}. Run "npm install" in "${FOLDER}", or reinstall upload-server.`
+}
+
+/** A closed pipe (`upload-server upload … | head -1`) is not an error. Any other write error, such as a full disk, is. */
 function endUnlessReaderLeft(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') return
-  process.stderr.write(`The output can't be written: ${error.message}\n`)
+  process.stderr.write(`Could not write the output: ${error.message}\n`)
   process.exit(1)
 }
 
 /**
- * The program with all its commands, or with those that a command line needs.
+ * Creates the program with all commands, or with those that a command line needs.
  *
- * @param words of the command line; undefined: all commands
+ * @param words of the command line; undefined for all commands
  */
 export async function createProgram(terminal: Terminal, words?: readonly string[]): Promise<Command> {
+  const { Command } = await import('commander')
   const program = new Command('upload-server')
-    .description('Takes files over HTTP as PicGo and PicList do, and answers with their links.')
+    .description(
+      'Accepts files over HTTP like PicGo and PicList, stores them at any destination, and returns their links.',
+    )
     .version(readVersion())
     .configureOutput({
       writeOut: text => terminal.print(text.replace(/\n$/, '')),
@@ -80,16 +104,15 @@ export async function createProgram(terminal: Terminal, words?: readonly string[
     .addHelpText(
       'after',
       `
-Start with:
-  upload-server init                         make a configuration
+Get started:
+  upload-server init                         create a configuration
   upload-server                              start the server
-  upload-server upload picture.png           upload without one
+  upload-server upload image.png             upload a file without a server
 
-The server takes, among others (upload-server serve --help):
-  -p, --port <port>      -c, --config <file>
-  -k, --key <key>        --host <host>       as in: upload-server --host 0.0.0.0 --key SECRET
+"upload-server" without a command starts the server and accepts the options of "serve" (upload-server serve --help), such as:
+  upload-server --host 0.0.0.0 --port 8080 --key SECRET
 
-It ends with 0 when everything was done and with 1 when something was not, which standard error explains.`,
+Exit codes: 0 success, 1 failure. Errors are printed on standard error.`,
     )
   for (const name of words ? namesFor(words) : NAMES) (await COMMANDS[name]()).register(program, terminal)
   for (const command of [program, ...program.commands]) {
@@ -99,7 +122,7 @@ It ends with 0 when everything was done and with 1 when something was not, which
   return program
 }
 
-/** What was typed wrong is repeated, but for the passwords of its addresses. */
+/** Removes the passwords of URLs from the command line that an error message repeats. */
 function withoutLogins(text: string): string {
   return text
     .split("'")
@@ -110,7 +133,7 @@ function withoutLogins(text: string): string {
     .join("'")
 }
 
-/** Loading takes time, so a command that is named is loaded alone; help, completion and mistakes need all of them. */
+/** Loads only the named command, because loading takes time. Help, completion and unknown commands need all of them. */
 function namesFor([first, ...others]: readonly string[]): readonly (keyof typeof COMMANDS)[] {
   const named = NAMES.filter(name => name === first)
   if (named.length > 0) return named

@@ -1,43 +1,59 @@
-import { stat } from 'node:fs/promises'
-import { dirname, relative, resolve } from 'node:path'
+import { relative } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import type { NamedNote, NoteReport } from '../notes/move-pictures.ts'
-import { configOption, endWith, keyOption, parseServer } from './command.ts'
-import { type Desk, type DeskOptions, openDesk, openRemoteDesk } from './picture-desk.ts'
+import { createDesk } from '../client/notes/desk.ts'
+import { findNotes } from '../client/notes/find-notes.ts'
+import type { MoveOptions, NamedNote, NoteReport } from '../client/notes/move-pictures.ts'
+import { SENDING } from '../client/sending/send.ts'
+import { UploadError } from '../errors.ts'
+import { type ChoiceAsSent, readChoice } from '../uploader/delivery/destinations.ts'
+import { addDestinationOptions, configOption, endWith, keyOption, parseServer } from './command.ts'
+import { EXIT } from './exit-code.ts'
 import { bar, startProgress } from './progress.ts'
-import { INTERRUPTED, oneLine, type Terminal } from './terminal.ts'
+import { remarksOn } from './repeat.ts'
+import { withSender } from './sender.ts'
+import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
+import type { Who } from './upload-here.ts'
 
-interface MarkdownOptions extends DeskOptions {
+interface MarkdownOptions extends CommonOptions, ChoiceAsSent {
+  /** Hosts whose images are moved. */
+  from: string[]
+  /** URL of a running server to send through. */
+  server?: string
+  key?: string
   dryRun?: boolean
   backup: boolean
 }
 
-/** As commander hands them over. */
+/** The options as commander passes them. */
 type Typed = Omit<MarkdownOptions, 'from'> & Partial<Pick<MarkdownOptions, 'from'>>
 
 export function register(program: Command, terminal: Terminal): void {
-  program
+  const command = program
     .command('markdown')
-    .description('upload the pictures that notes show and put their links in')
+    .description('upload the images of Markdown notes and replace their links')
     .argument('<file...>', 'notes, or folders of notes')
     .addOption(configOption())
-    .option('-n, --dry-run', 'show what would change; upload and write nothing')
-    .option('--from <host[:port]>', 'move pictures that lie there instead of local ones; repeatable', addHost)
-    .option('--no-backup', 'keep no copy of a note beside it (NOTE.md.bak)')
-    .option('--picbed <provider>', 'provider of the destination')
-    .option('--config-name <name>', 'saved configuration of the provider')
-    .option('--server <url>', 'send through a running server', parseServer)
+    .option('-n, --dry-run', 'show the changes as a diff; upload and write nothing')
+    .option(
+      '--from <host[:port]>',
+      'move images that are at this host, instead of local ones; may be repeated',
+      addHost,
+    )
+    .option('--no-backup', 'do not back up changed notes as NOTE.md.bak')
+  addDestinationOptions(command)
+    .option('--server <url>', 'upload through a running server', parseServer)
     .addOption(keyOption())
     .addHelpText(
       'after',
       `
 Examples:
-  upload-server markdown --dry-run notes/    what would change, as a diff
+  upload-server markdown --dry-run notes/    show the changes as a diff
   upload-server markdown notes/ README.md
-  upload-server markdown --from old.example.com --picbed s3 notes/
+  upload-server markdown --from old.example.com --destination s3 notes/
 
-Images, <img> and ![[embeds]] are found; a link that fails stays as it is and is named. It ends with 0 when none has,
-with 1 otherwise, and with 130 after Ctrl-C.`,
+Finds Markdown images, <img> tags and ![[embeds]]. A link whose image can't be uploaded is reported and stays unchanged.
+
+Exit codes: 0 success, 1 some links failed, 130 interrupted (Ctrl-C).`,
     )
     .action((names: string[], { from = [], ...options }: Typed) =>
       endWith(terminal, markdown(names, { ...options, from }, terminal, terminal.untilInterrupted())),
@@ -48,13 +64,13 @@ function addHost(text: string, before: readonly string[] = []): string[] {
   const address = /^https?:\/\//i.test(text) ? text : `http://${text}`
   const url = URL.canParse(address) ? new URL(address) : undefined
   if (!url || !['', '/'].includes(url.pathname + url.search + url.hash) || url.username !== '')
-    throw new InvalidArgumentError('A host is written img.example.com or 127.0.0.1:36677.')
+    throw new InvalidArgumentError('Must be a host such as img.example.com or 127.0.0.1:36677.')
   return [...before, url.host]
 }
 
 /**
- * `upload-server markdown NOTE.md… FOLDER…`: what changed on standard output, what failed on standard error; 0 only when
- * every link that should change did.
+ * `upload-server markdown NOTE.md… FOLDER…`: prints changes on standard output and failures on standard error. Returns 0
+ * only if no link failed.
  */
 async function markdown(
   names: readonly string[],
@@ -63,63 +79,60 @@ async function markdown(
   signal: AbortSignal,
 ): Promise<number> {
   if (options.server && options.from.length > 0)
-    throw new Error('--from needs the destination here: give --config instead of --server.')
-  const { movePictures } = await import('../notes/move-pictures.ts')
+    throw new Error('--from cannot be used with --server. Use --config instead.')
+  const { from } = options
+  const choice = readChoice(options)
+  const { movePictures } = await import('../client/notes/move-pictures.ts')
   const progress = startProgress('Looking for notes', terminal)
   const reports: NoteReport[] = []
-  let desk: Desk | undefined
+  let remarks: readonly string[] = []
+  let isUnfinished = false
   let notes: NamedNote[] = []
   let seen = 0
   try {
-    notes = await findNotes(names, terminal, (path, reason) =>
-      reports.push({ path, links: 0, failures: [{ reason }] }),
-    )
-    if (!options.dryRun) desk = await (options.server ? openRemoteDesk : openDesk)(options, terminal, signal)
-    await movePictures(notes, {
-      from: options.from,
-      isDryRun: options.dryRun === true,
-      withBackup: options.backup,
-      signal,
-      store: pictures => desk?.store(pictures) ?? Promise.resolve([]),
-      onNote: report => {
-        reports.push(report)
-        progress.update(bar(++seen, notes.length, 'notes'))
-      },
-    })
+    const fail = (path: string, reason: string) => reports.push({ path, links: 0, failures: [{ reason }] })
+    notes = await findNotes(names, terminal.cwd, fail, signal)
+    const move = (store: MoveOptions['store']) =>
+      movePictures(notes, {
+        from,
+        isDryRun: options.dryRun === true,
+        withBackup: options.backup,
+        signal,
+        store,
+        onNote: report => {
+          reports.push(report)
+          progress.update(bar(++seen, notes.length, 'notes'))
+        },
+      })
+    if (options.dryRun) await move(async () => [])
+    else
+      await withSender({ ...options, ...choice, ...SENDING }, terminal, MOVER, async sender => {
+        const desk = createDesk(sender, from, terminal, signal)
+        await move(desk.store)
+        isUnfinished = desk.unfinished.length > 0
+        remarks = remarksOn(desk.unfinished, await sender.explainDead(), options, terminal)
+      })
   } finally {
     progress.stop()
-    await desk?.close()
   }
   say(reports, options, terminal)
-  for (const line of desk?.remarks ?? []) terminal.note(line)
+  for (const line of remarks) terminal.note(line)
   if (signal.aborted) {
-    terminal.note(`Interrupted: ${seen} of ${notes.length} notes were looked at. Repeat the command.`)
-    return INTERRUPTED
+    terminal.note(`Interrupted after ${seen} of ${notes.length} notes. Run the command again to continue.`)
+    return EXIT.interrupted
   }
   const hasFailed = reports.some(({ failures }) => failures.length > 0)
-  return hasFailed || desk?.isUnfinished ? 1 : 0
+  return hasFailed || isUnfinished ? 1 : 0
 }
 
-/** Notes as they were named, then those of folders. */
-async function findNotes(
-  names: readonly string[],
-  { cwd }: Terminal,
-  fail: (path: string, reason: string) => void,
-): Promise<NamedNote[]> {
-  const { walk } = await import('../notes/vault.ts')
-  const found = new Map<string, NamedNote>()
-  for (const name of names) {
-    const path = resolve(cwd, name)
-    const status = await stat(path).catch(() => undefined)
-    if (status === undefined) fail(path, 'there is no such file or folder')
-    else if (!status.isDirectory()) found.set(path, { path, folder: dirname(path) })
-    else {
-      const failed = (folder: string, error: unknown) => fail(folder, (error as Error).message)
-      for await (const note of walk(path, failed))
-        if (/\.(?:md|markdown)$/i.test(note)) found.set(note, { path: note, folder: path })
-    }
-  }
-  return [...found.values()]
+/** Notes may be written by others, so their URLs must not reach the metadata service of a cloud. */
+const MOVER: Who = {
+  caller: { addresses: 'private' },
+  // A file may have changed since it was found, and a URL may respond with an error page.
+  accept({ contentType }) {
+    if (!contentType.startsWith('image/'))
+      throw new UploadError('source_failed', `it is not an image but ${contentType}`)
+  },
 }
 
 function say(reports: readonly NoteReport[], { dryRun }: MarkdownOptions, terminal: Terminal): void {

@@ -1,16 +1,17 @@
 import { realpath, stat } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { userConfigFile } from '../config/paths.ts'
+import type { Entry } from '../client/entries.ts'
+import type { Result } from '../client/result.ts'
+import { sendAll } from '../client/sending/sender.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
 import type { Caller } from '../uploader/input.ts'
 import { readVersion } from '../version.ts'
 import { collect, configOption, endWith } from './command.ts'
 import { type Opened, openForCommand } from './open.ts'
-import { finishFor } from './repeat.ts'
-import { storeInputs } from './store-inputs.ts'
+import { remarksOn } from './repeat.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
-import { isDead } from './upload-here.ts'
+import { createSenderHere, type Who } from './upload-here.ts'
 
 interface McpOptions extends CommonOptions {
   root?: string[]
@@ -20,12 +21,12 @@ export function register(program: Command, terminal: Terminal): void {
   program
     .command('mcp')
     .description(
-      'let an agent upload files: a server of the Model Context Protocol on standard input and output',
+      'let an AI agent upload files: run an MCP server (Model Context Protocol) on standard input and output',
     )
     .addOption(configOption())
     .option(
       '--root <folder>',
-      'folder below which files may be uploaded; repeatable (default: the one it is started in)',
+      'allowed folder: the agent may upload files below it; may be repeated (default: the working directory)',
       collect,
     )
     .addHelpText(
@@ -36,33 +37,31 @@ Examples:
   upload-server mcp --root ~/Pictures --root screenshots
   claude mcp add upload-server -- upload-server mcp
 
-It is started by the program that the agent runs in. Files whose names begin with a dot are refused. Without --config it
-reads your configuration, not one that lies in the folder it is started in.`,
+The program that runs the agent starts this command. Files whose names begin with a dot are rejected. Without --config, it
+reads the configuration in your configuration folder, and never one in the working directory.`,
     )
     .action((options: McpOptions) => endWith(terminal, mcp(options, terminal, terminal.untilInterrupted())))
 }
 
-/** `upload-server mcp`: serves one client until that closes standard input. */
+/** `upload-server mcp`: serves one client until it closes standard input. */
 async function mcp(options: McpOptions, terminal: Terminal, signal: AbortSignal): Promise<number> {
   const roots = await findRoots(options.root ?? [], terminal.cwd)
-  // A folder that was cloned may bring a configuration of its own, which would get the files and may run commands.
   const config = options.config === undefined ? undefined : resolve(terminal.cwd, options.config)
-  const here = { ...terminal, cwd: dirname(userConfigFile(terminal)) }
-  const opened = await openForCommand({ config }, here)
+  const opened = await openForCommand({ config }, terminal)
   const { uploader } = opened
   try {
     const [{ createMcpServer }, { serveStdio }] = await Promise.all([
-      import('../mcp/server.ts'),
+      import('../client/mcp/server.ts'),
       import('@modelcontextprotocol/server/stdio'),
     ])
     const deps = {
       version: readVersion(),
       roots,
       destinations: listDestinations(opened),
-      upload: (paths: readonly string[], id: string | undefined, ended: AbortSignal) =>
+      upload: (files: readonly Entry[], id: string | undefined, ended: AbortSignal) =>
         uploadFor(
-          agentBelow(roots),
-          paths,
+          { caller: agentBelow(roots) },
+          files,
           id,
           AbortSignal.any([signal, ended]),
           opened,
@@ -88,7 +87,7 @@ async function mcp(options: McpOptions, terminal: Terminal, signal: AbortSignal)
   }
 }
 
-/** @throws Error for a root that is no folder */
+/** @throws Error for a root that is not a folder */
 async function findRoots(given: readonly string[], cwd: string): Promise<[string, ...string[]]> {
   const [first = cwd, ...others] = given
   const find = async (folder: string): Promise<string> => {
@@ -97,13 +96,13 @@ async function findRoots(given: readonly string[], cwd: string): Promise<[string
       found => found.isDirectory(),
       () => false,
     )
-    if (!isFolder) throw new Error(`--root ${folder}: there is no such folder.`)
+    if (!isFolder) throw new Error(`--root ${folder}: the folder does not exist.`)
     return realpath(path)
   }
   return [await find(first), ...(await Promise.all(others.map(find)))]
 }
 
-/** What an agent may do: paths below the roots are all it can name. */
+/** The rights of an agent: it may only upload files below the roots. */
 function agentBelow(roots: readonly string[]): Caller {
   return {
     name: 'mcp',
@@ -120,32 +119,24 @@ function listDestinations({ uploader }: Opened): { id: string; isDefault: boolea
     try {
       return idOf(uploader.choose({}, agentBelow([]))) === id
     } catch {
-      return false // several, and the setting `default` names none
+      return false // There are several destinations and no setting `default`.
     }
   }
   return uploader.destinations.map(idOf).map(id => ({ id, isDefault: isDefault(id) }))
 }
 
 async function uploadFor(
-  caller: Caller,
-  paths: readonly string[],
+  who: Who,
+  files: readonly Entry[],
   id: string | undefined,
   signal: AbortSignal,
   opened: Opened,
   options: CommonOptions,
   terminal: Terminal,
-): Promise<{ results: ({ url: string } | { error: string })[]; remark?: string }> {
+): Promise<{ results: readonly Result[]; remark?: string }> {
   const [picbed, ...name] = id?.split('/') ?? []
-  const destination = opened.uploader.choose({ picbed, configName: name.join('/') }, caller)
-  const inputs = paths.map(path => ({ kind: 'path', origin: path, path }) as const)
-  const { results, pending } = await storeInputs(opened, { destination, inputs, caller, signal })
-  if (pending)
-    return {
-      results,
-      remark: `Everything is stored, but not finished: ${pending.problem}. Finish without uploading again: ${finishFor([pending.id], options, terminal)}`,
-    }
-  const urls = results.flatMap(one => ('url' in one ? [one.url] : []))
-  if (await isDead(urls, opened.config.settings.server))
-    return { results, remark: 'These links work while upload-server runs; it does not run now.' }
-  return { results }
+  const sender = createSenderHere({ picbed, configName: name.join('/') }, opened, terminal, who)
+  const { results, unfinished } = await sendAll(sender, files, signal)
+  const remarks = remarksOn(unfinished, await sender.explainDead(), options, terminal)
+  return { results, ...(remarks.length > 0 && { remark: remarks.join('\n') }) }
 }

@@ -6,7 +6,7 @@ const PATIENCE_MS = 500
 const WIDTH = 24
 
 /** A line on standard error that says what goes on, where a person looks at it. */
-export interface Progress {
+export interface ProgressLine {
   update(text: string): void
   /** Writes lines while it is out of the way. */
   around(write: () => void): void
@@ -14,7 +14,10 @@ export interface Progress {
   stop(): void
 }
 
-export function startProgress(text: string, { isInteractive }: Pick<Terminal, 'isInteractive'>): Progress {
+export function startProgress(
+  text: string,
+  { isInteractive }: Pick<Terminal, 'isInteractive'>,
+): ProgressLine {
   let current = oneLine(text)
   let isOver = !isInteractive
   let line: { text: string; stop(): void; clear(): void; render(): void } | undefined

@@ -1,24 +1,25 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import type { HistoryFilter } from '../store/contract.ts'
+import { showDuration } from '../times.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
-import { readDuration, showDuration } from '../uploader/expires.ts'
 import type { Uploader } from '../uploader/index.ts'
 import {
   findByWord,
+  findRemoved,
   previewRemoval,
   type Removal,
+  type RemovalTarget,
   removeObject,
-  type Wanted,
   withCopies,
 } from '../uploader/removal.ts'
-import { configOption, endWith } from './command.ts'
+import { configOption, endWith, parseDuration } from './command.ts'
 import { confirm } from './confirm.ts'
 import { openForCommand } from './open.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 
-/** Objects that are listed before it is asked. */
+/** Objects that are listed before the question. */
 const LISTED = 20
-/** Entries that are worked off at a time. */
+/** Entries that are processed at a time. */
 const AT_ONCE = 500
 
 interface RemoveOptions extends CommonOptions {
@@ -34,14 +35,19 @@ interface RemoveOptions extends CommonOptions {
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('remove')
-    .description('remove files that were uploaded, with all their copies')
-    .argument('[what...]', 'links, keys, ids of jobs or requests')
+    .aliases(['delete', 'rm'])
+    .description('delete uploaded files and all their copies')
+    .argument('[what...]', 'links, object keys, or ids of uploads or requests')
     .addOption(configOption())
-    .option('--destination <id>', 'only there: "provider" or "provider/configName"')
-    .option('--older-than <time>', 'all files of that destination that are older: 90m, 12h, 30d', parseAge)
-    .option('--path <folder>', 'of these, those below a folder')
-    .option('--dry-run', 'say what would be removed, and remove nothing')
-    .option('--yes', 'remove without asking')
+    .option('--destination <id>', 'only at this destination: "provider" or "provider/configName"')
+    .option(
+      '--older-than <time>',
+      'delete all files of --destination that are older: 90s, 10m, 12h, 30d',
+      parseDuration,
+    )
+    .option('--path <folder>', 'with --older-than: only files below this folder')
+    .option('--dry-run', 'list what would be deleted, and delete nothing')
+    .option('--yes', 'do not ask for confirmation')
     .addHelpText(
       'after',
       `
@@ -50,45 +56,42 @@ Examples:
   upload-server remove --destination s3/ci --older-than 30d --path screens --dry-run
   upload-server remove --destination s3/ci --older-than 30d --yes
 
-A link or a key stands for its object and all uploads that it came by. Of a job what other jobs name, too, stays. Only what
-the history knows is removed.`,
+Only files in the upload history can be deleted. A link or an object key deletes the file, even if several uploads share it.
+The id of an upload deletes its files, except those that other uploads share.`,
     )
     .action((words: string[], options: RemoveOptions) => endWith(terminal, remove(words, options, terminal)))
 }
 
-function parseAge(text: string): number {
-  const age = readDuration(text)
-  if (age === undefined) throw new InvalidArgumentError('A time is written 90m, 12h or 30d.')
-  return age
-}
-
-/** `upload-server remove`: 0 when everything is gone that was to go. */
+/** `upload-server remove`: returns 0 if everything was deleted. */
 async function remove(words: readonly string[], options: RemoveOptions, terminal: Terminal): Promise<number> {
   const { destination, olderThan, path, dryRun, yes } = options
   const isSelection = olderThan !== undefined
   if (isSelection === words.length > 0 || (isSelection && destination === undefined))
-    throw new Error('Name links, keys or jobs, or --destination with --older-than.')
-  if (path !== undefined && !isSelection) throw new Error('--path goes with --older-than.')
+    throw new Error('Specify links, object keys or ids, or --destination with --older-than.')
+  if (path !== undefined && !isSelection) throw new Error('--path requires --older-than.')
   if (!dryRun && !yes && !terminal.canAsk)
-    throw new Error('Nobody can be asked here: add --yes to remove, or --dry-run to see what that would be.')
+    throw new Error(
+      'Could not ask for confirmation without a terminal. Add --yes to delete, or --dry-run to list what would be deleted.',
+    )
   const { uploader, mask } = await openForCommand(options, terminal)
   try {
     const among = uploader.destinations
       .map(idOf)
       .filter(id => destination === undefined || id === destination || id.startsWith(`${destination}/`))
-    if (among.length === 0) throw new Error(`${destination} is no destination of this configuration.`)
+    if (among.length === 0) throw new Error(`"${destination}" is not a destination of this configuration.`)
     const source = isSelection
       ? olderFiles(olderThan, path, among, uploader)
       : await named(words, among, uploader)
     let [isFirst, failures, count] = [true, source.missing.length, 0]
-    for (const word of source.missing) terminal.note(oneLine(`${word}: the history knows no such file`))
+    for (const word of source.missing) terminal.note(oneLine(`${word}: not found in the upload history`))
+    for (const { word, at } of source.gone) terminal.note(oneLine(`${word}: was already deleted at ${at}`))
     for await (const objects of source.batches) {
       if (isFirst && !dryRun) {
         await list(objects.slice(0, LISTED), uploader, terminal)
         const whole = (await source.count?.()) ?? objects.length
-        const more = whole > LISTED ? ` (${LISTED} are listed)` : ''
-        const what = isSelection ? ` older than ${showDuration(olderThan)}, and their copies,` : ''
-        const question = `Remove ${whole === 1 ? 'this file' : `these ${whole} files`}${what} for good?${more}`
+        const more = whole > LISTED ? ` (the first ${LISTED} are listed)` : ''
+        const what = isSelection ? ` older than ${showDuration(olderThan)} and their copies` : ''
+        const question = `Permanently delete ${whole === 1 ? 'this file' : `these ${whole} files`}${what}?${more}`
         if (!(await confirm(question, yes, false, terminal))) return 1
       }
       isFirst = false
@@ -96,22 +99,25 @@ async function remove(words: readonly string[], options: RemoveOptions, terminal
         const removal = await (dryRun ? previewRemoval(object, uploader) : removeObject(object, uploader))
         if (removal.kind === 'failed' || removal.kind === 'manual') failures++
         count++
-        terminal.print(oneLine(toLine(object, removal, dryRun ? 'would go' : 'removed', mask)))
+        terminal.print(oneLine(toLine(object, removal, dryRun ? 'remove' : 'removed', mask)))
       }
     }
-    if (count === 0 && source.missing.length === 0) terminal.note('Nothing was found.')
+    if (count === 0 && source.missing.length === 0 && source.gone.length === 0)
+      terminal.note('No files found.')
     return failures === 0 ? 0 : 1
   } finally {
     await uploader.close()
   }
 }
 
-/** What is to be removed, in parts of which the next one is looked for when the one before is gone. */
-interface Source {
-  readonly batches: Iterable<readonly Wanted[]> | AsyncIterable<readonly Wanted[]>
-  /** Words that nothing was found for. */
+/** The objects to delete, in batches. The next batch is read when the previous one has been deleted. */
+interface RemovalBatches {
+  readonly batches: Iterable<readonly RemovalTarget[]> | AsyncIterable<readonly RemovalTarget[]>
+  /** Arguments that match no file. */
   readonly missing: readonly string[]
-  /** Of all parts. */
+  /** Arguments whose files were deleted before, with the time. */
+  readonly gone: readonly { readonly word: string; readonly at: string }[]
+  /** Number of objects in all batches. */
   count?(): Promise<number>
 }
 
@@ -119,15 +125,16 @@ async function named(
   words: readonly string[],
   among: readonly string[],
   { store, destinations }: Uploader,
-): Promise<Source> {
-  const [found, missing]: [Wanted[], string[]] = [[], []]
-  const everywhere = destinations.map(idOf)
+): Promise<RemovalBatches> {
+  const [found, missing, gone]: [RemovalTarget[], string[], { word: string; at: string }[]] = [[], [], []]
   for (const word of words) {
-    const objects = await findByWord(store, word, among, everywhere)
-    if (objects.length === 0) missing.push(word)
+    const objects = await findByWord(store, word, among, destinations)
+    const removedAt = objects.length > 0 ? undefined : await findRemoved(store, word, among)
+    if (removedAt !== undefined) gone.push({ word, at: new Date(removedAt).toISOString() })
+    else if (objects.length === 0) missing.push(word)
     found.push(...objects)
   }
-  return { batches: found.length > 0 ? [found] : [], missing }
+  return { batches: found.length > 0 ? [found] : [], missing, gone }
 }
 
 function olderFiles(
@@ -135,10 +142,13 @@ function olderFiles(
   folder: string | undefined,
   among: readonly string[],
   { store, destinations }: Uploader,
-): Source {
+): RemovalBatches {
   const before = Date.now() - age
   const filter: Omit<HistoryFilter, 'limit'> = {
-    ...{ among, before, isRemoved: false, folder: folder?.replace(/^\/+|\/+$/g, '') || undefined },
+    among,
+    before,
+    isRemoved: false,
+    folder: folder?.replace(/^\/+|\/+$/g, '') || undefined,
   }
   async function* batches() {
     const seen = new Set<string>()
@@ -148,24 +158,28 @@ function olderFiles(
       if (!last) return
       const isOld = ({ time, destination }: { time: number; destination: string }) =>
         among.includes(destination) && time < before
-      const objects = await withCopies(store, entries, destinations.map(idOf), isOld)
-      const fresh = objects.filter(({ destination, key }) => !seen.has(`${destination}/${key}`))
-      for (const { destination, key } of fresh) seen.add(`${destination}/${key}`)
+      const objects = await withCopies(store, entries, destinations, isOld)
+      const fresh = objects.filter(({ object }) => !seen.has(object))
+      for (const { object } of fresh) seen.add(object)
       if (fresh.length > 0) yield fresh
-      // Others may be of the same moment as the last one.
+      // Other entries may have the same time as the last one.
       until = fresh.length > 0 ? last.time + 1 : last.time
     }
   }
-  return { batches: batches(), missing: [], count: () => store.countHistory(filter) }
+  return { batches: batches(), missing: [], gone: [], count: () => store.countHistory(filter) }
 }
 
-async function list(objects: readonly Wanted[], uploader: Uploader, terminal: Terminal): Promise<void> {
+async function list(
+  objects: readonly RemovalTarget[],
+  uploader: Uploader,
+  terminal: Terminal,
+): Promise<void> {
   for (const object of objects)
-    terminal.note(oneLine(toLine(object, await previewRemoval(object, uploader), 'to go', terminal.mask)))
+    terminal.note(oneLine(toLine(object, await previewRemoval(object, uploader), 'remove', terminal.mask)))
 }
 
 function toLine(
-  { destination, key }: Wanted,
+  { destination, key }: RemovalTarget,
   removal: Removal,
   gone: string,
   mask: (text: string) => string,
@@ -173,7 +187,7 @@ function toLine(
   const what = `${destination}  ${key}`
   if (removal.kind === 'removed') return `${gone.padEnd(8)}  ${what}`
   if (removal.kind === 'kept')
-    return `stays     ${what}: ${removal.others === 1 ? 'another upload names' : `${removal.others} other uploads name`} it`
+    return `kept      ${what}: ${removal.others === 1 ? 'another upload shares' : `${removal.others} other uploads share`} it`
   if (removal.kind === 'manual') return `by hand   ${what}: ${removal.deleteUrl}`
   return `FAILED    ${what}: ${mask(removal.problem)}`
 }

@@ -1,29 +1,30 @@
-import { quote, type Terminal } from './terminal.ts'
+import type { Sent } from '../client/sending/sender.ts'
+import { oneLine, quote, type Terminal } from './terminal.ts'
 
-/** The shell that a line is for. */
+/** The shell for which a command line is quoted. */
 type Shell = Pick<Terminal, 'env' | 'platform'>
 
-interface Named {
+interface RepeatedOptions {
   config?: string
   server?: string
   key?: string
 }
 
-/** An option as it was given: text, a number, or whether it stands there. */
+/** The value of an option as it was given; a boolean for a flag. */
 type Value = string | number | boolean | undefined
 
 /**
- * A command line that does what is missing. It holds no key and no password.
+ * A command line that completes what is missing. It contains no upload key and no password.
  *
- * @param given further options, by their names on the command line
+ * @param given additional options, by their names on the command line
  */
 export function commandFor(
   command: string,
   args: readonly string[],
-  { config, server, key, ...given }: Named & Readonly<Record<string, Value>>,
+  { config, server, key, ...given }: RepeatedOptions & Readonly<Record<string, Value>>,
   { env, platform }: Shell,
 ): string {
-  // A key may stand in the address that clients are given.
+  // The URL that clients use may contain the upload key.
   const address = server?.replace(/[?#].*/, '')
   const named: Readonly<Record<string, Value>> = {
     config,
@@ -39,16 +40,45 @@ export function commandFor(
   return ['upload-server', command, ...flags, ...guard, ...args.map(one => quote(one, platform))].join(' ')
 }
 
-/** What every shell takes as one command, characters. */
+/** Maximum length of a command line that every shell accepts, characters. */
 const LONGEST_LINE = 8000
 
-/** Says how to do it again, unless that is too long to be run. */
-export const sayRepeat = (line: string) => (line.length > LONGEST_LINE ? '' : ` Repeat: ${line}`)
+/** How to try again, unless the command line is too long. */
+export const sayRepeat = (line: string) => (line.length > LONGEST_LINE ? '' : ` Try again: ${line}`)
 
-/** A command line that finishes what is stored. */
-export function finishFor(ids: readonly string[], { config, server, key }: Named, shell: Shell): string {
+/** How to run the post-upload steps of stored files, without uploading them again. */
+export function sayFinish(
+  ids: readonly string[],
+  { config, server, key }: RepeatedOptions,
+  shell: Shell,
+): string {
   const where = server === undefined ? { config } : { server, key }
-  return commandFor('finalize', ids, where, shell)
+  return `Complete the upload without sending the files again: ${commandFor('finalize', ids, where, shell)}`
+}
+
+/** @param problem the error of the post-upload steps */
+export const sayUnfinished = (problem: string) =>
+  `All files were stored, but a post-upload step failed: ${problem}`
+
+/** @param dead why the links don't work, as the end of a sentence */
+export function sayDead(dead: string, { config }: RepeatedOptions, { platform }: Shell): string {
+  const flag = config === undefined ? '' : ` --config ${quote(config, platform)}`
+  return `These links work only while the server is running, and ${dead}. Start it with: upload-server${flag}`
+}
+
+/** The remarks at the end of an upload, one line each. */
+export function remarksOn(
+  unfinished: Sent['unfinished'],
+  dead: string | undefined,
+  options: RepeatedOptions,
+  shell: Shell,
+): string[] {
+  const ids = unfinished.map(({ id }) => id)
+  return [
+    ...unfinished.flatMap(({ problem }) => (problem === undefined ? [] : [sayUnfinished(problem)])),
+    ...(ids.length > 0 ? [sayFinish(ids, options, shell)] : []),
+    ...(dead === undefined ? [] : [sayDead(dead, options, shell)]),
+  ].map(oneLine)
 }
 
 function withoutPassword(address: string): string {

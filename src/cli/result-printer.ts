@@ -1,8 +1,10 @@
+import type { Entry } from '../client/entries.ts'
+import { endFor, lineFor, type OutputFormat } from '../client/reports/format.ts'
+import { interruption, type Result } from '../client/result.ts'
+import type { Listener } from '../client/sending/sender.ts'
 import { bytes } from '../log-lines.ts'
-import type { Entry } from './entries.ts'
-import { endFor, lineFor, type OutputFormat } from './format.ts'
-import { bar, type Progress } from './progress.ts'
-import { interruption, type Result } from './result.ts'
+import { bar, type ProgressLine } from './progress.ts'
+import { sayUnfinished } from './repeat.ts'
 import { oneLine, type Terminal } from './terminal.ts'
 
 interface PrinterOptions {
@@ -12,22 +14,24 @@ interface PrinterOptions {
   readonly timeout: number
 }
 
-/** Puts results in order, prints each when its turn has come, and says a line of each at once. */
+/** Prints links in order, as soon as all before them are known, and a progress line for each file at once. */
 export function createResultPrinter(
   entries: readonly Entry[],
   { format, quiet, timeout }: PrinterOptions,
   terminal: Terminal,
-  progress: Progress,
-) {
-  const results: Result[] = []
+  progress: ProgressLine,
+): Listener & { close(): readonly Result[] } {
+  const results: (Result | undefined)[] = []
+  /** The finalizationId of stored files whose post-upload steps failed, by index. */
+  const pending = new Map<number, string>()
   const begun = performance.now()
   const troubles = new Set<string>()
   let done = 0
   let next = 0
 
-  function printReady(): void {
-    for (; results[next] !== undefined; next++) {
-      const line = lineFor(results[next] as Result, format)
+  function printReady(from: readonly (Result | undefined)[]): void {
+    for (let result = from[next]; result !== undefined; result = from[++next]) {
+      const line = lineFor(result, format)
       if (line !== undefined) terminal.print(line)
     }
   }
@@ -42,7 +46,7 @@ export function createResultPrinter(
           const seconds = ((performance.now() - begun) / 1000).toFixed(1)
           terminal.note(`[${done}/${entries.length}] ${oneLine(result.name)}${size}  ${seconds} s`)
         }
-        printReady()
+        printReady(results)
       })
       if (entries.length > 1) progress.update(bar(done, entries.length, 'files'))
     },
@@ -51,19 +55,40 @@ export function createResultPrinter(
       troubles.add(message)
       const span = timeout < 60_000 ? `${timeout / 1000} s` : `${Math.round(timeout / 60_000)} min`
       const what = message.endsWith('.') ? message.slice(0, -1) : message
-      progress.around(() => terminal.note(oneLine(terminal.mask(`${what}. It is tried again for ${span}.`))))
+      progress.around(() => terminal.note(oneLine(terminal.mask(`${what}. Retrying for up to ${span}.`))))
     },
-    /** Of what was not settled it is said that it was interrupted. */
-    close(unfinished: ReadonlyMap<number, string> = new Map()): readonly Result[] {
-      for (const [index, { name }] of entries.entries()) {
-        const finalizationId = unfinished.get(index)
-        results[index] ??= interruption(name)
-        if (finalizationId !== undefined) results[index] = { ...(results[index] as Result), finalizationId }
-      }
-      printReady()
-      const end = endFor(results, format)
+    unfinished(indexes: readonly number[], finalizationId: string, problem: string): void {
+      for (const index of indexes) pending.set(index, finalizationId)
+      progress.around(() => terminal.note(oneLine(sayUnfinished(problem))))
+    },
+    /** Returns all results. Files without a result count as interrupted. */
+    close(): readonly Result[] {
+      const all = entries.map(({ name }, index) => {
+        const result = results[index] ?? interruption(name)
+        const finalizationId = pending.get(index)
+        return finalizationId === undefined ? result : { ...result, finalizationId }
+      })
+      printReady(all)
+      const end = endFor(all, format)
       if (end !== undefined) terminal.print(end)
-      return results
+      return all
     },
   }
+}
+
+/** Above this number, files that failed for the same reason are counted instead of listed. */
+const MOST_NAMED = 20
+
+/** One line for each file that was not stored, or one for many files with the same reason. */
+export function toFailureLines(failed: readonly Result[]): string[] {
+  const reasons = new Map<string, string[]>()
+  for (const { name, error = '' } of failed) {
+    const names = reasons.get(error) ?? []
+    names.push(name)
+    reasons.set(error, names)
+  }
+  return [...reasons].flatMap(([error, names]) => {
+    if (names.length <= MOST_NAMED) return names.map(name => `${name}: ${error}`)
+    return `${names[0]} and ${names.length - 1} others: ${error}`
+  })
 }

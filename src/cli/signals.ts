@@ -1,6 +1,6 @@
 import { isatty } from 'node:tty'
 import { createCanceller } from '../flow/cancellation.ts'
-import { INTERRUPTED } from './terminal.ts'
+import { EXIT } from './exit-code.ts'
 
 /** What the process is told from outside. */
 export interface Signals {
@@ -18,7 +18,7 @@ export function untilInterrupted(): AbortSignal {
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     // Not `once`: where nobody listens any more, what shows the progress ends the process.
     process.on(name, () => {
-      if (interrupted.signal.aborted) process.exit(INTERRUPTED)
+      if (interrupted.signal.aborted) process.exit(EXIT.interrupted)
       interrupted.abort()
       process.stdin.destroy()
     })

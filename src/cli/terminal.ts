@@ -1,30 +1,25 @@
 import { styleText } from 'node:util'
+import type { Context } from '../client/context.ts'
 import { showsColours } from '../log-lines.ts'
-import { createGrowingMask, type Mask } from '../mask.ts'
+import { createGrowingMask } from '../mask.ts'
+import { plain, toUnicodeEscape } from '../safe-text.ts'
+
+export { oneLine, plain, toJson, toJsonLine } from '../safe-text.ts'
 
 /** What a subcommand may touch of the process. */
-export interface Terminal {
-  readonly env: Readonly<Record<string, string | undefined>>
-  readonly platform: NodeJS.Platform
-  /** Working directory. */
-  readonly cwd: string
+export interface Terminal extends Context {
   /** Whether a person looks at standard error. */
   readonly isInteractive: boolean
   /** Whether a person looks at standard output. */
   readonly isOutputSeen: boolean
   /** Whether that person can answer questions. */
   readonly canAsk: boolean
-  readonly stdin: AsyncIterable<Uint8Array>
   /** A line on standard output: results only. */
   print(line: string): void
   /** The same of parts, of which some have a style where a person sees them. */
-  printParts(parts: readonly Part[]): void
-  /** A line on standard error: everything else. */
-  note(line: string): void
-  /** Hides every secret that was learnt. */
-  readonly mask: Mask
-  /** Has secrets hidden from now on, in what ends the process, too. */
-  learn(secrets: readonly string[]): void
+  printParts(parts: readonly Styled[]): void
+  /** A line on standard error, unless that line was there already. */
+  noteOnce(line: string): void
   /** Aborted at Ctrl-C and its like, which end the process at once where nobody asked for this. */
   untilInterrupted(): AbortSignal
   /** What the command line ends with. */
@@ -32,7 +27,7 @@ export interface Terminal {
 }
 
 /** What a terminal is made of: the process, or what a test has in its place. */
-export interface Host {
+export interface TerminalHost {
   readonly env: Terminal['env']
   readonly platform: NodeJS.Platform
   cwd(): string
@@ -47,12 +42,14 @@ interface Output {
 }
 
 export function createTerminal(
-  { env, platform, cwd, stdin, stdout, stderr }: Host,
+  { env, platform, cwd, stdin, stdout, stderr }: TerminalHost,
   untilInterrupted: Terminal['untilInterrupted'],
 ): Terminal {
   const print = (line: string) => void stdout.write(`${line}\n`)
+  const note = (line: string) => void stderr.write(`${plain(line)}\n`)
+  const noted = new Set<string>()
   const isColoured = stdout.isTTY === true && showsColours()
-  const paint = (part: Part) => {
+  const paint = (part: Styled) => {
     if (typeof part === 'string') return plain(part)
     return isColoured ? styleText(part.style, plain(part.text), { validateStream: false }) : plain(part.text)
   }
@@ -67,52 +64,22 @@ export function createTerminal(
     stdin,
     print: line => print(plain(line)),
     printParts: parts => print(parts.map(paint).join('')),
-    note: line => void stderr.write(`${plain(line)}\n`),
+    note,
+    noteOnce(line) {
+      if (!noted.has(line)) note(line)
+      noted.add(line)
+    },
     untilInterrupted,
     exitCode: 0,
   }
 }
 
 /** A piece of a line. */
-export type Part = string | { readonly text: string; readonly style: 'bold' | 'cyan' | 'dim' | 'green' }
+export type Styled = string | { readonly text: string; readonly style: 'bold' | 'cyan' | 'dim' | 'green' }
 
 /** The options that every subcommand takes. */
 export interface CommonOptions {
   config?: string
-}
-
-/** What moves the cursor of a terminal or turns the direction of what follows; line feeds and tabs are not among it. */
-const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
-
-/** What services that build take for a command in the output of one: `::error::` at the start of a line, `##[error]` anywhere. */
-const COMMANDS = /^([^\S\n]*:)(?=:)|#(?=#\w*\[)/gm
-
-/** Text as it may be shown: what a file is called, or a server answers, moves no cursor and commands nobody. */
-export function plain(text: string): string {
-  return text.replace(CONTROLS, '?').replace(COMMANDS, '$& ')
-}
-
-/** What somebody else has said or named, as a part of one line. */
-export function oneLine(text: string): string {
-  return plain(text.replace(/[\t\n]/g, '?'))
-}
-
-/** JSON for people and programs: what `plain` would change is escaped, so that it stays what it is. */
-export function toJson(value: unknown): string {
-  return escapeJson(JSON.stringify(value, undefined, 2))
-}
-
-/** The same as one line. */
-export function toJsonLine(value: unknown): string {
-  return escapeJson(JSON.stringify(value))
-}
-
-function escapeJson(text: string): string {
-  return text.replace(CONTROLS, toEscape).replace(/#(?=#\w*\[)/g, toEscape)
-}
-
-function toEscape(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
 /** One argument as it is typed into the shell of the system. */
@@ -121,11 +88,5 @@ export function quote(text: string, platform: NodeJS.Platform): string {
   if (platform === 'win32') return `"${text}"`
   if (!/\p{Cc}/u.test(text)) return `'${text.replace(/'/g, "'\\''")}'`
   // Control characters are written in letters, so that the whole stays one line.
-  return `$'${text.replace(/['\\]/g, '\\$&').replace(/\p{Cc}/gu, toEscape)}'`
+  return `$'${text.replace(/['\\]/g, '\\$&').replace(/\p{Cc}/gu, toUnicodeEscape)}'`
 }
-
-/** What is said of what Ctrl-C cut short. */
-export const INTERRUPTION = 'it was interrupted'
-
-/** The exit code of a command that Ctrl-C ended. */
-export const INTERRUPTED = 130

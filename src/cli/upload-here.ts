@@ -1,137 +1,141 @@
 import { randomUUID } from 'node:crypto'
 import { open } from 'node:fs/promises'
-import { isSocketPath } from '../config/endpoint.ts'
-import type { LoadedConfig } from '../config/load.ts'
-import type { Settings } from '../config/schema.ts'
+import { type Entry, NOTHING_ON_STDIN } from '../client/entries.ts'
+import { interruption, type Result } from '../client/result.ts'
+import type { Listener, Sender } from '../client/sending/sender.ts'
 import { UploadError } from '../errors.ts'
 import { readDimensions } from '../payload/dimensions.ts'
-import { askWhoIsThere, urlOf } from '../server/port.ts'
-import { assertTakesPath } from '../uploader/delivery/destinations.ts'
+import { explainDead, findBase } from '../server/whereabouts.ts'
+import { assertTakesPath, type Destination } from '../uploader/delivery/destinations.ts'
 import { assertMayExpire } from '../uploader/delivery/expiry.ts'
 import { readExpires } from '../uploader/expires.ts'
-import type { Uploader } from '../uploader/index.ts'
+import type { UploadRequest } from '../uploader/index.ts'
 import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
-import { type Entry, NOTHING_ON_STDIN } from './entries.ts'
-import { openForCommand } from './open.ts'
-import { interruption, type Result } from './result.ts'
-import type { Listener } from './send.ts'
-import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
+import type { Opened } from './open.ts'
+import type { Terminal } from './terminal.ts'
 
-export interface HereOptions extends CommonOptions {
-  picbed?: string
-  configName?: string
+export interface Where {
+  picbed?: string | undefined
+  configName?: string | undefined
   /** When the files may go. */
   expires?: string
 }
 
-type Numbered = readonly [index: number, entry: Entry]
-
-/** What is to be said of an upload at its end. */
-export interface Ending {
-  /** The id that finishes what is stored but not finished, by the index of the entry. */
-  readonly unfinished: ReadonlyMap<number, string>
-  /** Whether links lead to a server that does not run. */
-  readonly areDead: boolean
+/** For whom it is done, where not for the person at the command line, and what is refused. */
+export interface Who extends Partial<Pick<UploadRequest, 'accept'>> {
+  readonly caller?: Partial<Caller>
 }
 
-/** Uploads entries without a server. */
-export async function uploadHere(
-  entries: readonly Entry[],
-  options: HereOptions,
+type Numbered = readonly [index: number, entry: Entry]
+
+/**
+ * Uploads entries in this process. It is the seam between the two wings: a sender of the client, made of the server's uploader.
+ *
+ * @throws UploadError for a destination that is not there, or where nothing expires
+ */
+export function createSenderHere(
+  { picbed, configName, expires }: Where,
+  opened: Opened,
   terminal: Terminal,
-  signal: AbortSignal,
-  listener: Listener,
-): Promise<Ending> {
-  const opened = await openForCommand(options, terminal)
+  who: Who,
+): Sender {
   const { config, mask, uploader } = opened
-  const unfinished = new Map<number, string>()
+  const caller = { ...SELF, ...who.caller }
+  const destination = uploader.choose({ picbed, configName }, caller)
+  const wished = expires === undefined ? undefined : readExpires(expires, '--expires')
+  if (wished !== undefined) assertMayExpire(wished, destination, Date.now())
   const urls: string[] = []
-  try {
-    const destination = uploader.choose(options, SELF)
-    if (entries.some(({ folder }) => folder !== undefined)) assertTakesPath(destination)
-    const expires = options.expires === undefined ? undefined : readExpires(options.expires, '--expires')
-    if (expires !== undefined) assertMayExpire(expires, destination, Date.now())
 
-    async function uploadTo(path: string | undefined, numbered: readonly Numbered[]): Promise<void> {
-      const inputs: Input[] = []
-      const places: Numbered[] = []
-      for (const one of numbered) {
-        const [index, entry] = one
-        const input = await toInput(entry, options, uploader, config, terminal, signal)
-        if ('name' in input && 'error' in input) listener.settle(index, input)
-        else {
-          inputs.push(input as Input)
-          places.push(one)
-        }
-      }
-      const looks: Promise<void>[] = []
-      const onOutcome = (outcome: Outcome) => {
-        const [index, entry] = places[outcome.index] as Numbered
-        if (outcome.ok) urls.push(outcome.url)
-        looks.push(toResult(entry, outcome, mask).then(result => listener.settle(index, result)))
-      }
-      if (inputs.length === 0 || signal.aborted) return
-      const request = {
-        destination,
-        inputs,
-        caller: SELF,
-        wishes: { path, expires },
-        baseUrl: baseUrlOf(config.settings.server),
-        signal,
-        requestId: randomUUID(),
-        onOutcome,
-      }
-      try {
-        await uploader.upload(request)
-      } catch (error) {
-        if (error instanceof FinalizationPending) {
-          terminal.note(oneLine(`Everything is stored, but not finished: ${mask(error.problem)}`))
-          for (const [index] of places) unfinished.set(index, error.finalizationId)
-        } else if (!signal.aborted) throw error
-      } finally {
-        await Promise.all(looks)
+  async function sendTo(
+    path: string | undefined,
+    numbered: readonly Numbered[],
+    signal: AbortSignal,
+    listener: Listener,
+  ): Promise<void> {
+    const inputs: Input[] = []
+    const places: Numbered[] = []
+    for (const one of numbered) {
+      const made = await toInput(one[1], destination, opened, terminal.stdin, signal)
+      if ('failure' in made) listener.settle(one[0], made.failure)
+      else {
+        inputs.push(made.input)
+        places.push(one)
       }
     }
-
-    const byFolder = new Map<string | undefined, Numbered[]>()
-    for (const one of entries.entries()) {
-      const { folder } = one[1]
-      byFolder.set(folder, [...(byFolder.get(folder) ?? []), one])
+    if (inputs.length === 0 || signal.aborted) return
+    const looks: Promise<void>[] = []
+    const onOutcome = (outcome: Outcome) => {
+      const place = places[outcome.index]
+      if (place === undefined) return
+      const [index, entry] = place
+      if (outcome.ok) urls.push(outcome.url)
+      looks.push(toResult(entry, outcome, mask).then(result => listener.settle(index, result)))
     }
-    for (const [folder, numbered] of byFolder) await uploadTo(folder, numbered)
-    return { unfinished, areDead: terminal.isInteractive && (await isDead(urls, config.settings.server)) }
-  } finally {
-    await uploader.close()
+    const request: UploadRequest = {
+      destination,
+      inputs,
+      caller,
+      wishes: { path, expires: wished },
+      baseUrl: await findBase(config),
+      signal,
+      requestId: randomUUID(),
+      onOutcome,
+      ...(who.accept && { accept: who.accept }),
+    }
+    try {
+      await uploader.upload(request)
+    } catch (error) {
+      const isUnfinished = error instanceof FinalizationPending
+      if (!isUnfinished && !signal.aborted) throw error
+      if (isUnfinished) {
+        const indexes = places.map(([index]) => index)
+        listener.unfinished?.(indexes, error.finalizationId, mask(error.problem))
+      }
+    } finally {
+      await Promise.all(looks)
+    }
+  }
+
+  return {
+    async send(entries, signal, listener) {
+      if (entries.some(({ folder }) => folder !== undefined)) assertTakesPath(destination)
+      const byFolder = new Map<string | undefined, Numbered[]>()
+      for (const one of entries.entries()) {
+        const { folder } = one[1]
+        byFolder.set(folder, [...(byFolder.get(folder) ?? []), one])
+      }
+      for (const [folder, numbered] of byFolder) await sendTo(folder, numbered, signal, listener)
+    },
+    explainDead: async () => explainDead(urls, await findBase(config), config),
   }
 }
 
-/** @returns the input, or what is wrong with it */
 async function toInput(
-  entry: Entry,
-  options: HereOptions,
-  uploader: Uploader,
-  { settings }: LoadedConfig,
-  terminal: Terminal,
+  { kind, name, path, fileName, faultOf, fault }: Entry,
+  destination: Destination,
+  { config, uploader }: Opened,
+  stdin: Terminal['stdin'],
   signal: AbortSignal,
-): Promise<Input | Result> {
-  const { kind, name, path, fileName, fault } = entry
-  if (fault !== undefined) return { name, error: fault, code: 'source_failed' }
-  if (kind === 'clipboard') return { kind, origin: 'clipboard' }
-  if (kind === 'url') return { kind, origin: name, url: new URL(name) }
-  if (kind === 'file')
-    return { kind: 'path', origin: name, path, ...(fileName !== undefined && { name: fileName }) }
-  const spool = uploader.spoolFor(uploader.choose(options, SELF))
-  const reading = { name: fileName ?? '', spool, limit: settings.limits.fileSize }
-  const payload = await uploader.payloads.read(terminal.stdin, reading).catch((error: unknown) => {
+): Promise<{ input: Input } | { failure: Result }> {
+  const fail = (error: string) => ({ failure: { name, error, code: 'source_failed' } })
+  if (fault !== undefined) return fail(fault)
+  if (kind === 'clipboard') return { input: { kind, origin: 'clipboard' } }
+  if (kind === 'url') return { input: { kind, origin: name, url: new URL(name) } }
+  if (kind === 'file') {
+    const named = fileName === undefined ? {} : { name: fileName }
+    return { input: { kind: 'path', origin: name, path, faultOf, ...named } }
+  }
+  const spool = uploader.spoolFor(destination)
+  const reading = { name: fileName ?? '', spool, limit: config.settings.limits.fileSize }
+  const payload = await uploader.payloads.read(stdin, reading).catch((error: unknown) => {
     if (signal.aborted) return undefined
     if (error instanceof UploadError) return { error, sha256: undefined }
     throw error
   })
-  if (payload === undefined) return interruption(name)
-  if (!('error' in payload) && payload.size === 0)
-    return { name, error: NOTHING_ON_STDIN, code: 'source_failed' }
-  return { kind: 'form', origin: '-', payload }
+  if (payload === undefined) return { failure: interruption(name) }
+  if (!('error' in payload) && payload.size === 0) return fail(NOTHING_ON_STDIN)
+  return { input: { kind: 'form', origin: '-', payload } }
 }
 
 async function toResult(
@@ -140,9 +144,10 @@ async function toResult(
   mask: Terminal['mask'],
 ): Promise<Result> {
   if (!outcome.ok) return { name, error: mask(outcome.error.message), code: outcome.error.code }
-  const { url, size, sha256, contentType: type } = outcome
+  const { url, size, sha256, contentType: type, expiresAt } = outcome
+  const end = expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }
   const isAsHere = path !== '' && size === sizeHere && type.startsWith('image/')
-  return { name, url, size, sha256, type, ...(isAsHere && (await lookAt(path))) }
+  return { name, url, size, sha256, type, ...end, ...(isAsHere && (await lookAt(path))) }
 }
 
 /** How far the header of a picture may reach, bytes. */
@@ -158,25 +163,12 @@ async function lookAt(path: string) {
   }
 }
 
-/** Whether links lead to the server of this configuration, and it does not run. */
-export async function isDead(urls: readonly string[], server: Settings['server']): Promise<boolean> {
-  if (server.publicUrl !== undefined) return false
-  const base = baseUrlOf(server)
-  return urls.some(url => url.startsWith(base)) && !(await askWhoIsThere(server)).isAlive
-}
-
 /** The person at the command line may read what the system lets them read. */
-export const SELF: Caller = {
+const SELF: Caller = {
   name: 'command line',
   admittedBy: 'loopback',
   sources: new Set(SOURCES),
   roots: undefined,
   addresses: 'any',
   destinations: undefined,
-}
-
-/** Where links to what the server itself hands out begin. */
-export function baseUrlOf(server: Settings['server']): string {
-  const url = server.publicUrl ?? (isSocketPath(server.host) ? 'http://localhost' : urlOf(server))
-  return url.endsWith('/') ? url : `${url}/`
 }

@@ -1,10 +1,11 @@
+import { deprecated } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { pictureSchema } from '../pictures/options.ts'
 import { duration, keyTemplate, proxyAddress } from './values.ts'
 
 const fullDestinationName = z
   .string()
-  .regex(/^[^/]+\/.+$/s, 'a destination is written "provider/configName" here')
+  .regex(/^[^/]+\/.+$/s, 'must be a destination, written "provider/configName"')
 
 function isRegExp(text: string): boolean {
   try {
@@ -15,20 +16,20 @@ function isRegExp(text: string): boolean {
   }
 }
 
-/** Options every saved configuration of every provider has beside the provider's own. */
+/** Options that every destination has in addition to those of its provider. */
 export const destinationSchema = z.strictObject({
   keyTemplate: keyTemplate.optional(),
   onConflict: z
     .enum(['replace', 'rename', 'error'])
     .optional()
     .describe(
-      'What happens when the key is already there, from an upload that is over. Default: "replace" where the key template names the content or makes every key new, as {sha256-8}, {uuid} and {str-8} do; else "rename" where the provider can tell what is there.',
+      'What to do when the object key already exists, left by an earlier upload: overwrite the object, add a numeric suffix to the new key ("-2"), or fail. Default: "replace" if the key template makes keys content-addressed or unique, as {sha256-8}, {uuid} and {str-8} do, or if the provider cannot check what exists; otherwise "rename".',
     ),
   dedupe: z
     .boolean()
     .default(false)
     .describe(
-      'Answer with the link of a file of the same bytes when the history knows one that is still there.',
+      'Reuse the link of an identical file that this server has stored here and that still exists, instead of storing it again.',
     ),
   urlRewrite: z
     .array(
@@ -36,32 +37,36 @@ export const destinationSchema = z.strictObject({
         from: z
           .string()
           .min(1)
-          .refine(isRegExp, 'is no regular expression')
-          .describe('Regular expression. One that takes longer than 100 ms is stopped, and changes nothing.'),
-        to: z.string().describe('What takes the place of the match; $1 is its first group.'),
+          .refine(isRegExp, 'is not a valid regular expression')
+          .describe(
+            'Regular expression to search for. A match that takes longer than 100 ms is stopped, and the link stays unchanged.',
+          ),
+        to: z.string().describe('Replacement for the match. $1 inserts the first group.'),
         flags: z
           .string()
-          .regex(/^[gi]*$/, 'may hold "g" and "i"')
+          .regex(/^[gi]*$/, 'may contain only "g" and "i"')
           .default('')
-          .describe('"g": every match; "i": capitals or not.'),
+          .describe('Flags of the expression. "g": replace every match; "i": case-insensitive.'),
       }),
     )
     .default([])
-    .describe('Changes to the links of this destination, one after the other.'),
+    .describe('Rewrite rules for the links of this destination, applied in order.'),
   link: z
     .enum(['direct', 'redirect'])
     .default('direct')
     .describe(
-      'Where links lead: to the destination, or (redirect) to this server, which sends visitors on to a signed address of a private store. That needs a destination that can sign addresses.',
+      'Target of links: "direct" links lead to the destination; "redirect" links lead to this server, which redirects to a presigned URL of a private bucket. A presigned URL is generated on each request, so the destination must be able to sign URLs.',
     ),
   linkAccess: z
     .enum(['anyone', 'callers'])
     .default('anyone')
-    .describe('Whom such links are for: whoever has one, or who may upload.'),
+    .describe(
+      'Who may open redirect links: "anyone" with the link, or only "callers": clients that may upload to this destination, with their upload key or as local clients.',
+    ),
   fallback: fullDestinationName
     .optional()
     .describe(
-      'Destination that is used when this one fails after its retries. A refusal by onConflict is no failure.',
+      'Destination to use if this one fails, after its retries. An upload that onConflict rejects is not stored at the fallback.',
     ),
   mirrors: z
     .array(
@@ -69,35 +74,58 @@ export const destinationSchema = z.strictObject({
         fullDestinationName.transform(destination => ({ destination, required: false })),
         z.strictObject({
           destination: fullDestinationName,
-          required: z.boolean().default(false).describe('Whether the upload fails when this copy does.'),
+          required: z
+            .boolean()
+            .default(false)
+            .describe(
+              'Fail the upload if this copy cannot be stored. If false, the failure is logged and reported in the response.',
+            ),
         }),
       ]),
     )
     .default([])
-    .describe('Destinations that get a copy of every file.'),
+    .describe(
+      'Destinations that store a copy of every file: "provider/configName", or an object with `destination` and `required`.',
+    ),
   proxy: proxyAddress()
     .optional()
     .describe(
-      'Proxy for this destination, in the place of all that "network.proxy" and "network.noProxy" say.',
+      'Outbound proxy for this destination, instead of "network.proxy" and "network.noProxy": a proxy URL, "environment" or "none".',
     ),
   expiry: z
     .strictObject({
       default: z
         .union([duration(), z.literal('never')])
         .optional()
-        .describe('After which time files go when a request says nothing, or "never". Default: `most`.'),
-      most: duration().optional().describe('For how long a request may have files stay.'),
+        .describe(
+          'Time to live of files whose upload does not set `expires`, such as "30d", or "never". Default: the value of `max`.',
+        ),
+      max: duration()
+        .optional()
+        .describe(
+          'Maximum time to live that an upload may ask for with `expires`, such as "90d". Default: unlimited.',
+        ),
+      most: deprecated(
+        duration().optional().describe('The earlier name of `max`.'),
+        'write "expiry.max"',
+        '1.0',
+      ),
     })
-    .refine(rule => rule.default !== undefined || rule.most !== undefined, 'needs "default" or "most"')
     .refine(
-      ({ default: standard = 0, most }) => most === undefined || (standard !== 'never' && standard <= most),
-      'has a "default" beyond its "most"',
+      ({ max, most }) => max === undefined || most === undefined || max === most,
+      'has a "max" and a "most", its deprecated name, that differ: remove "most"',
+    )
+    .transform(({ default: standard, max, most }) => ({ default: standard, max: max ?? most }))
+    .refine(rule => rule.default !== undefined || rule.max !== undefined, 'needs "default" or "max"')
+    .refine(
+      ({ default: standard = 0, max }) => max === undefined || (standard !== 'never' && standard <= max),
+      'has a "default" that is longer than its "max"',
     )
     .optional()
     .describe(
-      'Files go again: after this time they are removed, with all copies. Default: they stay, and no request can have them go.',
+      'Expiry of files at this destination. Expired files are deleted, together with their copies at mirrors and fallbacks. Default: files never expire, and uploads may not set `expires`.',
     ),
   pictures: pictureSchema
     .optional()
-    .describe('What is done to pictures, in the place of all that the setting "pictures" says.'),
+    .describe('Changes to images at this destination. They replace the setting "pictures" as a whole.'),
 })

@@ -1,31 +1,31 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { memberOf, unwrap } from '../options.ts'
+import { systemCode } from '../errors.ts'
+import { elementOf, memberOf, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { canonicalType } from '../providers/registry.ts'
-import type { Report } from './interpolate.ts'
+import type { OnProblem } from './interpolate.ts'
 import { suggest } from './issues.ts'
 import { isRecord } from './json.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Short names for the settings that containers set most. */
+/** Short names of the settings that containers set most often. */
 const SHORT_NAMES = new Map([
   ['UPLOAD_SERVER_HOST', 'SERVER__HOST'],
   ['UPLOAD_SERVER_PORT', 'SERVER__PORT'],
   ['UPLOAD_SERVER_KEY', 'SERVER__KEY'],
   ['UPLOAD_SERVER_PUBLIC_URL', 'SERVER__PUBLICURL'],
   ['UPLOAD_SERVER_LOG_LEVEL', 'LOG__LEVEL'],
-  ['UPLOAD_SERVER_WORKERS', 'SERVER__WORKERS'],
 ])
 
 const PREFIX = 'UPLOAD_SERVER__'
 
-/** Kubernetes gives every container these for a service named `upload-server`, and an address as `UPLOAD_SERVER_PORT`. */
+/** Kubernetes sets these in every container if a service is named `upload-server`; `UPLOAD_SERVER_PORT` is then a URL. */
 const OF_KUBERNETES = /^UPLOAD_SERVER_(?:SERVICE_(?:HOST|PORT)|PORT_\d)/
 const SERVICE_ADDRESS = /^(?:tcp|udp|sctp):\/\//
 
-/** Variables, and the `.env` files that some of them come from. */
+/** Environment variables, and the `.env` files that some of them come from. */
 export interface Variables {
   readonly env: Environment
   readonly files: readonly string[]
@@ -33,74 +33,92 @@ export interface Variables {
   readonly from: Readonly<Record<string, string>>
 }
 
-/** Adds what stands in the `.env` file of a directory, if it has one that was not read yet; what is there already wins. */
+/** Adds the variables of the `.env` file of a directory, if it has one. Existing variables win. */
 export async function withDotenv(before: Variables, directory: string): Promise<Variables> {
   const file = join(directory, '.env')
-  if (before.files.includes(file)) return before
-  try {
-    const text = readFileSync(file)
-    const { parse } = await import('dotenv')
-    const found = parse(text)
-    const from = Object.fromEntries(
-      Object.keys(found).flatMap(name => (name in before.env ? [] : [[name, file]])),
-    )
-    return {
-      env: { ...found, ...before.env },
-      files: [...before.files, file],
-      from: { ...before.from, ...from },
-    }
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code !== 'ENOENT' && code !== 'ENOTDIR' && code !== 'EISDIR') throw error
-    return before
+  const found = await readDotenv(file)
+  return found === undefined ? before : withVariables(before, file, found)
+}
+
+/** Adds the variables of a file. Existing variables win. */
+export function withVariables(before: Variables, file: string, found: Environment): Variables {
+  const from = Object.fromEntries(
+    Object.keys(found).flatMap(name => (name in before.env ? [] : [[name, file]])),
+  )
+  return {
+    env: { ...found, ...before.env },
+    files: [...before.files, file],
+    from: { ...before.from, ...from },
   }
 }
 
-/** A setting that a variable gives. */
+/** @returns undefined if the file does not exist */
+export async function readDotenv(file: string): Promise<Environment | undefined> {
+  try {
+    const text = readFileSync(file)
+    const { parse } = await import('dotenv')
+    return parse(text)
+  } catch (error) {
+    if (!['ENOENT', 'ENOTDIR', 'EISDIR'].includes(systemCode(error) ?? '')) throw error
+    return undefined
+  }
+}
+
+/** A setting that an environment variable sets. */
 export interface GivenSetting {
   readonly variable: string
-  /** Where it stands in the configuration, whatever the case of the letters. */
+  /** Path of the setting in the configuration, case-insensitive. */
   readonly path: readonly string[]
   readonly text: string
 }
 
 /**
- * Finds settings in the environment: `UPLOAD_SERVER_PORT` and its like, and for every other one its path with double
- * underscores (`UPLOAD_SERVER__LIMITS__FILESIZE`), upper or lower case. Empty values are not set.
+ * Finds settings in the environment: the short names, such as `UPLOAD_SERVER_PORT`, and for every other setting its path
+ * with double underscores (`UPLOAD_SERVER__LIMITS__FILESIZE`), case-insensitive. Empty values are ignored.
  *
- * @param note gets a sentence for each variable that looks like one of ours and was not read
+ * @param note gets a sentence for each variable that looks like one of ours but is ignored
  */
 export function findSettings(env: Environment, note: (sentence: string) => void): GivenSetting[] {
   const found: GivenSetting[] = []
   for (const [variable, text] of Object.entries(env)) {
     const name = variable.toUpperCase()
-    if (!text || !name.startsWith('UPLOAD_SERVER_') || isOfOthers(name, text)) continue
-    const path = SHORT_NAMES.get(name) ?? (name.startsWith(PREFIX) ? name.slice(PREFIX.length) : undefined)
-    if (path !== undefined) found.push({ variable, path: path.split('__'), text })
+    if (!text || !isOurs(name) || isOfOthers(name, text)) continue
+    const path = pathOf(name)
+    if (path !== undefined) found.push({ variable, path, text })
     else {
       const names = [...SHORT_NAMES.keys()].join(', ')
       note(
-        `The variable ${variable} is not used: there are ${names}, and ${PREFIX}SECTION__NAME for the rest.`,
+        `The environment variable ${variable} is ignored. Available: ${names}, and ${PREFIX}SECTION__NAME for all other settings.`,
       )
     }
   }
   return found
 }
 
+/** Whether a variable has the prefix of our settings. */
+export const isOurs = (variable: string) => variable.toUpperCase().startsWith('UPLOAD_SERVER_')
+
+/** The path of the setting that a variable sets; undefined if its name is not one of ours. */
+export function pathOf(variable: string): string[] | undefined {
+  const name = variable.toUpperCase()
+  const path = SHORT_NAMES.get(name) ?? (name.startsWith(PREFIX) ? name.slice(PREFIX.length) : undefined)
+  return path?.split('__')
+}
+
 /**
- * Lays settings of the environment over a configuration.
+ * Overrides a configuration with settings of the environment.
  *
- * @param schema of the configuration, with the providers that the variables name
+ * @param schema of the configuration, including the providers that the variables configure
  */
 export function applySettings(
   config: unknown,
   given: readonly GivenSetting[],
   schema: z.ZodType,
-  report: Report,
+  report: OnProblem,
 ): unknown {
   let result = config
   for (const { variable, path, text } of given)
-    result = assign(result, path, text, schema, hint => report(variable, `is no setting${hint}`))
+    result = assign(result, path, text, schema, hint => report(variable, `does not match a setting${hint}`))
   return result
 }
 
@@ -126,18 +144,18 @@ function assign(
     unknown(inner instanceof z.ZodObject ? suggest(segment, Object.keys(inner.shape)) : '')
     return node
   }
-  // Something else in the place of an object is a mistake in the file, which must not be hidden.
+  // If the file has another value instead of an object, that error must not be hidden.
   if (node !== undefined && !isRecord(node)) return node
   const key = Object.hasOwn(object, name) ? name : (aliasOf(name, object) ?? name)
   return { ...object, [key]: assign(object[key], rest, text, member, unknown) }
 }
 
-/** The name under which a file has a provider that is known by several. */
+/** The alias under which a file configures a provider. */
 function aliasOf(type: string, object: Record<string, unknown>): string | undefined {
   return Object.keys(object).find(name => canonicalType(name) === type)
 }
 
-/** Names match whatever their case: those of the schema, else those already in use, else `Default` or in lower case. */
+/** Finds a name case-insensitively: in the schema, else among those in use, else `Default`, else the lower-case spelling. */
 function memberName(segment: string, object: Record<string, unknown>, schema: z.ZodType): string | undefined {
   const same = (name: string) => name.toLowerCase() === segment.toLowerCase()
   const inner = unwrap(schema)
@@ -150,12 +168,12 @@ function memberName(segment: string, object: Record<string, unknown>, schema: z.
   return undefined
 }
 
-/** Text stays text where the schema wants text; everything else is JSON, lists also with commas. */
+/** Parses a value as JSON, or a list separated by commas, unless the schema expects text. */
 export function coerce(text: string, schema: z.ZodType): unknown {
   const inner = unwrap(schema)
   if (inner instanceof z.ZodString || inner instanceof z.ZodEnum) return text
   if (inner instanceof z.ZodArray && !text.trimStart().startsWith('[')) {
-    return text.split(',').map(item => coerce(item.trim(), inner.element as z.ZodType))
+    return text.split(',').map(item => coerce(item.trim(), elementOf(inner)))
   }
   try {
     return JSON.parse(text)

@@ -1,35 +1,44 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ParseError } from 'jsonc-parser'
-import type { Environment } from './environment.ts'
-import type { Report } from './interpolate.ts'
+import { messageOf, systemCode } from '../errors.ts'
+import type { OnProblem } from './interpolate.ts'
 import { type PathContext, resolveLocalPath, userConfigFile } from './paths.ts'
+import { HERE, isPlainFile, type Origin, TAKE_IT } from './trust.ts'
 
-/** A configuration file that was found, not yet understood. */
+/** A configuration file that was found but not parsed yet. */
 export interface ConfigFile {
   readonly path: string
   readonly text: string
+  readonly origin: Origin
+}
+
+/** What decides where the file is looked for. */
+export interface WhereToLook extends PathContext {
+  /** The file of `--config`, or of a configuration that is reloaded. */
+  file?: string | undefined
+  /** How that file was found. Default: `named`. */
+  origin?: Origin | undefined
+  /** Whether to look in the working directory, which is not trusted. Default: false. */
+  looksHere?: boolean
 }
 
 /**
- * Looks for the file: `--config`, `UPLOAD_SERVER_CONFIG`, `./upload-server.json`, the user's configuration directory.
+ * Finds the configuration file: that of `--config`, of `UPLOAD_SERVER_CONFIG`, `./upload-server.json` (if `looksHere`), or
+ * the one in the user's configuration directory.
  *
- * @returns undefined when there is none
- * @throws Error when one that was named can't be read, or one that is there
+ * @returns undefined if there is none
+ * @throws Error if a named file does not exist, or if a file exists but can't be read
  */
-export function findConfigFile(
-  named: string | undefined,
-  env: Environment,
-  context: PathContext,
-): ConfigFile | undefined {
-  const wanted = named ?? (env['UPLOAD_SERVER_CONFIG'] || undefined)
-  if (wanted !== undefined) {
-    const path = resolveLocalPath(wanted, context.cwd)
-    return { path, text: readText(path) }
-  }
-  for (const path of [join(context.cwd, 'upload-server.json'), userConfigFile({ ...context, env })]) {
+export function findConfigFile(where: WhereToLook): ConfigFile | undefined {
+  const { cwd, env, file, origin = 'named' } = where
+  const wanted = file ?? (env['UPLOAD_SERVER_CONFIG'] || undefined)
+  if (wanted !== undefined) return readConfig(resolveLocalPath(wanted, cwd), origin)
+  const here = { path: join(cwd, HERE), origin: 'here' } as const
+  const user = { path: userConfigFile(where), origin: 'user' } as const
+  for (const { path, origin } of where.looksHere ? [here, user] : [user]) {
     try {
-      return { path, text: readText(path) }
+      return readConfig(path, origin)
     } catch (error) {
       if (!(error instanceof UnreadableError && error.missing)) throw error
     }
@@ -37,8 +46,17 @@ export function findConfigFile(
   return undefined
 }
 
+function readConfig(path: string, origin: Origin): ConfigFile {
+  const isOdd = origin === 'here' && existsSync(path) && !statSync(path).isDirectory()
+  if (isOdd && !isPlainFile(path, join(path, '..')))
+    throw new Error(
+      `${path} was ignored, because it is a link to a file outside the working directory, or not a regular file. If you trust it, start with ${TAKE_IT}.`,
+    )
+  return { path, text: readText(path), origin }
+}
+
 const REASONS: Record<string, string> = {
-  ENOENT: 'it is not there',
+  ENOENT: 'no such file',
   EISDIR: 'it is a directory',
   EACCES: 'permission denied',
 }
@@ -46,37 +64,38 @@ const REASONS: Record<string, string> = {
 class UnreadableError extends Error {
   readonly missing: boolean
 
-  constructor(path: string, cause: NodeJS.ErrnoException) {
-    super(`${path} can't be read: ${REASONS[cause.code ?? ''] ?? cause.code ?? cause.message}`, { cause })
-    this.missing = cause.code === 'ENOENT' || cause.code === 'ENOTDIR'
+  constructor(path: string, cause: unknown) {
+    const code = systemCode(cause) ?? ''
+    super(`Could not read ${path}: ${REASONS[code] ?? (code || messageOf(cause))}`, { cause })
+    this.missing = code === 'ENOENT' || code === 'ENOTDIR'
   }
 }
 
 /**
- * Reads UTF-8, or the UTF-16 that Windows PowerShell makes of `upload-server config import … > file`.
+ * Reads UTF-8, or the UTF-16 that Windows PowerShell writes for `upload-server config import … > file`.
  *
- * @throws Error that names the file and says why it can't be read
+ * @throws Error with the file and the reason why it can't be read
  */
 export function readText(path: string): string {
   try {
     const bytes = readFileSync(path)
     return bytes.toString(bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf16le' : 'utf8')
   } catch (error) {
-    throw new UnreadableError(path, error as NodeJS.ErrnoException)
+    throw new UnreadableError(path, error)
   }
 }
 
 /**
- * Reads JSON, with comments and trailing commas as editors allow them.
+ * Parses JSON. Comments and trailing commas are allowed.
  *
- * @param report is called for each name that stands twice in one object: all but the last would be lost
- * @throws Error that names line and column
+ * @param report is called for each name that an object has more than once, since only the last value would count
+ * @throws Error with line and column
  */
-export async function parseJson(text: string, report: Report): Promise<unknown> {
+export async function parseJson(text: string, report: OnProblem): Promise<unknown> {
   const plain = text.replace(/^\ufeff/, '')
   const value = await parseTolerant(plain)
   for (const { path, offset } of findRepeated(plain)) {
-    report(path, `stands there twice, the second time in ${placeOf(plain, offset)}`)
+    report(path, `is set twice, the second time in ${placeOf(plain, offset)}. Remove one of them`)
   }
   return value
 }
@@ -91,7 +110,7 @@ async function parseTolerant(text: string): Promise<unknown> {
     const [first] = errors
     if (!first) return value
     const what = printParseErrorCode(first.error).replace(/(?<=[a-z])(?=[A-Z])/g, ' ')
-    throw new Error(`is not JSON: ${what.toLowerCase()} in ${placeOf(text, first.offset)}`)
+    throw new Error(`is not valid JSON: ${what.toLowerCase()} in ${placeOf(text, first.offset)}`)
   }
 }
 
@@ -103,7 +122,7 @@ function placeOf(text: string, offset: number): string {
 const COMMENT_STRING_OR_BRACKET =
   /\/\/.*|\/\*[\s\S]*?(?:\*\/|$)|("(?:[^"\\]|\\[\s\S])*(?:"|\\?$))(\s*:)?|[{}[\]]/g
 
-/** Finds the members of valid JSON whose object has an earlier one of that name. */
+/** Finds the members of valid JSON whose object has an earlier member of the same name. */
 function findRepeated(text: string): { path: string; offset: number }[] {
   const repeated: { path: string; offset: number }[] = []
   const around: { names: Set<string>; name: string }[] = []

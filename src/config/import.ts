@@ -6,25 +6,25 @@ import { translatePicGo } from './picgo/index.ts'
 import { NOT_RENAMED } from './picgo/naming.ts'
 import { configSchema } from './schema.ts'
 
-/** How a key ends that a provider makes of PicGo's options: with a folder in front, and for hosts that have none. */
+/** The endings of key templates that providers make from PicGo's options: after a folder, and for hosts without folders. */
 const NAMES = [HASHED_NAME, '{filename}{extname}']
 const STANDARD = configSchema.shape.keyTemplate.parse(undefined)
 
 export interface Import {
   config: Json
-  /** A sentence for each thing that is lost. */
+  /** One sentence for each setting that could not be imported. */
   notes: string[]
-  /** Where each destination stands in the old file, by its id. */
+  /** Path of each destination in the old file, by its id. */
   places: Map<string, string>
 }
 
-/** A PicGo or PicList file as a configuration of ours. What it says of destinations is not checked. */
+/** Converts a PicGo or PicList file. The options of destinations are not checked. */
 export async function importPicGo(old: Json): Promise<Import> {
   const places = new Map<string, string>()
   const { config, notes } = translatePicGo(old, (id, path) => places.set(id, path))
   const urlRewrite = readRewriteRules(old, notes)
   const providers: Json = {}
-  /** Destinations where names differ from those that the old program gave. */
+  /** Destinations at which files get other names than from the old program. */
   const hashed: string[] = []
   for (const [type, saved] of Object.entries(isRecord(config['providers']) ? config['providers'] : {})) {
     const provider = await loadProvider(type)
@@ -49,12 +49,12 @@ export async function importPicGo(old: Json): Promise<Import> {
   }
   if (hashed.length > 0)
     notes.push(
-      `Files get names like "name-1a2b3c4d.png" at ${hashed.join(', ')}, so that none replaces another by accident: see "keyTemplate".`,
+      `Files at ${hashed.join(', ')} get names such as "name-1a2b3c4d.png", so that no file overwrites another. To change that, set "keyTemplate".`,
     )
   return { config: Object.keys(providers).length > 0 ? { ...config, providers } : config, notes, places }
 }
 
-/** The folder of a destination in front of the name that renaming gives. */
+/** Combines the folder of a destination with the name that PicGo's renaming makes. */
 function withName(options: Json, renaming: unknown): Json {
   const { keyTemplate } = options
   if (typeof renaming !== 'string') return options
@@ -65,13 +65,13 @@ function withName(options: Json, renaming: unknown): Json {
   return { ...options, keyTemplate: keyTemplate.slice(0, -name.length) + renaming }
 }
 
-/** There a file of the same name replaces the earlier one. */
+/** In PicGo and PicList, a new file replaces an existing one of the same name. */
 function asReplacing(options: Json, template: unknown): Json {
   if (typeof template !== 'string' || namesContent(template)) return options
   return { ...options, onConflict: 'replace' }
 }
 
-/** PicGo's rules for links, which are for all destinations. Of several that match it takes the first one only. */
+/** Reads PicGo's rewrite rules for links, which apply to all destinations. PicGo applies only the first rule that matches. */
 function readRewriteRules(old: Json, notes: string[]): Json[] {
   const settings = isRecord(old['settings']) ? old['settings'] : {}
   const { rules } = isRecord(settings['urlRewrite']) ? settings['urlRewrite'] : {}
@@ -79,14 +79,16 @@ function readRewriteRules(old: Json, notes: string[]): Json[] {
     if (!isRecord(rule) || rule['enable'] === false) return []
     const { match, replace, global, ignoreCase } = rule
     if (typeof match !== 'string' || !isPattern(match) || typeof replace !== 'string') {
-      notes.push(`"settings.urlRewrite.rules" has a rule that was left out: ${JSON.stringify(match)}.`)
+      notes.push(
+        `"settings.urlRewrite.rules": the rule ${JSON.stringify(match)} was skipped, because it is not valid.`,
+      )
       return []
     }
     const flags = (global === true ? 'g' : '') + (ignoreCase === true ? 'i' : '')
     return [{ from: match, to: replace, ...(flags && { flags }) }]
   })
   if (usable.length > 1)
-    notes.push('"settings.urlRewrite.rules": all that match are applied, one after the other.')
+    notes.push('"settings.urlRewrite.rules": all matching rules are applied in order, not only the first.')
   return usable
 }
 

@@ -1,26 +1,32 @@
 import { readFileSync } from 'node:fs'
+import { messageOf, systemCode } from '../errors.ts'
 import { resolveLocalPath } from './paths.ts'
+import { isPlainFile, TAKE_IT } from './trust.ts'
 
 export interface Interpolation {
   value: unknown
-  /** Files whose text went into the value. */
+  /** The files that were inserted. */
   files: string[]
 }
 
-/** Called for each thing that is wrong, with the path of the option. */
-export type Report = (path: string, message: string) => void
+const elsewhere = `a configuration that was only found in the working directory gets no values from outside of it. If you trust it, start with ${TAKE_IT}`
+
+/** Is called for each error, with the path of the option. */
+export type OnProblem = (path: string, message: string) => void
 
 /**
- * Fills `${NAME}` from the environment and `${file:/run/secrets/key}` from a file (without its final line break) in
- * every string of a configuration. `$${` stands for a literal `${`.
+ * Replaces `${NAME}` with an environment variable and `${file:/run/secrets/key}` with the text of a file (without its final
+ * line break) in every string of a configuration. `$${` is a literal `${`.
  *
  * @param base directory that relative file paths start at
+ * @param isStrange whether the configuration is not trusted, so that it may read nothing outside of `base`
  */
 export function interpolate(
   value: unknown,
   env: Readonly<Record<string, string | undefined>>,
   base: string,
-  report: Report,
+  report: OnProblem,
+  isStrange = false,
 ): Interpolation {
   const files: string[] = []
 
@@ -29,27 +35,36 @@ export function interpolate(
       if (escaped) return escaped
       if (whole.endsWith('}') && name.startsWith('file:')) return readValue(name.slice(5), path) ?? whole
       if (!/^\$\{[A-Za-z_]\w*\}$/.test(whole)) {
-        // What stands there may be part of a password and is not repeated.
+        // The text may be part of a password, so the message does not repeat it.
         report(
           path,
-          `holds "$\{" but no variable: write \${NAME} or \${file:/path}, and $\${ for a literal one`,
+          `contains "$\{" without a valid variable. Write \${NAME} or \${file:/path}, or $\${ for a literal "$\{"`,
         )
         return whole
       }
       const found = Object.hasOwn(env, name) ? env[name] : undefined
-      if (found === undefined) report(path, `the environment variable ${name} is not set`)
+      if (found === undefined && isStrange)
+        report(
+          path,
+          `the variable ${name} is not set in the .env file next to the configuration; ${elsewhere}`,
+        )
+      else if (found === undefined) report(path, `the environment variable ${name} is not set`)
       return found ?? whole
     })
   }
 
   function readValue(name: string, path: string): string | undefined {
     const file = resolveLocalPath(name, base)
+    if (isStrange && !isPlainFile(file, base)) {
+      report(path, `the file "${name}" is not below the folder of the configuration; ${elsewhere}`)
+      return undefined
+    }
     try {
       const text = readFileSync(file, 'utf8').replace(/\r?\n$/, '')
       files.push(file)
       return text
     } catch (error) {
-      report(path, `cannot read the file "${name}" (${(error as NodeJS.ErrnoException).code})`)
+      report(path, `could not read the file "${name}" (${systemCode(error) ?? messageOf(error)})`)
       return undefined
     }
   }

@@ -1,13 +1,17 @@
-import { memberOf, unwrap } from '../options.ts'
+import { elementOf, memberOf, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import type { Report } from './interpolate.ts'
+import type { OnProblem } from './interpolate.ts'
+
+/** Error message for an option that older configurations may still have. */
+export const NO_WORKERS =
+  'was removed. To use more cores, run several servers over one PostgreSQL behind a reverse proxy (docs/concepts/reliability.md)'
 
 /**
- * Reports what zod found wrong, one sentence an option, with what would be allowed.
+ * Reports what zod found wrong, in one sentence per option, with the values that would be valid.
  *
- * @param error of a parse with `reportInput`: without it a wrong type looks like a missing option
+ * @param error of a parse with `reportInput`, without which a value of a wrong type looks like a missing option
  */
-export function reportIssues(error: z.ZodError, schema: z.ZodType, report: Report): void {
+export function reportIssues(error: z.ZodError, schema: z.ZodType, report: OnProblem): void {
   for (const issue of error.issues) {
     const path = z.toDotPath(issue.path)
     if (issue.code !== 'unrecognized_keys') {
@@ -15,28 +19,31 @@ export function reportIssues(error: z.ZodError, schema: z.ZodType, report: Repor
       continue
     }
     const known = membersAt(schema, issue.path)
-    for (const key of issue.keys) report(path ? `${path}.${key}` : key, `is no option${suggest(key, known)}`)
+    for (const key of issue.keys) {
+      const option = path ? `${path}.${key}` : key
+      report(option, option === 'server.workers' ? NO_WORKERS : `is not an option${suggest(key, known)}`)
+    }
   }
 }
 
-/** What JSON calls the kind of a value, with its article. */
+/** The JSON type of a value, with its article. */
 export function kindOf(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'
   return withArticle(typeof value)
 }
 
-/** `; did you mean "port"?` for the nearest name, or a list of all when none is near. */
+/** `. Did you mean "port"?` for the most similar name, or a list of all names if none is similar. */
 export function suggest(given: string, known: readonly string[]): string {
   const near = suggestNear(given, known)
-  return near === '' && known.length > 0 ? `; there are ${known.join(', ')}` : near
+  return near === '' && known.length > 0 ? `. Available: ${known.join(', ')}` : near
 }
 
-/** The same, or nothing when none is near. */
+/** The same, or an empty string if no name is similar. */
 function suggestNear(given: string, known: readonly string[]): string {
   const distances = known.map(name => distance(name.toLowerCase(), given.toLowerCase()))
   const least = Math.min(...distances)
-  return least <= 2 ? `; did you mean "${known[distances.indexOf(least)]}"?` : ''
+  return least <= 2 ? `. Did you mean "${known[distances.indexOf(least)]}"?` : ''
 }
 
 const TYPES: Record<string, string> = { record: 'object', array: 'list', int: 'whole number' }
@@ -45,16 +52,16 @@ function describeIssue(issue: z.$ZodIssue): string {
   switch (issue.code) {
     case 'invalid_type': {
       const wanted = withArticle(TYPES[issue.expected] ?? issue.expected)
-      if (issue.input === undefined) return `is missing; it needs ${wanted}`
+      if (issue.input === undefined) return `is missing. It must be ${wanted}`
       return issue.expected === 'int' ? `must be ${wanted}` : `must be ${wanted}, not ${kindOf(issue.input)}`
     }
     case 'invalid_value': {
       const values = issue.values.map(value => JSON.stringify(value)).join(', ')
       const near = typeof issue.input === 'string' ? suggestNear(issue.input, issue.values.map(String)) : ''
-      return `must be one of ${values}${near}`
+      return `must be one of: ${values}${near}`
     }
     case 'invalid_key':
-      return `is no name: it ${issue.issues[0]?.message ?? 'must be a string'}`
+      return `is not a valid name: it ${issue.issues[0]?.message ?? 'must be a string'}`
     case 'invalid_union':
       return isOurs(issue.message) ? issue.message : describeUnion(issue)
     case 'too_small':
@@ -71,19 +78,19 @@ function describeIssue(issue: z.$ZodIssue): string {
     default:
       return isOurs(issue.message)
         ? issue.message
-        : 'is not written as it has to be; docs/configuration.md says how'
+        : 'has an invalid format. See docs/reference/configuration.md'
   }
 }
 
-/** What lengths are counted in. */
+/** Units of lengths. */
 const PARTS: Readonly<Record<string, string>> = { string: 'characters', array: 'entries' }
 
-/** Whether a schema brought the words: zod's own begin so. */
+/** Whether the message comes from one of our schemas. Messages of zod itself begin with one of these words. */
 function isOurs(message: string): boolean {
   return !/^(?:Invalid|Too|Unrecognized|Expected|Required)\b/.test(message)
 }
 
-/** Of the ways to write something, the one that was meant: whose kind of value it is. */
+/** Describes the issue of the alternative that was probably meant: the one whose JSON type the value has. */
 function describeUnion({ errors, input }: Extract<z.$ZodIssue, { code: 'invalid_union' }>): string {
   const isOther = ({ code, path }: z.$ZodIssue) =>
     path.length === 0 && (code === 'invalid_type' || (code === 'invalid_value' && typeof input !== 'string'))
@@ -104,7 +111,7 @@ function membersAt(schema: z.ZodType, path: PropertyKey[]): string[] {
   for (const segment of path) {
     if (!at) return []
     const inner = unwrap(at)
-    at = inner instanceof z.ZodArray ? (inner.element as z.ZodType) : memberOf(inner, String(segment))
+    at = inner instanceof z.ZodArray ? elementOf(inner) : memberOf(inner, String(segment))
   }
   const inner = at && unwrap(at)
   return inner instanceof z.ZodObject ? Object.keys(inner.shape) : []

@@ -1,10 +1,11 @@
-import { join } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join, parse } from 'node:path'
 import { hideLogin } from '../http/proxy/address.ts'
 import { collectMarked, findDeprecated, type Mark, mapMarked, mapPaths } from '../options.ts'
 import { idOf, type LeftOut } from '../uploader/delivery/destinations.ts'
 import { destinationSchema } from './destination.ts'
 import { isLoopbackHost, isSocketPath } from './endpoint.ts'
-import type { Report } from './interpolate.ts'
+import type { OnProblem } from './interpolate.ts'
 import { reportIssues } from './issues.ts'
 import { isRecord, type Json } from './json.ts'
 import { knownHosts, resolveLocalPath } from './paths.ts'
@@ -26,29 +27,31 @@ import { createLocator } from './sources.ts'
 export { ConfigError, type Flags, type LoadOptions, type RawConfig } from './raw.ts'
 
 export interface LoadedConfig {
-  /** What it was made of. */
+  /** The configuration as it was read, before defaults and checks. */
   readonly raw: RawConfig
   readonly settings: Settings
   readonly destinations: readonly DestinationConfig[]
-  /** The file that was read; undefined: there is none. */
+  /** The file that was read; undefined if there is none. */
   readonly file: string | undefined
-  /** For what the program keeps: the embedded destination, the store, temporary files. */
+  /** Directory for the embedded destination, the database and temporary files. */
   readonly dataDirectory: string
-  /** Every file whose content went into it or into its destinations. */
+  /** Working directory of the programs that the configuration starts. */
+  readonly programFolder: string
+  /** Every file whose content is part of the configuration or of its destinations. */
   readonly files: readonly string[]
-  /** Files and directories of the server itself that nobody may upload. */
+  /** Files and directories of the server itself, which must not be uploaded. */
   readonly ownPaths: readonly string[]
   readonly secrets: readonly string[]
   /** Destinations of a PicGo or PicList file that can't be used. */
   readonly leftOut: readonly LeftOut[]
-  /** Sentences for the operator. */
+  /** Warnings and remarks for the operator, as sentences. */
   readonly notes: readonly string[]
 }
 
 /**
  * Finds, reads and checks the configuration. Precedence: flag, environment, `.env`, file, default.
  *
- * @throws ConfigError that names every mistake at once
+ * @throws ConfigError that lists all errors
  */
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const problems: Problem[] = []
@@ -57,15 +60,15 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
 }
 
 const reportTo =
-  (problems: Problem[]): Report =>
+  (problems: Problem[]): OnProblem =>
   (path, message) => {
     if (!problems.some(one => one.path === path && one.message === message)) problems.push({ path, message })
   }
 
 /**
- * Checks a configuration that has been read, here or in another process.
+ * Checks a configuration that has been read, in this process or in another one.
  *
- * @param problems that are known already
+ * @param problems errors that were found while it was read
  * @throws ConfigError
  */
 export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Promise<LoadedConfig> {
@@ -73,21 +76,22 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
   const resolvePath = (path: string) => resolveLocalPath(path, raw.base)
   const { dataDirectory } = raw
   const notes = [...raw.notes]
-  const value = namesProviders(raw.value) ? raw.value : withEmbeddedDefault(raw.value, dataDirectory, notes)
+  const value = namesProviders(raw.value) ? raw.value : withEmbeddedDefault(raw.value, dataDirectory)
+  if (value !== raw.value) notes.push(embeddedNote(dataDirectory))
 
   const parsed = configSchema.safeParse(value, { reportInput: true })
   if (!parsed.success) reportIssues(parsed.error, configSchema, report)
-  const plugins = await loadPlugins(value['plugins'], raw.base, report)
+  const plugins = await loadPlugins(value['plugins'], raw.codeBase, report)
   const destinations = await readDestinations(value['providers'], resolvePath, report, plugins)
-  checkReferences(value, listNamed(value['providers']), report)
+  checkReferences(value, plugins, report)
   checkKeys(value, report)
   const { store } = value
   if (isRecord(store) && store['driver'] === 'postgres' && store['url'] === undefined)
-    report('store.driver', 'is "postgres", which needs its address as "store.url"')
+    report('store.driver', 'is "postgres", which requires a connection URL in "store.url"')
   if (problems.length === 0) checkCopies(destinations, report)
   if (!parsed.success || problems.length > 0)
     throw new ConfigError(raw.file, problems, await createLocator(raw.sources))
-  const settings = mapPaths(configSchema, parsed.data, resolvePath) as Settings
+  const settings = mapPaths(configSchema, parsed.data, resolvePath)
 
   const whole = await wholeSchema(Object.keys(value['providers'] ?? {}), plugins)
   notes.push(...findDeprecated(whole, value), ...warnOfProxies(settings))
@@ -104,12 +108,16 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
     destinations,
     file: raw.file,
     dataDirectory,
+    programFolder: existsSync(raw.codeBase) ? raw.codeBase : parse(raw.codeBase).root,
     files,
     ownPaths: [
-      ...files,
-      ...plugins.folders,
-      settings.store.path ?? join(dataDirectory, 'store.db'),
-      knownHosts(dataDirectory).kept,
+      ...new Set([
+        ...files,
+        ...raw.nearby,
+        ...plugins.folders,
+        settings.store.path ?? join(dataDirectory, 'store.db'),
+        knownHosts(dataDirectory).kept,
+      ]),
     ],
     secrets: [
       ...new Set([
@@ -123,30 +131,65 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
   }
 }
 
+/** The part of a configuration for commands that do not upload. */
+export interface Glance extends Pick<LoadedConfig, 'dataDirectory'> {
+  readonly settings: Pick<Settings, 'server' | 'store'>
+  readonly ids: string[]
+}
+
+/**
+ * Reads where a server listens and the names of its destinations. It runs no code of the configuration, and ignores all
+ * errors elsewhere in it.
+ *
+ * @throws ConfigError if this part is invalid
+ */
+export async function glance(options: LoadOptions): Promise<Glance> {
+  const problems: Problem[] = []
+  const report = reportTo(problems)
+  const raw = await readRaw({ ...options, loadsPlugins: false }, (path, message) => {
+    if (path === 'server' || path.startsWith('server.')) report(path, message)
+  })
+  const schema = configSchema.pick({ server: true, store: true })
+  const parsed = schema.safeParse(
+    { server: raw.value['server'], store: readableStore(raw.value) },
+    { reportInput: true },
+  )
+  if (!parsed.success) reportIssues(parsed.error, configSchema, report)
+  if (!parsed.success || problems.length > 0)
+    throw new ConfigError(raw.file, problems, await createLocator(raw.sources))
+  const settings = mapPaths(schema, parsed.data, path => resolveLocalPath(path, raw.base))
+  const value = namesProviders(raw.value) ? raw.value : withEmbeddedDefault(raw.value, raw.dataDirectory)
+  return { settings, dataDirectory: raw.dataDirectory, ids: listNamed(value['providers']).map(idOf) }
+}
+
+/** Ignores invalid settings of the database: a running server keeps its database if a changed file is invalid. */
+function readableStore({ store }: Json): unknown {
+  return configSchema.shape.store.safeParse(store).success ? store : undefined
+}
+
 function namesProviders({ providers }: Json): boolean {
   return providers !== undefined && !(isRecord(providers) && Object.keys(providers).length === 0)
 }
 
 const embeddedDirectory = (dataDirectory: string) => join(dataDirectory, 'files')
 
-/** Said to the operator of a server without any destination. */
+/** The note for the operator of a server without a configured destination. */
 export function embeddedNote(dataDirectory: string): string {
-  return `No destination is configured: files go to ${embeddedDirectory(dataDirectory)} and are served under /files/.`
+  return `No destination is configured. Files are stored in ${embeddedDirectory(dataDirectory)} and served under /files/.`
 }
 
-function withEmbeddedDefault(value: Json, dataDirectory: string, notes: string[]): Json {
+function withEmbeddedDefault(value: Json, dataDirectory: string): Json {
   const directory = embeddedDirectory(dataDirectory)
-  notes.push(embeddedNote(dataDirectory))
   return { ...value, providers: { local: { Default: { directory, serve: true } } } }
 }
 
-/** Whether a server answers there by itself: at home, or with its own port where it listens to others. */
+/** Whether the URL leads directly to this server: to a loopback address, or to its own port if it accepts remote clients. */
 function isOwnAddress({ protocol, hostname, port }: URL, host: string, listenPort: number): boolean {
   if (isLoopbackHost(hostname)) return true
   return protocol === 'http:' && Number(port || 80) === listenPort && !isLoopbackHost(host)
 }
 
-/** A sentence for the operator where the settings show that there is a proxy, which may lend out what this machine may. */
+/** Warns if the settings imply a reverse proxy, whose clients may be mistaken for local clients. */
 function warnOfProxies({ server, auth }: Settings): string[] {
   const { host, port, publicUrl, trustProxy } = server
   if (!auth.loopbackExempt || isSocketPath(host)) return []
@@ -154,14 +197,14 @@ function warnOfProxies({ server, auth }: Settings): string[] {
   if (!isPublic && trustProxy.length === 0) return []
   const setting = isPublic ? 'server.publicUrl' : 'server.trustProxy'
   return [
-    `${setting} shows that there is a proxy. If it runs on this machine and adds no X-Forwarded-For, whoever reaches it ` +
-      'counts as a program of this machine and needs no key: set auth.loopbackExempt to false',
+    `${setting} is set, so a reverse proxy is probably in use. If it runs on this machine without adding X-Forwarded-For, ` +
+      'anyone who reaches it can upload without a key. Set auth.loopbackExempt to false in that case',
   ]
 }
 
 /**
- * The whole configuration with its defaults, as plain JSON. Secrets are masked in their places, whatever they are, and
- * by `mask` where they stand inside other values.
+ * The whole configuration with its defaults, as plain JSON. Options that are secrets are masked, whatever their value;
+ * `mask` masks secrets inside other values.
  */
 export function showConfig(
   { settings, destinations }: LoadedConfig,
@@ -171,14 +214,14 @@ export function showConfig(
     is === 'secret' ? '[secret]' : is === 'proxy' ? hideLogin(text) : text
   const providers: Record<string, Json> = {}
   for (const { type, name, provider, options, common } of destinations) {
-    const shown = mapMarked(provider.config, options, hide) as Json
+    const shown = mapMarked(provider.config, options, hide)
     providers[type] = {
       ...providers[type],
-      [name]: { ...(mapMarked(destinationSchema, common, hide) as Json), ...shown },
+      [name]: { ...mapMarked(destinationSchema, common, hide), ...shown },
     }
   }
   const defaultId = settings.default ?? (destinations[0] && idOf(destinations[0]))
-  const shown = mapMarked(configSchema, { ...settings, default: defaultId }, hide) as Json
+  const shown = mapMarked(configSchema, { ...settings, default: defaultId }, hide)
   return JSON.parse(JSON.stringify({ ...shown, providers }), (_, value: unknown) =>
     typeof value === 'string' ? mask(value) : value,
   )

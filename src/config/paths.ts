@@ -2,7 +2,7 @@ import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import type { KnownHosts } from '../providers/contract.ts'
 
-/** What of the machine decides where files lie. */
+/** What decides where configuration and data are located. */
 export interface PathContext {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
@@ -12,7 +12,7 @@ export interface PathContext {
 
 const NAME = 'upload-server'
 
-/** The user's configuration file: `$XDG_CONFIG_HOME/upload-server/config.json` and its counterparts. */
+/** The user's configuration file: `$XDG_CONFIG_HOME/upload-server/config.json` and its equivalents on other systems. */
 export function userConfigFile({ env, platform }: PathContext): string {
   if (platform === 'win32')
     return join(env['APPDATA'] ?? join(homedir(), 'AppData', 'Roaming'), NAME, 'config.json')
@@ -20,14 +20,14 @@ export function userConfigFile({ env, platform }: PathContext): string {
   return join(xdg(env, 'XDG_CONFIG_HOME', '.config'), NAME, 'config.json')
 }
 
-/** Where stored files and the history lie when nothing else is said. */
+/** The default directory of stored files and of the history. */
 export function userDataDirectory({ env, platform }: PathContext): string {
   if (platform === 'win32') return join(env['LOCALAPPDATA'] ?? join(homedir(), 'AppData', 'Local'), NAME)
   if (platform === 'darwin') return join(home(env), 'Library', 'Application Support', NAME)
   return join(xdg(env, 'XDG_DATA_HOME', '.local/share'), NAME)
 }
 
-/** Where host keys of SSH are known from: what the program has kept itself, the user's and the system's of OpenSSH. */
+/** The known_hosts files of SSH: that of this program, and those of OpenSSH, of the user and of the system. */
 export function knownHosts(dataDirectory: string): KnownHosts {
   return {
     kept: join(dataDirectory, 'known_hosts'),
@@ -38,18 +38,18 @@ export function knownHosts(dataDirectory: string): KnownHosts {
   }
 }
 
-/** The XDG base directory specification has relative values ignored. */
+/** The XDG base directory specification requires relative values to be ignored. */
 function xdg(env: PathContext['env'], name: string, fallback: string): string {
   const value = env[name]
   return value && isAbsolute(value) ? value : join(home(env), fallback)
 }
 
-/** Where POSIX has the home directory looked up. */
+/** The home directory, as POSIX defines it. */
 function home(env: PathContext['env']): string {
   return env['HOME'] || homedir()
 }
 
-/** A path as it stands in a configuration: `~/` is the home directory, relative ones start at `base`. */
+/** Resolves a path of a configuration: `~/` is the home directory, and relative paths start at `base`. */
 export function resolveLocalPath(path: string, base: string): string {
   if (path === '~' || path.startsWith('~/') || path.startsWith('~\\')) return join(homedir(), path.slice(1))
   return resolve(base, path)

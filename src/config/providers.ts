@@ -4,28 +4,28 @@ import { collectMarked, mapPaths } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import type { Provider } from '../providers/contract.ts'
 import { canonicalType, loadProvider, PROVIDER_TYPES } from '../providers/registry.ts'
-import { chooseDestination, idOf, type Named, splitId } from '../uploader/delivery/destinations.ts'
+import { chooseDestination, type DestinationName, idOf, splitId } from '../uploader/delivery/destinations.ts'
 import { KEYLESS } from '../uploader/input.ts'
 import { destinationSchema } from './destination.ts'
-import type { Report } from './interpolate.ts'
+import type { OnProblem } from './interpolate.ts'
 import { reportIssues, suggest } from './issues.ts'
 import { isRecord } from './json.ts'
 import { NO_PLUGINS, type Plugins } from './plugins.ts'
 import { configSchema } from './schema.ts'
 
-/** One saved configuration, checked. */
+/** A destination of the configuration whose options have been checked. */
 export interface DestinationConfig {
   readonly type: string
   readonly name: string
   readonly provider: Provider
-  /** What the setting `plugins` names the plugin by that the provider is of. */
+  /** The entry of the setting `plugins` that the provider comes from. */
   readonly plugin?: string | undefined
   /** The provider's own options. */
   readonly options: Record<string, unknown>
-  /** Options that every destination has. */
+  /** The options that every destination has. */
   readonly common: z.output<typeof destinationSchema>
   readonly secrets: readonly string[]
-  /** Files of the server itself that its options name. */
+  /** Files of the server itself that the options refer to. */
   readonly files: readonly string[]
 }
 
@@ -45,7 +45,9 @@ export async function wholeSchema(
     providers: z
       .strictObject(members)
       .default({})
-      .describe('Saved configurations: providers.<type>.<configName>.'),
+      .describe(
+        'Destinations, as providers.<type>.<configName>. Default: one that stores files in the data directory.',
+      ),
   })
 }
 
@@ -53,8 +55,8 @@ function optionsOf(provider: Provider): z.ZodObject {
   return z.strictObject({ ...destinationSchema.shape, ...provider.config.shape })
 }
 
-/** The saved configurations that `providers` names, whatever is wrong with them. */
-export function listNamed(providers: unknown): Named[] {
+/** The destinations that `providers` contains, valid or not. */
+export function listNamed(providers: unknown): DestinationName[] {
   return entriesOf(providers).flatMap(([id, configurations]) =>
     entriesOf(configurations).map(([name]) => ({ type: canonicalType(id), name })),
   )
@@ -64,11 +66,11 @@ function entriesOf(value: unknown): [string, unknown][] {
   return isRecord(value) ? Object.entries(value) : []
 }
 
-/** Checks every saved configuration against the options of its provider. */
+/** Checks every destination against the options of its provider. */
 export async function readDestinations(
   providers: unknown,
   resolvePath: (path: string) => string,
-  report: Report,
+  report: OnProblem,
   plugins: Plugins = NO_PLUGINS,
 ): Promise<DestinationConfig[]> {
   const read: DestinationConfig[] = []
@@ -76,13 +78,16 @@ export async function readDestinations(
     const provider = plugins.providers.get(id) ?? (await loadProvider(id))
     if (!provider) {
       const known = [...PROVIDER_TYPES, ...plugins.providers.keys()]
-      if (plugins.isComplete) report(`providers.${id}`, `is no provider of this version${suggest(id, known)}`)
+      if (plugins.isComplete) report(`providers.${id}`, `is not a provider${suggest(id, known)}`)
       continue
     }
     for (const [name, raw] of entriesOf(configurations)) {
       const path = `providers.${id}.${name}`
       if (read.some(one => one.type === provider.type && one.name === name)) {
-        report(path, `stands in the file twice, as ${provider.type} and under an alias`)
+        report(
+          path,
+          `is configured twice, under "${provider.type}" and under an alias of it. Remove one of them`,
+        )
       }
       const plugin = plugins.origins.get(provider.type)
       try {
@@ -91,9 +96,9 @@ export async function readDestinations(
         )
         if (one) read.push({ ...one, plugin })
       } catch (error) {
-        // What others write may throw.
+        // The schema of a plugin may throw.
         if (plugin === undefined) throw error
-        report(path, `can't be checked, since the plugin "${plugin}" fails: ${describeThrown(error)}`)
+        report(path, `can't be checked, because the plugin "${plugin}" failed: ${describeThrown(error)}`)
       }
     }
   }
@@ -105,15 +110,15 @@ function readDestination(
   name: string,
   raw: unknown,
   resolvePath: (path: string) => string,
-  report: Report,
+  report: OnProblem,
 ): DestinationConfig | undefined {
   const schema = optionsOf(provider)
-  const parsed = schema.safeParse(raw, { reportInput: true })
+  const parsed = parseOptions(provider, schema, raw)
   if (!parsed.success) {
     reportIssues(parsed.error, schema, report)
     return undefined
   }
-  const all = mapPaths(schema, parsed.data, resolvePath) as Record<string, unknown>
+  const all: Record<string, unknown> = mapPaths(schema, parsed.data, resolvePath)
   const common = Object.keys(destinationSchema.shape)
   const options = Object.fromEntries(Object.entries(all).filter(([key]) => !common.includes(key)))
   const problem: unknown = provider.validate?.(options)
@@ -124,6 +129,7 @@ function readDestination(
     name,
     provider,
     options,
+    // By names that `destinationSchema` has, and by it checked.
     common: Object.fromEntries(
       Object.entries(all).filter(([key]) => common.includes(key)),
     ) as DestinationConfig['common'],
@@ -132,7 +138,16 @@ function readDestination(
   }
 }
 
-/** What of a configuration must never be seen again. */
+/** Adds the options for a private bucket if links redirect, so that nobody has to set both. */
+function parseOptions(provider: Provider, schema: z.ZodObject, raw: unknown) {
+  const parse = (input: unknown) => schema.safeParse(input, { reportInput: true })
+  if (!isRecord(raw) || raw['link'] !== 'redirect' || !provider.redirected) return parse(raw)
+  const isFine = ({ data }: ReturnType<typeof parse>) => data && provider.validate?.(data) === undefined
+  const [filled, asGiven] = [parse({ ...provider.redirected, ...raw }), parse(raw)]
+  return isFine(filled) || !isFine(asGiven) ? filled : asGiven
+}
+
+/** All secrets of a configuration, which must never be shown. */
 export function secretsIn(schema: z.ZodType, value: unknown): string[] {
   return [
     ...collectMarked(schema, value, 'secret'),
@@ -141,15 +156,21 @@ export function secretsIn(schema: z.ZodType, value: unknown): string[] {
 }
 
 /**
- * `default` and the destinations of the keys must name what there is, and keys have names of their own. Looks at the configuration as it was read, so
- * that these mistakes are found beside others.
+ * Checks that `default` and the destinations of upload keys exist, and that the names of upload keys are unique. It checks
+ * the configuration as it was read, so that these errors are reported together with all others.
+ *
+ * @param plugins whose providers count as known
  */
-export function checkReferences(config: unknown, all: readonly Named[], report: Report): void {
+export function checkReferences(config: unknown, plugins: Plugins, report: OnProblem): void {
   const { default: wanted, server, auth, page, providers } = isRecord(config) ? config : {}
-  const known = listIds(all)
-  if (all.length > 0) checkDefault(wanted, all, report)
-  else if (isRecord(providers) && Object.values(providers).every(isRecord))
-    report('providers', 'holds no configuration: it needs providers.TYPE.NAME')
+  const all = listNamed(providers)
+  // An unknown provider has been reported already, so what refers to its destinations is not reported again.
+  const isKnown = ({ type }: DestinationName) =>
+    !plugins.isComplete || plugins.providers.has(type) || PROVIDER_TYPES.includes(type)
+  const known = all.filter(isKnown)
+  if (known.length > 0) checkDefault(wanted, known, all, report)
+  else if (all.length === 0 && isRecord(providers) && Object.values(providers).every(isRecord))
+    report('providers', 'has no destination. Add one as providers.TYPE.NAME')
 
   const keys = isRecord(auth) && Array.isArray(auth['keys']) ? auth['keys'] : []
   const earlier = new Set<unknown>()
@@ -158,22 +179,26 @@ export function checkReferences(config: unknown, all: readonly Named[], report: 
     const { name, destinations } = key
     for (const id of Array.isArray(destinations) ? destinations : []) {
       if (typeof id !== 'string' || isThere(id, all)) continue
-      report(`auth.keys[${index}].destinations`, `"${id}" is no destination here. Known are ${known}`)
+      report(`auth.keys[${index}].destinations`, notADestination(id, known))
     }
-    if (earlier.has(name)) report(`auth.keys[${index}].name`, `"${name}" is the name of an earlier key`)
+    if (earlier.has(name))
+      report(
+        `auth.keys[${index}].name`,
+        `"${name}" is already the name of another upload key. Choose a different name`,
+      )
     if (name === 'server' && isRecord(server) && server['key'] !== undefined)
-      report(`auth.keys[${index}].name`, '"server" is the name of server.key; give this key another one')
+      report(`auth.keys[${index}].name`, '"server" is the name of server.key. Choose a different name')
     if (isRecord(page) && page['history'] === true && KEYLESS.includes(String(name)))
       report(
         `auth.keys[${index}].name`,
-        `"${name}" stands for callers without a key, whose uploads "page.history" would show; give this key another one`,
+        `"${name}" is reserved for clients without an upload key, whose uploads "page.history" would show. Choose a different name`,
       )
     if (typeof name === 'string') earlier.add(name)
   }
 }
 
-/** A secret must tell who sends it. */
-export function checkKeys(config: unknown, report: Report): void {
+/** Checks that the secrets of upload keys are unique, so that each identifies its client. */
+export function checkKeys(config: unknown, report: OnProblem): void {
   const { server, auth } = isRecord(config) ? config : {}
   const keys = isRecord(auth) && Array.isArray(auth['keys']) ? auth['keys'] : []
   const owners = new Map<unknown, string>()
@@ -182,14 +207,17 @@ export function checkKeys(config: unknown, report: Report): void {
     if (!isRecord(key) || typeof key['key'] !== 'string') continue
     const path = `auth.keys[${index}].key`
     const owner = owners.get(key['key'])
-    if (owner !== undefined) report(path, `is the same secret as ${owner}: nobody could tell who sends it`)
+    if (owner !== undefined)
+      report(
+        path,
+        `is the same secret as ${owner}. Upload keys must differ, so that each identifies its client`,
+      )
     else owners.set(key['key'], path)
   }
 }
 
-/** Fallbacks and mirrors must name other destinations. */
-export function checkCopies(destinations: readonly DestinationConfig[], report: Report): void {
-  const known = listIds(destinations)
+/** Checks that fallbacks and mirrors are other destinations that exist. */
+export function checkCopies(destinations: readonly DestinationConfig[], report: OnProblem): void {
   for (const one of destinations) {
     const { fallback, mirrors = [] } = one.common
     const named: [string, string][] = mirrors.map((mirror, index) => [
@@ -200,32 +228,42 @@ export function checkCopies(destinations: readonly DestinationConfig[], report: 
     for (const [option, id] of named) {
       const path = `providers.${one.type}.${one.name}.${option}`
       const other = splitId(id)
-      if (other.type === one.type && other.name === one.name) report(path, 'is the destination itself')
-      else if (!isThere(id, destinations)) report(path, `"${id}" is no destination here. Known are ${known}`)
+      if (other.type === one.type && other.name === one.name)
+        report(path, 'must be another destination, not this one')
+      else if (!isThere(id, destinations)) report(path, notADestination(id, destinations))
     }
   }
 }
 
-function checkDefault(wanted: unknown, all: readonly Named[], report: Report): void {
-  if (wanted === undefined && all.length > 1)
-    report('default', `is needed, since there are several destinations: ${listIds(all)}`)
-  if (typeof wanted !== 'string') return
+/** @param known the destinations of `all` whose provider exists */
+function checkDefault(
+  wanted: unknown,
+  known: readonly DestinationName[],
+  all: readonly DestinationName[],
+  report: OnProblem,
+): void {
+  if (wanted === undefined && known.length > 1)
+    report('default', `is required, because there are several destinations. Available: ${listIds(known)}`)
+  if (typeof wanted !== 'string' || (isThere(wanted, all) && !isThere(wanted, known))) return
   try {
-    chooseDestination(all, wanted)
+    chooseDestination(known, wanted)
   } catch (error) {
     if (!(error instanceof UploadError)) throw error
     report('default', `"${wanted}" can't be used. ${error.message}`)
   }
 }
 
-const listIds = (all: readonly Named[]) => all.map(one => `"${idOf(one)}"`).join(', ')
+const notADestination = (id: string, known: readonly DestinationName[]) =>
+  `"${id}" is not a destination. Available: ${listIds(known)}`
 
-function isThere(id: string, all: readonly Named[]): boolean {
+const listIds = (all: readonly DestinationName[]) => all.map(one => `"${idOf(one)}"`).join(', ')
+
+function isThere(id: string, all: readonly DestinationName[]): boolean {
   const { type, name } = splitId(id)
   return all.some(one => one.type === type && (name === undefined || one.name === name))
 }
 
-/** Provider ids a configuration speaks of, whatever else is wrong with it. */
+/** The providers that a configuration mentions, valid or not. */
 export function mentionedTypes(config: unknown): string[] {
   return entriesOf(isRecord(config) ? config['providers'] : undefined).map(([id]) => canonicalType(id))
 }

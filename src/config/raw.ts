@@ -1,34 +1,49 @@
-import { dirname } from 'node:path'
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { messageOf } from '../errors.ts'
 import { secretsOfProxy } from '../http/proxy/address.ts'
 import { listProxyVariables } from '../http/proxy/environment.ts'
+import { membersOf } from '../members.ts'
 import { canonicalType } from '../providers/registry.ts'
 import { idOf, type LeftOut } from '../uploader/delivery/destinations.ts'
-import { applySettings, findSettings, type GivenSetting, type Variables, withDotenv } from './environment.ts'
-import { findConfigFile, parseJson } from './file.ts'
+import {
+  applySettings,
+  type Environment,
+  findSettings,
+  type GivenSetting,
+  isOurs,
+  pathOf,
+  readDotenv,
+  type Variables,
+  withDotenv,
+  withVariables,
+} from './environment.ts'
+import { type ConfigFile, findConfigFile, parseJson, type WhereToLook } from './file.ts'
 import type { Import } from './import.ts'
-import { interpolate, type Report } from './interpolate.ts'
+import { interpolate, type OnProblem } from './interpolate.ts'
 import { kindOf } from './issues.ts'
 import { isRecord, type Json } from './json.ts'
-import { type PathContext, userDataDirectory } from './paths.ts'
+import { userConfigFile, userDataDirectory } from './paths.ts'
 import { isPicGoConfig } from './picgo/recognise.ts'
-import { loadPlugins } from './plugins.ts'
+import { loadPlugins, NO_PLUGINS } from './plugins.ts'
 import { listNamed, mentionedTypes, wholeSchema } from './providers.ts'
 import { configSchema } from './schema.ts'
-import { flagSources, type Sources } from './sources.ts'
+import { createLocator, flagSources, type Sources } from './sources.ts'
+import { findCode, HERE, isPlainFile, isSameFolder, type Origin, setsCode, TAKE_IT } from './trust.ts'
 
-/** Something wrong with a configuration. */
+/** An error in a configuration. */
 export interface Problem {
-  /** Of the option; empty for the whole. */
+  /** Path of the option; empty if the error concerns the whole configuration. */
   readonly path: string
   readonly message: string
 }
 
-/** Everything wrong with a configuration, a line for each mistake. */
+/** All errors in a configuration, one per line. */
 export class ConfigError extends Error {
-  /** Without the places, which the message names. */
+  /** The errors, without the locations that the message contains. */
   readonly problems: readonly string[]
 
-  /** @param placeOf what a person has to change: a line of the file, a variable or a flag */
+  /** @param placeOf returns what to change: a line of the file, an environment variable or a flag */
   constructor(
     file: string | undefined,
     problems: readonly Problem[],
@@ -36,37 +51,45 @@ export class ConfigError extends Error {
   ) {
     const lines = problems.map(({ path, message }) => (path ? `${path}: ${message}` : message))
     const placed = problems.map(({ path, message }, index) => {
-      // What is said of a file of PicGo begins with the path there.
+      // A message about a file of PicGo begins with the path in that file.
       const place = placeOf(path || (/^"([^"]*)"/.exec(message)?.[1] ?? ''))
       return place === undefined ? `  ${lines[index]}` : `  ${lines[index]} (${place})`
     })
-    super([`${file ?? 'The configuration'} can't be used:`, ...placed].join('\n'))
+    super([`Could not load ${file ?? 'the configuration'}:`, ...placed].join('\n'))
     this.name = 'ConfigError'
     this.problems = lines
   }
 }
 
-/** Settings given on the command line, by section; they win over the environment and the file. */
+/** Settings of the command line, by section. They override the environment and the file. */
 export type Flags = Record<string, Record<string, unknown>>
 
-export interface LoadOptions extends PathContext {
-  /** `--config`. */
-  file?: string | undefined
+export interface LoadOptions extends WhereToLook {
   flags?: Flags
+  /** Gets a line that lists the files in the working directory that are ignored. */
+  noteOnce?(line: string): void
+  /** Whether plugins are loaded, which runs their code. Default: true. */
+  loadsPlugins?: boolean
 }
 
-/** A configuration before it is checked: plain data. */
+/** A configuration that has been read but not checked. Plain data. */
 export interface RawConfig {
   value: Json
   file: string | undefined
+  /** How the file was found. */
+  origin: Origin | undefined
   /** Directory that relative paths start at. */
   base: string
-  /** For what the program keeps: the embedded destination, the store, temporary files. */
+  /** Directory from which plugins are resolved and in which programs are started. */
+  codeBase: string
+  /** Directory for the embedded destination, the database and temporary files. */
   dataDirectory: string
   /** Every file that was read. */
   files: string[]
+  /** Configuration files that the working directory may contain, used or not. */
+  nearby: string[]
   notes: string[]
-  /** Of the environment, which holds the addresses of proxies. */
+  /** Passwords in the proxy URLs of the environment. */
   secrets: string[]
   /** Destinations of a PicGo or PicList file that can't be used. */
   leftOut: LeftOut[]
@@ -74,20 +97,21 @@ export interface RawConfig {
 }
 
 /**
- * Lays file, variables, environment and flags over each other.
+ * Reads the file and overrides it with the environment and the flags.
  *
- * @throws ConfigError when there is nothing to look for further mistakes in
+ * @throws ConfigError if an error leaves nothing to check
  */
-export async function readRaw(options: LoadOptions, report: Report): Promise<RawConfig> {
-  const nearby = await withDotenv({ env: options.env, files: [], from: {} }, options.cwd)
-  let found: ReturnType<typeof findConfigFile>
+export async function readRaw(options: LoadOptions, report: OnProblem): Promise<RawConfig> {
+  let found: ConfigFile | undefined
   try {
-    found = findConfigFile(options.file, nearby.env, options)
+    found = findConfigFile(options)
   } catch (error) {
-    throw new ConfigError(undefined, [{ path: '', message: (error as Error).message }])
+    throw new ConfigError(undefined, [{ path: '', message: messageOf(error) }])
   }
+  const isStrange = found?.origin === 'here'
   const base = found ? dirname(found.path) : options.cwd
-  const { env, files, from } = await withDotenv(nearby, base)
+  const codeBase = found && !isStrange ? base : dirname(userConfigFile(options))
+  const { env, files, from, nearby } = await readVariables(options, found)
 
   let value: unknown = {}
   let notes: string[] = []
@@ -97,24 +121,41 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
       throw new ConfigError(found.path, [{ path: '', message: error.message }])
     })
     if (!isRecord(value))
-      throw new ConfigError(found.path, [{ path: '', message: `must hold an object, not ${kindOf(value)}` }])
+      throw new ConfigError(found.path, [
+        { path: '', message: `must contain an object, not ${kindOf(value)}` },
+      ])
     if (isPicGoConfig(value)) {
       imported = await fromPicGo(value, report)
       value = imported.config
       notes = imported.notes
     }
   }
-  const filled = interpolate(value, env, base, report)
+  if (found && isStrange) {
+    const code = findCode(value)
+    const { text } = found
+    if (code.length > 0) throw new ConfigError(found.path, code, await createLocator({ text, given: [] }))
+  }
+  const filled = interpolate(value, isStrange ? nearby : env, base, report, isStrange)
   value = filled.value
   const given = findSettings(env, note => notes.push(note))
+  if (isStrange)
+    for (const { variable, path } of given)
+      if (path[0]?.toLowerCase() === 'providers' && from[variable] === undefined)
+        report(
+          variable,
+          `is not used with a configuration that was only found in the working directory, because that file would decide where its value is sent. If you trust it, start with ${TAKE_IT}`,
+        )
   if (given.length > 0) {
     const types = given.flatMap(({ path: [section, type = ''] }) =>
       section?.toLowerCase() === 'providers' ? canonicalType(type.toLowerCase()) : [],
     )
-    // Which plugins there are says what else can be set.
+    // Plugins add settings of their own, so they are loaded first.
     const isOfPlugins = ({ path: [section] }: GivenSetting) => section?.toLowerCase() === 'plugins'
     value = applySettings(value, given.filter(isOfPlugins), configSchema, report)
-    const plugins = await loadPlugins((value as Json)['plugins'], base, report)
+    const plugins =
+      options.loadsPlugins === false
+        ? NO_PLUGINS
+        : await loadPlugins(membersOf(value)['plugins'], codeBase, report)
     const schema = await wholeSchema([...mentionedTypes(value), ...types], plugins)
     value = applySettings(
       value,
@@ -126,17 +167,20 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
   let leftOut: LeftOut[] = []
   if (imported) {
     const { leaveOutUnusable } = await import('./unusable.ts')
-    const left = await leaveOutUnusable({ ...imported, config: value as Json }, report)
+    const left = await leaveOutUnusable({ ...imported, config: membersOf(value) }, report)
     value = left.config
     notes = left.notes
     leftOut = left.leftOut
   }
   return {
-    value: applyFlags(value as Json, options.flags ?? {}),
+    value: applyFlags(membersOf(value), options.flags ?? {}),
     file: found?.path,
+    origin: found?.origin,
     base,
-    dataDirectory: userDataDirectory({ ...options, env }),
+    codeBase,
+    dataDirectory: userDataDirectory(options),
     files: [...(found ? [found.path] : []), ...files, ...filled.files],
+    nearby: [HERE, '.env'].map(name => join(options.cwd, name)),
     notes,
     secrets: listProxyVariables(env).flatMap(secretsOfProxy),
     leftOut,
@@ -148,7 +192,50 @@ export async function readRaw(options: LoadOptions, report: Report): Promise<Raw
   }
 }
 
-/** Where parts of our configuration stand in a file of PicGo; several: the first that is there. */
+/**
+ * Reads the environment and `.env` files: the one next to the configuration, if the user named that or owns it, and the
+ * trusted part of the one in the working directory.
+ */
+async function readVariables(
+  options: LoadOptions,
+  found: ConfigFile | undefined,
+): Promise<Variables & { nearby: Environment }> {
+  const { cwd, looksHere = false, noteOnce = () => {} } = options
+  const isHere = found === undefined || isSameFolder(dirname(found.path), cwd)
+  let variables: Variables = { env: options.env, files: [], from: {} }
+  if (found && (found.origin === 'user' || !isHere))
+    variables = await withDotenv(variables, dirname(found.path))
+  const unused = looksHere || found?.origin === 'named' || !existsSync(join(cwd, HERE)) ? [] : [HERE]
+  const file = join(cwd, '.env')
+  let nearby: Environment = {}
+  if (!variables.files.includes(file) && isPlainFile(file, cwd)) {
+    const isRead = looksHere || (found?.origin === 'named' && isHere)
+    const unreadable = (error: Error) => {
+      if (isRead) throw error
+    }
+    const all = Object.entries((await readDotenv(file).catch(unreadable)) ?? {})
+    const takes = (name: string) => isRead && (!isOurs(name) || (isHere && maySet(name)))
+    nearby = Object.fromEntries(all.filter(([name]) => takes(name)))
+    if (isRead) variables = withVariables(variables, file, nearby)
+    const isWanted = (name: string) =>
+      isOurs(name) || (found?.text.includes(`\${${name}}`) && options.env[name] === undefined)
+    const left = all.flatMap(([name]) => (!takes(name) && isWanted(name) ? [name] : []))
+    if (left.length > 0) unused.push(`.env (${left.join(', ')})`)
+  }
+  if (unused.length > 0) noteOnce(describeUnused(unused, options))
+  return { ...variables, nearby }
+}
+
+/** A `.env` file that may be somebody else's must not set the configuration file, or anything that runs code. */
+const maySet = (name: string) =>
+  name.toUpperCase() !== 'UPLOAD_SERVER_CONFIG' && !setsCode(pathOf(name) ?? [])
+
+function describeUnused(unused: readonly string[], options: LoadOptions): string {
+  const way = unused[0] === HERE ? `add ${TAKE_IT}` : `move it next to ${userConfigFile(options)}`
+  return `Ignored ${unused.join(', ')}, because this folder is not trusted. If you trust it, ${way}.`
+}
+
+/** Paths of our settings in a file of PicGo. Of several, the first that the file has is used. */
 const MOVED = {
   default: ['picBed.uploader', 'picBed.current'],
   keyTemplate: ['buildIn.rename', 'settings.autoRename'],
@@ -166,7 +253,7 @@ function movesOf(places: Import['places']): Sources['moved'] {
   return [...destinations, ...Object.entries(MOVED).map(([from, to]) => ({ from, to }))]
 }
 
-/** A variable stands for its setting, and one that names none for itself. */
+/** The variable as the location of its setting, and the `.env` file as the location of the variable. */
 function variableSources({ variable, path }: GivenSetting, from: Variables['from']): Sources['given'] {
   const file = from[variable]
   const name = file === undefined ? variable : `${variable} in ${file}`
@@ -174,10 +261,10 @@ function variableSources({ variable, path }: GivenSetting, from: Variables['from
 }
 
 /**
- * A PicGo or PicList file as if it were ours. That the uploader in use can't be used here is a mistake: files must not
- * go anywhere else.
+ * Converts a PicGo or PicList file. It is an error if the uploader in use has no counterpart here, because files must not
+ * be stored anywhere else.
  */
-async function fromPicGo(old: Json, report: Report): Promise<Import> {
+async function fromPicGo(old: Json, report: OnProblem): Promise<Import> {
   const { importPicGo } = await import('./import.ts')
   const imported = await importPicGo(old)
   const { config, notes } = imported

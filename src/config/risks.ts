@@ -2,13 +2,13 @@ import { mayRepeat } from '../payload/object-key.ts'
 import { type Destination, idOf } from '../uploader/delivery/destinations.ts'
 import type { LoadedConfig } from './load.ts'
 
-/** Keys with fewer characters are soon guessed. */
+/** Upload keys with fewer characters are weak. */
 const SHORT_KEY = 8
 
 /**
- * What a server would start with and its operator should know: sentences, without what is secret.
+ * Finds weak points of a valid configuration. Returns sentences for the operator, without secrets.
  *
- * @param opened its destinations
+ * @param opened the opened destinations of the configuration
  */
 export function findRisks(
   { settings, destinations }: LoadedConfig,
@@ -23,7 +23,7 @@ export function findRisks(
     .filter(({ key }) => key.length < SHORT_KEY)
     .map(
       ({ path, key }) =>
-        `${path} has ${key.length} characters and is soon guessed: take 20 or more by chance.`,
+        `${path} is too short (${key.length} characters). Use at least 20 random characters, for example: openssl rand -hex 24`,
     )
   const replacing = new Map(
     opened
@@ -33,12 +33,12 @@ export function findRisks(
   const lossy = destinations
     .filter(one => replacing.has(idOf(one)) && mayRepeat(one.common.keyTemplate ?? keyTemplate))
     .map(one => {
-      const tells = replacing.get(idOf(one))?.exists !== undefined
+      const canRename = replacing.get(idOf(one))?.exists !== undefined
       const path =
         one.common.keyTemplate === undefined ? 'keyTemplate' : `providers.${one.type}.${one.name}.keyTemplate`
       return (
-        `${path}: at ${idOf(one)} a file of the same name replaces the earlier one, whose link then shows ` +
-        `other bytes. Add {sha256-8} to it${tells ? ', or set onConflict to "rename"' : ''}.`
+        `${path}: at ${idOf(one)}, a new file replaces an existing one of the same name, whose link then leads to ` +
+        `the new file. Add {sha256-8} to the key template${canRename ? ', or set onConflict to "rename"' : ''}.`
       )
     })
   return [...short, ...lossy]

@@ -1,7 +1,7 @@
 import { localPath, ownFile, secret, secretAddress } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { pictureSchema } from '../pictures/options.ts'
-import { SOURCES } from '../uploader/input.ts'
+import { authSection, sourcesSection } from './access.ts'
 import {
   configName,
   count,
@@ -19,32 +19,22 @@ import {
 // Everything is parsed once: compiling parsers for it costs more than it saves.
 z.config({ jitless: true })
 
-const uploadKey = z.strictObject({
-  name: z.string().min(1).describe('Stands in the log for the key.'),
-  key: secret().describe('The secret itself.'),
-  destinations: z.array(destinationName).optional().describe('What the key may use. Default: everything.'),
-  sources: z
-    .array(z.enum(SOURCES))
-    .optional()
-    .describe('What a request with this key may name. Default: form, url, and path when roots are set.'),
-})
-
 const hook = z
   .strictObject({
-    name: z.string().min(1).describe('Stands in messages and in the log for the hook.'),
+    name: z.string().min(1).describe('Name of the hook, shown in messages and in the log.'),
     command: z
       .array(z.string().min(1))
       .min(1)
       .optional()
-      .describe('Program and arguments, started without a shell.'),
-    webhook: secretAddress().optional().describe('Address that gets the job as JSON by POST.'),
-    secret: secret().optional().describe('Signs the webhook with HMAC-SHA256.'),
-    timeoutMs: ms(30_000, 'How long it may take.'),
+      .describe('Program to run and its arguments. No shell is involved.'),
+    webhook: secretAddress().optional().describe('URL to which the job is sent as JSON by POST.'),
+    secret: secret().optional().describe('Secret that signs the webhook request with HMAC-SHA256.'),
+    timeoutMs: ms(30_000, 'Timeout of one run of the hook.'),
     required: z
       .boolean()
       .default(true)
       .describe(
-        'Whether an upload is not finished while it fails. Else it is tried again, and given up in the end.',
+        'Fail the upload while this hook fails: the response is 424, and the upload stays pending until the hook succeeds. If false, the upload succeeds, and the hook is retried in the background, 8 attempts in all.',
       ),
   })
   .refine(
@@ -52,211 +42,198 @@ const hook = z
     'needs either "command" or "webhook"',
   )
 
-/** From the most important one on. */
+/** From the most severe level to the most verbose one. */
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 
-/** The configuration file. What stands below `providers.<type>.<name>` is checked by the provider. */
+/** Schema of the configuration file. The options below `providers.<type>.<configName>` are checked by the provider. */
 export const configSchema = z.strictObject({
-  $schema: z.string().optional().describe('For editors; not read.'),
+  $schema: z
+    .string()
+    .optional()
+    .describe('URL or path of the JSON Schema, for editors. The server ignores it.'),
   server: section(
     {
       host: z
         .string()
         .min(1)
         .default('127.0.0.1')
-        .describe('Address to listen on, or the absolute path of a unix socket.'),
+        .describe('IP address or hostname to listen on, or the absolute path of a Unix socket.'),
       port: z
         .number()
         .int()
         .min(0)
         .max(65535)
         .default(36677)
-        .describe('Port to listen on; 0 takes any free one.'),
+        .describe('Port to listen on. 0 picks a free port.'),
       strictPort: z
         .boolean()
         .default(false)
-        .describe('Fail when the port is taken instead of trying the next ones.'),
-      workers: z
-        .union([z.number().int().min(1).max(256), z.literal('auto')])
-        .default(1)
-        .describe('Processes that share the work; "auto": one for each processor core.'),
-      key: secret().optional().describe('The upload key remote callers must send.'),
+        .describe('Fail if the port is in use. If false, the next ports are tried.'),
+      socketMode: z
+        .string()
+        .regex(/^0?[0-7]{3}$/, 'must be three octal digits, such as "660"')
+        .optional()
+        .describe(
+          'Permissions of the Unix socket, as three octal digits. "660" lets the group of the socket connect, for example a reverse proxy. Default: set by the umask of the server, which usually lets only its own user connect.',
+        ),
+      key: secret()
+        .optional()
+        .describe(
+          'Upload key that remote clients must send. Local clients need none, unless auth.loopbackExempt is false.',
+        ),
       publicUrl: webAddress
         .optional()
-        .describe('Address under which clients reach this server; may have a path.'),
+        .describe(
+          'URL at which clients reach this server, for example through a reverse proxy. It may have a path. Links to files that this server serves begin with it.',
+        ),
       allowedHosts: z
         .array(z.string().min(1))
         .default([])
-        .describe('Further Host names under which loopback callers are exempt from the key.'),
+        .describe(
+          'Additional Host header values with which local clients need no upload key: "name", or "name:port" for one port. The server responds to any other Host as well, but then asks for the key.',
+        ),
       trustProxy: z
         .array(trustProxy)
         .default([])
         .describe(
-          'Proxies whose X-Forwarded-For names the client: addresses, ranges, "loopback", "linklocal", "uniquelocal".',
+          'Reverse proxies whose X-Forwarded-For header is trusted: IP addresses, CIDR ranges, "loopback", "linklocal" or "uniquelocal".',
         ),
       watch: z
         .boolean()
         .default(true)
-        .describe('Take a changed configuration file without a new start. SIGHUP has it read in any case.'),
+        .describe('Reload the configuration when its file changes. SIGHUP always reloads it.'),
     },
-    'The listener.',
+    'Where the server listens.',
   ),
-  auth: section(
-    {
-      loopbackExempt: z.boolean().default(true).describe('Programs on this machine need no key.'),
-      anonymous: z.boolean().default(false).describe('Anybody may upload without a key.'),
-      allowedOrigins: z
-        .array(z.string().min(1))
-        .default([])
-        .describe('Web origins that count as programs on this machine when they call from it.'),
-      allowNullOrigin: z
-        .boolean()
-        .default(false)
-        .describe('Let "Origin: null" pass; sandboxed web pages send it, too.'),
-      maxFailures: count(20, 'Wrong keys from one address before it is refused; 0 never refuses.', 0),
-      failureWindowMs: ms(60_000, 'How long wrong keys are counted and refused.'),
-      keys: z
-        .array(uploadKey)
-        .default([])
-        .describe('Further upload keys, each with a name and, when wanted, limits.'),
-    },
-    'Who may upload.',
-  ),
-  sources: section(
-    {
-      path: section(
-        {
-          enabled: z.boolean().default(true).describe('Whether paths may be named at all.'),
-          roots: z
-            .array(localPath())
-            .default([])
-            .describe('Directories below which callers with a key may name files.'),
-        },
-        'Files on this machine.',
-      ),
-      url: section(
-        {
-          enabled: z.boolean().default(true).describe('Whether addresses may be named at all.'),
-          allowPrivate: z
-            .boolean()
-            .default(false)
-            .describe('Let everybody name private, loopback, link-local and reserved addresses.'),
-          timeoutMs: ms(30_000, 'How long a fetch may take, body included.'),
-          proxy: proxyAddress()
-            .default('none')
-            .describe(
-              'Proxy to fetch through: an address, "environment" or "none". Names are looked up and checked here before.',
-            ),
-        },
-        'Files elsewhere, fetched by the server.',
-      ),
-      clipboard: section(
-        { enabled: z.boolean().default(true).describe('Whether the clipboard may be asked for.') },
-        'The clipboard of the session the server runs in.',
-      ),
-    },
-    'What a request may name.',
-  ),
+  auth: authSection,
+  sources: sourcesSection,
   network: section(
     {
       proxy: proxyAddress()
         .default('environment')
         .describe(
-          'Proxy to go through: an address that begins with http, https, socks5 or socks5h; "environment" (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY); "none".',
+          'Outbound proxy: a URL with http, https, socks5 or socks5h; "environment" (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY); or "none".',
         ),
       noProxy: z
         .array(noProxy())
         .default([])
         .describe(
-          'What goes past it: names, with those below them; ends of names ("*example.com"); addresses; ranges; "10.*"; "*". Each may end with ":port".',
+          'Hosts that bypass the proxy: hostnames (subdomains included), suffixes ("*example.com"), IP addresses, CIDR ranges, "10.*", or "*" for all. Each may end with ":port".',
         ),
       caFile: ownFile()
         .optional()
         .describe(
-          'File with the PEM certificates of an authority to trust everywhere beside the usual ones, as of a proxy that opens TLS.',
+          'PEM file with additional CA certificates to trust for all outbound connections, for example of a TLS-intercepting proxy.',
         ),
     },
-    'Connections to destinations and webhooks.',
+    'Outbound connections to destinations and webhooks.',
   ),
   limits: section(
     {
-      fileSize: size().prefault('100MB').describe('Largest file. Bytes.'),
-      files: count(100, 'Most files in one request.'),
-      jsonBody: size().prefault('16MB').describe('Largest JSON body. Bytes.'),
+      fileSize: size()
+        .prefault('100MB')
+        .describe('Maximum size of one file. Bytes or a string such as "100MB".'),
+      files: count(100, 'Maximum number of files in one request.'),
+      jsonBody: size()
+        .prefault('16MB')
+        .describe('Maximum size of a JSON request body. Bytes or a string such as "16MB".'),
       memory: size()
         .prefault('64MB')
         .describe(
-          'Most that all files under way hold in memory; the rest waits on disk. As much for large JSON bodies. Bytes.',
+          'Memory shared by all files in progress. Files beyond it are buffered on disk. Large JSON bodies have a second budget of the same size. Bytes or a string such as "64MB".',
         ),
       concurrentUploads: count(
         16,
-        'Requests delivered at the same time, for each destination; as many more may fetch addresses.',
+        'Per destination: maximum number of requests whose files are stored at the same time. The same number of requests may be fetching remote URLs in addition.',
       ),
       waitingUploads: count(
         256,
-        'Requests that wait beyond that, for each destination; the next gets 503.',
+        'Per destination: maximum number of requests in the queue beyond concurrentUploads. Further requests get 503.',
         0,
       ),
-      bodyIdleMs: ms(30_000, 'How long a body may stall, of an upload or of a served file.'),
+      bodyIdleMs: ms(30_000, 'Idle timeout of request bodies and of files that the server serves.'),
       deliveryTimeoutMs: ms(
         120_000,
-        'How long one file may take to a destination: all attempts, and waiting for its turn there. As long again to a fallback or mirror.',
+        'Timeout for storing one file at one destination, including retries and time in the queue. A fallback or mirror gets the same time again.',
       ),
-      retries: count(3, 'Further attempts after a delivery that failed in passing, while there is time.', 0),
+      retries: count(
+        3,
+        'Number of retries after a transient failure, with exponential backoff, within deliveryTimeoutMs.',
+        0,
+      ),
     },
-    'How much and how long.',
+    'Sizes, concurrency, timeouts and retries.',
   ),
   default: destinationName
     .optional()
-    .describe('Destination of requests that name none: "provider" or "provider/configName".'),
+    .describe(
+      'Destination of requests that specify none: "provider" or "provider/configName". Required if there are several.',
+    ),
   plugins: z
     .array(z.string().min(1))
     .default([])
     .describe(
-      'Packages and files with further providers, found from the folder of this file. Their code runs in the server.',
+      'Packages and files with additional providers, resolved from the folder of this file. Their code runs in the server.',
     ),
   providers: z
     .record(z.string(), z.record(configName, z.record(z.string(), z.unknown())))
     .default({})
-    .describe('Saved configurations: providers.<type>.<configName>.'),
+    .describe(
+      'Destinations, as providers.<type>.<configName>. Default: one that stores files in the data directory.',
+    ),
   keyTemplate: keyTemplate.default('{Y}/{m}/{path}/{filename}-{sha256-8}{extname}'),
-  pictures: pictureSchema.optional().describe('What is done to pictures before they are stored.'),
+  pictures: pictureSchema.optional().describe('Changes to images before they are stored. Default: none.'),
   finalization: section(
     {
-      keepDays: count(7, 'Days for which finished jobs are remembered.', 0),
-      hooks: z.array(hook).default([]).describe('Run in this order after an upload is delivered.'),
+      keepDays: count(
+        7,
+        'Retention of the records of finished upload jobs. Files and the upload history are not affected. Days.',
+        0,
+      ),
+      hooks: z.array(hook).default([]).describe('Hooks to run after the files are stored, in this order.'),
     },
-    'What follows the delivery.',
+    'Post-upload steps: what the server does after the files of a request are stored.',
   ),
   expiry: section(
-    { everyMs: ms(10 * 60_000, 'Between two looks for files that are to go.') },
-    'Files that go again; see `expiry` of a destination.',
+    { everyMs: ms(10 * 60_000, 'Interval between two deletions of expired files.') },
+    'Deletion of expired files. What expires, and when, is the `expiry` of each destination.',
   ),
   store: section(
     {
-      driver: z.enum(['sqlite', 'postgres']).default('sqlite').describe('Where jobs and history are kept.'),
+      driver: z.enum(['sqlite', 'postgres']).default('sqlite').describe('Database for jobs and history.'),
       path: localPath()
         .optional()
-        .describe("File of the sqlite driver. Default: below the user's data directory."),
-      url: secret().optional().describe('Connection address of the postgres driver.'),
+        .describe('Database file of the sqlite driver. Default: store.db in the data directory of the user.'),
+      url: secret().optional().describe('Connection URL of the postgres driver. Required for it.'),
     },
-    'Jobs and history.',
+    'The database for jobs and history.',
   ),
-  shutdown: section({ graceMs: ms(30_000, 'How long running uploads may take to finish.', 0) }, 'Stopping.'),
+  shutdown: section(
+    {
+      graceMs: ms(
+        30_000,
+        'Graceful shutdown timeout: how long uploads in progress may take to finish. Then they are aborted.',
+        0,
+      ),
+    },
+    'Graceful shutdown.',
+  ),
   log: section(
     {
-      level: z.enum(LOG_LEVELS).default('info').describe('Least important line that is written.'),
+      level: z.enum(LOG_LEVELS).default('info').describe('Minimum level of the lines that are logged.'),
     },
     'The log on standard output.',
   ),
   metrics: section(
     {
-      enabled: z.boolean().default(false).describe('Whether there is /metrics.'),
+      enabled: z.boolean().default(false).describe('Serve metrics at /metrics.'),
       token: secret()
         .optional()
-        .describe('What scrapers on other machines send as "Authorization: Bearer"; none: they get nothing.'),
+        .describe(
+          'Token that scrapers on other machines must send as "Authorization: Bearer". Default: none, and only local clients get metrics.',
+        ),
     },
-    'Figures for Prometheus.',
+    'Metrics for Prometheus.',
   ),
   page: section(
     {
@@ -264,14 +241,19 @@ export const configSchema = z.strictObject({
         .boolean()
         .default(false)
         .describe(
-          'Whether callers with a key, and programs on this machine, are shown what they uploaded themselves: on the page and by GET /history.',
+          'Show clients with an upload key, and local clients, their own uploads: on the page and at GET /history.',
         ),
     },
-    'The page for browsers.',
+    'The web uploader.',
   ),
   compat: section(
-    { alwaysOk: z.boolean().default(false).describe('Answer failed uploads with 200.') },
-    'For clients that need it.',
+    {
+      alwaysOk: z
+        .boolean()
+        .default(false)
+        .describe('Respond to failed uploads with status 200. The body still says success: false.'),
+    },
+    'Compatibility with other clients.',
   ),
 })
 

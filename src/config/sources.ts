@@ -1,28 +1,27 @@
 import type { Node } from 'jsonc-parser'
 
-/** Where the parts of a configuration came from. Plain data: it goes to other processes. */
+/** Where the parts of a configuration come from. Plain data, because it is sent to other processes. */
 export interface Sources {
-  /** Of the configuration file. */
+  /** Text of the configuration file. */
   readonly text?: string | undefined
-  /** Where parts of the configuration stand in a file that is written otherwise, the narrowest first. */
+  /** Paths of settings in a file of another format, the most specific first. */
   readonly moved?: readonly { readonly from: string; readonly to: readonly string[] }[] | undefined
-  /** What lies over the file, the strongest first, by its path in the configuration. */
+  /** What overrides the file, by the path of the setting. The one with the highest precedence comes first. */
   readonly given: readonly { readonly path: string; readonly name: string }[]
 }
 
-/** Flags of the command line that set something, by its path. */
+/** Flags of the command line, by the path of the setting. */
 const FLAGS: Readonly<Record<string, string>> = {
   'server.host': '--host',
   'server.port': '--port',
   'server.key': '--key',
   'server.strictPort': '--strict-port',
-  'server.workers': '--workers',
   'server.watch': '--no-watch',
   'auth.anonymous': '--allow-anonymous',
   'log.level': '--log-level',
 }
 
-/** The names of flags that were given. */
+/** The flags that were given. */
 export function flagSources(flags: Record<string, Record<string, unknown>>): Sources['given'] {
   return Object.entries(flags).flatMap(([section, members]) =>
     Object.keys(members).flatMap(member => {
@@ -35,9 +34,9 @@ export function flagSources(flags: Record<string, Record<string, unknown>>): Sou
 }
 
 /**
- * Finds what a person has to change for something at a path.
+ * Creates a function that finds where a setting comes from, so that an error can name what to change.
  *
- * @returns a line of the file, a variable or a flag; undefined when nothing of it stands anywhere
+ * @returns a line of the file, an environment variable or a flag; undefined if the setting is a default
  */
 export async function createLocator({
   text,
@@ -45,7 +44,7 @@ export async function createLocator({
   moved = [],
 }: Sources): Promise<(path: string) => string | undefined> {
   const lines = text === undefined ? new Map<string, number>() : await linesOf(text)
-  /** Of the part itself, or of the nearest around it. */
+  /** The line of the setting, or of the nearest object around it. */
   const lineOf = (path: string) => {
     for (let at = path; at !== ''; at = at.slice(0, Math.max(0, at.lastIndexOf('.')))) {
       const line = lines.get(at)
@@ -66,7 +65,7 @@ export async function createLocator({
 
 const isWithin = (path: string, around: string) => path === around || path.startsWith(`${around}.`)
 
-/** One spelling for `a.b[0]`, `a["b"][0]` and `a.b.0`. */
+/** Normalizes `a.b[0]`, `a["b"][0]` and `a.b.0` to the last spelling. */
 function plain(path: string): string {
   return path.replace(/\["?([^"[\]]*)"?\]/g, '.$1').replace(/^\./, '')
 }
@@ -75,7 +74,7 @@ async function linesOf(text: string): Promise<Map<string, number>> {
   const { parseTree } = await import('jsonc-parser')
   const lines = new Map<string, number>()
   let [line, seen] = [1, 0]
-  /** In the order of the text, which is counted once. */
+  /** Walks in the order of the text, so that its lines are counted only once. */
   function walk(node: Node, path: string): void {
     for (; seen < node.offset; seen++) if (text[seen] === '\n') line++
     if (path !== '' && !lines.has(path)) lines.set(path, line)

@@ -1,32 +1,39 @@
 import { UploadError } from '../errors.ts'
-import { chooseDestination, idOf, type LeftOut, type Named } from '../uploader/delivery/destinations.ts'
+import { membersOf } from '../members.ts'
+import {
+  chooseDestination,
+  type DestinationName,
+  idOf,
+  type LeftOut,
+} from '../uploader/delivery/destinations.ts'
 import type { Import } from './import.ts'
-import type { Report } from './interpolate.ts'
+import type { OnProblem } from './interpolate.ts'
 import { isRecord, type Json } from './json.ts'
 import { listNamed, readDestinations } from './providers.ts'
 
 /**
- * Takes the saved configurations of a PicGo or PicList file out that can't be used. There they do no harm until they are
- * chosen, and here they would stop the server. The one in use stays, so that its mistakes are found: files must not go
- * anywhere else.
+ * Removes the destinations of a PicGo or PicList file that can't be used. In PicGo they do no harm until they are chosen,
+ * but here they would keep the server from starting. The destination in use is kept, so that its errors are reported:
+ * files must not be stored anywhere else.
  *
- * @param report gets the path of the one in use, in their words, when it can't be used
+ * @param report gets an error if the destination in use can't be used
  */
 export async function leaveOutUnusable(
   { config, notes, places }: Import,
-  report: Report,
+  report: OnProblem,
 ): Promise<{ config: Json; notes: string[]; leftOut: LeftOut[] }> {
   const all = listNamed(config['providers'])
   const inUse = findInUse(all, config['default'])
   const leftOut: LeftOut[] = []
   let left = { config, notes }
-  for (const named of inUse === undefined ? [] : all) {
+  if (inUse === undefined) return { ...left, leftOut }
+  for (const named of all) {
     const path = places.get(idOf(named))
     if (path === undefined) continue
     const problems = await problemsOf(named, config['providers'])
     if (problems === '') continue
-    if (idOf(named) === idOf(inUse as Named)) {
-      report('', `"${path}" is in use and can't be used here: ${problems}.`)
+    if (idOf(named) === idOf(inUse)) {
+      report('', `"${path}" is the uploader in use, but it is not valid here: ${problems}.`)
       continue
     }
     leftOut.push({ ...named, reason: problems })
@@ -35,15 +42,15 @@ export async function leaveOutUnusable(
       config: without(left.config, named),
       notes: [
         ...left.notes.filter(note => !note.startsWith(remarks)),
-        `"${path}" was left out, since it can't be used here: ${problems}.`,
+        `"${path}" was skipped, because it is not valid here: ${problems}.`,
       ],
     }
   }
   return { ...left, leftOut }
 }
 
-/** Undefined when that is not clear, which is a mistake of its own. */
-function findInUse(all: readonly Named[], wanted: unknown): Named | undefined {
+/** Returns undefined if the destination in use is not clear, which is reported elsewhere. */
+function findInUse(all: readonly DestinationName[], wanted: unknown): DestinationName | undefined {
   if (typeof wanted !== 'string') return all.length === 1 ? all[0] : undefined
   try {
     return chooseDestination(all, wanted)
@@ -53,7 +60,7 @@ function findInUse(all: readonly Named[], wanted: unknown): Named | undefined {
   }
 }
 
-async function problemsOf({ type, name }: Named, providers: unknown): Promise<string> {
+async function problemsOf({ type, name }: DestinationName, providers: unknown): Promise<string> {
   const saved = isRecord(providers) && isRecord(providers[type]) ? providers[type][name] : undefined
   const problems: string[] = []
   await readDestinations(
@@ -67,15 +74,15 @@ async function problemsOf({ type, name }: Named, providers: unknown): Promise<st
   return problems.join('; ')
 }
 
-function without(config: Json, { type, name }: Named): Json {
-  const providers = config['providers'] as Record<string, Json>
-  const { [name]: _, ...others } = providers[type] as Json
-  const { [type]: __, ...rest } = providers
+function without(config: Json, { type, name }: DestinationName): Json {
+  const providers = membersOf(config['providers'])
+  const { [name]: gone, ...others } = membersOf(providers[type])
+  const { [type]: before, ...rest } = providers
   const left = Object.keys(others).length > 0 ? { ...providers, [type]: others } : rest
   return { ...config, providers: withoutMirror(left, idOf({ type, name })) }
 }
 
-/** Copies go there no more: the note on the destination says why. */
+/** Removes the destination from all mirrors. The note on the destination gives the reason. */
 function withoutMirror(providers: Json, id: string): Json {
   const rest = ({ mirrors, ...options }: Json): Json => {
     const others = Array.isArray(mirrors) ? mirrors.filter(mirror => mirror !== id) : []

@@ -2,13 +2,13 @@ import { realpath, stat } from 'node:fs/promises'
 import { sep } from 'node:path'
 
 /** What tells a file from all others on this machine. */
-export interface Identity {
+export interface FileIdentity {
   readonly dev: number
   readonly ino: number
 }
 
 /** Whether two names lead to the same file. */
-export function isSameFile(a: Identity, b: Identity): boolean {
+export function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
   return a.dev === b.dev && a.ino === b.ino
 }
 
@@ -26,7 +26,7 @@ export function isBelowAny(path: string, trees: readonly string[]): boolean {
  */
 export async function isOwnPath(
   real: string,
-  identity: Identity | undefined,
+  identity: FileIdentity | undefined,
   ownPaths: readonly string[],
 ): Promise<boolean> {
   for (const own of ownPaths) {

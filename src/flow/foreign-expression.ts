@@ -1,4 +1,5 @@
 import { createContext, Script } from 'node:vm'
+import { membersOf } from '../members.ts'
 
 /** What one use of an expression may take: nothing else goes on meanwhile. */
 const LIMIT_MS = 100
@@ -9,6 +10,7 @@ const CONTEXT = createContext({})
 const EXEC = new Script('expression.exec(text)')
 const REPLACE = new Script('text.replace(expression, to)')
 
+// `EXEC` and `REPLACE` give what their methods do.
 /** `exec` of an expression that somebody else wrote. @throws Error when it takes longer than 100 ms */
 export function execForeign(expression: RegExp, text: string): RegExpExecArray | null {
   return run(EXEC, { expression, text }) as RegExpExecArray | null
@@ -26,8 +28,7 @@ function run(script: Script, values: { expression: RegExp; text: string; to?: st
       try {
         return script.runInContext(CONTEXT, { timeout: LIMIT_MS })
       } catch (error) {
-        if (tries === TRIES || (error as NodeJS.ErrnoException).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT')
-          throw error
+        if (tries === TRIES || membersOf(error)['code'] !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error
       }
     }
   } finally {

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { systemCode } from '../errors.ts'
 
 const HOST = hostname().replace(/[^A-Za-z0-9-]/g, '_') || 'host'
 
@@ -56,7 +57,7 @@ function isRunning(pid: number, started: string): boolean {
   try {
     process.kill(pid, 0)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false
+    if (systemCode(error) !== 'EPERM') return false
   }
   const found = readProcess(pid)
   if (found === undefined) return true

@@ -1,12 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { hideSignatures } from '../mask.ts'
-import { inOwnTree, killTree } from './process-tree.ts'
+import { onAbort } from './cancellation.ts'
+import { inOwnTree, killTree, MARK } from './process-tree.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
 export interface ProgramInput {
   /** Of the program: nothing else. */
   readonly env: Environment
+  /** Folder that it is started in, and that relative paths in its arguments begin at. */
+  readonly cwd: string
   /** Standard input. When it breaks off, the program is killed before it could take that for the end. */
   readonly input: string | AsyncIterable<Uint8Array>
   /** Kills the program with everything that it has started. */
@@ -39,15 +43,20 @@ const LAST_WORDS_MS = 200
  */
 export function runProgram(
   [program = '', ...args]: readonly string[],
-  { env, input, signal }: ProgramInput,
+  { env, cwd, input, signal }: ProgramInput,
 ): Promise<ProgramEnd> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)
+    const mark = randomUUID()
     const child = spawn(program, args, {
-      env: { ...env },
+      env: { ...env, [MARK]: mark },
+      cwd,
       ...inOwnTree(),
       stdio: ['pipe', 'pipe', 'pipe'],
     })
+    const refuse = (error: Error) => new Error(`it can't be started: ${error.message}`, { cause: error })
+    // Without a free file descriptor a child has no pipes: only its error is still to come.
+    if (child.stdin === undefined) return void child.once('error', error => reject(refuse(error)))
     let [stdout, output] = ['', '']
     let tookAll = false
     let failure: { readonly reason: unknown } | undefined
@@ -60,7 +69,7 @@ export function runProgram(
     })
 
     const end = (code: number | null, by: string | null) => {
-      signal.removeEventListener('abort', stop)
+      stopListening()
       for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy()
       const problem = code === 0 ? undefined : by ? `it was killed by ${by}` : `exit code ${code}`
       if (failure) reject(failure.reason)
@@ -68,12 +77,11 @@ export function runProgram(
     }
     const fail = (reason: unknown) => {
       failure ??= { reason }
-      killTree(child.pid)
+      killTree(child.pid, process, mark)
     }
-    const stop = () => fail(signal.reason)
-    signal.addEventListener('abort', stop)
+    const stopListening = onAbort(signal, () => fail(signal.reason))
     child.once('error', error => {
-      failure ??= { reason: new Error(`it can't be started: ${error.message}`, { cause: error }) }
+      failure ??= { reason: refuse(error) }
       end(null, null)
     })
     child.once('exit', (code, by) => {

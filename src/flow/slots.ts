@@ -1,4 +1,5 @@
 import { UploadError } from '../errors.ts'
+import { onAbort } from './cancellation.ts'
 
 /** A bounded number of places, and a bounded queue in front of them. */
 export interface Slots {
@@ -88,15 +89,14 @@ export function createSlots(places: number, waiting: number): Slots {
     }
     return new Promise((resolve, reject) => {
       const start = () => {
-        signal.removeEventListener('abort', leave)
+        stopListening()
         resolve()
       }
-      const leave = () => {
+      queue.push(start)
+      const stopListening = onAbort(signal, () => {
         queue.splice(queue.indexOf(start), 1)
         reject(signal.reason)
-      }
-      queue.push(start)
-      signal.addEventListener('abort', leave)
+      })
     })
   }
 

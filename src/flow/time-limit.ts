@@ -1,4 +1,4 @@
-import { createCanceller } from './cancellation.ts'
+import { createCanceller, onAbort } from './cancellation.ts'
 
 /** Time for some work. Whoever begins one ends it. */
 export interface TimeLimit {
@@ -13,15 +13,13 @@ export function beginTimeLimit(ms: number, outer: AbortSignal, late: () => unkno
   const canceller = createCanceller()
   const timer = setTimeout(() => canceller.abort(late()), ms).unref()
   const end = performance.now() + ms
-  const leave = () => canceller.abort(outer.reason)
-  if (outer.aborted) leave()
-  else outer.addEventListener('abort', leave)
+  const stopListening = onAbort(outer, () => canceller.abort(outer.reason))
   return {
     signal: canceller.signal,
     leftMs: () => end - performance.now(),
     end() {
       clearTimeout(timer)
-      outer.removeEventListener('abort', leave)
+      stopListening()
     },
   }
 }

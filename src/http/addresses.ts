@@ -2,24 +2,24 @@ import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 
-/** Which addresses somebody may have the server connect to, beside the public ones of other machines. */
+/** IP addresses that a client may make the server connect to, in addition to public ones of other machines. */
 export type Reach = 'public' | 'private' | 'any'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
-/** Ranges that name no single host. */
+/** Ranges that do not identify a single host. */
 const UNDIALABLE: ReadonlySet<string> = new Set(['unspecified', 'multicast', 'broadcast'])
 
-/** Ranges a program on this machine reaches by itself. Link-local is none of them: cloud metadata lies there. */
+/** Ranges that a program on this machine can reach anyway. Link-local is excluded, because cloud metadata services use it. */
 const LOCAL: ReadonlySet<string> = new Set(['loopback', 'private', 'uniqueLocal'])
 
-/** Services that hand out a machine's secrets outside of link-local: Azure, AWS and Google Cloud. */
+/** Cloud instance metadata services outside of link-local: Azure, AWS and Google Cloud. */
 const METADATA: ReadonlySet<string> = new Set(['168.63.129.16', 'fd00:ec2::254', 'fd20:ce::254'])
 
-/** The only block that global unicast IPv6 addresses are given out from (RFC 4291, 2.4). */
+/** The only block of global unicast IPv6 addresses (RFC 4291, 2.4). */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3')
 
-/** IPv6 blocks that lead to an IPv4 address, and the byte where it begins. Teredo has two of them and stays refused. */
+/** IPv6 blocks that contain an IPv4 address, and the byte where it begins. Teredo contains two and stays blocked. */
 const TRANSLATED: readonly [block: [ipaddr.IPv6, number], start: number][] = [
   [ipaddr.IPv6.parseCIDR('::ffff:0:0/96'), 12], // RFC 4291, mapped
   [ipaddr.IPv6.parseCIDR('::ffff:0:0:0/96'), 12], // RFC 7915, SIIT
@@ -28,7 +28,7 @@ const TRANSLATED: readonly [block: [ipaddr.IPv6, number], start: number][] = [
 ]
 
 /**
- * Tells which addresses, in their textual form, may be dialled now. Whatever is no IP address may not.
+ * Returns a check of whether an IP address, as text, may be connected to. Any other text is rejected.
  *
  * @param allowed `public`: globally routable ones of other machines; `private`: also this machine's, loopback, RFC 1918
  *   and unique local ones, but not link-local; `any`: all that name a single host
@@ -47,17 +47,17 @@ export function allowAddresses(allowed: Reach): (address: string) => boolean {
   }
 }
 
-/** Under its public addresses a machine answers itself what a firewall keeps from everybody else. */
+/** A machine can reach itself under its public addresses, past a firewall that blocks everyone else. */
 function listOwnAddresses(): string[] {
   try {
     const interfaces = Object.values(networkInterfaces()).flatMap(addresses => addresses ?? [])
     return interfaces.map(({ address }) => ipaddr.parse(address.replace(/%.*/, '')).toString())
   } catch {
-    return [] // a sandbox without netlink does not say
+    return [] // a sandbox without netlink can't list them
   }
 }
 
-/** The IPv4 address a translated IPv6 address leads to; every other address as it is. */
+/** Returns the IPv4 address inside a translated IPv6 address, and any other address unchanged. */
 function translate(address: Address): Address {
   if (address.kind() === 'ipv4') return address
   const translated = TRANSLATED.find(([block]) => address.match(block))

@@ -7,26 +7,26 @@ import { DIRECT, type Outgoing, targetOf } from './proxy/outgoing.ts'
 import { openTunnel, reachProxy } from './proxy/tunnel.ts'
 import { readTrust } from './trust.ts'
 
-/** A connection that takes longer to be made is given up. */
+/** Time limit for opening a connection. */
 const CONNECT_TIMEOUT_MS = 10_000
 
 export interface AgentOptions {
   readonly caFile?: string | undefined
   readonly insecureTls: boolean
-  /** A connection on which nothing happens for so long is given up; 0 for never. */
+  /** Idle timeout of a connection, in milliseconds; 0 for none. */
   readonly idleTimeoutMs: number
-  /** Default: past every proxy. */
+  /** Outbound proxies. Default: none. */
   readonly outgoing?: Outgoing | undefined
 }
 
-/** How a request gets to its server. */
+/** How a request reaches its server. */
 export interface HttpWay {
   readonly agent: HttpAgent
-  /** The proxy at the other end of the agent's connections, which has to be told the server with each request. */
+  /** The proxy that the agent connects to, if it forwards plain HTTP: each request must then contain the whole URL. */
   readonly forwarder?: ProxyServer | undefined
 }
 
-/** Connections that are kept open between requests. */
+/** Persistent connections. */
 export interface HttpAgents {
   /**
    * @throws UploadError `delivery_failed`, whose message is the end of a sentence, when a certificate file can't be read,
@@ -45,7 +45,7 @@ export function createHttpAgents(options: AgentOptions): HttpAgents {
     const trusted = { 'network.caFile': outgoing.caFile }
     const speaksHttp = proxy?.protocol === 'http:' || proxy?.protocol === 'https:'
     const forwarder = speaksHttp && !isSecure ? proxy : undefined
-    // tinyproxy closes a connection behind each answer that it forwards, and does not say so.
+    // tinyproxy closes a connection after each response that it forwards, without announcing it.
     const options = { keepAlive: !forwarder, timeout: idleTimeoutMs }
     const secureContext = isSecure ? await readTrust({ ...trusted, caFile }) : undefined
     const tls = { rejectUnauthorized: !insecureTls, ...(secureContext && { secureContext }) }
@@ -55,7 +55,9 @@ export function createHttpAgents(options: AgentOptions): HttpAgents {
         signal: closing.signal,
         secureContext: speaksHttp ? await readTrust(trusted) : undefined,
       }
-      connectBy(agent, target => (forwarder ? reachProxy(proxy, tunnel) : openTunnel(proxy, target, tunnel)))
+      connectBy(agent, target =>
+        outgoing.waitFor(proxy, forwarder ? reachProxy(proxy, tunnel) : openTunnel(proxy, target, tunnel)),
+      )
     }
     return { agent: limitTimes(agent, idleTimeoutMs), forwarder }
   }
@@ -81,22 +83,23 @@ export function createHttpAgents(options: AgentOptions): HttpAgents {
   }
 }
 
-/** Has an agent's connections made by another function; those of HTTPS do their TLS over them. */
+/** Replaces how an agent opens connections. HTTPS agents add TLS on top. */
 export function connectBy(agent: HttpAgent, open: (target: Endpoint) => Promise<Socket>): void {
   const secure = agent instanceof HttpsAgent ? agent.createConnection.bind(agent) : undefined
+  // Node's types know neither the address in `options` nor a socket that comes later, by `done`.
   agent.createConnection = (options, done) => {
     const { host, port } = options as { host?: string; port?: number | string }
     open({ host: host ?? '', port: Number(port) }).then(
       socket => done?.(null, secure?.({ ...options, socket } as typeof options) ?? socket),
       (error: Error) => done?.(error, undefined as never),
     )
-    return undefined as never // it comes later
+    return undefined as never // the socket is passed to `done`
   }
 }
 
 /**
- * Ends connections that take too long to be made, or on which nothing happens. Node only tells of such silence, so a server
- * that never answers would keep them open.
+ * Closes connections that take too long to open, or that are idle for too long. Node only emits an event for idle
+ * connections, so a server that never responds would keep them open.
  */
 function limitTimes<A extends HttpAgent>(agent: A, idleTimeoutMs: number): A {
   const connect = agent.createConnection.bind(agent)
@@ -104,11 +107,12 @@ function limitTimes<A extends HttpAgent>(agent: A, idleTimeoutMs: number): A {
     if (!(socket instanceof Socket)) return
     socket.setTimeout(idleTimeoutMs)
     socket.on('timeout', () => {
-      // While a connection is unused the agent sets the time its server has named, and leaves it at that afterwards.
+      // The agent sets the keep-alive time of the server on an unused connection, and does not reset it afterwards.
       if (socket.timeout !== idleTimeoutMs) return void socket.setTimeout(idleTimeoutMs)
       socket.destroy(timedOut())
     })
   }
+  // Node's types know neither the address in `options` nor a socket that comes later, by `done`.
   agent.createConnection = (options, done) => {
     const socket = connect(options, (error, opened) => {
       limit(opened)
@@ -124,5 +128,5 @@ function limitTimes<A extends HttpAgent>(agent: A, idleTimeoutMs: number): A {
 }
 
 function timedOut(): Error {
-  return Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
+  return Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
 }

@@ -3,7 +3,7 @@ import { hideSignatures } from '../mask.ts'
 import { ownFile } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { createHttpAgents, type HttpWay } from './agents.ts'
-import { endpointOf, exchange, type Reply } from './exchange.ts'
+import { endpointOf, exchange, type RawReply } from './exchange.ts'
 import {
   explainNetwork,
   isNoTls,
@@ -15,22 +15,24 @@ import {
 import { explainProxy, ProxyFailure } from './proxy/failure.ts'
 import type { Outgoing } from './proxy/outgoing.ts'
 
-/** What of an answer is looked at for a message: pages begin with scripts and styles. In characters. */
+/** Length of a response that is searched for a message, in characters. Pages begin with scripts and styles. */
 const EXCERPTED_CHARACTERS = 64 * 1024
-/** Most of an answer that goes into a message, in characters. */
+/** Maximum length of a response in an error message, in characters. */
 const EXCERPT_CHARACTERS = 256
-/** A connection on which nothing happens for so long is given up. */
+/** Idle timeout of a connection. */
 const IDLE_TIMEOUT_MS = 60_000
 
-/** Options of every provider that speaks HTTP; spread them into its `config`. */
+/** Options of every HTTP provider. Spread them into its `config`. */
 export const httpOptions = {
   caFile: ownFile()
     .optional()
-    .describe('File with the PEM certificates of an authority to trust beside the usual ones.'),
+    .describe('PEM file with CA certificates to trust in addition to the built-in ones.'),
   insecureTls: z
     .boolean()
     .default(false)
-    .describe('Accept any certificate. Anybody on the way can then read and change what is sent.'),
+    .describe(
+      'Disable TLS certificate verification. Anyone on the network path can then read and modify the traffic.',
+    ),
 }
 
 export interface HttpOptions {
@@ -43,57 +45,58 @@ export interface HttpRequest {
   readonly url: string | URL
   readonly headers?: Readonly<Record<string, string>>
   /**
-   * Chunks are made anew for each attempt, need a `Content-Length` header, and have to end with their signal. Each has to
-   * be good until the next one is asked for.
+   * A function creates new chunks for each attempt. It needs a `Content-Length` header and must end when its signal is
+   * aborted. Each chunk must stay valid until the next one is requested.
    */
   readonly body?: string | Buffer | ((signal: AbortSignal) => AsyncGenerator<Buffer>)
-  /** Statuses that are no failure. Default: 200 to 299. */
+  /** Returns whether a status is a success. Default: 200 to 299. */
   readonly accept?: (status: number) => boolean
-  /** The answer is cut after so many bytes. Default 1 MiB. */
+  /** Maximum size of the response, which is truncated after it. Bytes; default 1 MiB. */
   readonly maxReplyBytes?: number
-  /** What a refusal says, when that can be told from the rest of it. Default: its text. */
+  /** Extracts the reason from an error response. Default: its text. */
   readonly explain?: (refusal: HttpReply) => string | undefined
 }
 
 export interface HttpReply {
   readonly status: number
-  /** Lower-case names. */
+  /** By lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   readonly text: string
-  /** What `text` was made of. */
+  /** The bytes that `text` was decoded from. */
   readonly bytes: Buffer
-  /** @throws UploadError `delivery_failed` when the answer is no JSON */
+  /** @throws UploadError `delivery_failed` if the response is not JSON */
   json(): unknown
 }
 
-/** Sends requests of one destination over connections that are kept open. */
+/** Sends the requests of one destination over persistent connections. */
 export interface HttpClient {
-  /** @throws UploadError `delivery_failed`, retryable for statuses and network failures that pass */
+  /** @throws UploadError `delivery_failed`, retryable for transient statuses and network failures */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply>
   close(): void
 }
 
-/** Whose connections they are. */
+/** The owner of the connections. */
 export interface ClientDeps {
   /** For messages. */
   readonly name: string
-  /** Default: past every proxy. */
+  /** Outbound proxies. Default: none. */
   readonly outgoing?: Outgoing | undefined
-  /** A line for the operator. */
+  /** Logs a warning for the operator. */
   warn(message: string): void
 }
 
 /**
- * Makes the client of one destination.
+ * Creates the HTTP client of one destination.
  *
- * @param idleTimeoutMs a connection on which nothing happens for so long is given up; 0 for never
+ * @param idleTimeoutMs idle timeout of a connection, in milliseconds; 0 for none
  */
 export function createHttpClient(
   { caFile, insecureTls }: HttpOptions,
   deps: ClientDeps,
   idleTimeoutMs = IDLE_TIMEOUT_MS,
 ): HttpClient {
-  if (insecureTls) deps.warn(`${deps.name}: insecureTls accepts any certificate; use caFile instead`)
+  if (insecureTls)
+    deps.warn(`${deps.name}: insecureTls disables certificate verification; use caFile instead`)
   const agents = createHttpAgents({ caFile, insecureTls, idleTimeoutMs, outgoing: deps.outgoing })
 
   async function findWay(url: URL): Promise<HttpWay> {
@@ -122,11 +125,16 @@ export function createHttpClient(
   }
 }
 
-/** One request and its answer. */
-async function sendOnce(request: HttpRequest, url: URL, way: HttpWay, signal: AbortSignal): Promise<Reply> {
+/** Sends one request and reads its response. */
+async function sendOnce(
+  request: HttpRequest,
+  url: URL,
+  way: HttpWay,
+  signal: AbortSignal,
+): Promise<RawReply> {
   const { method, body: content, maxReplyBytes } = request
   if (url.username !== '' || url.password !== '') {
-    const message = `${url.host} is not asked: its address must not hold a user name or a password.`
+    const message = `${url.host} was not contacted: the URL must not contain a user name or a password. Remove them.`
     throw new UploadError('delivery_failed', message)
   }
   signal.throwIfAborted()
@@ -142,23 +150,26 @@ async function sendOnce(request: HttpRequest, url: URL, way: HttpWay, signal: Ab
     // An UploadError comes from the body itself, anything else from the connection.
     throw error instanceof UploadError ? explainProxy(error, url.host) : networkFailure(error, url)
   } finally {
-    // After an early refusal the rest would go on being read.
+    // After an early error response, the rest of the body would still be read.
     over.abort()
   }
 }
 
-/** Lower-case, as a name may be given in any way. */
+/** Makes header names lower-case, because callers may write them in any case. */
 function headersOf({ method, headers = {}, body }: HttpRequest, { host }: URL): Record<string, string> {
   const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const)
   const isMeasured = typeof body !== 'function' && (body !== undefined || !WITHOUT_BODY.has(method))
   return {
-    ...{ host, accept: '*/*', 'accept-encoding': 'identity', 'user-agent': 'upload-server' },
+    host,
+    accept: '*/*',
+    'accept-encoding': 'identity',
+    'user-agent': 'upload-server',
     ...(isMeasured && { 'content-length': String(Buffer.byteLength(body ?? '')) }),
     ...Object.fromEntries(given),
   }
 }
 
-/** Methods whose requests have no body unless they say so (RFC 9110, section 8.6). */
+/** Methods whose requests have no body by default (RFC 9110, section 8.6). */
 const WITHOUT_BODY: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE'])
 
 function parse(text: string, url: URL): unknown {
@@ -167,12 +178,12 @@ function parse(text: string, url: URL): unknown {
   } catch {
     throw new UploadError(
       'delivery_failed',
-      `${url.host} answered something that is no JSON: ${excerpt(text)}`,
+      `${url.host} returned a response that is not JSON: ${excerpt(text)}`,
     )
   }
 }
 
-/** The beginning of an answer as one line, without markup, addresses and what it repeats of our credentials. */
+/** Returns the beginning of a response as one line, without markup, URL schemes and signatures of our credentials. */
 export function excerpt(text: string): string {
   const plain = hideSignatures(text.slice(0, EXCERPTED_CHARACTERS))
     .replace(/<(script|style)[\s\S]*?(?:<\/\1>|$)/gi, ' ')
@@ -184,7 +195,7 @@ export function excerpt(text: string): string {
   return plain.length > EXCERPT_CHARACTERS ? `${cutShort(plain)}…` : plain
 }
 
-/** Ends with a whole word: the beginning of a secret is nothing that a mask would know. */
+/** Truncates at the end of a word, because a mask does not recognize the beginning of a secret. */
 function cutShort(text: string): string {
   const head = text.slice(0, EXCERPT_CHARACTERS)
   const words = head.replace(/(?<!\S)\S*$/, '')
@@ -193,9 +204,9 @@ function cutShort(text: string): string {
 
 function statusFailure({ status, headers }: HttpReply, text: string, url: URL): UploadError {
   const where = headers['location']
-  const said = status >= 300 && status < 400 && where ? `to go to ${excerpt(where)}` : excerpt(text)
+  const said = status >= 300 && status < 400 && where ? `redirect to ${excerpt(where)}` : excerpt(text)
   const retryAfterS = parseRetryAfter(headers['retry-after'])
-  return new UploadError('delivery_failed', `${url.host} answered ${status}${hintOf(status)}: ${said}`, {
+  return new UploadError('delivery_failed', `${url.host} returned ${status}${hintOf(status)}: ${said}`, {
     retryable: isPassingStatus(status),
     ...(retryAfterS !== undefined && { retryAfterS }),
   })
@@ -203,22 +214,22 @@ function statusFailure({ status, headers }: HttpReply, text: string, url: URL): 
 
 function hintOf(status: number): string {
   if (status === 401) return ' (the credentials are wrong or expired)'
-  if (status === 403) return ' (the credentials do not allow it)'
-  if (status === 404) return ' (what the configuration names is not there)'
-  if (status === 413) return ' (the file is too large for it)'
+  if (status === 403) return ' (the credentials lack permission)'
+  if (status === 404) return ' (not found: check the configuration)'
+  if (status === 413) return ' (the file is too large)'
   if (status === 429) return ' (too many requests)'
-  if (status >= 300 && status < 400) return ' (a redirect: give the final address)'
-  if (status < 300) return ' (no service of this kind answers so: check its address)'
+  if (status >= 300 && status < 400) return ' (a redirect: use the final URL)'
+  if (status < 300) return ' (not the expected service: check its URL)'
   return ''
 }
 
 function networkFailure(error: unknown, url: URL): UploadError {
   const code = networkCodeOf(error)
   const reason = isUntrusted(code)
-    ? `its certificate is not trusted (${code}); set caFile when it is your own authority's`
+    ? `its certificate is not trusted (${code}); set caFile if it is issued by your own CA`
     : isNoTls(code)
-      ? `it speaks no TLS that is understood here (${code}); write http if that is meant`
-      : (explainNetwork(error) ?? (error instanceof Error ? excerpt(error.message) : 'it failed'))
+      ? `the TLS handshake failed (${code}); use http instead of https if the server does not use TLS`
+      : (explainNetwork(error) ?? (error instanceof Error ? excerpt(error.message) : 'the request failed'))
   return new UploadError('delivery_failed', `${url.host} can't be reached: ${reason}.`, {
     cause: error,
     retryable: !isUntrusted(code) && !isNoTls(code) && code !== 'ENOTFOUND',

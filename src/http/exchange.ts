@@ -5,11 +5,13 @@ import {
   type IncomingMessage,
 } from 'node:http'
 import { request as httpsRequest } from 'node:https'
+import { onAbort } from '../flow/cancellation.ts'
 import type { HttpWay } from './agents.ts'
+import { percentDecode } from './percent-decode.ts'
 import { explainReach, ownRefusal } from './proxy/failure.ts'
 import { loginHeaders } from './proxy/tunnel.ts'
 
-/** Most of an answer that is read unless told otherwise, in bytes. */
+/** Default maximum size of a response, in bytes. */
 export const MAX_REPLY_BYTES = 1024 * 1024
 
 /**
@@ -21,10 +23,12 @@ export type Content = Buffer | AsyncGenerator<Buffer>
 export interface Exchange {
   /** `https:` or `http:`. */
   readonly protocol: string
-  /** Of an IPv6 address without its brackets. */
+  /** An IPv6 address has no brackets here. */
   readonly hostname: string
   /** Empty: that of the protocol. */
   readonly port: string
+  /** A Unix socket to connect to, in place of host and port. */
+  readonly socketPath?: string | undefined
   readonly way: HttpWay
   readonly method: string
   /** Path and query. */
@@ -32,17 +36,19 @@ export interface Exchange {
   /** All of them, `host` and `content-length` included. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: Content | undefined
-  /** The answer is cut after so many bytes. Default 1 MiB. */
+  /** Maximum size of the response, which is truncated after it. Bytes; default 1 MiB. */
   readonly maxReplyBytes?: number | undefined
+  /** Maximum time for the body of the response, after which it is truncated. Milliseconds; default: none. */
+  readonly maxReplyMs?: number | undefined
 }
 
-export interface Reply {
+export interface RawReply {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
-  /** Whether it was longer than what is read. */
+  /** Whether it was longer than what is read, in bytes or in time. */
   readonly isCut: boolean
-  /** What `text` was made of. */
+  /** The bytes that `text` was decoded from. */
   readonly bytes: Buffer
 }
 
@@ -53,9 +59,9 @@ export interface Reply {
  * @throws what the system says of the connection, what breaks the body off, or the reason of `signal`; ProxyFailure
  */
 export function exchange(
-  { way, headers, path, body, maxReplyBytes = MAX_REPLY_BYTES, ...options }: Exchange,
+  { way, headers, path, body, maxReplyBytes = MAX_REPLY_BYTES, maxReplyMs, ...options }: Exchange,
   signal: AbortSignal,
-): Promise<Reply> {
+): Promise<RawReply> {
   return new Promise((resolve, reject) => {
     signal.throwIfAborted()
     const send = options.protocol === 'https:' ? httpsRequest : httpRequest
@@ -66,12 +72,13 @@ export function exchange(
       path: forwarder ? `http://${headers['host']}${path}` : path,
       headers: Object.entries({ ...headers, ...(forwarder && loginHeaders(forwarder)) }).flat(),
     })
-    const abort = (): void => fail(signal.reason)
-    signal.addEventListener('abort', abort, { once: true })
+    const stopListening = onAbort(signal, () => fail(signal.reason))
+    let late: NodeJS.Timeout | undefined
 
     function finish(): void {
-      signal.removeEventListener('abort', abort)
-      // After an early answer the rest would go on being sent.
+      stopListening()
+      clearTimeout(late)
+      // After an early response, the rest of the body would still be sent.
       if (!request.writableFinished) request.destroy()
       if (isChunks(body)) body.return(undefined).catch(() => {})
     }
@@ -91,7 +98,7 @@ export function exchange(
       if (isCut) response.destroy()
     }
 
-    // The connection is the proxy's, when it is told the server with each request.
+    // With a forwarding proxy, the connection belongs to the proxy.
     const explain = (error: Error) => (forwarder ? explainReach(forwarder, error) : error)
     const breakOff = (error: Error) => fail(explain(error))
     request.on('error', breakOff)
@@ -103,17 +110,18 @@ export function exchange(
     request.on('response', response => {
       const chunks: Buffer[] = []
       let size = 0
+      if (maxReplyMs !== undefined) late = setTimeout(() => succeed(response, chunks, true), maxReplyMs)
       response.on('error', breakOff)
       response.on('data', (chunk: Buffer) => {
         chunks.push(chunk)
         size += chunk.length
         if (size > maxReplyBytes) succeed(response, chunks, true)
       })
-      // OpenStack Swift sends the end of a body behind some of these, which node:http takes for a broken answer.
+      // OpenStack Swift sends the end of a body after some of these, which node:http reports as a broken response.
       if (options.method === 'HEAD') succeed(response, [])
       else response.on('end', () => succeed(response, chunks))
     })
-    if (isChunks(body)) sendChunks(request, body, explain).catch(fail)
+    if (isChunks(body)) sendChunks(request, body).catch(fail)
     else request.end(body)
   })
 }
@@ -122,16 +130,15 @@ function isChunks(body: Content | undefined): body is AsyncGenerator<Buffer> {
   return body !== undefined && !Buffer.isBuffer(body)
 }
 
-/** Asks for a chunk when the one before has been handed to the system. */
-async function sendChunks(
-  request: ClientRequest,
-  chunks: AsyncGenerator<Buffer>,
-  explain: (error: Error) => Error,
-): Promise<void> {
+/**
+ * Requests a chunk after the previous one was passed to the system.
+ *
+ * @throws the error of the chunks; an error of the connection is an event of the request
+ */
+async function sendChunks(request: ClientRequest, chunks: AsyncGenerator<Buffer>): Promise<void> {
   for await (const chunk of chunks) {
-    await new Promise<void>((resolve, reject) => {
-      request.write(chunk, error => (error ? reject(explain(error)) : resolve()))
-    })
+    const isSent = await new Promise<boolean>(resolve => request.write(chunk, error => resolve(!error)))
+    if (!isSent) return
   }
   request.end()
 }
@@ -143,4 +150,11 @@ export function endpointOf({
   port,
 }: URL): Pick<Exchange, 'protocol' | 'hostname' | 'port'> {
   return { protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port }
+}
+
+/** The user name and the password of a URL, as the header for it (RFC 7617). */
+export function basicAuthorization({ username, password }: URL): string | undefined {
+  if (!username && !password) return undefined
+  const credentials = Buffer.concat([percentDecode(username), Buffer.from(':'), percentDecode(password)])
+  return `Basic ${credentials.toString('base64')}`
 }

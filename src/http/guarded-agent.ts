@@ -6,24 +6,26 @@ import { allowAddresses, type Reach } from './addresses.ts'
 import { connectBy } from './agents.ts'
 import { type Endpoint, isLoopback } from './proxy/no-proxy.ts'
 
-/** After this long without an answer the next address of a host is tried. Node's default of 250 ms loses distant hosts. */
+/** Time after which the next IP address of a host is tried. Node's default of 250 ms fails for distant hosts. */
 const NEXT_ADDRESS_MS = 2000
 
-/** What may be dialled, and whether something was refused: node-fetch does not hand on the errors of its agents. */
+/** The allowed IP addresses, and whether one was rejected: node-fetch does not pass on the errors of its agents. */
 export interface Guard {
   readonly addresses: Reach
   refused: boolean
-  /** What a proxy said. */
+  /** Whether the host has public IP addresses. */
+  isPublic?: boolean
+  /** Failure of the proxy. */
   failure?: Error
 }
 
-/** Connects to an address. */
+/** Connects to an IP address. */
 export type Dial = (endpoint: Endpoint) => Promise<Socket>
 
 /**
- * An agent for one request that connects to allowed addresses only; otherwise it fails and sets `guard.refused`.
+ * Creates an agent for one request that connects to allowed IP addresses only. Otherwise it fails and sets `guard.refused`.
  *
- * @param dial in the place of a connection from here; this machine itself is never reached by it
+ * @param dial used instead of a direct connection, except for this machine itself
  */
 export function createGuardedAgent(
   protocol: 'http:' | 'https:',
@@ -44,14 +46,14 @@ export function createGuardedAgent(
   const connect = agent.createConnection.bind(agent)
   agent.createConnection = (connection, created) => {
     const host = connection.host ?? ''
-    // Nothing is looked up for a host that is an address already.
-    if (isIP(host) !== 0 && !allowAddresses(guard.addresses)(host)) throw refuse(guard, host)
+    // An IP address needs no DNS lookup.
+    if (isIP(host) !== 0) judge(guard, host)
     return connect(connection, created)
   }
   return agent
 }
 
-/** Tries one address after the other. */
+/** Tries the IP addresses one after the other. */
 async function dialAllowed(
   { host, port }: Endpoint,
   guard: Guard,
@@ -66,7 +68,7 @@ async function dialAllowed(
       delete guard.failure
       return socket
     } catch (error) {
-      guard.failure = error as Error
+      guard.failure = error instanceof Error ? error : new Error(String(error))
     }
   }
   throw guard.failure ?? refuse(guard, host)
@@ -74,7 +76,7 @@ async function dialAllowed(
 
 function resolve(host: string, guard: Guard, lookup: LookupFunction): Promise<string[]> {
   if (isIP(host) !== 0) {
-    if (!allowAddresses(guard.addresses)(host)) throw refuse(guard, host)
+    judge(guard, host)
     return Promise.resolve([host])
   }
   return new Promise((resolve, reject) => {
@@ -85,7 +87,7 @@ function resolve(host: string, guard: Guard, lookup: LookupFunction): Promise<st
   })
 }
 
-/** A lookup that leaves only the allowed addresses of an answer. It answers a list, as `autoSelectFamily` asks for. */
+/** Creates a lookup that returns only allowed IP addresses, as a list for `autoSelectFamily`. */
 export function guardLookup(guard: Guard, lookup: LookupFunction): LookupFunction {
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, answer) => {
@@ -93,13 +95,21 @@ export function guardLookup(guard: Guard, lookup: LookupFunction): LookupFunctio
       const found = typeof answer === 'string' ? [{ address: answer, family: isIP(answer) }] : answer
       const isAllowed = allowAddresses(guard.addresses)
       const allowed = found.filter(({ address }) => isAllowed(address))
+      const isPublic = allowAddresses('public')
+      guard.isPublic = allowed.some(({ address }) => isPublic(address))
       if (allowed.length > 0) callback(null, allowed)
       else callback(refuse(guard, hostname), [])
     })
   }
 }
 
+/** @throws Error for an IP address that is not allowed */
+function judge(guard: Guard, address: string): void {
+  if (!allowAddresses(guard.addresses)(address)) throw refuse(guard, address)
+  guard.isPublic = allowAddresses('public')(address)
+}
+
 function refuse(guard: Guard, host: string): Error {
   guard.refused = true
-  return new Error(`${host} has no address that may be dialled`)
+  return new Error(`${host} has no IP address that is allowed`)
 }

@@ -1,32 +1,32 @@
 import { systemCode } from '../errors.ts'
 
 const REASONS: Readonly<Record<string, string>> = {
-  ENOTFOUND: 'its name is unknown',
-  EAI_AGAIN: 'its name could not be looked up',
-  ECONNREFUSED: 'nothing listens there',
+  ENOTFOUND: 'its hostname does not exist',
+  EAI_AGAIN: 'its hostname could not be resolved',
+  ECONNREFUSED: 'it refuses connections',
   ECONNRESET: 'it closed the connection',
   ECONNABORTED: 'it closed the connection',
   EPIPE: 'it closed the connection',
-  ETIMEDOUT: 'it did not answer in time',
-  EHOSTUNREACH: 'there is no way to it',
-  ENETUNREACH: 'there is no way to it',
+  ETIMEDOUT: 'it did not respond in time',
+  EHOSTUNREACH: 'there is no route to it',
+  ENETUNREACH: 'there is no route to it',
 }
 
-/** Why a server can't be reached, as the end of a sentence; undefined for an error that is none of the system's. */
+/** Explains why a server can't be reached, as the end of a sentence. Undefined for an error without a system code. */
 export function explainNetwork(error: unknown): string | undefined {
   const code = systemCode(error)
   return code && (REASONS[code] ?? code)
 }
 
-/** Whether a failure of the way to a server may be over by the next attempt. */
+/** Returns whether a network failure is transient. */
 export function isPassing(code: string | undefined): boolean {
   return code !== undefined && code !== 'ENOTFOUND' && Object.hasOwn(REASONS, code)
 }
 
-/** 507 and above: of web servers and proxies that are full or can't reach what is behind them. */
+/** 507 and above are statuses of web servers and proxies that are full or can't reach their upstream. */
 const PASSING_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504, 507, 509, 520, 521, 522, 523, 524])
 
-/** Whether a refusal may be over by the next attempt. */
+/** Returns whether an error status is transient. */
 export function isPassingStatus(status: number): boolean {
   return PASSING_STATUSES.has(status)
 }
@@ -39,12 +39,12 @@ export function networkCodeOf(error: unknown): string {
   return ''
 }
 
-/** Whether a code says that a certificate is refused. */
+/** Returns whether an error code means that a certificate is not trusted. */
 export function isUntrusted(code: string): boolean {
   return /CERT|SELF_SIGNED|^UNABLE_TO_|ALTNAME/.test(code)
 }
 
-/** Whether a code says that the other side speaks no TLS, or none that is understood here. */
+/** Returns whether an error code means that the TLS handshake failed. */
 export function isNoTls(code: string): boolean {
   return code === 'EPROTO' || /^ERR_SSL/.test(code)
 }

@@ -21,7 +21,7 @@ export async function readTrust(
       createSecureContext({ ca: text })
       own.push(text)
     } catch (cause) {
-      const reason = systemCode(cause) ?? 'it holds no certificate in PEM'
+      const reason = systemCode(cause) ?? 'it contains no PEM certificate'
       throw new UploadError('delivery_failed', `"${setting}" cannot be read (${reason})`, { cause })
     }
   }

@@ -1,10 +1,11 @@
+import { editorsFor, isLocalUrl } from './editors.ts'
 import { type Credential, examplesFor } from './examples.ts'
-import { type Choice, type PageFacts, queryOf } from './facts.ts'
+import { type DestinationChoice, type PageFacts, queryOf } from './facts.ts'
 import { type Html, html, prose } from './html.ts'
-import { renderTry } from './try.ts'
+import { renderUploader } from './uploader.ts'
 import type { Words } from './words-en.ts'
 
-/** The whole page: the uploader, and below it how programs upload. Without its script it is that documentation alone. */
+/** The whole page: the upload form, then examples for programs. Without JavaScript only the examples remain. */
 export function renderDocument(facts: PageFacts): string {
   const { words, root, version } = facts
   const assets = `${root}page/${version}`
@@ -28,7 +29,7 @@ export function renderDocument(facts: PageFacts): string {
 <div class="columns">
 ${renderContents(words)}
 <main id="main">
-${renderTry(facts)}
+${renderUploader(facts)}
 ${renderExamples(facts)}
 ${renderDestinations(facts)}
 ${renderReference(facts)}
@@ -46,7 +47,7 @@ function renderContents(words: Words): Html {
   const entry = (id: string, text: string) => html`<li><a href="#${id}">${text}</a></li>\n`
   return html`<nav aria-label="${words.contents}">
 <ul>
-${entry('try', words.try.title)}</ul>
+${entry('upload', words.upload.title)}</ul>
 <p>${words.groups.programs}</p>
 <ul>
 ${entry('curl', 'curl')}${entry('fetch', 'fetch')}${entry('python', 'Python')}</ul>
@@ -57,14 +58,14 @@ ${entry('typora', 'Typora')}${entry('obsidian', 'Obsidian')}${entry('vscode', 'V
 <ul>
 ${entry('github', 'GitHub Actions')}${entry('gitlab', 'GitLab CI')}</ul>
 <ul>
-${entry('destinations', words.destinations.title)}${entry('answers', words.answers.title)}${entry('more', words.more.title)}</ul>
+${entry('destinations', words.destinations.title)}${entry('responses', words.responses.title)}${entry('more', words.more.title)}</ul>
 </nav>`
 }
 
 function renderDestinations({ words, visitor }: PageFacts): Html {
   const { title, known, unknown } = words.destinations
-  const row = ({ picbed, configName, isDefault }: Choice) => html`<li>
-<span>${picbed} / ${configName} ${isDefault && html`<small>${words.try.standard}</small>`}</span>
+  const row = ({ picbed, configName, isDefault }: DestinationChoice) => html`<li>
+<span>${picbed} / ${configName} ${isDefault && html`<small>${words.upload.default}</small>`}</span>
 <code>?${queryOf({ picbed, configName })}</code>
 </li>\n`
   return html`<section id="destinations">
@@ -81,60 +82,57 @@ ${visitor.choices.map(row)}</ul>`
 
 function renderExamples(facts: PageFacts): Html {
   const { words, base } = facts
-  const { examples: say, groups } = words
+  const { examples: texts, groups } = words
   const credential = credentialOf(facts)
   const withKey = credential === 'key'
   const code = examplesFor({ base, credential })
-  const noPassword = credential === 'password' ? [say.noPassword] : []
+  // Editor plugins can't send a password.
+  const key = credential === 'none' ? undefined : 'YOUR_KEY'
+  const editors = editorsFor({ base, key, command: code.typora }, words)
+  const noPassword = credential === 'password' ? [texts.noPassword] : []
   return html`<section id="programs">
 <h2>${groups.programs}</h2>
 <p>${words.lead}</p>
-${snippet(words.address, `${base}/upload`)}
-${withKey && html`<p>${prose(say.exportKey)}</p>`}
-${credential === 'password' && html`<p>${prose(say.exportUser)}</p>`}
-${example('curl', 'curl', [say.curl], code.curl)}
-${snippet(say.curlBare, code.curlBare)}
-${example('fetch', 'fetch', [say.fetch], code.fetch)}
-${example('python', 'Python', [say.python], code.python)}
+${snippet(words.uploadUrl, `${base}/upload`)}
+${withKey && html`<p>${prose(texts.exportKey)}</p>`}
+${credential === 'password' && html`<p>${prose(texts.exportUser)}</p>`}
+${example('curl', 'curl', [texts.curl], code.curl)}
+${snippet(texts.curlBare, code.curlBare)}
+${example('fetch', 'fetch', [texts.fetch], code.fetch)}
+${example('python', 'Python', [texts.python], code.python)}
 </section>
 <section id="editors">
 <h2>${groups.editors}</h2>
-${example('typora', 'Typora', [say.typora, ...(credential === 'none' ? [say.typoraLocal] : [])], code.typora)}
-${example('obsidian', 'Obsidian', [say.obsidian, ...(credential === 'none' ? [] : [say.obsidianRemote]), ...noPassword], code.obsidian)}
-${example('vscode', 'VS Code', [say.vscode, ...noPassword], code.vscode)}
+${editors.map(({ id, name, text, code }) => example(id, name, id === 'typora' ? [text] : [text, ...noPassword], code))}
 </section>
 <section id="ci">
 <h2>${groups.ci}</h2>
-${isOfThisMachine(base) && html`<p class="note">${prose(say.loopback)}</p>`}
-${example('github', 'GitHub Actions', [say.github, ...(credential === 'password' ? [say.secretUser] : [say.secret])], code.github)}
-${example('gitlab', 'GitLab CI', [say.gitlab, ...(credential === 'password' ? [say.variableUser] : [say.variable])], code.gitlab)}
+${isLocalUrl(base) && html`<p class="note">${prose(texts.loopback)}</p>`}
+${example('github', 'GitHub Actions', [texts.github, ...(credential === 'password' ? [texts.secretUser] : [texts.secret])], code.github)}
+${example('gitlab', 'GitLab CI', [texts.gitlab, ...(credential === 'password' ? [texts.variableUser] : [texts.variable])], code.gitlab)}
 </section>`
 }
 
 /**
- * Whoever is on the server's machine needs no key there, but does at an address that others use, too. A proxy that sends the
- * key asks for a password in its place.
+ * The credential that the examples send. A visitor on the server's machine needs none, unless the URL is one that other
+ * machines use. Behind a reverse proxy that adds the key, clients send a user name and password instead.
  */
 function credentialOf({ visitor, base }: PageFacts): Credential {
   if (visitor.admittedBy === 'proxy') return 'password'
-  if (visitor.admittedBy === 'loopback') return isOfThisMachine(base) ? 'none' : 'key'
+  if (visitor.admittedBy === 'loopback') return isLocalUrl(base) ? 'none' : 'key'
   return visitor.admittedBy === 'anonymous' ? 'none' : 'key'
 }
 
-function isOfThisMachine(base: string): boolean {
-  return /^https?:\/\/(?:localhost|127\.|\[::1\])/.test(base)
-}
-
 function renderReference(facts: PageFacts): Html {
-  const { answers, more } = facts.words
+  const { responses, more } = facts.words
   const code = examplesFor({ base: facts.base, credential: credentialOf(facts) })
-  return html`<section id="answers">
-<h2>${answers.title}</h2>
-<p>${prose(answers.success)}</p>
+  return html`<section id="responses">
+<h2>${responses.title}</h2>
+<p>${prose(responses.success)}</p>
 ${block(code.success)}
-<p>${prose(answers.failure)}</p>
+<p>${prose(responses.failure)}</p>
 ${block(code.failure)}
-<p>${prose(answers.pending)}</p>
+<p>${prose(responses.pending)}</p>
 ${block(code.pending)}
 ${block(code.finish)}
 </section>
@@ -146,10 +144,10 @@ ${example('clipboard', more.clipboard, [more.clipboardText], code.clipboard)}
 <p>${more.shareXText} <a href="${facts.root}upload-server.sxcu" download>upload-server.sxcu</a></p>
 <h3 id="about-keys">${more.key}</h3>
 <p>${prose(more.keyText)}</p>
-<h3 id="machines">${more.machines}</h3>
-<p>${more.machinesText} <a href="${facts.root}openapi.json">openapi.json</a></p>
+<h3 id="openapi">${more.openApi}</h3>
+<p>${more.openApiText} <a href="${facts.root}openapi.json">openapi.json</a></p>
 <p>${prose(more.metricsText)}</p>
-${example('heartbeat', more.alive, [more.aliveText], code.heartbeat)}
+${example('heartbeat', more.health, [more.healthText], code.heartbeat)}
 </section>`
 }
 
@@ -159,7 +157,7 @@ function example(id: string, title: string, texts: readonly string[], code: stri
 ${block(code)}`
 }
 
-/** The script gives every `.copy` a button. */
+/** The script adds a copy button to every `.copy`. */
 function block(code: string): Html {
   return html`<div class="copy"><pre><code>${code}</code></pre></div>`
 }

@@ -1,10 +1,10 @@
 export interface ExampleFacts {
-  /** Address of the server, without a final slash. */
+  /** URL of the server, without a trailing slash. */
   readonly base: string
   readonly credential: Credential
 }
 
-/** What callers send: nothing, an upload key, or name and password for a proxy that then sends the key. */
+/** What clients send: nothing, an upload key, or a user name and password for a reverse proxy that adds the key. */
 export type Credential = 'none' | 'key' | 'password'
 
 const FETCH_HEADERS: Record<Credential, string> = {
@@ -20,7 +20,7 @@ const PYTHON_ARGUMENTS: Record<Credential, string> = {
   password: "\n        auth=tuple(os.environ['UPLOAD_USER'].split(':', 1)),",
 }
 
-/** What a person copies into a terminal, a program, an editor or a CI configuration. CI always needs a key. */
+/** Code to copy into a terminal, a program, an editor or a CI configuration. The CI examples always send a credential. */
 export function examplesFor({ base, credential }: ExampleFacts) {
   const withKey = credential === 'key'
   const withPassword = credential === 'password'
@@ -28,8 +28,22 @@ export function examplesFor({ base, credential }: ExampleFacts) {
   const always = withPassword ? '-u "$UPLOAD_USER"' : '-H "Authorization: Bearer $UPLOAD_KEY"'
   const sometimes = credential === 'none' ? '' : `${always} `
   const withName = base.replace('://', '://NAME:PASSWORD@')
-  // Editors' plugins send no password.
-  const keyInQuery = credential === 'none' ? '' : '?key=YOUR_KEY'
+  /**
+   * A script for any POSIX shell. It stops with the reason if an image was not stored, the server is unreachable, or
+   * something else responded. Only valid links reach the summary.
+   */
+  const uploadEach = (use: string, indent: string) =>
+    `set -eu
+for image in screenshots/*.png; do
+  key=$(sha256sum "$image" | sha256sum | cut -c 1-64)
+  link=$(curl -sS --globoff --fail-with-body --retry 3 ${always} \\
+    -H "Idempotency-Key: $key" -H 'Accept: text/plain' -T "$image" ${base}/upload/) || link="failed: $link"
+  case $link in
+    *[[:space:]\\"\\<\\>]* | failed:*) printf '%s: %s' "$image" "$link" | tr '[:cntrl:]' ' ' >&2; exit 1 ;;
+    http://?* | https://?*) ${use} ;;
+    *) echo "$image: the response has no link" >&2; exit 1 ;;
+  esac
+done`.replace(/^/gm, indent)
   return {
     curl: `curl ${sometimes}-F file=@picture.png ${base}/upload`,
 
@@ -50,41 +64,27 @@ console.log(result[0])`,
     python: `${credential === 'none' ? '' : 'import os\n'}import requests
 
 with open('picture.png', 'rb') as file:
-    answer = requests.post(
+    response = requests.post(
         '${base}/upload',
         files={'file': file},${PYTHON_ARGUMENTS[credential]}
     ).json()
-if not answer['success']:
-    raise SystemExit(answer['message'])
-print(answer['result'][0])`,
+if not response['success']:
+    raise SystemExit(response['message'])
+print(response['result'][0])`,
 
     typora: `upload-server upload --server ${withPassword ? withName : base}${withKey ? ' --key YOUR_KEY' : ''}`,
-
-    obsidian: `${base}/upload${keyInQuery}`,
-
-    vscode: `"piclist.uploadAPIUrl": "${base}/upload${keyInQuery}"${keyInQuery && ',\n"piclist.remoteServerMode": true'}`,
 
     github: `- name: Upload the screenshots
   env:
     ${variable}: \${{ secrets.${variable} }}
   run: |
-    for file in screenshots/*.png; do
-      curl -sS ${always} -F "file=@$file" \\
-        "${base}/upload" |
-        jq -er '"![](\\(.result[0] // error(.message)))"' >> "$GITHUB_STEP_SUMMARY"
-    done`,
+${uploadEach('echo "![]($link)" >> "$GITHUB_STEP_SUMMARY"', '    ')}`,
 
     gitlab: `upload-screenshots:
-  image: alpine
-  before_script:
-    - apk add --no-cache curl jq
+  image: curlimages/curl
   script:
     - |
-      for file in screenshots/*.png; do
-        curl -sS ${always} -F "file=@$file" \\
-          "${base}/upload" |
-          jq -er '.result[0] // error(.message)' || exit 1
-      done`,
+${uploadEach('echo "$link"', '      ')}`,
 
     list: `curl ${sometimes}${base}/upload \\
   -d '{"list": ["https://example.com/picture.png"${credential === 'none' ? ', "/home/me/picture.png"' : ''}]}'`,

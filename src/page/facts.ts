@@ -1,46 +1,48 @@
 import type { Words } from './words-en.ts'
 
-/** A destination that the visitor may use, as a request names it. */
-export interface Choice {
+/** A destination that the visitor may use. */
+export interface DestinationChoice {
   readonly picbed: string
   readonly configName: string
   readonly isDefault: boolean
-  /** What a request may ask for of its pictures: `format`, `quality`, `size`, `strip`. */
+  /** The image options that a request may set: `format`, `quality`, `size`, `strip`. */
   readonly pictures: readonly string[]
+  /** The expiry times to choose from, such as `7d`, the default first. Empty if files at this destination never expire. */
+  readonly expiry: readonly string[]
 }
 
-/** What the visitor may do. To those who may not upload the server names nothing. */
+/** What the visitor may do. The names of destinations are only for those who may upload. */
 export type Visitor =
   | {
-      /** `proxy`: something in front of the server sent the key, as no browser does that asks for a page. */
+      /** `proxy`: a reverse proxy added the key, since a browser sends none when it loads a page. */
       readonly admittedBy: 'loopback' | 'key' | 'proxy' | 'anonymous'
-      readonly choices: readonly Choice[]
-      /** Whether the server tells what the visitor uploaded. */
+      readonly choices: readonly DestinationChoice[]
+      /** Whether the server returns the visitor's upload history. */
       readonly hasHistory: boolean
     }
   | {
       readonly admittedBy?: never
-      /** Why not, by its code and in the server's words. */
+      /** Error code of the reason, with the server's message. */
       readonly code: string
       readonly message: string
     }
 
 export interface PageFacts {
   readonly words: Words
-  /** Address of the server, without a final slash. */
+  /** URL of the server, without a trailing slash. */
   readonly base: string
-  /** The way from the address of the page to the server's root: empty, or `../`. */
+  /** Relative URL from the page to the server's root: empty, or `../` repeated. */
   readonly root: string
-  /** Folder of script and style. */
+  /** Version in the URL of script and style. */
   readonly version: string
   readonly visitor: Visitor
-  /** What pictures can be converted to. */
+  /** The formats that images can be converted to. */
   readonly pictureFormats: readonly string[]
-  /** Bytes of the largest file. */
+  /** Maximum file size in bytes. */
   readonly fileSize: number
 }
 
-/** What a request adds to the address to choose a destination. */
-export function queryOf({ picbed, configName }: Pick<Choice, 'picbed' | 'configName'>): string {
-  return new URLSearchParams({ picbed, configName }).toString()
+/** The query parameter that chooses a destination. */
+export function queryOf({ picbed, configName }: Pick<DestinationChoice, 'picbed' | 'configName'>): string {
+  return `destination=${encodeURIComponent(picbed)}/${encodeURIComponent(configName)}`
 }

@@ -1,19 +1,23 @@
-/** Text that may stand in a document as it is. */
+/** Markup that needs no escaping. */
 export interface Html {
   readonly html: string
 }
 
-/** `false` is left out. */
+/** `false` is omitted. */
 type Part = Html | string | number | false | readonly Part[]
 
-/** Template tag: whatever is put in is escaped unless it is Html already. */
+/** Template tag: escapes every inserted value that is not already Html. */
 export function html(texts: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return { html: texts.map((text, i) => text + show(parts[i] ?? false)).join('') }
 }
 
-/** A text with `code` between backticks. */
+/** A text with `code` between backticks and **labels** between asterisks. */
 export function prose(text: string): Html {
-  return { html: escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>') }
+  return {
+    html: escapeHtml(text)
+      .replace(/`([^`]+)`/g, '<code>$1</code>')
+      .replace(/\*\*([^*]+)\*\*/g, '<b>$1</b>'),
+  }
 }
 
 function show(part: Part): string {

@@ -1,4 +1,4 @@
-/** What the script says. The server writes it into the document, so that the script knows no language. */
+/** The texts of the script. The server writes them into the document in its language. */
 export interface ScriptWords {
   readonly copy: string
   readonly copied: string
@@ -6,15 +6,20 @@ export interface ScriptWords {
   readonly link: string
   readonly open: string
   readonly cancel: string
-  readonly again: string
-  readonly finish: string
+  readonly retry: string
+  readonly complete: string
   readonly waiting: string
   readonly sending: string
-  /** Speed and time left of a large file. */
+  /** Speed and remaining time of a large file. */
   readonly pace: string
   readonly storing: string
   readonly stored: string
   readonly tally: string
+  readonly tallyFailed: string
+  /** Follows the tally while the server can't be reached. */
+  readonly offline: string
+  readonly offlineHelp: string
+  readonly expires: string
   readonly storedName: string
   readonly failedName: string
   readonly pending: string
@@ -24,8 +29,9 @@ export interface ScriptWords {
   readonly keyHelp: string
   readonly unreachable: string
   readonly unreachableHelp: string
-  readonly unreadable: string
-  readonly unreadableHelp: string
+  /** The title when the response is not the server's, for example a proxy's error page. */
+  readonly foreign: string
+  readonly foreignHelp: string
   readonly folder: string
   readonly folderHelp: string
   readonly badUrl: string
@@ -34,6 +40,6 @@ export interface ScriptWords {
   readonly requestId: string
   readonly historyTitle: string
   readonly historyFailed: string
-  /** By the `code` of a failure. */
+  /** Titles by error code. */
   readonly failures: Readonly<Record<string, string>>
 }

@@ -1,16 +1,16 @@
 import type { Words } from './words-en.ts'
 
-/** Everything the page says, in Simplified Chinese. */
+/** All texts of the page in Simplified Chinese. The server's own messages stay English. */
 export const zh: Words = {
   lang: 'zh-Hans',
   other: { label: 'English', lang: 'en', query: 'en' },
   headline: '上传文件，得到链接',
   lead: '程序、编辑器和 CI 也可以上传到此服务器，每个文件返回一个链接。',
-  address: '供程序使用的地址',
+  uploadUrl: '上传地址',
   skip: '跳到正文',
   contents: '目录',
 
-  try: {
+  upload: {
     title: '上传',
     noScript: '在本页上传需要 JavaScript，下面的示例不需要。',
     drop: '把文件拖到页面任意位置',
@@ -19,7 +19,7 @@ export const zh: Words = {
     url: '或填写文件的网址，由服务器下载',
     send: '上传',
     destination: '存储位置',
-    standard: '默认',
+    default: '默认',
     limits: '单个文件最大 {size}。',
     admitted: {
       loopback: '你就在服务器所在的电脑上，不需要密钥。',
@@ -32,15 +32,19 @@ export const zh: Words = {
     keepKey: '在此标签页关闭前记住',
     formats: '复制链接的格式',
     copyAll: '全部复制',
+    retryAll: '全部重试',
+    total: '总进度',
+    expiry: '多久后删除',
+    never: '永不',
     clear: '清空列表',
     uploads: '上传列表',
-    whoHasKey: '请向此服务器的管理者索取。',
+    askForKey: '请向此服务器的管理者索取。',
     forOwner: '我是此服务器的管理者',
   },
 
-  pictures: {
+  images: {
     title: '处理图片',
-    asItIs: '不变',
+    unchanged: '不变',
     format: '格式',
     quality: '质量（1 至 100）',
     width: '最大宽度（像素）',
@@ -48,39 +52,43 @@ export const zh: Words = {
     strip: '删除元数据（如拍摄地点）',
   },
 
-  lately: {
+  recent: {
     title: '此浏览器最近上传的文件',
     search: '搜索名称和链接',
-    forget: '清除本机',
-    none: '没有找到任何内容。',
+    clear: '清除此浏览器的记录',
+    none: '没有找到匹配的记录。',
   },
 
   script: {
     copy: '复制',
     copied: '已复制',
-    copyFailed: '浏览器不允许此页面复制。文字已选中，请按 Ctrl+C。',
+    copyFailed: '浏览器阻止了复制。文字已选中，请按 Ctrl+C（Mac 按 ⌘C）。',
     link: '{name} 的链接',
     open: '打开',
     cancel: '取消',
-    again: '重试',
-    finish: '完成',
+    retry: '重试',
+    complete: '完成',
     waiting: '等待中',
     sending: '正在上传，{percent}%',
-    pace: '{sent}／{all} · 每秒 {speed} · 剩余 {left}',
+    pace: '{sent}／{all} · {speed}/秒 · 剩余 {left}',
     storing: '正在存储…',
-    stored: '已存储',
-    tally: '已存储 {stored}／{all}',
-    storedName: '{name} 已存储。',
-    failedName: '{name} 未能存储：{reason}。',
-    pending: '已存储，但尚未完成',
-    pendingHelp: '点击“完成”不会重新上传。',
+    stored: '已上传',
+    tally: '已上传 {stored}／{all}',
+    tallyFailed: '{failed} 个失败',
+    offline: '正在等待服务器',
+    offlineHelp: '服务器恢复后会自动重新上传，不会重复存储。',
+    expires: '有效期至 {time}',
+    storedName: '{name} 已上传。',
+    failedName: '{name} 上传失败：{reason}。',
+    pending: '已上传，但后续步骤失败',
+    pendingHelp: '点击“完成”会再次执行该步骤，不会重新上传文件。',
     cancelled: '已取消',
-    limitHelp: '此处单个文件最大 {size}，而它有 {own}。',
+    limitHelp: '单个文件不能超过 {size}，此文件为 {own}。',
     keyHelp: '请在上方填写密钥，之后会自动上传。',
     unreachable: '无法连接服务器',
     unreachableHelp: '连接中断了。重试不会重复存储。',
-    unreadable: '这不是服务器本身的响应',
-    unreadableHelp: '你与服务器之间的某个程序返回了状态码 {status}。',
+    foreign: '响应不是由此服务器返回的',
+    foreignHelp: '你与服务器之间的某个程序返回了状态码 {status}。',
     folder: '不能上传文件夹',
     folderHelp: '请选择其中的文件。',
     badUrl: '这不是 http 或 https 网址',
@@ -88,7 +96,7 @@ export const zh: Words = {
     keyRefused: '密钥无效。',
     requestId: '请求 {id}',
     historyTitle: '你最近上传的文件',
-    historyFailed: '无法显示服务器上的上传记录：{reason}。以下是此浏览器保存的记录。',
+    historyFailed: '无法显示服务器上的上传记录：{reason}。下面是此浏览器保存的记录。',
     failures: {
       invalid_request: '服务器无法理解此请求',
       no_file: '没有收到文件',
@@ -100,15 +108,15 @@ export const zh: Words = {
       destination_forbidden: '此密钥不能使用该存储位置',
       source_forbidden: '不允许使用此来源',
       not_found: '此地址不存在',
-      unknown_finalization: '这项上传并不在等待完成',
+      unknown_finalization: '没有待完成的上传与此 id 对应',
       method_not_allowed: '这里不支持此操作',
       request_timeout: '文件传输中断',
       too_large: '文件过大',
       source_failed: '无法获取文件',
-      idempotency_key_reused: '此前已用同一标识上传过其他内容',
+      idempotency_key_reused: '此幂等键（Idempotency-Key）已用于其他请求',
       rate_limited: '密钥错误次数过多',
       internal_error: '服务器内部错误',
-      delivery_failed: '未能存到存储位置',
+      delivery_failed: '保存到存储位置失败',
       delivery_timeout: '存储位置未及时响应',
       overloaded: '服务器繁忙',
       shutting_down: '服务器正在关闭',
@@ -119,9 +127,9 @@ export const zh: Words = {
 
   destinations: {
     title: '存储位置',
-    known: '不指定时，文件存到默认位置。在地址后面加上以下内容可选择其他位置。',
+    known: '不指定时，文件存到默认位置。在上传地址后面加上以下参数可选择其他位置。',
     unknown:
-      '请求通过 `?picbed=TYPE&configName=NAME` 选择存储位置；不指定时存到默认位置。只有可以上传的访问者才能看到名称：请在上面填写密钥。',
+      '不指定时，文件存到默认位置。在上传地址后面加上 `?destination=TYPE/NAME` 可选择其他位置。在上面填写密钥后，会显示可用的存储位置。',
   },
 
   groups: { programs: '终端与程序', editors: '编辑器', ci: 'CI（持续集成）' },
@@ -130,29 +138,35 @@ export const zh: Words = {
     curlBare: '或直接发送文件本身，响应只有链接：',
     fetch: '用于 Node。在浏览器中，文件来自文件选择框或拖放。',
     python: '使用 `requests` 包。',
-    typora: '偏好设置 → 图像 → 上传服务 → 自定义命令，然后点击“验证图片上传选项”。',
-    typoraLocal: '或选择 PicGo (app)：Typora 会直接使用此服务器。',
-    obsidian: '插件“Image auto upload”：默认上传器选 PicGo (app)，服务器地址填写：',
-    obsidianRemote: '并打开那里的“远程服务器模式”。',
-    vscode: '扩展“PicList”，写在 `settings.json` 中。',
     github: '作业（job）中的一个步骤，把图片写进运行摘要。',
     gitlab: '一个作业（job），每行输出一个链接。',
     secret: '把密钥保存为名为 `UPLOAD_KEY` 的 secret。',
     variable: '把密钥保存为名为 `UPLOAD_KEY` 的隐藏变量（masked）。',
     loopback: '此地址只能在服务器所在的电脑上访问。请用其他人使用的地址打开本页，或设置 `server.publicUrl`。',
-    exportUser: '此服务器前面的代理需要用户名和密码，请先放进环境变量：`export UPLOAD_USER=NAME:PASSWORD`',
-    noPassword: '这类插件只发送密钥，不发送密码：代理须放行它们的请求。',
+    exportUser: '此服务器前面的代理需要用户名和密码，请先设置环境变量：`export UPLOAD_USER=NAME:PASSWORD`',
+    noPassword: '此插件只能发送密钥，不能发送密码，代理须允许它的请求不带密码通过。',
     secretUser: '把 `NAME:PASSWORD` 保存为名为 `UPLOAD_USER` 的 secret。',
     variableUser: '把 `NAME:PASSWORD` 保存为名为 `UPLOAD_USER` 的隐藏变量（masked）。',
-    exportKey: '先把密钥放进环境变量：`export UPLOAD_KEY=…`',
+    exportKey: '请先把密钥设为环境变量：`export UPLOAD_KEY=…`',
   },
 
-  answers: {
+  editors: {
+    typora: '偏好设置 → 图像 → **上传服务**：选**自定义命令**，并填写此命令，然后点击**验证图片上传选项**。',
+    typoraPicGo:
+      '偏好设置 → 图像 → **上传服务**：选 **PicGo(app)**，无需其他设置。或选**自定义命令**并填写：',
+    obsidian: '插件 **Image auto upload**：**默认上传器**选 **PicGo(app)**，**PicGo server 上传接口**填写：',
+    obsidianRemote:
+      '插件 **Image auto upload**：**默认上传器**选 **PicGo(app)**，打开**远程服务器模式**，**PicGo server 上传接口**填写：',
+    vscode: '安装扩展 **PicList**，并在 `settings.json` 中添加：',
+  },
+
+  responses: {
     title: '响应',
-    success: '全部存储成功：状态码 200，`result` 中的链接与上传的文件一一对应。',
+    success: '全部保存成功：状态码 200，`result` 中的链接与上传的文件一一对应。',
     failure:
-      '有文件未能存储：状态码 400 或更高。`message` 说明原因和解决办法，`errors` 指出是哪个文件；`result` 是已存储文件的链接。',
-    pending: '已存储，但最后一步失败：状态码 424。带上此 id 再次请求即可完成，不会重新上传。',
+      '有文件未能保存：状态码 400 或更高。`message` 说明原因和解决办法，`errors` 列出失败的文件，`result` 是保存成功的文件的链接。',
+    pending:
+      '文件全部保存成功，但后续步骤失败：状态码 424。带上此 id 再次请求会重新执行该步骤，不会重新上传。',
   },
 
   more: {
@@ -160,16 +174,16 @@ export const zh: Words = {
     shareX: 'ShareX',
     shareXText: '用 ShareX 打开此文件，以后就会上传到这里。',
     list: '网址，以及服务器所在电脑上的路径',
-    listText: '路径必须是绝对路径，只有该电脑上的程序可以使用。',
+    listText: '路径必须是绝对路径。默认只有该电脑上的程序可以使用。',
     clipboard: '服务器所在电脑的剪贴板',
     clipboardText: '发送不带请求体的请求。',
-    key: '密钥',
+    key: '上传密钥',
     keyText:
       '服务器所在电脑上的程序不需要密钥。其他程序用 `Authorization: Bearer …` 或 `X-Upload-Key` 发送；`?key=…` 也可以，但地址容易被日志记录。',
-    machines: '接口描述',
-    machinesText: 'OpenAPI 3.1 格式的接口描述：',
+    openApi: '接口描述',
+    openApiText: 'OpenAPI 3.1 格式的接口描述：',
     metricsText: '设置 `metrics.enabled` 后，`/metrics` 提供 Prometheus 指标。',
-    alive: '检查服务器是否在运行',
-    aliveText: '返回 `{"success":true,"result":"alive"}`，不需要密钥。',
+    health: '健康检查',
+    healthText: '返回 `{"success":true,"result":"alive"}`，不需要密钥。',
   },
 }

@@ -29,10 +29,10 @@ export interface Payload {
 }
 
 /** What is known of a payload beside its bytes. */
-type Identity = Omit<Payload, 'path' | 'chunks' | 'stream' | 'bytes' | 'hold' | 'dispose'>
+type PayloadFacts = Omit<Payload, 'path' | 'chunks' | 'stream' | 'bytes' | 'hold' | 'dispose'>
 
 /** A payload whose bytes are in memory. @param received emptied @param release gives the memory back to the budget */
-export function inMemory(received: Uint8Array[], identity: Identity, release: () => void): Payload {
+export function inMemory(received: Uint8Array[], identity: PayloadFacts, release: () => void): Payload {
   let chunks: readonly Uint8Array[] = received.splice(0) // the writer keeps no pieces of what is joined here
   return Object.assign(identity, {
     path: undefined,
@@ -50,7 +50,7 @@ export function inMemory(received: Uint8Array[], identity: Identity, release: ()
 }
 
 /** A payload whose bytes are in a file of its own. */
-export function inFileAt(path: string, identity: Identity): Payload {
+export function inFileAt(path: string, identity: PayloadFacts): Payload {
   return {
     ...identity,
     path,

@@ -32,7 +32,11 @@ export function baseName(name: string): string {
  * @param extension the extension that fits the bytes, with its dot, or empty
  */
 export function cleanFileName(name: string, extension: string): string {
-  let clean = shorten(baseName(name).trim()).toWellFormed().normalize('NFC').replace(UNUSABLE, '_').trim()
+  let clean = withoutMiddle(baseName(name).trim())
+    .toWellFormed()
+    .normalize('NFC')
+    .replace(UNUSABLE, '_')
+    .trim()
   if (clean === '') clean = `file${extension}`
   if (!/^\.+$/.test(clean)) clean = closeEnd(clean)
   if (splitExtension(clean)[1] === '') clean += extension
@@ -41,7 +45,7 @@ export function cleanFileName(name: string, extension: string): string {
 }
 
 /** Leaves out the middle, of which nothing would be left. */
-function shorten(name: string): string {
+function withoutMiddle(name: string): string {
   return name.length > 2 * LONGEST_END ? name.slice(0, LONGEST_END) + name.slice(-LONGEST_END) : name
 }
 

@@ -5,7 +5,6 @@ import { promisify } from 'node:util'
 import { isStorageFull, UploadError } from '../errors.ts'
 import { writeAll as writeAllWithCallback } from '../files/write-all.ts'
 import { inFileAt, inMemory, type Payload } from './bytes.ts'
-import { noteChunk } from './garbage-collection.ts'
 import { SNIFF_BYTES, sniffType } from './sniff.ts'
 import type { Spool } from './spool.ts'
 
@@ -60,119 +59,13 @@ export interface Payloads {
 
 /** @param budget most bytes in memory; each payload that arrives may go beyond it by one chunk */
 export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
-  let free = budget
-  /** What is being written to files, by its hash. */
-  const spooling = new Set<unknown>()
-
-  function open({ name, folders = [], spool, limit }: PayloadOptions): PayloadWriter {
-    const hash = createHash('sha256')
-    let sha256: string | undefined
-    let size = 0
-    let reserved = 0
-    let pending: Uint8Array[] = []
-    let pendingBytes = 0
-    let head: Uint8Array = NO_BYTES
-    let inFile = false
-    let path: string | undefined
-    let fd: number | undefined // while it is open
-    let flushing: Promise<void> = Promise.resolve()
-    let unwritten = 0
-
-    /**
-     * Queues what is pending behind the write under way, and gives that one to wait for: two buffers at most. When there is
-     * more to write, and without free memory it gives the last one.
-     */
-    function flush(): Promise<void> | undefined {
-      const before = unwritten > 0 ? flushing : undefined
-      const chunks = pending
-      const bytes = pendingBytes
-      pending = []
-      pendingBytes = 0
-      unwritten += bytes
-      flushing = flushing.then(async () => {
-        if (fd === undefined) ({ path, fd } = await spool.create())
-        await writeAll(fd, chunks)
-        unwritten -= bytes
-        release(bytes)
-      })
-      flushing.catch(() => {}) // seen by the next write, finish or abort
-      return (free < 0 || bytes >= MEMORY_BYTES ? flushing : before)?.catch(storageError)
-    }
-
-    async function closeFile(): Promise<void> {
-      if (fd === undefined) return
-      const closing = close(fd)
-      fd = undefined
-      await closing
-    }
-
-    function release(bytes = reserved): void {
-      free += bytes
-      reserved -= bytes
-    }
-
-    async function discard(): Promise<void> {
-      pending = []
-      spooling.delete(hash)
-      await flushing.catch(() => {})
-      release()
-      if (path === undefined) return
-      await closeFile().catch(() => {})
-      await unlink(path).catch(() => {})
-    }
-
-    function digest(): string {
-      sha256 ??= hash.digest('hex')
-      return sha256
-    }
-
-    return {
-      write(chunk) {
-        if (chunk.length === 0) return undefined
-        size += chunk.length
-        hash.update(chunk)
-        if (size > limit) throw tooLarge(name, limit)
-        if (head.length < SNIFF_BYTES) head = lengthen(head, chunk)
-        pending.push(chunk)
-        pendingBytes += chunk.length
-        free -= chunk.length
-        reserved += chunk.length
-        noteChunk(chunk.length)
-        inFile ||= size > MEMORY_BYTES || free < 0
-        if (!inFile) return undefined
-        spooling.add(hash)
-        const share = Math.max(LEAST_FLUSH_BYTES, GATHERED_BYTES / spooling.size)
-        return pendingBytes >= Math.min(share, MOST_FLUSH_BYTES) || free < 0 ? flush() : undefined
-      },
-
-      skip: chunk => void hash.update(chunk),
-      sha256: digest,
-
-      async finish() {
-        try {
-          if (inFile) {
-            await flush()
-            await flushing.catch(storageError)
-            await closeFile()
-            spooling.delete(hash)
-          }
-          const { contentType, extension } = await sniffType(head)
-          const identity = { name, folders, size, sha256: digest(), contentType, extension }
-          return path === undefined ? inMemory(pending, identity, release) : inFileAt(path, identity)
-        } catch (error) {
-          await discard()
-          throw error
-        }
-      },
-
-      abort: discard,
-    }
-  }
+  const memory: Memory = { free: budget, spooling: new Set() }
+  const open = (options: PayloadOptions) => openWriter(memory, options)
 
   return {
     open,
     resize(wanted) {
-      free += wanted - budget
+      memory.free += wanted - budget
       budget = wanted
     },
     async read(body, options) {
@@ -188,7 +81,144 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
   }
 }
 
+/** What payloads that arrive share. */
+interface Memory {
+  /** Bytes; below 0 when it is used up. */
+  free: number
+  /** What is being written to files, by its hash. */
+  readonly spooling: Set<unknown>
+}
+
 const NO_BYTES = Buffer.alloc(0)
+
+function openWriter(memory: Memory, { name, folders = [], spool, limit }: PayloadOptions): PayloadWriter {
+  const hash = createHash('sha256')
+  let sha256: string | undefined
+  let size = 0
+  let reserved = 0
+  let pending: Uint8Array[] = []
+  let pendingBytes = 0
+  let head: Uint8Array = NO_BYTES
+  let inFile = false
+  const file = createSpoolFile(spool, release)
+
+  /** Queues what is pending, and says for what to wait: for all of it when there is much of it or memory is used up. */
+  function flush(): Promise<void> | undefined {
+    const chunks = pending
+    const bytes = pendingBytes
+    pending = []
+    pendingBytes = 0
+    const before = file.append(chunks, bytes)
+    return (memory.free < 0 || bytes >= MEMORY_BYTES ? file.written() : before)?.catch(storageError)
+  }
+
+  function release(bytes = reserved): void {
+    memory.free += bytes
+    reserved -= bytes
+  }
+
+  async function discard(): Promise<void> {
+    pending = []
+    memory.spooling.delete(hash)
+    await file.remove()
+    release()
+  }
+
+  function digest(): string {
+    sha256 ??= hash.digest('hex')
+    return sha256
+  }
+
+  return {
+    write(chunk) {
+      if (chunk.length === 0) return undefined
+      size += chunk.length
+      hash.update(chunk)
+      if (size > limit) throw tooLarge(name, limit)
+      if (head.length < SNIFF_BYTES) head = lengthen(head, chunk)
+      pending.push(chunk)
+      pendingBytes += chunk.length
+      memory.free -= chunk.length
+      reserved += chunk.length
+      inFile ||= size > MEMORY_BYTES || memory.free < 0
+      if (!inFile) return undefined
+      memory.spooling.add(hash)
+      const share = Math.max(LEAST_FLUSH_BYTES, GATHERED_BYTES / memory.spooling.size)
+      return pendingBytes >= Math.min(share, MOST_FLUSH_BYTES) || memory.free < 0 ? flush() : undefined
+    },
+
+    skip: chunk => void hash.update(chunk),
+    sha256: digest,
+
+    async finish() {
+      try {
+        let path: string | undefined
+        if (inFile) {
+          await flush()
+          path = await file.close().catch(storageError)
+          memory.spooling.delete(hash)
+        }
+        const { contentType, extension } = await sniffType(head)
+        const identity = { name, folders, size, sha256: digest(), contentType, extension }
+        return path === undefined ? inMemory(pending, identity, release) : inFileAt(path, identity)
+      } catch (error) {
+        await discard()
+        throw error
+      }
+    },
+
+    abort: discard,
+  }
+}
+
+/**
+ * A file of the spool, which is made once something is written to it: one call after the other, two buffers at most.
+ *
+ * @param onWritten hears how many bytes have been written
+ */
+function createSpoolFile(spool: Spool, onWritten: (bytes: number) => void) {
+  let path: string | undefined
+  let fd: number | undefined // while it is open
+  let flushing: Promise<void> = Promise.resolve()
+  let unwritten = 0
+
+  async function closeFile(): Promise<void> {
+    if (fd === undefined) return
+    const closing = close(fd)
+    fd = undefined
+    await closing
+  }
+
+  return {
+    /** Queues chunks behind the write under way. @returns that write; undefined when there is none */
+    append(chunks: readonly Uint8Array[], bytes: number): Promise<void> | undefined {
+      const before = unwritten > 0 ? flushing : undefined
+      unwritten += bytes
+      flushing = flushing.then(async () => {
+        if (fd === undefined) ({ path, fd } = await spool.create())
+        await writeAll(fd, chunks)
+        unwritten -= bytes
+        onWritten(bytes)
+      })
+      flushing.catch(() => {}) // seen by the next write, close or remove
+      return before
+    },
+    /** Done when all is written that was queued. */
+    written: () => flushing,
+    /** @returns its path; undefined when nothing was written */
+    async close(): Promise<string | undefined> {
+      await flushing
+      await closeFile()
+      return path
+    },
+    async remove(): Promise<void> {
+      await flushing.catch(() => {})
+      if (path === undefined) return
+      await closeFile().catch(() => {})
+      await unlink(path).catch(() => {})
+    },
+  }
+}
 
 /** The start of a file, with what belongs to it of the next chunk. */
 function lengthen(head: Uint8Array, chunk: Uint8Array): Uint8Array {

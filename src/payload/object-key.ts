@@ -1,4 +1,5 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
+import { DATE_PLACEHOLDERS } from './date-placeholders.ts'
 import { cleanFileName, cutText, splitExtension } from './file-name.ts'
 import type { Payload } from './index.ts'
 
@@ -6,7 +7,15 @@ import type { Payload } from './index.ts'
 export interface KeyFacts {
   /** For `{path}`; as `readFolder` gives it. */
   readonly path?: string | undefined
+  /**
+   * What is random in keys is made from this and the bytes, so that a repetition of the request makes the same key.
+   * Undefined: it is new each time.
+   */
+  readonly seed?: string | undefined
 }
+
+/** Gives so many bytes that nobody can guess. */
+type Random = (count: number) => Buffer
 
 /** Makes the key of a payload at a destination. */
 export type KeyTemplate = (payload: Payload, now: Date, facts?: KeyFacts) => string | Promise<string>
@@ -21,48 +30,45 @@ const UNCLEAN = /(?:^|\/)(?:\s|\.*(?:\/|$))|\s(?:\/|$)/
 
 /** Hashes that a payload does not come with. */
 type Algorithm = 'md5' | 'sha1'
-type Digests = Partial<Record<Algorithm, string>>
+/** Those that a template does not ask for are empty. */
+type Digests = Readonly<Record<Algorithm, string>>
+const NO_DIGESTS: Digests = { md5: '', sha1: '' }
 
-interface Naming {
+interface KeyContext {
   payload: Payload
   now: Date
   base: string
   extension: string
   digests: Digests
   facts: KeyFacts
+  random: Random
 }
 
-type Part = (naming: Naming) => string
+type Placeholder = (naming: KeyContext) => string
 
-const two = (value: number): string => String(value).padStart(2, '0')
+const ofDates = Object.entries(DATE_PLACEHOLDERS).map(([name, write]): [string, Placeholder] => [
+  name,
+  ({ now }) => write(now),
+])
 
-/** Placeholders without a parameter, under the names PicList gave them. Times are the server's local time. */
-const PLACEHOLDERS: Record<string, Part> = {
-  Y: ({ now }) => String(now.getFullYear()),
-  y: ({ now }) => two(now.getFullYear() % 100),
-  m: ({ now }) => two(now.getMonth() + 1),
-  d: ({ now }) => two(now.getDate()),
-  h: ({ now }) => two(now.getHours()),
-  i: ({ now }) => two(now.getMinutes()),
-  s: ({ now }) => two(now.getSeconds()),
-  ms: ({ now }) => String(now.getMilliseconds()).padStart(3, '0'),
-  timestamp: ({ now }) => String(now.getTime()),
-  timestampS: ({ now }) => String(Math.floor(now.getTime() / 1000)),
+/** Placeholders without a parameter. */
+const PLACEHOLDERS: Record<string, Placeholder> = {
+  ...Object.fromEntries(ofDates),
   filename: ({ base }) => base,
   extname: ({ extension }) => extension,
   path: ({ facts }) => facts.path ?? '',
-  uuid: () => randomUUID(),
-  ulid: ({ now }) => ulid(now.getTime()),
-  md5: ({ digests }) => digests.md5 as string,
-  sha1: ({ digests }) => digests.sha1 as string,
+  uuid: ({ random }) => uuid(random),
+  ulid: ({ now, random }) => ulid(now.getTime(), random),
+  md5: ({ digests }) => digests.md5,
+  sha1: ({ digests }) => digests.sha1,
   sha256: ({ payload }) => payload.sha256,
 }
 
-const PARAMETERS: [RegExp, (value: number) => Part | undefined][] = [
-  [/^md5-(\d+)$/, n => (n <= 32 ? ({ digests }) => (digests.md5 as string).slice(0, n) : undefined)],
-  [/^sha1-(\d+)$/, n => (n <= 40 ? ({ digests }) => (digests.sha1 as string).slice(0, n) : undefined)],
+const PARAMETERS: [RegExp, (value: number) => Placeholder | undefined][] = [
+  [/^md5-(\d+)$/, n => (n <= 32 ? ({ digests }) => digests.md5.slice(0, n) : undefined)],
+  [/^sha1-(\d+)$/, n => (n <= 40 ? ({ digests }) => digests.sha1.slice(0, n) : undefined)],
   [/^sha256-(\d+)$/, n => (n <= 64 ? ({ payload }) => payload.sha256.slice(0, n) : undefined)],
-  [/^str-(\d+)$/, n => (n <= 64 ? () => randomString(n) : undefined)],
+  [/^str-(\d+)$/, n => (n <= 64 ? ({ random }) => randomString(n, random) : undefined)],
   [
     /^localFolder:(\d+)$/,
     n =>
@@ -97,7 +103,8 @@ export function parseKeyTemplate(template: string): KeyTemplate {
     const name = cleanFileName(payload.name, payload.extension)
     const [base, extension] = splitExtension(name)
     const render = (shown: string) => {
-      const naming: Naming = { payload, now, base: shown, extension, digests, facts }
+      const random = randomFor(payload, facts)
+      const naming: KeyContext = { payload, now, base: shown, extension, digests, facts, random }
       let rendered = ''
       for (const part of parts) rendered += typeof part === 'string' ? part : part(naming)
       return cleanKey(rendered)
@@ -110,9 +117,9 @@ export function parseKeyTemplate(template: string): KeyTemplate {
     return excess > 0 ? render(cutText(base, Math.max(Buffer.byteLength(base) - excess, 1))) : key
   }
 
-  if (algorithms.length === 0) return (payload, now, facts = {}) => makeKey(payload, now, {}, facts)
+  if (algorithms.length === 0) return (payload, now, facts = {}) => makeKey(payload, now, NO_DIGESTS, facts)
   return async (payload, now, facts = {}) => {
-    const digests: Digests = {}
+    const digests = { ...NO_DIGESTS }
     for (const algorithm of algorithms) digests[algorithm] = await digest(payload, algorithm)
     return makeKey(payload, now, digests, facts)
   }
@@ -128,13 +135,13 @@ function assertKnown(written: readonly string[]): void {
   )
 }
 
-function parsePart(text: string): string | Part {
+function parsePart(text: string): string | Placeholder {
   const part = findPart(text)
   if (!part && /[{}]/.test(text)) throw new Error(`has a lone brace near "${text}"`)
   return part ?? text
 }
 
-function findPart(text: string): Part | undefined {
+function findPart(text: string): Placeholder | undefined {
   if (!text.startsWith('{') || !text.endsWith('}')) return undefined
   const name = text.slice(1, -1)
   if (Object.hasOwn(PLACEHOLDERS, name)) return PLACEHOLDERS[name]
@@ -152,13 +159,6 @@ const NAMES_CONTENT = /\{(?:md5|sha1|sha256|uuid|ulid|(?:md5|sha1|sha256|str)-(?
 /** Whether equal keys mean equal bytes: the template names the content, or makes every key new. */
 export function namesContent(template: string): boolean {
   return NAMES_CONTENT.test(template)
-}
-
-const IS_NEW_EACH_TIME = /\{(?:uuid|ulid|str-\d{1,2}|timestampS?|ms|[his])\}/
-
-/** Whether a second key for the same file is another one than the first. Days go by too slowly to count. */
-export function isNewEachTime(template: string): boolean {
-  return IS_NEW_EACH_TIME.test(template)
 }
 
 /** Whether two files of one name, uploaded at different times, may get the same key. */
@@ -187,11 +187,27 @@ async function digest(payload: Payload, algorithm: Algorithm): Promise<string> {
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-function randomString(length: number): string {
+/** With a seed the same bytes in the same order each time; other contents never share a key. */
+function randomFor({ sha256 }: Payload, { seed }: KeyFacts): Random {
+  if (seed === undefined) return randomBytes
+  let draws = 0
+  return outputLength =>
+    createHash('shake256', { outputLength }).update(`${seed} ${sha256} ${draws++}`).digest()
+}
+
+/** Version 4 (RFC 9562). */
+function uuid(random: Random): string {
+  const bytes = random(16)
+  bytes.writeUInt16BE((bytes.readUInt16BE(6) & 0x0fff) | 0x4000, 6)
+  bytes.writeUInt16BE((bytes.readUInt16BE(8) & 0x3fff) | 0x8000, 8)
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
+}
+
+function randomString(length: number, random: Random): string {
   let text = ''
   while (text.length < length) {
     // 248 is the largest multiple of 62 in a byte: beyond it some characters would be likelier.
-    for (const byte of randomBytes(length)) if (byte < 248 && text.length < length) text += BASE62[byte % 62]
+    for (const byte of random(length)) if (byte < 248 && text.length < length) text += BASE62[byte % 62]
   }
   return text
 }
@@ -199,9 +215,9 @@ function randomString(length: number): string {
 const CROCKFORD = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
 /** 48 bits of time and 80 random ones, Crockford base 32 (https://github.com/ulid/spec). */
-function ulid(time: number): string {
+function ulid(time: number, random: Random): string {
   let text = ''
   for (let rest = time, i = 0; i < 10; i++, rest = Math.floor(rest / 32)) text = CROCKFORD[rest % 32] + text
-  for (const byte of randomBytes(16)) text += CROCKFORD[byte % 32]
+  for (const byte of random(16)) text += CROCKFORD[byte % 32]
   return text
 }

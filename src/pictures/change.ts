@@ -1,5 +1,6 @@
 import { UploadError } from '../errors.ts'
 import { createSlots } from '../flow/slots.ts'
+import { beginTimeLimit } from '../flow/time-limit.ts'
 import { splitExtension } from '../payload/file-name.ts'
 import type { Payload, Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
@@ -33,19 +34,21 @@ export async function changePicture(
   signal: AbortSignal,
 ): Promise<Payload> {
   if (!isWanted(payload, options)) return payload
-  const late = AbortSignal.timeout(options.timeoutMs)
-  const either = AbortSignal.any([signal, late])
+  const late = new Error('the time for it is over')
+  const limit = beginTimeLimit(options.timeoutMs, signal, () => late)
   let begin = Number.POSITIVE_INFINITY
   try {
     return await turns.run(() => {
       begin = performance.now()
-      return work(payload, options, deps, either)
-    }, either)
+      return work(payload, options, deps, limit.signal)
+    }, limit.signal)
   } catch (error) {
-    if (error !== late.reason) throw error
+    if (error !== late) throw error
     // Whose turn came late says nothing of the picture.
     const hadTime = performance.now() - begin > options.timeoutMs / 2
     throw hadTime ? tooSlow(payload, options) : tooLate(payload)
+  } finally {
+    limit.end()
   }
 }
 

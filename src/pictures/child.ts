@@ -3,14 +3,19 @@ import { UploadError } from '../errors.ts'
 import { withoutMetadata } from './apng.ts'
 import { bytesOf, type PictureAnswer, type PictureJob } from './job.ts'
 import { loadSharp } from './load.ts'
-import { look, mustChange, needsWork, targetOf } from './look.ts'
+import { look, mustChange, needsWork, outputFormatOf } from './look.ts'
 import { watchMemory } from './memory.ts'
-import type { Format } from './options.ts'
+import type { Format, SourceFormat } from './options.ts'
 import { render } from './render.ts'
 
 // The process that changes pictures, started by processes.ts: one at a time, and whoever can't wait for it kills it.
 
-const EXTENSIONS: Record<Format, string> = { webp: '.webp', avif: '.avif', jpeg: '.jpg', png: '.png' }
+const EXTENSIONS: Partial<Record<SourceFormat, string>> = {
+  webp: '.webp',
+  avif: '.avif',
+  jpeg: '.jpg',
+  png: '.png',
+} satisfies Record<Format, string>
 
 // It ends with whoever started it. What libvips is at goes on during any other end.
 process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
@@ -52,9 +57,9 @@ async function change(job: PictureJob): Promise<{ bytes: Buffer; extension?: str
   }
   const sharp = await loadSharp()
   const picture = await look(sharp, job)
-  const target = targetOf(picture, options)
+  const target = outputFormatOf(picture, options)
   if (!needsWork(picture, target, options)) return undefined
   const bytes = await render(sharp, picture, target, options)
   if (!mustChange(picture, options) && !options.larger && bytes.length >= job.size) return undefined
-  return target === picture.source ? { bytes } : { bytes, extension: EXTENSIONS[target as Format] }
+  return target === picture.source ? { bytes } : { bytes, extension: EXTENSIONS[target] }
 }

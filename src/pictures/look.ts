@@ -41,7 +41,7 @@ export async function look(sharp: SharpModule, job: PictureJob): Promise<Looked>
     loader,
     open: () => sharp(input, { ...settings, limitInputPixels: options.maxPixels }),
     meta,
-    source: source as SourceFormat,
+    source: source as SourceFormat, // one of `LOADERS`, which read no other
     isAnimated: pages > 1,
     width: isTurned ? frameHeight : meta.width,
     height: isTurned ? meta.width : frameHeight,
@@ -49,7 +49,7 @@ export async function look(sharp: SharpModule, job: PictureJob): Promise<Looked>
 }
 
 /** What a picture becomes. Animated pictures stay animated: only WebP takes what GIF holds. */
-export function targetOf({ source, isAnimated }: Looked, { format }: PictureOptions): SourceFormat {
+export function outputFormatOf({ source, isAnimated }: Looked, { format }: PictureOptions): SourceFormat {
   const wanted = typeof format === 'object' ? format[source] : format
   if (isAnimated) return wanted === 'webp' && source === 'gif' ? 'webp' : source
   return wanted ?? (source === 'heic' ? 'jpeg' : source)

@@ -1,22 +1,22 @@
 import { localPath } from '../options.ts'
 import * as z from '../packages/zod.ts'
 
-/** What pictures can be made into. */
+/** Formats that images can be converted to. */
 export const FORMATS = ['webp', 'avif', 'jpeg', 'png'] as const
 export type Format = (typeof FORMATS)[number]
 
-/** What pictures are read from. */
+/** Formats that images can be read from. */
 export const SOURCE_FORMATS = ['jpeg', 'png', 'webp', 'avif', 'gif', 'tiff', 'heic'] as const
 export type SourceFormat = (typeof SOURCE_FORMATS)[number]
 
-/** What a request may ask for. */
+/** Image options that a request may set, if `pictures.requests` allows them. */
 export const WISHES = ['format', 'quality', 'size', 'strip'] as const
 
 const format = z.enum(FORMATS)
 const degrees = z.number().min(-360).max(360)
 const pixels = z.number().int().min(1).max(65_535)
 
-/** Where a watermark can lie. */
+/** Positions of a watermark. */
 export const POSITIONS = [
   ...(['northwest', 'north', 'northeast', 'west', 'centre'] as const),
   ...(['east', 'southwest', 'south', 'southeast'] as const),
@@ -24,82 +24,119 @@ export const POSITIONS = [
 
 const watermark = z
   .strictObject({
-    text: z.string().min(1).optional().describe('What is written.'),
-    image: localPath().optional().describe('File of the picture that is laid over.'),
-    font: localPath().optional().describe('Font file of the text. Default: a font of the system.'),
+    text: z.string().min(1).optional().describe('Text of the watermark.'),
+    image: localPath().optional().describe('Image file of the watermark.'),
+    font: localPath().optional().describe('Font file for the text. Default: a font of the system.'),
     color: z
       .string()
-      .regex(/^#[0-9a-f]{6}(?:[0-9a-f]{2})?$/i, 'is written "#RRGGBB" or "#RRGGBBAA"')
+      .regex(/^#[0-9a-f]{6}(?:[0-9a-f]{2})?$/i, 'must be written "#RRGGBB" or "#RRGGBBAA"')
       .default('#CCCCCC73')
-      .describe('Colour of the text.'),
-    opacity: z.number().gt(0).max(1).default(1).describe('Of the picture that is laid over.'),
+      .describe('Color of the text: "#RRGGBB", or "#RRGGBBAA" with transparency.'),
+    opacity: z.number().gt(0).max(1).default(1).describe('Opacity of the image file, from more than 0 to 1.'),
     scale: z
       .number()
       .gt(0)
       .max(1)
       .default(0.15)
-      .describe('Width of the watermark as a part of that of the picture.'),
-    position: z.enum(POSITIONS).default('southeast').describe('Where it lies.'),
-    rotate: degrees.default(0).describe('Degrees, clockwise.'),
-    tile: z.boolean().default(false).describe('All over the picture.'),
+      .describe('Width of the watermark as a fraction of the image width, from more than 0 to 1.'),
+    position: z.enum(POSITIONS).default('southeast').describe('Position of the watermark in the image.'),
+    rotate: degrees.default(0).describe('Clockwise rotation of the watermark. Degrees, -360 to 360.'),
+    tile: z.boolean().default(false).describe('Repeat the watermark over the whole image.'),
   })
   .refine(
     value => (value.text === undefined) !== (value.image === undefined),
     'needs either "text" or "image"',
   )
-  .describe('Laid over every picture.')
+  .describe('Watermark on every image: either a text or an image file.')
 
-/** What is done to pictures. Nothing of it is done unless it is asked for. */
+/** Changes to images. Without an option, an image is stored unchanged. */
 export const pictureSchema = z.strictObject({
   format: z
     .union([format, z.partialRecord(z.enum(SOURCE_FORMATS), format)])
     .optional()
-    .describe('What pictures are converted to: one format, or one for each that they come in.'),
-  quality: z.number().int().min(1).max(100).optional().describe('Of lossy formats; of PNG the colours.'),
+    .describe(
+      'Format to convert images to: one format, or an object with one format for each source format, such as { "png": "webp" }.',
+    ),
+  quality: z
+    .number()
+    .int()
+    .min(1)
+    .max(100)
+    .optional()
+    .describe(
+      'Quality of lossy formats, 1 to 100. For PNG, a value below 100 reduces the number of colors (palette).',
+    ),
   resize: z
     .strictObject({
-      width: pixels.optional().describe('Pixels.'),
-      height: pixels.optional().describe('Pixels.'),
-      percent: z.number().gt(0).max(500).optional().describe('In the place of width and height.'),
-      enlarge: z.boolean().default(false).describe('Whether small pictures grow.'),
+      width: pixels.optional().describe('Maximum width. Pixels.'),
+      height: pixels.optional().describe('Maximum height. Pixels.'),
+      percent: z
+        .number()
+        .gt(0)
+        .max(500)
+        .optional()
+        .describe(
+          'Scale instead of width and height. Percent, up to 500; more than 100 also needs `enlarge`.',
+        ),
+      enlarge: z.boolean().default(false).describe('Upscale images that are smaller.'),
     })
     .refine(
       value => (value.percent === undefined) !== (value.width === undefined && value.height === undefined),
       'needs either "percent", or "width", "height" or both',
     )
     .optional()
-    .describe('The picture fits into it and keeps its proportions.'),
-  rotate: degrees.optional().describe('Degrees, clockwise. Animated pictures are not turned.'),
-  flip: z.boolean().default(false).describe('Upside down.'),
-  flop: z.boolean().default(false).describe('Left to right.'),
+    .describe('Resize images to fit into this size. The aspect ratio is kept.'),
+  rotate: degrees
+    .optional()
+    .describe('Clockwise rotation. Degrees, -360 to 360. Animated images are not rotated.'),
+  flip: z
+    .boolean()
+    .default(false)
+    .describe('Mirror images top to bottom (vertically). Animated images are not mirrored.'),
+  flop: z
+    .boolean()
+    .default(false)
+    .describe('Mirror images left to right (horizontally). Animated images are not mirrored.'),
   orient: z
     .boolean()
     .default(false)
-    .describe('Turn pictures as their metadata says, also when nothing else is done.'),
+    .describe('Rotate images upright as their EXIF orientation says, even if nothing else is changed.'),
   strip: z
     .boolean()
     .default(false)
-    .describe('Remove metadata, the place where it was taken included; the colour profile stays.'),
+    .describe('Remove metadata, including the GPS location. The color profile is kept.'),
   watermark: watermark.optional(),
-  larger: z.boolean().default(false).describe('Keep a conversion that has more bytes than the original.'),
+  larger: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Store a converted image even if it has more bytes than the original. If false, the original is then stored, unless another option changes it.',
+    ),
   unreadable: z
     .enum(['fail', 'keep'])
     .default('fail')
     .describe(
-      'What happens to pictures that cannot be read: their upload fails, or they are stored as they are.',
+      'What to do with images that cannot be decoded: fail their upload, or keep (store) them unchanged.',
     ),
-  maxPixels: z.number().int().min(1).default(50_000_000).describe('Most pixels, all frames together.'),
+  maxPixels: z
+    .number()
+    .int()
+    .min(1)
+    .default(50_000_000)
+    .describe('Maximum number of pixels of one image, all frames included. An upload with more fails.'),
   timeoutMs: z
     .number()
     .int()
     .min(1)
     .max(600_000)
     .default(30_000)
-    .describe('For one picture, waiting for its turn included. Milliseconds.'),
+    .describe('Timeout for one image, including time in the queue. Milliseconds.'),
   requests: z
     .array(z.enum(WISHES))
     .default([])
-    .describe('What a request may ask for by format, quality, width and height, and strip.'),
+    .describe(
+      'Image options that a request may set with its query parameters: "format", "quality", "size" (width and height), "strip" (remove metadata). Default: none.',
+    ),
 })
 
 export type PictureOptions = z.output<typeof pictureSchema>

@@ -1,8 +1,9 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { systemCode, UploadError } from '../errors.ts'
+import { onAbort } from '../flow/cancellation.ts'
 import type { PictureAnswer, PictureJob } from './job.ts'
 
 /** child.ts as it is built: Node runs nothing else. */
@@ -22,8 +23,9 @@ export type Receive<T> = (bytes: AsyncIterable<Uint8Array>, extension: string | 
 const idle = new Map<ChildProcess, NodeJS.Timeout>()
 
 /**
- * Has a process change a picture. libvips and its libraries can't be stopped, and read what strangers send: so they run
- * in a process, which is killed when the signal says so. One that did not do its work is not used again.
+ * Has a process change a picture. No thread does: libvips and its libraries can't be stopped (sharp's `timeout` of 1 s let an
+ * AVIF of 1500 × 1500 pixels take the 50 s that it needed), and a picture that takes all memory ends the process that it is in. So
+ * they run in a process, which is killed when the signal says so. One that did not do its work is not used again.
  *
  * @returns undefined when the picture stays as it is
  * @throws the reason of the signal; UploadError; Error for what can't be read as a picture
@@ -36,13 +38,13 @@ export async function changeInProcess<T>(
   signal.throwIfAborted()
   const child = takeIdle() ?? (await start())
   const kill = () => void child.kill('SIGKILL')
-  signal.addEventListener('abort', kill)
+  const stopListening = onAbort(signal, kill)
   try {
     signal.throwIfAborted()
     const answer = await ask(child, job)
     const changed =
       answer.is === 'changed'
-        ? await receive(readBytes(child.stdout as Socket, answer.size), answer.extension)
+        ? await receive(readBytes(outputOf(child), answer.size), answer.extension)
         : undefined
     rest(child)
     return changed
@@ -51,7 +53,7 @@ export async function changeInProcess<T>(
     signal.throwIfAborted()
     throw error
   } finally {
-    signal.removeEventListener('abort', kill)
+    stopListening()
   }
 }
 
@@ -98,8 +100,13 @@ function forget(child: ChildProcess): void {
   idle.delete(child)
 }
 
+function outputOf({ stdout }: ChildProcess): Socket {
+  if (stdout instanceof Socket) return stdout
+  throw new Error('a process for pictures has a pipe to write to')
+}
+
 function handlesOf(child: ChildProcess) {
-  return [child, child.channel, child.stdout as Socket]
+  return [child, child.channel, outputOf(child)]
 }
 
 function ask(

@@ -1,5 +1,5 @@
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
+import { listen } from './listen.ts'
 
 /** A TCP proxy on 127.0.0.1 that can break off every connection. */
 export interface CutProxy {
@@ -29,10 +29,8 @@ export async function startCutProxy(targetPort: number): Promise<CutProxy> {
     })
     client.pipe(upstream).pipe(client)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   return {
-    port: (server.address() as AddressInfo).port,
+    port: await listen(server),
     cutAfter: bytes => {
       limit = bytes
     },

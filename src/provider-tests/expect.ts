@@ -1,18 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { createReadStream, readFileSync, statSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
 import { systemCode, UploadError } from '../errors.ts'
 import { isPassing } from '../http/network.ts'
-import type { SignedUrl, Stored, Target, UploadObject } from '../providers/contract.ts'
+import type { Stored, Target, UploadObject } from '../providers/contract.ts'
+import { listen } from './listen.ts'
 import { objectOf, sha256 } from './objects.ts'
-import type { Absence, ContractSetup } from './setup.ts'
-import type { Forgeable } from './untrue-answers.ts'
+import type { Absence, ContractSetup, FarEnd } from './setup.ts'
 
 type Put = (object: UploadObject) => Promise<Stored>
 
@@ -38,16 +37,29 @@ export async function expectOneWhole(setup: ContractSetup, key: string, put: Put
   for (const lost of puts.filter(one => one.status === 'rejected'))
     expect(lost.reason).toMatchObject({ code: 'delivery_failed', retryable: true })
   const stored = puts.find(one => one.status === 'fulfilled')?.value
-  const found = await setup.fetch(stored as Stored)
+  if (stored === undefined) expect.fail('none was stored')
+  const found = await setup.fetch(stored)
   const wholes = await Promise.all(objects.map(object => object.bytes()))
   expect(wholes.some(whole => whole.equals(found))).toBe(true)
 }
 
 export function expectNoSecrets({ secrets }: ContractSetup, text: string): void {
   expect(secrets).not.toHaveLength(0)
+  expect(text).not.toBe('')
   for (const secret of secrets)
     for (const form of [secret, encodeURIComponent(secret), Buffer.from(secret).toString('base64')])
       expect(text).not.toContain(form)
+}
+
+/** The place of a target is told by its options alone, and not by who logs in. */
+export async function expectPlace(setup: ContractSetup): Promise<void> {
+  const { place } = setup.target
+  expect(place).toMatch(/^[a-z][\w+.-]*[:/].*\/$/s)
+  if (setup.without?.credentials !== undefined) return
+  const other = await given(setup.withBadCredentials, 'withBadCredentials', 'credentials')()
+  onTestFinished(() => other.close?.())
+  expect(other.place).toBe(place)
+  expectNoSecrets(setup, String(place))
 }
 
 /** A hook the setup has to have, since it does not declare an absence. */
@@ -74,7 +86,7 @@ export async function withoutStrayErrors(work: () => Promise<unknown>): Promise<
 }
 
 /** Whether a delivery is tried again after an error. */
-export function mayPass(error: unknown): boolean {
+export function isRetried(error: unknown): boolean {
   return error instanceof UploadError ? error.retryable : isPassing(systemCode(error))
 }
 
@@ -85,14 +97,15 @@ export async function expectSigned(
   method: 'GET' | 'HEAD',
 ): Promise<string> {
   const signed = await target.sign?.(object.key, method, 60, new AbortController().signal)
-  const { url, forS } = signed as SignedUrl
+  if (signed === undefined) expect.fail('nothing was signed')
+  const { url, forS } = signed
   expectCleanUrl(url)
   expect(forS).toBe(60)
   const response = await fetch(url, { method })
   expect(response.status).toBe(200)
   const body = Buffer.from(await response.arrayBuffer())
   expect(body.equals(method === 'HEAD' ? Buffer.alloc(0) : await object.bytes())).toBe(true)
-  if (target.linksEnd) expect((await fetch(url.split('?')[0] as string)).ok).toBe(false)
+  if (target.linksEnd) expect((await fetch(url.replace(/\?.*/s, ''))).ok).toBe(false)
   return url
 }
 
@@ -110,7 +123,7 @@ export async function expectSwept(
   const { signal } = new AbortController()
   await Promise.all([...gone, ...gone].map(({ key }) => target.remove?.(key, signal)))
   for (const one of stored) await expect(fetchBack(one)).rejects.toThrow()
-  const again = await put(gone[0] as UploadObject)
+  const again = await put(objectOf(`${folder}/a.bin`, content))
   for (const one of [stays, again]) expect((await fetchBack(one)).equals(content)).toBe(true)
 }
 
@@ -132,22 +145,32 @@ export async function expectFileKept(
 }
 
 /** Puts to a server that takes everything and says nothing, and is aborted then. */
-export async function putInSilence({ open }: Forgeable, object: UploadObject): Promise<unknown> {
+export async function putInSilence({ open }: FarEnd, object: UploadObject): Promise<unknown> {
   const sockets = new Set<Socket>()
   const abort = new AbortController()
   const server = createServer(socket => {
     sockets.add(socket.on('error', () => {}))
     socket.once('data', () => abort.abort()).resume()
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const target = await open((server.address() as AddressInfo).port)
+  const target = await open(await listen(server))
   onTestFinished(async () => {
     await target.close?.()
     for (const socket of sockets) socket.destroy()
     server.close()
   })
   return target.put(object, abort.signal)
+}
+
+/** Puts all at once, or where the target takes one put at a time one after the other. */
+export async function putTogether(
+  { serial }: Target,
+  objects: readonly UploadObject[],
+  put: Put,
+): Promise<Stored[]> {
+  if (!serial) return Promise.all(objects.map(object => put(object)))
+  const stored: Stored[] = []
+  for (const object of objects) stored.push(await put(object))
+  return stored
 }
 
 export async function expectKeyRefused(target: Target, key: string): Promise<void> {

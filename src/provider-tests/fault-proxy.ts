@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse, request as sendRequest } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listen } from './listen.ts'
 
 /** What happens to a request instead of being passed on. */
 export type Fault =
@@ -38,10 +37,8 @@ export async function startFaultProxy(
     else if (fault === 'silence') request.resume()
     else response.writeHead(fault.status, fault.headers).end(fault.body)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
   return {
-    port: (server.address() as AddressInfo).port,
+    port: await listen(server),
     seen,
     countConnections: () =>
       new Promise((resolve, reject) =>

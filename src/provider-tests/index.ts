@@ -1,6 +1,5 @@
 export { type CutProxy, startCutProxy } from './cut-proxy.ts'
 export { objectOf } from './objects.ts'
 export { openProvider } from './open-provider.ts'
-export type { Absence, Breakable, ContractSetup } from './setup.ts'
+export type { Absence, Breakable, ContractSetup, FarEnd } from './setup.ts'
 export { describeProvider } from './suite.ts'
-export type { Forgeable } from './untrue-answers.ts'

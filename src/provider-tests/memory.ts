@@ -1,5 +1,12 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { expect } from 'vitest'
+import { MIB } from './objects.ts'
+
+/** Puts of so much are watched. */
+const WATCHED_BYTES = 64 * MIB
+/** What a put of 64 MiB may hold at once: less than the body, more than the parts an SDK keeps in flight. */
+const MEMORY_BOUND_BYTES = 48 * MIB
 
 let collector: (() => void) | undefined
 
@@ -9,8 +16,16 @@ function exposeCollector(): () => void {
   return runInNewContext('gc')
 }
 
+/** Expects a put to hold less than its body. A small body would tell nothing: its stream is the proof that it is not held. */
+export async function withinMemory<T>(bodyBytes: number, put: () => Promise<T>): Promise<T> {
+  if (bodyBytes < WATCHED_BYTES) return put()
+  const { result, peakBytes } = await watchMemory(put)
+  expect(peakBytes).toBeLessThan(MEMORY_BOUND_BYTES)
+  return result
+}
+
 /** Counts what is still in use: what waits to be collected says when the collector ran, not what is held. */
-export async function watchMemory<T>(work: () => Promise<T>): Promise<{ result: T; peakBytes: number }> {
+async function watchMemory<T>(work: () => Promise<T>): Promise<{ result: T; peakBytes: number }> {
   collector ??= exposeCollector()
   const collectGarbage = collector
   const measure = () => {

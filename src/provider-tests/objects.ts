@@ -4,7 +4,32 @@ import { Readable } from 'node:stream'
 import type { UploadObject } from '../providers/contract.ts'
 
 export const MIB = 1024 * 1024
-const LARGE_BYTES = 64 * MIB
+
+/** Names that are not easy to write into an address. */
+export const ODD_NAMES = [
+  'plain.png',
+  'über ordner/日本語/смайл 😀.png',
+  'a b#c?d%25e&f.png',
+  "it's (1) [2] {3} *!+@,;=$~^`.png",
+  '%2e%2e.png',
+  'no extension',
+  `${'long'.repeat(45)}.png`,
+]
+
+/** What no object can be called, in words and as it is. */
+export const REFUSED_KEYS = [
+  ['an empty one', ''],
+  ['an absolute one', '/a.bin'],
+  ['that of a folder', 'folder/'],
+  ['one with an empty name', 'a//b.bin'],
+  ['one with "."', 'a/./b.bin'],
+  ['one that leads out', '../a.bin'],
+  ['one that leads up', 'a/../../b.bin'],
+  ['one with a line break', 'a\r\nb.bin'],
+  ['one with NUL', 'a\0.bin'],
+  ['one with half a character', 'a\ud800.bin'],
+  ['one too long', `${'a/'.repeat(512)}b`],
+] as const
 
 /** An object with bytes in memory, or with those of a file when its path is given. */
 export function objectOf(key: string, content: Buffer | string, contentType?: string): UploadObject {
@@ -22,18 +47,17 @@ export function objectOf(key: string, content: Buffer | string, contentType?: st
   }
 }
 
-/** 64 MiB that nobody holds: made chunk by chunk, each different from its neighbours. */
-export function largeObject(key: string): UploadObject {
+/** Bytes that nobody holds: made chunk by chunk, each different from its neighbours. @param size multiple of 64 KiB */
+export function largeObject(key: string, size: number): UploadObject {
   const pattern = randomBytes(MIB)
   function* chunks() {
-    for (let i = 0; i < LARGE_BYTES / 65_536; i++)
-      yield pattern.subarray((i * 4099) % 900_000).subarray(0, 65_536)
+    for (let i = 0; i < size / 65_536; i++) yield pattern.subarray((i * 4099) % 900_000).subarray(0, 65_536)
   }
   const hash = createHash('sha256')
   for (const chunk of chunks()) hash.update(chunk)
   return {
     key,
-    size: LARGE_BYTES,
+    size,
     contentType: 'application/octet-stream',
     sha256: hash.digest('hex'),
     stream: () => Readable.from(chunks(), { objectMode: false, highWaterMark: 65_536 }),
@@ -42,7 +66,7 @@ export function largeObject(key: string): UploadObject {
 }
 
 async function refuseBytes(): Promise<Buffer> {
-  throw new Error('a body of 64 MiB was read with bytes(): use stream()')
+  throw new Error('a large body was read with bytes(): use stream()')
 }
 
 /** 8 MiB of which the second never comes. `onStall` is called when all before it is written and the put waits. */

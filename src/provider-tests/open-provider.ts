@@ -12,8 +12,8 @@ export async function openProvider(
   options: Record<string, unknown>,
   type?: string,
 ): Promise<Target> {
-  const made = isDefined(plugin) ? plugin : await (plugin as Plugin)(kit)
-  const all = [made].flat() as Provider[]
+  const made = typeof plugin === 'function' ? await plugin(kit) : plugin
+  const all = 'type' in made ? [made] : made
   const provider = type === undefined ? all[0] : all.find(one => one.type === type)
   if (!isDefined(provider)) throw new Error('the plugin must return what defineProvider of its kit made')
   const config = provider.config.strict().parse(options)

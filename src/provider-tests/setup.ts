@@ -1,5 +1,12 @@
 import type { Stored, Target } from '../providers/contract.ts'
-import type { Forgeable } from './untrue-answers.ts'
+
+/** How a destination is reached: over a port of 127.0.0.1, or over another one by way of something in between. */
+export interface FarEnd {
+  /** Of the true server, on 127.0.0.1. */
+  readonly port: number
+  /** The same destination by way of another port of 127.0.0.1. */
+  open(port: number): Target | Promise<Target>
+}
 
 /** A destination of the same server behind a connection that can be cut. */
 export interface Breakable {
@@ -20,7 +27,7 @@ export type Absence =
   | 'names'
   /** files of 0 bytes are refused */
   | 'emptyFiles'
-  /** 64 MiB are refused, or cannot be sent in pieces */
+  /** files of `largeBytes` are refused, or cannot be sent in pieces */
   | 'largeFiles'
   /** its answers say nothing but a status */
   | 'proof'
@@ -28,6 +35,8 @@ export type Absence =
   | 'http'
 
 export interface ContractSetup {
+  /** Of the configuration, for messages. Default: that of `openProvider`. */
+  name?: string
   target: Target
   /** Reads back what `put` answered, as a visitor would. */
   fetch(stored: Stored): Promise<Buffer>
@@ -37,8 +46,15 @@ export interface ContractSetup {
   withBadCredentials?(): Target | Promise<Target>
   /** Needed unless `without.connection`. */
   breakable?(): Breakable | Promise<Breakable>
-  /** Needed unless `without.http`. */
-  forgeable?: Forgeable
+  /** Needed unless `without.connection`. Default: `forgeable`. */
+  farEnd?: FarEnd
+  /** A way by which answers can be forged. Needed unless `without.http`. */
+  forgeable?: FarEnd
+  /**
+   * Size of the large files, a multiple of 64 KiB. Default: 8 MiB. From 64 MiB on the memory that a put holds is measured,
+   * which takes seconds.
+   */
+  largeBytes?: number
   /** Why something does not apply, as a phrase: `{ credentials: 'a folder has none' }`. */
   without?: Partial<Record<Absence, string>>
   /** Ends what `setup` started. The suite has closed the target before. */

@@ -1,6 +1,7 @@
 import { expect, onTestFinished } from 'vitest'
 import type { Stored, Target, UploadObject } from '../providers/contract.ts'
 import { startFaultProxy } from './fault-proxy.ts'
+import type { FarEnd } from './setup.ts'
 
 const PAGE = '<!DOCTYPE html><html><head><title>Log in</title></head><body>Please log in</body></html>'
 /** As web servers give them to their pages. */
@@ -22,20 +23,12 @@ const UNTRUE = [
 
 const never = () => new AbortController().signal
 
-/** A destination over HTTP whose answers can be forged. */
-export interface Forgeable {
-  /** Of the true server, on 127.0.0.1. */
-  readonly port: number
-  /** The same destination by way of another port of 127.0.0.1. */
-  open(port: number): Target | Promise<Target>
-}
-
 /**
  * Answers each request of an operation untruly in its turn, and all of them at once. `judge` gets what the operation came
  * to, and says whether that is so.
  */
 async function tellUntruths<T>(
-  { port, open }: Forgeable,
+  { port, open }: FarEnd,
   run: (target: Target) => Promise<T>,
   judge: (result: T, untruth: string) => Promise<void>,
 ): Promise<void> {
@@ -76,7 +69,7 @@ async function tellUntruths<T>(
 
 /** What was answered untruly must either fail, or be there all the same. */
 export async function expectTruePuts(
-  forgeable: Forgeable,
+  forgeable: FarEnd,
   newObject: () => UploadObject,
   fetch: (stored: Stored) => Promise<Buffer>,
 ): Promise<void> {
@@ -95,7 +88,7 @@ export async function expectTruePuts(
 
 /** The same for what is asked about, there or not, and for what is removed. */
 export async function expectTrueFinds(
-  forgeable: Forgeable,
+  forgeable: FarEnd,
   truth: Target,
   newObject: () => UploadObject,
   fetch: (stored: Stored) => Promise<Buffer>,
@@ -127,7 +120,7 @@ export async function expectTrueFinds(
 }
 
 /** What answers nothing but untruths is no destination that works. */
-export async function expectTrueChecks({ port, open }: Forgeable): Promise<void> {
+export async function expectTrueChecks({ port, open }: FarEnd): Promise<void> {
   for (const answer of UNTRUE) {
     const proxy = await startFaultProxy(port, ({ line }) => (line.includes(' /login/') ? UNTRUE[0] : answer))
     onTestFinished(() => proxy.close())

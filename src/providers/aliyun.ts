@@ -29,10 +29,13 @@ export const aliyun = defineVendor({
     ],
   },
   options: {
-    accessKeySecret: secret().optional().describe('The name of "secretAccessKey" in PicGo.'),
-    area: z.string().optional().describe('Region as PicGo writes it, such as "oss-cn-hangzhou".'),
-    customUrl: z.string().optional().describe('The name of "urlPrefix" in PicGo.'),
-    options: z.string().optional().describe('The name of "urlSuffix" in PicGo: "?x-oss-process=…".'),
+    accessKeySecret: secret().optional().describe('PicGo name for "secretAccessKey".'),
+    area: z.string().optional().describe('Region in PicGo\'s notation, such as "oss-cn-hangzhou".'),
+    customUrl: z.string().optional().describe('PicGo name for "urlPrefix".'),
+    options: z
+      .string()
+      .optional()
+      .describe('PicGo name for "urlSuffix", such as "?x-oss-process=style/small".'),
   },
   names: {
     accessKeySecret: 'secretAccessKey',

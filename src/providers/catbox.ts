@@ -7,8 +7,10 @@ import { createHost, type HostDescription, httpAddress, literal } from './shared
 const config = z.object({
   userhash: secret()
     .optional()
-    .describe('Hash of the account, from its page "Manage Account". Without one nobody can remove the file.'),
-  url: httpAddress().default('https://catbox.moe/user/api.php').describe('Address of the upload API.'),
+    .describe(
+      'User hash of the account, from its page "Manage Account". Files uploaded without it can\'t be deleted.',
+    ),
+  url: httpAddress().default('https://catbox.moe/user/api.php').describe('URL of the upload API.'),
   ...httpOptions,
 })
 
@@ -18,7 +20,7 @@ export const catbox = defineProvider({
   about: {
     family: 'host',
     what: 'Catbox',
-    testedAgainst: 'documented exchanges',
+    testedAgainst: 'a mock of the documented API',
     example: { files: { userhash: 'CATBOX_USERHASH' } },
     choices: [{ label: 'Catbox', hint: 'needs no account', asks: ['userhash?'] }],
   },

@@ -6,14 +6,16 @@ import { createHost, type HostDescription, httpAddress, literal } from './shared
 import { withoutSlash } from './shared/public-url.ts'
 
 const config = z.object({
-  url: httpAddress().describe('Address of the site, without /api. That of freeimage.host works, too.'),
-  apiKey: secret().describe('API key of the user (Settings → API), or the public one of the site.'),
-  album: z.string().min(1).optional().describe('Id of an album of that user.'),
+  url: httpAddress().describe('URL of the site without /api. "https://freeimage.host" also works.'),
+  apiKey: secret().describe('API key of the user (Settings → API), or the public API key of the site.'),
+  album: z.string().min(1).optional().describe('ID of an album of the user.'),
   expiration: z
     .string()
     .regex(/^P(?=.)(\d+[YMWD])*(T(\d+[HMS])+)?$/, 'must be a duration such as "P3D" or "PT5M"')
     .optional()
-    .describe('Time after which the site removes the file, such as P3D for three days. Default: never.'),
+    .describe(
+      'Time after which the site deletes the file. ISO 8601 duration such as "P3D" (3 days). Default: never.',
+    ),
   ...httpOptions,
 })
 
@@ -23,7 +25,7 @@ export const chevereto = defineProvider({
   about: {
     family: 'host',
     what: 'Chevereto',
-    testedAgainst: 'documented exchanges',
+    testedAgainst: 'a mock of the documented API',
     example: { blog: { url: 'https://img.example.com', apiKey: 'CHEVERETO_KEY', expiration: 'P30D' } },
     choices: [
       {

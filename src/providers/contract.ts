@@ -1,17 +1,17 @@
 import type { Readable } from 'node:stream'
-import { describeThrown, systemCode, UploadError } from '../errors.ts'
+import { UploadError } from '../errors.ts'
 import type { HeldFile } from '../files/held.ts'
 import { within } from '../flow/time-limit.ts'
-import { isPassing } from '../http/network.ts'
 import type { Outgoing } from '../http/proxy/outgoing.ts'
 import type * as z from '../packages/zod.ts'
 import type { Spool } from '../payload/spool.ts'
+import { type Attempted, explainFailure } from './shared/explain-failure.ts'
 
-/** One stored thing on its way to a destination: a key and the bytes that belong to it. */
+/** A file to upload: an object key and the bytes to store under it. */
 export interface UploadObject {
   /**
-   * Path at the destination: `/`-separated, no leading slash, no empty, `.` or `..` segment, no control character, at most
-   * 1024 bytes in UTF-8; any other Unicode. Checked before a target sees it.
+   * Object key, the path at the destination: `/`-separated, no leading slash, no empty, `.` or `..` segment, no control
+   * character, at most 1024 bytes in UTF-8. Other Unicode characters are allowed. It is checked before a target gets it.
    */
   readonly key: string
   /** Bytes. */
@@ -21,146 +21,158 @@ export interface UploadObject {
   /** SHA-256 of the bytes, hex. */
   readonly sha256: string
   /**
-   * Where the bytes lie, when they lie in a private file: good for this process and those that it starts. Never changed;
-   * who hard-links it shares bytes and mode with whoever else does.
+   * Path of a private file with the bytes, if they are in a file. It is valid for this process and its child processes,
+   * and must not be modified. A hard link to it shares bytes and mode with every other hard link.
    */
   readonly path?: string | undefined
-  /** The whole body in pieces, without copying, when it is in memory. */
+  /** The whole body in chunks, without a copy. Undefined if it is not in memory. */
   chunks?(): readonly Uint8Array[] | undefined
-  /** A fresh stream over the whole body at each call. */
+  /** Returns a new stream of the whole body at each call. */
   stream(): Readable
   /** The whole body. */
   bytes(): Promise<Buffer>
 }
 
-/** What a destination says of an object it has stored. */
+/** What a destination returns for a stored object. */
 export interface Stored {
   /** Absolute http(s) URL, or one relative to this server's public URL (`files/Default/a.png`). */
   url: string
-  /** Address that removes the object when it is opened; where it takes another method, the page of the provider says so. */
+  /** URL that deletes the object when it is opened. If it needs another method, the page of the provider documents it. */
   deleteUrl?: string
 }
 
-/** A server that proves with a key who it is, and whose key is not known. */
+/** A server whose host key is unknown. */
 export interface Stranger {
-  /** What it shows, in words. */
+  /** Its host key, as text for a person. */
   readonly shown: string
-  /** Trusts it from now on. */
+  /** Trusts the host key from now on. */
   trust(): Promise<void>
 }
 
-/** Files in OpenSSH's format that say which host keys are right. */
+/** Files in OpenSSH's format with known host keys. */
 export interface KnownHosts {
-  /** Where the program adds those that it learns. */
+  /** The file to which new host keys are added. */
   readonly kept: string
-  /** Those of others, which are only read, with words for each. */
+  /** Files of other programs, which are only read, each with a description for messages. */
   readonly others: readonly { readonly path: string; readonly words: string }[]
 }
 
-/** An address that opens an object for a while. */
+/** A URL that gives access to an object until it expires. */
 export interface SignedUrl {
   readonly url: string
-  /** Seconds for which it works. */
+  /** Lifetime in seconds. */
   readonly forS: number
 }
 
-/** A provider with its options applied. What it cannot do it leaves out; callers test for the method. */
+/** A provider with its options applied. Operations that it does not support are undefined; callers check for the method. */
 export interface Target {
-  /** Stores the object, replacing one of the same key. Safe to call concurrently unless `serial`. */
+  /** Stores the object and replaces one with the same object key. Safe to call concurrently unless `serial` is true. */
   put(object: UploadObject, signal: AbortSignal): Promise<Stored>
-  /** True: one put at a time. */
+  /**
+   * Canonical prefix of its objects: `place + key` identifies an object. Two targets that reach the same object must return
+   * the same prefix, even if their options or names differ. It is stored in the database, so it must contain no secret, and
+   * must not change when credentials change. Default: a prefix that no other destination has.
+   */
+  readonly place?: string
+  /** If true, `put` is called for one object at a time. */
   readonly serial?: boolean
-  /** On the destination's own file system: payloads are spooled there, so that `put` can link instead of copy. */
+  /** Spool on the destination's file system. Payloads are spooled there, so that `put` can link instead of copy. */
   readonly spool?: Spool
-  /** Whether it names files by itself, so that equal keys replace nothing. */
+  /** If true, the destination names files itself, so that equal object keys replace nothing. */
   readonly namesFiles?: boolean
-  /** The server at the other end, as long as nobody has said whether it is the right one. Nothing is sent to it. */
+  /** Returns the server if its host key is not trusted yet. Sends it no credentials. */
   meet?(signal: AbortSignal): Promise<Stranger | undefined>
-  /** Verifies address and credentials; leaves nothing behind. */
+  /** Verifies the URL and the credentials. Leaves nothing behind. */
   check?(signal: AbortSignal): Promise<void>
-  /** Removes an object; used by `upload-server check` and the tests, never by a route. */
+  /** Removes an object. Used by `upload-server check`, `remove`, expiry and the tests, never by a route. */
   remove?(key: string, signal: AbortSignal): Promise<void>
-  /** Whether an object of that key is there; needed by `onConflict`, whose default is to ask. */
+  /** Returns whether an object with that key exists. `onConflict` and `dedupe` need it. */
   exists?(key: string, signal: AbortSignal): Promise<boolean>
   /**
-   * Makes an address that opens an object, whether it is there or not; needed by `link`.
+   * Creates a signed URL for an object, which need not exist. `link` needs it.
    *
-   * @param mostS seconds for which it may work at most
+   * @param mostS maximum lifetime, in seconds
    */
   sign?(key: string, method: 'GET' | 'HEAD', mostS: number, signal: AbortSignal): Promise<SignedUrl>
-  /** Whether the addresses that `put` gives end after a while: then `sign` makes others for what is stored already. */
+  /** If true, URLs that `put` returns expire, and `sign` creates new ones for stored objects. */
   readonly linksEnd?: boolean
-  /** Opens a stored object that this server may hand out under /files/; undefined when there is none. */
+  /** Opens a stored object that this server may serve under /files/. Undefined if it does not exist. */
   locate?(key: string): Promise<HeldFile | undefined>
   close?(): Promise<void>
 }
 
-/** What a provider gets from the process around it. */
+/** What a provider gets from the server. */
 export interface ProviderDeps {
-  /** Name of the configuration (`configName`). */
+  /** Name of the destination (`configName`). */
   readonly name: string
-  /** A line for the operator; secrets are masked behind it. */
+  /** Logs a warning for the operator. Secrets are masked. */
   warn(message: string): void
-  /** Files and folders of the server itself; nothing may be stored over them, and nobody gets to see them. */
+  /** Also masks credentials that were created or read at run time: those of a session, a role or a file. */
+  learn?(credentials: readonly string[]): void
+  /** Files and folders of the server itself. They must never be overwritten or served. */
   readonly ownPaths?: readonly string[]
-  /** Undefined: host keys are known by the configuration only. */
+  /** If undefined, host keys are trusted by the configuration only. */
   readonly knownHosts?: KnownHosts | undefined
-  /** Through which proxies it connects. Default: none. */
+  /** Outbound proxies for its connections. Default: none. */
   readonly outgoing?: Outgoing | undefined
+  /** Working directory of started programs. It must not be a folder that another user can create. Default: the root. */
+  readonly programFolder?: string | undefined
 }
 
-/** Kinds of providers, in the order in which `init` and the README list them; within one they go by their type. */
+/** Families of providers, in the order of `init` and the README. Within a family, providers are sorted by type. */
 export const FAMILIES = ['folder', 'bucket', 'repository', 'server', 'host', 'other'] as const
 
-/** A place where files may go, as a person thinks of it: what `init` offers and asks. */
+/** A choice that `init` offers, with the options that it asks for. */
 export interface InitChoice {
   readonly label: string
   readonly hint?: string
-  /** What need not be asked. */
+  /** Options that are set without asking. */
   readonly options?: Readonly<Record<string, unknown>>
-  /** Options that are asked for, in this order; with a question mark those that may stay empty. */
+  /** Options to ask for, in this order. Those with a question mark may stay empty. */
   readonly asks: readonly string[]
-  /** Where credentials are made. */
+  /** Where a person creates the credentials. */
   readonly where?: string
 }
 
-/** What people are told of a provider. `npm run generate` takes it into the README and its page. */
+/** Description of a provider for people. `npm run generate` copies it into the README and its page. */
 export interface About {
   readonly family: (typeof FAMILIES)[number]
-  /** What it is, as a phrase in Markdown. */
+  /** What the provider is, as a phrase in Markdown. */
   readonly what: string
   /** What its tests run against, as a phrase in Markdown. */
   readonly testedAgainst: string
-  /** Configurations for its page, by their names; the first is the default. A secret is the name of a variable. */
+  /** Example destinations for its page, by name. The first one is the default. A secret is the name of a variable. */
   readonly example: Readonly<Record<string, Readonly<Record<string, unknown>>>>
-  /** Whether its targets have `sign`, or the option that they need for that. Default: they have none. */
+  /** True if its targets have `sign`, or the name of the option that `sign` needs. Default: no `sign`. */
   readonly signs?: true | string
   /** At least one. */
   readonly choices: readonly InitChoice[]
 }
 
-/** A kind of destination. Plain objects made by `defineProvider`; see CONTRIBUTING.md for how to add one. */
+/** A type of destination: a plain object made by `defineProvider`. CONTRIBUTING.md describes how to add one. */
 export interface Provider<C extends z.ZodObject = z.ZodObject> {
-  /** The name of its file or folder and of its export, the key under `providers` and the `picbed` of a request. */
+  /** Name of its file or folder and of its export. Also its name under `providers` and in the `picbed` of a request. */
   readonly type: string
-  /** Every provider of `src/providers` has it. What `init` offers; a plugin without is used by its type alone. */
+  /** Required for every provider in `src/providers`. `init` does not offer a plugin without it. */
   readonly about?: About
-  /** Options. Every one carries `.describe()`; secrets are made with `secret()`. */
+  /** Options. Each one has a `.describe()`. Secrets are made with `secret()`. */
   readonly config: C
-  /** A sentence that says what is wrong with options that are valid one by one; undefined when nothing is. */
+  /** Returns a sentence about options that are valid alone but not together, or undefined if all are valid. */
   validate?(config: z.output<C>): string | undefined
-  /** Options of PicGo and PicList for this provider as ours; the notes name what is lost. */
+  /** Defaults of options with `"link": "redirect"`, because the bucket is private then. */
+  readonly redirected?: Readonly<Record<string, unknown>>
+  /** Translates options of PicGo and PicList. The notes list what can't be imported. */
   fromPicGo?(options: Record<string, unknown>): { options: Record<string, unknown>; notes: string[] }
-  /** Connects nothing: the server starts although a destination is down. */
+  /** Must not connect, so that the server starts although a destination is down. */
   open(config: z.output<C>, deps: ProviderDeps): Target | Promise<Target>
 }
 
 const defined = new WeakSet<object>()
 
 /**
- * Keeps the type of the options while checking the shape of a provider; its targets get checked keys only.
+ * Checks the shape of a provider and keeps the type of its options. Its targets get only valid object keys.
  *
- * @throws Error when it has no `open`; its `open` does when that returns no target
+ * @throws Error if it has no `open`. Its `open` throws if it returns an invalid target
  */
 export function defineProvider<C extends z.ZodObject>(provider: Provider<C>): Provider<C> {
   if (typeof provider.open !== 'function') throw new Error(`"open" of "${provider.type}" must be a function`)
@@ -176,84 +188,81 @@ export function defineProvider<C extends z.ZodObject>(provider: Provider<C>): Pr
   return result
 }
 
-/** Whether `defineProvider` made it, the one of this program and not of another copy. */
+/** Returns whether a provider was made by `defineProvider` of this copy of the program. */
 export function isDefined(provider: unknown): provider is Provider {
   return typeof provider === 'object' && provider !== null && defined.has(provider)
 }
 
-/** As in S3; leaves room for a folder in the 4096 bytes that Linux takes. */
+/** The limit of S3. It leaves room for a folder in the 4096 bytes of a path on Linux. */
 const MAX_KEY_BYTES = 1024
 
-/** Something that runs may be waited for. */
+/** Time limit for `close`, which may wait for uploads in progress. */
 const LONGEST_CLOSE_MS = 30_000
-const notClosed = () => new Error(`it was not closed within ${LONGEST_CLOSE_MS / 1000} s`)
+const notClosed = () => new Error(`it did not close within ${LONGEST_CLOSE_MS / 1000} s`)
 
 const OPTIONAL_METHODS = ['meet', 'check', 'remove', 'exists', 'sign', 'locate', 'close'] as const
 
-/** What others write may be in JavaScript. */
+/** Plugins may be written in JavaScript, so their types are checked at run time. */
 function checkTarget(target: Target): void {
   if (typeof target?.put !== 'function')
     throw new Error('its "open" must return an object with the function "put"')
   const wrong = OPTIONAL_METHODS.find(name => !['function', 'undefined'].includes(typeof target[name]))
-  if (wrong !== undefined) throw new Error(`"${wrong}" of what its "open" returned is no function`)
+  if (wrong !== undefined)
+    throw new Error(`"${wrong}" of the object that its "open" returned is not a function`)
+  if (target.place !== undefined && (typeof target.place !== 'string' || target.place === ''))
+    throw new Error('"place" of the object that its "open" returned must be a non-empty string')
 }
 
-/** A target that sees only keys as `UploadObject` describes them: `remove('')` would be about a whole bucket or folder. */
-function withCheckedKeys(target: Target, label: string): Target {
+/** Makes a target that gets only valid object keys: `remove('')` could delete a whole bucket or folder. */
+function withCheckedKeys(target: Target, id: string): Target {
   checkTarget(target)
-  const { exists, remove, sign, locate, meet, check, close } = target
+  const { exists, remove, sign, locate, meet, check, close, place = `${id}/` } = target
   return {
     ...target,
-    // Those of a class are no members of its own.
+    place,
+    // Spreading does not copy the methods of a class.
     ...(meet && { meet: async signal => meet.call(target, signal) }),
-    ...(check && { check: async signal => check.call(target, signal) }),
+    ...(check && { check: signal => attempt({ id }, signal, async () => check.call(target, signal)) }),
     ...(close && { close: async () => within(close.call(target), LONGEST_CLOSE_MS, notClosed) }),
     async put(object, signal) {
       checkKey(object.key)
-      return checkStored(await target.put(object, signal), object.key)
+      const work = async () => checkStored(await target.put(object, signal), object.key)
+      return attempt({ id, what: { verb: 'store', key: object.key } }, signal, work)
     },
     ...(exists && {
       async exists(key, signal) {
         checkKey(key)
-        return attempt(`${label} could not look for "${key}"`, signal, async () =>
-          exists.call(target, key, signal),
-        )
+        const work = async () => exists.call(target, key, signal)
+        return attempt({ id, what: { verb: 'look for', key } }, signal, work)
       },
     }),
     ...(remove && {
       async remove(key, signal) {
         checkKey(key)
-        return attempt(`${label} could not remove "${key}"`, signal, async () =>
-          remove.call(target, key, signal),
-        )
+        const work = async () => remove.call(target, key, signal)
+        return attempt({ id, what: { verb: 'remove', key } }, signal, work)
       },
     }),
     ...(sign && {
       async sign(key, method, mostS, signal) {
         checkKey(key)
         const work = async () => sign.call(target, key, method, mostS, signal)
-        return attempt(`${label} could not sign a link to "${key}"`, signal, work)
+        return attempt({ id, what: { verb: 'sign a link to', key } }, signal, work)
       },
     }),
-    // Nothing lies under a key that no object can have.
+    // No object can have an invalid key.
     ...(locate && {
       locate: async key => (faultOf(key) === undefined ? locate.call(target, key) : undefined),
     }),
   }
 }
 
-/** Only an UploadError is a sentence for whoever uploads. `deliver` does the same for `put`. */
-async function attempt<T>(what: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+/** Explains failures, except after an abort: the caller that aborted knows the reason. */
+async function attempt<T>(attempted: Attempted, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (error instanceof UploadError || signal.aborted) throw error
-    const code = systemCode(error)
-    const reason = code ?? describeThrown(error).replace(/\.$/, '')
-    throw new UploadError('delivery_failed', `${what}: ${reason}.`, {
-      cause: error,
-      retryable: isPassing(code),
-    })
+    throw signal.aborted ? error : explainFailure(error, attempted)
   }
 }
 
@@ -262,29 +271,33 @@ function checkKey(key: string): void {
   if (fault === undefined) return
   throw new UploadError(
     'delivery_failed',
-    `${JSON.stringify(key.slice(0, 100))} cannot be stored: ${fault}. Change the key template or the name of the file.`,
+    `${JSON.stringify(key.slice(0, 100))} cannot be stored: ${fault}. Change the key template or the file name.`,
   )
 }
 
-/** Links stand on pages and in editors, so they are addresses of the web, or of what this server hands out itself. */
+/** Links are used on pages and in editors, so they must be http or https URLs, or files that this server serves. */
 function checkStored(stored: Stored, key: string): Stored {
   const url: unknown = stored?.url
-  if (typeof url === 'string' && /^(?:https?:\/\/|files\/)/i.test(url)) return stored
-  const what =
-    url === undefined ? 'without an address' : `${JSON.stringify(url).slice(0, 100)} as the address`
+  if (
+    typeof url === 'string' &&
+    /^(?:https?:\/\/|files\/)/i.test(url) &&
+    URL.canParse(url, 'http://localhost')
+  )
+    return stored
+  const what = url === undefined ? 'no URL' : `${JSON.stringify(url).slice(0, 100)} as the URL`
   throw new UploadError(
     'delivery_failed',
-    `The provider answered ${what} of "${key}", in place of one of http or https.`,
+    `The provider returned ${what} of "${key}" instead of an http or https URL.`,
   )
 }
 
 function faultOf(key: string): string | undefined {
   if (Buffer.byteLength(key) > MAX_KEY_BYTES) return `it is longer than ${MAX_KEY_BYTES} bytes`
-  if (/[\u0000-\u001f\u007f]/.test(key)) return 'it holds a control character'
-  if (!key.isWellFormed()) return 'it holds half a character (a lone surrogate)'
+  if (/[\u0000-\u001f\u007f]/.test(key)) return 'it contains a control character'
+  if (!key.isWellFormed()) return 'it contains an invalid character (a lone surrogate)'
   for (const name of key.split('/')) {
-    if (name === '') return 'it is empty, starts or ends with "/", or has two in a row'
-    if (name === '.' || name === '..') return `"${name}" is no name`
+    if (name === '') return 'it is empty, starts or ends with "/", or contains "//"'
+    if (name === '.' || name === '..') return `"${name}" is not a valid file name`
   }
   return undefined
 }

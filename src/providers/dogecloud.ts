@@ -8,7 +8,9 @@ import { defineProvider, type ProviderDeps, type Target } from './contract.ts'
 import { bucketOptions, s3Options } from './s3/options.ts'
 import { requireSettings } from './s3/settings.ts'
 import { openS3 } from './s3/target.ts'
+import { placeAt } from './shared/place.ts'
 import { urlPrefix, urlSuffix, withoutSlash } from './shared/public-url.ts'
+import { cleanRelative } from './shared/remote-path.ts'
 
 const API_PATH = '/auth/tmp_token.json'
 /** Keys that end sooner are not used any more: a large file takes its time. */
@@ -16,17 +18,15 @@ const MARGIN_MS = 15 * 60_000
 
 const config = z.object({
   accessKey: z.string().min(1).describe('AccessKey of the account.'),
-  secretKey: secret().describe('SecretKey that belongs to it.'),
-  bucket: z.string().min(1).describe('Name of the space, as the console shows it.'),
-  urlPrefix: urlPrefix().describe(
-    'Address below which visitors find the files: a domain bound to the space.',
-  ),
+  secretKey: secret().describe('SecretKey that belongs to "accessKey".'),
+  bucket: z.string().min(1).describe('Name of the storage space, as the console shows it.'),
+  urlPrefix: urlPrefix().describe('Public base URL of the files: a domain bound to the storage space.'),
   urlSuffix: urlSuffix().optional(),
   path: bucketOptions.path,
   cacheControl: bucketOptions.cacheControl,
   apiUrl: urlPrefix()
     .default('https://api.dogecloud.com')
-    .describe('Address of the API that gives temporary keys.'),
+    .describe('URL of the API that issues temporary access keys.'),
   ...httpOptions,
 })
 
@@ -57,8 +57,8 @@ export const dogecloud = defineProvider({
   type: 'dogecloud',
   about: {
     family: 'bucket',
-    what: 'DogeCloud, by temporary keys',
-    testedAgainst: 'Ceph radosgw, with documented exchanges for the keys',
+    what: 'DogeCloud, with temporary access keys',
+    testedAgainst: 'Ceph radosgw; a mock for the temporary access keys',
     example: {
       blog: {
         accessKey: '0123456789abcdef',
@@ -93,15 +93,27 @@ function open(options: Options, deps: ProviderDeps): Target {
   async function begin(signal: AbortSignal): Promise<Session> {
     const { Credentials, ExpiredAt, Buckets } = await requestKeys(client, options, signal)
     const bucket = Buckets.find(one => one.name === options.bucket)
-    if (!bucket) throw failure(`DogeCloud has no space "${options.bucket}" for this key. Check "bucket".`)
+    if (!bucket)
+      throw failure(`DogeCloud has no storage space "${options.bucket}" for this access key. Check "bucket".`)
     const { urlPrefix, urlSuffix, path, cacheControl, caFile, insecureTls } = options
     const { accessKeyId, secretAccessKey, sessionToken } = Credentials
+    deps.learn?.([secretAccessKey, sessionToken])
     const settings = requireSettings(
       z.object(s3Options).parse({
-        ...{ preset: 'custom', addressingStyle: 'virtual', region: 'automatic' },
-        ...{ bucket: bucket.s3Bucket, endpoint: bucket.s3Endpoint, accessKeyId, secretAccessKey },
-        ...{ sessionToken: sessionToken || undefined, urlPrefix, urlSuffix, path, cacheControl },
-        ...{ caFile, insecureTls },
+        preset: 'custom',
+        addressingStyle: 'virtual',
+        region: 'automatic',
+        bucket: bucket.s3Bucket,
+        endpoint: bucket.s3Endpoint,
+        accessKeyId,
+        secretAccessKey,
+        sessionToken: sessionToken || undefined,
+        urlPrefix,
+        urlSuffix,
+        path,
+        cacheControl,
+        caFile,
+        insecureTls,
       }),
     )
     return { target: openS3('dogecloud', settings, deps), endsAt: ExpiredAt * 1000 }
@@ -112,15 +124,15 @@ function open(options: Options, deps: ProviderDeps): Target {
     const used = session
     const found = await used?.catch(() => undefined)
     if (found && Date.now() < found.endsAt - MARGIN_MS) return found
-    if (session === used) {
-      session = begin(createCanceller().signal)
-      // What runs with the old keys ends by itself.
-      void found?.target.close?.()
-    }
-    return orAborted(session as Promise<Session>, signal)
+    // What runs with the old keys ends by itself.
+    if (session === used) void found?.target.close?.()
+    const next = session === used || session === undefined ? begin(createCanceller().signal) : session
+    session = next
+    return orAborted(next, signal)
   }
 
   return {
+    place: placeAt('dogecloud', options.apiUrl, `${options.bucket}/${cleanRelative(options.path ?? '')}`),
     put: async (object, signal) => (await current(signal)).target.put(object, signal),
     check: async signal => (await current(signal)).target.check?.(signal),
     exists: async (key, signal) => Boolean(await (await current(signal)).target.exists?.(key, signal)),
@@ -129,7 +141,7 @@ function open(options: Options, deps: ProviderDeps): Target {
       const { target, endsAt } = await current(signal)
       const leftS = Math.floor((endsAt - Date.now()) / 1000)
       const signed = await target.sign?.(key, method, Math.min(mostS, leftS), signal)
-      if (!signed) throw failure('DogeCloud can sign nothing.')
+      if (!signed) throw failure('DogeCloud does not support signed URLs.')
       return signed
     },
     async close() {
@@ -160,9 +172,11 @@ async function requestKeys(
   )
   const { success, data: said } = answer.safeParse(reply.text.startsWith('{') ? reply.json() : undefined)
   if (!success)
-    throw failure('The answer to the request for temporary keys is none of DogeCloud. Check "apiUrl".')
+    throw failure(
+      'The response to the request for temporary access keys is not from DogeCloud. Check "apiUrl".',
+    )
   if (said.code !== 200 || !said.data) {
-    const message = `DogeCloud gave no temporary keys: ${said.msg ?? 'no more is said'} (${said.code}).`
+    const message = `DogeCloud issued no temporary access keys: ${said.msg ?? 'no reason given'} (${said.code}).`
     throw failure(`${message} Check "accessKey", "secretKey" and "bucket".`, said.code >= 500)
   }
   return said.data

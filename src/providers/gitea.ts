@@ -6,8 +6,8 @@ import { apiUrl, contentsOptions, findContradiction, maxBytes, repoName } from '
 import { encodeKey } from './shared/public-url.ts'
 
 const config = z.object({
-  apiUrl: apiUrl('/api/v1').describe('Address of the API: the address of the server with /api/v1 behind it.'),
-  repo: repoName().describe('Repository, "owner/name".'),
+  apiUrl: apiUrl('/api/v1').describe('URL of the API: the URL of the server followed by /api/v1.'),
+  repo: repoName().describe('Repository as "owner/name".'),
   ...contentsOptions,
   maxBytes: maxBytes(100),
 })
@@ -18,7 +18,7 @@ export const gitea = defineProvider({
   about: {
     family: 'repository',
     what: 'a repository on Gitea, Forgejo, Codeberg',
-    testedAgainst: 'documented exchanges',
+    testedAgainst: 'a mock of the documented API',
     example: {
       codeberg: {
         apiUrl: 'https://codeberg.org/api/v1',

@@ -3,15 +3,15 @@ import { defineProvider } from './contract.ts'
 import { createGitHubLike } from './shared/forge/github-like.ts'
 import { createContentsTarget, type Forge } from './shared/forge/index.ts'
 import { apiUrl, contentsOptions, findContradiction, maxBytes, repoName } from './shared/forge/options.ts'
-import { readAddress, readFolder, readText, type Translated } from './shared/picgo-options.ts'
+import { readAddress, readPathTemplate, readTextOption, type Translated } from './shared/picgo-options.ts'
 import { encodeKey } from './shared/public-url.ts'
 
 const config = z.object({
-  repo: repoName().describe('Repository, "owner/name".'),
+  repo: repoName().describe('Repository as "owner/name".'),
   ...contentsOptions,
   apiUrl: apiUrl('/api/v5')
     .default('https://gitee.com/api/v5')
-    .describe('Address of the API: the address of the server with /api/v5 behind it.'),
+    .describe('URL of the API: the URL of the server followed by /api/v5.'),
   maxBytes: maxBytes(50),
 })
 
@@ -23,7 +23,7 @@ export const gitee = defineProvider({
   about: {
     family: 'repository',
     what: 'a repository on Gitee',
-    testedAgainst: 'documented exchanges',
+    testedAgainst: 'a mock of the documented API',
     example: {
       blog: {
         repo: 'octo/img',
@@ -45,7 +45,7 @@ export const gitee = defineProvider({
   validate: findContradiction,
   open: (options, deps) => createContentsTarget(describeGitee(options), options, deps),
   fromPicGo(options) {
-    const owner = readText(options['owner'])
+    const owner = readTextOption(options['owner'])
     return owner === undefined ? fromUploaderPlugin(options) : fromGiteePlugin(owner, options)
   },
 })
@@ -70,16 +70,16 @@ const CUSTOM_PATHS: Record<string, string> = { year: '{Y}', yearMonth: '{Y}/{m}'
 /** Options of picgo-plugin-gitee-uploader. */
 function fromUploaderPlugin(old: Record<string, unknown>): Translated {
   const notes: string[] = []
-  const customPath = readText(old['customPath']) ?? ''
+  const customPath = readTextOption(old['customPath']) ?? ''
   if (customPath === 'yearQuarter')
-    notes.push('"customPath" has no seasons here: folders are named by the year.')
+    notes.push('"customPath" does not support seasons here. Folders are named by the year.')
   const dated = CUSTOM_PATHS[customPath]
   const options = {
-    repo: readText(old['repo']),
-    branch: readText(old['branch']) ?? 'master',
-    token: readText(old['token']),
+    repo: readTextOption(old['repo']),
+    branch: readTextOption(old['branch']) ?? 'master',
+    token: readTextOption(old['token']),
     urlPrefix: readAddress(old['customUrl'], notes),
-    keyTemplate: readFolder(old['path'], notes, dated === undefined ? {} : { $customPath: dated }),
+    keyTemplate: readPathTemplate(old['path'], notes, dated === undefined ? {} : { $customPath: dated }),
   }
   return { options, notes }
 }
@@ -87,15 +87,15 @@ function fromUploaderPlugin(old: Record<string, unknown>): Translated {
 /** Options of picgo-plugin-gitee, which knows no branch but "master" in its addresses. */
 function fromGiteePlugin(owner: string, old: Record<string, unknown>): Translated {
   const notes: string[] = []
-  const repo = `${owner}/${readText(old['repo']) ?? ''}`
+  const repo = `${owner}/${readTextOption(old['repo']) ?? ''}`
   const site = readAddress(old['customUrl'], notes)
   const options = {
     repo,
     branch: 'master',
-    token: readText(old['token']),
-    commitMessage: readText(old['message']),
+    token: readTextOption(old['token']),
+    commitMessage: readTextOption(old['message']),
     urlPrefix: site === undefined ? undefined : `${site}/${encodeKey(repo)}/raw/master`,
-    keyTemplate: readFolder(old['path'], notes),
+    keyTemplate: readPathTemplate(old['path'], notes),
   }
   return { options, notes }
 }

@@ -3,7 +3,7 @@ import { defineProvider } from './contract.ts'
 import { createGitHubLike } from './shared/forge/github-like.ts'
 import { createContentsTarget, type Forge } from './shared/forge/index.ts'
 import { apiUrl, contentsOptions, findContradiction, maxBytes, repoName } from './shared/forge/options.ts'
-import { readAddress, readFolder, readText } from './shared/picgo-options.ts'
+import { readAddress, readPathTemplate, readTextOption } from './shared/picgo-options.ts'
 import { encodeKey } from './shared/public-url.ts'
 
 const API_URL = 'https://api.github.com'
@@ -11,15 +11,15 @@ const API_URL = 'https://api.github.com'
 const JSDELIVR_MAX_BYTES = 20 * 1024 * 1024
 
 const config = z.object({
-  repo: repoName().describe('Repository, "owner/name".'),
+  repo: repoName().describe('Repository as "owner/name".'),
   ...contentsOptions,
   cdn: z
     .enum(['raw', 'jsdelivr'])
     .optional()
-    .describe('Who hands the files out when there is no "urlPrefix". Default: "raw", GitHub itself.'),
+    .describe('Service that serves the files if "urlPrefix" is not set. Default: "raw" (GitHub itself).'),
   apiUrl: apiUrl()
     .default(API_URL)
-    .describe('Address of the API. For GitHub Enterprise Server it ends with /api/v3.'),
+    .describe('URL of the API. For GitHub Enterprise Server, it ends with /api/v3.'),
   maxBytes: maxBytes(100),
 })
 
@@ -68,11 +68,11 @@ export const github = defineProvider({
   fromPicGo({ repo, branch, token, path, customUrl }) {
     const notes: string[] = []
     const options = {
-      repo: readText(repo),
-      branch: readText(branch) ?? 'master',
-      token: readText(token),
+      repo: readTextOption(repo),
+      branch: readTextOption(branch) ?? 'master',
+      token: readTextOption(token),
       urlPrefix: readAddress(customUrl, notes),
-      keyTemplate: readFolder(path, notes),
+      keyTemplate: readPathTemplate(path, notes),
     }
     return { options, notes }
   },
@@ -104,8 +104,10 @@ export function publicUrlOf({ repo, branch, cdn, apiUrl }: Options): string {
 
 function findCdnProblem({ cdn, urlPrefix, apiUrl, branch }: Options): string | undefined {
   if (cdn === undefined) return undefined
-  if (urlPrefix !== undefined) return 'Give "urlPrefix" or "cdn", not both.'
+  if (urlPrefix !== undefined) return 'Set "urlPrefix" or "cdn", not both.'
   if (cdn === 'raw') return undefined
-  if (apiUrl !== API_URL) return 'jsDelivr hands out files of github.com only: set "cdn" to "raw".'
-  return branch.includes('/') ? 'jsDelivr knows no branch with "/" in its name.' : undefined
+  if (apiUrl !== API_URL) return 'jsDelivr serves files of github.com only. Set "cdn" to "raw".'
+  return branch.includes('/')
+    ? 'jsDelivr does not support branch names with "/". Use another branch, or set "cdn" to "raw".'
+    : undefined
 }

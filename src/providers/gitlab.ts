@@ -1,7 +1,7 @@
 import type { HttpReply } from '../http/client.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
-import { createContentsTarget, type Forge, type Found } from './shared/forge/index.ts'
+import { createContentsTarget, type Forge, type RepositoryFile } from './shared/forge/index.ts'
 import { apiUrl, contentsOptions, findContradiction, maxBytes } from './shared/forge/options.ts'
 import { encodeKey, encodeSegment } from './shared/public-url.ts'
 
@@ -10,13 +10,15 @@ const config = z.object({
     .string()
     .regex(
       /^(?:\d+|[^\s/?#%\\]+(?:\/[^\s/?#%\\]+)+)$/,
-      'must be "group/project" or the number of the project',
+      'must be "group/project" or the numeric ID of the project',
     )
-    .describe('Project, "group/project" (subgroups between) or its number, which needs "urlPrefix".'),
+    .describe(
+      'Project as "group/project" (subgroups allowed), or its numeric ID. An ID requires "urlPrefix".',
+    ),
   ...contentsOptions,
   apiUrl: apiUrl('/api/v4')
     .default('https://gitlab.com/api/v4')
-    .describe('Address of the API: the address of the server with /api/v4 behind it.'),
+    .describe('URL of the API: the URL of the server followed by /api/v4.'),
   maxBytes: maxBytes(100),
 })
 
@@ -28,7 +30,7 @@ export const gitlab = defineProvider({
   about: {
     family: 'repository',
     what: 'a repository on GitLab',
-    testedAgainst: 'documented exchanges',
+    testedAgainst: 'a mock of the documented API',
     example: {
       blog: { repo: 'octo/img', branch: 'main', token: 'GITLAB_TOKEN' },
       work: {
@@ -51,7 +53,7 @@ export const gitlab = defineProvider({
   validate: options =>
     findContradiction(options) ??
     (/^\d+$/.test(options.repo) && options.urlPrefix === undefined
-      ? 'Give "urlPrefix", or the project as "group/project": its number has no public address.'
+      ? 'Set "urlPrefix", or set "repo" to "group/project". The public URL can\'t be derived from a numeric ID.'
       : undefined),
   open: (options, deps) => createContentsTarget(describeGitLab(options), options, deps),
 })
@@ -80,7 +82,7 @@ function describeGitLab({ apiUrl, repo, branch, token, authorName, authorEmail }
 }
 
 /** A HEAD request answers all about a file but its content in headers. */
-function readHeaders({ headers }: HttpReply): Found | 'unknown' {
+function readHeaders({ headers }: HttpReply): RepositoryFile | 'unknown' {
   const { 'x-gitlab-blob-id': sha, 'x-gitlab-size': size, 'x-gitlab-last-commit-id': commit } = headers
   return sha === undefined || size === undefined ? 'unknown' : { sha, size: Number(size), commit }
 }

@@ -11,8 +11,8 @@ const config = z.object({
     .min(60)
     .max(15_552_000)
     .optional()
-    .describe('Seconds after which ImgBB removes the file, 60 to 15552000. Default: never.'),
-  url: httpAddress().default('https://api.imgbb.com/1/upload').describe('Address of the upload API.'),
+    .describe('Time after which ImgBB deletes the file. Seconds, 60 to 15552000. Default: never.'),
+  url: httpAddress().default('https://api.imgbb.com/1/upload').describe('URL of the upload API.'),
   ...httpOptions,
 })
 
@@ -22,7 +22,7 @@ export const imgbb = defineProvider({
   about: {
     family: 'host',
     what: 'ImgBB',
-    testedAgainst: 'documented exchanges',
+    testedAgainst: 'a mock of the documented API',
     example: { blog: { apiKey: 'IMGBB_KEY', expiration: 86400 } },
     choices: [{ label: 'ImgBB', asks: ['apiKey'], where: 'api.imgbb.com.' }],
   },

@@ -3,19 +3,19 @@ import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
 import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
-import { readProxy, readText } from './shared/picgo-options.ts'
+import { readProxy, readTextOption } from './shared/picgo-options.ts'
 
 const config = z.object({
-  clientId: secret().optional().describe('Client ID of an application, for uploads without an account.'),
+  clientId: secret().optional().describe('Client ID of an application, for anonymous uploads.'),
   accessToken: secret()
     .optional()
-    .describe('OAuth access token, for uploads to an account. It is used when both are given.'),
+    .describe('OAuth access token, for uploads to an account. Takes precedence over "clientId".'),
   album: z
     .string()
     .min(1)
     .optional()
-    .describe('Id of the album files go to; of an anonymous one its delete hash.'),
-  url: httpAddress().default('https://api.imgur.com/3/image').describe('Address of the upload API.'),
+    .describe('ID of the album to add files to. For an anonymous album, its delete hash.'),
+  url: httpAddress().default('https://api.imgur.com/3/image').describe('URL of the upload API.'),
   ...httpOptions,
 })
 
@@ -25,7 +25,7 @@ export const imgur = defineProvider({
   about: {
     family: 'host',
     what: 'Imgur',
-    testedAgainst: 'documented exchanges',
+    testedAgainst: 'a mock of the documented API',
     example: {
       anonymous: { clientId: 'IMGUR_CLIENT_ID' },
       account: { accessToken: 'IMGUR_ACCESS_TOKEN', album: 'aBcDeF1' },
@@ -34,9 +34,7 @@ export const imgur = defineProvider({
   },
   config,
   validate: ({ clientId, accessToken }) =>
-    (clientId ?? accessToken)
-      ? undefined
-      : 'Give a "clientId" or an "accessToken": imgur takes no file without.',
+    (clientId ?? accessToken) ? undefined : 'Set "clientId" or "accessToken": imgur requires one of them.',
   open: (options, deps) => createHost(describe(options), options, deps),
   fromPicGo,
 })
@@ -59,11 +57,11 @@ function describe({ url, clientId, accessToken, album }: z.output<typeof config>
 /** PicList takes the token only together with a user name, and looks albums up by their title. */
 function fromPicGo({ clientId, username, accessToken: token, album, proxy }: Record<string, unknown>) {
   const notes: string[] = []
-  const accessToken = readText(username) && readText(token)?.replace(/^Bearer\s*/, '')
+  const accessToken = readTextOption(username) && readTextOption(token)?.replace(/^Bearer\s*/, '')
   const through = readProxy(proxy, notes)
-  if (accessToken && readText(album))
-    notes.push('"album" was left out: it is a title there, and here the id of an album is needed.')
-  const credentials = accessToken ? { accessToken } : { clientId: readText(clientId) }
+  if (accessToken && readTextOption(album))
+    notes.push('"album" was not imported: it is the title of an album, but upload-server needs its ID.')
+  const credentials = accessToken ? { accessToken } : { clientId: readTextOption(clientId) }
   return {
     options: { ...credentials, keyTemplate: '{filename}{extname}', ...(through && { proxy: through }) },
     notes,

@@ -15,8 +15,8 @@ import {
 import { localPath, ownFile, secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider, type Provider } from './contract.ts'
-import { cutBody, hashBody, lendBody, readBody, readParts } from './shared/body.ts'
-import { createHost, findFault, httpAddress, literal } from './shared/form-host/index.ts'
+import { cutBody, hashBody, lendBody, readObject, readParts } from './shared/body.ts'
+import { createHost, findDescriptionFault, httpAddress, literal } from './shared/form-host/index.ts'
 import {
   cleanUrl,
   encodeKey,
@@ -37,7 +37,7 @@ import {
   resolveKey,
   temporaryPath,
 } from './shared/remote-path.ts'
-import { createTurns } from './shared/turns.ts'
+import { createPathTurns } from './shared/turns.ts'
 
 export type { ErrorCode, UploadErrorOptions } from '../errors.ts'
 export type { HttpClient, HttpOptions, HttpReply, HttpRequest } from '../http/client.ts'
@@ -54,14 +54,14 @@ export type { HostDescription } from './shared/form-host/index.ts'
 export type { z }
 
 /**
- * What a provider of others is made with, handed to it by the program that runs it: an option made by `secret` of another
- * copy would not be masked. Built-in providers use the same; docs/write-a-provider.md lists what they use beside it.
+ * SDK for external providers. The server passes it to a plugin, because an option made by `secret` of another copy of the
+ * program would not be masked. docs/contributing/write-a-provider.md lists the internal modules that built-in providers also use.
  */
 export const kit = Object.freeze({
-  /** Raised when something is added. What is there stays as it is until the next major version of upload-server. */
+  /** Increased with each addition. Existing members stay unchanged until the next major version of upload-server. */
   version: 1,
   defineProvider,
-  /** The part of Zod 4 that this program has. */
+  /** The bundled part of Zod 4. */
   z,
   secret,
   localPath,
@@ -84,8 +84,8 @@ export const kit = Object.freeze({
     isUntrusted,
     isNoTls,
   }),
-  /** Hosts that take a form or a raw body and answer an address. */
-  form: Object.freeze({ createHost, literal, findFault }),
+  /** For hosts that accept a form or a raw body and return a URL. */
+  form: Object.freeze({ createHost, literal, findFault: findDescriptionFault }),
   url: Object.freeze({
     prefix: urlPrefix,
     suffix: urlSuffix,
@@ -96,8 +96,8 @@ export const kit = Object.freeze({
     withoutSlash,
     clean: cleanUrl,
   }),
-  body: Object.freeze({ read: readBody, lend: lendBody, hash: hashBody, cut: cutBody, parts: readParts }),
-  /** Servers that have folders. */
+  body: Object.freeze({ read: readObject, lend: lendBody, hash: hashBody, cut: cutBody, parts: readParts }),
+  /** For servers with folders. */
   folders: Object.freeze({
     hostName,
     option: remoteFolder,
@@ -108,12 +108,12 @@ export const kit = Object.freeze({
     resolveKey,
     temporaryPath,
   }),
-  flow: Object.freeze({ once, retry, createSlots, createTurns }),
+  flow: Object.freeze({ once, retry, createSlots, createTurns: createPathTurns }),
 })
 
 export type ProviderKit = typeof kit
 
-/** What a package or file with providers exports by default. */
+/** Default export of a plugin, which is a package or a file. */
 export type Plugin = (
   kit: ProviderKit,
 ) => Provider | readonly Provider[] | Promise<Provider | readonly Provider[]>

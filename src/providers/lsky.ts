@@ -3,21 +3,23 @@ import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
 import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
-import { readText } from './shared/picgo-options.ts'
+import { readTextOption } from './shared/picgo-options.ts'
 import { withoutSlash } from './shared/public-url.ts'
 
 const id = () => z.union([z.int(), z.string().regex(/^\d+$/)], { error: 'must be a number' }).optional()
 
 const config = z.object({
-  url: httpAddress().describe('Address of the site, without /api.'),
-  version: z.enum(['v1', 'v2']).default('v2').describe('Version of Lsky: 1.x is v1, 2.x is v2.'),
-  token: secret().optional().describe('Token of the account. Without one a guest uploads, where guests may.'),
-  strategyId: id().describe('Number of the storage strategy; v2 only. Default: the one of the account.'),
-  albumId: id().describe('Number of the album; v2 only.'),
+  url: httpAddress().describe('URL of the site, without /api.'),
+  version: z.enum(['v1', 'v2']).default('v2').describe('API version: "v1" for Lsky 1.x, "v2" for Lsky 2.x.'),
+  token: secret()
+    .optional()
+    .describe('Token of the account. Without it, files are uploaded as a guest if the site allows that.'),
+  strategyId: id().describe('ID of the storage strategy. v2 only. Default: the strategy of the account.'),
+  albumId: id().describe('ID of the album. v2 only.'),
   permission: z
     .enum(['public', 'private'])
     .optional()
-    .describe('Who sees the picture in the gallery; v2 only. Default: what the account says.'),
+    .describe('Visibility of the image in the gallery. v2 only. Default: the setting of the account.'),
   ...httpOptions,
 })
 
@@ -29,7 +31,7 @@ export const lsky = defineProvider({
   about: {
     family: 'host',
     what: 'Lsky Pro, v1 and v2',
-    testedAgainst: 'documented exchanges',
+    testedAgainst: 'a mock of the documented API',
     example: {
       blog: { url: 'https://img.example.com', token: 'LSKY_TOKEN', albumId: 7, permission: 'public' },
       old: { url: 'https://old.example.com', version: 'v1', token: 'LSKY_OLD_TOKEN' },
@@ -89,14 +91,16 @@ function fromPicGo(options: Record<string, unknown>) {
       : permission
   return {
     options: {
-      url: readText(host),
-      version: readText(version) === 'V2' ? 'v2' : 'v1',
-      token: readText(token)?.replace(/^Bearer\s+/i, ''),
+      url: readTextOption(host),
+      version: readTextOption(version) === 'V2' ? 'v2' : 'v1',
+      token: readTextOption(token)?.replace(/^Bearer\s+/i, ''),
       strategyId: strategyId || undefined,
       albumId: albumId || undefined,
       permission: value === 1 ? 'public' : value === 0 ? 'private' : undefined,
       keyTemplate: '{filename}{extname}',
     },
-    notes: ['Certificates are checked: set "caFile" when the site has one of your own authority.'],
+    notes: [
+      'Certificates are verified. Set "caFile" if the certificate of the site is issued by your own CA.',
+    ],
   }
 }

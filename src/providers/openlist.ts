@@ -4,30 +4,35 @@ import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target, type UploadObject } from './contract.ts'
 import { lendBody } from './shared/body.ts'
+import { placeAt } from './shared/place.ts'
 import { encodeKey, joinUrl, urlPrefix, withoutSlash } from './shared/public-url.ts'
 import { cleanRelative } from './shared/remote-path.ts'
 
 const config = z.object({
-  url: urlPrefix().describe('Address of OpenList or AList.'),
+  url: urlPrefix().describe('URL of OpenList or AList.'),
   token: secret()
     .optional()
-    .describe('Token of the account: the one of the settings for the administrator, or one of a login.'),
+    .describe(
+      "Token of the account: the administrator's token from the settings, or a token issued by a login.",
+    ),
   username: z
     .string()
     .min(1)
     .optional()
-    .describe('User to log in as, instead of a token. Not with a second factor.'),
+    .describe(
+      'User name to log in with instead of a token. Accounts with two-factor authentication need a token.',
+    ),
   password: secret().optional().describe('Password of the user.'),
   directory: z
     .string()
     .refine(path => !/(?:^|\/)\.{1,2}(?:\/|$)/.test(path), 'must be a folder without "." and ".."')
     .describe(
-      'Folder as the user sees it, the storage included: "/local/img". It is made when it is missing.',
+      'Folder as the user sees it, including the storage: "/local/img". Created if it does not exist.',
     ),
   urlPrefix: urlPrefix()
     .optional()
     .describe(
-      'Address below which visitors find the files. Default: "/d" of OpenList, which leads to the storage; "…/p" hands them out.',
+      'Public base URL of the files. Default: "/d" of OpenList, which redirects to the storage. With "…/p", OpenList serves the files itself.',
     ),
   ...httpOptions,
 })
@@ -46,7 +51,7 @@ export const openlist = defineProvider({
   about: {
     family: 'server',
     what: 'OpenList and AList, with signed links',
-    testedAgainst: 'documented exchanges',
+    testedAgainst: 'a mock of the documented API',
     example: {
       pictures: {
         url: 'https://list.example.com',
@@ -72,91 +77,101 @@ export const openlist = defineProvider({
   config,
   validate({ token, username, password }) {
     if ((token === undefined) === (username === undefined))
-      return 'Give a "token", or "username" and "password".'
+      return 'Set "token", or "username" and "password".'
     return (username === undefined) === (password === undefined)
       ? undefined
-      : '"username" and "password" belong together.'
+      : 'Set both "username" and "password", or neither.'
   },
   open,
 })
 
-interface Answer {
-  readonly code: number
-  readonly message: string
-  readonly data: unknown
+type OpenListReply = z.infer<typeof envelope>
+
+interface ApiRequest extends Omit<HttpRequest, 'url'> {
+  readonly path: string
 }
 
-function open(options: Options, deps: ProviderDeps): Target {
+/** The API as the user sees it. */
+interface OpenListApi {
+  ask(request: ApiRequest, signal: AbortSignal): Promise<OpenListReply>
+  close(): void
+}
+
+/** With the token; a login that has ended is made anew. */
+function createApi(address: string, options: Options, deps: ProviderDeps): OpenListApi {
   const client = createHttpClient(options, deps)
-  const address = withoutSlash(options.url)
   const { host } = new URL(address)
-  const folder = cleanRelative(options.directory)
-  const pathOf = (key: string): string => (folder === '' ? `/${key}` : `/${folder}/${key}`)
   let { token } = options
-  /** Folder of the user, in front of every path of links. */
-  let base: string | undefined
 
-  async function ask(
-    request: Omit<HttpRequest, 'url'> & { path: string },
-    signal: AbortSignal,
-  ): Promise<Answer> {
+  async function send(request: ApiRequest, signal: AbortSignal): Promise<OpenListReply> {
     const reply = await client.send({ ...request, url: `${address}${request.path}` }, signal)
-    const answer = envelope.safeParse(isJson(reply.text) ? reply.json() : undefined)
-    if (answer.success) return answer.data as Answer
-    throw failure(`${host} answered, but not as OpenList does. Check "url".`)
+    const isJson = reply.text.trimStart().startsWith('{')
+    return read(envelope, isJson ? reply.json() : undefined, host)
   }
-
-  const asJson = (path: string, content: object) => ({
-    path,
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(content),
-  })
 
   async function logIn(signal: AbortSignal): Promise<string> {
     const { username, password } = options
-    const answer = await ask(asJson('/api/auth/login', { username, password }), signal)
-    return read(session, expectDone(answer, 'log in')).token
+    const reply = await send(asJson('/api/auth/login', { username, password }), signal)
+    const { token } = read(session, expectDone(reply, host, 'log in'), host)
+    deps.learn?.([token])
+    return token
   }
 
-  /** With the token; a login that has ended is made anew. */
-  async function askAsUser(
-    request: Omit<HttpRequest, 'url'> & { path: string },
-    signal: AbortSignal,
-  ): Promise<Answer> {
-    const used = token ?? (await logIn(signal))
-    token = used
-    const answer = await ask({ ...request, headers: { ...request.headers, Authorization: used } }, signal)
-    if (answer.code !== 401 || options.token !== undefined) return answer
-    token = await logIn(signal)
-    return ask({ ...request, headers: { ...request.headers, Authorization: token } }, signal)
-  }
+  const sendWith = (Authorization: string, request: ApiRequest, signal: AbortSignal) =>
+    send({ ...request, headers: { ...request.headers, Authorization } }, signal)
 
-  function expectDone({ code, message, data }: Answer, what: string): unknown {
-    if (code === 200) return data
-    const hint = code === 401 ? ' Check "token", or "username" and "password".' : ''
-    throw failure(`${host} did not ${what}: ${message} (${code}).${hint}`, code === 429 || code >= 500)
+  return {
+    async ask(request, signal) {
+      token ??= await logIn(signal)
+      const reply = await sendWith(token, request, signal)
+      if (reply.code !== 401 || options.token !== undefined) return reply
+      token = await logIn(signal)
+      return sendWith(token, request, signal)
+    },
+    close: () => client.close(),
   }
+}
 
-  function read<T>(schema: z.ZodType<T>, data: unknown): T {
-    const parsed = schema.safeParse(data)
-    if (parsed.success) return parsed.data
-    throw failure(`${host} answered, but not as OpenList does. Check "url".`)
-  }
+function asJson(path: string, content: object): ApiRequest {
+  const headers = { 'Content-Type': 'application/json' }
+  return { path, method: 'POST', headers, body: JSON.stringify(content) }
+}
+
+function expectDone({ code, message, data }: OpenListReply, host: string, what: string): unknown {
+  if (code === 200) return data
+  const hint = code === 401 ? ' Check "token", or "username" and "password".' : ''
+  throw failure(`${host} did not ${what}: ${message} (${code}).${hint}`, code === 429 || code >= 500)
+}
+
+function read<T>(schema: z.ZodType<T>, data: unknown, host: string): T {
+  const parsed = schema.safeParse(data)
+  if (parsed.success) return parsed.data
+  throw failure(`${host} did not return a response of OpenList. Check "url".`)
+}
+
+function open(options: Options, deps: ProviderDeps): Target {
+  const address = withoutSlash(options.url)
+  const { host } = new URL(address)
+  const api = createApi(address, options, deps)
+  const folder = cleanRelative(options.directory)
+  const pathOf = (key: string): string => (folder === '' ? `/${key}` : `/${folder}/${key}`)
+  /** Folder of the user, in front of every path of links. */
+  let base: string | undefined
 
   async function findBase(signal: AbortSignal): Promise<string> {
-    const me = read(
-      user,
-      expectDone(await askAsUser({ method: 'GET', path: '/api/me' }, signal), 'say who we are'),
-    )
-    if (me.disabled) throw failure(`The user "${me.username}" is disabled at ${host}.`)
+    const reply = await api.ask({ method: 'GET', path: '/api/me' }, signal)
+    const me = read(user, expectDone(reply, host, 'identify the user'), host)
+    if (me.disabled)
+      throw failure(
+        `The user "${me.username}" is disabled at ${host}. Enable it, or use another user. Enable it, or use another user.`,
+      )
     return cleanRelative(me.base_path)
   }
 
   async function find(key: string, signal: AbortSignal): Promise<z.output<typeof file> | undefined> {
-    const answer = await askAsUser(asJson('/api/fs/get', { path: pathOf(key) }), signal)
-    if (answer.code !== 200 && /object not found/i.test(answer.message)) return undefined
-    const found = read(file, expectDone(answer, `look for "${key}"`))
+    const reply = await api.ask(asJson('/api/fs/get', { path: pathOf(key) }), signal)
+    if (reply.code !== 200 && /object not found/i.test(reply.message)) return undefined
+    const found = read(file, expectDone(reply, host, `look for "${key}"`), host)
     return found.is_dir ? undefined : found
   }
 
@@ -167,17 +182,21 @@ function open(options: Options, deps: ProviderDeps): Target {
       'Content-Length': String(object.size),
     }
     const body = (ending: AbortSignal) => lendBody(object, ending)
-    const answer = await askAsUser({ method: 'PUT', path: '/api/fs/put', headers, body }, signal)
-    expectDone(answer, `store "${object.key}"`)
+    const reply = await api.ask({ method: 'PUT', path: '/api/fs/put', headers, body }, signal)
+    expectDone(reply, host, `store "${object.key}"`)
   }
 
   return {
+    place: placeAt('openlist', address, folder),
     async put(object, signal) {
       base ??= await findBase(signal)
       await store(object, signal)
       const found = await find(object.key, signal)
       if (found?.size !== object.size)
-        throw failure(`${host} said that it has stored "${object.key}", but it has not. Send it again.`, true)
+        throw failure(
+          `${host} reported that it stored "${object.key}", but the file is not there. Try again.`,
+          true,
+        )
       const path = [base, pathOf(object.key).slice(1)].filter(Boolean).join('/')
       const url = joinUrl(options.urlPrefix ?? `${address}/d`, path)
       return { url: found.sign === '' ? url : `${url}?sign=${encodeURIComponent(found.sign)}` }
@@ -191,18 +210,17 @@ function open(options: Options, deps: ProviderDeps): Target {
       const path = pathOf(key)
       const slash = path.lastIndexOf('/')
       const content = { dir: path.slice(0, slash) || '/', names: [path.slice(slash + 1)] }
-      expectDone(await askAsUser(asJson('/api/fs/remove', content), signal), `remove "${key}"`)
+      expectDone(await api.ask(asJson('/api/fs/remove', content), signal), host, `remove "${key}"`)
       if (await find(key, signal))
-        throw failure(`${host} said that it has removed "${key}", but it has not.`, true)
+        throw failure(
+          `${host} reported that it removed "${key}", but the file still exists. Try again.`,
+          true,
+        )
     },
     async close() {
-      client.close()
+      api.close()
     },
   }
-}
-
-function isJson(text: string): boolean {
-  return text.trimStart().startsWith('{')
 }
 
 function failure(message: string, retryable = false): UploadError {

@@ -3,23 +3,27 @@ import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
 import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
-import { readText } from './shared/picgo-options.ts'
+import { readTextOption } from './shared/picgo-options.ts'
 
 const config = z.object({
-  url: httpAddress()
-    .default('http://127.0.0.1:36677')
-    .describe('Address of the other server, without /upload.'),
+  url: httpAddress().default('http://127.0.0.1:36677').describe('URL of the other server, without /upload.'),
   serverKey: secret().optional().describe('Upload key of the other server.'),
   picbed: z
     .string()
     .min(1)
     .optional()
-    .describe('Provider to use there. Default: the one it uses by default.'),
-  configName: z.string().min(1).optional().describe('Saved configuration to use there.'),
+    .describe('Provider to use on the other server. Default: its default destination.'),
+  configName: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Name of the destination on the other server (PicGo: saved configuration).'),
   keyInQuery: z
     .boolean()
     .default(false)
-    .describe('Send the key as ?key= and not as a header, for PicList. Addresses end up in logs on the way.'),
+    .describe(
+      'Send the upload key in the URL (?key=) instead of a header. PicList needs this. URLs are often logged by proxies.',
+    ),
   ...httpOptions,
 })
 
@@ -28,7 +32,7 @@ export const piclist = defineProvider({
   type: 'piclist',
   about: {
     family: 'other',
-    what: 'another server of this kind, PicGo or PicList',
+    what: 'another upload-server, PicGo or PicList',
     testedAgainst: 'this server and PicGo 3.1.0',
     example: {
       home: { url: 'https://img.example.com', serverKey: 'HOME_KEY', picbed: 's3', configName: 'blog' },
@@ -36,7 +40,7 @@ export const piclist = defineProvider({
     },
     choices: [
       {
-        label: 'Another upload server, PicGo or PicList',
+        label: 'Another upload-server, PicGo or PicList',
         asks: ['url', 'serverKey?'],
       },
     ],
@@ -70,14 +74,14 @@ function describe(options: z.output<typeof config>): HostDescription {
 
 function fromPicGo(options: Record<string, unknown>) {
   const { host, port, picbed, configName } = options
-  const serverKey = readText(options['serverKey'])
+  const serverKey = readTextOption(options['serverKey'])
   const note =
-    'The key is sent in the address, as PicList wants it: set "keyInQuery" to false when the other server is not PicList.'
+    'The upload key is sent in the URL because PicList requires it. Set "keyInQuery" to false if the other server is not PicList.'
   return {
     options: {
-      url: `http://${readText(host) ?? '127.0.0.1'}:${port || 36677}`,
-      picbed: readText(picbed),
-      configName: readText(configName),
+      url: `http://${readTextOption(host) ?? '127.0.0.1'}:${port || 36677}`,
+      picbed: readTextOption(picbed),
+      configName: readTextOption(configName),
       serverKey,
       ...(serverKey && { keyInQuery: true }),
       keyTemplate: '{filename}{extname}',

@@ -39,14 +39,19 @@ export const qiniu = defineVendor({
     ],
   },
   options: {
-    accessKey: z.string().optional().describe('The name of "accessKeyId" in PicGo.'),
-    secretKey: secret().optional().describe('The name of "secretAccessKey" in PicGo.'),
-    area: z.string().optional().describe('Region as PicGo writes it: "z0", "z1", "z2", "na0", "as0"…'),
+    accessKey: z.string().optional().describe('PicGo name for "accessKeyId".'),
+    secretKey: secret().optional().describe('PicGo name for "secretAccessKey".'),
+    area: z
+      .string()
+      .optional()
+      .describe('Region in PicGo\'s notation, such as "z0", "z1", "z2", "na0" or "as0".'),
     url: z
       .string()
       .optional()
-      .describe('Domain bound to the bucket, as in PicGo; or "public" or "presigned". Default: "public".'),
-    options: z.string().optional().describe('The name of "urlSuffix" in PicGo: "?imageslim".'),
+      .describe(
+        'PicGo name for "urlPrefix": the domain bound to the bucket. "public" and "presigned" are accepted; write them as "linkType" instead.',
+      ),
+    options: z.string().optional().describe('PicGo name for "urlSuffix", such as "?imageslim".'),
   },
   names: { accessKey: 'accessKeyId', secretKey: 'secretAccessKey', area: 'region', options: 'urlSuffix' },
   adapt({ ours, read, notes }) {

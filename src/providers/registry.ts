@@ -19,22 +19,22 @@ const MODULES: ReadonlyMap<string, string> = new Map(
 )
 
 /** Other names under which providers are known to existing clients and configurations. */
-const ALIASES: Record<string, string> = {
-  'aws-s3': 's3',
-  'aws-s3-plist': 's3',
-  webdavplist: 'webdav',
-  sftpplist: 'sftp',
-  lskyplist: 'lsky',
-  'web-uploader': 'http',
-  advancedplist: 'http',
-}
+const ALIASES: ReadonlyMap<string, string> = new Map([
+  ['aws-s3', 's3'],
+  ['aws-s3-plist', 's3'],
+  ['webdavplist', 'webdav'],
+  ['sftpplist', 'sftp'],
+  ['lskyplist', 'lsky'],
+  ['web-uploader', 'http'],
+  ['advancedplist', 'http'],
+])
 
 /** Ids of all providers of this version. */
 export const PROVIDER_TYPES: readonly string[] = [...MODULES.keys()].sort()
 
 /** The provider id behind a name that may be an alias. */
 export function canonicalType(name: string): string {
-  return Object.hasOwn(ALIASES, name) ? (ALIASES[name] as string) : name
+  return ALIASES.get(name) ?? name
 }
 
 /** Loads a provider by its id or an alias, with nothing of the others; undefined when there is none. */

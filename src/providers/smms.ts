@@ -3,14 +3,14 @@ import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider } from './contract.ts'
 import { createHost, type HostDescription, httpAddress, literal } from './shared/form-host/index.ts'
-import { readText } from './shared/picgo-options.ts'
+import { readTextOption } from './shared/picgo-options.ts'
 
 const config = z.object({
-  token: secret().describe('API key of the account; at S.EE from the dashboard, Developers.'),
-  domain: z.string().min(1).optional().describe('Domain of the short link; S.EE only.'),
+  token: secret().describe('API key of the account. At S.EE: dashboard, Developers.'),
+  domain: z.string().min(1).optional().describe('Domain of the short link. S.EE only.'),
   url: httpAddress()
     .default('https://s.ee/api/v1/file/upload')
-    .describe('Address of the upload API. Servers with the old form of SM.MS have it at /api/v2/upload.'),
+    .describe('URL of the upload API. Servers with the former SM.MS API use the path /api/v2/upload.'),
   ...httpOptions,
 })
 
@@ -19,8 +19,8 @@ export const smms = defineProvider({
   type: 'smms',
   about: {
     family: 'host',
-    what: 'S.EE and the old SM.MS',
-    testedAgainst: 'documented exchanges',
+    what: 'S.EE and the former SM.MS',
+    testedAgainst: 'a mock of the documented API',
     example: { blog: { token: 'SEE_API_KEY' } },
     choices: [
       {
@@ -53,13 +53,13 @@ function describe({ url, token, domain }: z.output<typeof config>): HostDescript
 
 /** SM.MS has moved to S.EE; a backup domain is a host of its old form. */
 function fromPicGo({ token, backupDomain }: Record<string, unknown>) {
-  const backup = readText(backupDomain)
+  const backup = readTextOption(backupDomain)
   const url = backup && `https://${backup.replace(/^https?:\/\/|(?<!\/)\/+$/g, '')}/api/v2/upload`
   const notes = backup
     ? []
-    : ['SM.MS has become S.EE, so uploads go to s.ee: "token" has to be a key of S.EE.']
+    : ['SM.MS is now S.EE, so files are uploaded to s.ee. Set "token" to an API key of S.EE.']
   return {
-    options: { token: readText(token), ...(url && { url }), keyTemplate: '{filename}{extname}' },
+    options: { token: readTextOption(token), ...(url && { url }), keyTemplate: '{filename}{extname}' },
     notes,
   }
 }

@@ -41,26 +41,26 @@ export const tcyun = defineVendor({
     ],
   },
   options: {
-    secretId: z.string().optional().describe('The name of "accessKeyId" in PicGo.'),
-    secretKey: secret().optional().describe('The name of "secretAccessKey" in PicGo.'),
+    secretId: z.string().optional().describe('PicGo name for "accessKeyId".'),
+    secretKey: secret().optional().describe('PicGo name for "secretAccessKey".'),
     appId: z
       .string()
       .optional()
-      .describe('Appended to the name of the bucket, unless it ends with it already.'),
-    area: z.string().optional().describe('The name of "region" in PicGo, such as "ap-guangzhou".'),
+      .describe('Tencent app ID. Appended to the bucket name unless the name already ends with it.'),
+    area: z.string().optional().describe('PicGo name for "region", such as "ap-guangzhou".'),
     version: z
       .enum(['', 'v4', 'v5'])
       .optional()
       .describe(
-        'Version of the API in PicGo. Both are read, and buckets of both are reached in the same way.',
+        'API version in PicGo. Accepted for compatibility; both versions are handled in the same way.',
       ),
-    endpoint: z.string().optional().describe('Host of the API, such as "cos.accelerate.myqcloud.com".'),
-    customUrl: z.string().optional().describe('The name of "urlPrefix" in PicGo.'),
-    options: z.string().optional().describe('The name of "urlSuffix" in PicGo: "?imageMogr2/…".'),
-    slim: z
-      .boolean()
+    endpoint: z.string().optional().describe('Hostname of the API, such as "cos.accelerate.myqcloud.com".'),
+    customUrl: z.string().optional().describe('PicGo name for "urlPrefix".'),
+    options: z
+      .string()
       .optional()
-      .describe('Append "imageSlim" to every URL, which makes COS compress pictures.'),
+      .describe('PicGo name for "urlSuffix", such as "?imageMogr2/thumbnail/800x".'),
+    slim: z.boolean().optional().describe('Append "imageSlim" to every URL, so that COS compresses images.'),
   },
   names: {
     secretId: 'accessKeyId',
@@ -78,7 +78,7 @@ export const tcyun = defineVendor({
       ours['urlSuffix'] = suffix ? `${suffix}&imageSlim` : '?imageSlim'
     }
     if (read('version') === 'v4' && !read('customUrl')) {
-      notes.push('Version "v4" gave URLs at another host: new ones are at "cos.REGION.myqcloud.com".')
+      notes.push('Version "v4" used URLs at another host. New URLs are at "cos.REGION.myqcloud.com".')
     }
   },
 })

@@ -5,13 +5,13 @@ import { isLoopbackAddress } from '../loopback-address.ts'
 import type { Caller, SourceKind } from '../uploader/input.ts'
 import { collectKeys, createKeyFinder } from './credentials.ts'
 import type { FailureWindow } from './failure-window.ts'
-import { findLoopbackDoubt, isTrustedOrigin, type LoopbackRules } from './loopback.ts'
+import { findExemptionDenial, isTrustedOrigin, type LoopbackRules } from './loopback.ts'
 import { addToLog } from './request-log.ts'
 
 export interface RequestFacts {
-  /** The other end of the socket; undefined for a Unix socket, which never counts as loopback. */
+  /** IP address of the peer. Undefined for a Unix socket, which never counts as loopback. */
   readonly peerAddress: string | undefined
-  /** The address behind trusted proxies; wrong keys are counted by it, and it never makes a request loopback. */
+  /** IP address of the client behind trusted proxies. Failed attempts are counted by it; it never makes a request local. */
   readonly clientAddress: string
   readonly headers: IncomingHttpHeaders
   readonly headerCount: number
@@ -21,14 +21,14 @@ export interface RequestFacts {
 interface UploadKey {
   readonly name: string
   readonly key: string
-  /** `provider` or `provider/configName`; left out: all. */
+  /** Each is `provider` or `provider/configName`. Default: all destinations. */
   readonly destinations?: readonly string[] | undefined
-  /** Replaces the default of forms, URLs and, where roots are configured, paths. */
+  /** Sources the key may use. Default: forms, URLs and, if roots are configured, file paths. */
   readonly sources?: readonly SourceKind[] | undefined
 }
 
 export interface AccessSettings extends LoopbackRules {
-  /** `server.key` comes first, under the name `server`. An empty key is none. */
+  /** `server.key` comes first, under the name `server`. Empty keys are ignored. */
   readonly keys: readonly UploadKey[]
   readonly anonymous: boolean
   readonly maxFailures: number
@@ -41,9 +41,9 @@ export interface AccessSettings extends LoopbackRules {
 }
 
 export interface Access {
-  /** Who sends the request, and what that caller may name. Throws `unauthorized` or `rate_limited`. */
+  /** Identifies the client and what it may name. Throws `unauthorized` or `rate_limited`. */
   admit(facts: RequestFacts): Caller
-  /** Whether a page of that origin may use the exemption of loopback; never true for `null`. */
+  /** Whether pages of that origin may use the loopback exemption. Never true for `null`. */
   isTrustedOrigin(origin: string): boolean
 }
 
@@ -56,7 +56,7 @@ export function requestFacts(
   return { peerAddress: req.socket.remoteAddress, clientAddress, headers: req.headers, headerCount, query }
 }
 
-/** Finds out who sends a request, and notes it for its line in the log. Throws as `admit` does. */
+/** Identifies the client of a request and adds it to the request's log line. Throws as `admit` does. */
 export function admitCaller(req: Request, res: Response, query: URLSearchParams, access: Access): Caller {
   const caller = access.admit(requestFacts(req, query, req.ip ?? ''))
   addToLog(res, { caller: caller.name, admittedBy: caller.admittedBy, address: req.ip })
@@ -64,9 +64,10 @@ export function admitCaller(req: Request, res: Response, query: URLSearchParams,
 }
 
 /**
- * Decides who may upload: programs on this machine are not asked, then wrong keys are counted by address, then keys.
+ * Decides who may upload, in this order: local clients need no key, IP addresses with too many failed attempts are
+ * rejected, then the upload keys are compared.
  *
- * @param failures wrong keys so far, which a reload does not forgive
+ * @param failures failed attempts so far, which a reload doesn't reset
  */
 export function createAccess(settings: AccessSettings, failures: FailureWindow): Access {
   const keys = settings.keys.filter(({ key }) => key !== '')
@@ -77,8 +78,8 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
 
   function admit({ peerAddress, clientAddress, headers, headerCount, query }: RequestFacts): Caller {
     const isLocal = isLoopbackAddress(peerAddress)
-    const doubt = isLocal ? findLoopbackDoubt(headers, headerCount, settings) : undefined
-    if (isLocal && doubt === undefined) return loopback
+    const denial = isLocal ? findExemptionDenial(headers, headerCount, settings) : undefined
+    if (isLocal && denial === undefined) return loopback
 
     const waitS = failures.waitS(clientAddress, settings.maxFailures)
     if (waitS > 0) throw tooManyFailures(waitS)
@@ -88,7 +89,7 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
     if (caller !== undefined) return caller
     if (sent.length > 0) failures.count(clientAddress, settings.failureWindowMs)
     if (anonymous !== undefined) return anonymous
-    throw unauthorized(keys.length > 0, doubt)
+    throw unauthorized(keys.length > 0, denial)
   }
 
   return { admit, isTrustedOrigin: origin => isTrustedOrigin(origin, settings.allowedOrigins) }
@@ -127,15 +128,15 @@ function permitSources(kinds: readonly SourceKind[], { sources }: AccessSettings
 }
 
 function tooManyFailures(waitS: number): UploadError {
-  const message = `Too many wrong upload keys came from this address. Try again in ${waitS} s, with the right key.`
+  const message = `Too many failed attempts with wrong upload keys from this IP address. Try again in ${waitS} s with the right key.`
   return new UploadError('rate_limited', message, { retryAfterS: waitS })
 }
 
-// The same for no key and a wrong one. `doubt` says why the exemption of loopback did not apply.
-function unauthorized(hasKeys: boolean, doubt: string | undefined): UploadError {
+// The message is the same for a missing and a wrong key. `denial` says why the loopback exemption did not apply.
+function unauthorized(hasKeys: boolean, denial: string | undefined): UploadError {
   const remedy = hasKeys
-    ? 'No upload key was sent, or a wrong one. Send it as "key" in the query, "Authorization: Bearer" or "X-Upload-Key".'
-    : 'This server has no upload key yet. Set one as "server.key" in the configuration, as UPLOAD_SERVER_KEY in the environment or with --key, and send it.'
-  const reason = doubt && ` This machine sent the request, but it is treated as a stranger's: ${doubt}.`
+    ? 'Missing or invalid upload key. Send it in the X-Upload-Key header or as Authorization: Bearer KEY.'
+    : 'This server has no upload key. Set one with "server.key", UPLOAD_SERVER_KEY or --key, and send it in the X-Upload-Key header.'
+  const reason = denial && ` The request came from this machine but is treated as remote: ${denial}.`
   return new UploadError('unauthorized', remedy + (reason ?? ''))
 }

@@ -10,7 +10,7 @@ import { createCors } from './cors.ts'
 import { createErrorHandler } from './error-handler.ts'
 import { createFailureWindow, type FailureWindow } from './failure-window.ts'
 import { createFilesRoute } from './files.ts'
-import { answerHeartbeat } from './heartbeat.ts'
+import { answerProbe, type Probe } from './heartbeat.ts'
 import { createHistoryRoute } from './history.ts'
 import { isHost } from './host.ts'
 import { createLinksRoute } from './links.ts'
@@ -23,17 +23,17 @@ import { createApiRoute } from './openapi-route.ts'
 import { wantsOk } from './options.ts'
 import { createRequestLog } from './request-log.ts'
 import { createShareXRoute } from './sharex.ts'
-import { pathOf, queryOf } from './target.ts'
+import { parametersOf, pathnameOf } from './target.ts'
 import { createUploadRoute, type UploadRouteSettings } from './upload.ts'
 import { createUsageRoutes } from './usage.ts'
 
-/** What is counted across reloads. */
+/** Counters and budgets that a reload of the configuration keeps. */
 export interface Limiters {
-  /** Wrong upload keys. */
+  /** Failed attempts with upload keys. */
   readonly keys: FailureWindow
-  /** Wrong tokens for the metrics, which are not held against upload keys. */
+  /** Failed attempts with the metrics token. They don't count against upload keys. */
   readonly tokens: FailureWindow
-  /** What lists hold in memory. */
+  /** Memory budget that all JSON bodies share. */
   readonly lists: ListMemory
 }
 
@@ -46,14 +46,14 @@ export interface AppDeps {
   readonly uploader: Uploader
   readonly logger: Logger
   readonly mask: Mask
-  /** Undefined when they are switched off. */
+  /** Undefined if metrics are disabled. */
   readonly metrics?: Metrics | undefined
-  /** True once the server is going down: nothing new is begun. */
+  /** True during a graceful shutdown, when new requests are rejected. */
   isStopping(): boolean
   readonly limiters: Limiters
-  /** Called when a proxy on this machine passes requests on, which others may get the exemption of loopback by. */
+  /** Called for a request from a reverse proxy on this machine, which may let remote clients pass as local ones. */
   noteProxy(): void
-  /** Keeps the destinations open until the work is over. */
+  /** Keeps the destinations open until the promise settles. */
   track<T>(work: Promise<T>): Promise<T>
 }
 
@@ -61,23 +61,23 @@ export interface AppSettings extends UploadRouteSettings {
   readonly access: AccessSettings
   /** Express's "trust proxy". */
   readonly trustProxy: readonly string[]
-  /** `token`: what scrapers from elsewhere send. */
+  /** `token`: bearer token of scrapers on other machines. */
   readonly metrics: { readonly token?: string | undefined }
-  /** Whether callers are shown what they uploaded. */
+  /** `history`: whether clients may read their own uploads. */
   readonly page: { readonly history: boolean }
-  /** Whether it listens on a Unix socket. */
+  /** Whether the server listens on a Unix socket. */
   readonly isOnSocket: boolean
 }
 
-/** `curl -T picture.png …/upload/` appends the name. */
+/** `curl -T picture.png …/upload/` appends the file name to the URL. */
 const UPLOAD_PATHS = ['/upload', '/upload/:name']
 
-/** What answers requests, and what Express puts behind each of them. */
+/** The request listener, and the prototypes that Express sets on its requests and responses. */
 export interface App extends Prototypes {
   readonly answer: RequestListener
 }
 
-/** Builds the HTTP application. It never listens and reads no configuration. */
+/** Builds the HTTP application. It doesn't listen on a port or read the configuration. */
 export function createApp(deps: AppDeps, settings: AppSettings): App {
   const { uploader, mask, metrics } = deps
   const access = createAccess(settings.access, deps.limiters.keys)
@@ -90,7 +90,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   const allowOrigins = createCors(access.isTrustedOrigin)
   const assertServed = (req: Request) => {
     requireHost(req)
-    if (deps.isStopping()) throw goingDown()
+    if (deps.isStopping()) throw shuttingDown()
   }
   const { loopbackExempt } = settings.access
   const lookForProxy = ({ socket, headers }: IncomingMessage) => {
@@ -99,11 +99,11 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   }
   const answerUpload = createUploadRoute(uploader, access, settings, mask, deps.limiters.lists)
   const upload: RequestHandler = (req, res) => {
-    // Before anything can fail, for the error handler: failed uploads have an answer of their own.
+    // Set before anything can fail: the error handler sends another body for failed uploads.
     res.locals.isUpload = true
-    res.locals.alwaysOk = settings.alwaysOk || wantsOk(queryOf(req.url))
+    res.locals.alwaysOk = settings.alwaysOk || wantsOk(parametersOf(req.url))
     assertServed(req)
-    // What was asked for with an Idempotency-Key goes on when its client has left.
+    // A request with an Idempotency-Key continues after its client has disconnected.
     return deps.track(answerUpload(req, res))
   }
   app.post('/upload', upload)
@@ -114,7 +114,11 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   })
 
   const { page, asset } = createUsageRoutes(uploader, access, settings, mask)
-  const heartbeat: RequestHandler = (_req, res) => answerHeartbeat(res)
+  const probe =
+    (name: Probe): RequestHandler =>
+    (_req, res) =>
+      answerProbe(name, res)
+  const heartbeat = probe('/heartbeat')
   app.route('/heartbeat').get(heartbeat).post(heartbeat).all(onlyMethods('GET, HEAD, POST, OPTIONS'))
   const get = <P>(path: string, handler: RequestHandler<P>) =>
     app.route(path).get(handler).all(onlyMethods('GET, HEAD, OPTIONS'))
@@ -122,6 +126,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
     <P>(answer: (req: Request<P>, res: Response) => Promise<void>): RequestHandler<P> =>
     (req, res) =>
       deps.track(answer(req, res))
+  get('/health', probe('/health'))
   get('/', page)
   app.route('/upload').get(page).all(onlyMethods('GET, HEAD, POST, PUT, OPTIONS'))
   const { keys, anonymous } = settings.access
@@ -138,9 +143,9 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   app.use(notFound)
   app.use(createErrorHandler(mask))
   return {
-    // What goes before every route is no middleware: the way from one to the next takes longer than what they do.
+    // These steps are not middleware, because Express's dispatch takes longer than the steps themselves.
     answer(req, res) {
-      takePath(req)
+      normaliseTarget(req)
       logRequest(req, res)
       lookForProxy(req)
       metrics?.count(req, res)
@@ -151,7 +156,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   }
 }
 
-/** Whoever sits at the other end of a Unix socket has no address; it is trusted as soon as any proxy is. */
+/** The peer of a Unix socket has no IP address. It is trusted if any proxy is. */
 function trustProxies(app: Express, { trustProxy, isOnSocket }: AppSettings): void {
   app.set('trust proxy', trustProxy.length > 0 ? [...trustProxy] : false)
   if (!isOnSocket || trustProxy.length === 0) return
@@ -162,37 +167,40 @@ function trustProxies(app: Express, { trustProxy, isOnSocket }: AppSettings): vo
 }
 
 /**
- * A target that is a whole address counts as its path, and its host as the one that was asked (RFC 9112 section 3.2.2).
- * Express would have Node read the address, which warns of some with all that stands in them. `/upload/` and `//upload`
- * are `/upload`: some clients append to what a person typed.
+ * Normalises the request target. An absolute-form target is reduced to its path, and its host replaces the `Host` header
+ * (RFC 9112 section 3.2.2). Express would have Node parse the URL, and Node prints warnings that quote it, secrets included.
+ * `/upload/` and `//upload` become `/upload`, because some clients append to the URL that a person typed.
  */
-function takePath(req: IncomingMessage & { originalUrl?: string }): void {
+function normaliseTarget(req: IncomingMessage & { originalUrl?: string }): void {
   let target = req.url ?? ''
   const [, host, rest] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)(.*)$/i.exec(target) ?? []
   if (host !== undefined) {
     req.headers.host = host
     target = rest?.startsWith('/') ? rest : `/${rest}`
   }
-  req.originalUrl = target // Express's word for what was asked
-  const path = pathOf(target)
+  req.originalUrl = target // Express's name for the target as it was sent
+  const path = pathnameOf(target)
   if (path.includes('//') || (path.length > 1 && path.endsWith('/')))
     target = (path.replace(/\/+/g, '/').replace(/(?<=.)\/$/, '') || '/') + target.slice(path.length)
   req.url = target
 }
 
-/** RFC 9112 section 3.2. Links begin with it, so nothing is stored before it is known to be one. */
+/** Requires a valid `Host` (RFC 9112 section 3.2). Links begin with it, so it is checked before anything is stored. */
 function requireHost({ httpVersion, headers, rawHeaders }: Request): void {
   if (httpVersion === '1.1' && headers.host === undefined)
     throw new UploadError('invalid_request', 'The request has no "Host" header, as HTTP/1.1 requires.')
   if (headers.host !== undefined && !isHost(headers.host))
-    throw new UploadError('invalid_request', 'The "Host" of the request is no host name and no IP address.')
-  // A proxy may have looked at another one than we.
+    throw new UploadError(
+      'invalid_request',
+      'The "Host" header of the request is not a host name or an IP address.',
+    )
+  // A reverse proxy may have evaluated another one of them.
   if (rawHeaders.filter((text, i) => i % 2 === 0 && text.toLowerCase() === 'host').length > 1)
     throw new UploadError('invalid_request', 'The request has more than one "Host" header.')
 }
 
-function goingDown(): UploadError {
-  const message = 'The server is going down. Try again in a moment.'
+function shuttingDown(): UploadError {
+  const message = 'The server is shutting down. Try again in a moment.'
   return new UploadError('shutting_down', message, { retryAfterS: 5 })
 }
 
@@ -201,18 +209,18 @@ function onlyMethods(allowed: string): RequestHandler {
     res.set('Allow', allowed)
     throw new UploadError(
       'method_not_allowed',
-      `${req.method} is not possible on ${req.path}. Possible are ${allowed}.`,
+      `${req.method} is not allowed on ${req.path}. Allowed methods: ${allowed}.`,
     )
   }
 }
 
-/** There is no delete route: clients of PicList ask for one, and are told so in the 404 that every other path gets. */
+/** There is no delete route. PicList's clients request one, so its 404 says what to do instead. */
 const notFound: RequestHandler = (req: Request) => {
   if (req.path === '/delete') {
     throw new UploadError(
       'not_found',
-      'This server deletes nothing: there is no delete route. Remove the file at its destination.',
+      'Deleting over HTTP is not supported. Run "upload-server remove LINK" on the server.',
     )
   }
-  throw new UploadError('not_found', `There is nothing at ${req.path}. Uploads go to POST /upload.`)
+  throw new UploadError('not_found', `Not found: ${req.path}. To upload, use POST /upload.`)
 }

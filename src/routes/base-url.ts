@@ -3,10 +3,10 @@ import { UploadError } from '../errors.ts'
 import { isHost } from './host.ts'
 
 /**
- * Address of this server as the caller sees it, with a final slash: `server.publicUrl`, else what the request was sent
- * to (through the proxies that are trusted), else where the server listens.
+ * URL of this server as the client sees it, with a trailing slash: `server.publicUrl`, or else the URL of the request
+ * (as trusted proxies report it), or else the URL it listens on.
  *
- * @throws UploadError `invalid_request` when a trusted proxy names no host; `Host` itself has been looked at (app.ts)
+ * @throws UploadError `invalid_request` if a trusted proxy reports an invalid host. app.ts has checked `Host` itself
  */
 export function baseUrlOf(req: Request, publicUrl: string | undefined, listenUrl: string): string {
   const base = publicUrl ?? (req.host ? `${protocolOf(req)}://${checkHost(req.host)}` : listenUrl)
@@ -21,6 +21,6 @@ function checkHost(host: string): string {
   if (isHost(host)) return host
   throw new UploadError(
     'invalid_request',
-    'The proxy\'s "X-Forwarded-Host" header names no host. Have the proxy send the one that was asked for, or set "server.publicUrl".',
+    'The "X-Forwarded-Host" header of the reverse proxy is not a valid host. Correct it in the proxy, or set "server.publicUrl".',
   )
 }

@@ -1,36 +1,51 @@
 import * as z from '../packages/zod.ts'
 import { ERROR_CODES } from './status.ts'
 
-const link = z.url().describe('Absolute http(s) address.')
-const code = z.enum(ERROR_CODES).describe('Which failure it is; the list is closed.')
-const message = z.string().min(1).describe('For a person: what happened, to what, and what to do.')
-const index = z.int().min(0).describe('Place of the input in the request.')
+const link = z.url().describe('Absolute http(s) URL.')
+// An enum alone would make generated clients reject a new code.
+const code = z
+  .union([z.enum(ERROR_CODES), z.string()])
+  .describe(
+    'Machine-readable error code. New codes may be added: handle an unknown code like its HTTP status.',
+  )
+const message = z.string().min(1).describe('Human-readable message: what failed, why, and what to do.')
+const index = z.int().min(0).describe('Position of the input in the request, counted from 0.')
 const origin = z
   .string()
-  .describe('The list entry as it was sent, the last component of the file name, or "clipboard".')
-const destination = z.string().describe('"provider/configName".')
+  .describe('The list entry as it was sent, the name of the file in the form, or "clipboard".')
+const destination = z.string().describe('Destination, as "provider/configName".')
 
 const mirror = z
   .strictObject({ destination, imgUrl: link.optional(), error: z.string().optional() })
-  .describe('A copy: its address, or why there is none.')
+  .describe('A copy at a mirror: its URL, or why it was not stored.')
 
 export const item = z
   .strictObject({
     index,
     origin,
     imgUrl: link,
-    fileName: z.string().describe('Last segment of the key it was stored under.'),
-    size: z.int().min(0).describe('Bytes.'),
+    fileName: z.string().describe('Last segment of the object key.'),
+    size: z.int().min(0).describe('Size of the file in bytes.'),
     type: z.string().describe('Provider of the destination, such as `local` or `s3`.'),
-    contentType: z.string().describe('MIME type by the bytes.'),
+    contentType: z.string().describe('Media type, detected from the bytes.'),
     sha256: z.string().regex(/^[0-9a-f]{64}$/),
-    expiresAt: z.string().optional().describe('When the file may go, if it does: a time of RFC 3339.'),
-    destination: destination.optional(),
-    mirrors: z.array(mirror).optional(),
+    expiresAt: z
+      .string()
+      .optional()
+      .describe('When the file expires, as an RFC 3339 timestamp. Missing if it never expires.'),
+    destination: destination
+      .optional()
+      .describe(
+        'Fallback that stored the file, as "provider/configName". Missing if the requested destination did.',
+      ),
+    mirrors: z
+      .array(mirror)
+      .optional()
+      .describe('Copies at mirrors. Missing if the destination has no mirrors.'),
   })
   .meta({ id: 'Item', description: 'One stored file.' })
 
-const result = z.array(link).describe('One address for each stored input, in the order of the inputs.')
+const result = z.array(link).describe('One URL per stored input, in the order of the inputs.')
 
 /** Every input was stored. */
 export const uploaded = z
@@ -40,15 +55,15 @@ export const uploaded = z
 const failed = {
   success: z.literal(false),
   message,
-  msg: z.string().describe('The same as "message"; some clients read this name.'),
+  msg: z.string().describe('Same as "message", for clients that read this name.'),
   code,
-  requestId: z.string().min(1).describe('As in X-Request-Id and in the log.'),
+  requestId: z.string().min(1).describe('ID of the request, as in the X-Request-Id header and in the log.'),
 }
 
-/** Any failure; `errors` belongs to uploads. */
+/** Every failure but those of uploads, which also have `errors`. */
 export const failure = z
   .strictObject({ ...failed, errors: z.array(z.never()).optional() })
-  .meta({ id: 'Failure', description: 'What every failure says.' })
+  .meta({ id: 'Failure', description: 'Response to every failed request.' })
 
 export const inputFailure = z
   .strictObject({ index, origin, code, message })
@@ -65,10 +80,10 @@ export const uploadFailure = z
   .meta({
     id: 'UploadFailure',
     description:
-      '"result" and "items" have what was stored, and are left out when nothing was; "errors" has what was not.',
+      '"errors" lists the inputs that were not stored. "result" and "items" list those that were, and are missing if none was.',
   })
 
-/** Everything is stored, and what follows is not done. */
+/** Every file is stored, but a post-upload step failed. */
 export const pending = z
   .strictObject({
     success: z.literal(false),
@@ -76,28 +91,39 @@ export const pending = z
     finalizationId: z.string().min(1),
     message,
   })
-  .meta({ id: 'Pending', description: 'Everything is stored; repeat with finalizationId to finish.' })
+  .meta({
+    id: 'Pending',
+    description:
+      'Every file is stored, but a post-upload step failed. Retry with finalizationId to complete the upload.',
+  })
 
 export const alive = z
   .strictObject({ success: z.literal(true), result: z.literal('alive') })
   .meta({ id: 'Alive', description: 'The server is reachable.' })
 
-/** GET /history. */
+export const healthy = z
+  .strictObject({ success: z.literal(true), status: z.literal('ok') })
+  .meta({ id: 'Healthy', description: 'The server is reachable.' })
+
+/** Response of GET /history. */
 export const history = z
   .strictObject({
     success: z.literal(true),
     result: z.array(
       z.strictObject({
         url: link,
-        name: z.string().describe('Last component of what was uploaded.'),
-        time: z.string().describe('When it was stored: a time of RFC 3339.'),
-        size: z.int().min(0).describe('Bytes.'),
-        contentType: z.string().describe('MIME type by the bytes.'),
-        expiresAt: z.string().optional().describe('When the file may go, if it does: a time of RFC 3339.'),
+        name: z.string().describe('Name of the uploaded file, without folders.'),
+        time: z.string().describe('When the file was stored, as an RFC 3339 timestamp.'),
+        size: z.int().min(0).describe('Size of the file in bytes.'),
+        contentType: z.string().describe('Media type, detected from the bytes.'),
+        expiresAt: z
+          .string()
+          .optional()
+          .describe('When the file expires, as an RFC 3339 timestamp. Missing if it never expires.'),
       }),
     ),
   })
-  .meta({ id: 'History', description: 'What the caller uploaded lately, newest first.' })
+  .meta({ id: 'History', description: 'Recent uploads of this client, newest first.' })
 
 export type Uploaded = z.infer<typeof uploaded>
 export type UploadFailure = z.infer<typeof uploadFailure>
@@ -105,14 +131,14 @@ export type Failure = z.infer<typeof failure>
 export type History = z.infer<typeof history>
 export type Pending = z.infer<typeof pending>
 
-/** A JSON body of POST /upload; list.ts reads it. */
+/** JSON body of POST /upload; list.ts reads it. */
 export const list = z
   .looseObject({
     list: z
       .array(z.string().min(1))
       .nullish()
       .describe(
-        'Absolute paths on the machine of the server, and file:, http:, https: and data: addresses. Missing, null or empty: the clipboard.',
+        'Absolute file paths on the server, and file:, http:, https: and data: URLs. If missing, null or empty, the image in the clipboard is uploaded.',
       ),
   })
-  .meta({ id: 'List', description: 'What to upload, by name.' })
+  .meta({ id: 'List', description: 'Files, URLs or the clipboard to upload.' })

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** What pages of any origin may send. Not `User-Agent`, which tells a desktop program from a browser (loopback.ts). */
+/** Headers that pages of any origin may send. Without `User-Agent`, by which loopback.ts recognises desktop programs. */
 const HEADERS = [
   'accept',
   'accept-language',
@@ -15,12 +15,12 @@ const HEADERS = [
 ].join(', ')
 
 /**
- * Opens every answer to every origin, failures included, and answers preflights on every path. That is safe only
- * because the exemption from the key looks at the origin itself (access.ts).
+ * Allows every origin to read every response, failures included, and responds to preflights on every path. That is safe
+ * because access.ts checks the origin before it grants the loopback exemption.
  *
- * @param isTrustedOrigin origins that count as programs on this machine; these may send whatever they ask for, and reach
- *   this machine from a page of a public address
- * @returns whether the request was a preflight and has its answer
+ * @param isTrustedOrigin whether an origin is treated as a local client. Such pages may send any header, and may reach
+ *   this machine from a page with a public IP address
+ * @returns whether the request was a preflight and has been responded to
  */
 export function createCors(
   isTrustedOrigin: (origin: string) => boolean,
@@ -44,7 +44,7 @@ export function createCors(
   }
 }
 
-/** The header names in a list, without whatever is none. */
+/** The valid header names in a list. */
 function namesIn(list = ''): string {
   return list
     .split(',')

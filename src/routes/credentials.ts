@@ -1,10 +1,10 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 
-// Without a bound one request could try thousands of keys and count as one failure.
+// Without a limit, one request could try thousands of keys and count as one failure.
 const MAX_VALUES = 8
 
-/** Every reading of the first eight keys in a request, headers before the query; empty ones are left out. */
+/** The first 8 keys in a request in every possible decoding, headers before the query. Empty keys are skipped. */
 export function collectKeys(headers: IncomingHttpHeaders, query: URLSearchParams): string[] {
   const inHeaders = [
     headers.authorization?.replace(/^bearer(?:\s+|$)/i, ''),
@@ -14,7 +14,7 @@ export function collectKeys(headers: IncomingHttpHeaders, query: URLSearchParams
   const inQuery = [...query.getAll('key'), ...query.getAll('secret')]
   const readings = [
     ...inHeaders.filter(isFilled).map(value => [value, readAsUtf8(value)]),
-    // A base64 key pasted into an address as it is arrives with spaces.
+    // A Base64 key pasted into a URL arrives with spaces instead of plus signs.
     ...inQuery.filter(isFilled).map(value => [value, value.replaceAll(' ', '+')]),
   ]
   return [...new Set(readings.slice(0, MAX_VALUES).flat())]
@@ -29,7 +29,7 @@ function readAsUtf8(value: string): string {
   return Buffer.from(value, 'latin1').toString('utf8')
 }
 
-/** Returns a function that tells which of `keys` was sent, the first if several were, or -1, in constant time. */
+/** Returns a function that finds the index of the first of `keys` that was sent, or -1, in constant time. */
 export function createKeyFinder(keys: readonly string[]): (sent: readonly string[]) => number {
   const known = keys.map(hashKey)
   return sent => {

@@ -5,10 +5,10 @@ import type { Failure } from './contract.ts'
 import { sendBody } from './reply-format.ts'
 import { statusOf } from './status.ts'
 
-/** Characters of a message that are shown. */
+/** Maximum length of a message, characters. */
 const LONGEST = 2000
 
-/** Sets the status and headers of a failure and gives the members its body starts with. */
+/** Sets the status and headers of a failure. Returns the first members of its body. */
 function fail(res: Response, error: UploadError, message: string): Failure {
   res.status(res.locals.alwaysOk === true ? 200 : statusOf(error.code))
   if (error.code === 'unauthorized') res.set('WWW-Authenticate', 'Bearer')
@@ -17,7 +17,7 @@ function fail(res: Response, error: UploadError, message: string): Failure {
   return { success: false, message, msg: message, code: error.code, requestId: res.req.id }
 }
 
-/** A message as a client may see it: without secrets, and without an address that it could take for the picture's. */
+/** A message as a client may see it: without secrets, and without a URL that it could take for the link of the image. */
 export function publicMessage(error: Error, mask: Mask): string {
   return shorten(withoutAddresses(mask(error.message)))
 }
@@ -26,19 +26,19 @@ export function withoutAddresses(text: string): string {
   return text.replace(/https?:\/\//gi, '')
 }
 
-/** Clients name things of any length, and messages repeat them: one line of the log must not take megabytes. */
-export function shorten(text: string): string {
-  return text.length > LONGEST ? `${text.slice(0, LONGEST)}… (${text.length} characters)` : text
+/** Shortens a message. Messages quote names of any length, and a log line must not take megabytes. */
+export function shorten(text: string, most = LONGEST): string {
+  return text.length > most ? `${text.slice(0, most)}… (${text.length} characters)` : text
 }
 
-/** Turns whatever was thrown into the JSON of the contract. */
+/** Converts anything that was thrown into the JSON of the contract. */
 export function createErrorHandler(mask: Mask): ErrorRequestHandler {
   return (thrown, req, res, next) => {
     if (res.headersSent) {
       next(thrown)
       return
     }
-    const error = asUploadError(thrown, req.id)
+    const error = toUploadError(thrown, req.id)
     res.err = error
     res.logged['address'] = req.ip
     const body = fail(res, error, publicMessage(error, mask))
@@ -49,26 +49,29 @@ export function createErrorHandler(mask: Mask): ErrorRequestHandler {
   }
 }
 
-function asUploadError(thrown: unknown, requestId: string): UploadError {
+function toUploadError(thrown: unknown, requestId: string): UploadError {
   if (thrown instanceof UploadError && thrown.code !== 'internal_error') return thrown
   const status = httpStatus(thrown)
-  if (status === 404) return new UploadError('not_found', 'There is nothing here.', { cause: thrown })
+  if (status === 404) return new UploadError('not_found', 'Not found.', { cause: thrown })
   if (status === 412)
-    return new UploadError('invalid_request', 'The file is not the one that the request has in mind (If-…).')
-  if (status === 416) return new UploadError('invalid_request', 'The file has no bytes in the wanted range.')
+    return new UploadError(
+      'invalid_request',
+      'The file does not match the conditions of the request (If-Match or If-Unmodified-Since).',
+    )
+  if (status === 416) return new UploadError('invalid_request', 'The requested range is not satisfiable.')
   if (status >= 400 && status < 500) {
-    return new UploadError('invalid_request', 'The request cannot be understood.', { cause: thrown })
+    return new UploadError('invalid_request', 'The request is malformed.', { cause: thrown })
   }
   return new UploadError(
     'internal_error',
-    `Something went wrong inside the server. Its log says what, under request id ${requestId}.`,
+    `Internal error: this is a bug in the server. Its log has the details under request ID ${requestId}.`,
     {
       cause: thrown,
     },
   )
 }
 
-/** Express marks what the client did wrong, such as a path that can't be decoded. 0: no mark. */
+/** The status that Express sets on errors of the client, such as a path that can't be decoded, or 0. */
 function httpStatus(thrown: unknown): number {
   return thrown instanceof Error && 'status' in thrown ? Number(thrown.status) : 0
 }

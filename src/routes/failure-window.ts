@@ -4,18 +4,18 @@ import ipaddr from 'ipaddr.js'
 const MAX_ADDRESSES = 10_000
 
 export interface FailureWindow {
-  /** Whole seconds until an address that may fail `maxFailures` times (0: no limit) may try again; 0 when it may now. */
+  /** Whole seconds until an IP address may try again, or 0 if it may now. `maxFailures` 0 means no limit. */
   waitS(address: string, maxFailures: number): number
-  /** @param windowMs how long it counts, when it is the first one */
+  /** @param windowMs length of the window that the first failure opens, in milliseconds */
   count(address: string, windowMs: number): void
 }
 
 /**
- * Limits wrong keys by address: after `maxFailures` it waits until the window that its first one opened is over. A right
- * key in between forgives nothing, or the owner of one key could guess the others.
+ * Rate limit of failed attempts per IP address. After `maxFailures`, the address is blocked until the window that its first
+ * failure opened has passed. A valid key doesn't reset the count, because its owner could then guess other keys.
  */
 export function createFailureWindow(now: () => number): FailureWindow {
-  // In the order in which the windows were opened, so the first entry is the oldest.
+  // Windows are inserted when they are opened, so the first entry is the oldest.
   const windows = new Map<string, { failures: number; endsAt: number }>()
 
   function currentWindow(address: string) {
@@ -45,7 +45,7 @@ export function createFailureWindow(now: () => number): FailureWindow {
   }
 }
 
-/** What counts as one client: an IPv4 address in any spelling, or the /64 network that one IPv6 user owns. */
+/** The group an IP address is counted in: the IPv4 address in any spelling, or the /64 network of an IPv6 address. */
 export function groupAddress(address: string): string {
   if (isIP(address) === 0) return address.slice(0, 64)
   const parsed = ipaddr.process(address)

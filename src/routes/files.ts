@@ -8,17 +8,17 @@ import type { Destination } from '../uploader/delivery/destinations.ts'
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000
 const HOUR_MS = 60 * 60 * 1000
 
-/** Headers that must not stand over a failure; a cache would keep it for a year. */
+/** Headers that a failure must not have: a cache would keep it for a year. */
 const OF_THE_FILE = ['Content-Type', 'Content-Disposition', 'Cache-Control', 'ETag', 'Last-Modified']
 
-/** Types a browser may show in place: nothing in them runs script. */
+/** Media types a browser may display, because they can't run scripts. */
 const INLINE = /^(?:image\/(?!svg)|video\/|audio\/|text\/plain|application\/pdf)/
 
 /**
- * GET /files/<configName>/<key>: hands out what a `local` configuration that says `serve` has stored. The type is read
- * from the bytes, and the headers keep whatever it is from running script in this server's origin.
+ * GET /files/<configName>/<key>: serves the files of a `local` destination with `serve`. The media type is detected from the
+ * bytes, and the headers prevent scripts in the server's origin.
  *
- * @param idleMs how long a client may read nothing before its connection is cut
+ * @param idleMs milliseconds without progress after which the connection is closed
  */
 export function createFilesRoute(
   destinations: readonly Destination[],
@@ -29,7 +29,7 @@ export function createFilesRoute(
     const destination = destinations.find(one => one.name === name && one.target.locate)
     const clean = key.every(segment => segment !== '' && !segment.startsWith('.') && !/[/\\\0]/.test(segment))
     const file = clean ? await destination?.target.locate?.(key.join('/')) : undefined
-    if (!destination || file === undefined) throw new UploadError('not_found', 'There is no such file.')
+    if (!destination || file === undefined) throw new UploadError('not_found', 'File not found.')
     try {
       const { contentType, etag, size } = await inspectFile(file.handle)
       spanLongSuffix(req, size)
@@ -43,7 +43,7 @@ export function createFilesRoute(
   }
 }
 
-/** The last 100 bytes of a shorter file are all of it (RFC 9110 section 14.1.2); Express takes them for no range of it. */
+/** A suffix range longer than the file is the whole file (RFC 9110 section 14.1.2). Express rejects it. */
 function spanLongSuffix(req: Pick<Request, 'headers'>, size: bigint): void {
   const [, length] = /^bytes=-(\d+)$/.exec(req.headers.range ?? '') ?? []
   if (length !== undefined && size > 0n && BigInt(length) > size) req.headers.range = 'bytes=0-'
@@ -57,10 +57,10 @@ function setHeaders(res: Response, fileName: string, contentType: string): void 
   res.set('Cross-Origin-Resource-Policy', 'cross-origin')
 }
 
-/** Ranges, conditional requests and HEAD are Express's doing. */
+/** Express handles ranges, conditional requests and HEAD. */
 function send(res: Response, path: string, immutable: boolean): Promise<void> {
   return new Promise((resolve, reject) => {
-    // The path was checked by the provider; folders above the stored files may well have a dot.
+    // The provider has checked the path. Directories above the stored files may begin with a dot.
     const options = { dotfiles: 'allow', maxAge: immutable ? YEAR_MS : HOUR_MS, immutable } as const
     res.sendFile(path, options, error => {
       if (!error || res.headersSent) {
@@ -73,7 +73,7 @@ function send(res: Response, path: string, immutable: boolean): Promise<void> {
   })
 }
 
-/** The type by the bytes, and a tag that changes with them: a file is replaced as a whole, never written to. */
+/** The media type, and an ETag that changes with the bytes: files are replaced, never modified. */
 async function inspectFile(handle: FileHandle) {
   const { buffer, bytesRead } = await handle.read(Buffer.alloc(SNIFF_BYTES), 0, SNIFF_BYTES, 0)
   const { ino, size, mtimeNs } = await handle.stat({ bigint: true })

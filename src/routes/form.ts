@@ -1,13 +1,13 @@
 import type { Readable, Writable } from 'node:stream'
 import type { Request, Response } from 'express'
 import multer from 'multer'
-import { messageOf, UploadError } from '../errors.ts'
+import { asUploadError, messageOf, UploadError } from '../errors.ts'
 import type { Payload, Payloads, PayloadWriter } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import type { Input, Unkept } from '../uploader/input.ts'
 import { cutOff, watchBody } from './body.ts'
 import { tooMany } from './list.ts'
-import { MENDED_HEADERS, PartMender } from './multipart.ts'
+import { MENDED_HEADERS, PartMender, tooLargeForm } from './multipart.ts'
 import { FIELDS } from './options.ts'
 import type { PartHeader } from './part-header.ts'
 
@@ -40,7 +40,7 @@ type Received = Promise<Payload | Unkept | undefined>
 /** Bytes of a form that multer's parser may hold, more than what arrives at once. */
 const PARSER_BYTES = 128 * 1024
 
-/** One for all forms: multer passes on what it takes for the request, which is a `Form` here. */
+/** One for all forms: multer passes on what it takes for the request, which is a `Form` here (see there why, and the casts). */
 const parse = multer({
   storage: {
     _handleFile: (form, file, done) => asForm(form).take(file, done),
@@ -50,6 +50,18 @@ const parse = multer({
   highWaterMark: PARSER_BYTES,
   fileHwm: PARSER_BYTES,
 } as multer.Options).any()
+
+type FormLimits = Pick<FormOptions, 'files' | 'fileSize'>
+
+const mostBytes = ({ files, fileSize }: FormLimits) => files * fileSize + OVERHEAD_BYTES
+
+/** What the client is told of a file that the server itself could not keep. */
+const NOT_KEPT = 'The file could not be kept on the server; its log says why.'
+
+/** Before a client that waits to be asked for the body is asked. @throws UploadError `too_large` */
+export function assertFits(req: Request, limits: FormLimits): void {
+  if (Number(req.headers['content-length']) > mostBytes(limits)) throw tooLargeForm()
+}
 
 const asForm = (form: unknown) => form as Form
 
@@ -80,9 +92,10 @@ export async function readForm(req: Request, res: Response, options: FormOptions
 /**
  * One form on its way: request → `#read` → `PartMender` → multer's parser → `take` → payload.
  *
- * To multer this is the request. The real one would show it headers and a body that it must not see, and a stream between
- * the two would copy every chunk. So here is what multer asks of a request, and no more: `headers`; `on`, by which it
- * hears of failures; the last three members, which it uses when it is done. package.json pins multer for that reason.
+ * To multer this is the request: what multer asks of one, and no more. Those are `headers`; `on`, by which it hears of failures;
+ * the last three members, which it uses when it is done. package.json pins multer for that reason. The real request has
+ * headers that multer must not see, and after a failure multer waits for all of its body before it says so. A `Readable` in
+ * between took 4 % more processor time for an upload on Node 20, 12 % on Node 24.
  */
 class Form {
   readonly headers = MENDED_HEADERS
@@ -97,10 +110,10 @@ class Form {
   #tellMulter: (error: unknown) => void = () => {}
 
   constructor(req: Request, options: FormOptions) {
-    const { boundary, files, fileSize, bodyIdleMs } = options
+    const { boundary, files, bodyIdleMs } = options
     const limits = {
       maxParts: files + MAX_FIELDS,
-      maxBytes: files * fileSize + OVERHEAD_BYTES,
+      maxBytes: mostBytes(options),
       fields: FIELDS,
     }
     this.#req = req
@@ -155,7 +168,8 @@ class Form {
   /** Receives the next file. */
   take(file: Express.Multer.File, done: (error: unknown, info?: object) => void): void {
     const { payloads, spool, fileSize: limit, files } = this.#options
-    const header = this.#mender.files[this.#received.length] as PartHeader
+    const header = this.#mender.files[this.#received.length]
+    if (header === undefined) throw new Error('multer has found a file that its mender has not')
     if (!header.mayBeEmptyInput && ++this.#files > files) {
       file.stream.resume()
       done(tooMany(files))
@@ -240,14 +254,8 @@ async function receive(stream: Readable, writer: PayloadWriter, header: PartHead
     return await writer.finish()
   } catch (error) {
     await writer.abort()
-    return { error: asUploadError(error), sha256: writer.sha256() }
+    return { error: asUploadError(error, NOT_KEPT), sha256: writer.sha256() }
   }
-}
-
-function asUploadError(error: unknown): UploadError {
-  if (error instanceof UploadError) return error
-  const message = 'The file could not be kept on the server; its log says why.'
-  return new UploadError('internal_error', message, { cause: error })
 }
 
 /** multer and busboy reject with plain errors for what is the client's doing. */

@@ -3,25 +3,26 @@ import { UploadError } from '../errors.ts'
 import { baseName } from '../payload/file-name.ts'
 import type { HistoryEntry } from '../store/contract.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
+import { withEnds } from '../uploader/delivery/expiry.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { Caller } from '../uploader/input.ts'
 import { type Access, admitCaller } from './access.ts'
 import type { History } from './contract.ts'
-import { queryOf } from './target.ts'
+import { parametersOf } from './target.ts'
 
-/** How many of a caller's latest entries are looked at, so that no search goes through all of a store. */
+/** Number of a client's latest entries that are searched, so that no search scans the whole database. */
 const MOST_ENTRIES = 1000
 const MOST_SHOWN = 100
 const SHOWN = 20
-/** Characters of a search. */
+/** Maximum length of a search text, characters. */
 const LONGEST_TEXT = 200
 
-/** Whether a caller's uploads are told from those of others. */
+/** Whether the uploads of a client can be told from those of others. */
 export function isKnown({ admittedBy }: Caller): boolean {
   return admittedBy !== 'anonymous'
 }
 
-/** GET /history: what the caller itself uploaded lately, newest first. Nobody is told what others did. */
+/** GET /history: recent uploads of this client only, newest first. */
 export function createHistoryRoute(
   { destinations, store }: Pick<Uploader, 'destinations' | 'store'>,
   access: Access,
@@ -31,18 +32,25 @@ export function createHistoryRoute(
   const mirrors = new Set(destinations.flatMap(one => one.mirrors.map(({ destination }) => destination)))
   return async (req, res) => {
     if (!isOn)
-      throw new UploadError('not_found', 'This server shows no history: its setting "page.history" is off.')
-    const query = queryOf(req.url)
+      throw new UploadError(
+        'not_found',
+        'The upload history is disabled. Set "page.history" to true to enable it.',
+      )
+    const query = parametersOf(req.url)
     const caller = admitCaller(req, res, query, access)
     if (!isKnown(caller))
-      throw new UploadError('unauthorized', 'Only callers with an upload key have a history. Send yours.')
+      throw new UploadError(
+        'unauthorized',
+        'The history is only available with an upload key. Send it in the X-Upload-Key header.',
+      )
     const { text, limit } = readQuery(query)
     const entries = await store.history({ by: caller.name, isRemoved: false, limit: MOST_ENTRIES })
     const here = entries.filter(({ destination }) => among.has(destination))
-    const found = withoutCopies(here, mirrors)
-      .map(describe)
-      .filter(({ name, url }) => `${name}\n${url}`.toLowerCase().includes(text))
-    const history: History = { success: true, result: found.slice(0, limit) }
+    const found = withoutCopies(here, mirrors).filter(entry =>
+      `${fileNameOf(entry)}\n${entry.url}`.toLowerCase().includes(text),
+    )
+    const shown = await withEnds(store, found.slice(0, limit))
+    const history: History = { success: true, result: shown.map(describe) }
     res.set({ 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }).json(history)
   }
 }
@@ -50,10 +58,10 @@ export function createHistoryRoute(
 function readQuery(query: URLSearchParams): { text: string; limit: number } {
   const text = (query.get('text') ?? '').trim()
   if (text.length > LONGEST_TEXT)
-    throw new UploadError('invalid_request', `"text" has ${LONGEST_TEXT} characters at most.`)
+    throw new UploadError('invalid_request', `"text" must have up to ${LONGEST_TEXT} characters.`)
   const limit = query.get('limit') || String(SHOWN)
   if (!/^[1-9]\d{0,2}$/.test(limit) || Number(limit) > MOST_SHOWN)
-    throw new UploadError('invalid_request', `"limit" is a whole number from 1 to ${MOST_SHOWN}.`)
+    throw new UploadError('invalid_request', `"limit" must be a whole number from 1 to ${MOST_SHOWN}.`)
   return { text: text.toLowerCase(), limit: Number(limit) }
 }
 
@@ -69,12 +77,12 @@ function withoutCopies(entries: readonly HistoryEntry[], mirrors: ReadonlySet<st
   return [...inputs.values()].filter(({ url }) => !urls.has(url) && urls.add(url))
 }
 
-/** What leads to a removal is not in it, nor what only the operator needs. */
+/** Omits deletion links and what only the operator needs. */
 function describe(entry: HistoryEntry): History['result'][number] {
   const { url, time, size, contentType, expiresAt } = entry
   return {
     url,
-    name: nameOf(entry),
+    name: fileNameOf(entry),
     time: new Date(time).toISOString(),
     size,
     contentType,
@@ -82,8 +90,8 @@ function describe(entry: HistoryEntry): History['result'][number] {
   }
 }
 
-/** As the caller named it, or as it was stored when it had no name. */
-function nameOf({ origin, key }: HistoryEntry): string {
+/** The name that the client sent, or else the name under which the file was stored. */
+function fileNameOf({ origin, key }: HistoryEntry): string {
   const isNameless = /^(?:data:|clipboard$)/i.test(origin)
   const path = /^https?:/i.test(origin) && URL.canParse(origin) ? new URL(origin).pathname : origin
   return (!isNameless && baseName(path)) || baseName(key)

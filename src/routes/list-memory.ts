@@ -1,24 +1,24 @@
 import { UploadError } from '../errors.ts'
 
-/** Lists up to this many bytes are always taken: others can't be kept out by large ones. */
+/** JSON bodies up to this many bytes are always accepted, so that large ones can't block them. */
 const SMALL_BYTES = 64 * 1024
 
 /**
- * What the lists of all requests hold in memory together. Unlike files they can't wait on disk: their `data:` addresses
- * stay until they are delivered.
+ * Memory budget that the JSON bodies of all requests share. Unlike files, they can't be buffered on disk: their `data:` URLs
+ * stay in memory until they are stored.
  */
 export interface ListMemory {
-  /** @param most bytes that all lists may hold; a single one may have more */
+  /** @param most budget in bytes; a single JSON body may exceed it */
   open(most: number): ListShare
 }
 
 export interface ListShare {
   /**
    * Counts bytes as they arrive.
-   * @throws UploadError `overloaded` when there is no room for more of a large list beside the others
+   * @throws UploadError `overloaded` if a large JSON body doesn't fit into the budget
    */
   take(bytes: number): void
-  /** Gives all of it back. */
+  /** Releases all counted bytes. */
   release(): void
 }
 
@@ -38,7 +38,7 @@ export function createListMemory(): ListMemory {
           count(Math.max(0, size - SMALL_BYTES))
           if (counted === 0 || held <= most || held === counted) return
           const message =
-            'The lists of other requests take all memory that there is for lists (limits.memory). Try again in a moment, or send files in a form.'
+            'Other requests with large JSON bodies use all the memory for them (limits.memory). Try again in a moment, or send the files in a form.'
           throw new UploadError('overloaded', message, { retryAfterS: 5 })
         },
         release: () => count(0),

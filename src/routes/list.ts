@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url'
-import { UploadError } from '../errors.ts'
+import { messageOf, UploadError } from '../errors.ts'
 import type { Input } from '../uploader/input.ts'
 import { decodeDataUri } from '../uploader/sources/data-uri.ts'
+import { shorten } from './error-handler.ts'
 
 const CLIPBOARD: readonly Input[] = [{ kind: 'clipboard', origin: 'clipboard' }]
 
@@ -9,9 +10,14 @@ const CLIPBOARD: readonly Input[] = [{ kind: 'clipboard', origin: 'clipboard' }]
  * Reads the body of a request that is no form. Nothing is opened here. Empty bodies, `null`, `{}` and empty lists ask
  * for the clipboard, as PicGo's clients do.
  *
+ * @param isReadable whether the caller could upload that path: asked once at most, of an entry without its first slash
  * @throws UploadError `invalid_request` naming every entry that can't be understood, `too_large` for too many
  */
-export function parseList(body: Buffer, maxFiles: number): readonly Input[] {
+export async function parseList(
+  body: Buffer,
+  maxFiles: number,
+  isReadable?: (path: string) => Promise<boolean>,
+): Promise<readonly Input[]> {
   const text = body.toString('utf8').replace(/^\ufeff/, '')
   if (text.trim() === '') return CLIPBOARD
   assertSmall(body, maxFiles)
@@ -27,10 +33,10 @@ export function parseList(body: Buffer, maxFiles: number): readonly Input[] {
   }
   const list: unknown = 'list' in value ? value.list : undefined
   if (list === undefined || list === null) return CLIPBOARD
-  if (!Array.isArray(list)) throw invalid('"list" must be an array of paths or addresses.')
+  if (!Array.isArray(list)) throw invalid('"list" must be an array of file paths or URLs.')
   if (list.length === 0) return CLIPBOARD
   if (list.length > maxFiles) throw tooMany(maxFiles)
-  return parseEntries(list)
+  return parseEntries(list, isReadable)
 }
 
 /** What may stand around the list, and what may stand in objects in other members. */
@@ -53,7 +59,7 @@ function assertSmall(body: Buffer, maxFiles: number): void {
       values++
       depth++
     }
-    if (depth > MOST_DEPTH) throw invalid(`The JSON body is nested more than ${MOST_DEPTH} deep.`)
+    if (depth > MOST_DEPTH) throw invalid(`The JSON body is nested deeper than ${MOST_DEPTH} levels.`)
     if (values > most) throw tooMany(maxFiles)
   }
 }
@@ -82,25 +88,45 @@ function describeBroken(text: string): string {
 export function tooMany(maxFiles: number): UploadError {
   return new UploadError(
     'too_large',
-    `One request may have ${maxFiles} files at most (limits.files). Send them in several.`,
+    `A request may have up to ${maxFiles} files (limits.files). Send several requests.`,
   )
 }
 
-function parseEntries(list: unknown[]): readonly Input[] {
+async function parseEntries(
+  list: unknown[],
+  isReadable: (path: string) => Promise<boolean> = async () => false,
+): Promise<readonly Input[]> {
   const problems: string[] = []
+  let relative: string | undefined
   const inputs = list.flatMap((entry, index): Input[] => {
     try {
       return [parseEntry(entry)]
     } catch (error) {
-      problems.push(`list[${index}] ${(error as Error).message}`)
+      problems.push(`list[${index}] ${messageOf(error)}`)
+      if (error instanceof RelativePath) relative ??= error.path
       return []
     }
   })
   if (problems.length === 0) return inputs
   const shown = problems.slice(0, 10).join('; ')
-  throw invalid(
-    `Nothing was uploaded: ${shown}${problems.length > 10 ? `; and ${problems.length - 10} more` : ''}.`,
-  )
+  const more = problems.length > 10 ? `; and ${problems.length - 10} more` : ''
+  // A plugin of Obsidian sends such paths on Linux and macOS.
+  const isCut = relative !== undefined && (await isReadable(`/${relative}`))
+  const advice = isCut
+    ? ` "/${shorten(relative ?? '', MOST_SHOWN)}" exists: did the program drop the first /?`
+    : ''
+  throw invalid(`Nothing was uploaded: ${shown}${more}.${advice}`)
+}
+
+class RelativePath extends Error {
+  readonly path: string
+
+  constructor(path: string) {
+    super(
+      `"${shorten(path, MOST_SHOWN)}" is not an absolute path on the server: relative paths and ~ are not expanded`,
+    )
+    this.path = path
+  }
 }
 
 /** @throws Error whose message continues the name of the entry */
@@ -117,14 +143,14 @@ function parseEntry(entry: unknown): Input {
   }
   if (scheme)
     throw new Error(
-      `has the unknown scheme "${shorten(scheme)}:"; paths, http, https, file and data are known`,
+      `has the unknown scheme "${shorten(scheme, MOST_SHOWN)}:"; use a file path or an http, https, file or data URL`,
     )
-  if (/^(["']).*\1$/s.test(entry)) throw new Error('is in quotes of its own: leave them out')
-  throw new Error(`"${shorten(entry)}" is no absolute path: relative paths and ~ mean nothing to the server`)
+  if (/^(["']).*\1$/s.test(entry)) throw new Error('contains quotation marks: remove them')
+  throw new RelativePath(entry)
 }
 
 function parseUrl(entry: string): URL {
-  if (!/^https?:\/\/[^/\\]/i.test(entry) || !URL.canParse(entry)) throw new Error('is no valid address')
+  if (!/^https?:\/\/[^/\\]/i.test(entry) || !URL.canParse(entry)) throw new Error('is not a valid URL')
   return new URL(entry)
 }
 
@@ -132,7 +158,7 @@ function parseData(entry: string): Buffer {
   try {
     return decodeDataUri(entry).bytes
   } catch {
-    throw new Error('is no valid data: address')
+    throw new Error('is not a valid data: URL')
   }
 }
 
@@ -140,13 +166,12 @@ function parseFileUrl(entry: string): string {
   try {
     return fileURLToPath(entry)
   } catch {
-    throw new Error('is no file: address of this machine')
+    throw new Error('is not a file: URL of this machine')
   }
 }
 
-function shorten(text: string): string {
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text
-}
+/** Enough to know it again, characters. */
+const MOST_SHOWN = 80
 
 function invalid(message: string): UploadError {
   return new UploadError('invalid_request', message)

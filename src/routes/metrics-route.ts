@@ -2,9 +2,9 @@ import type { RequestHandler } from 'express'
 import { UploadError } from '../errors.ts'
 import { type AccessSettings, createAccess, requestFacts } from './access.ts'
 import type { FailureWindow } from './failure-window.ts'
-import { queryOf } from './target.ts'
+import { parametersOf } from './target.ts'
 
-/** GET /metrics: for programs on this machine, and for whoever sends the token that is for this alone. */
+/** GET /metrics: for local clients, and for clients with the metrics token. */
 export function createMetricsRoute(
   metrics: { readonly contentType: string; read(): Promise<string> },
   token: string | undefined,
@@ -15,7 +15,7 @@ export function createMetricsRoute(
   const access = createAccess({ ...settings, keys, anonymous: false }, failures)
   return async (req, res) => {
     try {
-      access.admit(requestFacts(req, queryOf(req.url), req.ip ?? ''))
+      access.admit(requestFacts(req, parametersOf(req.url), req.ip ?? ''))
     } catch (error) {
       throw error instanceof UploadError && error.code === 'unauthorized' ? unauthorized() : error
     }
@@ -27,6 +27,6 @@ export function createMetricsRoute(
 function unauthorized(): UploadError {
   return new UploadError(
     'unauthorized',
-    'Metrics are for programs on the machine of the server, and for those that send "metrics.token" of its configuration as "Authorization: Bearer".',
+    'Metrics are only available to local clients, and with "metrics.token" as Authorization: Bearer TOKEN.',
   )
 }

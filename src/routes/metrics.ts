@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { AggregatorRegistry, Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { NamedSlots } from '../flow/slots.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { Outcome } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import type { SweepListener } from '../uploader/jobs/sweeper.ts'
+import { readVersion } from '../version.ts'
 
 /** Upper bounds of the histogram, seconds: from what memory takes to what a large file takes over a slow line. */
 const DURATIONS_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
@@ -16,121 +17,53 @@ export interface Metrics {
   readonly sweeping: SweepListener
   /** The same uploader; what it does is counted. */
   measure(uploader: Uploader): Uploader
+  /** Notes that a configuration was read. @param isInUse false when it was refused, and the one before stays */
+  reloaded(isInUse: boolean): void
   /** Counts an answer. */
   count(req: IncomingMessage, res: ServerResponse): void
   /** The type and the text that Prometheus reads. */
   readonly contentType: string
   read(): Promise<string>
-  /** The same as data, for `sumFigures`. */
-  figures(): Promise<object[]>
-}
-
-/**
- * The figures of several processes as if they were one.
- *
- * @param gone what processes told before they ended: of these only what was counted still holds
- */
-export function sumFigures(all: object[][], gone: object[][] = []): Promise<string> {
-  const isCounted = (one: { type?: unknown }) => one.type === 'counter' || one.type === 'histogram'
-  return AggregatorRegistry.aggregate([...all, ...gone.map(own => own.filter(isCounted))]).metrics()
 }
 
 export function createMetrics(): Metrics {
   const registry = new Registry()
-  const registers = [registry]
   collectDefaultMetrics({ register: registry })
-  const answers = new Counter({
-    name: 'upload_server_http_responses_total',
-    help: 'Answers to requests, by method and status.',
-    labelNames: ['method', 'status'],
-    registers,
-  })
-  const files = new Counter({
-    name: 'upload_server_files_stored_total',
-    help: 'Files that were stored, by the destination they came to lie at.',
-    labelNames: ['destination'],
-    registers,
-  })
-  const bytes = new Counter({
-    name: 'upload_server_stored_bytes_total',
-    help: 'Bytes of these files.',
-    labelNames: ['destination'],
-    registers,
-  })
-  const failures = new Counter({
-    name: 'upload_server_file_failures_total',
-    help: 'Files that were not stored, by destination and code of the failure.',
-    labelNames: ['destination', 'code'],
-    registers,
-  })
-  const pending = new Counter({
-    name: 'upload_server_finalization_failures_total',
-    help: 'Uploads that were stored but not finished at once.',
-    labelNames: ['destination'],
-    registers,
-  })
-  const durations = new Histogram({
-    name: 'upload_server_upload_duration_seconds',
-    help: 'Time from the whole request to its answer, waiting included.',
-    labelNames: ['destination'],
-    buckets: DURATIONS_S,
-    registers,
-  })
-  const running = new Gauge({
-    name: 'upload_server_uploads_running',
-    help: 'Requests that are being delivered.',
-    registers,
-  })
-  const waiting = new Gauge({
-    name: 'upload_server_uploads_waiting',
-    help: 'Requests that wait for their turn.',
-    registers,
-  })
-  const removed = new Counter({
-    name: 'upload_server_files_removed_total',
-    help: 'Files that were removed since their time had come, by destination.',
-    labelNames: ['destination'],
-    registers,
-  })
-  const removalFailures = new Counter({
-    name: 'upload_server_removal_failures_total',
-    help: 'Attempts to remove such files that failed, by destination.',
-    labelNames: ['destination'],
-    registers,
-  })
-  const due = new Gauge({
-    name: 'upload_server_files_due',
-    help: 'Files whose time had come and that were still there at the last look; counted up to 10,000.',
-    aggregator: 'max',
-    registers,
-  })
+  // Gauges whose names end like those of counters: "promtool check metrics" refuses them.
+  for (const kind of ['handles', 'requests', 'resources'])
+    registry.removeSingleMetric(`nodejs_active_${kind}_total`)
+  const figures = createFigures(registry)
   let slots: NamedSlots | undefined
+  let store: Uploader['store'] | undefined
 
   function countFile(outcome: Outcome, destination: string): void {
     if (!outcome.ok) {
-      failures.inc({ destination, code: outcome.error.code })
+      figures.failures.inc({ destination, code: outcome.error.code })
       return
     }
     const at = { destination: outcome.destination ?? destination }
-    files.inc(at)
-    bytes.inc(at, outcome.size)
+    figures.files.inc(at)
+    figures.bytes.inc(at, outcome.size)
   }
 
   function look(): void {
     const load = slots?.load()
-    running.set(load?.running ?? 0)
-    waiting.set(load?.waiting ?? 0)
+    figures.running.set(load?.running ?? 0)
+    figures.waiting.set(load?.waiting ?? 0)
+    figures.storeUp.set(store?.problem() === undefined ? 1 : 0)
   }
 
   return {
     sweeping: {
-      removed: destination => removed.inc({ destination }),
-      failed: destination => removalFailures.inc({ destination }),
-      due: count => due.set(count),
+      removed: destination => figures.removed.inc({ destination }),
+      failed: destination => figures.removalFailures.inc({ destination }),
+      due: count => figures.due.set(count),
     },
     measure(uploader) {
       slots = uploader.slots
+      store = uploader.store
       // Rates can be told from the first upload on when there is something before it.
+      const { files, bytes, pending } = figures
       for (const destination of uploader.destinations.map(idOf)) {
         for (const counter of [files, bytes, pending]) counter.inc({ destination }, 0)
       }
@@ -138,7 +71,7 @@ export function createMetrics(): Metrics {
         ...uploader,
         async upload(request) {
           const destination = idOf(request.destination)
-          const stop = durations.startTimer({ destination })
+          const stop = figures.durations.startTimer({ destination })
           try {
             return await uploader.upload({
               ...request,
@@ -148,7 +81,7 @@ export function createMetrics(): Metrics {
               },
             })
           } catch (error) {
-            if (error instanceof FinalizationPending) pending.inc({ destination })
+            if (error instanceof FinalizationPending) figures.pending.inc({ destination })
             throw error
           } finally {
             stop()
@@ -156,17 +89,108 @@ export function createMetrics(): Metrics {
         },
       }
     },
+    reloaded(isInUse) {
+      figures.reloadWorked.set(isInUse ? 1 : 0)
+      if (isInUse) figures.reloadedAt.setToCurrentTime()
+    },
     count(req, res) {
-      res.once('finish', () => answers.inc({ method: req.method, status: res.statusCode }))
+      res.once('finish', () => figures.answers.inc({ method: req.method, status: res.statusCode }))
     },
     contentType: registry.contentType,
     read() {
       look()
       return registry.metrics()
     },
-    figures() {
-      look()
-      return registry.getMetricsAsJSON()
-    },
+  }
+}
+
+function createFigures(registry: Registry) {
+  const registers = [registry]
+  new Gauge({
+    name: 'upload_server_build_info',
+    help: 'Version of the server. Always 1.',
+    labelNames: ['version'],
+    registers,
+  }).set({ version: readVersion() }, 1)
+  return {
+    answers: new Counter({
+      name: 'upload_server_http_responses_total',
+      help: 'HTTP responses, by method and status.',
+      labelNames: ['method', 'status'],
+      registers,
+    }),
+    files: new Counter({
+      name: 'upload_server_files_stored_total',
+      help: 'Files stored, by the destination that has them.',
+      labelNames: ['destination'],
+      registers,
+    }),
+    bytes: new Counter({
+      name: 'upload_server_stored_bytes_total',
+      help: 'Bytes of the stored files.',
+      labelNames: ['destination'],
+      registers,
+    }),
+    failures: new Counter({
+      name: 'upload_server_file_failures_total',
+      help: 'Files that were not stored, by destination and error code.',
+      labelNames: ['destination', 'code'],
+      registers,
+    }),
+    pending: new Counter({
+      name: 'upload_server_finalization_failures_total',
+      help: 'Uploads whose post-upload steps failed at the first attempt.',
+      labelNames: ['destination'],
+      registers,
+    }),
+    durations: new Histogram({
+      name: 'upload_server_upload_duration_seconds',
+      help: 'Time from the end of the request body to the response, including queueing.',
+      labelNames: ['destination'],
+      buckets: DURATIONS_S,
+      registers,
+    }),
+    running: new Gauge({
+      name: 'upload_server_uploads_running',
+      help: 'Requests being uploaded to a destination.',
+      registers,
+    }),
+    waiting: new Gauge({
+      name: 'upload_server_uploads_waiting',
+      help: 'Requests queued for a destination.',
+      registers,
+    }),
+    removed: new Counter({
+      name: 'upload_server_files_removed_total',
+      help: 'Expired files that were deleted, by destination.',
+      labelNames: ['destination'],
+      registers,
+    }),
+    removalFailures: new Counter({
+      name: 'upload_server_removal_failures_total',
+      help: 'Failed attempts to delete expired files, by destination.',
+      labelNames: ['destination'],
+      registers,
+    }),
+    due: new Gauge({
+      name: 'upload_server_files_due',
+      help: 'Expired files that still existed at the last sweep, up to 10,000.',
+      registers,
+    }),
+    storeUp: new Gauge({
+      name: 'upload_server_store_up',
+      help: '1, or 0 while uploads fail because the database cannot be written.',
+      registers,
+    }),
+    reloadWorked: new Gauge({
+      name: 'upload_server_config_last_reload_successful',
+      help: '1, or 0 if the last reload of the configuration was rejected.',
+      registers,
+    }),
+    reloadedAt: new Gauge({
+      name: 'upload_server_config_last_reload_success_timestamp_seconds',
+      help: 'Time at which the configuration in use was loaded, in seconds since the epoch.',
+      registers,
+    }),
   }
 }

@@ -181,7 +181,7 @@ export class PartMender {
   #passDelimiter(kind: 'part' | 'close'): void {
     if (this.#state === 'epilogue') {
       if (kind === 'close') return
-      throw new UploadError('invalid_request', 'The form goes on behind its closing boundary.')
+      throw new UploadError('invalid_request', 'The form has data after its closing boundary.')
     }
     if (kind === 'close') this.#pass(MENDED_CLOSE)
     this.#state = kind === 'close' ? 'epilogue' : 'header'
@@ -239,14 +239,15 @@ export class PartMender {
 
 function incomplete(isEmpty: boolean): UploadError {
   const message = isEmpty
-    ? 'The body holds no form: the boundary named in its "Content-Type" is not in it.'
+    ? 'The body is not a form: it does not contain the boundary of its "Content-Type".'
     : 'The form was cut off: its closing boundary is missing. Send it again.'
   return new UploadError('invalid_request', message)
 }
 
-function tooLargeForm(): UploadError {
+/** The error of a form whose files can't all be within the limits. */
+export function tooLargeForm(): UploadError {
   return new UploadError(
     'too_large',
-    'The form is larger than the files that one request may have (limits.files, limits.fileSize). Send fewer at once.',
+    'The form is larger than one request may be (limits.files, limits.fileSize). Send fewer files at once.',
   )
 }

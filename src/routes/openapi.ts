@@ -7,123 +7,24 @@ import { ERROR_CODES, statusOf } from './status.ts'
 type Json = Record<string, unknown>
 
 export interface ApiFacts {
-  /** Address of this server as the caller sees it, without a final slash. */
+  /** URL of this server as the client sees it, without a trailing slash. */
   readonly url: string
-  /** `compat.alwaysOk`: failed uploads have status 200, too. */
+  /** `compat.alwaysOk`: failed uploads return status 200 too. */
   readonly alwaysOk: boolean
 }
 
 /** This server's API as OpenAPI 3.1, made from the schemas in contract.ts. */
 export function describeApi({ url, alwaysOk }: ApiFacts): Json {
-  const answers = uploadAnswers(alwaysOk)
-  const put = { summary: 'Upload the body as one file', requestBody: binary, responses: answers, security }
   return {
     openapi: '3.1.1',
     info: {
       title: 'upload-server',
       version: readVersion(),
-      summary: 'Takes files and answers with their links',
+      summary: 'Uploads files and returns their links',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url }],
-    paths: {
-      '/heartbeat': { get: heartbeat('get'), post: heartbeat('post') },
-      '/': { get: page },
-      '/upload': {
-        get: page,
-        post: {
-          operationId: 'upload',
-          summary: 'Upload files, paths, addresses or the clipboard',
-          parameters: [...uploadQuery, idempotencyKey],
-          requestBody: {
-            description: 'No body, or an empty list, means the clipboard.',
-            content: {
-              'multipart/form-data': {
-                schema: {
-                  type: 'object',
-                  description: 'Every part with a file name is a file, whatever its field is called.',
-                  additionalProperties: { type: 'string', contentMediaType: 'application/octet-stream' },
-                },
-              },
-              'application/json': { schema: ref('List') },
-              ...binary.content,
-            },
-          },
-          responses: answers,
-          security,
-        },
-        put: { operationId: 'put', parameters: [...uploadQuery, idempotencyKey], ...put },
-      },
-      '/upload/{name}': {
-        put: {
-          operationId: 'putNamed',
-          parameters: [inPath('name', 'Name of the file.'), ...uploadQuery, idempotencyKey],
-          ...put,
-        },
-      },
-      '/files/{configName}/{key}': {
-        get: {
-          summary: 'A file that a "local" destination with "serve" has stored',
-          parameters: [
-            inPath('configName', 'Name of the saved configuration.'),
-            inPath('key', 'Path of the file; its slashes stay as they are.'),
-          ],
-          responses: {
-            ...ok('The file, or a part of it by Range.', { '*/*': {} }),
-            206: { description: 'A part of the file.', content: { '*/*': {} } },
-            304: { description: 'The client has it already.' },
-            ...failures,
-          },
-        },
-      },
-      '/links/{type}/{configName}/{key}': {
-        get: {
-          summary: 'A file of a private store, for destinations whose "link" is "redirect"',
-          parameters: [
-            inPath('type', 'Provider of the destination.'),
-            inPath('configName', 'Name of the saved configuration.'),
-            inPath('key', 'Path of the file; its slashes stay as they are.'),
-          ],
-          responses: {
-            302: { description: 'A signed address that opens the file for a while.' },
-            ...failures,
-          },
-          security,
-        },
-      },
-      '/history': {
-        get: {
-          operationId: 'history',
-          summary: 'What the caller itself uploaded lately, when the configuration has it shown',
-          parameters: [
-            inQuery('text', 'A part of the name or of the link, in capitals or not.'),
-            inQuery('limit', 'Most entries, 1 to 100. Default: 20.'),
-          ],
-          responses: { ...ok('Newest first.', json(ref('History'))), ...failures },
-          security,
-        },
-      },
-      '/upload-server.sxcu': {
-        get: {
-          summary: 'A custom uploader for ShareX',
-          parameters: parametersOf(Object.entries(OPTIONS).filter(([, { isForShareX }]) => isForShareX)),
-          responses: { ...ok('The file; it never holds a key.', json({ type: 'object' })), ...failures },
-        },
-      },
-      '/metrics': {
-        get: {
-          summary: 'Figures for Prometheus, when the configuration switches them on',
-          responses: { ...ok('Text exposition format.', { 'text/plain': {} }), ...failures },
-          security: [{ bearer: [] }, {}],
-        },
-      },
-      '/openapi.json': {
-        get: {
-          summary: 'This document',
-          responses: { ...ok('OpenAPI 3.1.', json({ type: 'object' })), ...failures },
-        },
-      },
-    },
+    paths: { ...healthPaths, ...uploadPaths(alwaysOk), ...storedPaths, ...otherPaths },
     components: {
       schemas: schemas(),
       securitySchemes: {
@@ -135,7 +36,7 @@ export function describeApi({ url, alwaysOk }: ApiFacts): Json {
   }
 }
 
-/** Programs on the server's own machine need none of them. */
+/** Local clients need none of them. */
 const security = [{ bearer: [] }, { header: [] }, { query: [] }, {}]
 
 const binary = {
@@ -152,15 +53,142 @@ const uploadQuery = parametersOf(Object.entries(OPTIONS))
 const idempotencyKey = {
   name: 'Idempotency-Key',
   in: 'header',
-  description: 'Repetitions with the same key get the first answer.',
+  description: 'Makes the request safe to repeat: a repeated request gets the first response.',
   schema: { type: 'string', minLength: 1, maxLength: 255 },
 }
 
-const failures = { default: { description: 'A failure.', content: json(ref('Failure')) } }
+const failures = { default: { description: 'Failure.', content: json(ref('Failure')) } }
 
 const page = {
-  summary: 'How to use this server',
-  responses: { ...ok('A page.', { 'text/html': {} }), ...failures },
+  summary: 'Upload page for browsers',
+  responses: { ...ok('HTML page.', { 'text/html': {} }), ...failures },
+}
+
+const healthPaths = {
+  '/heartbeat': { get: heartbeat('get'), post: heartbeat('post') },
+  '/health': {
+    get: {
+      operationId: 'health',
+      summary: 'Health check, as one client spells it',
+      responses: { ...ok('The server is up.', json(ref('Healthy'))), ...failures },
+    },
+  },
+}
+
+function uploadPaths(alwaysOk: boolean): Json {
+  const answers = uploadAnswers(alwaysOk)
+  const put = {
+    summary: 'Upload the request body as one file',
+    requestBody: binary,
+    responses: answers,
+    security,
+  }
+  return {
+    '/': { get: page },
+    '/upload': {
+      get: page,
+      post: {
+        operationId: 'upload',
+        summary: 'Upload files, file paths, URLs or the clipboard',
+        parameters: [...uploadQuery, idempotencyKey],
+        requestBody: {
+          description: 'Without a body, or with an empty list, the image in the clipboard is uploaded.',
+          content: {
+            'multipart/form-data': {
+              schema: {
+                type: 'object',
+                description: 'Every part with a file name is a file, whatever its field name.',
+                additionalProperties: { type: 'string', contentMediaType: 'application/octet-stream' },
+              },
+            },
+            'application/json': { schema: ref('List') },
+            ...binary.content,
+          },
+        },
+        responses: answers,
+        security,
+      },
+      put: { operationId: 'put', parameters: [...uploadQuery, idempotencyKey], ...put },
+    },
+    '/upload/{name}': {
+      put: {
+        operationId: 'putNamed',
+        parameters: [inPath('name', 'File name.'), ...uploadQuery, idempotencyKey],
+        ...put,
+      },
+    },
+  }
+}
+
+const storedPaths = {
+  '/files/{configName}/{key}': {
+    get: {
+      summary: 'File of a "local" destination with "serve"',
+      parameters: [
+        inPath('configName', 'Name of the destination within its provider.'),
+        inPath('key', 'Object key. Its slashes are not encoded.'),
+      ],
+      responses: {
+        ...ok('The file.', { '*/*': {} }),
+        206: { description: 'The requested range of the file.', content: { '*/*': {} } },
+        304: { description: 'The file has not changed.' },
+        ...failures,
+      },
+    },
+  },
+  '/links/{type}/{configName}/{key}': {
+    get: {
+      summary: 'File in a private bucket, for destinations with "link": "redirect"',
+      parameters: [
+        inPath('type', 'Provider of the destination.'),
+        inPath('configName', 'Name of the destination within its provider.'),
+        inPath('key', 'Object key. Its slashes are not encoded.'),
+      ],
+      responses: {
+        302: { description: 'Redirect to a presigned URL of the file.' },
+        ...failures,
+      },
+      security,
+    },
+  },
+  '/history': {
+    get: {
+      operationId: 'history',
+      summary: 'Recent uploads of this client, if "page.history" is true',
+      parameters: [
+        inQuery('text', 'Part of the name or of the URL, case-insensitive.'),
+        inQuery('limit', 'Maximum number of entries, 1 to 100. Default: 20.'),
+      ],
+      responses: { ...ok('Newest first.', json(ref('History'))), ...failures },
+      security,
+    },
+  },
+}
+
+const otherPaths = {
+  '/upload-server.sxcu': {
+    get: {
+      summary: 'Custom uploader for ShareX',
+      parameters: parametersOf(Object.entries(OPTIONS).filter(([, { isForShareX }]) => isForShareX)),
+      responses: {
+        ...ok('The file. It never contains an upload key.', json({ type: 'object' })),
+        ...failures,
+      },
+    },
+  },
+  '/metrics': {
+    get: {
+      summary: 'Metrics for Prometheus, if enabled',
+      responses: { ...ok('Text exposition format.', { 'text/plain': {} }), ...failures },
+      security: [{ bearer: [] }, {}],
+    },
+  },
+  '/openapi.json': {
+    get: {
+      summary: 'This document',
+      responses: { ...ok('OpenAPI 3.1.', json({ type: 'object' })), ...failures },
+    },
+  },
 }
 
 function uploadAnswers(alwaysOk: boolean): Json {
@@ -171,11 +199,11 @@ function uploadAnswers(alwaysOk: boolean): Json {
   const answers: Json = {
     200: { description: 'Every input was stored.', content: { ...json(success), ...text } },
     424: {
-      description: 'Everything is stored; what follows failed.',
+      description: 'Every file is stored, but a post-upload step failed.',
       content: { ...json(ref('Pending')), ...text },
     },
   }
-  answers['default'] = { description: 'Another failure.', content: failed }
+  answers['default'] = { description: 'Any other failure.', content: failed }
   for (const status of new Set(ERROR_CODES.map(statusOf))) {
     const codes = ERROR_CODES.filter(code => statusOf(code) === status)
     answers[status] = { description: codes.join(', '), content: failed }
@@ -186,8 +214,8 @@ function uploadAnswers(alwaysOk: boolean): Json {
 function heartbeat(method: string): Json {
   return {
     operationId: `${method}Heartbeat`,
-    summary: 'Whether the server is reachable',
-    responses: { ...ok('It is.', json(ref('Alive'))), ...failures },
+    summary: 'Health check',
+    responses: { ...ok('The server is up.', json(ref('Alive'))), ...failures },
   }
 }
 

@@ -1,64 +1,71 @@
 import { UploadError } from '../errors.ts'
+import { keysOf, membersOf } from '../members.ts'
 import { readFolder } from '../payload/folder.ts'
 import { FORMATS, type Format } from '../pictures/options.ts'
 import { assertMayAsk } from '../pictures/wish.ts'
-import { assertTakesPath, type Destination } from '../uploader/delivery/destinations.ts'
+import { assertTakesPath, type Destination, readChoice } from '../uploader/delivery/destinations.ts'
 import { assertMayExpire } from '../uploader/delivery/expiry.ts'
 import { readExpires } from '../uploader/expires.ts'
 
 import { REPLIES } from './reply-format.ts'
 
-/** Something that a request may ask for in its query. */
+/** A query parameter of an upload request. */
 export interface RequestOption<T = unknown> {
-  /** For people, in OpenAPI and in docs/api.md; Markdown without links. */
+  /** Description for OpenAPI and docs/reference/http-api.md. Markdown without links. */
   readonly description: string
-  /** Other names of it; of several that are there, its own counts first. */
+  /** Other accepted names. If several are sent, the main name wins, then the first of these. */
   readonly aliases?: readonly string[]
   /**
-   * Reads what was sent, which is never empty.
+   * Parses the value, which is never empty.
    * @throws UploadError `invalid_request`
    */
   parse(text: string, name: string): T
   /**
-   * Refuses what a destination does not do, before the body is read.
+   * Rejects a value that the destination does not support, before the body is read.
    * @throws UploadError
    */
   check?(value: NoInfer<T>, destination: Destination): void
   /**
-   * Whether requests that differ in it alone differ for an `Idempotency-Key`. The destination and the names of files
-   * always count.
+   * Whether the parameter is part of the request's fingerprint for an `Idempotency-Key`. The destination and the file names
+   * always are.
    */
   readonly isFingerprinted?: boolean
   /**
-   * Whether a form's text field of that name counts for a destination when the query has none. Clients that know nothing of
-   * the option send such fields: one that the destination can't follow is ignored.
+   * Whether a text field of a form with this name is used when the query has none. Some clients send such fields without
+   * knowing this option, so a field is ignored if the destination does not support it.
    */
   isField?(destination: Destination): boolean
-  /** Whether it is kept in the file for ShareX. */
+  /** Whether the configuration file for ShareX keeps the parameter. */
   readonly isForShareX?: boolean
 }
 
 /**
- * Every option of a request but its key (credentials.ts). A new one is a row here, and a member of `Wishes`
- * (uploader/input.ts) when the uploader has to know it; `npm run generate` then brings docs/api.md up to date.
+ * All query parameters of an upload request, except the upload key (credentials.ts). To add one, add a row here, and a
+ * member of `Wishes` (uploader/input.ts) if the uploader needs it. Then run `npm run generate` to update docs/reference/http-api.md.
  */
 export const OPTIONS = {
+  destination: option({
+    description:
+      'Destination of the files: `provider/configName`, such as `s3/blog`, or `provider` alone. Without it, `picbed` and `configName`: the default destination. If it is sent twice, or contradicts `picbed` or `configName`: 400.',
+    parse: asItIs,
+  }),
   picbed: option({
     description:
-      'Provider of the destination, such as `local` or `s3`. Without it and `configName`: the default destination.',
+      'Provider of the destination, such as `local` or `s3`. The spelling of PicGo and PicList for the first part of `destination`.',
     aliases: ['uploader'],
     parse: asItIs,
     isForShareX: true,
   }),
   configName: option({
-    description: "Name of a saved configuration. `Default` stands for the provider's default one.",
+    description:
+      "Name of the destination within its provider. `Default` selects the provider's default destination.",
     parse: asItIs,
     isForShareX: true,
   }),
-  filename: option({ description: 'The body is a file of this name.', parse: asItIs }),
+  filename: option({ description: 'File name. The request body is the file.', parse: asItIs }),
   path: option({
     description:
-      'Folder for the files of this request, such as `notes/2026/trip`, where the key template says `{path}`. A text field of a form, too.',
+      'Folder for the files of this request, such as `notes/2026/trip`. It replaces `{path}` in the key template. May also be a text field of a form.',
     parse: readFolder,
     check: (_, destination) => assertTakesPath(destination),
     isFingerprinted: true,
@@ -67,7 +74,7 @@ export const OPTIONS = {
   }),
   expires: option({
     description:
-      'When the files may go: `90m`, `12h`, `14d`, `never`, or a time of RFC 3339, where the destination has an `expiry`. A text field of a form, too.',
+      'When the files expire: `90m`, `12h`, `14d`, `never`, or an RFC 3339 timestamp. Only for destinations with an `expiry`. May also be a text field of a form.',
     parse: readExpires,
     check: (expires, destination) => assertMayExpire(expires, destination, Date.now()),
     isFingerprinted: true,
@@ -75,62 +82,65 @@ export const OPTIONS = {
     isForShareX: true,
   }),
   format: option({
-    description: 'Converts pictures to `webp`, `avif`, `jpeg` or `png`, where the destination allows it.',
+    description:
+      'Format to convert images to: `webp`, `avif`, `jpeg` or `png`. The destination must allow it.',
     parse: oneOf<Format>(FORMATS),
     check: (_, { pictures }) => assertMayAsk('format', pictures),
     isFingerprinted: true,
   }),
   quality: option({
-    description: 'Of pictures in lossy formats, 1 to 100, where the destination allows it.',
+    description: 'Quality of images in lossy formats, 1 to 100. The destination must allow it.',
     parse: wholeNumber(100, 'a whole number from 1 to 100'),
     check: (_, { pictures }) => assertMayAsk('quality', pictures),
     isFingerprinted: true,
   }),
   width: option({
-    description: 'Pictures become at most so many pixels wide, where the destination allows it.',
+    description: 'Maximum width of images, in pixels. The destination must allow it.',
     parse: wholeNumber(65_535, 'a number of pixels'),
     check: (_, { pictures }) => assertMayAsk('size', pictures),
     isFingerprinted: true,
   }),
   height: option({
-    description: 'Pictures become at most so many pixels high, where the destination allows it.',
+    description: 'Maximum height of images, in pixels. The destination must allow it.',
     parse: wholeNumber(65_535, 'a number of pixels'),
     check: (_, { pictures }) => assertMayAsk('size', pictures),
     isFingerprinted: true,
   }),
   strip: option({
-    description: '`1` or `true`: removes metadata from pictures, where the destination allows it.',
+    description: '`1` or `true` removes metadata from images. The destination must allow it.',
     parse: yes,
     check: (_, { pictures }) => assertMayAsk('strip', pictures),
     isFingerprinted: true,
   }),
   status: option({
-    description: '`200`: a failure has status 200, too, for clients that show no message with another one.',
+    description: '`200` makes failures return status 200, for clients that show the error message only then.',
     parse: oneOf(['200']),
   }),
   reply: option({
-    description: `How the answer is written: \`${REPLIES.join('`, `')}\`. As text it has one line for each link.`,
+    description: `Format of the response: \`${REPLIES.join('`, `')}\`. All but \`json\` have one line for each link.`,
     parse: oneOf(REPLIES),
   }),
   finalizationId: option({
-    description: 'Finishes an upload whose last step failed; there is no body.',
+    description:
+      'ID of an upload that is stored but whose post-upload steps failed. Runs them again. The request has no body.',
     parse: asItIs,
   }),
 }
 
 type Name = keyof typeof OPTIONS
 
-/** The options of one request; those that it did not send are missing. */
+/** The options of one request. Those that it did not send are undefined. */
 export type RequestOptions = { readonly [K in Name]?: ReturnType<(typeof OPTIONS)[K]['parse']> }
 
-const ROW_OF: Readonly<Record<string, RequestOption>> = OPTIONS
-const ROWS: readonly (readonly [name: string, option: RequestOption])[] = Object.entries(ROW_OF)
+export const ROW_OF: Readonly<Record<string, RequestOption>> = OPTIONS
+const ROWS = keysOf(OPTIONS).map((name): [Name, RequestOption] => [name, OPTIONS[name]])
 
 /**
- * Reads all options of a request. Empty ones count as absent, unknown names are ignored.
+ * Reads all options of a request. Empty values count as absent, and unknown names are ignored. A `destination` is returned
+ * as `picbed` and `configName`, so that both spellings are the same request from here on.
  *
- * @param texts what was sent, by name
- * @throws UploadError `invalid_request` for what is no such value
+ * @param texts the values as sent, by name
+ * @throws UploadError `invalid_request` for an invalid value
  */
 export function readOptions(texts: URLSearchParams): RequestOptions {
   if (texts.size === 0) return {}
@@ -138,31 +148,36 @@ export function readOptions(texts: URLSearchParams): RequestOptions {
     const sent = [name, ...aliases].find(one => texts.get(one))
     return sent === undefined ? [] : [[name, parse(texts.get(sent) ?? '', sent)]]
   })
-  return Object.fromEntries(entries)
+  const { destination, ...options }: RequestOptions = Object.fromEntries(entries)
+  if (destination === undefined) return options
+  if (texts.getAll('destination').filter(Boolean).length > 1)
+    throw new UploadError('invalid_request', '"destination" was sent more than once.')
+  const { picbed, configName } = readChoice({ ...options, destination })
+  return { ...options, ...(picbed && { picbed }), ...(configName && { configName }) }
 }
 
-/** Whether failures are to have status 200. Known before anything can fail. */
+/** Whether failures return status 200. Read separately, before anything can fail. */
 export function wantsOk(texts: URLSearchParams): boolean {
   return texts.get('status') === '200'
 }
 
-/** @throws UploadError for an option that this destination does not follow */
+/** @throws UploadError for an option that this destination does not support */
 export function checkOptions(options: RequestOptions, destination: Destination): void {
   for (const [name, { check }] of ROWS) {
-    const value = options[name as Name]
+    const value = options[name]
     if (value !== undefined) check?.(value, destination)
   }
 }
 
-/** Names of the text fields of forms that are read. */
+/** Names of the text fields that are read from forms. */
 export const FIELDS: ReadonlySet<string> = new Set(
   ROWS.flatMap(([name, { isField }]) => (isField ? [name] : [])),
 )
 
 /**
- * The options with those that a form's text fields add.
+ * Adds the options that the text fields of a form specify. The query wins over a field.
  *
- * @throws UploadError `invalid_request` for a field that counts and is no such value
+ * @throws UploadError `invalid_request` for an invalid value of a field that is used
  */
 export function withFields(
   options: RequestOptions,
@@ -170,17 +185,17 @@ export function withFields(
   destination: Destination,
 ): RequestOptions {
   const counted = [...fields].filter(
-    ([name]) => options[name as Name] === undefined && ROW_OF[name]?.isField?.(destination),
+    ([name]) => membersOf(options)[name] === undefined && ROW_OF[name]?.isField?.(destination),
   )
   const added = readOptions(new URLSearchParams(counted))
   checkOptions(added, destination)
   return { ...options, ...added }
 }
 
-/** The options that tell requests with one `Idempotency-Key` apart, in the order of the table. */
+/** The options that are part of the fingerprint for an `Idempotency-Key`, in the order of the table. */
 export function fingerprintedOptions(options: RequestOptions): object {
   const counted = ROWS.filter(([, { isFingerprinted }]) => isFingerprinted)
-  return Object.fromEntries(counted.map(([name]) => [name, options[name as Name]]))
+  return Object.fromEntries(counted.map(([name]) => [name, options[name]]))
 }
 
 function option<T>(row: RequestOption<T>): RequestOption<T> {

@@ -38,8 +38,8 @@ function refuseEncoding(encoding: string, fileName: string): void {
   if (refused === undefined) return
   throw new UploadError(
     'invalid_request',
-    `The form part "${fileName}" says "Content-Transfer-Encoding: ${refused}", which forms no longer use ` +
-      '(RFC 7578 section 4.7). Send the bytes of the file as they are.',
+    `The form part "${fileName}" has "Content-Transfer-Encoding: ${refused}", which forms no longer use ` +
+      '(RFC 7578 section 4.7). Send the unencoded bytes of the file.',
   )
 }
 

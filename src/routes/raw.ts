@@ -49,12 +49,16 @@ export function isRaw(req: Request, name: string | undefined): boolean {
  * @throws UploadError `invalid_request`, `no_file`, `request_timeout`; nothing that was received stays behind. A file
  *   that is too large becomes the input's failure.
  */
-export async function readRaw(req: Request, res: Response, options: RawOptions): Promise<readonly Input[]> {
+export async function receiveRaw(
+  req: Request,
+  res: Response,
+  options: RawOptions,
+): Promise<readonly Input[]> {
   const { payloads, spool, limits } = options
   if (req.headers['content-range'] !== undefined) {
     throw new UploadError(
       'invalid_request',
-      'Only whole files are stored, and "Content-Range" says that this is a part of one.',
+      'Partial files ("Content-Range") are not supported. Send the whole file.',
     )
   }
   const name = baseName(options.name ?? '')
@@ -73,7 +77,7 @@ export async function readRaw(req: Request, res: Response, options: RawOptions):
       throw new UploadError('no_file', 'The body is empty. Send a file, for example: curl -T picture.png.')
     if (payload.size > limits.jsonBody) throw tooLargeBody(limits.jsonBody)
     options.share.take(payload.size)
-    const inputs = parseList(await payload.bytes(), limits.files)
+    const inputs = await parseList(await payload.bytes(), limits.files)
     await payload.dispose()
     return inputs
   } catch (error) {

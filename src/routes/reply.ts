@@ -13,8 +13,8 @@ import { statusOf } from './status.ts'
 
 type Failed = Extract<Outcome, { ok: false }>
 
-/** An answer of POST /upload before it is sent. */
-export interface Answer {
+/** A response to POST /upload before it is sent. */
+export interface UploadReply {
   readonly status: number
   readonly body: {
     readonly result?: readonly string[]
@@ -27,11 +27,11 @@ export interface Answer {
   readonly retryAfterS?: number | undefined
 }
 
-/** No client or proxy repeats a 424 by itself, which would upload twice. */
-const FINALIZATION_STATUS = 424
+/** Status of pending uploads. No client or proxy retries a 424 automatically, which would upload twice. */
+export const FINALIZATION_STATUS = 424
 
 /**
- * What the outcomes of an upload come to. `success` is true only when every input was stored.
+ * The response for the outcomes of an upload. `success` is true only if every input was stored.
  *
  * @param destination `provider/configName`
  */
@@ -40,7 +40,7 @@ export function answerOf(
   destination: string,
   requestId: string,
   mask: Mask,
-): Answer {
+): UploadReply {
   const stored = outcomes.filter(outcome => outcome.ok)
   const failed = outcomes.filter(outcome => !outcome.ok)
   const [first] = failed
@@ -56,7 +56,7 @@ export function answerOf(
       msg: message,
       code,
       requestId,
-      // Clients that look at nothing else take the first entry of an empty list for a link, and notice that one is missing.
+      // Some clients only read `result`. They misread an empty list, but notice a missing one.
       ...(stored.length > 0 && {
         result: stored.map(file => file.url),
         items: stored.map(file => toItem(file, destination)),
@@ -67,8 +67,8 @@ export function answerOf(
   }
 }
 
-/** Everything was stored. */
-export function answerOfFiles({ files, destination }: Pick<Job, 'files' | 'destination'>): Answer {
+/** The response if every file was stored. */
+export function answerOfFiles({ files, destination }: Pick<Job, 'files' | 'destination'>): UploadReply {
   const items = files.map(file => toItem(file, destination))
   return {
     status: 200,
@@ -76,8 +76,8 @@ export function answerOfFiles({ files, destination }: Pick<Job, 'files' | 'desti
   }
 }
 
-/** Everything was stored, and what follows is not done: exactly these members. */
-export function answerOfPending(pending: FinalizationPending, mask: Mask): Answer {
+/** The response if every file was stored but a post-upload step failed. It has exactly these members. */
+export function answerOfPending(pending: FinalizationPending, mask: Mask): UploadReply {
   const { finalizationId } = pending
   const message = publicMessage(pending, mask)
   return {
@@ -86,8 +86,11 @@ export function answerOfPending(pending: FinalizationPending, mask: Mask): Answe
   }
 }
 
-/** An answer with the origins of these inputs: a kept one has none, since only a request with the same inputs gets it. */
-export function withOrigins(answer: Answer, inputs: readonly { readonly origin: string }[]): Answer {
+/** Adds the origins of these inputs. A kept response has none, because only a request with the same inputs gets it. */
+export function withOrigins(
+  answer: UploadReply,
+  inputs: readonly { readonly origin: string }[],
+): UploadReply {
   const fill = <T extends { readonly index: number }>(entry: T) => ({
     ...entry,
     origin: inputs[entry.index]?.origin ?? '',
@@ -97,8 +100,8 @@ export function withOrigins(answer: Answer, inputs: readonly { readonly origin: 
   return { ...answer, body: { ...answer.body, ...filled } }
 }
 
-/** The body of an answer that was kept. An earlier version called the media type of an item `type`. */
-export function readKept(body: string, destination: string): Answer['body'] {
+/** The body of a kept response. An earlier version named the media type of an item `type`. */
+export function readKept(body: string, destination: string): UploadReply['body'] {
   const kept = JSON.parse(body)
   for (const item of kept.items ?? []) {
     if (item.contentType === undefined)
@@ -107,14 +110,14 @@ export function readKept(body: string, destination: string): Answer['body'] {
   return kept
 }
 
-/** Sends an answer; with `compat.alwaysOk` or `?status=200` every status is 200. */
-export function send(res: Response, { status, body, retryAfterS }: Answer): void {
+/** Sends a response. With `compat.alwaysOk` or `?status=200`, its status is 200. */
+export function send(res: Response, { status, body, retryAfterS }: UploadReply): void {
   res.status(res.locals.alwaysOk === true ? 200 : status)
   if (retryAfterS !== undefined) res.set('Retry-After', String(Math.ceil(retryAfterS)))
   sendBody(res, body)
 }
 
-/** Notes what came of an upload for the line of its request. */
+/** Adds the outcomes of an upload to the request's log line. */
 export function logOutcomes(res: Response, outcomes: readonly Outcome[], mask: Mask): void {
   const stored = outcomes.filter(outcome => outcome.ok)
   const failed = outcomes.filter(outcome => !outcome.ok)
@@ -138,7 +141,7 @@ function toLogged(outcome: Outcome, mask: Mask): LoggedFile {
   return { name, size: outcome.size, url: outcome.url }
 }
 
-/** @param asked `provider/configName` that the request was for; the file may be at its fallback */
+/** @param asked the requested destination, `provider/configName`; the file may be at its fallback */
 function toItem(file: StoredFile, asked: string) {
   const { index, origin, url, key, size, contentType, sha256, expiresAt, destination, mirrors } = file
   const fileName = key.slice(key.lastIndexOf('/') + 1)
@@ -167,7 +170,7 @@ function toError({ index, origin, error }: Failed, mask: Mask) {
   return { index, origin, code: error.code, message: publicMessage(error, mask) }
 }
 
-/** One sentence for a person: every failure when there are few, the first ones when there are many. */
+/** Summary for people: all messages, or the first three if there are more. */
 function summarise(errors: readonly { message: string }[], total: number): string {
   const messages = [...new Set(errors.map(error => error.message))]
   if (total === 1) return messages.join(' ')

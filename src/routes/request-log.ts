@@ -4,9 +4,10 @@ import { UploadError } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import { hideSignatures, type Mask } from '../mask.ts'
 import { shorten } from './error-handler.ts'
+import { isProbe } from './heartbeat.ts'
 import { requestIdOf } from './request-id.ts'
 import { statusOf } from './status.ts'
-import { pathOf } from './target.ts'
+import { pathnameOf } from './target.ts'
 
 declare module 'http' {
   interface IncomingMessage {
@@ -34,7 +35,7 @@ export function createRequestLog(
   const log = logger.child({}, { serializers: { err: describeError } })
   return (req, res) => {
     const { method } = req
-    const path = pathOf(req.url ?? '') // keys stand in the query
+    const path = pathnameOf(req.url ?? '') // keys stand in the query
     const began = Date.now()
     const id = requestIdOf(req, mask)
     req.id = id
@@ -51,7 +52,7 @@ export function createRequestLog(
       const failed = err !== undefined || status >= 500
       log[levelOf(status, broken !== undefined, path)](
         {
-          id,
+          requestId: id,
           req: { method, path },
           ...res.logged,
           res: { status: res.headersSent ? res.statusCode : null },
@@ -68,12 +69,12 @@ function levelOf(status: number, isBroken: boolean, path: string): 'error' | 'wa
   if (status >= 500 || (isBroken && status < 400)) return 'error'
   if (status >= 400) return 'warn'
   // Health checks and scrapers come every few seconds and say nothing as long as they succeed.
-  return path === '/heartbeat' || path === '/metrics' ? 'debug' : 'info'
+  return isProbe(path) || path === '/metrics' ? 'debug' : 'info'
 }
 
 /** Expected failures need no stack of ours; what caused them does. Their message is what the client is told. */
 function describeError(error: unknown): unknown {
-  if (!(error instanceof UploadError)) return tidyTexts(stdSerializers.err(error as Error))
+  if (!(error instanceof UploadError)) return tidyTexts(stdSerializers.err(error as Error)) // which gives anything else as it is
   const cause = error.cause instanceof Error && { cause: tidyTexts(stdSerializers.err(error.cause)) }
   return { code: error.code, message: shorten(error.message), ...cause }
 }

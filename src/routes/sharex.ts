@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express'
 import { baseUrlOf } from './base-url.ts'
-import { OPTIONS, readOptions } from './options.ts'
-import { queryOf } from './target.ts'
+import { ROW_OF, readOptions } from './options.ts'
+import { parametersOf } from './target.ts'
 
 export interface ShareXSettings {
   readonly publicUrl?: string | undefined
@@ -17,8 +17,8 @@ export interface ShareXSettings {
 export function createShareXRoute(settings: ShareXSettings): RequestHandler {
   return (req, res) => {
     const base = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
-    const chosen = Object.entries(readOptions(queryOf(req.url)))
-      .filter(([name]) => OPTIONS[name as keyof typeof OPTIONS].isForShareX)
+    const chosen = Object.entries(readOptions(parametersOf(req.url)))
+      .filter(([name]) => ROW_OF[name]?.isForShareX)
       .map(([name, value]) => [name, escapeSyntax(String(value))])
     res
       .attachment('upload-server.sxcu')

@@ -1,6 +1,7 @@
 import type { ErrorCode } from '../errors.ts'
+import { keysOf } from '../members.ts'
 
-/** The status of every failure. */
+/** HTTP status of each error code. */
 const STATUS: Record<ErrorCode, number> = {
   invalid_request: 400,
   no_file: 400,
@@ -28,10 +29,10 @@ const STATUS: Record<ErrorCode, number> = {
   insufficient_storage: 507,
 }
 
-/** Every code there is. */
-export const ERROR_CODES = Object.keys(STATUS) as ErrorCode[]
+/** All error codes. */
+export const ERROR_CODES = keysOf(STATUS)
 
-/** The status of a failure. */
+/** HTTP status of an error code. */
 export function statusOf(code: ErrorCode): number {
   return STATUS[code]
 }

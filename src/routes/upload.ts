@@ -3,7 +3,7 @@ import { UploadError } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
 import { once } from '../flow/once.ts'
 import type { Mask } from '../mask.ts'
-import type { Claims } from '../uploader/delivery/claims.ts'
+import type { Keyed } from '../uploader/delivery/claims.ts'
 import { type Destination, idOf } from '../uploader/delivery/destinations.ts'
 import type { Uploader, UploadRequest } from '../uploader/index.ts'
 import type { Input } from '../uploader/input.ts'
@@ -11,29 +11,30 @@ import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import { fingerprintOf } from '../uploader/jobs/idempotency.ts'
 import { type Access, admitCaller } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
-import { invite, readBody } from './body.ts'
+import { invite, readBody, tooLargeBody } from './body.ts'
 import type { FormBody } from './form.ts'
 import { parseList } from './list.ts'
 import type { ListMemory, ListShare } from './list-memory.ts'
 import { readBoundary } from './multipart.ts'
 import { checkOptions, fingerprintedOptions, readOptions, withFields } from './options.ts'
-import { headerName, isRaw, readRaw } from './raw.ts'
+import { headerName, isRaw, receiveRaw } from './raw.ts'
 import {
-  type Answer,
   answerOf,
   answerOfFiles,
   answerOfPending,
+  FINALIZATION_STATUS,
   logOutcomes,
   readKept,
   send,
+  type UploadReply,
   withOrigins,
 } from './reply.ts'
 import { addToLog } from './request-log.ts'
-import { queryOf } from './target.ts'
+import { parametersOf } from './target.ts'
 
 export interface UploadRouteSettings {
   readonly publicUrl?: string | undefined
-  /** Address the server listens on; known when the first request comes. */
+  /** URL the server listens on. Known when the first request arrives. */
   listenUrl(): string
   readonly alwaysOk: boolean
   readonly limits: {
@@ -45,7 +46,7 @@ export interface UploadRouteSettings {
   }
 }
 
-/** POST and PUT /upload: who calls, where to, what; then upload and answer. Nothing of the body is read for a caller without the right. */
+/** POST and PUT /upload: client, destination, inputs, upload, response. The body is not read unless the client may upload. */
 export function createUploadRoute(
   uploader: Uploader,
   access: Access,
@@ -54,7 +55,7 @@ export function createUploadRoute(
   lists: ListMemory,
 ): (req: Request, res: Response) => Promise<void> {
   return async (req, res) => {
-    const query = queryOf(req.url)
+    const query = parametersOf(req.url)
     const caller = admitCaller(req, res, query, access)
     const asked = readOptions(query)
     if (asked.finalizationId) {
@@ -72,7 +73,8 @@ export function createUploadRoute(
     const share = lists.open(settings.limits.memory)
     let inputs: readonly Input[] = []
     try {
-      const body = await readInputs(req, res, name, uploader, destination, settings.limits, share)
+      const isReadable = (path: string) => uploader.isReadable(path, caller)
+      const body = await readInputs(req, res, name, uploader, destination, settings.limits, share, isReadable)
       inputs = body.inputs
       const options = withFields(asked, body.fields, destination)
       addToLog(res, { inputs: inputs.length, source: inputs[0]?.kind })
@@ -107,7 +109,7 @@ async function upload(
   request: UploadRequest,
   res: Response,
   mask: Mask,
-): Promise<Answer> {
+): Promise<UploadReply> {
   try {
     const outcomes = await uploader.upload(request)
     logOutcomes(res, outcomes, mask)
@@ -120,8 +122,8 @@ async function upload(
 }
 
 /**
- * Answers repetitions of a request with what the first one got, unless that stored nothing: then it is tried again. What
- * has begun goes on when its client leaves: it will come back with the same key, and for the answer.
+ * Returns the first response to repeated requests, unless nothing was stored: then the request is a new attempt. An upload
+ * continues after its client has disconnected, because the client will repeat the request to get the response.
  */
 async function uploadOnce(
   uploader: Uploader,
@@ -129,15 +131,15 @@ async function uploadOnce(
   fingerprint: string | undefined,
   res: Response,
   mask: Mask,
-): Promise<Answer> {
+): Promise<UploadReply> {
   const { idempotencyKey, inputs, signal } = request
   if (fingerprint === undefined) {
-    const { idempotencyKey: _, ...unkept } = request
+    const { idempotencyKey: unused, ...unkept } = request
     return upload(uploader, unkept, res, mask)
   }
-  let first: Answer | undefined
-  const run = async (claims: Claims) => {
-    first = await upload(uploader, { ...request, claims, signal: createCanceller().signal }, res, mask)
+  let first: UploadReply | undefined
+  const run = async (keyed: Keyed) => {
+    first = await upload(uploader, { ...request, keyed, signal: createCanceller().signal }, res, mask)
     const { result, finalizationId } = first.body
     const keep = finalizationId !== undefined || (result?.length ?? 0) > 0
     return {
@@ -152,8 +154,9 @@ async function uploadOnce(
   addToLog(res, { repeated: true })
   const { status, jobId } = answer
   if (status === undefined) return withOrigins(await finish(uploader, jobId, signal, mask), inputs)
-  // Without the store the first answer is still true.
-  const job = jobId === undefined ? undefined : await uploader.store.job(jobId).catch(() => undefined)
+  // The first response is valid even if the database fails.
+  const isPending = status === FINALIZATION_STATUS && jobId !== undefined
+  const job = isPending ? await uploader.store.job(jobId).catch(() => undefined) : undefined
   const kept =
     job?.state === 'finished'
       ? answerOfFiles(job)
@@ -161,8 +164,8 @@ async function uploadOnce(
   return withOrigins(kept, inputs)
 }
 
-/** Finishes an upload whose last steps failed; nothing is uploaded again. */
-async function finish(uploader: Uploader, id: string, signal: AbortSignal, mask: Mask): Promise<Answer> {
+/** Completes an upload whose post-upload steps failed. Uploads nothing again. */
+async function finish(uploader: Uploader, id: string, signal: AbortSignal, mask: Mask): Promise<UploadReply> {
   try {
     const job = await uploader.finalizer.retry(id, signal)
     if (job) return answerOfFiles(job)
@@ -170,10 +173,10 @@ async function finish(uploader: Uploader, id: string, signal: AbortSignal, mask:
     if (error instanceof FinalizationPending) return answerOfPending(error, mask)
     throw error
   }
-  throw new UploadError('unknown_finalization', 'No upload waits to be finished under this finalizationId.')
+  throw new UploadError('unknown_finalization', 'No pending upload has this finalizationId.')
 }
 
-/** A string of RFC 9651, whose parameters mean nothing here, or the bare text that many clients send. */
+/** A string of RFC 9651, whose parameters are ignored, or the bare text that many clients send. */
 function readIdempotencyKey(header: string | undefined): string | undefined {
   if (header === undefined) return undefined
   const quoted = /^"((?:[ !#-[\]-~]|\\["\\]){1,255})" *(?:;.*)?$/.exec(header)?.[1]
@@ -181,7 +184,7 @@ function readIdempotencyKey(header: string | undefined): string | undefined {
   if (/^[!#-~][!-~]{0,254}$/.test(header)) return header
   throw new UploadError(
     'invalid_request',
-    'An Idempotency-Key has 1 to 255 visible ASCII characters. One with spaces or quotes in it stands in quotes.',
+    'The Idempotency-Key must have 1 to 255 visible ASCII characters. Put it in double quotes if it contains spaces or quotes.',
   )
 }
 
@@ -190,7 +193,7 @@ const loadForm = once(() => import('./form.ts'))
 
 const NO_FIELDS: ReadonlyMap<string, string> = new Map()
 
-/** A form when it says so, a file when the request says so, else a list whatever its label. */
+/** Reads the body as a form or as a file if the request says so, or else as JSON, whatever its Content-Type. */
 async function readInputs(
   req: Request,
   res: Response,
@@ -199,26 +202,29 @@ async function readInputs(
   destination: Destination,
   limits: UploadRouteSettings['limits'],
   share: ListShare,
+  isReadable: (path: string) => Promise<boolean>,
 ): Promise<FormBody> {
   const encoding = req.headers['content-encoding']
   if (encoding && encoding.toLowerCase() !== 'identity') {
     throw new UploadError(
       'invalid_request',
-      `Bodies with Content-Encoding "${encoding}" are not read. Send it as it is.`,
+      `The Content-Encoding "${encoding}" is not supported. Send the body uncompressed.`,
     )
   }
   const boundary = readBoundary(req.headers['content-type'])
   const { payloads } = uploader
   const spool = uploader.spoolFor(destination)
   if (boundary === undefined && isRaw(req, name))
-    return { inputs: await readRaw(req, res, { name, payloads, spool, limits, share }), fields: NO_FIELDS }
+    return { inputs: await receiveRaw(req, res, { name, payloads, spool, limits, share }), fields: NO_FIELDS }
+  if (boundary === undefined) {
+    if (Number(req.headers['content-length']) > limits.jsonBody) throw tooLargeBody(limits.jsonBody)
+    invite(req, res)
+    const body = await readBody(req, limits.jsonBody, limits.bodyIdleMs, share)
+    return { inputs: await parseList(body, limits.files, isReadable), fields: NO_FIELDS }
+  }
+  const { readForm, assertFits } = await loadForm()
+  assertFits(req, limits)
   invite(req, res)
-  if (boundary === undefined)
-    return {
-      inputs: parseList(await readBody(req, limits.jsonBody, limits.bodyIdleMs, share), limits.files),
-      fields: NO_FIELDS,
-    }
-  const { readForm } = await loadForm()
   return readForm(req, res, {
     boundary,
     payloads,
@@ -229,12 +235,12 @@ async function readInputs(
   })
 }
 
-/** Aborts when the client goes away before it has its answer. */
+/** Aborts if the client disconnects before it has the response. */
 function abortWhenGone(res: Response): AbortSignal {
   const gone = createCanceller()
   const leave = () => {
     if (res.writableFinished) return
-    gone.abort(new UploadError('invalid_request', 'The client went away before the upload was done.'))
+    gone.abort(new UploadError('invalid_request', 'The client disconnected before the upload was complete.'))
   }
   if (res.closed) leave()
   else res.once('close', leave)

@@ -1,20 +1,24 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
-import type { Request, RequestHandler } from 'express'
+import type { Request, RequestHandler, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import { once } from '../flow/once.ts'
 import type { Mask } from '../mask.ts'
 import type { PageFacts, Visitor } from '../page/facts.ts'
 import { FORMATS } from '../pictures/options.ts'
+import { readDuration, showDuration } from '../times.ts'
 import { type Destination, isCovered } from '../uploader/delivery/destinations.ts'
+import type { ExpiryRule } from '../uploader/expires.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { Caller } from '../uploader/input.ts'
 import { type Access, type RequestFacts, requestFacts } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
+import { collectKeys } from './credentials.ts'
 import { publicMessage } from './error-handler.ts'
 import { isKnown } from './history.ts'
-import { queryOf } from './target.ts'
+import { addToLog } from './request-log.ts'
+import { parametersOf } from './target.ts'
 
 /** Nothing inline, nothing from elsewhere but pictures: the links that uploads get lead anywhere. */
 const POLICY = [
@@ -31,6 +35,9 @@ const POLICY = [
 /** Script and style as the build leaves them; the same folder from `src` and from `dist`. */
 const ASSETS = new URL('../../dist/page/client/', import.meta.url)
 const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css' }
+
+/** Pages that are kept: they differ by language, visitor and the address that was asked. */
+const MOST_PAGES = 16
 
 interface UsageSettings {
   readonly publicUrl?: string | undefined
@@ -57,10 +64,12 @@ export function createUsageRoutes(
   mask: Mask,
 ): UsageRoutes {
   const assets = once(loadAssets)
+  const pages = new Map<string, string>()
 
-  const describeVisitor = (req: Request): Visitor => {
+  const describeVisitor = (req: Request, res: Response): Visitor => {
+    const facts = factsOfPage(req)
     try {
-      const caller = access.admit(factsOfPage(req))
+      const caller = access.admit(facts)
       const isProxys = caller.admittedBy === 'key' && req.headers['x-requested-with'] === undefined
       return {
         admittedBy: isProxys ? 'proxy' : caller.admittedBy,
@@ -69,6 +78,11 @@ export function createUsageRoutes(
       }
     } catch (error) {
       if (!(error instanceof UploadError)) throw error
+      // Without a key somebody only looks at the page; with a wrong one it may be a guess, as at any other route.
+      if (collectKeys(facts.headers, facts.query).length > 0) {
+        res.err = error
+        addToLog(res, { address: req.ip })
+      }
       return { code: error.code, message: publicMessage(error, mask) }
     }
   }
@@ -81,7 +95,7 @@ export function createUsageRoutes(
         base: baseUrlOf(req, settings.publicUrl, settings.listenUrl()).replace(/\/$/, ''),
         root: wayToRoot(req),
         version: (await assets()).version,
-        visitor: describeVisitor(req),
+        visitor: describeVisitor(req, res),
         pictureFormats: FORMATS,
         fileSize: settings.limits.fileSize,
       }
@@ -92,7 +106,11 @@ export function createUsageRoutes(
       // It differs by visitor, and holds names.
       res.set('Cache-Control', 'no-store')
       res.set('Vary', 'Accept-Language')
-      res.type('html').send(renderDocument(facts))
+      const known = JSON.stringify({ ...facts, words: facts.words.lang })
+      const document = pages.get(known) ?? renderDocument(facts)
+      if (pages.size >= MOST_PAGES) pages.clear()
+      pages.set(known, document)
+      res.type('html').send(document)
     },
 
     async asset(req, res) {
@@ -108,7 +126,7 @@ export function createUsageRoutes(
 
 /** What the browser prefers, unless the visitor chose by `?lang=`. */
 async function loadWords(req: Request) {
-  const chosen = queryOf(req.url).get('lang')
+  const chosen = parametersOf(req.url).get('lang')
   const language = chosen ?? req.acceptsLanguages('en', 'zh')
   return language === 'zh'
     ? (await import('../page/words-zh.ts')).zh
@@ -133,7 +151,22 @@ function listChoices(uploader: Uploader, caller: Caller): (Visitor & { admittedB
       configName: one.name,
       isDefault: one === preset,
       pictures: one.pictures?.requests ?? [],
+      expiry: listTimes(one.expiry),
     }))
+}
+
+/** What the page offers, beside what a destination keeps files for at most. */
+const TIMES = ['1h', '1d', '7d', '30d', '90d', '365d'].map(time => readDuration(time) ?? 0)
+
+/** Times that a destination allows, first what holds without a wish. */
+function listTimes(rule: ExpiryRule | undefined): readonly string[] {
+  if (!rule) return []
+  const { max } = rule
+  const standard = rule.default ?? max ?? 'never'
+  const allowed = new Set(max === undefined ? TIMES : [...TIMES.filter(time => time <= max), max])
+  const others = [...allowed].filter(time => time !== standard).map(showDuration)
+  if (standard === 'never') return ['never', ...others]
+  return [showDuration(standard), ...others, ...(max === undefined ? ['never'] : [])]
 }
 
 function findDefault(uploader: Uploader, caller: Caller): Destination | undefined {

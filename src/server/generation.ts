@@ -78,7 +78,9 @@ async function createGeneration(
   const uploader = makeUploader(config, deps, destinations, runtime)
   const { track, untilIdle } = createTracker()
   const sweeper = createSweeper({
-    ...{ ...runtime, destinations, mask },
+    ...runtime,
+    destinations,
+    mask,
     owner: runtime.finalizer.owner,
     lease: runtime.finalizer.lease,
     everyMs: settings.expiry.everyMs,
@@ -94,7 +96,7 @@ async function createGeneration(
       uploader: metrics?.measure(uploader) ?? uploader,
       logger,
       mask,
-      metrics: metrics && { ...metrics, read: deps.readMetrics ?? metrics.read },
+      metrics,
       isStopping,
       track,
       limiters,
@@ -123,6 +125,7 @@ async function createGeneration(
       runtime.finalizer.adopt(finalizerSettings(config, deps.env))
       runtime.finalizer.start()
       sweeper.start()
+      metrics?.reloaded(true)
       makeMessagesFor(app)
     },
     stopSweeping: sweeper.stop,

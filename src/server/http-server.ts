@@ -28,10 +28,9 @@ export interface HttpServer {
   /**
    * Stops listening and lets running requests finish.
    *
-   * @param drained called when they have; open connections are answered until it is done
    * @returns false when they took longer than `graceMs` and were cut
    */
-  stop(graceMs: number, drained?: () => Promise<void>): Promise<boolean>
+  stop(graceMs: number): Promise<boolean>
 }
 
 /** Hears of every request that never reaches `handle`. */
@@ -65,6 +64,7 @@ export function createHttpServer(
     socket.once('close', () => connections.delete(socket))
     turnAwayBeyondLimit(socket, connections.size)
   })
+  const takeTurn = createRequestTurns()
   const accept: RequestListener = (req, res) => {
     const running = connections.get(req.socket)?.add(res)
     const leave = () => running?.delete(res)
@@ -73,8 +73,10 @@ export function createHttpServer(
     res.on('prefinish', () => {
       if (req.socket.writableLength > 0) req.socket.setTimeout(stallMs)
     })
-    drainAfterAnswer(req, res)
-    handle(req, res)
+    takeTurn(req.socket, running?.size ?? 1, () => {
+      drainAfterAnswer(req, res)
+      handle(req, res)
+    })
   }
   server.on('request', accept)
   // The body is asked for only when it is wanted (routes/body.ts). Node would refuse other expectations without a body.
@@ -85,7 +87,37 @@ export function createHttpServer(
     if ([...(connections.get(socket) ?? [])].some(res => res.headersSent)) socket.destroy()
     else answerUnreadable(error, socket, note)
   })
-  return { server, stop: (graceMs, drained) => stopServer(server, connections, graceMs, drained) }
+  return { server, stop: graceMs => stopServer(server, connections, graceMs) }
+}
+
+/**
+ * A packet holds more than a thousand requests. Of those that a connection sends without waiting for answers one is begun
+ * in each turn of the event loop, in order and as the answers are read, so that other connections have their turn.
+ */
+function createRequestTurns(): (socket: Duplex, running: number, begin: () => void) => void {
+  const waiting = new WeakMap<Duplex, (() => void)[]>()
+
+  function beginNext(socket: Duplex, queue: (() => void)[]): void {
+    if (socket.destroyed) return
+    if (socket.writableNeedDrain) {
+      socket.once('drain', () => beginNext(socket, queue))
+      return
+    }
+    queue.shift()?.()
+    if (queue.length > 0) setImmediate(beginNext, socket, queue)
+    else waiting.delete(socket)
+  }
+
+  return (socket, running, begin) => {
+    const queue = waiting.get(socket)
+    if (queue) queue.push(begin)
+    else if (running <= 1) begin()
+    else {
+      const first = [begin]
+      waiting.set(socket, first)
+      setImmediate(beginNext, socket, first)
+    }
+  }
 }
 
 /**
@@ -97,7 +129,6 @@ function createConnectionLimit(note: NoteUnreadable): (socket: Socket, open: num
   if (files === undefined) return () => {}
   const most = Math.floor((files - Math.min(OTHER_FILES, files / 2)) / 2)
   let notedAt = -DROP_NOTE_MS
-  // Not `maxConnections`: node:cluster offers what one worker turns away to the next one, round and round.
   return (socket, open) => {
     if (open <= most) return
     const address = socket.remoteAddress
@@ -171,21 +202,13 @@ async function stopServer(
   server: Server,
   connections: ReadonlyMap<Duplex, ReadonlySet<ServerResponse>>,
   graceMs: number,
-  drained?: () => Promise<void>,
 ): Promise<boolean> {
   const closed = once(server, 'close')
   // Not the `close` of HTTP servers: it also cuts idle connections, on which a client may be sending its next request.
   NetServer.prototype.close.call(server)
   const isBusy = () => [...connections.values()].some(running => running.size > 0)
   const end = performance.now() + graceMs
-  const untilIdle = async () => {
-    while (isBusy() && performance.now() < end) await sleep(20)
-  }
-  await untilIdle()
-  if (drained) {
-    await Promise.race([drained(), sleep(end - performance.now(), undefined, { ref: false })])
-    await untilIdle()
-  }
+  while (isBusy() && performance.now() < end) await sleep(20)
   const finished = !isBusy()
   for (const socket of connections.keys()) socket.destroy()
   await closed

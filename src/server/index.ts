@@ -1,12 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
-import { answerHeartbeatEarly } from '../routes/heartbeat.ts'
-import { createSharedTurns } from '../uploader/delivery/shared-turns.ts'
+import { membersOf } from '../members.ts'
+import { answerProbeEarly } from '../routes/heartbeat.ts'
+import { createDestinationTurns } from '../uploader/delivery/open.ts'
 import type { Generation, GenerationDeps } from './generation.ts'
 import { createHttpServer } from './http-server.ts'
-import type { Runtime, ServerDeps } from './open-uploader.ts'
+import type { ServerDeps } from './open-uploader.ts'
 import { takePort, urlOf } from './port.ts'
+import { noteUrl } from './whereabouts.ts'
 
 export interface RunningServer {
   /** Real address, or that of the server of the same kind that was there already. */
@@ -22,31 +24,13 @@ export interface RunningServer {
    * @throws when a destination can't be opened; nothing changes then
    */
   reload(config: LoadedConfig): Promise<string[]>
+  /** Notes that a changed configuration was refused, so that the figures say so. */
+  refused(): void
   /**
    * Stops listening and lets running requests finish.
    * @returns false when `shutdown.graceMs` ran out and the rest was aborted
    */
   stop(): Promise<boolean>
-  /** Settles with the reason when it can't go on. */
-  readonly failed?: Promise<string>
-}
-
-/** One that answers in this very process. */
-export interface LocalServer extends RunningServer {
-  /** The first half of `reload`; one at a time, in the order of the calls. @throws as that does */
-  prepare(config: LoadedConfig): Promise<Prepared>
-  /** @param drained called when what ran has finished; open connections are answered until it is done */
-  stop(drained?: () => Promise<void>): Promise<boolean>
-  /** Those of this process; none when they are switched off. */
-  figures(): Promise<object[]>
-}
-
-/** A configuration that is ready to be used. Either `commit` or `discard` must follow, once: the next one waits for it. */
-export interface Prepared {
-  /** Settings that changed and need a new start. */
-  readonly kept: string[]
-  commit(): void
-  discard(): Promise<void>
 }
 
 const PROXY_SEEN =
@@ -59,146 +43,141 @@ const PROXY_SEEN =
  *
  * @throws PortTakenError when no port can be had; UploadError when a package is not installed that the store needs
  */
-export async function startServer(config: LoadedConfig, deps: ServerDeps): Promise<LocalServer> {
+export async function startServer(config: LoadedConfig, deps: ServerDeps): Promise<RunningServer> {
   const { server: listener } = config.settings
   const { logger } = deps
   let url = urlOf(listener)
   let stopping = false
   const notes: string[] = []
-  /** Undefined until everything is there that requests need. */
-  let current: Generation | undefined
-  const early: (() => void)[] = []
+  const generations = createSuccession()
 
   const { server, stop } = createHttpServer(
     (req, res) => {
       const isUnlogged = !logger.isLevelEnabled('debug')
-      if (isUnlogged && !stopping && answerHeartbeatEarly(req, res, deps.mask)) return
-      if (current) current.answer(req, res)
-      else early.push(() => current?.answer(req, res))
+      if (isUnlogged && !stopping && answerProbeEarly(req, res, deps.mask)) return
+      generations.answer(req, res)
     },
-    (id, status, message, address) => logger.warn({ id, address, res: { status } }, message),
+    (requestId, status, message, address) => logger.warn({ requestId, address, res: { status } }, message),
   )
   const taken = await takePort(server, listener, listener.strictPort)
   url = taken.url
   if (taken.kind === 'already-running') return notOurs(url)
 
-  const { createRuntime, openGeneration } = await import('./generation.ts')
-  let runtime: Runtime
-  try {
-    runtime = createRuntime(config, deps)
-  } catch (error) {
-    await stop(0)
-    throw error
-  }
   let knowsProxy = false
-  const around: GenerationDeps = {
-    ...deps,
-    turns: deps.turns ?? createSharedTurns(),
-    runtime,
-    warn: message => void (current ? logger.warn(message) : notes.push(message)),
-    isStopping: () => stopping,
-    noteProxy() {
-      if (!knowsProxy) logger.warn(PROXY_SEEN)
-      knowsProxy = true
-    },
-    listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
-  }
-  const first = await openGeneration(config, around).catch(async error => {
-    await stop(0)
-    await runtime.close()
+  const { runtime, around, openGeneration, first } = await open().catch(async error => {
+    await stop(0) // it answers heartbeats already, which nothing that failed may do
     throw error
   })
-  const retiring = new Set<Generation>()
-  let lastReload: Promise<void> = Promise.resolve()
-  take(first)
+  let lastReload: Promise<unknown> = Promise.resolve()
+  const forgetUrl = await noteUrl(config, url).catch(() => undefined) // nor can the store be written then, which says so
+  generations.take(first) // the next line of the log says where it listens: nothing is awaited in between
 
-  function take(next: Generation): void {
-    const old = current
-    current = next
-    next.start()
-    for (const answer of early.splice(0)) answer()
-    if (!old) return
-    retiring.add(old)
-    void old.retire().finally(() => retiring.delete(old))
-  }
-
-  async function prepare(wanted: LoadedConfig): Promise<Prepared> {
-    const before = lastReload
-    let end = () => {}
-    lastReload = new Promise(resolve => {
-      end = resolve
-    })
-    await before
+  async function open() {
+    const { createRuntime, openGeneration } = await import('./generation.ts')
+    const runtime = createRuntime(config, deps)
+    const around: GenerationDeps = {
+      ...deps,
+      turns: deps.turns ?? createDestinationTurns(),
+      runtime,
+      warn: message => void (generations.current() ? logger.warn(message) : notes.push(message)),
+      isStopping: () => stopping,
+      noteProxy() {
+        if (!knowsProxy) logger.warn(PROXY_SEEN)
+        knowsProxy = true
+      },
+      listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
+    }
     try {
-      const old = current ?? first
-      const { config: possible, kept } = keepFixed(old.config, wanted)
-      const next = await openGeneration(possible, around, old)
-      const discard = () => next.close().finally(end)
-      return {
-        kept,
-        commit() {
-          if (stopping) return void discard()
-          take(next)
-          logger.level = possible.settings.log.level
-          end()
-        },
-        discard,
-      }
+      return { runtime, around, openGeneration, first: await openGeneration(config, around) }
     } catch (error) {
-      end()
+      await runtime.close()
       throw error
     }
+  }
+
+  async function reload(wanted: LoadedConfig): Promise<string[]> {
+    const old = generations.current() ?? first
+    const { config: possible, kept } = keepFixed(old.config, wanted)
+    const next = await openGeneration(possible, around, old)
+    if (stopping) {
+      await next.close()
+      return []
+    }
+    generations.take(next)
+    logger.level = possible.settings.log.level
+    return kept
   }
 
   return {
     url,
     isOurs: true,
     notes,
-    prepare,
-    async reload(wanted) {
-      const { kept, commit } = await prepare(wanted)
-      commit()
-      return stopping ? [] : kept
+    reload(wanted) {
+      const reloaded = lastReload.then(() => reload(wanted))
+      lastReload = reloaded.catch(() => {})
+      return reloaded
     },
-    figures: async () => (await current?.metrics?.figures()) ?? [],
-    async stop(drained) {
+    refused: () => generations.current()?.metrics?.reloaded(false),
+    async stop() {
       stopping = true
-      const last = current ?? first
-      const { graceMs } = last.config.settings.shutdown
+      const { graceMs } = (generations.current() ?? first).config.settings.shutdown
       const end = performance.now() + graceMs
-      const generations = [last, ...retiring]
-      const swept = Promise.all(generations.map(one => one.stopSweeping()))
-      const finished = await stop(graceMs, drained)
+      const open = generations.all()
+      const swept = Promise.all(open.map(one => one.stopSweeping()))
+      const finished = await stop(graceMs)
       await swept
       await runtime.close(end - performance.now())
-      await Promise.all(generations.map(one => one.close()))
+      await Promise.all(open.map(one => one.close()))
+      await forgetUrl?.().catch(() => {}) // somebody has removed it
       return finished
     },
   }
 }
 
-function notOurs(url: string): LocalServer {
-  const prepare = () => Promise.reject(new Error('nothing was started'))
+/** Which generation answers; requests wait until there is one. */
+function createSuccession() {
+  let current: Generation | undefined
+  const early: (() => void)[] = []
+  const retiring = new Set<Generation>()
+  return {
+    /** Undefined until everything is there that requests need. */
+    current: () => current,
+    /** The current one, and those before that still have requests. */
+    all: () => (current ? [current, ...retiring] : []),
+    answer(...message: Parameters<Generation['answer']>): void {
+      if (current) current.answer(...message)
+      else early.push(() => current?.answer(...message))
+    },
+    /** Puts one in the place of the current one. */
+    take(next: Generation): void {
+      const old = current
+      current = next
+      next.start()
+      for (const answer of early.splice(0)) answer()
+      if (!old) return
+      retiring.add(old)
+      void old.retire().finally(() => retiring.delete(old))
+    },
+  }
+}
+
+function notOurs(url: string): RunningServer {
   return {
     url,
     isOurs: false,
     notes: [],
-    prepare,
-    reload: prepare,
-    figures: async () => [],
+    reload: () => Promise.reject(new Error('nothing was started')),
+    refused: () => {},
     stop: async () => true,
   }
 }
 
-/** What stays as it is while the server runs. */
-export type Fixed = Pick<LoadedConfig, 'settings' | 'dataDirectory' | 'ownPaths'>
-
-/** The listener, the workers and the store stay what they are while the server runs. */
-export function keepFixed(old: Fixed, wanted: LoadedConfig): { config: LoadedConfig; kept: string[] } {
-  const { host, port, strictPort, workers } = old.settings.server
+/** The listener and the store stay what they are while the server runs. */
+function keepFixed(old: LoadedConfig, wanted: LoadedConfig): { config: LoadedConfig; kept: string[] } {
+  const { host, port, socketMode, strictPort } = old.settings.server
   const settings: Settings = {
     ...wanted.settings,
-    server: { ...wanted.settings.server, host, port, strictPort, workers },
+    server: { ...wanted.settings.server, host, port, socketMode, strictPort },
     store: old.settings.store,
   }
   const kept = [
@@ -210,7 +189,9 @@ export function keepFixed(old: Fixed, wanted: LoadedConfig): { config: LoadedCon
   return { config: { ...wanted, settings, dataDirectory: old.dataDirectory, ownPaths }, kept }
 }
 
-function differing(one: Record<string, unknown>, other: Record<string, unknown>): string[] {
-  const names = new Set([...Object.keys(one), ...Object.keys(other)])
-  return [...names].filter(name => !isDeepStrictEqual(one[name], other[name]))
+/** Names of the members that two objects have different ones of. */
+export function differing(one: object, other: object): string[] {
+  const all = [one, other].flatMap(object => Object.keys(object))
+  const valueIn = (object: object, name: string) => membersOf(object)[name]
+  return [...new Set(all)].filter(name => !isDeepStrictEqual(valueIn(one, name), valueIn(other, name)))
 }

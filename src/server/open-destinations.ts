@@ -1,26 +1,30 @@
 import type { LoadedConfig } from '../config/load.ts'
 import { knownHosts } from '../config/paths.ts'
+import type { NamedSlots } from '../flow/slots.ts'
 import { createOutgoing } from '../http/proxy/outgoing.ts'
+import type { Mask } from '../mask.ts'
 import type { Destination } from '../uploader/delivery/destinations.ts'
 import { openDestinations } from '../uploader/delivery/open.ts'
-import type { SharedTurns } from '../uploader/delivery/shared-turns.ts'
 
 export interface DestinationDeps {
-  /** Default: of this process alone. */
-  readonly turns?: SharedTurns
+  /** Of targets that take one put at a time; shared with the configuration before. */
+  readonly turns?: NamedSlots
   /** Where the addresses of proxies stand. */
   readonly env: Readonly<Record<string, string | undefined>>
   /** A line for the operator from a destination. */
   warn(message: string): void
+  /** Learns the credentials that destinations make. */
+  readonly mask?: Mask
 }
 
 /** Opens the destinations of a configuration. @throws when one can't be used as it is configured */
 export function openConfiguredDestinations(
-  { destinations, settings, ownPaths, dataDirectory }: LoadedConfig,
-  { warn, turns, env }: DestinationDeps,
+  { destinations, settings, ownPaths, dataDirectory, programFolder }: LoadedConfig,
+  { warn, turns, env, mask }: DestinationDeps,
 ): Promise<Destination[]> {
   const { keyTemplate, pictures, network } = settings
-  const own = { ownPaths, knownHosts: knownHosts(dataDirectory) }
+  const learn = (credentials: readonly string[]) => mask?.learn?.(credentials)
+  const own = { ownPaths, knownHosts: knownHosts(dataDirectory), programFolder, learn }
   const outgoing = createOutgoing(network, env)
   return openDestinations(destinations, keyTemplate, warn, own, turns, pictures, outgoing)
 }

@@ -1,8 +1,7 @@
 import { dirname, join } from 'node:path'
 import type { LoadedConfig } from '../config/load.ts'
-import { createCautiousClock } from '../flow/cautious-clock.ts'
-import { createClock } from '../flow/clock.ts'
-import { createNamedSlots } from '../flow/slots.ts'
+import { createCautiousClock } from '../flow/clock.ts'
+import { createNamedSlots, type NamedSlots } from '../flow/slots.ts'
 import { createOutgoing } from '../http/proxy/outgoing.ts'
 import type { Logger } from '../log.ts'
 import type { Mask } from '../mask.ts'
@@ -11,8 +10,8 @@ import { createSpool, sweepSpool } from '../payload/spool.ts'
 import type { Store } from '../store/contract.ts'
 import { createPostgresStore } from '../store/postgres.ts'
 import { createSqliteStore } from '../store/sqlite.ts'
-import { type Destination, placesOf } from '../uploader/delivery/destinations.ts'
-import type { SharedTurns } from '../uploader/delivery/shared-turns.ts'
+import { type Destination, placesFrom, placesOf } from '../uploader/delivery/destinations.ts'
+import { createMemoryLocker } from '../uploader/delivery/locker.ts'
 import { createUploader, type Uploader, type UploaderDeps } from '../uploader/index.ts'
 import { createFinalizer, type FinalizerSettings } from '../uploader/jobs/finalizer.ts'
 import { createIdempotency } from '../uploader/jobs/idempotency.ts'
@@ -22,21 +21,19 @@ export interface ServerDeps {
   readonly logger: Logger
   readonly mask: Mask
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Default: of this process alone. */
-  readonly turns?: SharedTurns
-  /** Gives the figures of all processes of the server. Default: this is the only one. */
-  readMetrics?(): Promise<string>
+  /** See `DestinationDeps`. */
+  readonly turns?: NamedSlots
 }
 
 /** What a process has once, whichever configuration holds: a reload changes its limits and hooks, nothing else. */
 export interface Runtime
   extends Pick<
     UploaderDeps,
-    'store' | 'finalizer' | 'idempotency' | 'payloads' | 'slots' | 'fetches' | 'spool'
+    'store' | 'locker' | 'finalizer' | 'idempotency' | 'payloads' | 'slots' | 'fetches' | 'spool'
   > {
   /** See `UploaderDeps`; the sweeper adds to them. */
   readonly swept: Set<string>
-  /** The time by which files go, milliseconds since the epoch. */
+  /** The time by which files expire, milliseconds since the epoch. To be asked once in a round: see `createCautiousClock`. */
   dueNow(): number
   /** @param graceMs for how long what runs may go on; default: not at all */
   close(graceMs?: number): Promise<void>
@@ -59,32 +56,28 @@ export async function openUploader(
   }
 }
 
-/** A clock that was set is believed in the second round after that, though timers may be early. */
-const CLOCK_SHARE = 0.9
-
 /** The store is opened when it is first used, the folder for temporary files made then. @throws as `openStore` */
 export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
-  const { limits, expiry } = config.settings
+  const { limits } = config.settings
   const temporary = temporaryOf(config)
   const warn = noteTo(deps.logger)
-  const store = openStore(config, warn)
+  const store = openStore(config)
   void sweepSpool(temporary).catch(error =>
     deps.logger.warn({ err: error }, 'Old temporary files could not be removed'),
   )
   const spool = createSpool(temporary)
-  const clock = createClock()
   const finalizer = createFinalizer({
     store,
     ...finalizerSettings(config, deps.env),
     env: deps.env,
     mask: deps.mask,
     now: () => new Date(),
-    clock,
     warn,
   })
-  const idempotency = createIdempotency(store, finalizer.owner, undefined, clock.now)
+  const idempotency = createIdempotency(store, finalizer.owner)
   return {
     store,
+    locker: createMemoryLocker(),
     finalizer,
     idempotency,
     payloads: createPayloads(limits.memory),
@@ -92,7 +85,7 @@ export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
     fetches: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
     spool,
     swept: new Set(),
-    dueNow: createCautiousClock(expiry.everyMs * CLOCK_SHARE),
+    dueNow: createCautiousClock(),
     async close(graceMs) {
       await idempotency.close()
       await finalizer.close(graceMs)
@@ -117,6 +110,7 @@ export function makeUploader(
     mask: deps.mask,
     hooks: finalizerSettings(config, deps.env).hooks,
     destinations,
+    places: placesFrom(destinations),
     isStoreShared: settings.store.driver === 'postgres',
     defaultId: settings.default,
     leftOut: config.leftOut,
@@ -130,28 +124,25 @@ export function makeUploader(
       ownPaths: [...config.ownPaths, temporaryOf(config), ...spools],
       env: deps.env,
     },
-    limits: settings.limits,
+    limits: { timeoutMs: settings.limits.deliveryTimeoutMs, retries: settings.limits.retries },
     now: () => new Date(),
   })
 }
 
 /** What follows an upload by a configuration. */
 export function finalizerSettings(
-  { settings: { finalization, network } }: LoadedConfig,
+  { settings: { finalization, network }, programFolder: folder }: LoadedConfig,
   env: ServerDeps['env'],
 ): FinalizerSettings {
   const outgoing = createOutgoing(network, env)
-  return { ...finalization, hooks: finalization.hooks.map(hook => ({ ...hook, outgoing })) }
+  return { ...finalization, hooks: finalization.hooks.map(hook => ({ ...hook, outgoing, folder })) }
 }
 
 /** Nothing is opened before the store is first used. @throws when a package is not installed that it needs */
-export function openStore(
-  { settings, dataDirectory }: LoadedConfig,
-  warn: (message: string) => void = () => {},
-): Store {
+export function openStore({ settings, dataDirectory }: LoadedConfig): Store {
   const { driver, path, url } = settings.store
   if (driver === 'postgres') return createPostgresStore(url ?? '')
-  return createSqliteStore(path ?? join(dataDirectory, 'store.db'), { warn })
+  return createSqliteStore(path ?? join(dataDirectory, 'store.db'))
 }
 
 const temporaryOf = ({ dataDirectory }: LoadedConfig) => join(dataDirectory, 'tmp')

@@ -1,20 +1,24 @@
 import { once } from 'node:events'
-import { lstat, unlink } from 'node:fs/promises'
-import type { IncomingMessage, Server } from 'node:http'
+import { chmod, lstat, unlink } from 'node:fs/promises'
+import type { Server } from 'node:http'
 import { isSocketPath } from '../config/endpoint.ts'
+import { messageOf, systemCode } from '../errors.ts'
+import type { RawReply } from '../http/exchange.ts'
 
 /** How many ports are tried when the wanted one is taken, itself not counted. */
 const FURTHER_PORTS = 10
 const HEARTBEAT_TIMEOUT_MS = 1000
 
 /** Where a server listens: a port of an address, or a Unix socket when `host` is an absolute path. */
-export interface Endpoint {
+export interface ListenAddress {
   readonly host: string
   readonly port: number
+  /** Permissions of the socket, octal digits. */
+  readonly socketMode?: string | undefined
 }
 
 /** What came of taking a port. */
-export type Taken =
+export type TakenPort =
   | { readonly kind: 'listening'; readonly url: string }
   /** One of the same kind answers there already. */
   | { readonly kind: 'already-running'; readonly url: string }
@@ -28,7 +32,7 @@ export class PortTakenError extends Error {
 }
 
 /** An address for people; a server on every address is reached on this machine by the loopback one. */
-export function urlOf({ host, port }: Endpoint): string {
+export function urlOf({ host, port }: ListenAddress): string {
   if (isSocketPath(host)) return `unix:${host}`
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   // Only an IPv6 address has a colon. To ask node:net compiles a pattern that takes 5 ms of the start.
@@ -41,7 +45,7 @@ export function urlOf({ host, port }: Endpoint): string {
  *
  * @throws PortTakenError, or an Error that says why the address can't be used at all
  */
-export async function takePort(server: Server, wanted: Endpoint, strict: boolean): Promise<Taken> {
+export async function takePort(server: Server, wanted: ListenAddress, strict: boolean): Promise<TakenPort> {
   if (isSocketPath(wanted.host)) return takeSocket(server, wanted, strict)
   const last = wanted.port === 0 ? 0 : Math.min(wanted.port + FURTHER_PORTS, 65535)
   for (let port = wanted.port; port <= last; port++) {
@@ -64,20 +68,16 @@ export async function takePort(server: Server, wanted: Endpoint, strict: boolean
   )
 }
 
-/** Removes a socket file that nobody listens on any more: it is left from a crash. */
-export async function removeLeftSocket(wanted: Endpoint): Promise<void> {
-  if (!isSocketPath(wanted.host)) return
-  const isSocket = await lstat(wanted.host).then(
-    status => status.isSocket(),
-    () => false,
-  )
-  if (isSocket && (await askWhoIsThere(wanted)).isRefused) await unlink(wanted.host)
-}
-
 /** One that a crash left is replaced. */
-async function takeSocket(server: Server, wanted: Endpoint, strict: boolean): Promise<Taken> {
+async function takeSocket(server: Server, wanted: ListenAddress, strict: boolean): Promise<TakenPort> {
   const url = urlOf(wanted)
-  if (await listen(server, wanted)) return { kind: 'listening', url }
+  const listenWithMode = async () => {
+    const isListening = await listen(server, wanted)
+    if (isListening && wanted.socketMode !== undefined)
+      await chmod(wanted.host, Number.parseInt(wanted.socketMode, 8))
+    return isListening
+  }
+  if (await listenWithMode()) return { kind: 'listening', url }
   const occupant = await askWhoIsThere(wanted)
   if (occupant.isAlive && !strict) return { kind: 'already-running', url }
   // A file that is no socket refuses as well, and is somebody's.
@@ -85,21 +85,21 @@ async function takeSocket(server: Server, wanted: Endpoint, strict: boolean): Pr
     throw new PortTakenError(`${wanted.host} is there and no socket.`)
   if (occupant.isRefused) {
     await unlink(wanted.host)
-    if (await listen(server, wanted)) return { kind: 'listening', url }
+    if (await listenWithMode()) return { kind: 'listening', url }
   }
   throw new PortTakenError(`The socket ${wanted.host} is taken: ${occupant.description}.`)
 }
 
 /** @returns false when the place is taken */
-async function listen(server: Server, { host, port }: Endpoint): Promise<boolean> {
+async function listen(server: Server, { host, port }: ListenAddress): Promise<boolean> {
   const ready = once(server, 'listening')
   server.listen(isSocketPath(host) ? { path: host } : { host, port })
   try {
     await ready
     return true
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return false
-    throw explainListen(error as NodeJS.ErrnoException, { host, port })
+    if (systemCode(error) === 'EADDRINUSE') return false
+    throw explainListen(error, { host, port })
   }
 }
 
@@ -109,15 +109,15 @@ const LISTEN_REASONS: Record<string, string> = {
   EACCES: 'permission denied. Ports below 1024 need a privilege: choose another with --port or server.port',
 }
 
-function explainListen(error: NodeJS.ErrnoException, where: Endpoint): Error {
-  const { code = '', message } = error
+function explainListen(error: unknown, where: ListenAddress): Error {
+  const code = systemCode(error) ?? ''
   const reason = isSocketPath(where.host)
     ? 'its folder is missing or may not be written to. Choose another with --host or server.host'
-    : (LISTEN_REASONS[code] ?? message)
+    : (LISTEN_REASONS[code] ?? messageOf(error))
   return new Error(`The server can't listen on ${urlOf(where)}: ${reason} (${code}).`, { cause: error })
 }
 
-interface Occupant {
+export interface Occupant {
   readonly isAlive: boolean
   /** Nobody listens. */
   readonly isRefused: boolean
@@ -125,50 +125,60 @@ interface Occupant {
 }
 
 /** Whether a server of this kind answers at an endpoint, or below an address. */
-export async function askWhoIsThere(where: Endpoint | URL): Promise<Occupant> {
-  const socket = !(where instanceof URL) && isSocketPath(where.host) ? where.host : undefined
-  const base = where instanceof URL ? where.href : socket ? 'http://localhost' : urlOf(where)
+export async function askWhoIsThere(where: ListenAddress | URL): Promise<Occupant> {
+  const socketPath = !(where instanceof URL) && isSocketPath(where.host) ? where.host : undefined
+  const base = where instanceof URL ? where.href : socketPath ? 'http://localhost' : urlOf(where)
+  const signal = AbortSignal.timeout(HEARTBEAT_TIMEOUT_MS)
   try {
-    const { status, body } = await fetchText(new URL(`${base.replace(/(?<!\/)\/+$/, '')}/heartbeat`), socket)
-    const isAlive = status === 200 && /"result"\s*:\s*"alive"/.test(body)
+    const url = new URL(`${base.replace(/(?<!\/)\/+$/, '')}/heartbeat`)
+    const { status, text } = await get(url, socketPath, signal)
+    const isAlive = status === 200 && /"result"\s*:\s*"alive"/.test(text)
     const description = isAlive
       ? 'an upload server of this kind answers there'
       : `something that answers /heartbeat with status ${status} is there`
     return { isAlive, isRefused: false, description }
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
     return {
       isAlive: false,
-      isRefused: code === 'ECONNREFUSED',
-      description: describeSilence(code ?? message),
+      isRefused: systemCode(error) === 'ECONNREFUSED',
+      description: describeSilence(signal.aborted ? undefined : codeOf(error)),
     }
   }
 }
 
-function describeSilence(code: string): string {
+/** Of TLS and of what is not HTTP, too. */
+const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error ? String(error.code) : messageOf(error)
+
+/** @param code undefined when there was no answer in time */
+function describeSilence(code: string | undefined): string {
   if (code === 'ECONNREFUSED') return 'nothing listens there (ECONNREFUSED)'
   if (code === 'EPROTO') return 'what is there speaks no TLS: its address begins with http:// (EPROTO)'
-  const reason = code === 'ABORT_ERR' ? `within ${HEARTBEAT_TIMEOUT_MS / 1000} s` : `(${code})`
+  const reason = code === undefined ? `within ${HEARTBEAT_TIMEOUT_MS / 1000} s` : `(${code})`
   return `what is there does not answer /heartbeat ${reason}`
 }
 
-async function fetchText(
-  url: URL,
-  socketPath: string | undefined,
-): Promise<{ status: number; body: string }> {
-  const signal = AbortSignal.timeout(HEARTBEAT_TIMEOUT_MS)
-  const { request } = await (url.protocol === 'https:' ? import('node:https') : import('node:http'))
-  const call = request(url, {
-    signal,
-    agent: false,
-    ...(socketPath && { socketPath }),
-  })
-  call.end()
-  const [response] = (await once(call, 'response', { signal })) as [IncomingMessage]
-  let body = ''
-  for await (const chunk of response) {
-    body += chunk
-    if (body.length > 4096) break
+/** The client is loaded here: most starts find their port free, and answer heartbeats before they have it. */
+async function get(url: URL, socketPath: string | undefined, signal: AbortSignal): Promise<RawReply> {
+  const [{ createHttpAgents }, { basicAuthorization, endpointOf, exchange }] = await Promise.all([
+    import('../http/agents.ts'),
+    import('../http/exchange.ts'),
+  ])
+  const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: HEARTBEAT_TIMEOUT_MS })
+  const authorization = basicAuthorization(url)
+  try {
+    const request = {
+      ...endpointOf(url),
+      way: await agents.get(url),
+      socketPath,
+      method: 'GET',
+      path: url.pathname + url.search,
+      headers: { host: url.host, ...(authorization && { authorization }) },
+      body: undefined,
+      maxReplyBytes: 4096,
+    }
+    return await exchange(request, signal)
+  } finally {
+    agents.close()
   }
-  return { status: response.statusCode ?? 0, body }
 }

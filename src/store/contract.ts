@@ -1,4 +1,5 @@
-import type { ExpiryStore } from './expiry-contract.ts'
+import type { ExpiryStore, ObjectId } from './expiry-contract.ts'
+import type { LockStore } from './lock-contract.ts'
 
 /**
  * Where an upload is in its life. `uploading`: begun, perhaps on its way. `delivered`: everything is stored, history or
@@ -25,6 +26,8 @@ export interface StoredFile {
   readonly expiresAt?: number | undefined
   /** `provider/configName`, where it is another one than the job's: the fallback. */
   readonly destination?: string | undefined
+  /** Place of the destination where it lies, up to where the key begins; older programs wrote none. */
+  readonly place?: string | undefined
   readonly mirrors?: readonly Copy[] | undefined
 }
 
@@ -34,6 +37,9 @@ export interface Copy {
   readonly destination: string
   readonly key?: string
   readonly url?: string
+  readonly place?: string
+  /** As in `StoredFile`. */
+  readonly expiresAt?: number
   readonly error?: string
 }
 
@@ -90,6 +96,8 @@ export interface HistoryFilter {
   readonly folder?: string | undefined
   /** The whole key. */
   readonly key?: string | undefined
+  /** Entries of this object that are not removed, whatever destination they came by. */
+  readonly object?: ObjectId | undefined
   /** One of these keys. */
   readonly keys?: readonly string[] | undefined
   /** A part of the URL. */
@@ -115,22 +123,20 @@ export interface HistoryFilter {
 }
 
 /** The answer to a request with an `Idempotency-Key`. */
-export interface Answer {
+export interface KeptResponse {
   readonly status: number
   /** JSON. */
   readonly body: string
-  /** The job behind it. */
+  /** The job behind it; undefined: the one that was begun for the key. */
   readonly jobId: string | undefined
 }
 
-/** A file that an attempt at a request was about to store. */
+/** A file that an attempt at a request was about to store under a key that was free. */
 export interface Claim {
   /** `provider/configName`. */
   readonly destination: string
   readonly key: string
   readonly sha256: string
-  /** The file's name in the request; older programs wrote none. */
-  readonly fileName?: string | undefined
   /** Milliseconds since the epoch. */
   readonly time: number
 }
@@ -144,10 +150,12 @@ export interface Repetition {
   readonly createdAt: number
   /** The job that was begun for it. */
   readonly jobId: string | undefined
+  /** What nobody can guess of the keys of its files; undefined: an older program has reserved it. */
+  readonly seed: string | undefined
   /** What its attempts so far may have stored; empty once there is an answer. */
   readonly claims: readonly Claim[]
   /** Once there is one. */
-  readonly answer: Answer | undefined
+  readonly answer: KeptResponse | undefined
 }
 
 /** What a delivery came to. */
@@ -238,7 +246,10 @@ export const NOBODY = ''
 
 export interface RepetitionStore {
   /** Takes an idempotency key. @returns false when it is taken already */
-  reserve(key: string, fingerprint: string, owner: string, now: number): Promise<boolean>
+  reserve(
+    key: string,
+    request: Pick<Repetition, 'fingerprint' | 'owner' | 'seed' | 'createdAt'>,
+  ): Promise<boolean>
   /**
    * Takes over the key of a request whose process is gone. What that process wrote last is waited for: it may still be on
    * its way into the database.
@@ -250,32 +261,31 @@ export interface RepetitionStore {
   /** Writes what the request of a key may store, unless somebody else has taken it over or there is an answer. */
   noteClaims(key: string, owner: string, claims: readonly Claim[]): Promise<void>
   /** Writes the answer to a key, unless somebody else has taken it over. */
-  answer(key: string, owner: string, answer: Answer): Promise<void>
+  answer(key: string, owner: string, answer: KeptResponse): Promise<void>
   /**
-   * Frees a key that has no answer, unless somebody else has taken it over. Where its request may have stored something,
-   * that is kept for the next attempt, and the key is `NOBODY`'s.
+   * Frees a key that has no answer, unless somebody else has taken it over: it is `NOBODY`'s then. What its request may
+   * have stored is kept for the next attempt.
    */
   release(key: string, owner: string): Promise<void>
   repetition(key: string): Promise<Repetition | undefined>
   /** Frees a key that is older. */
   expire(key: string, before: number): Promise<void>
-  /** Moves the times of a process's keys when its clock was set. */
-  shiftRepetitions(owner: string, byMs: number): Promise<void>
   /** Frees all keys that are older, a bounded part at a time. */
   pruneRepetitions(before: number): Promise<void>
 }
 
-/** Keeps jobs, history and answers. Several processes may share one. */
-export interface Store extends JobStore, HistoryStore, ExpiryStore, RepetitionStore {
-  /**
-   * Whether jobs may wait in it or files are to go, or processes that are gone may have left some. False when that is
-   * certain; opens nothing.
-   */
-  mayHoldJobs(): boolean
+/** The processes that use a store. */
+export interface OwnerStore {
   /** Says that a process lives. */
   beat(owner: string, now: number): Promise<void>
   leave(owner: string): Promise<void>
   /** Processes that said they live or have a job under way, and when that was. */
   owners(): Promise<Map<string, number>>
+}
+
+/** Keeps jobs, history and answers. Several processes may share one. */
+export interface Store extends JobStore, HistoryStore, LockStore, ExpiryStore, RepetitionStore, OwnerStore {
+  /** Why uploads can't be written down since the last attempt; undefined when that worked, or was not tried. */
+  problem(): Error | undefined
   close(): Promise<void>
 }

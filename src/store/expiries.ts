@@ -1,89 +1,40 @@
-import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type RawBuilder, type Selectable, sql } from '../packages/kysely.ts'
-import type { Access } from './access.ts'
-import { type Expiry, type ExpiryStore, nameOf, type ObjectName } from './expiry-contract.ts'
+import type { StoreAccess } from './access.ts'
+import {
+  type End,
+  type Expiry,
+  type ExpiryStore,
+  foldKey,
+  identify,
+  type LockedObject,
+  type ObjectId,
+  type ObjectName,
+} from './expiry-contract.ts'
+import { entriesOf, isOf } from './history.ts'
+import { addLocks, findLocked, unlock } from './locks.ts'
 import type { Database, Tables } from './tables.ts'
 
 /** Entries that one transaction marks. */
 const MARKED_AT_ONCE = 200
 /** Before an object is looked at again that somebody else is at, milliseconds. */
-const HELD_PAUSE_MS = 1000
+const LOCKED_PAUSE_MS = 1000
 
-/** The files of a store that go again. @param holders jobs that hold keys, which their delivery gives back */
-export function createExpiryStore(
-  { read, write, index, lockNames, now: nowOf }: Access,
-  holders: Set<string>,
-): ExpiryStore {
+/** The files of a store that go again. */
+export function createExpiryStore(access: StoreAccess): ExpiryStore {
+  const { read, write, index } = access
   return {
-    async holdKey({ destination, key, content, holder, owner, now }) {
-      const name = nameOf(key)
-      const other = await write(async db => {
-        await lockNames(db, [`${destination}/${name}`])
-        const found = await db
-          .selectFrom('key_holds')
-          .select(['content', 'holder', 'owner'])
-          .where('name', '=', name)
-          .where('destination', '=', destination)
-          .where('content', '<>', content)
-          .limit(1)
-          .executeTakeFirst()
-        if (found) return found
-        await db
-          .insertInto('key_holds')
-          .values({ destination, name, content, holder, owner, held_at: now })
-          .onConflict(conflict => conflict.columns(['holder', 'destination', 'name']).doNothing())
-          .execute()
-        return undefined
-      })
-      if (!other) holders.add(holder)
-      return other
-    },
-
-    async releaseKeys(holder) {
-      await write(db => release(db, holder))
-      holders.delete(holder)
-    },
-
-    async takeDue({ among, owner, now: mine, limit, longestPauseMs }) {
-      if (among.length === 0) return { objects: [], isAll: true }
-      await index('keys')
-      await index('due')
-      return write(async db => {
-        const now = await nowOf(db, mine)
-        const due = await selectDue(db, among, now, limit, longestPauseMs)
-        if (due.length === 0) return { objects: [], isAll: true }
-        const free = await withoutHeld(db, due, lockNames, now)
-        const objects = await withoutPromised(db, free, now)
-        const held = objects.map(object => ({ ...object, holder: randomUUID() }))
-        if (held.length > 0) {
-          const rows = held.map(({ destination, key, holder }) => ({
-            ...{ destination, name: nameOf(key), content: holder, holder, owner, held_at: now },
-          }))
-          await db.insertInto('key_holds').values(rows).execute()
-        }
-        return { objects: held, isAll: due.length < limit }
-      })
+    async takeDue(wanted) {
+      if (wanted.among.length === 0) return { objects: [], isAll: true }
+      for (const which of ['keys', 'objects', 'due'] as const) await index(which)
+      return write(db => takeDue(db, wanted, access))
     },
 
     async noteRemoved(object, now) {
-      for (let isMore = true; isMore; ) {
-        isMore = await write(async db => {
-          // The key of the history, so that only these rows are looked at.
-          const part = sql`update history set removed_at = ${now} where destination = ${object.destination}
-            and (job_id, position) in (select job_id, position from history where ${isOf(object)}
-            and removed_at is null limit ${MARKED_AT_ONCE})`
-          const { numAffectedRows = 0n } = await part.execute(db)
-          if (numAffectedRows >= MARKED_AT_ONCE) return true
-          await forget(db, object)
-          await release(db, object.holder)
-          return false
-        })
-        await nextTurn()
-      }
+      for (let isMore = true; isMore; await nextTurn()) isMore = await write(db => markSome(db, object, now))
     },
 
-    postponeRemoval: ({ destination, key, holder }, nextAttemptAt, problem) =>
+    postponeRemoval: ({ destination, key, object, holder }, nextAttemptAt, problem) =>
       write(async db => {
         await db
           .updateTable('expiries')
@@ -91,25 +42,12 @@ export function createExpiryStore(
           .where('destination', '=', destination)
           .where('key', '=', key)
           .execute()
-        await release(db, holder)
+        await unlock(db, holder, object)
       }),
 
     async countDue(now, among, most) {
       await index('due')
-      return read(async db => {
-        let count = 0
-        const add = async (condition: RawBuilder<unknown>) => {
-          const rows = sql`select 1 from expiries where ${condition} limit ${most}`
-          const counted = await sql<{
-            count: number
-          }>`select count(*) as count from (${rows}) as few`.execute(db)
-          count += Number(counted.rows[0]?.count)
-        }
-        for (const destination of among)
-          await add(sql`destination = ${destination} and next_attempt_at <= ${now}`)
-        await add(sql`attempts > 0 and next_attempt_at > ${now} and ${isOneOf(among)}`)
-        return Math.min(count, most)
-      })
+      return read(db => countDue(db, now, among, most))
     },
 
     overdue: (now, among, limit) =>
@@ -119,6 +57,15 @@ export function createExpiryStore(
         const rows = await meant.orderBy('due_at').limit(limit).execute()
         return rows.map(toExpiry)
       }),
+
+    async promised(objects) {
+      for (const which of ['keys', 'objects'] as const) await index(which)
+      return read(async db => {
+        const ends: (End | undefined)[] = []
+        for (const object of objects) ends.push((await readPromise(db, object)).end)
+        return ends
+      })
+    },
 
     expiring: among =>
       read(async db => {
@@ -133,6 +80,31 @@ export function createExpiryStore(
 }
 
 type Row = Selectable<Tables['expiries']>
+type Known = Row & ObjectId
+type Wanted = Parameters<ExpiryStore['takeDue']>[0]
+
+async function takeDue(
+  db: Database,
+  { among, places, holder, owner, limit, longestPauseMs, now: mine }: Wanted,
+  { now: nowOf, lockNames }: StoreAccess,
+): ReturnType<ExpiryStore['takeDue']> {
+  const now = await nowOf(db, mine)
+  const due = await selectDue(db, among, now, limit, longestPauseMs)
+  if (due.length === 0) return { objects: [], isAll: true }
+  const known = due.map(row => ({ ...row, ...identify(row, places) }))
+  const free = await withoutLocked(db, known, lockNames, now)
+  const found = await withoutPromised(db, free, now, longestPauseMs)
+  const objects = found.map(object => ({ ...object, holder }))
+  const locks = objects.map(({ object }) => ({
+    name: foldKey(object),
+    content: holder,
+    holder,
+    owner,
+    held_at: now,
+  }))
+  if (locks.length > 0) await addLocks(db, locks)
+  return { objects, isAll: due.length < limit }
+}
 
 async function selectDue(
   db: Database,
@@ -169,85 +141,104 @@ const isOneOf = (among: readonly string[]) =>
   among.length === 0 ? sql<boolean>`1 = 0` : sql<boolean>`destination || '' in (${sql.join([...among])})`
 
 /** Those that nobody is at. The others are looked at again soon. */
-async function withoutHeld(
+async function withoutLocked(
   db: Database,
-  due: readonly Row[],
-  lockNames: Access['lockNames'],
+  due: readonly Known[],
+  lockNames: StoreAccess['lockNames'],
   now: number,
-): Promise<Row[]> {
-  const idOf = (destination: string, name: string) => `${destination}/${name}`
-  const idOfRow = ({ destination, key }: Row) => idOf(destination, nameOf(key))
-  // In one order, so that processes that lock the same names don't wait for each other in turn.
-  await lockNames(db, [...new Set(due.map(idOfRow))].sort())
-  const names = due.map(({ key }) => nameOf(key))
-  const holds = await db
-    .selectFrom('key_holds')
-    .select(['destination', 'name'])
-    .where('name', 'in', names)
-    .execute()
-  const taken = new Set(holds.map(({ destination, name }) => idOf(destination, name)))
-  const free: Row[] = []
+): Promise<Known[]> {
+  const nameOfRow = ({ object }: Known) => foldKey(object)
+  const taken = await findLocked(db, due.map(nameOfRow), lockNames)
+  const free: Known[] = []
   for (const row of due) {
-    const id = idOfRow(row)
-    if (taken.has(id)) await postpone(db, row, { next_attempt_at: now + HELD_PAUSE_MS })
+    const name = nameOfRow(row)
+    if (taken.has(name)) await postpone(db, row, { next_attempt_at: now + LOCKED_PAUSE_MS })
     else free.push(row)
-    taken.add(id)
+    taken.add(name)
   }
   return free
 }
 
 /** Those that nobody is promised any more. The others are due when that ends, or never. */
-async function withoutPromised(db: Database, due: readonly Row[], now: number): Promise<Expiry[]> {
-  const idOf = ({ destination, key }: ObjectName) => `${destination}/${key}`
-  const found =
-    due.length === 0
-      ? []
-      : await db
-          .selectFrom('history')
-          .select(['destination', 'key', eb => eb.fn.max('expires_at').as('until')])
-          .select(sql<number>`max(case when expires_at is null then 1 else 0 end)`.as('forever'))
-          .where(
-            'key',
-            'in',
-            due.map(({ key }) => key),
-          )
-          .where('removed_at', 'is', null)
-          .groupBy(['key', 'destination'])
-          .execute()
-  const promises = new Map(found.map(row => [idOf(row), row]))
-  const free: Expiry[] = []
+async function withoutPromised(
+  db: Database,
+  due: readonly Known[],
+  now: number,
+  longestPauseMs: number,
+): Promise<(Expiry & ObjectId)[]> {
+  const free: (Expiry & ObjectId)[] = []
   for (const row of due) {
-    const promise = promises.get(idOf(row))
+    const { end, isHere, elsewhere } = await readPromise(db, row)
     // Nothing is removed that the history does not hold.
-    if (!promise?.until || promise.forever > 0) await forget(db, row)
-    else if (promise.until > now)
-      await postpone(db, row, { due_at: promise.until, next_attempt_at: promise.until })
-    else free.push(toExpiry(row))
+    if (end === undefined || end === 'never') await forget(db, row)
+    else if (end > now) await postpone(db, row, { due_at: end, next_attempt_at: end })
+    else if (isHere) free.push({ ...toExpiry(row), object: row.object, aliases: row.aliases })
+    else {
+      const problem = `it was stored at ${elsewhere}, which is not where ${row.destination} leads now`
+      await postpone(db, row, { attempts: row.attempts + 1, problem, next_attempt_at: now + longestPauseMs })
+    }
   }
   return free
 }
 
-async function postpone(
-  db: Database,
-  { destination, key }: Row,
-  times: Partial<Pick<Row, 'due_at' | 'next_attempt_at'>>,
-): Promise<void> {
+interface Promised {
+  /** The longest one; undefined when the history does not hold the object. */
+  readonly end: End | undefined
+  /** Whether something was stored at the place where the object is looked for now. */
+  readonly isHere: boolean
+  /** Another one, where the same destination has stored it before. */
+  readonly elsewhere: string | null
+}
+
+async function readPromise(db: Database, object: ObjectId): Promise<Promised> {
+  // What the destination has stored elsewhere counts: the same place may have been spelled otherwise.
+  const entries = entriesOf(sql`expires_at, place, key`, object, false)
+  const found = sql<{ until: number | null; forever: number; here: number; elsewhere: string | null }>`
+    select max(expires_at) as until, max(case when expires_at is null then 1 else 0 end) as forever,
+    max(case when place is null or place || key = ${object.object} then 1 else 0 end) as here,
+    max(place) as elsewhere from (${entries}) as entries`
+  const [row] = (await found.execute(db)).rows
+  const until = row?.until ?? undefined
+  return {
+    end: row?.forever ? 'never' : until === undefined ? undefined : Number(until),
+    isHere: Boolean(row?.here),
+    elsewhere: row?.elsewhere ?? null,
+  }
+}
+
+/** Marks a bounded part of an object's entries as removed, and unlocks it with the last part. @returns whether there are more */
+async function markSome(db: Database, object: LockedObject, now: number): Promise<boolean> {
+  const part = sql`update history set removed_at = ${now} where ${isOf(object, MARKED_AT_ONCE)}`
+  const { numAffectedRows = 0n } = await part.execute(db)
+  if (numAffectedRows >= MARKED_AT_ONCE) return true
+  for (const one of object.aliases) await forget(db, one)
+  await unlock(db, object.holder, object.object)
+  return false
+}
+
+async function countDue(db: Database, now: number, among: readonly string[], most: number): Promise<number> {
+  let count = 0
+  const add = async (condition: RawBuilder<unknown>) => {
+    const rows = sql`select 1 from expiries where ${condition} limit ${most}`
+    const counted = await sql<{ count: number }>`select count(*) as count from (${rows}) as few`.execute(db)
+    count += Number(counted.rows[0]?.count)
+  }
+  for (const destination of among) await add(sql`destination = ${destination} and next_attempt_at <= ${now}`)
+  await add(sql`attempts > 0 and next_attempt_at > ${now} and ${isOneOf(among)}`)
+  return Math.min(count, most)
+}
+
+async function postpone(db: Database, { destination, key }: Row, changes: Partial<Row>): Promise<void> {
   await db
     .updateTable('expiries')
-    .set(times)
+    .set(changes)
     .where('destination', '=', destination)
     .where('key', '=', key)
     .execute()
 }
 
-const isOf = ({ destination, key }: ObjectName) => sql<boolean>`key = ${key} and destination = ${destination}`
-
 async function forget(db: Database, { destination, key }: ObjectName): Promise<void> {
   await db.deleteFrom('expiries').where('destination', '=', destination).where('key', '=', key).execute()
-}
-
-async function release(db: Database, holder: string): Promise<void> {
-  await db.deleteFrom('key_holds').where('holder', '=', holder).execute()
 }
 
 function toExpiry({ destination, key, due_at, attempts, problem }: Row): Expiry {

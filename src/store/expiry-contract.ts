@@ -5,8 +5,34 @@ export interface ObjectName {
   readonly key: string
 }
 
+/** Where destinations have their objects, up to where a key begins, by `provider/configName`. */
+export type Places = ReadonlyMap<string, string>
+
+/** An object by the place where it lies, which is one however many destinations reach it. */
+export interface ObjectId {
+  /** Place and key. */
+  readonly object: string
+  /** What it is called at each destination that reaches it: older programs wrote down no place. */
+  readonly aliases: readonly ObjectName[]
+}
+
+export function identify({ destination, key }: ObjectName, places: Places): ObjectId {
+  const object = (places.get(destination) ?? `${destination}/`) + key
+  const others = [...places].filter(([id, place]) => id !== destination && object.startsWith(place))
+  const aliases = others.map(([id, place]) => ({ destination: id, key: object.slice(place.length) }))
+  return { object, aliases: [{ destination, key }, ...aliases.filter(one => one.key !== '')] }
+}
+
+/** How long something is promised, milliseconds since the epoch; `never`: it stays. */
+export type End = number | 'never'
+
+export function laterEnd(...ends: readonly (End | undefined)[]): End | undefined {
+  if (ends.includes('never')) return 'never'
+  return ends.reduce((last, end) => (last === undefined || (end ?? 0) > last ? end : last))
+}
+
 /** Keys that differ in case or Unicode form only are one file on some disks: these have one name. */
-export const nameOf = (key: string): string => key.normalize('NFC').toLowerCase()
+export const foldKey = (key: string): string => key.normalize('NFC').toLowerCase()
 
 /** An object that goes again. */
 export interface Expiry extends ObjectName {
@@ -18,55 +44,43 @@ export interface Expiry extends ObjectName {
   readonly problem: string | undefined
 }
 
-/** An object whose key is held while it is removed. */
-export interface HeldObject extends ObjectName {
-  /** See `KeyHold`. */
+/** An object that is locked while it is removed. */
+export interface LockedObject extends ObjectName, ObjectId {
+  /** See `ObjectLock`. */
   readonly holder: string
-}
-
-/** A key that is held while something is done at it. */
-interface KeyHold extends ObjectName {
-  /** What is stored there; of a removal its holder. Several may hold a key for the same content, and nobody else may then. */
-  readonly content: string
-  /** A job, whose delivery gives back what it holds, or what else stands for what is being done. */
-  readonly holder: string
-  /** The process. What one that is gone has held is free again. */
-  readonly owner: string
-  /** Milliseconds since the epoch. */
-  readonly now: number
 }
 
 export interface ExpiryStore {
   /**
-   * Holds a key unless somebody does for another content, whichever process that is in.
+   * Locks objects that are due, and gives them to be removed. One that is still promised is due when that ends.
    *
-   * @returns who does; undefined: it is held now
-   */
-  holdKey(hold: KeyHold): Promise<Pick<KeyHold, 'content' | 'holder' | 'owner'> | undefined>
-  /** Gives back all that a holder holds. */
-  releaseKeys(holder: string): Promise<void>
-  /**
-   * Holds objects that are due, and gives them to be removed. One that is still promised is due when that ends.
-   *
-   * @param wanted `among`: the destinations, `provider/configName`; `longestPauseMs`: a next attempt that is further away
-   *   was planned by a clock that has been set back since, and is due
+   * @param wanted `among`: the destinations, `provider/configName`; `places`: of all destinations; `holder`: see `ObjectLock`;
+   *   `longestPauseMs`: a next attempt that is further away was planned by a clock that has been set back since, and is due
    * @returns `isAll`: whether there were no more
    */
   takeDue(wanted: {
     readonly among: readonly string[]
+    readonly places: Places
+    readonly holder: string
     readonly owner: string
     readonly now: number
     readonly limit: number
     readonly longestPauseMs: number
-  }): Promise<{ readonly objects: (Expiry & HeldObject)[]; readonly isAll: boolean }>
-  /** Writes that an object is gone, to all its entries, a bounded part at a time. Its key is free then. */
-  noteRemoved(object: HeldObject, now: number): Promise<void>
-  /** Writes that an object could not be removed, and when that is tried again. Its key is free then. */
-  postponeRemoval(object: HeldObject, nextAttemptAt: number, problem: string): Promise<void>
+  }): Promise<{ readonly objects: (Expiry & LockedObject)[]; readonly isAll: boolean }>
+  /** Writes that an object is gone, to all its entries, a bounded part at a time, and unlocks it. */
+  noteRemoved(object: LockedObject, now: number): Promise<void>
+  /** Writes that an object could not be removed, and when that is tried again, and unlocks it. */
+  postponeRemoval(
+    object: ObjectName & Pick<LockedObject, 'object' | 'holder'>,
+    nextAttemptAt: number,
+    problem: string,
+  ): Promise<void>
   /** How many objects should be gone; beyond `most` they are not counted. */
   countDue(now: number, among: readonly string[], most: number): Promise<number>
   /** Objects that should be gone, the oldest first. @param among destinations; undefined: all */
   overdue(now: number, among: readonly string[] | undefined, limit: number): Promise<Expiry[]>
+  /** Until when objects are promised, in order; undefined for those that the history does not hold. */
+  promised(objects: readonly ObjectId[]): Promise<(End | undefined)[]>
   /** Of these destinations, `provider/configName`, those with objects that go again. */
   expiring(among: readonly string[]): Promise<string[]>
 }

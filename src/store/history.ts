@@ -1,19 +1,26 @@
-import { type Selectable, sql } from '../packages/kysely.ts'
-import type { Access } from './access.ts'
-import type { HistoryEntry, HistoryFilter, HistoryStore } from './contract.ts'
+import { type RawBuilder, sql } from '../packages/kysely.ts'
+import type { StoreAccess } from './access.ts'
+import type { HistoryFilter, HistoryStore } from './contract.ts'
+import type { ObjectId } from './expiry-contract.ts'
+import { toEntry } from './history-columns.ts'
 import { prune } from './prune.ts'
-import type { Database, Tables } from './tables.ts'
+import type { Database } from './tables.ts'
 
 type Filter = Omit<HistoryFilter, 'limit'>
 
+const LATEST = sql`time desc, job_id, position desc`
+/** The order of the indexes of times in SQLite: with another one it may choose to sort all entries for the first few. */
+const LATEST_ROW = sql`time desc, rowid desc`
+
 /** The history of a store. */
-export function createHistoryStore({ read, write, index }: Access): HistoryStore {
+export function createHistoryStore({ read, write, index, hasRowids }: StoreAccess): HistoryStore {
   /** Makes the index that a filter needs; they know what is kept. */
-  const prepare = async ({ key, keys, by, sha256, isRemoved }: Filter) => {
+  const prepare = async ({ key, keys, object, by, sha256, isRemoved }: Filter) => {
     if (isRemoved !== false) return
     if (sha256 !== undefined) await index('bytes')
     if (by !== undefined) await index('callers')
-    if (key !== undefined || keys !== undefined) await index('keys')
+    if (key !== undefined || keys !== undefined || object !== undefined) await index('keys')
+    if (object !== undefined) await index('objects')
   }
 
   return {
@@ -22,9 +29,7 @@ export function createHistoryStore({ read, write, index }: Access): HistoryStore
       return read(async db => {
         const rows = await select(db, filter)
           .selectAll()
-          .orderBy('time', 'desc')
-          .orderBy('job_id')
-          .orderBy('position', 'desc')
+          .orderBy(hasRowids ? LATEST_ROW : LATEST)
           .limit(limit)
           .execute()
         return rows.map(toEntry)
@@ -41,13 +46,15 @@ export function createHistoryStore({ read, write, index }: Access): HistoryStore
       })
     },
 
-    pruneHistory: (before, among, but, keptLinks) =>
-      prune(write, 'history', before, isForgettable(among, but, keptLinks)),
+    async pruneHistory(before, among, but, keptLinks) {
+      await index('objects')
+      return prune(write, 'history', before, isForgettable(among, but, keptLinks))
+    },
   }
 }
 
 function select(db: Database, filter: Filter) {
-  const { destination, among, text, name, link, folder, key, keys, url, caller, sha256 } = filter
+  const { destination, among, text, name, link, folder, key, object, keys, url, caller, sha256 } = filter
   const { jobId, requestId, by, since, before, isRemoved } = filter
   let query = db.selectFrom('history')
   if (destination !== undefined) {
@@ -57,13 +64,19 @@ function select(db: Database, filter: Filter) {
   if (among !== undefined) query = query.where(isAmong('destination', among))
   if (folder !== undefined) query = query.where(isLike('key', `${escapeLike(folder)}/%`))
   if (key !== undefined) query = query.where('key', '=', key)
+  if (object !== undefined) query = query.where(isOf(object))
   if (keys !== undefined) query = query.where(isAmong('key', keys))
   if (url !== undefined) query = query.where('url', '=', url)
-  if (sha256 !== undefined) query = query.where('sha256', '=', sha256)
+  // A whole hash is looked up by an index that is in the order of time, which a range of hashes is not.
+  if (sha256?.length === 64) query = query.where('sha256', '=', sha256)
+  else if (sha256 !== undefined)
+    query = query.where('sha256', '>=', sha256).where('sha256', '<', `${sha256}g`)
   if (by !== undefined) query = query.where('caller', '=', by)
   if (since !== undefined) query = query.where('time', '>=', since)
   if (before !== undefined) query = query.where('time', '<', before)
-  if (isRemoved !== undefined) query = query.where('removed_at', isRemoved ? 'is not' : 'is', null)
+  // Asked for an object, only what is there is found: to ask for it twice would have all entries gone through.
+  if (isRemoved !== undefined && object === undefined)
+    query = query.where('removed_at', isRemoved ? 'is not' : 'is', null)
   if (link !== undefined) query = query.where(holds('url', link))
   if (caller !== undefined) query = query.where(holds('caller', caller))
   if (jobId !== undefined) query = query.where('job_id', '=', jobId)
@@ -91,10 +104,35 @@ function isAmong(column: string, values: readonly string[]) {
     : sql<boolean>`${sql.ref(column)} in (${sql.join([...values])})`
 }
 
-/** The removal of an object asks what its other entries promise. */
+/**
+ * Columns of the entries of an object that is there, each part found by an index of its own.
+ *
+ * @param isCertain without those that a destination had at another place
+ */
+export function entriesOf(columns: RawBuilder<unknown>, { object, aliases }: ObjectId, isCertain: boolean) {
+  const among = isCertain ? sql`and place is null` : sql`and (place is null or place || key <> ${object})`
+  const parts = [
+    sql`place || key = ${object}`,
+    ...aliases.map(({ destination, key }) => sql`key = ${key} and destination = ${destination} ${among}`),
+  ].map(condition => sql`select ${columns} from history where ${condition} and removed_at is null`)
+  return sql.join(parts, sql` union all `)
+}
+
+const NAME = sql`job_id, position, destination`
+
+/** Of entries that are those of an object; one that has no place is known by its destination alone. */
+export const isOf = (object: ObjectId, limit?: number) => {
+  const entries = entriesOf(NAME, object, true)
+  const few = limit === undefined ? entries : sql`select ${NAME} from (${entries}) as entries limit ${limit}`
+  return sql<boolean>`(${NAME}) in (${few})`
+}
+
+/** The removal of an object asks what its other entries promise, which may have come by other destinations. */
 function isForgettable(among?: readonly string[], but: readonly string[] = [], keptLinks?: string) {
   const isKept = sql`not exists (select 1 from expiries where expiries.destination = history.destination
-    and expiries.key = history.key)`
+    and expiries.key = history.key) and not exists (select 1 from history as other join expiries
+    on expiries.destination = other.destination and expiries.key = other.key
+    where other.place || other.key = history.place || history.key and other.removed_at is null)`
   const isMeant = among === undefined ? isKept : sql`${isKept} and ${isAmong('destination', among)}`
   const isOther = keptLinks === undefined ? isMeant : sql`${isMeant} and not ${holds('url', keptLinks)}`
   return sql`and ${isOther} and not ${isAmong('destination', but)}`
@@ -102,24 +140,4 @@ function isForgettable(among?: readonly string[], but: readonly string[] = [], k
 
 function escapeLike(text: string): string {
   return text.replace(/[%_\\]/g, '\\$&')
-}
-
-export function toEntry(row: Selectable<Tables['history']>): HistoryEntry {
-  return {
-    time: row.time,
-    jobId: row.job_id,
-    index: row.position,
-    origin: row.origin,
-    url: row.url,
-    key: row.key,
-    size: row.size,
-    contentType: row.content_type,
-    sha256: row.sha256,
-    deleteUrl: row.delete_url ?? undefined,
-    destination: row.destination,
-    caller: row.caller,
-    requestId: row.request_id,
-    ...(row.expires_at !== null && { expiresAt: row.expires_at }),
-    ...(row.removed_at !== null && { removedAt: row.removed_at }),
-  }
 }

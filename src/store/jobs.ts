@@ -1,13 +1,13 @@
 import type { Selectable } from '../packages/kysely.ts'
-import type { Access } from './access.ts'
+import type { StoreAccess } from './access.ts'
 import { createBatcher } from './batch.ts'
-import type { Job, JobStore, StoredFile } from './contract.ts'
-import { toEntry } from './history.ts'
+import type { Job, JobStore, Progress, StoredFile } from './contract.ts'
+import { toFile } from './history-columns.ts'
 import { prune } from './prune.ts'
 import { type Database, IN_HISTORY, type Tables } from './tables.ts'
 
 /** The jobs of a store. @param holders those that hold keys */
-export function createJobStore({ read, write, commit }: Access, holders: Set<string>): JobStore {
+export function createJobStore({ read, write, commit }: StoreAccess, holders: Set<string>): JobStore {
   const writeSoon = createBatcher(commit)
   /** Begun here and not yet delivered. Without others nobody else writes soon. */
   const underWay = new Set<string>()
@@ -23,96 +23,95 @@ export function createJobStore({ read, write, commit }: Access, holders: Set<str
       holders.delete(id)
     },
 
-    claim: (id, owner, from = owner) =>
-      write(async db => {
-        const row = await db
-          .updateTable('jobs')
-          .set({ state: 'finalizing', owner })
-          .where('id', '=', id)
-          .where(eb =>
-            eb.or([
-              eb('state', '=', 'delivered'),
-              eb.and([eb('state', '=', 'finalizing'), eb('owner', '=', from)]),
-            ]),
-          )
-          .returningAll()
-          .executeTakeFirst()
-        return row && toJob(row)
-      }),
-
-    advance: (id, owner, { state, steps, attempts, problem, now, pauseMs = 0 }) =>
-      write(async db => {
-        const { numUpdatedRows } = await db
-          .updateTable('jobs')
-          .set({
-            state,
-            steps: JSON.stringify(steps),
-            attempts,
-            problem: problem ?? null,
-            next_attempt_at: now + pauseMs,
-            finished_at: state === 'finished' ? now : null,
-          })
-          .where('id', '=', id)
-          .where('owner', '=', owner)
-          .where('state', '=', 'finalizing')
-          .executeTakeFirst()
-        return numUpdatedRows > 0n
-      }),
-
+    claim: (id, owner, from = owner) => write(db => claimJob(db, id, owner, from)),
+    advance: (id, owner, progress) => write(db => advanceJob(db, id, owner, progress)),
     job: id => read(db => readJob(db, id)),
-
-    due: (now, limit, longestPauseMs) =>
-      read(async db => {
-        const rows = await db
-          .selectFrom('jobs')
-          .selectAll()
-          .where('finished_at', 'is', null)
-          .where('state', '=', 'delivered')
-          .where(eb =>
-            eb.or([eb('next_attempt_at', '<=', now), eb('next_attempt_at', '>', now + longestPauseMs)]),
-          )
-          .orderBy('next_attempt_at')
-          .limit(limit)
-          .execute()
-        return rows.map(toJob)
-      }),
-
-    pending: () =>
-      read(async db => {
-        const rows = await db
-          .selectFrom('jobs')
-          .selectAll()
-          .where('finished_at', 'is', null)
-          .where('state', 'in', ['delivered', 'finalizing'])
-          .orderBy('created_at')
-          .execute()
-        return rows.map(toJob)
-      }),
-
-    abandon: (owner, report) =>
-      write(async db => {
-        await db
-          .updateTable('jobs')
-          .set({ state: 'delivered' })
-          .where('finished_at', 'is', null)
-          .where('owner', '=', owner)
-          .where('state', '=', 'finalizing')
-          .execute()
-        const rows = await db
-          .updateTable('jobs')
-          .set(eb => ({ state: 'interrupted', finished_at: eb.ref('created_at') }))
-          .where('finished_at', 'is', null)
-          .where('owner', '=', owner)
-          .where('state', '=', 'uploading')
-          .returningAll()
-          .execute()
-        await db.deleteFrom('key_holds').where('owner', '=', owner).execute()
-        await db.deleteFrom('owners').where('id', '=', owner).execute()
-        for (const row of rows) report(toJob(row))
-      }),
-
+    due: (now, limit, longestPauseMs) => read(db => readDue(db, now, limit, longestPauseMs)),
+    pending: () => read(readPending),
+    abandon: (owner, report) => write(db => abandonJobs(db, owner, report)),
     pruneJobs: async before => void (await prune(write, 'jobs', before)),
   }
+}
+
+async function claimJob(db: Database, id: string, owner: string, from: string): Promise<Job | undefined> {
+  const row = await db
+    .updateTable('jobs')
+    .set({ state: 'finalizing', owner })
+    .where('id', '=', id)
+    .where(eb =>
+      eb.or([
+        eb('state', '=', 'delivered'),
+        eb.and([eb('state', '=', 'finalizing'), eb('owner', '=', from)]),
+      ]),
+    )
+    .returningAll()
+    .executeTakeFirst()
+  return row && toJob(row)
+}
+
+async function advanceJob(
+  db: Database,
+  id: string,
+  owner: string,
+  { state, steps, attempts, problem, now, pauseMs = 0 }: Progress,
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('jobs')
+    .set({
+      state,
+      steps: JSON.stringify(steps),
+      attempts,
+      problem: problem ?? null,
+      next_attempt_at: now + pauseMs,
+      finished_at: state === 'finished' ? now : null,
+    })
+    .where('id', '=', id)
+    .where('owner', '=', owner)
+    .where('state', '=', 'finalizing')
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
+}
+
+const unfinished = (db: Database) => db.selectFrom('jobs').selectAll().where('finished_at', 'is', null)
+
+async function readDue(db: Database, now: number, limit: number, longestPauseMs: number): Promise<Job[]> {
+  const rows = await unfinished(db)
+    .where('state', '=', 'delivered')
+    .where(eb => eb.or([eb('next_attempt_at', '<=', now), eb('next_attempt_at', '>', now + longestPauseMs)]))
+    .orderBy('next_attempt_at')
+    .limit(limit)
+    .execute()
+  return rows.map(toJob)
+}
+
+async function readPending(db: Database): Promise<Job[]> {
+  const rows = await unfinished(db)
+    .where('state', 'in', ['delivered', 'finalizing'])
+    .orderBy('created_at')
+    .execute()
+  return rows.map(toJob)
+}
+
+/** Reports what is interrupted inside the transaction: see `JobStore.abandon`. */
+async function abandonJobs(db: Database, owner: string, report: (job: Job) => void): Promise<void> {
+  await db
+    .updateTable('jobs')
+    .set({ state: 'delivered' })
+    .where('finished_at', 'is', null)
+    .where('owner', '=', owner)
+    .where('state', '=', 'finalizing')
+    .execute()
+  const rows = await db
+    .updateTable('jobs')
+    .set(eb => ({ state: 'interrupted', finished_at: eb.ref('created_at') }))
+    .where('finished_at', 'is', null)
+    .where('owner', '=', owner)
+    .where('state', '=', 'uploading')
+    .returningAll()
+    .execute()
+  await db.deleteFrom('key_holds').where('owner', '=', owner).execute()
+  await db.deleteFrom('owners').where('id', '=', owner).execute()
+  for (const row of rows) report(toJob(row))
 }
 
 /** See `JobStore.job`. */
@@ -135,9 +134,8 @@ async function readFiles(
     .orderBy('position')
     .execute()
   return rows.map(row => {
-    const { time: _, jobId: __, caller: ___, requestId: ____, destination: where, ...rest } = toEntry(row)
-    const { removedAt: _____, ...file } = rest
-    return where === destination ? file : { ...file, destination: where }
+    const file = toFile(row)
+    return row.destination === destination ? file : { ...file, destination: row.destination }
   })
 }
 

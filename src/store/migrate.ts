@@ -1,4 +1,5 @@
 import type { UploadError } from '../errors.ts'
+import { keysOf } from '../members.ts'
 import { type Kysely, sql, type Transaction } from '../packages/kysely.ts'
 import type { Database, Tables } from './tables.ts'
 import { storeUnavailable } from './unavailable.ts'
@@ -19,6 +20,8 @@ const MIGRATIONS: ((db: Transaction<Tables>, settings: MigrationSettings) => Pro
   slimIndexes,
   dropRowidsOfJobs,
   addExpiry,
+  addPlaces,
+  addSeeds,
 ]
 
 export const SCHEMA_VERSION = MIGRATIONS.length
@@ -171,6 +174,17 @@ async function addExpiry(transaction: Transaction<Tables>): Promise<void> {
   await schema.createIndex('key_holds_name').on('key_holds').columns(['name', 'destination']).execute()
 }
 
+/** Nothing here goes through a table of before, either. */
+async function addPlaces(transaction: Transaction<Tables>): Promise<void> {
+  const { schema }: Kysely<Tables> = transaction
+  await schema.alterTable('history').addColumn('place', 'text').execute()
+}
+
+async function addSeeds(transaction: Transaction<Tables>): Promise<void> {
+  const { schema }: Kysely<Tables> = transaction
+  await schema.alterTable('repetitions').addColumn('seed', 'text').execute()
+}
+
 /**
  * Indexes that would cost every upload, and that not every store needs. Each has the order of what is asked for in it, so
  * that the first rows are the answer, however many fit. The second name is that of an earlier one, which had it not.
@@ -182,9 +196,14 @@ const INDEXES = {
     'history_at on history (key, destination, time, expires_at) where removed_at is null',
     'history_kept',
   ],
+  objects: [
+    'history_object on history ((place || key), time, expires_at) where removed_at is null',
+    'history_place',
+  ],
   due: ['expiries_due on expiries (destination, next_attempt_at)', 'expiries_next'],
 } as const
 export type IndexName = keyof typeof INDEXES
+export const INDEX_NAMES = keysOf(INDEXES)
 
 /** A history of fewer entries is gone through in no time. */
 const FEW_ENTRIES = 2000

@@ -44,7 +44,7 @@ export function createPostgresStore(url: string): Store {
         max: CONNECTIONS,
         connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
         keepAlive: true,
-        // Times and sizes are whole numbers far below 2^53.
+        // Times and sizes are whole numbers far below 2^53. The types of pg know a parser for each id alone.
         types: {
           getTypeParser: (id, format) =>
             (id === BIGINT ? Number : pg.types.getTypeParser(id, format)) as never,
@@ -110,7 +110,7 @@ function explain(error: unknown): Error | 'again' {
   if (/^53[12]00$/.test(code)) {
     return new UploadError(
       'insufficient_storage',
-      `The database of the server has no space left (${code}).`,
+      `The database of the server has no space left (${code}); the destination is another place. Free some space there, then try again.`,
       { cause: error, retryAfterS: 5 },
     )
   }

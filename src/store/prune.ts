@@ -29,7 +29,8 @@ export async function prune(
   before: number,
   condition: RawBuilder<unknown> = sql``,
 ): Promise<number> {
-  const [key, time] = COLUMNS[table].map(name => sql.ref(name)) as [unknown, unknown]
+  const [keyColumn, timeColumn] = COLUMNS[table]
+  const [key, time] = [sql.ref(keyColumn), sql.ref(timeColumn)]
   const rows = sql.table(table)
   let gone = 0
   let from = ''

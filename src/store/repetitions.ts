@@ -1,23 +1,23 @@
 import type { Selectable } from '../packages/kysely.ts'
-import type { Access } from './access.ts'
+import type { StoreAccess } from './access.ts'
 import { NOBODY, type Repetition, type RepetitionStore, STORED_STATES } from './contract.ts'
 import { readJob } from './jobs.ts'
 import { prune } from './prune.ts'
 import type { Database, Tables } from './tables.ts'
 
 /** The idempotency keys of a store. */
-export function createRepetitionStore({ read, write }: Access): RepetitionStore {
+export function createRepetitionStore({ read, write }: StoreAccess): RepetitionStore {
   const find = async (db: Database, key: string): Promise<Repetition | undefined> => {
     const row = await db.selectFrom('repetitions').selectAll().where('key', '=', key).executeTakeFirst()
     return row && toRepetition(row)
   }
 
   return {
-    reserve: (key, fingerprint, owner, now) =>
+    reserve: (key, { fingerprint, owner, seed, createdAt }) =>
       write(async db => {
         const { numInsertedOrUpdatedRows } = await db
           .insertInto('repetitions')
-          .values({ key, fingerprint, owner, created_at: now, job_id: null, status: null, body: null })
+          .values({ key, fingerprint, owner, seed: seed ?? null, created_at: createdAt })
           .onConflict(conflict => conflict.column('key').doNothing())
           .executeTakeFirst()
         return (numInsertedOrUpdatedRows ?? 0n) > 0n
@@ -58,7 +58,7 @@ export function createRepetitionStore({ read, write }: Access): RepetitionStore 
       write(async db => {
         await db
           .updateTable('repetitions')
-          .set({ status, body, job_id: jobId ?? null })
+          .set({ status, body, ...(jobId !== undefined && { job_id: jobId }) })
           .where('key', '=', key)
           .where('owner', '=', owner)
           .execute()
@@ -66,13 +66,6 @@ export function createRepetitionStore({ read, write }: Access): RepetitionStore 
 
     release: (key, owner) =>
       write(async db => {
-        await db
-          .deleteFrom('repetitions')
-          .where('key', '=', key)
-          .where('owner', '=', owner)
-          .where('status', 'is', null)
-          .where('body', 'is', null)
-          .execute()
         await db
           .updateTable('repetitions')
           .set({ owner: NOBODY, job_id: null })
@@ -87,15 +80,6 @@ export function createRepetitionStore({ read, write }: Access): RepetitionStore 
     expire: (key, before) =>
       write(async db => {
         await db.deleteFrom('repetitions').where('key', '=', key).where('created_at', '<', before).execute()
-      }),
-
-    shiftRepetitions: (owner, byMs) =>
-      write(async db => {
-        await db
-          .updateTable('repetitions')
-          .set(eb => ({ created_at: eb('created_at', '+', byMs) }))
-          .where('owner', '=', owner)
-          .execute()
       }),
 
     pruneRepetitions: async before => void (await prune(write, 'repetitions', before)),
@@ -122,6 +106,7 @@ function toRepetition(row: Selectable<Tables['repetitions']>): Repetition {
     owner: row.owner,
     createdAt: row.created_at,
     jobId: row.job_id ?? undefined,
+    seed: row.seed ?? undefined,
     claims: status === null && body !== null ? JSON.parse(body) : [],
     answer: status !== null && body !== null ? { status, body, jobId: row.job_id ?? undefined } : undefined,
   }

@@ -1,46 +1,60 @@
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
-import type Libsql from 'libsql'
-import { isInstalled } from '../packages/optional.ts'
 import { storeUnavailable } from './unavailable.ts'
 
-/**
- * `libsql` holds none of SQLite: that comes as an optional package for each platform, which `npm install --omit=optional`
- * leaves out.
- *
- * @param system where the program runs; default: here
- * @throws UploadError `store_unavailable` that says what to install
- */
-export function requireSqlite({ platform, arch }: Pick<NodeJS.Process, 'platform' | 'arch'> = process): void {
-  const require = createRequire(import.meta.url)
-  const library = require.resolve('libsql')
-  const { optionalDependencies } = require(join(dirname(library), 'package.json')) as {
-    optionalDependencies: Record<string, string>
+/** Has the API of `node:sqlite`. */
+const PACKAGE = '@photostructure/sqlite'
+export type SqliteLibrary = typeof import('@photostructure/sqlite')
+export type SqliteDatabase = InstanceType<SqliteLibrary['DatabaseSync']>
+
+/** From 3.7.0 to 3.51.2 two processes may lose commits or damage the file: https://sqlite.org/wal.html#walresetbug */
+const SOUND_SINCE = '3.51.3'
+
+/** What to require: SQLite of Node where that is sound, else the package with the same API. */
+export function sqliteModule(ofNode = process.versions['sqlite'] ?? ''): string {
+  return isSound(ofNode) ? 'node:sqlite' : PACKAGE
+}
+
+/** @throws UploadError `store_unavailable` that says what is missing */
+export function loadSqlite(name = sqliteModule()): SqliteLibrary {
+  if (name !== PACKAGE) return withoutExperimentalWarning(() => createRequire(import.meta.url)(name))
+  try {
+    return createRequire(import.meta.url)(name)
+  } catch (error) {
+    throw storeUnavailable(
+      `The store of the server needs the package "${PACKAGE}", which is not installed or does not run on ${process.platform}-${process.arch}. Install it, update Node to 22.23 or newer, or set store.driver to "postgres".`,
+      error,
+    )
   }
-  const system = `${platform}-${arch}`
-  const fitting = Object.entries(optionalDependencies).filter(([name]) =>
-    `${name}-`.startsWith(`@libsql/${system}-`),
-  )
-  if (fitting.some(([name]) => isInstalled(name, library))) return
-  const packages = fitting.map(([name, version]) => `${name}@${version}`).join('" or "npm install ')
+}
+
+/** Node may be built with another SQLite than it runs with. @throws UploadError `store_unavailable` */
+export function assertSound(version: string): void {
+  if (isSound(version)) return
   throw storeUnavailable(
-    packages === ''
-      ? `There is no SQLite for ${system}: keep the store in PostgreSQL (store.driver).`
-      : `The store of the server needs SQLite for ${system}, which is not installed. Run "npm install ${packages}" where upload-server is installed, or install that without --omit=optional.`,
+    `The store of the server needs SQLite ${SOUND_SINCE} or newer, and this Node runs with SQLite ${version}, which may damage the file. Update SQLite or Node.`,
   )
 }
 
+function isSound(version: string): boolean {
+  const partsOf = (one: string) => one.split('.').map(Number)
+  const [have, need] = [partsOf(version), partsOf(SOUND_SINCE)]
+  const different = need.findIndex((part, place) => part !== (have[place] ?? 0))
+  return different === -1 || (have[different] ?? 0) > (need[different] ?? 0)
+}
+
 /**
- * The library, which asks a report of Node which C library there is. With connections open, Node would look up the name of
- * each of their ends for that, and hold up everything until name servers that are slow or away have answered.
+ * Node 22 announces once, on standard error, that its SQLite is experimental. Only flags of the command line keep a single
+ * warning off, and this program is started without them. Node asks for the warning while the module loads, which nothing
+ * else does at the same time: so only what is emitted meanwhile is looked at.
  */
-export function loadSqlite(): typeof Libsql {
-  const report = process.report as NodeJS.ProcessReport & { excludeNetwork: boolean }
-  const { excludeNetwork } = report
-  report.excludeNetwork = true
+function withoutExperimentalWarning<T>(load: () => T): T {
+  const { emitWarning } = process
+  process.emitWarning = (warning: string | Error, ...rest: unknown[]) => {
+    if (rest[0] !== 'ExperimentalWarning') Reflect.apply(emitWarning, process, [warning, ...rest])
+  }
   try {
-    return createRequire(import.meta.url)('libsql')
+    return load()
   } finally {
-    report.excludeNetwork = excludeNetwork
+    process.emitWarning = emitWarning
   }
 }

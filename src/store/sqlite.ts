@@ -1,43 +1,38 @@
+import { statSync } from 'node:fs'
 import { access, chmod, constants, open } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
-import type { Database } from 'libsql'
-import { systemCode, UploadError } from '../errors.ts'
+import { messageOf, systemCode, UploadError } from '../errors.ts'
 import { makePath } from '../files/make-path.ts'
-import { type CompiledQuery, SqliteDialect, type SqliteStatement, sql } from '../packages/kysely.ts'
+import { type CompiledQuery, SqliteDialect, type SqliteStatement } from '../packages/kysely.ts'
+import type { DatabaseConnection, Engine } from './connection.ts'
 import type { Store } from './contract.ts'
-import { type Connection, createSqlStore, type Engine, type StoreOptions } from './sql.ts'
-import { type SqliteFiles, watchSqliteFiles } from './sqlite-files.ts'
-import { loadSqlite, requireSqlite } from './sqlite-library.ts'
-import { AT_REST, mayHoldJobs, noteConnection } from './sqlite-rest.ts'
+import { createSqlStore, type StoreOptions } from './sql.ts'
+import { assertSound, loadSqlite, type SqliteDatabase, type SqliteLibrary } from './sqlite-library.ts'
 import { runInThread } from './sqlite-thread.ts'
 import { storeUnavailable } from './unavailable.ts'
+
+export interface SqliteOptions extends StoreOptions {
+  /** Default: the one that is sound here. */
+  readonly library?: Pick<SqliteLibrary, 'DatabaseSync'>
+}
 
 /**
  * The embedded store: one SQLite file, mode 0600, in a directory of mode 0700. Write-ahead log; a commit survives the
  * end of the process at any instant (`synchronous = NORMAL`: the last commits may be lost when the machine loses power,
- * never the file). When it is moved, removed or replaced, the one in its place is used.
+ * never the file). Once the file is moved, removed or replaced, every use is an error.
  *
  * @throws UploadError `store_unavailable` when SQLite is not installed
  */
-export function createSqliteStore(path: string, options?: StoreOptions): Store {
-  requireSqlite()
-  let files: SqliteFiles | undefined
+export function createSqliteStore(path: string, options: SqliteOptions = {}): Store {
+  const { DatabaseSync } = options.library ?? loadSqlite()
   const engine: Engine = {
-    async connect() {
-      await files?.removeRest()
-      const connection = await connect(path)
-      files = watchSqliteFiles(path)
-      return { ...connection, isLost: files.isLost }
+    connect: async () => {
+      await prepareFile(path)
+      return connect(new DatabaseSync(path), path)
     },
     hasRowids: true,
     runBeside: statement => runInThread(path, statement),
-    explain: error => explain(error, basename(path)),
-    mayHoldJobs: () => mayHoldJobs(path),
-    async setAtRest(db, isAtRest) {
-      const mark = isAtRest ? AT_REST : 0
-      const { rows } = await sql<{ user_version: number }>`pragma user_version`.execute(db)
-      if (rows[0]?.user_version !== mark) await sql`pragma user_version = ${sql.lit(mark)}`.execute(db)
-    },
+    explain: error => explain(error, path),
   }
   return createSqlStore(engine, options)
 }
@@ -45,18 +40,14 @@ export function createSqliteStore(path: string, options?: StoreOptions): Store {
 /** Of 4 KiB: the log that a commit takes into the file. */
 const LOG_PAGES = 250
 
-async function connect(path: string): Promise<Connection> {
-  const Libsql = loadSqlite()
-  await prepareFile(path)
-  noteConnection(path)
-  const database = openFile(Libsql, path)
+function connect(database: SqliteDatabase, path: string): DatabaseConnection {
   try {
-    // Waiting happens in createSqlStore, not here: this library blocks the process while it waits.
-    database.pragma('busy_timeout = 0')
-    database.pragma('journal_mode = WAL')
-    database.pragma('synchronous = NORMAL')
+    const { version } = database.prepare('select sqlite_version() as version').get()
+    assertSound(version)
+    database.exec('pragma journal_mode = WAL')
+    database.exec('pragma synchronous = NORMAL')
     // The commit that takes the log into the file holds up everything else: rather a little often than much at once.
-    database.pragma(`wal_autocheckpoint = ${LOG_PAGES}`)
+    database.exec(`pragma wal_autocheckpoint = ${LOG_PAGES}`)
   } catch (error) {
     database.close()
     throw error
@@ -65,32 +56,52 @@ async function connect(path: string): Promise<Connection> {
   return {
     dialect: new SqliteDialect({ database: { prepare, close: () => close(database) } }),
     commitNow: statements => commitNow(prepare, statements),
-    detach: () => detach(database),
+    assertThere: watchFiles(path),
   }
-}
-
-/** What was written is in the file then, where `mayHoldJobs` looks for it. */
-function close(database: Database): void {
-  tryPragmas(database, 'wal_checkpoint(TRUNCATE)')
-  database.close()
 }
 
 /**
- * Has SQLite take the log into the file and forget it. This library closes a connection when the last of its statements
- * is collected, and SQLite then removes the log by its name: it would be that of the next connection.
+ * The package, other than Node, really closes a file once the last statement is collected, at the end of the process at the
+ * latest. So that the file is whole by now, the log is taken into it first.
  */
-function detach(database: Database): void {
-  tryPragmas(database, 'wal_checkpoint(TRUNCATE)', 'journal_mode = DELETE')
+function close(database: SqliteDatabase): void {
+  try {
+    database.exec('pragma wal_checkpoint(TRUNCATE)')
+  } catch {
+    // Another process is at it, and does it in its turn, or the disk is gone.
+  }
+  database.close()
 }
 
-function tryPragmas(database: Database, ...pragmas: string[]): void {
-  for (const pragma of pragmas) {
-    try {
-      database.pragma(pragma)
-    } catch {
-      // Another process has the file open, too, or its disk is gone. What is lost is done again.
+/** After this at the latest it is noticed that a file is gone. */
+const GONE_FOR_MS = 100
+
+/** @returns throws once the file or its log is gone or another one: SQLite goes on writing, and all of it would be lost */
+function watchFiles(path: string): () => void {
+  const files = [path, `${path}-wal`]
+  const first = files.map(numberOf)
+  let lastLook = performance.now()
+  return () => {
+    const now = performance.now()
+    if (now - lastLook < GONE_FOR_MS) return
+    for (const [place, file] of files.entries()) {
+      const number = numberOf(file)
+      first[place] ??= number // the log is made with the first transaction
+      if (number !== first[place]) throw vanished(basename(file))
     }
+    lastLook = now
   }
+}
+
+/** As long as a file is open no other one gets its number. */
+function numberOf(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.ino
+}
+
+function vanished(file: string): UploadError {
+  return storeUnavailable(
+    `The file ${file} of the server's store was moved, removed or replaced while the server had it open. Put it back, or restart the server to use what is in its place.`,
+  )
 }
 
 function commitNow(prepare: (text: string) => SqliteStatement, statements: readonly CompiledQuery[]): void {
@@ -105,42 +116,40 @@ function commitNow(prepare: (text: string) => SqliteStatement, statements: reado
   }
 }
 
-/** This library gives no code when it can't open a file. */
-function openFile(Libsql: new (path: string) => Database, path: string): Database {
-  try {
-    return new Libsql(path)
-  } catch (cause) {
-    throw Object.assign(new Error('The store can not be opened', { cause }), { code: 'SQLITE_CANTOPEN' })
-  }
-}
+/** Of those with lists in them there are many. */
+const MOST_STATEMENTS = 200
 
 /** Kysely asks for a statement at each query; preparing it anew would cost more than running it. */
-function createPrepare(database: Database): (text: string) => SqliteStatement {
+function createPrepare(database: SqliteDatabase): (text: string) => SqliteStatement {
   const statements = new Map<string, SqliteStatement>()
-  const execute = (text: string): SqliteStatement => ({
-    reader: false,
-    all: () => [],
-    iterate: () => [].values(),
-    run() {
-      database.exec(text)
-      return { changes: 0, lastInsertRowid: 0 }
-    },
-  })
-  // A statement that found the file locked would stay in the way of every commit until it is run again, which this one
-  // is not: so it is the first one of a transaction, and no other one can find it locked.
-  const begin = execute('begin immediate')
-  const commit = execute('commit')
-  const rollback = execute('rollback')
-  const nothing = execute('')
-  return text => {
-    if (text === 'begin') return begin
-    if (text === 'commit') return commit
+  const prepare = (text: string): SqliteStatement => {
+    const statement = database.prepare(text)
+    return {
+      reader: statement.columns().length > 0,
+      all: values => statement.all(...values),
+      iterate: values => statement.iterate(...values),
+      run: values => statement.run(...values),
+    }
+  }
+  return asked => {
     // On a full disk SQLite has rolled back by itself, and refuses to do it again.
-    if (text === 'rollback') return database.inTransaction ? rollback : nothing
-    const statement = statements.get(text) ?? database.prepare(text)
+    if (asked === 'rollback' && !database.isTransaction) return NOTHING
+    // With another program at it a transaction waits at its beginning, and never in its middle.
+    const text = asked === 'begin' ? 'begin immediate' : asked
+    const found = statements.get(text)
+    if (found) return found
+    if (statements.size === MOST_STATEMENTS) statements.clear()
+    const statement = prepare(text)
     statements.set(text, statement)
     return statement
   }
+}
+
+const NOTHING: SqliteStatement = {
+  reader: false,
+  all: () => [],
+  iterate: () => [].values(),
+  run: () => ({ changes: 0, lastInsertRowid: 0 }),
 }
 
 /** SQLite gives the files it makes beside this one the same mode. */
@@ -156,35 +165,37 @@ async function prepareFile(path: string): Promise<void> {
   await chmod(path, 0o600)
 }
 
-/** @param file what the store is called in its folder; where that lies is not for clients */
-function explain(error: unknown, file: string): Error | 'again' {
+/** @param path of the store: its folder is for the log, not for clients */
+function explain(error: unknown, path: string): Error | 'again' {
   if (error instanceof UploadError) return error
   const code = codeOf(error)
-  if (/^SQLITE_(BUSY|LOCKED)/.test(code)) return 'again'
+  const file = basename(path)
+  const cause = new Error(`${path}: ${messageOf(error)}`, { cause: error })
+  if (/^SQLITE_(BUSY|LOCKED)$/.test(code)) return 'again'
   if (/^(SQLITE_FULL|ENOSPC|EDQUOT)$/.test(code)) {
     return new UploadError(
       'insufficient_storage',
-      `The disk with the store of the server is full (${code}). Free some space there, then try again.`,
-      { cause: error, retryAfterS: 5 },
+      `The disk with the store of the server, ${file}, is full (${code}), not the one of the destination. Free some space there, then try again.`,
+      { cause, retryAfterS: 5 },
     )
   }
   if (/^SQLITE_(IOERR|READONLY|CANTOPEN|PERM)|^(EROFS|EACCES|EPERM|ENOTDIR|EEXIST|EIO)$/.test(code)) {
     return storeUnavailable(
       `The store of the server, ${file}, can't be read or written (${code}). It is written beside that file, too: mend its folder, its permissions or its disk, then try again.`,
-      error,
+      cause,
     )
   }
   if (/^SQLITE_(NOTADB|CORRUPT)/.test(code)) {
     return storeUnavailable(
       `The store of the server, ${file}, is damaged or no SQLite database (${code}). Put a sound one in its place, or none.`,
-      error,
+      cause,
     )
   }
   return error instanceof Error ? error : new Error(String(error))
 }
 
-/** Primary result codes: https://sqlite.org/rescode.html */
-const PRIMARY_CODES: Record<number, string> = {
+/** The last byte of what SQLite says: https://sqlite.org/rescode.html */
+const CODES: Readonly<Record<number, string>> = {
   3: 'SQLITE_PERM',
   5: 'SQLITE_BUSY',
   6: 'SQLITE_LOCKED',
@@ -196,9 +207,8 @@ const PRIMARY_CODES: Record<number, string> = {
   26: 'SQLITE_NOTADB',
 }
 
-/** This library knows the names of few extended codes, and gives the number of the others; the last byte is the primary code. */
 function codeOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  const [, number] = /^UNKNOWN_SQLITE_ERROR_(\d+)$/.exec(code) ?? []
-  return number === undefined ? code : (PRIMARY_CODES[Number(number) & 0xff] ?? code)
+  if (!(error instanceof Error)) return ''
+  if ('errcode' in error) return CODES[Number(error.errcode) & 0xff] ?? ''
+  return 'code' in error ? String(error.code) : ''
 }

@@ -1,5 +1,8 @@
+import { keysOf } from '../members.ts'
 import { type CompiledQuery, sql } from '../packages/kysely.ts'
 import type { Delivery, HistoryEntry, JobState, NewJob } from './contract.ts'
+import { HISTORY, type HistoryRow } from './history-columns.ts'
+import { prepareStatement } from './statement.ts'
 import { type Database, IN_HISTORY } from './tables.ts'
 
 /** A delivery may follow these: somebody may have thought its process gone too early. */
@@ -13,35 +16,32 @@ export interface Statements {
   deliver(id: string, delivery: Delivery, isHolding: boolean): CompiledQuery[]
 }
 
-/** Compiles them once: building them each time would cost more than running them. */
 export function compileStatements(db: Database): Statements {
-  const [begin, lead, addEntry] = [compileBegin(db), compileLead(db), compileAddEntry(db)]
-  const [deliver, finish] = [compileDeliver(db), compileFinish(db)]
-  const [addExpiry, release] = [compileAddExpiry(db), compileRelease(db)]
+  const [begin, lead, addEntry] = [prepareBegin(db), prepareLead(db), prepareAddEntry(db)]
+  const [deliver, finish] = [prepareDeliver(db), prepareFinish(db)]
+  const [addExpiry, release] = [prepareAddExpiry(db), prepareRelease(db)]
   return {
-    begin({ id, createdAt, owner, requestId, caller, destination, origins }, idempotencyKey) {
-      const parameters = [id, createdAt, owner, requestId, caller, destination, JSON.stringify(origins)]
-      const job = { ...begin, parameters }
-      return idempotencyKey === undefined
-        ? [job]
-        : [job, { ...lead, parameters: [id, idempotencyKey, owner] }]
+    begin(job, idempotencyKey) {
+      const { id, owner } = job
+      const statements = [begin({ ...job, origins: JSON.stringify(job.origins) })]
+      if (idempotencyKey !== undefined) statements.push(lead({ id, owner, idempotencyKey }))
+      return statements
     },
     deliver(id, delivery, isHolding) {
       const { state, owner, files, history, now } = delivery
       const statements: CompiledQuery[] = []
       for (const entry of history) {
-        statements.push({ ...addEntry, parameters: parametersOf(entry) })
+        statements.push(addEntry(entry))
         const { destination, key, expiresAt } = entry
-        if (expiresAt !== undefined)
-          statements.push({ ...addExpiry, parameters: [destination, key, expiresAt, expiresAt] })
+        if (expiresAt !== undefined) statements.push(addExpiry({ destination, key, expiresAt }))
       }
-      if (isHolding) statements.push({ ...release, parameters: [id] })
+      if (isHolding) statements.push(release({ id }))
       if (isToldByHistory(delivery)) {
-        statements.push({ ...finish, parameters: [now, id, owner] })
+        statements.push(finish({ id, owner, finishedAt: now }))
       } else {
         const finishedAt = state === 'delivered' || state === 'finalizing' ? null : now
-        const changes = [state, JSON.stringify(files), JSON.stringify(delivery.steps), finishedAt]
-        statements.push({ ...deliver, parameters: [...changes, id, owner] })
+        const [allFiles, steps] = [JSON.stringify(files), JSON.stringify(delivery.steps)]
+        statements.push(deliver({ id, owner, state, files: allFiles, steps, finishedAt }))
       }
       return statements
     },
@@ -60,114 +60,121 @@ function isToldByHistory({ state, files, steps, history }: Delivery): boolean {
   )
 }
 
-// In all of these the values only stand for parameters, in their order.
-
-function compileBegin(db: Database): CompiledQuery {
-  return db
-    .insertInto('jobs')
-    .values({
-      id: '',
-      state: sql.lit('uploading'),
-      created_at: 0,
-      owner: '',
-      request_id: '',
-      caller: '',
-      destination: '',
-      origins: '',
-      files: sql.lit('[]'),
-      steps: sql.lit('[]'),
-      attempts: sql.lit(0),
-      next_attempt_at: sql.lit(0),
-    })
-    .onConflict(conflict => conflict.column('id').doNothing())
-    .compile()
+function prepareBegin(db: Database) {
+  return prepareStatement<Omit<NewJob, 'origins'> & { origins: string }>(job =>
+    db
+      .insertInto('jobs')
+      .values({
+        id: job.id,
+        state: sql.lit('uploading'),
+        created_at: job.createdAt,
+        owner: job.owner,
+        request_id: job.requestId,
+        caller: job.caller,
+        destination: job.destination,
+        origins: job.origins,
+        files: sql.lit('[]'),
+        steps: sql.lit('[]'),
+        attempts: sql.lit(0),
+        next_attempt_at: sql.lit(0),
+      })
+      .onConflict(conflict => conflict.column('id').doNothing()),
+  )
 }
 
-function compileLead(db: Database): CompiledQuery {
-  const update = db.updateTable('repetitions').set({ job_id: '' })
-  return update.where('key', '=', '').where('owner', '=', '').compile()
+/** Has an idempotency key lead to a job. */
+function prepareLead(db: Database) {
+  return prepareStatement<{ id: string; owner: string; idempotencyKey: string }>(
+    ({ id, owner, idempotencyKey }) =>
+      db
+        .updateTable('repetitions')
+        .set({ job_id: id })
+        .where('key', '=', idempotencyKey)
+        .where('owner', '=', owner),
+  )
 }
 
 /** An entry that is there already stays as it is, so that a delivery may be written again. */
-function compileAddEntry(db: Database): CompiledQuery {
-  return db
-    .insertInto('history')
-    .values({
-      job_id: '',
-      position: 0,
-      time: 0,
-      origin: '',
-      url: '',
-      key: '',
-      size: 0,
-      content_type: '',
-      sha256: '',
-      delete_url: '',
-      destination: '',
-      caller: '',
-      request_id: '',
-      expires_at: 0,
-    })
-    .onConflict(conflict => conflict.columns(['job_id', 'position', 'destination']).doNothing())
-    .compile()
-}
-
-/** In the order of `compileAddEntry`. */
-function parametersOf(entry: HistoryEntry): (string | number | null)[] {
-  const { jobId, index, time, origin, url, key, size, contentType, sha256, deleteUrl } = entry
-  const file = [origin, url, key, size, contentType, sha256, deleteUrl ?? null]
-  const { destination, caller, requestId, expiresAt } = entry
-  return [jobId, index, time, ...file, destination, caller, requestId, expiresAt ?? null]
+function prepareAddEntry(db: Database) {
+  return prepareStatement<HistoryEntry>(entry => {
+    const names = keysOf(HISTORY)
+    // TypeScript does not follow names through `fromEntries`; `HistoryRow` is made of the same table.
+    const row = Object.fromEntries(names.map(name => [HISTORY[name], entry[name]])) as unknown as HistoryRow
+    return db
+      .insertInto('history')
+      .values(row)
+      .onConflict(conflict => conflict.columns(['job_id', 'position', 'destination']).doNothing())
+  })
 }
 
 /** Of an object that is there already the later end counts. */
-function compileAddExpiry(db: Database): CompiledQuery {
-  return db
-    .insertInto('expiries')
-    .values({ destination: '', key: '', due_at: 0, next_attempt_at: 0, attempts: sql.lit(0) })
-    .onConflict(conflict =>
-      conflict.columns(['destination', 'key']).doUpdateSet({
-        due_at: later,
-        next_attempt_at: later,
-        attempts: sql.lit(0),
-        problem: sql.lit(null),
-      }),
-    )
-    .compile()
+function prepareAddExpiry(db: Database) {
+  return prepareStatement<{ destination: string; key: string; expiresAt: number }>(
+    ({ destination, key, expiresAt }) =>
+      db
+        .insertInto('expiries')
+        .values({ destination, key, due_at: expiresAt, next_attempt_at: expiresAt, attempts: sql.lit(0) })
+        .onConflict(conflict =>
+          conflict.columns(['destination', 'key']).doUpdateSet({
+            due_at: later,
+            next_attempt_at: later,
+            attempts: sql.lit(0),
+            problem: sql.lit(null),
+          }),
+        ),
+  )
 }
 
 const later = sql<number>`case when excluded.due_at > expiries.due_at then excluded.due_at else expiries.due_at end`
 
-function compileRelease(db: Database): CompiledQuery {
-  return db.deleteFrom('key_holds').where('holder', '=', '').compile()
+/** Gives back the keys that a job holds. */
+function prepareRelease(db: Database) {
+  return prepareStatement<{ id: string }>(({ id }) => db.deleteFrom('key_holds').where('holder', '=', id))
 }
 
-function compileDeliver(db: Database): CompiledQuery {
-  return updateDeliverable(db).set({ state: 'finished', files: '', steps: '', finished_at: 0 }).compile()
+/** A job by its id and its owner: it alone may be at its finalization. */
+interface Owned {
+  readonly id: string
+  readonly owner: string
 }
 
-function compileFinish(db: Database): CompiledQuery {
-  return updateDeliverable(db)
-    .set({
+interface Delivered extends Owned {
+  readonly state: JobState
+  readonly files: string
+  readonly steps: string
+  readonly finishedAt: number | null
+}
+
+function prepareDeliver(db: Database) {
+  return prepareStatement<Delivered>(({ id, owner, state, files, steps, finishedAt }) =>
+    updateDeliverable(db, { id, owner }).set({ state, files, steps, finished_at: finishedAt }),
+  )
+}
+
+function prepareFinish(db: Database) {
+  return prepareStatement<Owned & { finishedAt: number }>(({ id, owner, finishedAt }) =>
+    updateDeliverable(db, { id, owner }).set({
       state: sql.lit('finished' as const),
       files: sql.lit(IN_HISTORY),
       steps: sql.lit(HISTORY_STEPS),
-      finished_at: 0,
-    })
-    .compile()
+      finished_at: finishedAt,
+    }),
+  )
 }
 
-/** The job by its id and its owner: it alone may be at its finalization. */
-function updateDeliverable(db: Database) {
+function updateDeliverable(db: Database, { id, owner }: Owned) {
   return db
     .updateTable('jobs')
-    .where('id', '=', '')
+    .where('id', '=', id)
     .where(eb => {
       const isDeliverable = eb(
         'state',
         'in',
         DELIVERABLE.map(state => sql.lit(state)),
       )
-      return eb.or([isDeliverable, eb.and([eb('state', '=', sql.lit('finalizing')), eb('owner', '=', '')])])
+      return eb.or([
+        isDeliverable,
+        eb.and([eb('state', '=', sql.lit('finalizing')), eb('owner', '=', owner)]),
+      ])
     })
 }

@@ -1,5 +1,6 @@
 import type { Kysely } from '../packages/kysely.ts'
 import type { JobState } from './contract.ts'
+import type { HistoryRow } from './history-columns.ts'
 
 /** Lists and records lie in the columns as JSON text; times are milliseconds since the epoch. */
 export interface Tables {
@@ -19,25 +20,7 @@ export interface Tables {
     problem: string | null
     next_attempt_at: number
   }
-  history: {
-    job_id: string
-    /** Place of the file in its job. */
-    position: number
-    time: number
-    origin: string
-    url: string
-    key: string
-    size: number
-    content_type: string
-    sha256: string
-    delete_url: string | null
-    destination: string
-    caller: string
-    request_id: string
-    /** Until when the file is promised to stay; null: for good. */
-    expires_at: number | null
-    removed_at: number | null
-  }
+  history: HistoryRow
   /** Objects that go again, each with the longest of its promises. */
   expiries: {
     destination: string
@@ -51,8 +34,9 @@ export interface Tables {
   }
   /** Keys at which something is being done. */
   key_holds: {
+    /** Empty: objects are told apart by their names. Older programs wrote the destination. */
     destination: string
-    /** As disks that know no capitals tell keys apart. */
+    /** Of the object, as disks that know no capitals tell them apart. */
     name: string
     /** What it is held for; others may hold it for the same. */
     content: string
@@ -70,6 +54,8 @@ export interface Tables {
     status: number | null
     /** Of the answer. While there is none: what the request may have stored, a list of claims. */
     body: string | null
+    /** What is random in the keys of its files; older programs wrote none. */
+    seed: string | null
   }
   owners: { id: string; seen_at: number }
   schema_version: { version: number }

@@ -15,8 +15,15 @@ export type Input =
   | { readonly kind: 'form'; readonly origin: string; readonly payload: Payload | Unkept }
   | { readonly kind: 'data'; readonly origin: string; readonly bytes: Buffer }
   | { readonly kind: 'url'; readonly origin: string; readonly url: URL }
-  /** `name`: what it is called instead. */
-  | { readonly kind: 'path'; readonly origin: string; readonly path: string; readonly name?: string }
+  | {
+      readonly kind: 'path'
+      readonly origin: string
+      readonly path: string
+      /** What it is called instead. */
+      readonly name?: string
+      /** Why it may not be uploaded, by where what was opened lies with symlinks resolved. */
+      readonly faultOf?: ((real: string) => Promise<string | undefined>) | undefined
+    }
   | { readonly kind: 'clipboard'; readonly origin: 'clipboard' }
 
 /** What came, but could not be kept. */

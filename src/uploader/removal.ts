@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { messageOf, UploadError } from '../errors.ts'
 import { decodeSafely } from '../mask.ts'
-import type { HistoryEntry, Store } from '../store/contract.ts'
-import type { ObjectName } from '../store/expiry-contract.ts'
-import { type Destination, idOf } from './delivery/destinations.ts'
+import type { HistoryEntry, HistoryFilter, Store } from '../store/contract.ts'
+import { identify, type ObjectId, type ObjectName } from '../store/expiry-contract.ts'
+import { type Destination, idOf, placesFrom } from './delivery/destinations.ts'
 import type { Finalizer } from './jobs/finalizer.ts'
 
 /** Entries that are looked at for one word or object. */
@@ -14,7 +14,7 @@ const MOST_SEGMENTS = 32
 const TIMEOUT_MS = 120_000
 
 /** An object that somebody wants removed. */
-export interface Wanted extends ObjectName {
+export interface RemovalTarget extends ObjectName, ObjectId {
   /** Whether an entry of it is among what is to be removed. With one that is not, the object stays. */
   readonly covers: (entry: HistoryEntry) => boolean
 }
@@ -36,29 +36,55 @@ interface RemovalDeps {
  * Finds the objects of a link, a key, a job, its finalizationId or its request, copies included. Of a job only what no
  * other job names is covered.
  *
- * @param among destinations where it is looked for, `provider/configName` @param everywhere those of copies
+ * @param among destinations where it is looked for, `provider/configName` @param all those of copies, too
  */
 export async function findByWord(
   store: Store,
   word: string,
   among: readonly string[],
-  everywhere: readonly string[],
-): Promise<Wanted[]> {
-  const find = (filter: object) => store.history({ ...filter, among, isRemoved: false, limit: MOST_ENTRIES })
+  all: readonly Destination[],
+): Promise<RemovalTarget[]> {
+  const { ofObject, ofJob } = await findEntries(store, word, { among, isRemoved: false })
+  const identity = (entry: HistoryEntry) => objectOf(entry, all).object
+  const [objects, jobs] = [new Set(ofObject.map(identity)), new Set(ofJob.map(({ jobId }) => jobId))]
+  if (ofObject.length > 0) return withCopies(store, ofObject, all, entry => objects.has(identity(entry)))
+  return unique(ofJob, all, ({ jobId }) => jobs.has(jobId))
+}
+
+/** When that was removed which a word names, milliseconds since the epoch; undefined: the history knows of nothing. */
+export async function findRemoved(
+  store: Store,
+  word: string,
+  among: readonly string[],
+): Promise<number | undefined> {
+  const { ofObject, ofJob } = await findEntries(store, word, { among, isRemoved: true })
+  const times = [...ofObject, ...ofJob].flatMap(({ removedAt = [] }) => removedAt)
+  return times.length > 0 ? Math.max(...times) : undefined
+}
+
+interface FoundEntries {
+  /** By its link or its key. */
+  readonly ofObject: HistoryEntry[]
+  /** Else by its job or its request. */
+  readonly ofJob: HistoryEntry[]
+}
+
+async function findEntries(
+  store: Store,
+  word: string,
+  filter: Pick<HistoryFilter, 'among' | 'isRemoved'>,
+): Promise<FoundEntries> {
+  const find = (what: Partial<HistoryFilter>) => store.history({ ...what, ...filter, limit: MOST_ENTRIES })
   const link = /^https?:/i.test(word) && URL.canParse(word) ? new URL(word).href : undefined
   // A key is found at once, where an address has everything gone through.
-  const entries =
-    link === undefined ? await find({ key: word }) : await find({ url: link, keys: keysIn(link) })
-  if (link !== undefined && entries.length === 0) entries.push(...(await find({ url: link })))
-  if (entries.length > 0) {
-    const objects = new Set(entries.map(nameOf))
-    return withCopies(store, entries, everywhere, entry => objects.has(nameOf(entry)))
+  if (link !== undefined) {
+    const byKey = await find({ url: link, keys: keysIn(link) })
+    return { ofObject: byKey.length > 0 ? byKey : await find({ url: link }), ofJob: [] }
   }
-  if (link !== undefined) return []
+  const ofObject = await find({ key: word })
+  if (ofObject.length > 0) return { ofObject, ofJob: [] }
   const ofId = await find({ jobId: word })
-  const ofJob = ofId.length > 0 ? ofId : await find({ requestId: word })
-  const jobs = new Set(ofJob.map(({ jobId }) => jobId))
-  return unique(ofJob, ({ jobId }) => jobs.has(jobId))
+  return { ofObject, ofJob: ofId.length > 0 ? ofId : await find({ requestId: word }) }
 }
 
 /** The ends of an address, which may be keys. */
@@ -71,64 +97,90 @@ function keysIn(link: string): string[] {
 export async function withCopies(
   store: Store,
   entries: readonly HistoryEntry[],
-  among: readonly string[],
+  destinations: readonly Destination[],
   covers: (entry: HistoryEntry) => boolean,
-): Promise<Wanted[]> {
+): Promise<RemovalTarget[]> {
   // What was stored for one input stands in the history under its job and index.
   const inputOf = ({ jobId, index }: HistoryEntry) => `${jobId}/${index}`
   const inputs = new Set(entries.map(inputOf))
   const all = [...entries]
+  const among = destinations.map(idOf)
   for (const job of new Set(entries.map(({ jobId }) => jobId))) {
     const ofJob = await store.history({ jobId: job, among, isRemoved: false, limit: MOST_ENTRIES })
     all.push(...ofJob.filter(entry => inputs.has(inputOf(entry))))
   }
-  return unique(all, entry => covers(entry) || inputs.has(inputOf(entry)))
+  return unique(all, destinations, entry => covers(entry) || inputs.has(inputOf(entry)))
 }
 
-function unique(entries: readonly HistoryEntry[], covers: Wanted['covers']): Wanted[] {
-  const objects = new Map(entries.map(entry => [nameOf(entry), entry]))
-  return [...objects.values()].map(({ destination, key }) => ({ destination, key, covers }))
+function unique(
+  entries: readonly HistoryEntry[],
+  destinations: readonly Destination[],
+  covers: RemovalTarget['covers'],
+): RemovalTarget[] {
+  const objects = new Map(entries.map(entry => [objectOf(entry, destinations).object, entry]))
+  return [...objects.values()].map(entry => ({ ...objectOf(entry, destinations), covers }))
 }
 
-const nameOf = ({ destination, key }: ObjectName) => `${destination}/${key}`
+/** The object of an entry, as the destination that reaches it now calls it: options may have changed since. */
+function objectOf(entry: HistoryEntry, destinations: readonly Destination[]): ObjectName & ObjectId {
+  const { destination, key, place } = entry
+  const places = placesFrom(destinations)
+  const name = { destination, key }
+  if (place === undefined || places.get(destination) === place) return { ...name, ...identify(name, places) }
+  const object = place + key
+  const reached = destinations.find(one => object.startsWith(one.place) && object !== one.place)
+  if (!reached) return { ...name, object, aliases: [name] }
+  const other = { destination: idOf(reached), key: object.slice(reached.place.length) }
+  return { ...other, ...identify(other, places) }
+}
 
 /** What would become of an object. */
-export async function previewRemoval(wanted: Wanted, { store, destinations }: RemovalDeps): Promise<Removal> {
-  const { destination, key, covers } = wanted
-  const entries = await store.history({ key, among: [destination], isRemoved: false, limit: MOST_ENTRIES })
+export async function previewRemoval(
+  wanted: RemovalTarget,
+  { store, destinations }: Pick<RemovalDeps, 'store' | 'destinations'>,
+): Promise<Removal> {
+  const { covers, object, aliases } = wanted
+  const entries = await store.history({ object: { object, aliases }, isRemoved: false, limit: MOST_ENTRIES })
   const others = entries.filter(entry => !covers(entry)).length
   if (others > 0) return { kind: 'kept', others }
-  const place = destinations.find(one => idOf(one) === destination)
-  if (place?.target.remove) return { kind: 'removed' }
+  const destination = find(wanted, destinations)
+  if (destination?.target.remove) return { kind: 'removed' }
   const deleteUrl = entries.find(entry => entry.deleteUrl !== undefined)?.deleteUrl
-  return deleteUrl === undefined
-    ? { kind: 'failed', problem: 'files can not be removed there from here' }
-    : { kind: 'manual', deleteUrl }
+  if (deleteUrl !== undefined) return { kind: 'manual', deleteUrl }
+  const problem = destination
+    ? 'files can not be removed there from here'
+    : `it was stored at ${object}, where no destination of this configuration leads`
+  return { kind: 'failed', problem }
+}
+
+/** Where it is reached; undefined when its destination leads elsewhere by now. */
+function find({ destination, key, object }: RemovalTarget, destinations: readonly Destination[]) {
+  return destinations.find(one => idOf(one) === destination && one.place + key === object)
 }
 
 /** Removes an object and marks its entries, unless somebody is at it or another entry names it. */
-export async function removeObject(wanted: Wanted, deps: RemovalDeps): Promise<Removal> {
+export async function removeObject(wanted: RemovalTarget, deps: RemovalDeps): Promise<Removal> {
   const { store, finalizer, destinations } = deps
-  const { destination, key } = wanted
+  const { destination, key, object, aliases } = wanted
   const holder = randomUUID()
   await finalizer.lease.keepAlive()
-  const hold = { destination, key, content: holder, holder, owner: finalizer.owner, now: Date.now() }
-  if (await store.holdKey(hold))
-    return { kind: 'failed', problem: 'it is being uploaded or removed right now. Try again in a moment' }
+  const hold = { object, content: holder, holder, owner: finalizer.owner, now: Date.now() }
   try {
+    if (await store.lockObject(hold))
+      return { kind: 'failed', problem: 'it is being uploaded or removed right now. Try again in a moment' }
     const found = await previewRemoval(wanted, deps)
     if (found.kind !== 'removed') return found
-    const place = destinations.find(one => idOf(one) === destination)
+    const place = find(wanted, destinations)
     const signal = AbortSignal.timeout(TIMEOUT_MS)
     const remove = async () => place?.target.remove?.(key, signal)
     await (place?.queue ? place.queue.run(remove, signal) : remove())
-    await store.noteRemoved({ destination, key, holder }, Date.now())
+    await store.noteRemoved({ destination, key, object, aliases, holder }, Date.now())
     return found
   } catch (error) {
     // Without the store nothing more can be said of any object.
     if (error instanceof UploadError && error.code === 'store_unavailable') throw error
     return { kind: 'failed', problem: messageOf(error) }
   } finally {
-    await store.releaseKeys(holder)
+    await store.unlockObjects(holder)
   }
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
+import { startApp } from '../helpers/start-app.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
 interface Place {
@@ -35,7 +36,7 @@ describe('check', () => {
     const { cwd } = await makePlace({ Default: { directory: 'served', serve: true } })
     expect(await runBuilt(['check'], { cwd })).toEqual({
       code: 0,
-      stdout: 'ok      local/Default: stored, fetched back, removed\n',
+      stdout: 'ok      local/Default: stored, read in its folder, removed\n',
       stderr: '',
     })
     expect(await listFiles(join(cwd, 'served'))).toEqual([])
@@ -66,19 +67,45 @@ describe('check', () => {
     const { code, stdout, stderr } = await check()
     expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
     expect(stdout.trimEnd().split('\n')).toEqual([
-      'ok      local/good: stored, fetched back, removed',
+      'ok      local/good: stored, read in its folder, removed',
       expect.stringMatching(/^FAILED {2}local\/unwritable: .*ENOTDIR.*/),
       expect.stringMatching(
-        /^FAILED {2}local\/wrong prefix: it was stored, but http.* answers 404\. Is urlPrefix right/,
+        /^FAILED {2}local\/wrong prefix: the file was stored, but http.* returned status 404\. Check urlPrefix/,
       ),
       expect.stringMatching(
-        /^FAILED {2}local\/nobody there: it was stored, but http.* can't be fetched from here: .*nothing listens there/,
+        /^FAILED {2}local\/nobody there: the file was stored, but http.* can't be downloaded: .*it refuses connections/,
       ),
       expect.stringMatching(
-        /^FAILED {2}local\/other bytes: what comes back from http.* is not what was stored$/,
+        /^FAILED {2}local\/other bytes: the file was stored, but http.* returned different content\. Check urlPrefix/,
       ),
     ])
     expect(await listFiles(join(cwd, 'good'))).toEqual([])
+  })
+
+  it('opens the link of what this server hands out: one with a wrong publicUrl was "downloaded"', async () => {
+    const local = { Default: { directory: 'served', serve: true } }
+    const checkAt = async (publicUrl: string) => {
+      const { cwd, check } = await makePlace(local, { server: { publicUrl } })
+      const { stdout, code } = await check()
+      expect(await listFiles(join(cwd, 'served'))).toEqual([])
+      return `${code} ${stdout}`
+    }
+    const elsewhere = await serveFolder(await makeDirectory())
+    expect(await checkAt(elsewhere)).toMatch(
+      /^1 FAILED .*\/files\/Default\/.* returned status 404\. Check server\.publicUrl/,
+    )
+    expect(await checkAt(await serveOtherBytes())).toMatch(
+      /^1 FAILED .* returned different content\. Check server/,
+    )
+    expect(await checkAt(`http://127.0.0.1:${await findFreePorts()}`)).toMatch(
+      /^0 ok .*: stored, read in its folder \(its link was not opened: .*it refuses connections.*publicUrl.*\), removed/,
+    )
+    const cwd = await makeDirectory()
+    const app = await startApp({ directory: cwd, config: { default: 'local', providers: { local } } })
+    const config = { server: { publicUrl: app.url }, default: 'local', providers: { local } }
+    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
+    const { stdout } = await runCli(['check'], { cwd })
+    expect(stdout).toBe('ok      local/Default: stored, downloaded, removed\n')
   })
 
   it('speaks of no option that the destination does not have', async () => {
@@ -94,7 +121,9 @@ describe('check', () => {
     const config = { providers: { http: { host: { url: `http://127.0.0.1:${port}/` } } } }
     await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
     const { stdout } = await runCli(['check'], { cwd })
-    expect(stdout).toMatch(/^FAILED .*private\.png answers 403\. May everybody read there\?\n$/)
+    expect(stdout).toMatch(
+      /^FAILED .*private\.png returned status 403\. Check that the file is publicly readable\.\n$/,
+    )
   })
 
   async function serveOtherBytes(): Promise<string> {
@@ -118,7 +147,7 @@ describe('check', () => {
   })
 
   it.each([
-    ['nope', 'picbed "nope" is no provider of this server. Known are "local/one".'],
+    ['nope', 'Provider "nope" does not exist. Known are "local/one".'],
     ['local/nope', 'local has no configuration "nope". Known are "local/one".'],
     ['s3/blog', 'Known are "local/one".'],
   ])('check %s names what there is', async (id, message) => {
@@ -132,7 +161,7 @@ describe('check', () => {
     const { cwd, check } = await makePlace({ one: { directory: 'one', serve: true } }, { sever: {} })
     const { code, stderr } = await check()
     expect(code).toBe(1)
-    expect(stderr).toContain('sever: is no option')
+    expect(stderr).toContain('sever: is not an option')
     await mkdir(join(cwd, 'one')) // it was not made
   })
 
@@ -174,6 +203,8 @@ it('is not held by a web server that never ends its answer', async () => {
   await writeFile(join(cwd, 'upload-server.json'), JSON.stringify({ providers }))
   const { code, stdout } = await runCli(['check'], { cwd })
   expect(code).toBe(1)
-  expect(stdout).toMatch(/^FAILED {2}local\/one: what comes back from .* is not what was stored\n$/)
+  expect(stdout).toMatch(
+    /^FAILED {2}local\/one: the file was stored, but .* returned different content\. Check urlPrefix/,
+  )
   expect(sent).toBeLessThan(64 * 1024 * 1024)
 })

@@ -59,7 +59,7 @@ describe('upload --comment', () => {
   it('writes one comment, brings it up to date, and shows how pictures were before', async () => {
     const [cwd, forge] = [await prepare(), await startForge()]
     const first = await runCli(['upload', '--comment', 'shots'], { cwd, env: actions(forge) })
-    expect(first).toMatchObject({ code: 0, stderr: expect.stringContaining('A comment was written.') })
+    expect(first).toMatchObject({ code: 0, stderr: expect.stringContaining('Created a comment.') })
     expect(first.stdout.trim().split('\n')).toHaveLength(3)
     expect(forge.comments[0]?.body).toContain('### Pictures\n\n**3 of 3 stored')
     for (const link of first.stdout.trim().split('\n'))
@@ -71,8 +71,10 @@ describe('upload --comment', () => {
     expect(forge.comments).toHaveLength(1)
     const body = forge.comments[0]?.body ?? ''
     expect(body).toContain('### Screens\n\n**1 changed, 1 new, 1 gone, 1 the same**')
-    expect(body).toMatch(/\| shots\/login\.png \| <a .*before-login-.*<\/a>.* \| <a .*\/login-.*<\/a>.* \|/)
-    expect(body).toContain('- gone: main/old.png')
+    expect(body).toMatch(
+      /\| <code>shots\/login\.png<\/code> \| <a .*before-login-.*<\/a>.* \| <a .*\/login-.*<\/a>.* \|/,
+    )
+    expect(body).toContain('- gone: <code>main/old.png</code>')
     expect(body).not.toContain('menu')
   })
 
@@ -99,21 +101,34 @@ describe('upload --comment', () => {
       env: actions(forge),
     })
     expect(half.code).toBe(3)
-    expect(forge.comments[0]?.body).toContain('- ❌ @\u200ball.png: ')
+    expect(forge.comments[0]?.body).toContain('- ❌ <code>&#x40;all.png</code>: ')
     const wrong = actions(forge, { GITHUB_TOKEN: 'wrong-token' })
     const failed = await runCli(['upload', '--comment', 'shots/new.png'], { cwd, env: wrong })
     expect(failed).toMatchObject({ code: 1, stdout: expect.stringContaining('/new-') })
-    expect(failed.stderr).toMatch(/The comment was not written: .* 401 .*pull-requests: write/)
+    expect(failed.stderr).toMatch(/Could not write the comment: .* 401 .*pull-requests: write/)
     expect(failed.stderr).not.toContain('wrong-token')
   })
 
   it.each<[string, string[], Record<string, string>, number, RegExp]>([
-    ['no pull request', ['--comment'], { GITHUB_REF: 'refs/heads/main' }, 0, /about no pull request/],
-    ['no CI host', ['--comment'], { GITHUB_ACTIONS: '' }, 2, /name its page with --pull/],
-    ['no token', ['--comment'], { GITHUB_TOKEN: '' }, 2, /needs a token of 127.*GITHUB_TOKEN/],
-    ['what is no page', ['--comment', '--pull', 'me/app#7'], {}, 2, /is no address of a pull request/],
-    ['another forge', ['--comment', '--pull', 'http://127.0.0.1:1/me/app/pull/7'], {}, 2, /needs a token/],
-    ['no comment', ['--compare', 'main'], {}, 2, /--compare needs --comment/],
+    [
+      'no pull request',
+      ['--comment'],
+      { GITHUB_REF: 'refs/heads/main' },
+      0,
+      /does not belong to a pull request/,
+    ],
+    ['no CI host', ['--comment'], { GITHUB_ACTIONS: '' }, 2, /Specify its URL with --pr/],
+    ['no token', ['--comment'], { GITHUB_TOKEN: '' }, 2, /Could not write a comment on 127.*GITHUB_TOKEN/],
+    ['both names', ['--comment', '--pr', 'a', '--pull', 'b'], {}, 2, /cannot be used with option '--pr/],
+    ['what is no page', ['--comment', '--pr', 'me/app#7'], {}, 2, /is not the URL of a pull request/],
+    [
+      'another forge',
+      ['--comment', '--pull', 'http://127.0.0.1:1/me/app/pull/7'],
+      {},
+      2,
+      /without an API token/,
+    ],
+    ['no comment', ['--compare', 'main'], {}, 2, /--compare requires --comment/],
     ['no folder', ['--comment', '--compare', 'nowhere'], {}, 2, /--compare nowhere: /],
   ])('with %s', async (_, args, env, code, said) => {
     const [cwd, forge] = [await prepare(), await startForge()]
@@ -123,6 +138,62 @@ describe('upload --comment', () => {
     expect(ended.stdout === '').toBe(code !== 0)
     expect(forge.asked).toEqual([])
   })
+})
+
+describe('attack: the token of a job goes to nobody but its own forge', () => {
+  const onMain = { GITHUB_REF: 'refs/heads/main' }
+  it.each<[string, Record<string, string>]>([
+    ['of a job about no pull request', onMain],
+    ['of a job about another one', {}],
+    ['where no CI host is', { GITHUB_ACTIONS: '', GITLAB_TOKEN: TOKEN, GITEA_TOKEN: TOKEN }],
+    ['of a job whose own token is empty', { ...onMain, GITHUB_TOKEN: '', GITLAB_TOKEN: TOKEN }],
+  ])('%s', async (_, env) => {
+    const [cwd, forge] = [await prepare(), await startForge()]
+    for (const kind of ['github', 'gitea', 'gitlab'] as const) {
+      const thief = await startCommentForge(kind)
+      const args = ['upload', '--comment', '--pull', pageOf(thief, kind), 'shots/new.png']
+      const { code, stderr } = await runCli(args, { cwd, env: actions(forge, env) })
+      expect(code).toBe(2)
+      expect(stderr).toMatch(
+        /Could not write a comment on 127\.0\.0\.1:\d+ without an API token\. Set UPLOAD_COMMENT_TOKEN in the job\./,
+      )
+      expect([...thief.asked, ...forge.asked]).toEqual([])
+      await thief.close()
+    }
+  })
+
+  it('over http', async () => {
+    const cwd = await makeDirectory()
+    const page = 'http://github.example.com/me/app/pull/7'
+    const args = ['comment', '--pr', page, '--comment-token', TOKEN]
+    const { code, stderr } = await runCli(args, { cwd, input: '[]' })
+    expect(code).toBe(1)
+    expect(stderr).toContain('Refused to send the token to github.example.com over unencrypted http.')
+  })
+
+  it('and to that one also where the job is about no pull request', async () => {
+    const [cwd, forge] = [await prepare(), await startForge()]
+    const args = ['upload', '--comment', '--pull', pageOf(forge, 'github'), 'shots/new.png']
+    expect(await runCli(args, { cwd, env: actions(forge, onMain) })).toMatchObject({ code: 0 })
+    expect(forge.comments).toHaveLength(1)
+  })
+})
+
+it.each([
+  ['may not write', {}],
+  ['is not there', { GITHUB_TOKEN: '' }],
+])("a fork's pull request, whose token %s, leaves a good job green", async (_, env) => {
+  const [cwd, forge] = [await prepare(), await startForge()]
+  const repo = (name: string) => ({ repo: { full_name: name } })
+  const event = { pull_request: { head: repo('somebody/app'), base: repo('me/app') } }
+  await writeFile(join(cwd, 'event.json'), JSON.stringify(event))
+  forge.before = ({ method }) =>
+    void (method === 'POST' && forge.instead.push(() => ({ status: 403, body: { message: 'Forbidden' } })))
+  const given = actions(forge, { GITHUB_EVENT_PATH: join(cwd, 'event.json'), ...env })
+  const { code, stderr, stdout } = await runCli(['upload', '--comment', 'shots/new.png'], { cwd, env: given })
+  expect(code).toBe(0)
+  expect(stderr).toContain('Warning: no comment was written. The pull request comes from a fork')
+  expect(stdout).toContain('/new-')
 })
 
 describe('comment', () => {
@@ -144,7 +215,7 @@ describe('comment', () => {
     expect(body).toMatch(/\/a1\.png.*30 × 20 \|.*\/a2\.png/)
     const input = JSON.stringify(after)
     const said = await runBuilt(args, { cwd, env, input })
-    expect(said.stderr).toContain('The comment says so already.')
+    expect(said.stderr).toContain('The comment is already up to date.')
     const shown = await runCli(['comment', '--dry-run', '--before', 'before.ndjson', 'after.json'], { cwd })
     expect(body.endsWith(shown.stdout)).toBe(true)
   })
@@ -154,16 +225,21 @@ describe('comment', () => {
     ['what is no JSON', '{'],
     ['another JSON', '{"a":1}'],
     ['links that are none', JSON.stringify([{ name: 'a', url: 'javascript:alert(1)' }])],
+    ['attack: links of several lines', JSON.stringify([{ name: 'a', url: 'https://x/a\n\n/merge' }])],
+    ['attack: links with HTML behind them', JSON.stringify([{ name: 'a', url: 'https://x/a <h1>b' }])],
+    ['attack: links that turn what follows', JSON.stringify([{ name: 'a', url: 'https://x/\u202eb' }])],
+    ['attack: links that are coloured', JSON.stringify([{ name: 'a', url: 'https://x/\u001b[31mb' }])],
   ])('refuses %s', async (_, input) => {
     const cwd = await makeDirectory()
     const { code, stderr } = await runCli(['comment', '--dry-run'], { cwd, input })
     expect(code).toBe(1)
-    expect(stderr).toContain('Standard input is not what "upload-server upload --format json" prints.')
+    expect(stderr).toContain('Standard input is not output of "upload-server upload --format json".')
   })
 
   it('attack: names and failures of a pull request stay text, however many there are', async () => {
     const cwd = await makeDirectory()
-    const name = '<img src=x onerror=alert(1)> | `x` @all #1 ]( http://evil/ --> \n## h.png'
+    const name =
+      '<img src=x onerror=alert(1)> | `x` @all #1 ]( http://evil/ --> \n## h www.evil.example o/r#1 GH-1 !1 h.png'
     const results = Array.from({ length: 3000 }, (_, index) => ({
       ...result(`${index}${name}`, `s${index}`),
     }))
@@ -174,8 +250,10 @@ describe('comment', () => {
       const { code, stdout } = await runCli(['comment', '--dry-run', ...more], { cwd, input })
       expect(code).toBe(0)
       expect(stdout.length).toBeLessThan(65_000)
-      expect(/more (?:than fits|changed, which do not fit)/.test(stdout)).toBe(true)
-      expect(/[^\\]<img src=x|@all|\n## h|[^\\]`x/.exec(stdout)).toBeNull()
+      expect(/More files do not fit|more changed\. They do not fit/.test(stdout)).toBe(true)
+      const markup = stdout.replace(/<code>[^<]*<\/code>/g, '')
+      expect(/<img src=x|@all|\n## h|`x|#1|GH-1|!1|(?:evil\.|h\.)/.exec(markup)).toBeNull()
+      expect(/<img src=x|@all|`x|#1|!1|www\.|:\/\/evil/.exec(stdout)).toBeNull()
     }
   })
 })

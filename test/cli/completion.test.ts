@@ -53,6 +53,7 @@ describe('the tab key', () => {
       ['upload', 'a.png', '--picbed', ''],
       ['local', 'webdav'],
     ],
+    [['upload', '--destination', 'local/n'], ['local/notes']],
     [
       ['upload', '--config-name', ''],
       ['blog', 'notes'],
@@ -61,9 +62,9 @@ describe('the tab key', () => {
     [['upload', ''], [':files']],
     [['serve', '--config', ''], [':files']],
     [['--log-level', 'w'], ['warn']],
-    [['--workers', ''], ['auto']],
     [['check', 'web'], ['webdav/blog']],
     [['history', '--destination', 'local/n'], ['local/notes']],
+    [['rm', '--destination', 'local/n'], ['local/notes']],
     [['check', '--config', 'absent.json', ''], []],
   ])('%j: %j', async (words, expected) => {
     expect(await offered(words, await makePlace())).toEqual(expected)
@@ -96,7 +97,13 @@ describe('in a real shell', () => {
     const bin = await install(cwd)
     await writeFile(join(cwd, 'picture-one.png'), '')
     const result = await runOnTerminal(
-      ['env', 'TERM=xterm', `PATH=${bin}:${process.env['PATH']}`, ...command],
+      [
+        'env',
+        'TERM=xterm',
+        `PATH=${bin}:${process.env['PATH']}`,
+        `UPLOAD_SERVER_CONFIG=${cwd}/upload-server.json`,
+        ...command,
+      ],
       [
         ['', `${before}eval "$(upload-server completion ${shell})"; PS1='rea''dy> '\n`],
         ['ready> ', 'upload-server uplo\t--format bb\t--config-name no\tpicture-o\t\n'],
@@ -113,12 +120,12 @@ describe('in a real shell', () => {
     const bin = await install(cwd)
     await writeFile(join(cwd, 'picture-one.png'), '')
     const ask = async (line: string) => {
-      const script = `set -x PATH ${bin} $PATH; upload-server completion fish | source; complete -C "${line}"`
+      const script = `set -x PATH ${bin} $PATH; set -x UPLOAD_SERVER_CONFIG upload-server.json; upload-server completion fish | source; complete -C "${line}"`
       const { stdout } = await runProgram('fish', ['--no-config', '-c', script], { cwd })
       return stdout.split('\n').filter(Boolean)
     }
     expect(await ask('upload-server uplo')).toEqual([
-      'upload\tupload files, here or through a running server, and print one link a line',
+      'upload\tupload files, directly or through a running server, and print one link per line',
     ])
     expect(await ask('upload-server upload --format bb')).toEqual(['bbcode'])
     expect(await ask('upload-server upload pict')).toEqual(['picture-one.png'])

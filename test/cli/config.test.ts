@@ -25,7 +25,7 @@ describe('config validate', () => {
     })
     expect(await runCli(['config', 'validate'], { cwd })).toEqual({
       code: 0,
-      stdout: `${join(cwd, 'upload-server.json')} is fine. Destinations: local/a, local/b\n`,
+      stdout: `${join(cwd, 'upload-server.json')} is valid. Destinations: local/a, local/b\n`,
       stderr: '',
     })
   })
@@ -34,9 +34,9 @@ describe('config validate', () => {
     const { code, stdout, stderr } = await runCli(['config', 'validate'], { cwd: await makeDirectory() })
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: 'The embedded default is fine. Destinations: local/Default\n',
+      stdout: 'The default configuration is valid. Destinations: local/Default\n',
     })
-    expect(stderr).toContain('No destination is configured: files go to')
+    expect(stderr).toContain('No destination is configured. Files are stored in')
   })
 
   it('says everything that is wrong', async () => {
@@ -50,7 +50,9 @@ describe('config validate', () => {
     const cwd = await withConfig('{\n  "server": {,}\n}')
     const { code, stderr } = await runCli(['config', 'validate'], { cwd })
     expect(code).toBe(1)
-    expect(stderr).toMatch(/upload-server\.json can't be used:\n {2}is not JSON: .* in line 2, column 14\n$/)
+    expect(stderr).toMatch(
+      /^Could not load .*upload-server\.json:\n {2}is not valid JSON: .* in line 2, column 14\n$/,
+    )
   })
 
   it('mentions what is left out of a PicGo file', async () => {
@@ -59,7 +61,7 @@ describe('config validate', () => {
     })
     const { code, stderr } = await runCli(['config', 'validate'], { cwd })
     expect(code).toBe(0)
-    expect(stderr).toContain('"picBed.proxy" was left out')
+    expect(stderr).toContain('"picBed.proxy" was ignored')
   })
 })
 
@@ -153,8 +155,8 @@ describe('config import', () => {
     })
     expect(code).toBe(0)
     expect(stderr.split('\n')).toEqual([
-      '"picBed.proxy" was left out: it is no address of a proxy for HTTP, HTTPS or SOCKS5.',
-      expect.stringContaining('Files get names like "name-1a2b3c4d.png" at local/Default'),
+      '"picBed.proxy" was ignored: it is not the URL of an HTTP, HTTPS or SOCKS5 proxy.',
+      expect.stringContaining('Files at local/Default get names such as "name-1a2b3c4d.png"'),
       '',
     ])
     expect(await runCli(['config', 'validate'], { cwd })).toMatchObject({
@@ -173,12 +175,16 @@ describe('config import', () => {
   })
 
   it.each([
-    ['absent.json', undefined, "absent.json can't be read: it is not there"],
-    ['.', undefined, "can't be read: it is a directory"],
-    ['x.json', '{"a" 1}', 'x.json is not JSON: colon expected in line 1, column 6'],
-    ['x.json', '{"server":{}}', 'x.json is no configuration of PicGo or PicList: it has no "picBed".'],
-    ['x.json', '[]', 'x.json is no configuration of PicGo or PicList: it has no "picBed".'],
-    ['x.json', 'null', 'x.json is no configuration of PicGo or PicList: it has no "picBed".'],
+    ['absent.json', undefined, 'absent.json: no such file'],
+    ['.', undefined, ': it is a directory'],
+    ['x.json', '{"a" 1}', 'x.json is not valid JSON: colon expected in line 1, column 6'],
+    [
+      'x.json',
+      '{"server":{}}',
+      'x.json is not a configuration of PicGo or PicList, because it has no "picBed".',
+    ],
+    ['x.json', '[]', 'x.json is not a configuration of PicGo or PicList, because it has no "picBed".'],
+    ['x.json', 'null', 'x.json is not a configuration of PicGo or PicList, because it has no "picBed".'],
   ])('refuses %s holding %s', async (name, content, message) => {
     const cwd = await makeDirectory()
     if (content !== undefined) await writeFile(join(cwd, name), content)

@@ -43,11 +43,11 @@ async function leavePending({ url }: { url: string }, name: string): Promise<str
 }
 
 it('has nothing to do when nothing waits', async () => {
-  expect(await finalize()).toEqual({ code: 0, stdout: '', stderr: 'No upload waits to be finished.\n' })
+  expect(await finalize()).toEqual({ code: 0, stdout: '', stderr: 'There are no pending uploads.\n' })
 })
 
 it('knows no such id', async () => {
-  const stderr = 'failed    no-such-id  no upload waits to be finished under this id\n'
+  const stderr = 'failed    no-such-id  there is no pending upload with this id\n'
   expect(await finalize('no-such-id')).toEqual({ code: 1, stdout: '', stderr })
 })
 
@@ -146,7 +146,7 @@ describe('beside a running server', () => {
 })
 
 describe('an upload whose hook fails', () => {
-  const finishing = /^Finish without uploading again: (.+)$/m
+  const finishing = /^Complete the upload without sending the files again: (.+)$/m
 
   it('prints the links, and the command with which the built program finishes it', async () => {
     await hookIs('broken')
@@ -156,7 +156,9 @@ describe('an upload whose hook fails', () => {
     })
     expect(code).toBe(1)
     expect(stdout).toMatch(/^http:\/\/\S+\/a_?\S+\.txt\n$/)
-    expect(stderr).toContain('Everything is stored, but not finished: Hook "note" failed: exit code 1')
+    expect(stderr).toContain(
+      'All files were stored, but a post-upload step failed: Hook "note" failed: exit code 1',
+    )
     expect(stderr).not.toContain('Repeat')
     await hookIsNot('broken')
     const [, command = ''] = finishing.exec(stderr) ?? []
@@ -176,7 +178,7 @@ describe('an upload whose hook fails', () => {
     const { code, stdout, stderr } = await runCli(args, { cwd })
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
     expect(stderr).toContain('it is stored, but not finished: Remote upload completed.')
-    expect(stderr).toMatch(/^1 of 2 failed\. Repeat: upload-server upload .* absent\.txt$/m)
+    expect(stderr).toMatch(/^1 of 2 files failed\. Try again: upload-server upload .* absent\.txt$/m)
     expect(stderr).not.toContain('marked-secret')
     await hookIsNot('broken')
     const [, command = ''] = finishing.exec(stderr) ?? []
@@ -189,7 +191,7 @@ describe('an upload whose hook fails', () => {
     const unknown = await runShell(`upload_server finalize --server ${server.url} nope`, { cwd })
     expect(unknown).toMatchObject({
       code: 1,
-      stderr: expect.stringMatching(/^failed {4}nope {2}No upload waits/),
+      stderr: expect.stringMatching(/^failed {4}nope {2}No pending upload/),
     })
   })
 })

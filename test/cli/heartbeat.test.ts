@@ -28,7 +28,7 @@ describe('heartbeat ends with 0 for a server that answers', () => {
     const { url } = app()
     const { code, stdout, stderr } = await beat(['--server', `${url}${suffix}`])
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(stdout).toMatch(new RegExp(`^${url}/? is alive\n$`))
+    expect(stdout).toMatch(new RegExp(`^${url}/? is up\n$`))
   })
 
   it('at the host and port of the configuration, the environment, or both', async () => {
@@ -36,17 +36,17 @@ describe('heartbeat ends with 0 for a server that answers', () => {
     const port = Number(new URL(url).port)
     const cwd = await makeDirectory()
     await writeFile(join(cwd, 'upload-server.json'), JSON.stringify({ server: { port } }))
-    expect(await beat([], cwd)).toMatchObject({ code: 0, stdout: `${url} is alive\n` })
+    expect(await beat([], cwd)).toMatchObject({ code: 0, stdout: `${url} is up\n` })
     expect(await beat(['-c', join(cwd, 'upload-server.json')])).toMatchObject({ code: 0 })
     const env = { UPLOAD_SERVER_PORT: String(port), UPLOAD_SERVER_HOST: '0.0.0.0' }
-    expect(await beat([], undefined, env)).toMatchObject({ code: 0, stdout: `${url} is alive\n` })
+    expect(await beat([], undefined, env)).toMatchObject({ code: 0, stdout: `${url} is up\n` })
   })
 
   it('in the built program', async () => {
     const { url } = app()
     expect(await runBuilt(['heartbeat', '--server', url], { cwd: await makeDirectory() })).toEqual({
       code: 0,
-      stdout: `${url}/ is alive\n`,
+      stdout: `${url}/ is up\n`,
       stderr: '',
     })
   })
@@ -56,7 +56,7 @@ describe('heartbeat ends with 0 for a server that answers', () => {
     const host = join(directory, 'up.sock')
     await startApp({ config: { server: { host } } })
     const env = { UPLOAD_SERVER_HOST: host }
-    expect(await beat([], undefined, env)).toEqual({ code: 0, stdout: `unix:${host} is alive\n`, stderr: '' })
+    expect(await beat([], undefined, env)).toEqual({ code: 0, stdout: `unix:${host} is up\n`, stderr: '' })
   })
 
   it('below a path, as behind a proxy', async () => {
@@ -73,13 +73,13 @@ describe('heartbeat ends with 1, and says why, for', () => {
     const url = `http://127.0.0.1:${await findFreePorts()}`
     const { code, stdout, stderr } = await beat(['--server', url])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/ is not alive: .*ECONNREFUSED.*\n$/)
+    expect(stderr).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/ is not up: .*ECONNREFUSED.*\n$/)
   })
 
   it('a socket that nobody made', async () => {
     const { code, stderr } = await beat([], undefined, { UPLOAD_SERVER_HOST: '/nowhere/up.sock' })
     expect(code).toBe(1)
-    expect(stderr).toContain('unix:/nowhere/up.sock is not alive')
+    expect(stderr).toContain('unix:/nowhere/up.sock is not up')
   })
 
   it.each<[string, number, string]>([
@@ -92,7 +92,7 @@ describe('heartbeat ends with 1, and says why, for', () => {
     const { code, stdout, stderr } = await beat(['--server', url])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toBe(
-      `${url}/ is not alive: something that answers /heartbeat with status ${status} is there.\n`,
+      `${url}/ is not up: something that answers /heartbeat with status ${status} is there.\n`,
     )
   })
 
@@ -141,7 +141,7 @@ describe('heartbeat ends with 1, and says why, for', () => {
     onTestFinished(() => void server.close())
     const { code, stderr } = await beat(['--server', `127.0.0.1:${(server.address() as AddressInfo).port}`])
     expect(code).toBe(1)
-    expect(stderr).toMatch(/^http:.* is not alive: .+\n$/)
+    expect(stderr).toMatch(/^http:.* is not up: .+\n$/)
   })
 
   it('a wrong configuration', async () => {
@@ -149,6 +149,6 @@ describe('heartbeat ends with 1, and says why, for', () => {
     await writeFile(join(cwd, 'upload-server.json'), '{')
     const { code, stderr } = await beat([], cwd)
     expect(code).toBe(1)
-    expect(stderr).toContain('is not JSON')
+    expect(stderr).toContain('is not valid JSON')
   })
 })

@@ -37,15 +37,15 @@ describe.each(all.map(one => [pathOf(one), one] as const))('%s', (path, command)
     expect(examples.match(/^ {2}.*upload-server(?: |$)/gm)?.length).toBeGreaterThanOrEqual(2)
   })
 
-  it('stands in docs/cli.md with every option and default, as `npm run generate` writes it', async () => {
-    expect(await readFile('docs/cli.md', 'utf8')).toContain(
+  it('stands in docs/reference/cli.md with every option and default, as `npm run generate` writes it', async () => {
+    expect(await readFile('docs/reference/cli.md', 'utf8')).toContain(
       `### \`${path}\`\n\n\`\`\`text\n${helpOf(command)}\n\`\`\`\n`,
     )
   })
 })
 
-it('docs/cli.md names no command that is not there', async () => {
-  const headings = (await readFile('docs/cli.md', 'utf8')).matchAll(/^### `(.+)`$/gm)
+it('docs/reference/cli.md names no command that is not there', async () => {
+  const headings = (await readFile('docs/reference/cli.md', 'utf8')).matchAll(/^### `(.+)`$/gm)
   expect([...headings].map(([, name]) => name)).toEqual(all.map(pathOf))
 })
 

@@ -3,6 +3,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { HistoryEntry } from '../../src/store/contract.ts'
+import { identify } from '../../src/store/expiry-contract.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, post } from '../helpers/form.ts'
@@ -59,8 +60,8 @@ async function remember(...changes: Partial<HistoryEntry>[]): Promise<void> {
 }
 
 it('says that there is nothing when nothing was uploaded', async () => {
-  expect(await history()).toEqual({ code: 0, stdout: '', stderr: 'Nothing was found.\n' })
-  expect(await history('--json')).toEqual({ code: 0, stdout: '[]\n', stderr: 'Nothing was found.\n' })
+  expect(await history()).toEqual({ code: 0, stdout: '', stderr: 'No files found.\n' })
+  expect(await history('--json')).toEqual({ code: 0, stdout: '[]\n', stderr: 'No files found.\n' })
 })
 
 it('lists what was stored, newest first', async () => {
@@ -73,16 +74,16 @@ it('lists what was stored, newest first', async () => {
     { time: Date.UTC(2026, 10, 20) },
   )
   const store = createSqliteStore(join(cwd, 'upload-server', 'store.db'))
-  const gone = { destination: 's3/blog', key: 'gone.png', holder: 'x' }
-  await store.noteRemoved(gone, Date.UTC(2026, 10, 23))
+  const gone = { destination: 's3/blog', key: 'gone.png' }
+  await store.noteRemoved({ ...gone, ...identify(gone, new Map()), holder: 'x' }, Date.UTC(2026, 10, 23))
   await store.close()
   expect(await history()).toEqual({
     code: 0,
     stderr: '',
     stdout:
-      '2026-11-22 00:00:00  local/Default  5000000000  loopback      until 2027-01-01 00:00:00    猫 😀.png  https://x.example/2026/cat.png\n' +
+      '2026-11-22 00:00:00  local/Default  5000000000  loopback      expires 2027-01-01 00:00:00  猫 😀.png  https://x.example/2026/cat.png\n' +
       '2026-11-21 09:05:07  s3/blog              1234  proxy: alice  removed 2026-11-23 00:00:00  cat.png  https://x.example/2026/cat.png\n' +
-      '2026-11-20 00:00:00  s3/blog              1234  loopback      stays                        cat.png  https://x.example/2026/cat.png\n',
+      '2026-11-20 00:00:00  s3/blog              1234  loopback      never expires                cat.png  https://x.example/2026/cat.png\n',
   })
 })
 
@@ -160,7 +161,27 @@ it('a name with escape sequences does not take over the terminal', async () => {
   expect(JSON.parse(json.stdout)[0].origin).toBe(origin)
 })
 
+it.each([
+  ['62c8', 1],
+  ['62C8C6D0', 1],
+  [`62c8c6d0${'f'.repeat(56)}`, 1],
+  ['62c9', 0],
+])('finds bytes by their hash, or by how it begins: %s', async (hash, count) => {
+  await remember({ sha256: `62c8c6d0${'f'.repeat(56)}` }, { sha256: `62d0${'0'.repeat(60)}` })
+  expect(JSON.parse((await history('--sha256', hash, '--json')).stdout)).toHaveLength(count)
+})
+
 describe('--prune', () => {
+  it.each(['0', '5'])('of %s days forgets nothing without --yes where nobody can be asked', async days => {
+    await remember({ time: Date.now() - 9 * DAY_MS })
+    expect(await history('--prune', days)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'Could not ask for confirmation without a terminal. Add --yes to delete the entries.\n',
+    })
+    expect(JSON.parse((await history('--json')).stdout)).toHaveLength(1)
+  })
+
   it('removes what is older, and no file', async () => {
     const files = join(cwd, 'upload-server', 'files')
     await mkdir(files, { recursive: true })
@@ -171,12 +192,14 @@ describe('--prune', () => {
       { origin: 'b', time: now - 40 * DAY_MS },
       { origin: 'c', time: now - 29 * DAY_MS },
     )
-    expect(await history('--prune', '30')).toEqual({
+    expect(await history('--prune', '30', '--yes')).toEqual({
       code: 0,
       stdout: '',
-      stderr: '2 entries older than 30 days removed; the files stay where they are.\n',
+      stderr: 'Deleted 2 entries older than 30 days from the history. The files are kept.\n',
     })
-    expect(await history('--prune', '29')).toMatchObject({ stderr: expect.stringMatching(/^1 entry older/) })
+    expect(await history('--prune', '29', '--yes')).toMatchObject({
+      stderr: expect.stringMatching(/^Deleted 1 entry older/),
+    })
     expect(JSON.parse((await history('--json')).stdout)).toEqual([])
     expect(await readdir(files)).toEqual(['cat.png'])
   })
@@ -205,8 +228,10 @@ it.each([
   [['--days', 'x'], /whole number/],
   [['--limit', '-1'], /whole number/],
   [['--prune', ''], /whole number/],
-  [['--since', 'yesterday'], /A time is written/],
-  [['--prune', '1', '--destination', 's3'], /provider\/configName/],
+  [['--sha256', '62c'], /4 to 64 hexadecimal digits/],
+  [['--sha256', 'cat.png'], /4 to 64 hexadecimal digits/],
+  [['--since', 'yesterday'], /Must be a time such as/],
+  [['--prune', '1', '--yes', '--destination', 's3'], /provider\/configName/],
   [['--unknown'], /unknown option/],
 ])('refuses %j', async (args, message) => {
   expect(await history(...args)).toMatchObject({
@@ -232,16 +257,18 @@ describe('a store that configurations share', () => {
     expect(none).toMatchObject({
       code: 0,
       stdout: '',
-      stderr: expect.stringContaining('With --all there is'),
+      stderr: expect.stringContaining('Other destinations have some: add --all'),
     })
   })
 
   it('forgets their own entries alone, or those of one destination', async () => {
     const time = Date.now() - 9 * DAY_MS
     await remember({ time }, { time, destination: 's3/other' }, { time, destination: 'local/Default' })
-    const own = await runCli(['history', '--prune', '5'], { cwd })
-    expect(own.stderr).toMatch(/^1 entry older/)
-    expect((await history('--prune', '5', '--destination', 's3/other')).stderr).toMatch(/^1 entry older/)
+    const own = await runCli(['history', '--prune', '5', '--yes'], { cwd })
+    expect(own.stderr).toMatch(/^Deleted 1 entry older/)
+    expect((await history('--prune', '5', '--yes', '--destination', 's3/other')).stderr).toMatch(
+      /^Deleted 1 entry older/,
+    )
     expect(JSON.parse((await history('--json')).stdout)).toMatchObject([{ destination: 's3/blog' }])
   })
 
@@ -249,18 +276,22 @@ describe('a store that configurations share', () => {
     const time = Date.now() - 9 * DAY_MS
     const url = 'https://up.example/links/s3/drafts/2026/cat.png'
     await remember({ time }, { time, url, destination: 's3/drafts' })
-    expect((await history('--prune', '5', '--yes')).stderr).toMatch(/^1 entry older/)
+    expect((await history('--prune', '5', '--yes')).stderr).toMatch(/^Deleted 1 entry older/)
     expect(JSON.parse((await history('--json')).stdout)).toMatchObject([{ destination: 's3/drafts' }])
   })
 
   it('tells with --all what should be gone elsewhere, and without it that there is something', async () => {
     await remember({ key: 'late.png', expiresAt: Date.UTC(2026, 0, 1) })
     const own = await runCli(['history', '--expired'], { cwd })
-    expect(own).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('With --all there is') })
+    expect(own).toMatchObject({
+      code: 0,
+      stdout: '',
+      stderr: expect.stringContaining('Other destinations have some: add --all'),
+    })
     expect((await history('--expired')).stdout).toContain('s3/blog  late.png')
     expect((await history('--expired', '--destination', 's3/blog')).stdout).toContain('late.png')
     const other = await history('--expired', '--destination', 's3/other')
-    expect(other).toMatchObject({ stdout: '', stderr: 'Nothing that should be gone is still there.\n' })
+    expect(other).toMatchObject({ stdout: '', stderr: 'No expired files are left.\n' })
   })
 
   it('asks a person before it forgets, and says how much that would be', async context => {
@@ -280,7 +311,7 @@ describe('a store that configurations share', () => {
           '--prune',
           '5',
         ],
-        [['Forget 2 entries older than 5 days?', answer]],
+        [['Delete 2 entries older than 5 days from the history?', answer]],
         cwd,
       )
     expect((await asked('n')).exitCode).toBe(1)
@@ -294,7 +325,9 @@ it.each([['--expired'], ['--prune', '0', '--yes'], []])(
   'a mistyped destination is no empty one: %j',
   async (...args) => {
     const { code, stderr } = await runCli(['history', '--destination', 'locl', ...args], { cwd })
-    expect(stderr).toBe('locl is no destination of this configuration. With --all it may be any other.\n')
+    expect(stderr).toBe(
+      '"locl" is not a destination of this configuration. Add --all to search other destinations, too.\n',
+    )
     expect(code).toBe(1)
   },
 )
@@ -305,7 +338,7 @@ it('--expired tells what should be gone, and why it is not', async () => {
     { destination: 'local/Default', key: 'soon.png', expiresAt: Date.now() + DAY_MS },
   )
   const store = createSqliteStore(join(cwd, 'upload-server', 'store.db'))
-  const late = { destination: 'local/Default', key: 'late.png', holder: 'x' }
+  const late = { destination: 'local/Default', key: 'late.png', object: 'late.png', holder: 'x' }
   await store.postponeRemoval(late, Date.now() + DAY_MS, 'it is down')
   await store.close()
   const { stdout } = await history('--expired')

@@ -40,7 +40,7 @@ describe('the host key of an SFTP server that nobody has pinned', () => {
   }
 
   const SHOWN =
-    /showed the host key ssh-ed25519 SHA256:[\w+/]{43}, which was not known\. It is trusted from now on/
+    /presented the host key ssh-ed25519 SHA256:[\w+/]{43}, which was unknown\. It is trusted from now on/
 
   it('is shown and kept by upload, check, init and serve alike, and known to the next of them', async () => {
     for (const args of [
@@ -102,20 +102,20 @@ describe('the host key of an SFTP server that nobody has pinned', () => {
     const { exitCode, stdout } = await runOnTerminal(
       [...command, ...init],
       [
-        ['Set further options?', '\r'],
+        ['Set more options?', '\r'],
         ['Who uploads', '\r'],
-        ['port: Editors', '\r'],
-        ['How are files called', '\r'],
+        ['port: Port', '\r'],
+        ['How should stored files be named', '\r'],
         ['Trust this host key?', 'n'],
-        ['What now?', '\u001b[B\r'],
+        ['What do you want to do?', '\u001b[B\r'],
         ['Trust this host key?', 'y'],
-        ['Type into', ''],
+        ['Editor settings', ''],
       ],
       cwd,
     )
     expect({ exitCode, stdout }).toMatchObject({ exitCode: 0 })
     expect(stdout).toContain(server.fingerprint)
-    expect(stdout).toContain('Nothing was sent there')
+    expect(stdout).toContain('The host key is not trusted. Nothing was sent')
     expect(await readFile(kept, 'utf8')).toMatch(/^\S+ ssh-ed25519 \S+\n$/)
   })
 
@@ -126,9 +126,9 @@ describe('the host key of an SFTP server that nobody has pinned', () => {
     const { code, stdout, stderr } = await runCli(['upload', '--quiet', 'a.png'], { cwd })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toContain(
-      `showed the host key ssh-ed25519 ${server.fingerprint}, and line 1 of "known_hosts" in the data folder has another one`,
+      `presented the host key ssh-ed25519 ${server.fingerprint}, but line 1 of "known_hosts" in the data folder has a different one`,
     )
-    expect(stderr).toContain('nothing was sent')
+    expect(stderr).toContain('Nothing was sent')
     await writeFile(kept, '')
     expect((await runCli(['upload', '--quiet', 'a.png'], { cwd })).stderr).toMatch(SHOWN)
   })

@@ -20,12 +20,12 @@ const ask = (cwd: string, steps: [wanted: string, answer: string][], args: strin
   )
 
 describe('init --yes', () => {
-  it('tries the configuration and writes it for its owner alone', async () => {
+  it('tests the configuration and saves it with mode 0600', async () => {
     const cwd = await makeDirectory()
     const file = join(cwd, '.config/upload-server/config.json')
     const { code, stdout, stderr } = await init(['--yes', ...LOCAL, '--key', 'a${b'], cwd)
     expect({ code, stdout }).toEqual({ code: 0, stdout: `${file}\n` })
-    expect(stderr).toContain('ok      local/Default: stored, fetched back, removed\n')
+    expect(stderr).toContain('ok      local/Default: stored, read in its folder, removed\n')
     expect(JSON.parse(await readFile(file, 'utf8'))).toEqual({
       server: { key: 'a$${b' },
       default: 'local/Default',
@@ -33,15 +33,19 @@ describe('init --yes', () => {
     })
     expect((await stat(file)).mode & 0o777).toBe(0o600)
     expect(await readdir(join(cwd, '.config/upload-server'))).toEqual(['config.json'])
-    expect((await runCli(['config', 'validate'], { cwd })).stdout).toContain(`${file} is fine.`)
+    expect((await runCli(['config', 'validate'], { cwd })).stdout).toContain(`${file} is valid.`)
 
     const before = await readFile(file, 'utf8')
     const again = await init(['--yes', ...LOCAL], cwd)
-    expect(again).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('is there already') })
+    expect(again).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('already exists and was not changed'),
+    })
     expect(await readFile(file, 'utf8')).toBe(before)
   })
 
-  it('of the built program needs no answer at all: files go to the data folder and are served from there', async () => {
+  it('of the built program needs no options: files are stored in the data directory and served from there', async () => {
     const cwd = await makeDirectory()
     const { code, stderr } = await runBuilt(['init', '--yes', '-c', 'x.json'], { cwd })
     expect(code).toBe(0)
@@ -49,17 +53,17 @@ describe('init --yes', () => {
       default: 'local/Default',
       providers: { local: { Default: { directory: join(cwd, 'upload-server/files'), serve: true } } },
     })
-    for (const words of ['Typora ', 'Obsidian ', 'VS Code ', ': PicGo(app)', 'http://127.0.0.1:36677/upload'])
+    for (const words of ['Typora ', 'Obsidian ', 'VS Code ', 'PicGo(app)', 'http://127.0.0.1:36677/upload'])
       expect(stderr).toContain(words)
   })
 
   it.each<[string, string[], string]>([
-    ['an unknown provider', ['--provider', 'nope'], '"nope" is no provider; there are aliyun, azure,'],
-    ['a misspelt one', ['--provider', 'githb'], '"githb" is no provider; did you mean "github"?'],
-    ['an unknown option', ['--set', 'dir=x'], '--set dir: local has no such option; there are directory,'],
-    ['what is missing', ['--provider', 'sftp'], 'providers.sftp.Default.host: is missing'],
-    ['a value that is none', [...LOCAL, '--set', 'fileMode=7'], 'providers.local.Default.fileMode'],
-  ])('says %s, and writes nothing', async (_, args, message) => {
+    ['an unknown provider', ['--provider', 'nope'], '"nope" is not a provider. Available: aliyun, azure,'],
+    ['a misspelt provider', ['--provider', 'githb'], '"githb" is not a provider. Did you mean "github"?'],
+    ['an unknown option', ['--set', 'dir=x'], '--set dir: not an option of local. Available: directory,'],
+    ['a missing option', ['--provider', 'sftp'], 'providers.sftp.Default.host: is missing'],
+    ['an invalid value', [...LOCAL, '--set', 'fileMode=7'], 'providers.local.Default.fileMode'],
+  ])('reports %s, and saves nothing', async (_, args, message) => {
     const cwd = await makeDirectory()
     const { code, stdout, stderr } = await init(['--yes', '--config', 'x.json', ...args], cwd)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -67,9 +71,9 @@ describe('init --yes', () => {
     expect(await readdir(cwd)).toEqual([])
   })
 
-  it('writes nothing that fails when it is tried, unless --no-check says so', async () => {
+  it('saves nothing if the test fails, unless --no-check is given', async () => {
     const cwd = await makeDirectory()
-    await writeFile(join(cwd, 'file'), 'in the place of a folder')
+    await writeFile(join(cwd, 'file'), 'instead of a folder')
     const args = ['--yes', '-c', 'x.json', '--set', 'directory=file/below', '--set', 'serve=true']
     const failed = await init(args, cwd)
     expect(failed).toMatchObject({
@@ -86,44 +90,45 @@ describe('init --yes', () => {
 })
 
 describe('init', () => {
-  it('does not ask where nobody can answer', async () => {
+  it('asks no questions without a terminal', async () => {
     const cwd = await makeDirectory()
     const { code, stdout, stderr } = await init([], cwd)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toContain(
-      'init asks questions, which needs a terminal. In a script: upload-server init --yes',
+      'init asks questions, which needs a terminal. In a script, run: upload-server init --yes',
     )
   })
 
-  it('asks for place, options and callers, and keeps the answers when one of them was wrong', async context => {
+  it('asks for destination, options and clients, and keeps the other answers when one was wrong', async context => {
     needs(context, 'python3', 'python3')
     const cwd = await makeDirectory()
-    await writeFile(join(cwd, 'file'), 'in the place of a folder')
+    await writeFile(join(cwd, 'file'), 'instead of a folder')
     const { exitCode, stdout } = await ask(cwd, [
-      ['Where do files go?', 'folder'],
+      ['Where should files be stored?', 'folder'],
       ['2 matches', '\r'],
       ['directory: ', '\u0015\r'],
-      ['This one is needed.', 'file/below\r'],
-      ['Set further options?', '\r'],
+      ['A value is required.', 'file/below\r'],
+      ['Set more options?', '\r'],
       ['Who uploads', '\u001b[B\r'],
       ['host: ', '\r'],
       ['port: ', '\u001538080\r'],
       ['publicUrl: ', '\u0015http://192.0.2.7:38080/\r'],
-      ['How are files called', '\u001b[B\r'],
-      ['What now?', '\r'],
-      ['Which one?', '\r'],
+      ['How should stored files be named', '\u001b[B\r'],
+      ['What do you want to do?', '\r'],
+      ['Which option?', '\r'],
       ['directory: Folder', `\u0015 "${join(cwd, 'my pictures')}" \r`],
     ])
     expect({ exitCode, stdout }).toMatchObject({ exitCode: 0 })
     expect(stdout).toContain('FAILED  local/Default')
-    expect(stdout).toContain('ok      local/Default: stored, fetched back, removed')
-    expect(stdout).toContain('Start the server: upload-server --config x.json')
-    const said = stdout.replaceAll('\r', '')
-    expect(said).toContain(
-      'Typora     Preferences, Image, Image Uploader: Custom Command: upload-server upload --config x.json',
+    expect(stdout).toContain('ok      local/Default: stored, read in its folder')
+    expect(stdout).toContain('upload-server --config x.json')
+    const output = stdout.replaceAll('\r', '')
+    expect(output).toContain(
+      'Typora     In Preferences → Image, set Image Uploader to Custom Command and enter the command. Click Test Uploader to try it:\n             upload-server upload --config x.json\n',
     )
-    expect(said).toContain('http://127.0.0.1:38080/upload?status=200\n')
-    expect(said).toContain('Elsewhere  http://192.0.2.7:38080/upload?status=200&key=KEY\n')
+    expect(output).toContain('http://127.0.0.1:38080/upload\n')
+    expect(output).toContain('"piclist.uploadAPIUrl": "http://127.0.0.1:38080/upload?status=200"\n')
+    expect(output).toContain('Remote     http://192.0.2.7:38080/upload?key=KEY\n')
     expect(JSON.parse(await readFile(join(cwd, 'x.json'), 'utf8'))).toEqual({
       server: {
         host: '0.0.0.0',
@@ -137,7 +142,7 @@ describe('init', () => {
     })
   })
 
-  it('asks until the options fit together', async context => {
+  it('asks until the provider accepts the options', async context => {
     needs(context, 'python3', 'python3')
     const cwd = await makeDirectory()
     const { exitCode, stdout } = await ask(
@@ -145,14 +150,14 @@ describe('init', () => {
       [
         ['sxcu: ', '\r'],
         ['url: ', '\r'],
-        ['Set further options?', '\r'],
-        ['Give a "url"', ''],
-        ['Which one?', '\r'],
-        ['url: Address', 'http://127.0.0.1:9/\r'],
+        ['Set more options?', '\r'],
+        ['Set "url", or set', ''],
+        ['Which option?', '\r'],
+        ['url: URL', 'http://127.0.0.1:9/\r'],
         ['Who uploads', '\r'],
         ['port: ', '\r'],
-        ['How are files called', '\r'],
-        ['What now?', '\u001b[B\u001b[B\r'],
+        ['How should stored files be named', '\r'],
+        ['What do you want to do?', '\u001b[B\u001b[B\r'],
       ],
       ['--provider', 'http'],
     )
@@ -163,16 +168,16 @@ describe('init', () => {
     })
   })
 
-  it('can be answered by Enter alone', async context => {
+  it('can be answered with Enter alone', async context => {
     needs(context, 'python3', 'python3')
     const cwd = await makeDirectory()
     const { exitCode } = await ask(cwd, [
-      ['Where do files go?', '\r'],
+      ['Where should files be stored?', '\r'],
       ['directory: ', '\r'],
-      ['Set further options?', '\r'],
+      ['Set more options?', '\r'],
       ['Who uploads', '\r'],
       ['port: ', '\r'],
-      ['How are files called', '\r'],
+      ['How should stored files be named', '\r'],
     ])
     expect(exitCode).toBe(0)
     expect(JSON.parse(await readFile(join(cwd, 'x.json'), 'utf8'))).toEqual({
@@ -181,19 +186,19 @@ describe('init', () => {
     })
   })
 
-  it('writes nothing when it is left by Ctrl-C', async context => {
+  it('saves nothing after Ctrl-C', async context => {
     needs(context, 'python3', 'python3')
     const cwd = await makeDirectory()
-    const { exitCode, stdout } = await ask(cwd, [['Where do files go?', '\u0003']])
+    const { exitCode, stdout } = await ask(cwd, [['Where should files be stored?', '\u0003']])
     expect({ exitCode, stdout }).toEqual({
       exitCode: 1,
-      stdout: expect.stringContaining('Nothing was written.'),
+      stdout: expect.stringContaining('Nothing was saved.'),
     })
     expect(await readdir(cwd)).toEqual([])
   })
 })
 
-it('offers every provider, and asks for options that it has', async () => {
+it('offers every provider, and asks only for existing options', async () => {
   for (const { type, about, config } of await loadProviders()) {
     const choices = about?.choices ?? []
     expect(choices, type).not.toEqual([])

@@ -80,7 +80,7 @@ describe('the pictures of notes', () => {
         '\ufeff---\r\ncover: ![](img/a.png)\r\n---',
         '# Ä 🙂\t  ',
         `![a](${a} "title") ![b](<${b}>) ![b](${b}) ![](${d})`,
-        `<img width=1 src="${a}"> ![x][ref] \`![](img/a.png)\` ![d.png|300](${d}) ![[img/d.png|my [x] d]]`,
+        `<img width=1 src='${a}'> ![x][ref] \`![](img/a.png)\` ![d.png|300](${d}) ![[img/d.png|my [x] d]]`,
         `![a \\\`b](${d}) ![d.png](${d}) [link](img/a.png) ![](https://other.example/a.png)`,
         `| ![d.png\\|300](${d}) |\r\n|---|`,
         '```\r\n![](img/a.png)\r\n```',
@@ -166,7 +166,7 @@ describe('the pictures of notes', () => {
     const { code, stderr } = await markdown(cwd, '--server', app.url, 'note.md')
     expect({ code, stderr }).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('text.png: it is no picture'),
+      stderr: expect.stringContaining('text.png: it is not an image'),
     })
     expect(await read(cwd, 'note.md')).toMatch(/^!\[\]\(http:\/\/127\.0\.0\.1:\d+\/\S+\) !\[\]\(text\.png\)$/)
     expect(await stored(cwd)).toEqual([])
@@ -183,11 +183,11 @@ describe('a link that fails', () => {
       code: 1,
       stdout: 'note.md: 1 link\n',
       stderr: [
-        'absent.md: there is no such file or folder',
-        'note.md:2: absent.png: there is no such file',
-        'note.md:3: absent too.png: the vault has no file of this name',
-        'note.md:3: C:\\x\\y.png: that is a path of a Windows machine',
-        'note.md:3: file://pc/a.png: it is on another machine',
+        'absent.md: the file or folder does not exist',
+        'note.md:2: absent.png: the file does not exist',
+        'note.md:3: absent too.png: no file of this name in the vault',
+        'note.md:3: C:\\x\\y.png: it is a Windows path',
+        'note.md:3: file://pc/a.png: it is on another computer',
         '1 link in 1 of 2 notes changed; 5 failures.',
         '',
       ].join('\n'),
@@ -229,7 +229,7 @@ describe('a note of a stranger', () => {
     await writeFile(join(cwd, 'note.md'), note)
     const { code, stderr } = await markdown(cwd, 'note.md')
     expect(code).toBe(1)
-    expect(stderr.match(/it is no picture/g)).toHaveLength(7)
+    expect(stderr.match(/it is not an image/g)).toHaveLength(7)
     expect(await stored(cwd)).toEqual([])
     expect(await read(cwd, 'note.md')).toBe(note)
   })
@@ -237,7 +237,7 @@ describe('a note of a stranger', () => {
   it('moves the cursor of no terminal', async () => {
     const cwd = await makeNotes({ 'note.md': '![](<\u001b[2Ja.png>)' })
     const { stderr } = await markdown(cwd, 'note.md')
-    expect(stderr).toContain('note.md:1: ?[2Ja.png: there is no such file')
+    expect(stderr).toContain('note.md:1: ?[2Ja.png: the file does not exist')
   })
 })
 
@@ -278,7 +278,7 @@ describe('a note', () => {
   })
 
   it.each([
-    ['is no UTF-8', Buffer.from([0x21, 0x5b, 0xff, 0x5d]), 'it is no text in UTF-8'],
+    ['is no UTF-8', Buffer.from([0x21, 0x5b, 0xff, 0x5d]), 'it is not UTF-8 text'],
     ['is larger than a note', Buffer.alloc(17 * 1024 * 1024, 'a'), 'it is larger than 16777216 bytes'],
   ])('that %s is refused in words', async (_, content, words) => {
     const cwd = await makeNotes({ 'note.md': content })
@@ -297,7 +297,7 @@ describe('--from', () => {
     })
     const { code, stderr } = await markdown(cwd, '--from', host, 'note.md')
     expect(code).toBe(1)
-    expect(stderr).toContain(`note.md:1: http://${host}/gone.png: it is no picture but text/html`)
+    expect(stderr).toContain(`note.md:1: http://${host}/gone.png: it is not an image but text/html`)
     expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/a.png) <img src="${PREFIX}/c.png"> ${rest}`)
     const again = await markdown(cwd, '--from', '127.0.0.1', 'note.md')
     expect(again.stdout).toBe('note.md: 1 link\n')
@@ -309,13 +309,19 @@ describe('--from', () => {
     const config = { providers: { local: { Default: { directory: 'stored', urlPrefix: `http://${host}` } } } }
     await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
     const { code, stderr } = await markdown(cwd, '--from', host, 'note.md')
-    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining(`on ${host} itself`) })
+    expect({ code, stderr }).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`its files on ${host}, too`),
+    })
     expect(await read(cwd, 'note.md')).toBe(`![](http://${host}/a.png)`)
   })
 
   it.each([['a b'], ['https://x.example/path'], ['user@x.example']])('refuses %s', async host => {
     const { code, stderr } = await markdown(await makeDirectory(), '--from', host, 'note.md')
-    expect({ code, stderr }).toMatchObject({ code: 1, stderr: expect.stringContaining('A host is written') })
+    expect({ code, stderr }).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('Must be a host such as'),
+    })
   })
 })
 
@@ -337,7 +343,7 @@ describe('what is stored', () => {
     const [code] = await once(child, 'exit')
     expect({ code, errors: await errors }).toEqual({
       code: 130,
-      errors: expect.stringContaining(`note.md:2: ${gate.url}?1: it was interrupted`),
+      errors: expect.stringContaining(`note.md:2: ${gate.url}?1: the upload was interrupted`),
     })
     expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/a.png)\n${waiting}`)
   })
@@ -349,10 +355,25 @@ describe('what is stored', () => {
     const { code, stderr } = await markdown(cwd, 'note.md')
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: expect.stringMatching(/Finish without uploading again: upload-server finalize \S+\n$/),
+      stderr: expect.stringMatching(
+        /Complete the upload without sending the files again: upload-server finalize \S+\n$/,
+      ),
     })
     expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/a.png)`)
   })
+})
+
+it('attack: a note, its folder or its backup that is a symlink of a cloned folder is not written through', async () => {
+  const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined })
+  const home = await makeNotes({ 'profile.md': '![](a.png)', 'a.png': undefined, backup: 'mine' })
+  await symlink(join(home, 'profile.md'), join(cwd, 'README.md'))
+  await symlink(home, join(cwd, 'notes'))
+  await symlink(join(home, 'backup'), join(cwd, 'note.md.bak'))
+  const { code, stderr } = await markdown(cwd, 'README.md', 'notes', 'notes/profile.md', 'note.md')
+  expect(code).toBe(1)
+  expect(stderr.match(/it is a symlink that leads out of/g)).toHaveLength(3)
+  expect([await read(home, 'profile.md'), await read(home, 'backup')]).toEqual(['![](a.png)', 'mine'])
+  expect(await read(cwd, 'note.md.2.bak')).toBe('![](a.png)')
 })
 
 it('a vault of thousands of notes is worked through with a bar', { timeout: 120_000 }, async context => {
@@ -363,7 +384,17 @@ it('a vault of thousands of notes is worked through with a bar', { timeout: 120_
   ])
   const pictures = Array.from({ length: 200 }, (_, index) => [`vault/img/${index * 25}.png`, undefined])
   const cwd = await makeNotes(Object.fromEntries([...notes, ...pictures]))
-  const command = ['env', 'TERM=xterm', `XDG_DATA_HOME=${cwd}`, process.execPath, BIN, 'markdown', 'vault']
+  const command = [
+    'env',
+    'TERM=xterm',
+    `XDG_DATA_HOME=${cwd}`,
+    process.execPath,
+    BIN,
+    'markdown',
+    '-c',
+    'upload-server.json',
+    'vault',
+  ]
   const { exitCode, stdout } = await runOnTerminal(command, [], cwd)
   expect({ exitCode, stdout }).toEqual({
     exitCode: 0,

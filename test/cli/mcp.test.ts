@@ -9,6 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
+import { swap } from '../helpers/swap.ts'
 import { runCli } from './run-cli.ts'
 
 const PREFIX = 'https://img.example'
@@ -129,6 +130,19 @@ describe('an agent', () => {
 })
 
 describe('an agent that was talked into giving away a secret', () => {
+  it('attack: gets no file with a dot by exchanging names during a call', async () => {
+    const { call, cwd, work } = await startAgent([], { '.env': 'SECRET=1' })
+    await swap(join(work, 'a.png'), join(work, '.env'))
+    const said = new Set<string>()
+    for (let turn = 0; turn < 10; turn++) {
+      const { structuredContent } = await call('upload_files', { paths: Array(20).fill('a.png') })
+      for (const { error = 'stored' } of structuredContent?.files ?? []) said.add(error)
+    }
+    expect([...said].join()).toMatch(/stored|begins with a dot/)
+    for (const name of await stored(cwd))
+      expect(await readFile(join(cwd, 'one', name), 'utf8')).not.toContain('SECRET')
+  })
+
   it('gets no link of a file elsewhere or with a dot, by whatever path', async () => {
     const { call, cwd, work } = await startAgent()
     await writeFile(join(cwd, 'secret.txt'), 'secret')
@@ -140,7 +154,7 @@ describe('an agent that was talked into giving away a secret', () => {
     for (const path of [...elsewhere, 'link.png', '.env', '.git/config', 'env.txt']) {
       expect(await call('upload_files', { paths: [path] }), path).toMatchObject({
         isError: true,
-        content: [{ text: expect.stringMatching(/it lies outside of|begins with a dot/) }],
+        content: [{ text: expect.stringMatching(/it is outside of the allowed folders|begins with a dot/) }],
       })
     }
     expect(await stored(cwd)).toEqual([])
@@ -176,7 +190,7 @@ describe('--root', () => {
     expect(await runCli(['mcp', '--root', 'absent'], { cwd })).toEqual({
       code: 1,
       stdout: '',
-      stderr: '--root absent: there is no such folder.\n',
+      stderr: '--root absent: the folder does not exist.\n',
     })
   })
 })

@@ -36,7 +36,7 @@ it('upload, heartbeat and finalize speak Basic to a proxy, beside the key, and n
   expect(sent).toMatchObject({ code: 0, stdout: 'http://x/a.txt\n' })
   expect(seen).toEqual(['k3y-0f-the-server'])
   const beat = await runCli(['heartbeat', '--server', server('p%40ss%20w0rd')], { cwd })
-  expect(beat).toMatchObject({ code: 0, stdout: `http://${host}/ is alive\n` })
+  expect(beat).toMatchObject({ code: 0, stdout: `http://${host}/ is up\n` })
   const finished = await runCli(['finalize', '--server', server('p%40ss%20w0rd'), 'an-id'], { cwd })
   expect(finished).toMatchObject({ code: 0, stdout: 'finished  an-id  http://x/a.txt\n' })
   for (const command of ['upload a.txt', 'heartbeat', 'finalize an-id']) {

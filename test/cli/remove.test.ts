@@ -1,4 +1,4 @@
-import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import type { HistoryEntry, Store } from '../../src/store/contract.ts'
@@ -77,10 +77,26 @@ it.each([
   expect(await files()).toEqual(['main/b.png'])
   expect((await store.history({ isRemoved: false, limit: 9 })).map(({ key }) => key)).toEqual(['b.png'])
   expect(await store.expiring(['local/main'])).toEqual([])
-  expect(await remove(word, '--yes')).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('no such file'),
-  })
+  expect((await remove(word, '--yes')).stderr).toContain('was already deleted')
+})
+
+it('what was removed already is said, and is no failure', async () => {
+  await remember('job1', {})
+  await remove('a.png', '--yes')
+  for (const word of ['a.png', linkOf('a.png'), 'job1', 'request-job1']) {
+    const { code, stdout, stderr } = await remove(word, '--yes')
+    expect({ code, stdout, stderr }).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: expect.stringMatching(/: was already deleted at \d{4}-\d\d-\d\dT[\d:.]+Z\n$/),
+    })
+  }
+})
+
+it.each(['5s', '5', '1m', '2h', '3d'])('--older-than takes %s as every other time', async age => {
+  await remember('job1', {}, { time: Date.now() - 4 * DAY_MS, key: 'old.png' })
+  const { code, stdout } = await remove('--destination', 'local/main', '--older-than', age, '--dry-run')
+  expect({ code, stdout }).toEqual({ code: 0, stdout: 'remove    local/main  old.png\n' })
 })
 
 it.each(['job1', 'request-job1'])('of the job %s what another job names, too, stays', async word => {
@@ -88,7 +104,7 @@ it.each(['job1', 'request-job1'])('of the job %s what another job names, too, st
   await remember('job2', { key: 'shared.png' })
   expect(await remove(word, '--yes')).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining('stays     local/main  shared.png: another upload names it'),
+    stdout: expect.stringContaining('kept      local/main  shared.png: another upload shares it'),
   })
   expect(await files()).toEqual(['main/shared.png'])
   expect(await store.history({ isRemoved: true, limit: 9 })).toMatchObject([{ key: 'mine.png' }])
@@ -110,7 +126,7 @@ it('old files of a destination go, below a folder, unless they were uploaded aga
   const before = await files()
   expect(await remove(...select, '--dry-run')).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining('would go  local/main  ci/old.png\n'),
+    stdout: expect.stringContaining('remove    local/main  ci/old.png\n'),
   })
   expect(await files()).toEqual(before)
   expect((await remove(...select, '--yes')).code).toBe(0)
@@ -137,8 +153,9 @@ it('a host that only gave an address that removes has it printed', async () => {
 
 it('what an upload is at is not removed', async () => {
   await remember('job1', {})
-  const hold = { destination: 'local/main', key: 'a.png', content: 'x', holder: 'job2', owner: 'me', now: 1 }
-  await store.holdKey(hold)
+  const object = `file:${await realpath(join(cwd, 'main'))}/a.png`
+  const hold = { destination: 'local/main', key: 'a.png', object, content: 'x' }
+  await store.lockObject({ ...hold, holder: 'job2', owner: 'me', now: 1 })
   expect(await remove('a.png', '--yes')).toMatchObject({
     code: 1,
     stdout: expect.stringMatching(/^FAILED .*right now/),
@@ -151,29 +168,38 @@ it('a person is asked, and shown what would go', async context => {
   await remember('job1', {})
   const ask = (answer: string) =>
     runOnTerminal(
-      ['env', `HOME=${cwd}`, process.execPath, BIN, 'remove', 'a.png'],
-      [['Remove this file for good?', answer]],
+      ['env', `HOME=${cwd}`, process.execPath, BIN, 'remove', 'a.png', '-c', 'upload-server.json'],
+      [['Permanently delete this file?', answer]],
       cwd,
     )
   const no = await ask('n')
-  expect(no).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('to go     local/main  a.png') })
+  expect(no).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('remove    local/main  a.png') })
   expect(await files()).toEqual(['main/a.png'])
   expect((await ask('y')).exitCode).toBe(0)
   expect(await files()).toEqual([])
 })
 
 it.each([
-  [['a.png'], /add --yes/],
-  [['--yes'], /Name links, keys or jobs/],
-  [['a.png', '--older-than', '1d', '--destination', 'local', '--yes'], /Name links/],
-  [['--older-than', '1d', '--yes'], /Name links/],
-  [['a.png', '--path', 'x', '--yes'], /--path goes with/],
-  [['--older-than', 'soon'], /A time is written/],
-  [['a.png', '--destination', 's3', '--yes'], /no destination of this configuration/],
-  [['../main/a.png', '--yes'], /no such file/],
-  [['%', '--yes'], /no such file/],
+  [['a.png'], /Add --yes/],
+  [['--yes'], /Specify links, object keys or ids/],
+  [['a.png', '--older-than', '1d', '--destination', 'local', '--yes'], /Specify links/],
+  [['--older-than', '1d', '--yes'], /Specify links/],
+  [['a.png', '--path', 'x', '--yes'], /--path requires/],
+  [['--older-than', 'soon'], /Must be a time such as/],
+  [['a.png', '--destination', 's3', '--yes'], /not a destination of this configuration/],
+  [['../main/a.png', '--yes'], /not found in the upload history/],
+  [['%', '--yes'], /not found in the upload history/],
 ])('attack: %j removes nothing', async (args, message) => {
   await remember('job1', {})
   expect(await remove(...args)).toMatchObject({ code: 1, stderr: expect.stringMatching(message) })
   expect(await files()).toEqual(['main/a.png'])
+})
+
+it.each(['delete', 'rm'])('%s is another name of the command', async name => {
+  await remember('job1', {})
+  expect(await runCli([name, linkOf('a.png'), '--yes'], { cwd })).toMatchObject({
+    code: 0,
+    stdout: 'removed   local/main  a.png\n',
+  })
+  expect(await files()).toEqual([])
 })

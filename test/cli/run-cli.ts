@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect } from 'vitest'
 import { run } from '../../src/cli/main.ts'
-import { createTerminal, type Host } from '../../src/cli/terminal.ts'
+import { createTerminal, type TerminalHost } from '../../src/cli/terminal.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 
 // Commander asks the process, whatever a command's own environment says.
@@ -33,7 +33,7 @@ export async function runCli(args: readonly string[], options: CliOptions): Prom
       out[name] += text
     },
   })
-  const host: Host = {
+  const host: TerminalHost = {
     env: environmentIn(cwd, env),
     platform: process.platform,
     cwd: () => cwd,

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { truncateSync } from 'node:fs'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -89,7 +90,7 @@ describe('upload --server through trouble', () => {
     let restarted: Promise<void> = Promise.resolve()
     const proxy = await startProxy(server.port, ({ line, index }) => {
       if (!line.startsWith('POST')) return undefined
-      if (kills.has(index)) restarted = server.killAndRestart()
+      if (kills.has(index)) restarted = restarted.then(() => server.killAndRestart())
       return faults[index % faults.length]
     })
     const { cwd, hashes } = await makeFiles(
@@ -120,7 +121,9 @@ describe('upload --server through trouble', () => {
     expect(stdout.trim().split('\n')).toHaveLength(4)
     expect(stderr).toContain('[4/5] ')
     expect(stderr).toMatch(/^out\/002\.bin: "002\.bin" is larger than 100 KB/m)
-    expect(stderr).toContain(`1 of 5 failed. Repeat: upload-server upload --server ${address} out/002.bin\n`)
+    expect(stderr).toContain(
+      `1 of 5 files failed. Try again: upload-server upload --server ${address} out/002.bin\n`,
+    )
     expect(await server.stored()).toHaveLength(4)
   })
 
@@ -138,7 +141,22 @@ describe('upload --server through trouble', () => {
     })
     expect(code, stderr).toBe(0)
     expect(stdout).toMatch(/^http\S+\n$/)
-    expect(stderr).toMatch(/^127\.0\.0\.1:\d+ .*\. It is tried again for 5 min\.$/m)
+    expect(stderr).toMatch(/^127\.0\.0\.1:\d+ .*\. Retrying for up to 5 min\.$/m)
+    expect(await server.stored()).toHaveLength(1)
+  })
+
+  it('a file that is cut short between two attempts is not sent, the next one is', async () => {
+    const server = await startServer()
+    const { cwd } = await makeFiles([100_000, 100_000])
+    const proxy = await startProxy(server.port, ({ line, index }) => {
+      if (!line.startsWith('POST') || index > 0) return undefined
+      truncateSync(join(cwd, 'out/000.bin'), 50_000)
+      return { status: 503 }
+    })
+    const args = ['-q', '--concurrency', '1', '--server', `127.0.0.1:${proxy.port}`, 'out']
+    const { code, stderr } = await runCli(['upload', ...args], { cwd })
+    expect(code).toBe(3)
+    expect(stderr).toMatch(/^out\/000\.bin: it was changed while it was sent$/m)
     expect(await server.stored()).toHaveLength(1)
   })
 
@@ -169,7 +187,7 @@ describe('upload --server through trouble', () => {
     const args = ['upload', '-q', '--timeout', '1', '--server', `127.0.0.1:${proxy.port}`, 'out']
     const { code, stderr } = await runCli(args, { cwd })
     expect(code).toBe(4)
-    expect(stderr).toContain('12 of 12 failed.')
+    expect(stderr).toContain('12 of 12 files failed.')
   })
 
   it('a wrong key is tried by the first requests alone: more would lock the address out', async () => {
@@ -182,7 +200,9 @@ describe('upload --server through trouble', () => {
       cwd,
     })
     expect(code).toBe(5)
-    expect(stderr).toMatch(/^out\/000\.bin and 29 others: The key is wrong\.$/m)
+    expect(stderr).toMatch(
+      /^out\/000\.bin and 29 others: The key is wrong\. Give the upload key of that server by --key or UPLOAD_SERVER_KEY\.$/m,
+    )
     expect(proxy.seen.length).toBeLessThanOrEqual(4)
   })
 

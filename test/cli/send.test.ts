@@ -1,4 +1,4 @@
-import { readdir, writeFile } from 'node:fs/promises'
+import { readdir, truncate, writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { download } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
-import { leaveOutOnWindows } from '../helpers/needs.ts'
+import { leaveOutOnWindows, needsLinux } from '../helpers/needs.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
 import { type CliOptions, runBuilt, runCli } from './run-cli.ts'
 
@@ -73,7 +73,7 @@ describe('upload --server', () => {
     const app = await startApp({ config: KEEP_NAMES })
     const { code, stdout, stderr } = await send(app.url, ['-'], { input: '' })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toContain('-: nothing came on standard input')
+    expect(stderr).toContain('-: standard input is empty')
     expect(await app.files()).toEqual([])
   })
 
@@ -104,10 +104,10 @@ describe('upload --server', () => {
     ])
     const contents = await Promise.all(links.map(async link => (await download(link)).toString()))
     expect(contents).toEqual(['from /1.txt', 'content of a.txt', 'piped', 'from /2.txt', 'content of b.txt'])
-    expect(stderr).toContain('absent.txt: there is no such file\n')
+    expect(stderr).toContain('absent.txt: the file does not exist\n')
     expect(stderr).toMatch(new RegExp(`^${other}/absent\\.txt: .*404`, 'm'))
     expect(stderr).toContain(
-      `2 of 7 failed. Repeat: upload-server upload --server ${app.url} absent.txt ${other}/absent.txt\n`,
+      `2 of 7 files failed. Try again: upload-server upload --timeout 0s --server ${app.url} absent.txt ${other}/absent.txt\n`,
     )
   })
 
@@ -122,6 +122,8 @@ describe('upload --server', () => {
     const app = await startApp({ config })
     const args = ['--picbed', 'local', '--config-name', 'two', 'a.txt']
     expect(await send(app.url, args)).toMatchObject({ code: 0, stdout: 'https://two.example/a.txt\n' })
+    const whole = await send(app.url, ['--destination', 'local/two', 'b.txt'])
+    expect(whole).toMatchObject({ code: 0, stdout: 'https://two.example/b.txt\n' })
     const { code, stdout, stderr } = await send(app.url, ['--config-name', 'three', 'a.txt', 'b.txt'])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr.match(/No provider has a configuration "three"/g)).toHaveLength(2)
@@ -163,31 +165,80 @@ describe('upload --server with a key', () => {
     const app = await start()
     const { code, stdout, stderr } = await send(app.url, [...args, 'a.txt'])
     expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
-    expect(stderr).toMatch(/^a\.txt: .*key/i)
+    expect(stderr).toMatch(/^a\.txt: .*Give the upload key of that server by --key or UPLOAD_SERVER_KEY\.$/m)
+    expect(stderr).not.toContain('?key=')
     expect(stderr).not.toContain(KEY)
+  })
+})
+
+describe('upload --server of a large file', () => {
+  const makeLarge = async (bytes: number): Promise<string> => {
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'large.bin'), '')
+    await truncate(join(cwd, 'large.bin'), bytes)
+    return cwd
+  }
+
+  it('never has it in memory', async context => {
+    needsLinux(context, '/proc')
+    const app = await startApp({ config: { ...KEEP_NAMES, limits: { fileSize: '1GB' } } })
+    // Not maxRSS, which begins at what the process that started it had.
+    const tellPeak = `import { readFileSync } from 'node:fs'
+      process.on('exit', () => console.error('peak', /VmHWM:\\s+(\\d+)/.exec(readFileSync('/proc/self/status'))[1]))`
+    const env = { NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(tellPeak)}"` }
+    const cwd = await makeLarge(128 * 1024 * 1024)
+    const { code, stderr } = await runBuilt(['upload', '-q', '--server', app.url, 'large.bin'], { cwd, env })
+    expect(code).toBe(0)
+    const [, kib] = /^peak (\d+)$/m.exec(stderr) ?? []
+    expect(Number(kib)).toBeLessThan(180 * 1024)
+  })
+
+  it.each<[string, Record<string, unknown>, number, RegExp]>([
+    ['as too large', { limits: { fileSize: '1MB' } }, 1, /^large\.bin: "large\.bin" is larger than 1 MB/],
+    [
+      'without its key',
+      { server: { key: 'right' }, auth: { loopbackExempt: false } },
+      5,
+      /^large\.bin: Missing or invalid upload key/,
+    ],
+  ])('is told why it is refused %s while it is on its way', async (_, config, exitCode, said) => {
+    const app = await startApp({ config })
+    const { code, stderr } = await send(app.url, ['large.bin'], { cwd: await makeLarge(60_000_000) })
+    expect(code).toBe(exitCode)
+    expect(stderr).toMatch(said)
   })
 })
 
 describe('upload --server to something else', () => {
   it('is no address of another protocol', async () => {
     const { code, stderr } = await send('ftp://127.0.0.1/', ['a.txt'])
-    expect([code, stderr]).toEqual([2, expect.stringContaining('An address is written http://')])
+    expect([code, stderr]).toEqual([2, expect.stringContaining('Must be a URL such as http://')])
   })
 
   it('counts many that failed for one reason, and repeats no line that no shell takes', async () => {
     const names = Array.from({ length: 900 }, (_, n) => `not-there-${n}.txt`)
     const { stderr } = await send('http://127.0.0.1:9/', names)
-    expect(stderr).toBe('not-there-0.txt and 899 others: there is no such file\n900 of 900 failed.\n')
+    expect(stderr).toBe('not-there-0.txt and 899 others: the file does not exist\n900 of 900 files failed.\n')
   })
 
   it('says that nobody is there', async () => {
     const closed = `http://127.0.0.1:${await findFreePorts()}`
-    const { code, stdout, stderr } = await send(closed, ['a.txt', 'b.txt'])
+    const args = ['upload', '--quiet', '--timeout', '0', '--server', closed, 'a.txt', 'b.txt']
+    const { code, stdout, stderr } = await runBuilt(args, { cwd: await makeFiles() })
     expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
     expect(stderr).toMatch(
       /^a\.txt: 127\.0\.0\.1:\d+ can't be reached: nothing listens there\. Is the server running/,
     )
-    expect(stderr).toMatch(/2 of 2 failed\. Repeat: upload-server upload --server .* a\.txt b\.txt/)
+    expect(stderr).toMatch(
+      /2 of 2 files failed\. Try again: upload-server upload --timeout 0s --server .* a\.txt b\.txt/,
+    )
+  })
+
+  it('says how to repeat it with the outputs of the step, and the time that was given', async () => {
+    const cwd = await makeDirectory()
+    const args = ['upload', '-q', '--github-output', '--timeout', '2m', '--server', '127.0.0.1', 'absent.txt']
+    const { stderr } = await runCli(args, { cwd, env: { GITHUB_OUTPUT: join(cwd, 'output') } })
+    expect(stderr).toContain(' --timeout 120s --github-output --server http://127.0.0.1')
   })
 
   it.each<[string, number, string, { code: number; stdout: string; stderr: string }]>([
@@ -216,7 +267,9 @@ describe('upload --server to something else', () => {
       {
         code: 1,
         stdout: '',
-        stderr: expect.stringMatching(/^a\.txt: no\nb\.txt: no\n2 of 2 failed\. Repeat: .* a\.txt b\.txt\n$/),
+        stderr: expect.stringMatching(
+          /^a\.txt: no\nb\.txt: no\n2 of 2 files failed\. Try again: .* a\.txt b\.txt\n$/,
+        ),
       },
     ],
     [

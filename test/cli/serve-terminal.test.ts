@@ -11,7 +11,7 @@ import { needs } from '../helpers/needs.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN } from '../helpers/spawn-server.ts'
 
-it('says on a terminal where the server is reached, and one line for each upload', async context => {
+it('prints a banner with the URLs on a terminal, and one line for each upload', async context => {
   needs(context, 'python3', 'python3')
   const cwd = await makeDirectory()
   const port = await findFreePorts()
@@ -39,12 +39,12 @@ it('says on a terminal where the server is reached, and one line for each upload
   expect(exitCode).toBe(0)
   expect(lines.slice(0, 8)).toEqual([
     '',
-    `  ➜  Local:     ${url}`,
-    '  ➜  Network:   not reached from there  --host 0.0.0.0 opens it',
-    `  ➜  Page:      ${url}/  drop files there in a browser`,
-    `  ➜  Files to:  ${join(cwd, 'img')}  (local/Default)`,
-    `  ➜  Config:    ${file}`,
-    '  ➜  Key:       needed by other machines',
+    `  ➜  Local:    ${url}`,
+    '  ➜  Network:  not reachable  use --host 0.0.0.0 to allow other machines',
+    `  ➜  Page:     ${url}/  upload files in a browser`,
+    `  ➜  Files:    ${join(cwd, 'img')}  (local/Default)`,
+    `  ➜  Config:   ${file}`,
+    '  ➜  Key:      needed by other machines',
     '',
   ])
   expect(lines[8]?.replace(/\d+ ms$/, 'ms')).toBe(`✓ notes ?[31m.txt  2.0 KB → ${answer.result[0]}  ms`)
@@ -53,7 +53,7 @@ it('says on a terminal where the server is reached, and one line for each upload
   ])
 })
 
-it('begins in colours on a terminal that has them, and says once where files go', async context => {
+it('prints the banner in colours if the terminal has them, and the file location once', async context => {
   needs(context, 'python3', 'python3')
   const cwd = await makeDirectory()
   const port = await findFreePorts()
@@ -62,17 +62,17 @@ it('begins in colours on a terminal that has them, and says once where files go'
   const [green, bold, cyan, dim] = [32, 1, 36, 2].map(code => `\u001b[${code}m`)
   expect(stdout).toContain(`${green}➜\u001b[39m  ${bold}Local:`)
   expect(stdout).toContain(`${cyan}http://127.0.0.1:${port}\u001b[39m`)
-  expect(stdout).toContain(`${dim}  upload-server init makes one`)
+  expect(stdout).toContain(`${dim}  run upload-server init to create one`)
   expect(stdout.split(join(cwd, 'upload-server/files'))).toHaveLength(2)
 })
 
-it('says a sentence once, whichever process it comes from', async context => {
+it('says a sentence once', async context => {
   needs(context, 'python3', 'python3')
   const cwd = await makeDirectory()
   const port = await findFreePorts()
   const command = ['env', 'TERM=xterm', 'NO_COLOR=1', `HOME=${cwd}`, `XDG_DATA_HOME=${cwd}`]
   const seen = runOnTerminal(
-    [...command, process.execPath, BIN, '-p', String(port), '--workers', '2'],
+    [...command, process.execPath, BIN, '-p', String(port)],
     [['7.png', '\u0003']],
     cwd,
   )
@@ -83,7 +83,7 @@ it('says a sentence once, whichever process it comes from', async context => {
   await post(`${url}/upload`, list('/nowhere/7.png'))
   const lines = (await seen).stdout.split('\r\n').flatMap(line => line.split(/^[\d:]{8} (?=✗)/)[1] ?? [])
   expect(lines.slice(0, 7)).toEqual([
-    expect.stringMatching(/^✗ POST \/upload: This server has no upload key yet/),
+    expect.stringMatching(/^✗ POST \/upload: This server has no upload key/),
     ...Array.from({ length: 6 }, () => '✗ POST /upload: the same again'),
   ])
   expect(lines[7]).toMatch(/^✗ \/nowhere\/7\.png: /)

@@ -36,7 +36,7 @@ describe('help and version', () => {
   it('--help names every subcommand', async () => {
     const { code, stdout, stderr } = await runCli(['--help'], { cwd: await makeDirectory() })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(stdout).toContain('Start with:')
+    expect(stdout).toContain('Get started:')
     expect(stdout).not.toContain('complete [')
     for (const name of ['serve', 'upload', 'init', 'check', 'heartbeat', 'config', 'completion'])
       expect(stdout).toMatch(new RegExp(`^  ${name}\\b`, 'm'))
@@ -64,23 +64,22 @@ describe('what is wrong on the command line ends with 1 and a sentence', () => {
   it.each<[string[], string]>([
     [['--prot', '1'], "unknown option '--prot'"],
     [['serve', '--nope'], "unknown option '--nope'"],
-    [['uplaod', 'a.png'], 'unknown command \'uplaod\'; did you mean "upload"?'],
+    [['uplaod', 'a.png'], 'unknown command \'uplaod\'. Did you mean "upload"?'],
     [['serve', 'now'], "unknown command 'now'"],
     [['--port'], "option '-p, --port <port>' argument missing"],
-    [['--port', 'http'], 'A port is a number from 0 to 65535.'],
-    [['--port', '65536'], 'A port is a number from 0 to 65535.'],
-    [['--port=-1'], 'A port is a number from 0 to 65535.'],
-    [['--port', '1.5'], 'A port is a number from 0 to 65535.'],
-    [['--port', '0x50'], 'A port is a number from 0 to 65535.'],
-    [['--port', ''], 'A port is a number from 0 to 65535.'],
-    [['--workers', '0'], 'It is a number from 1 on, or "auto".'],
-    [['--workers', 'many'], 'It is a number from 1 on, or "auto".'],
-    [['--log-level', 'loud'], 'log.level: must be one of "fatal", "error"'],
+    [['--port', 'http'], 'The port must be a number from 0 to 65535.'],
+    [['--port', '65536'], 'The port must be a number from 0 to 65535.'],
+    [['--port=-1'], 'The port must be a number from 0 to 65535.'],
+    [['--port', '1.5'], 'The port must be a number from 0 to 65535.'],
+    [['--port', '0x50'], 'The port must be a number from 0 to 65535.'],
+    [['--port', ''], 'The port must be a number from 0 to 65535.'],
+    [['--workers', '2'], 'run several servers over one PostgreSQL behind a reverse proxy'],
+    [['--log-level', 'loud'], 'log.level: must be one of: "fatal", "error"'],
     [['--key', ''], 'server.key: must not be empty'],
-    [['--config', 'absent.json'], "absent.json can't be read: it is not there"],
-    [['--config', '.'], "can't be read: it is a directory"],
+    [['--config', 'absent.json'], 'absent.json: no such file'],
+    [['--config', '.'], ': it is a directory'],
     [['config', 'nope'], 'nope'],
-    [['heartbeat', '--server', 'http://'], 'An address is written http://127.0.0.1:36677.'],
+    [['heartbeat', '--server', 'http://'], 'Must be a URL such as http://127.0.0.1:36677.'],
   ])('%j', async (args, message) => {
     const { code, stdout, stderr } = await runCli(args, { cwd: await makeDirectory() })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -95,10 +94,10 @@ describe('what is wrong in the configuration ends with 1', () => {
       code: 1,
       stdout: '',
       stderr: [
-        `${join(cwd, 'upload-server.json')} can't be used:`,
+        `Could not load ${join(cwd, 'upload-server.json')}:`,
         '  server.port: must be a number, not a string (line 1)',
-        '  server.prot: is no option; did you mean "port"? (line 1)',
-        '  sever: is no option; did you mean "server"? (line 1)',
+        '  server.prot: is not an option. Did you mean "port"? (line 1)',
+        '  sever: is not an option. Did you mean "server"? (line 1)',
         '',
       ].join('\n'),
     })
@@ -108,7 +107,7 @@ describe('what is wrong in the configuration ends with 1', () => {
     const cwd = await withConfig({ picBed: { uploader: 'some-plugin', 'some-plugin': { token: 'hunter2' } } })
     const { code, stderr } = await runCli([], { cwd })
     expect(code).toBe(1)
-    expect(stderr).toContain('"picBed.uploader" names "some-plugin", for which there is no provider')
+    expect(stderr).toContain('"picBed.uploader" is "some-plugin", for which there is no provider')
     expect(stderr).not.toContain('hunter2')
   })
 
@@ -138,7 +137,7 @@ describe('the server', () => {
       expect(answer.result[0]).toMatch(`${server.url}/files/Default/`)
       expect(await server.stop()).toBe(0)
       expect(server.log().map(line => line['msg'])).toContain(
-        `No destination is configured: files go to ${join(cwd, 'upload-server/files')} and are served under /files/.`,
+        `No destination is configured. Files are stored in ${join(cwd, 'upload-server/files')} and served under /files/.`,
       )
     },
   )

@@ -55,7 +55,7 @@ it('a proxy that refuses is named, and not taken for the server', async () => {
   const args = ['upload', '-q', '--timeout', '0', '--server', 'http://img.example', 'a']
   const { code, stderr } = await runCli(args, { cwd, env })
   expect(code).toBe(4)
-  expect(stderr).toMatch(/img\.example was not reached: the proxy "127\.0\.0\.1:\d+" refuses the user name/)
+  expect(stderr).toMatch(/img\.example was not reached: the proxy "127\.0\.0\.1:\d+" rejected the user name/)
   expect(stderr).not.toContain('w0rd')
 })
 
@@ -71,7 +71,7 @@ it('comment takes the proxy of the environment', async () => {
     ...{ GITHUB_REPOSITORY: 'me/app', GITHUB_REF: 'refs/pull/7/merge', GITHUB_TOKEN: TOKEN },
   }
   const { code, stderr } = await runCli(['comment'], { cwd, input, env: { ...job, ...env } })
-  expect({ code, stderr }).toEqual({ code: 0, stderr: 'A comment was written.\n' })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: 'Created a comment.\n' })
   expect(forge.comments).toHaveLength(1)
   expect(asked.length).toBeGreaterThan(1)
 })

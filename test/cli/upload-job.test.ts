@@ -96,33 +96,33 @@ describe('a job', () => {
       'with nothing to upload',
       ['--stdin-list'],
       1,
-      /^There is nothing to upload\. --allow-empty lets that pass\.\n$/,
+      /^There is nothing to upload\. To accept that, add --allow-empty\.\n$/,
     ],
     ['that may be empty', ['--stdin-list', '--allow-empty'], 0, /^There is nothing to upload\.\n$/],
-    ['whose pattern matches nothing', ['x/*'], 1, /^x\/\*: no file matches it\n/],
+    ['whose pattern matches nothing', ['x/*'], 1, /^x\/\*: no file matches the pattern\n/],
     [
       'whose pattern may match nothing',
       ['x/*', '--allow-empty', 'a.txt'],
       0,
       /^\[1\/1\] a\.txt {2}1 B {2}\d+\.\d s\n$/,
     ],
-    ['that may fail', ['absent', '--soft-fail'], 0, /^absent: there is no such file\n1 of 1 failed/],
+    ['that may fail', ['absent', '--soft-fail'], 0, /^absent: the file does not exist\n1 of 1 files failed/],
     [
       'that may fail, typed wrong',
       ['absent', '--soft-fail', '--strip', '1'],
       2,
-      /^--strip needs --keep-folders\.\n$/,
+      /^--strip requires --keep-folders\.\n$/,
     ],
-    ['with an option for a server', ['a.txt', '--wait'], 2, /^--wait needs --server\.\n$/],
+    ['with an option for a server', ['a.txt', '--wait'], 2, /^--wait requires --server\.\n$/],
     [
       'with one name for two',
       ['a.txt', 'b.txt', '--name', 'c.txt'],
       2,
-      /^--name names one file, and there are 2\.\n$/,
+      /^--name can be used with only one file, but there are 2\.\n$/,
     ],
     ['with an unknown option', ['a.txt', '--nope'], 2, /unknown option '--nope'/],
-    ['with a wrong time', ['a.txt', '--timeout', '1y'], 2, /A time is written 90s, 10m or 1h\./],
-    ['with standard input for two', ['-', '--stdin-list'], 2, /^Standard input is either a file/],
+    ['with a wrong time', ['a.txt', '--timeout', '1y'], 2, /Must be a time such as 90s, 10m, 1h or 30d\./],
+    ['with standard input for two', ['-', '--stdin-list'], 2, /^Standard input can be either a file/],
     ['whose report has no folder to be in', ['a.txt', '--junit', 'a.txt/j.xml'], 2, /ENOTDIR|EEXIST/],
   ])('%s', async (_, args, code, said) => {
     const cwd = await makePlace({ 'a.txt': 'a', 'b.txt': 'b' })
@@ -176,7 +176,9 @@ it('Ctrl-C prints what is stored behind what is not, and says what is not', asyn
     code: 130,
     stdout: 'https://img.example/b.txt\nhttps://img.example/c.txt\n',
   })
-  expect(said).toMatch(/^slow\.txt: it was interrupted\n1 of 3 failed\. Repeat: .* slow\.txt\n$/m)
+  expect(said).toMatch(
+    /^slow\.txt: the upload was interrupted\n1 of 3 files failed\. Try again: .* slow\.txt\n$/m,
+  )
   expect(await readFile(join(cwd, 'j.xml'), 'utf8')).toContain('<failure type="interrupted"')
 })
 

@@ -16,7 +16,7 @@ import { startGate } from '../helpers/gate.ts'
 import { needs } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
-import { BIN, environmentIn } from '../helpers/spawn-server.ts'
+import { BIN, environmentIn, spawnServer } from '../helpers/spawn-server.ts'
 import { type CliOptions, type CliResult, runCli, runShell } from './run-cli.ts'
 
 const PREFIX = 'https://img.example'
@@ -199,7 +199,7 @@ describe('upload --format', () => {
               .split('\n')
               .map(line => JSON.parse(line))
       expect(results).toEqual([
-        { name: 'absent.txt', error: 'there is no such file', code: 'source_failed' },
+        { name: 'absent.txt', error: 'the file does not exist', code: 'source_failed' },
         expect.objectContaining({ name: 'a.txt', url: `${PREFIX}/one/a.txt` }),
       ])
     }
@@ -214,10 +214,13 @@ describe('upload --format', () => {
   })
 })
 
-describe('upload --picbed and --config-name', () => {
+describe('upload --destination, and --picbed with --config-name', () => {
   it.each([
     [['--picbed', 'local'], 'one'],
     [['--config-name', 'two'], 'two'],
+    [['--destination', 'local'], 'one'],
+    [['--destination', 'local/two'], 'two'],
+    [['--destination', 'local/two', '--picbed', 'local'], 'two'],
     [['--picbed', 'local', '--config-name', 'two'], 'two'],
     [['--config-name', 'Default'], 'one'],
   ])('%j stores at %s', async (args, folder) => {
@@ -226,10 +229,7 @@ describe('upload --picbed and --config-name', () => {
   })
 
   it.each([
-    [
-      ['--picbed', 'nope'],
-      'picbed "nope" is no provider of this server. Known are "local/one", "local/two".',
-    ],
+    [['--picbed', 'nope'], 'Provider "nope" does not exist. Known are "local/one", "local/two".'],
     [
       ['--config-name', 'three'],
       'No provider has a configuration "three". Known are "local/one", "local/two".',
@@ -244,13 +244,25 @@ describe('upload --picbed and --config-name', () => {
   })
 })
 
+it.each([
+  [['--destination', 'local/one', '--config-name', 'two'], 'contradicts configName "two"'],
+  [['--destination', 'local/one', '--destination', 'local/one'], 'Must be given only once.'],
+  [['--destination', 'local/'], '"destination" must be "provider" or "provider/configName".'],
+])('upload refuses %j as wrong usage, and stores nothing', async (args, message) => {
+  const cwd = await makePlace()
+  const { code, stdout, stderr } = await upload([...args, 'a.txt'], cwd)
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toContain(message)
+  expect(await stored(cwd)).toEqual({})
+})
+
 describe('what upload cannot store', () => {
   it.each([
-    ['"a.txt"', 'there is no such file: leave out the quotes around its name'],
-    ['~/a.txt', 'there is no such file: ~ is your home folder only where the shell sees no quotes'],
-    ['C:\\Users\\me\\a.txt', 'there is no such file: that is a path of Windows'],
-    ['htp://example.com/a.png', 'there is no such file: addresses begin with http:// or https://'],
-    ['file://elsewhere/a.txt', 'there is no such file'],
+    ['"a.txt"', 'the file does not exist. Remove the quotes around the name'],
+    ['~/a.txt', 'the file does not exist. The shell replaces ~ only outside of quotes'],
+    ['C:\\Users\\me\\a.txt', 'the file does not exist. It is a Windows path'],
+    ['htp://example.com/a.png', 'the file does not exist. URLs must begin with http:// or https://'],
+    ['file://elsewhere/a.txt', 'the file does not exist'],
   ])('says what is wrong with %s', async (name, reason) => {
     const { code, stderr } = await upload([name], await makePlace())
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(`${name}: ${reason}`) })
@@ -264,9 +276,9 @@ describe('what upload cannot store', () => {
     expect(stdout).toBe(`${PREFIX}/one/a.txt\n${PREFIX}/one/b.txt\n`)
     const lines = stderr.trimEnd().split('\n')
     expect(lines).toHaveLength(3)
-    expect(lines[0]).toBe("it's absent.png: there is no such file")
-    expect(lines[1]).toBe('folder: it holds no file')
-    expect(lines[2]).toBe(`2 of 4 failed. Repeat: upload-server upload 'it'\\''s absent.png' folder`)
+    expect(lines[0]).toBe("it's absent.png: the file does not exist")
+    expect(lines[1]).toBe('folder: the folder contains no files')
+    expect(lines[2]).toBe(`2 of 4 files failed. Try again: upload-server upload 'it'\\''s absent.png' folder`)
   })
 
   it('is repeated by a line that can be copied, with the options and without a key', async () => {
@@ -286,7 +298,7 @@ describe('what upload cannot store', () => {
     ]
     const { code, stderr } = await upload(args, cwd)
     expect(code).toBe(3)
-    const [, line = ''] = /Repeat: upload-server (.+)$/m.exec(stderr) ?? []
+    const [, line = ''] = /Try again: upload-server (.+)$/m.exec(stderr) ?? []
     expect(line).toBe('upload --picbed local --config-name two --format html -- -x')
     await writeFile(join(cwd, '-x'), 'x')
     expect((await runShell(`upload_server ${line} 2>/dev/null`, { cwd })).stdout).toBe(
@@ -310,15 +322,15 @@ describe('what upload cannot store', () => {
     expect(stdout).toBe(`${PREFIX}/one/small.txt\n`)
     expect(stderr).toContain('-: "The file" is larger than 10 bytes')
     expect(stderr).toContain('a.txt: "a.txt" is larger than 10 bytes')
-    expect(stderr).toContain('2 of 3 failed. Repeat: upload-server upload - a.txt')
+    expect(stderr).toContain('2 of 3 files failed. Try again: upload-server upload - a.txt')
   })
 
   it('is standard input without a byte: whatever is before the pipe has failed', async () => {
     const cwd = await makePlace()
     const { code, stdout, stderr } = await upload(['-', 'a.txt'], cwd, { input: '' })
     expect({ code, stdout }).toEqual({ code: 3, stdout: `${PREFIX}/one/a.txt\n` })
-    expect(stderr).toContain('-: nothing came on standard input')
-    expect(stderr).toContain('1 of 2 failed. Repeat: upload-server upload -')
+    expect(stderr).toContain('-: standard input is empty')
+    expect(stderr).toContain('1 of 2 files failed. Try again: upload-server upload -')
     expect(Object.keys(await stored(cwd))).toEqual(['one/a.txt'])
     await writeFile(join(cwd, 'empty'), '')
     expect((await upload(['empty'], cwd)).code).toBe(0)
@@ -330,7 +342,7 @@ describe('what upload cannot store', () => {
       expect(await upload(args, cwd)).toEqual({
         code: 2,
         stdout: '',
-        stderr: 'A name is empty. Is a variable not set that should hold it?\n',
+        stderr: 'A file name is empty. Check whether a variable is unset.\n',
       })
     expect(await stored(cwd)).toEqual({})
   })
@@ -341,7 +353,7 @@ describe('what upload cannot store', () => {
     expect({ code, stdout, stderr }).toEqual({
       code: 2,
       stdout: '',
-      stderr: 'Standard input (-) can be given once only.\n',
+      stderr: 'Standard input (-) can be given only once.\n',
     })
     expect(await stored(cwd)).toEqual({})
   })
@@ -351,7 +363,7 @@ describe('what upload cannot store', () => {
     const begun = performance.now()
     const { code, stdout, stderr } = await upload([], cwd)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(/^clipboard: .+\n1 of 1 failed\. Repeat: upload-server upload\n$/)
+    expect(stderr).toMatch(/^clipboard: .+\n1 of 1 files failed\. Try again: upload-server upload\n$/)
     expect(performance.now() - begun).toBeLessThan(5000)
   })
 
@@ -359,7 +371,7 @@ describe('what upload cannot store', () => {
     const cwd = await makePlace({ limits: { fileSizes: 1 } })
     const { code, stdout, stderr } = await upload(['a.txt'], cwd)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toContain('limits.fileSizes: is no option; did you mean "fileSize"?')
+    expect(stderr).toContain('limits.fileSizes: is not an option. Did you mean "fileSize"?')
   })
 
   it('is everything when the folder cannot be written, and no secret is shown', async () => {
@@ -380,19 +392,21 @@ describe('upload --github-summary', () => {
     const env = { GITHUB_STEP_SUMMARY: join(cwd, 'summary.md') }
     const result = await upload(['p [1].png', 'absent<b>', 'a.txt', '--github-summary'], cwd, { env })
     expect(result.code).toBe(3)
-    expect(result.stderr).toContain("Repeat: upload-server upload --github-summary 'absent<b>'\n")
+    expect(result.stderr).toContain("Try again: upload-server upload --github-summary 'absent<b>'\n")
     const link = `${PREFIX}/one/p%20%5B1%5D.png`
     expect((await readFile(join(cwd, 'summary.md'), 'utf8')).split('\n')).toEqual([
       'before',
       '**❌ 2 of 3 stored, 1.1 KB, 1 failed**',
       '',
-      '- ❌ absent\\<b\\>: there is no such file',
+      '- ❌ <code>absent&#x3c;b&#x3e;</code>: the file does not exist',
       '',
-      `- [a.txt](${PREFIX}/one/a.txt)`,
+      `- [<code>a.txt</code>](${PREFIX}/one/a.txt)`,
       '',
       '|   |',
       '|---|',
-      expect.stringContaining(`<a href="${link}"><img src="${link}" width="200"></a><br>p \\[1\\].png (`),
+      expect.stringContaining(
+        `<a href="${link}"><img src="${link}" width="200"></a><br><code>p &#x5b;1&#x5d;.png</code> (`,
+      ),
       '',
       '',
     ])
@@ -422,8 +436,8 @@ describe('Ctrl-C', () => {
     child.kill('SIGINT')
     const [stdout, stderr, [code]] = await output
     expect({ code, stdout }).toEqual({ code: 130, stdout: `${PREFIX}/one/a.txt\n` })
-    expect(stderr.match(/: it was interrupted$/gm)).toHaveLength(4)
-    expect(stderr).toContain(`4 of 5 failed. Repeat: upload-server upload '${gate.url}?0'`)
+    expect(stderr.match(/: the upload was interrupted$/gm)).toHaveLength(4)
+    expect(stderr).toContain(`4 of 5 files failed. Try again: upload-server upload '${gate.url}?0'`)
     expect(filesBelow(cwd).filter(path => !before.includes(path) && !path.includes('store.db'))).toEqual([])
     expect(Object.keys(await stored(cwd))).toEqual(['one/a.txt'])
   })
@@ -437,7 +451,7 @@ describe('Ctrl-C', () => {
       [[`Uploading ${gate.url}`, '\u0003']],
       cwd,
     )
-    expect(stdout).toContain(`${gate.url}: it was interrupted`)
+    expect(stdout).toContain(`${gate.url}: the upload was interrupted`)
     expect(exitCode).toBe(130)
   })
 
@@ -462,26 +476,78 @@ function filesBelow(directory: string): string[] {
 }
 
 describe('links to what the server hands out itself', () => {
-  async function linkWith(config: object): Promise<string> {
+  async function linkWith(config: object): Promise<CliResult> {
     const cwd = await makeDirectory()
     await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
     await writeFile(join(cwd, 'a.txt'), 'x')
-    const { code, stdout, stderr } = await upload(['a.txt'], cwd)
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    return stdout
+    return upload(['a.txt'], cwd)
   }
 
   const keyTemplate = '{filename}{extname}'
+  const isDown = 'it does not run now'
+  const isUnreached = 'no upload server answers at https://i.example/up/'
 
   it.each([
-    [{}, 'http://127.0.0.1:36677/files/Default/a.txt\n'],
-    [{ server: { host: '0.0.0.0', port: 1234 } }, 'http://127.0.0.1:1234/files/Default/a.txt\n'],
-    [{ server: { host: '::' } }, 'http://[::1]:36677/files/Default/a.txt\n'],
-    [{ server: { publicUrl: 'https://i.example/up' } }, 'https://i.example/up/files/Default/a.txt\n'],
-    [{ server: { publicUrl: 'https://i.example/up/' } }, 'https://i.example/up/files/Default/a.txt\n'],
-    [{ server: { host: '/run/upload.sock' } }, 'http://localhost/files/Default/a.txt\n'],
-  ])('begin as configured: %j', async (config, link) => {
-    expect(await linkWith({ keyTemplate, ...config })).toBe(link)
+    [{ port: 1 }, 'http://127.0.0.1:1/files/Default/a.txt\n', isDown],
+    [{ host: '0.0.0.0', port: 1234 }, 'http://127.0.0.1:1234/files/Default/a.txt\n', isDown],
+    [{ host: '::', port: 1 }, 'http://[::1]:1/files/Default/a.txt\n', isDown],
+    [{ publicUrl: 'https://i.example/up' }, 'https://i.example/up/files/Default/a.txt\n', isUnreached],
+    [{ publicUrl: 'https://i.example/up/' }, 'https://i.example/up/files/Default/a.txt\n', isUnreached],
+    [{ host: '/run/upload.sock' }, 'http://localhost/files/Default/a.txt\n', isDown],
+  ])('begin as configured, and are said to be dead while no server runs: %j', async (server, link, why) => {
+    expect(await linkWith({ keyTemplate, server })).toEqual({
+      code: 0,
+      stdout: link,
+      stderr: `These links work only while the server is running, and ${why}. Start it with: upload-server\n`,
+    })
+  })
+
+  it('lead to the port that the server really has, while it runs', async () => {
+    const other = createServer((_req, res) => void res.end('another program'))
+    await new Promise<void>(resolve => other.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void other.close())
+    const { port } = other.address() as AddressInfo
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'a.txt'), 'hello')
+    const env = { UPLOAD_SERVER_PORT: String(port) }
+    const server = await spawnServer([], { directory: cwd, env })
+    const url = await server.url
+    expect(url).not.toContain(`:${port}`)
+    const running = await upload(['a.txt'], cwd, { env })
+    expect(running).toMatchObject({ code: 0, stderr: '' })
+    expect(await (await fetch(running.stdout.trim())).text()).toBe('hello')
+    expect(await runCli(['heartbeat'], { cwd, env })).toMatchObject({ code: 0, stdout: `${url} is up\n` })
+
+    // Killed, it leaves its address behind.
+    server.process.kill('SIGKILL')
+    await server.exit
+    const down = await upload(['a.txt'], cwd, { env })
+    expect(down.stderr).toContain(isDown)
+    expect(down.stdout).toContain(`http://127.0.0.1:${port}/`)
+  })
+
+  it('are said to be dead when another server answers at the address', async () => {
+    const picgo = createServer((_req, res) => void res.end('{"success":true,"result":"alive"}'))
+    await new Promise<void>(resolve => picgo.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void picgo.close())
+    const { port } = picgo.address() as AddressInfo
+    const { code, stderr } = await linkWith({ server: { port } })
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringContaining(
+        `the server that answers at http://127.0.0.1:${port}/ has another store`,
+      ),
+    })
+  })
+
+  it('a server that was stopped leaves no address', async () => {
+    const server = await spawnServer(['--port', '0'])
+    const url = await server.url
+    const file = join(server.directory, 'upload-server/store.db-server')
+    expect(JSON.parse(await eventually(() => readFile(file, 'utf8')))).toMatchObject({ url })
+    server.process.kill('SIGTERM')
+    await server.exit
+    expect(existsSync(file)).toBe(false)
   })
 
   it('work without any configuration, in the data directory', async () => {
@@ -523,7 +589,7 @@ describe('output of the built program that cannot be written', () => {
     const { stderr } = await runShell('upload_server upload -q a.txt >/dev/full; echo "ended with $?" >&2', {
       cwd,
     })
-    expect(stderr).toMatch(/^The output can't be written: ENOSPC.*\nended with 1\n$/)
+    expect(stderr).toMatch(/^Could not write the output: ENOSPC.*\nended with 1\n$/)
   })
 })
 
@@ -535,17 +601,14 @@ it('upload leaves no temporary files behind', async () => {
   expect(names.filter(name => /^\d+$/.test(basename(name)))).toEqual([])
 })
 
-it('says on a terminal that links of a server that does not run are dead, and how to start it', async context => {
-  needs(context, 'python3', 'python3')
+it('names the configuration of the server that is to be started', async () => {
   const cwd = await makeDirectory()
-  const port = await findFreePorts()
   await writeFile(join(cwd, 'a.txt'), 'x')
   const providers = { local: { Default: { directory: 'img', serve: true } } }
-  await writeFile(join(cwd, 'x.json'), JSON.stringify({ server: { port }, providers }))
-  const command = ['env', 'TERM=xterm', `XDG_DATA_HOME=${cwd}`, process.execPath, BIN]
-  const { exitCode, stdout } = await runOnTerminal([...command, 'upload', '-c', 'x.json', 'a.txt'], [], cwd)
-  expect({ exitCode, stdout }).toEqual({
-    exitCode: 0,
-    stdout: expect.stringContaining('Start it with: upload-server --config x.json'),
+  await writeFile(join(cwd, 'x.json'), JSON.stringify({ server: { port: await findFreePorts() }, providers }))
+  const { code, stderr } = await upload(['-c', 'x.json', 'a.txt'], cwd)
+  expect({ code, stderr }).toEqual({
+    code: 0,
+    stderr: expect.stringContaining('Start it with: upload-server --config x.json'),
   })
 })

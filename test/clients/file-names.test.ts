@@ -5,16 +5,14 @@ import { expectStored } from '../helpers/expect-answer.ts'
 import { formOf, list, post } from '../helpers/form.ts'
 import { makePicture, makePictures } from '../helpers/picture.ts'
 import { formBody, type RawPart, sendUpload } from '../helpers/raw-request.ts'
-import { startApp, type TestApp } from '../helpers/start-app.ts'
+import { shareApp, startApp } from '../helpers/start-app.ts'
 
 const LONG = `${'长'.repeat(100)}${'x'.repeat(200)}.png`
 const BOUNDARY = '----WebKitFormBoundaryePkpFF7tjBAqx29L'
 const HEADERS = [`Content-Type: multipart/form-data; boundary=${BOUNDARY}`]
 
 /** A server that stores under the cleaned name alone, so that it can be seen. */
-function startPlain(): Promise<TestApp> {
-  return startApp({ config: { keyTemplate: '{uuid}/{filename}{extname}' } })
-}
+const plain = shareApp({ config: { keyTemplate: '{uuid}/{filename}{extname}' } })
 
 const part = (disposition: string, file: Buffer): RawPart => [
   `Content-Disposition: form-data; name="file"; ${disposition}\nContent-Type: image/png`,
@@ -65,7 +63,7 @@ const NAMES: [disposition: string, origin: string, stored: string][] = [
 
 describe('the name of a form part', () => {
   it.each(NAMES)('%j', async (disposition, origin, stored) => {
-    const app = await startPlain()
+    const app = plain()
     const file = makePicture()
     const answer = await sendUpload(app.url, {
       headers: HEADERS,
@@ -78,7 +76,7 @@ describe('the name of a form part', () => {
   })
 
   it('never makes one of them get lost or swapped: all of them in one request', async () => {
-    const app = await startPlain()
+    const app = plain()
     const files = makePictures(NAMES.length)
     const parts = NAMES.map(([disposition], index) => part(disposition, files[index]!))
     const answer = await sendUpload(app.url, { headers: HEADERS, body: formBody(BOUNDARY, parts) })
@@ -88,7 +86,7 @@ describe('the name of a form part', () => {
   })
 
   it('is cut before its extension when it has 300 characters', async () => {
-    const app = await startPlain()
+    const app = plain()
     const file = makePicture()
     const body = formBody(BOUNDARY, [part(`filename="${LONG}"`, file)])
     const answer = await sendUpload(app.url, { headers: HEADERS, body })
@@ -100,7 +98,7 @@ describe('the name of a form part', () => {
   })
 
   it('may be bytes that are no UTF-8', async () => {
-    const app = await startPlain()
+    const app = plain()
     const file = makePicture()
     const head = Buffer.from(
       'Content-Disposition: form-data; name="file"; filename="\xff\xfe\xb2\xe2.png"',
@@ -112,7 +110,7 @@ describe('the name of a form part', () => {
   })
 
   it('survives the way through a real FormData', async () => {
-    const app = await startPlain()
+    const app = plain()
     const names = [
       '图 片.png',
       '%41%.png',

@@ -93,6 +93,25 @@ describe('Logseq', () => {
   )
 })
 
+describe('note programs that send the file itself to a server with a key', () => {
+  it.each([
+    ['SiYuan, in its mode for a remote PicList', '?status=200&key=k1'],
+    ['Yank Note 3.90, as soon as the address holds "key="', '?key=k1'],
+  ])('%s', async (_program, query) => {
+    const app = await startApp({ config: { server: { key: 'k1' }, auth: { loopbackExempt: false } } })
+    const file = makePicture()
+    const head = browserPart('file', '图 1.png')
+    const send = (line: string, parts: Parameters<typeof formBody>[1]) =>
+      sendUpload(app.url, {
+        line: `POST /upload${line} HTTP/1.1`,
+        headers: [BROWSER_FORM, 'Sec-Fetch-Mode: cors'],
+        body: formBody(BOUNDARY, parts),
+      })
+    await expectStored(await send(query, [[head, file]]), [file])
+    expectFailure(await send(query, []), query.includes('status=200') ? 200 : 400, 'no_file')
+  })
+})
+
 describe('note programs that send paths', () => {
   it('Yank Note deletes the file as soon as it has the answer', async () => {
     const app = await startApp()

@@ -75,6 +75,48 @@ describe('Obsidian, Image auto upload, local mode', () => {
     expect(answer).not.toHaveProperty('result')
   })
 
+  describe('drops the first slash of paths ("Upload all images" on Linux and macOS, from f9a9cbf on)', () => {
+    const HINT = /did the program drop the first \/\?$/
+    /** Sends the path of a picture without its first slash, beside others that are wrong in other ways. */
+    async function sendCut(config: Record<string, unknown>, query = '') {
+      const app = await startApp({ config })
+      const path = join(app.directory, '图片.png')
+      await writeFile(path, makePicture())
+      const send = (...list: string[]) =>
+        sendUpload(app.url, {
+          line: `POST /upload${query} HTTP/1.1`,
+          headers: [JSON_TYPE, ...REQUEST_URL],
+          body: JSON.stringify({ list }),
+        })
+      return { path, send }
+    }
+
+    it('and is told so where that file exists, and not where it does not', async () => {
+      const { path, send } = await sendCut({})
+      const answer = await send('', path.slice(1), path)
+      expectFailure(answer, 400, 'invalid_request')
+      expect(answer.message).toMatch(HINT)
+      expect(answer.message).toContain(`"${path.slice(0, 77)}`)
+      for (const wrong of [`${path.slice(1)}.gone`, 'etc', '~/a.png', 'proc/self/environ', 'a\0b'])
+        expect((await send(wrong)).message).not.toMatch(HINT)
+    })
+
+    it.each([
+      ['who may name no paths', { sources: { path: { enabled: false } } }, ''],
+      [
+        'from elsewhere, even with a key',
+        { server: { key: 'k1' }, auth: { loopbackExempt: false }, sources: { path: { roots: ['/'] } } },
+        '?key=k1',
+      ],
+    ])('attack: whether it exists is not told to a caller %s', async (_who, config, query) => {
+      const { path, send } = await sendCut(config, query)
+      const there = await send(path.slice(1))
+      const gone = await send(`${path.slice(1, -4)}.gif`)
+      expectFailure(there, 400, 'invalid_request')
+      expect(there.message.replace('.png', '.gif')).toBe(gone.message)
+    })
+  })
+
   it.each([
     ['without a length', {}],
     ['with a length of 0', { body: '' }],
@@ -162,8 +204,13 @@ describe('Obsidian, Image auto upload, remote mode', () => {
 })
 
 describe('other plugins of Obsidian', () => {
-  it('zpic: a form with the true type, and "msg" for what failed', async () => {
-    const app = await startApp()
+  it('zpic: GET /health first, a form with the true type, and status 200 with "msg" for what failed', async () => {
+    const app = await startApp({ config: { compat: { alwaysOk: true } } })
+    for (const target of ['/health', '/health/', '/health?t=1', '//health']) {
+      const health = await sendRaw(app.url, { line: `GET ${target} HTTP/1.1`, headers: REQUEST_URL })
+      expect(health.status).toBe(200)
+      expect(JSON.parse(health.body.toString())).toEqual({ success: true, status: 'ok' })
+    }
     const files = makePictures(2)
     const headers = [MULTIPART, ...REQUEST_URL]
     const parts = files.map((file, index) => [browserPart(`一_二 ${index}.png`), file] as const)
@@ -171,7 +218,7 @@ describe('other plugins of Obsidian', () => {
 
     const body = JSON.stringify({ list: ['relative.png'] })
     const failed = await sendUpload(app.url, { headers: [JSON_TYPE, ...REQUEST_URL], body })
-    expectFailure(failed, 400, 'invalid_request')
+    expect(failed).toMatchObject({ status: 200, success: false, code: 'invalid_request' })
     expect(failed.msg).toContain('relative.png')
   })
 

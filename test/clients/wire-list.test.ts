@@ -170,7 +170,7 @@ it.each([
   ['a path of Windows', '{"list":["C:\\Users\\me\\a.png"]}', 'each \\ of a path is written \\\\ there'],
   ['a comma too many', '{"list":["/a.png",]}', 'look for a comma'],
   ['something else', 'a.png', 'neither a form nor JSON'],
-  ['a path in quotes', JSON.stringify({ list: ['"/a.png"'] }), 'list[0] is in quotes of its own'],
+  ['a path in quotes', JSON.stringify({ list: ['"/a.png"'] }), 'list[0] contains quotation marks'],
 ])('%s in a body is told from other mistakes', async (_what, body, message) => {
   const { url } = await startApp()
   const response = await fetch(`${url}/upload`, { method: 'POST', body })

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { sendRaw, sendUpload } from '../helpers/raw-request.ts'
-import { startApp } from '../helpers/start-app.ts'
+import { shareApp } from '../helpers/start-app.ts'
 
 describe('requests that upload nothing', () => {
+  const app = shareApp()
+
   it.each([
     ['GET /', 200],
     ['HEAD /', 200],
@@ -13,6 +15,9 @@ describe('requests that upload nothing', () => {
     ['GET /heartbeat', 200],
     ['HEAD /heartbeat', 200],
     ['POST /heartbeat', 200],
+    ['GET /health', 200],
+    ['HEAD /health', 200],
+    ['POST /health', 405],
     ['OPTIONS /anything', 204],
     ['POST /delete', 404],
     ['GET /anything', 404],
@@ -27,8 +32,7 @@ describe('requests that upload nothing', () => {
     ['GET /%ff', 404],
     ['GET /files/x/%', 400],
   ])('%s: %i', async (request, status) => {
-    const app = await startApp()
-    const answer = await sendRaw(app.url, { line: `${request} HTTP/1.1`, headers: ['Connection: close'] })
+    const answer = await sendRaw(app().url, { line: `${request} HTTP/1.1`, headers: ['Connection: close'] })
     expect(answer.status).toBe(status)
     expect(answer.headers.get('access-control-allow-origin')).toBe('*')
     expect(answer.headers.get('x-request-id')).toBeTruthy()
@@ -46,8 +50,7 @@ describe('requests that upload nothing', () => {
   it.each(['POST', 'POST /a b c HTTP/1.1', 'POST /upload HTTP/9.9', 'POST /upload HTTP/1.1\r\nno header'])(
     'that are no HTTP get JSON: %j',
     async line => {
-      const app = await startApp()
-      expectFailure(await sendUpload(app.url, { line }), 400, 'invalid_request')
+      expectFailure(await sendUpload(app().url, { line }), 400, 'invalid_request')
     },
   )
 })

@@ -207,7 +207,7 @@ describe('a file of PicGo or PicList', () => {
     expect(config).toMatchObject({
       providers: { github: { Mine: { urlRewrite } }, local: { Mine: { urlRewrite } } },
     })
-    expect(notes.join()).toContain('has a rule that was left out: "("')
+    expect(notes.join()).toContain('the rule "(" was skipped')
   })
 })
 
@@ -270,7 +270,7 @@ describe('PicList', () => {
     const old = file({ settings })
     Object.assign(old.picBed, { secondUploader, secondUploaderConfig })
     const { providers, notes } = await imported(old)
-    expect(notes).toContain(`"settings.enableSecondUploader" was left out: ${why}.`)
+    expect(notes).toContain(`"settings.enableSecondUploader" was ignored: ${why}.`)
     expect(JSON.stringify(providers)).not.toContain('mirrors')
   })
 
@@ -285,7 +285,7 @@ describe('PicList', () => {
       ['backup', []],
       ['Host', []],
     ])
-    expect(config.notes.join()).toContain('"picBed.secondUploaderConfig" was left out, since')
+    expect(config.notes.join()).toContain('"picBed.secondUploaderConfig" was skipped, because')
   })
 
   it("'s autoRename names files for hosts, too, and can be switched off for one configuration", async () => {
@@ -298,15 +298,17 @@ describe('PicList', () => {
       keyTemplate: 'backup/{filename}-{sha256-8}{extname}',
     })
     expect(notes.join()).not.toContain('renaming')
-    expect(notes.filter(note => note.includes('Files get names like'))).toEqual([
-      expect.stringContaining('1a2b3c4d.png" at github/backup, so'),
+    expect(notes.filter(note => note.includes(' get names such as '))).toEqual([
+      expect.stringContaining('Files at github/backup get names'),
     ])
   })
 
   it('names with a hash are told of once, and only where there are some', async () => {
     const told = async (old: Record<string, unknown>) =>
-      (await imported(old)).notes.filter(note => note.includes('Files get names like'))
-    expect(await told(file({}))).toEqual([expect.stringContaining(' at github/blog, github/backup, so')])
+      (await imported(old)).notes.filter(note => note.includes(' get names such as '))
+    expect(await told(file({}))).toEqual([
+      expect.stringContaining('Files at github/blog, github/backup get names'),
+    ])
     expect(await told(file({ settings: { autoRename: true } }))).toEqual([])
   })
 
@@ -340,7 +342,7 @@ describe('PicList', () => {
       )
     const message = await load()
     expect(message).toMatch(
-      /"uploader\.github\.configList\[0\]" is in use and can't be used here: .* \(line 10\)$/m,
+      /"uploader\.github\.configList\[0\]" is the uploader in use, but it is not valid here: .* \(line 10\)$/m,
     )
     expect(message).toMatch(/providers\.github\.blog\.repo: .* \(line 11\)$/m)
     expect(message).toMatch(/providers\.github\.blog\.token: is missing.* \(line 10\)$/m)

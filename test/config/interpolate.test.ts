@@ -56,7 +56,7 @@ describe('interpolate', () => {
     text => {
       const { value, problems } = fill({ key: text })
       expect(problems).toEqual([
-        'key: holds "${" but no variable: write ${NAME} or ${file:/path}, and $${ for a literal one',
+        'key: contains "${" without a valid variable. Write ${NAME} or ${file:/path}, or $${ for a literal "${"',
       ])
       expect(value).toEqual({ key: text })
     },
@@ -79,9 +79,9 @@ describe('interpolate', () => {
     const base = await makeDirectory()
     await mkdir(join(base, 'folder'))
     expect(fill({ a: '${file:absent}', b: '${file:folder}', c: '${file:}' }, base).problems).toEqual([
-      'a: cannot read the file "absent" (ENOENT)',
-      'b: cannot read the file "folder" (EISDIR)',
-      'c: cannot read the file "" (EISDIR)',
+      'a: could not read the file "absent" (ENOENT)',
+      'b: could not read the file "folder" (EISDIR)',
+      'c: could not read the file "" (EISDIR)',
     ])
   })
 })

@@ -37,28 +37,28 @@ describe('reportIssues', () => {
     [{ port: 11 }, 'port: must be 10 or less'],
     [{ host: '' }, 'host: must not be empty'],
     [{ host: {} }, 'host: must be a string, not an object'],
-    [{ level: 'loud' }, 'level: must be one of "info", "warn"'],
+    [{ level: 'loud' }, 'level: must be one of: "info", "warn"'],
     [{ on: 'yes' }, 'on: must be a boolean, not a string'],
     [{ code: 'ab' }, 'code: must have 3 characters or more'],
     [{ code: 'abcdef' }, 'code: must have 5 characters or less'],
     [{ shape: 'b' }, 'shape: must start with "a"'],
-    [{ plain: 'b' }, 'plain: is not written as it has to be; docs/configuration.md says how'],
-    [{ either: 'jpg' }, 'either: must be one of "jpeg", "png"; did you mean "jpeg"?'],
-    [{ either: { gif: 'x' } }, 'either: must be one of "png" (at "gif")'],
-    [{ either: 7 }, 'either: must be one of "jpeg", "png" or an object'],
+    [{ plain: 'b' }, 'plain: has an invalid format. See docs/reference/configuration.md'],
+    [{ either: 'jpg' }, 'either: must be one of: "jpeg", "png". Did you mean "jpeg"?'],
+    [{ either: { gif: 'x' } }, 'either: must be one of: "png" (at "gif")'],
+    [{ either: 7 }, 'either: must be one of: "jpeg", "png" or an object'],
     [{ list: [] }, 'list: must not be empty'],
     [{ list: {} }, 'list: must be a list, not an object'],
-    [{ list: [{}] }, 'list[0].name: is missing; it needs a string'],
-    [{ list: [{ name: 'a' }, { name: 'b', nme: 1 }] }, 'list[1].nme: is no option; did you mean "name"?'],
+    [{ list: [{}] }, 'list[0].name: is missing. It must be a string'],
+    [{ list: [{ name: 'a' }, { name: 'b', nme: 1 }] }, 'list[1].nme: is not an option. Did you mean "name"?'],
     [{ map: 7 }, 'map: must be an object, not a number'],
     [{ map: { a: 7 } }, 'map.a: must be an object, not a number'],
-    [{ map: { a: {} } }, 'map.a.size: is missing; it needs a number'],
+    [{ map: { a: {} } }, 'map.a.size: is missing. It must be a number'],
     [{ map: { 'a b': { size: 'x' } } }, 'map["a b"].size: must be a number, not a string'],
-    [{ map: { a: { size: 1, siez: 1 } } }, 'map.a.siez: is no option; did you mean "size"?'],
-    [{ map: { '': { size: 1 } } }, 'map.: is no name: it must have a name'],
-    [{ hots: 'x' }, 'hots: is no option; did you mean "host"?'],
-    [{ pot: 'x' }, 'pot: is no option; did you mean "port"?'],
-    [{ LEVEL: 'x' }, 'LEVEL: is no option; did you mean "level"?'],
+    [{ map: { a: { size: 1, siez: 1 } } }, 'map.a.siez: is not an option. Did you mean "size"?'],
+    [{ map: { '': { size: 1 } } }, 'map.: is not a valid name: it must have a name'],
+    [{ hots: 'x' }, 'hots: is not an option. Did you mean "host"?'],
+    [{ pot: 'x' }, 'pot: is not an option. Did you mean "port"?'],
+    [{ LEVEL: 'x' }, 'LEVEL: is not an option. Did you mean "level"?'],
     [7, ': must be an object, not a number'],
   ])('says of %j: %s', (value, problem) => {
     expect(problemsOf(value)).toEqual([problem])
@@ -66,7 +66,7 @@ describe('reportIssues', () => {
 
   it('lists what there is when no name is near', () => {
     expect(problemsOf({ nothingLikeIt: 1 })).toEqual([
-      'nothingLikeIt: is no option; there are port, host, level, on, code, shape, plain, either, list, map, needed',
+      'nothingLikeIt: is not an option. Available: port, host, level, on, code, shape, plain, either, list, map, needed',
     ])
   })
 
@@ -84,10 +84,10 @@ describe('reportIssues', () => {
 
 describe('suggest', () => {
   it.each<[string, string[], string]>([
-    ['prot', ['host', 'port'], '; did you mean "port"?'],
-    ['pot', ['host', 'port'], '; did you mean "port"?'],
+    ['prot', ['host', 'port'], '. Did you mean "port"?'],
+    ['pot', ['host', 'port'], '. Did you mean "port"?'],
     ['port', [], ''],
-    ['zzzzz', ['host', 'port'], '; there are host, port'],
+    ['zzzzz', ['host', 'port'], '. Available: host, port'],
   ])('answers %j among %j', (given, known, answer) => {
     expect(suggest(given, known)).toBe(answer)
   })

@@ -36,6 +36,7 @@ async function makeMachine(): Promise<Machine> {
         env: { XDG_CONFIG_HOME: join(root, 'config'), XDG_DATA_HOME: join(root, 'data'), ...env },
         platform: 'linux',
         cwd,
+        looksHere: true,
         ...options,
       }),
   }
@@ -43,8 +44,8 @@ async function makeMachine(): Promise<Machine> {
 
 async function load(content: unknown, options: Parameters<Machine['load']>[0] = {}): Promise<LoadedConfig> {
   const machine = await makeMachine()
-  await machine.write('upload-server.json', content)
-  return machine.load(options)
+  const file = await machine.write('upload-server.json', content)
+  return machine.load({ file, ...options })
 }
 
 /** The mistakes found, without the first line, which names the file. */
@@ -90,14 +91,6 @@ describe('the file is looked for', () => {
     expect(byFlag.startsWith(cwd)).toBe(true)
   })
 
-  it('where a .env in the working directory says', async () => {
-    const { load, write } = await makeMachine()
-    await write('upload-server.json', portOf(3))
-    await write('.env', 'UPLOAD_SERVER_CONFIG=other.json')
-    const other = await write('other.json', portOf(2))
-    expect(await load()).toMatchObject({ file: other, settings: portOf(2) })
-  })
-
   it.each([{ file: 'absent.json' }, { env: { UPLOAD_SERVER_CONFIG: 'absent.json' } }])(
     'nowhere else when it was named and is not there: %j',
     async options => {
@@ -105,7 +98,7 @@ describe('the file is looked for', () => {
       await machine.write('upload-server.json', portOf(3))
       await expect(machine.load(options)).rejects.toThrow(
         new ConfigError(undefined, [
-          { path: '', message: `${join(machine.cwd, 'absent.json')} can't be read: it is not there` },
+          { path: '', message: `Could not read ${join(machine.cwd, 'absent.json')}: no such file` },
         ]),
       )
     },
@@ -114,14 +107,14 @@ describe('the file is looked for', () => {
   it('in the home directory when it is named with a tilde', async () => {
     const { load } = await makeMachine()
     await expect(load({ file: '~/no-such-folder-here/x.json' })).rejects.toThrow(
-      `${join(homedir(), 'no-such-folder-here/x.json')} can't be read`,
+      `Could not read ${join(homedir(), 'no-such-folder-here/x.json')}`,
     )
   })
 
   it('and is an error when a folder is in its place', async () => {
     const { load, cwd } = await makeMachine()
     await mkdir(join(cwd, 'upload-server.json'))
-    const message = `${join(cwd, 'upload-server.json')} can't be read: it is a directory`
+    const message = `Could not read ${join(cwd, 'upload-server.json')}: it is a directory`
     const expected = new ConfigError(undefined, [{ path: '', message }])
     await expect(load()).rejects.toThrow(expected)
     await expect(load({ file: 'upload-server.json' })).rejects.toThrow(expected)
@@ -139,7 +132,8 @@ it('prefers flag, environment, .env, file and default, in this order', async () 
   await write('sub/.env', 'UPLOAD_SERVER_PORT=4')
   expect(await portIn()).toBe(4)
   await write('.env', 'UPLOAD_SERVER_PORT=3')
-  expect(await portIn()).toBe(3)
+  expect(await portIn(), 'elsewhere').toBe(4)
+  expect((await load()).settings.server.port).toBe(3)
   const env = { UPLOAD_SERVER_PORT: '2' }
   expect(await portIn({ env })).toBe(2)
   expect(await portIn({ env, flags: { server: { port: 1 } } })).toBe(1)
@@ -166,26 +160,26 @@ describe('the file may', () => {
 
 describe('what is no JSON is reported with line and column', () => {
   it.each([
-    ['{\n  "server": {\n    "port" 1\n  }\n}', 'is not JSON: colon expected in line 3, column 12'],
-    ['{"a": 1 "b": 2}', 'is not JSON: comma expected in line 1, column 9'],
-    ['{"a": nope}', 'is not JSON: invalid symbol in line 1, column 7'],
-    ["{'a': 1}", 'is not JSON: invalid symbol in line 1, column 2'],
-    ['{"a": "x', 'is not JSON: unexpected end of string in line 1, column 7'],
-    ['{"a": 1', 'is not JSON: close brace expected in line 1, column 8'],
-    ['', 'is not JSON: value expected in line 1, column 1'],
-    ['{} {}', 'is not JSON: end of file expected in line 1, column 4'],
+    ['{\n  "server": {\n    "port" 1\n  }\n}', 'is not valid JSON: colon expected in line 3, column 12'],
+    ['{"a": 1 "b": 2}', 'is not valid JSON: comma expected in line 1, column 9'],
+    ['{"a": nope}', 'is not valid JSON: invalid symbol in line 1, column 7'],
+    ["{'a': 1}", 'is not valid JSON: invalid symbol in line 1, column 2'],
+    ['{"a": "x', 'is not valid JSON: unexpected end of string in line 1, column 7'],
+    ['{"a": 1', 'is not valid JSON: close brace expected in line 1, column 8'],
+    ['', 'is not valid JSON: value expected in line 1, column 1'],
+    ['{} {}', 'is not valid JSON: end of file expected in line 1, column 4'],
   ])('%j', async (text, problem) => {
     expect(await problemsOf(text)).toEqual([problem])
   })
 })
 
 it.each([
-  ['[]', 'must hold an object, not a list'],
-  ['[{"server":{}}]', 'must hold an object, not a list'],
-  ['"x"', 'must hold an object, not a string'],
-  ['null', 'must hold an object, not null'],
-  ['7', 'must hold an object, not a number'],
-  ['true', 'must hold an object, not a boolean'],
+  ['[]', 'must contain an object, not a list'],
+  ['[{"server":{}}]', 'must contain an object, not a list'],
+  ['"x"', 'must contain an object, not a string'],
+  ['null', 'must contain an object, not null'],
+  ['7', 'must contain an object, not a number'],
+  ['true', 'must contain an object, not a boolean'],
 ])('a file that holds %s is refused', async (text, problem) => {
   expect(await problemsOf(text)).toEqual([problem])
   expect(await problemsOf(text, { env: { UPLOAD_SERVER_PORT: '1' } })).toEqual([problem])
@@ -195,20 +189,20 @@ it('the message begins with the path of the file', async () => {
   const { load, write } = await makeMachine()
   const path = await write('upload-server.json', { sever: {} })
   await expect(load()).rejects.toThrow(
-    `${path} can't be used:\n  sever: is no option; did you mean "server"? (line 1)`,
+    `Could not load ${path}:\n  sever: is not an option. Did you mean "server"? (line 1)`,
   )
 })
 
 describe('a mistake is reported with its path and what is allowed', () => {
   it.each<[unknown, string]>([
-    [{ sever: {} }, 'sever: is no option; did you mean "server"?'],
-    [{ server: { hots: 'x' } }, 'server.hots: is no option; did you mean "host"?'],
-    [{ limits: { fileSizes: 1 } }, 'limits.fileSizes: is no option; did you mean "fileSize"?'],
+    [{ sever: {} }, 'sever: is not an option. Did you mean "server"?'],
+    [{ server: { hots: 'x' } }, 'server.hots: is not an option. Did you mean "host"?'],
+    [{ limits: { fileSizes: 1 } }, 'limits.fileSizes: is not an option. Did you mean "fileSize"?'],
     [
       { sources: { url: { allowPrivat: true } } },
-      'sources.url.allowPrivat: is no option; did you mean "allowPrivate"?',
+      'sources.url.allowPrivat: is not an option. Did you mean "allowPrivate"?',
     ],
-    [{ log: { colour: 1 } }, 'log.colour: is no option; there are level'],
+    [{ log: { colour: 1 } }, 'log.colour: is not an option. Available: level'],
     [{ server: null }, 'server: must be an object, not null'],
     [{ server: [] }, 'server: must be an object, not a list'],
     [{ server: { port: '36677' } }, 'server.port: must be a number, not a string'],
@@ -218,55 +212,52 @@ describe('a mistake is reported with its path and what is allowed', () => {
     [{ server: { host: '' } }, 'server.host: must not be empty'],
     [{ server: { key: '' } }, 'server.key: must not be empty'],
     [{ server: { key: 1234 } }, 'server.key: must be a string, not a number'],
-    [{ server: { publicUrl: 'img.example.com' } }, 'server.publicUrl: must be an http or https address'],
-    [
-      { server: { publicUrl: 'ftp://img.example.com' } },
-      'server.publicUrl: must be an http or https address',
-    ],
-    [{ server: { publicUrl: 'https://a/?b' } }, 'server.publicUrl: must have neither a query nor a fragment'],
-    [{ server: { publicUrl: 'https://a:99999' } }, 'server.publicUrl: must be an http or https address'],
-    [{ server: { publicUrl: 'https://1.2.3.999' } }, 'server.publicUrl: must be an http or https address'],
+    [{ server: { publicUrl: 'img.example.com' } }, 'server.publicUrl: must be an http or https URL'],
+    [{ server: { publicUrl: 'ftp://img.example.com' } }, 'server.publicUrl: must be an http or https URL'],
+    [{ server: { publicUrl: 'https://a/?b' } }, 'server.publicUrl: must not have a query or a fragment'],
+    [{ server: { publicUrl: 'https://a:99999' } }, 'server.publicUrl: must be an http or https URL'],
+    [{ server: { publicUrl: 'https://1.2.3.999' } }, 'server.publicUrl: must be an http or https URL'],
     [
       { server: { publicUrl: 'https://me:pa55word@a' } },
-      'server.publicUrl: must hold no user name and no password: everybody reads links',
+      'server.publicUrl: must not contain a user name or a password, because links are public',
     ],
     [{ server: { trustProxy: true } }, 'server.trustProxy: must be a list, not a boolean'],
     [
       { server: { trustProxy: ['10.0.0.0/8', 'proxy.example'] } },
-      'server.trustProxy[1]: is no address, no range such as "10.0.0.0/8", and none of "loopback", "linklocal", "uniquelocal"',
+      'server.trustProxy[1]: must be an IP address, a CIDR range such as "10.0.0.0/8", "loopback", "linklocal" or "uniquelocal"',
     ],
     [
       { server: { trustProxy: ['loopback', '0.0.0.0/0'] } },
-      'server.trustProxy[1]: is every address there is: whoever sends X-Forwarded-For would choose its own. Name your proxies, such as "10.0.0.0/8"',
+      'server.trustProxy[1]: trusts every address, so any client could forge X-Forwarded-For. Name your proxies only, such as "10.0.0.0/8"',
     ],
     [
       { server: { trustProxy: ['::ffff:10.0.0.0/96'] } },
-      'server.trustProxy[0]: is every address there is: whoever sends X-Forwarded-For would choose its own. Name your proxies, such as "10.0.0.0/8"',
+      'server.trustProxy[0]: trusts every address, so any client could forge X-Forwarded-For. Name your proxies only, such as "10.0.0.0/8"',
     ],
     [{ store: { path: 'a\0b' } }, 'store.path: holds a NUL character, which no path can'],
     [{ auth: { anonymous: 'yes' } }, 'auth.anonymous: must be a boolean, not a string'],
-    [{ auth: { keys: [{ key: 'k' }] } }, 'auth.keys[0].name: is missing; it needs a string'],
+    [{ auth: { keys: [{ key: 'k' }] } }, 'auth.keys[0].name: is missing. It must be a string'],
     [{ auth: { keys: [{ name: 'n', key: '' }] } }, 'auth.keys[0].key: must not be empty'],
     [
       { auth: { keys: [{ name: 'n', key: 'k', sources: ['forms'] }] } },
-      'auth.keys[0].sources[0]: must be one of "form", "url", "path", "clipboard"; did you mean "form"?',
+      'auth.keys[0].sources[0]: must be one of: "form", "url", "path", "clipboard". Did you mean "form"?',
     ],
     [
       { auth: { keys: [{ name: 'n', key: 'k', destinations: ['/x'] }] } },
-      'auth.keys[0].destinations[0]: a destination is written "provider" or "provider/configName"',
+      'auth.keys[0].destinations[0]: must be a destination, written "provider" or "provider/configName"',
     ],
     [
       { limits: { fileSize: '10 parsecs' } },
-      'limits.fileSize: must be a number of bytes or a string such as "100MB", "512KB" or "2GB", and more than nothing',
+      'limits.fileSize: must be a number of bytes above 0, or a string such as "100MB", "512KB" or "2GB"',
     ],
     [{ limits: { files: 0 } }, 'limits.files: must be 1 or more'],
     [{ limits: { deliveryTimeoutMs: 0 } }, 'limits.deliveryTimeoutMs: must be 1 or more'],
     [{ limits: { deliveryTimeoutMs: 2 ** 31 } }, 'limits.deliveryTimeoutMs: must be 2147483647 or less'],
     [
       { log: { level: 'loud' } },
-      'log.level: must be one of "fatal", "error", "warn", "info", "debug", "trace", "silent"',
+      'log.level: must be one of: "fatal", "error", "warn", "info", "debug", "trace", "silent"',
     ],
-    [{ store: { driver: 'mysql' } }, 'store.driver: must be one of "sqlite", "postgres"'],
+    [{ store: { driver: 'mysql' } }, 'store.driver: must be one of: "sqlite", "postgres"'],
     [
       { finalization: { hooks: [{ name: 'a' }] } },
       'finalization.hooks[0]: needs either "command" or "webhook"',
@@ -289,28 +280,25 @@ describe('a mistake is reported with its path and what is allowed', () => {
     [{ providers: [] }, 'providers: must be an object, not a list'],
     [{ providers: null }, 'providers: must be an object, not null'],
     [{ providers: 'local' }, 'providers: must be an object, not a string'],
-    [{ providers: { local: {} } }, 'providers: holds no configuration: it needs providers.TYPE.NAME'],
+    [{ providers: { local: {} } }, 'providers: has no destination. Add one as providers.TYPE.NAME'],
     [{ providers: { local: 'x' } }, 'providers.local: must be an object, not a string'],
     [{ providers: { local: { a: 'x' } } }, 'providers.local.a: must be an object, not a string'],
     [
       { providers: { local: { '..': LOCAL } } },
-      'providers.local[".."]: is no name: it must be text, and neither "." nor ".."',
+      'providers.local[".."]: is not a valid name: it must be text other than "." and ".."',
     ],
     [
       { providers: { local: { ' ': LOCAL } } },
-      'providers.local[" "]: is no name: it must be text, and neither "." nor ".."',
+      'providers.local[" "]: is not a valid name: it must be text other than "." and ".."',
     ],
-    [
-      { providers: { locl: { a: {} } } },
-      'providers.locl: is no provider of this version; did you mean "local"?',
-    ],
+    [{ providers: { locl: { a: {} } } }, 'providers.locl: is not a provider. Did you mean "local"?'],
     [
       { providers: { local: { Default: { directry: 'x', directory: 'x', serve: true } } } },
-      'providers.local.Default.directry: is no option; did you mean "directory"?',
+      'providers.local.Default.directry: is not an option. Did you mean "directory"?',
     ],
     [
       { providers: { local: { a: { serve: true } } } },
-      'providers.local.a.directory: is missing; it needs a string',
+      'providers.local.a.directory: is missing. It must be a string',
     ],
     [
       { providers: { local: { a: { directory: 7, serve: true } } } },
@@ -318,15 +306,15 @@ describe('a mistake is reported with its path and what is allowed', () => {
     ],
     [
       { providers: { local: { a: { directory: 'x' } } } },
-      'providers.local.a: Set "serve" to true or give a "urlPrefix": without one of them stored files have no address.',
+      'providers.local.a: Set "serve" to true, or set "urlPrefix". Otherwise stored files have no URL.',
     ],
     [
       { providers: { local: { a: { ...LOCAL, onConflict: 'ask' } } } },
-      'providers.local.a.onConflict: must be one of "replace", "rename", "error"',
+      'providers.local.a.onConflict: must be one of: "replace", "rename", "error"',
     ],
     [
       { providers: { local: { a: { ...LOCAL, urlPrefix: '/files' } } } },
-      'providers.local.a.urlPrefix: must be an http or https address',
+      'providers.local.a.urlPrefix: must be an http or https URL',
     ],
     [
       { providers: { local: { a: { ...LOCAL, keyTemplate: '{x}/' } } } },
@@ -336,7 +324,7 @@ describe('a mistake is reported with its path and what is allowed', () => {
     const problems = await problemsOf(config)
     // What is not written like a destination is none that is there, either.
     expect(problems[0]).toBe(problem)
-    expect(problems.filter(line => !line.includes('is no destination here'))).toEqual([problem])
+    expect(problems.filter(line => !line.includes('is not a destination. '))).toEqual([problem])
   })
 
   it.each([
@@ -372,24 +360,24 @@ it('every mistake is reported at once, wherever it is', async () => {
     }),
   ).toEqual([
     'server.key: the environment variable NOT_SET is not set',
-    'auth.keys[0].key: cannot read the file "absent" (ENOENT)',
+    'auth.keys[0].key: could not read the file "absent" (ENOENT)',
     'server.port: must be a number, not a string',
-    'server.trustProxy[0]: is no address, no range such as "10.0.0.0/8", and none of "loopback", "linklocal", "uniquelocal"',
-    'auth.keys[1].typo: is no option; there are name, key, destinations, sources',
-    'limits.fileSize: must be a number of bytes or a string such as "100MB", "512KB" or "2GB", and more than nothing',
+    'server.trustProxy[0]: must be an IP address, a CIDR range such as "10.0.0.0/8", "loopback", "linklocal" or "uniquelocal"',
+    'auth.keys[1].typo: is not an option. Available: name, key, destinations, sources',
+    'limits.fileSize: must be a number of bytes above 0, or a string such as "100MB", "512KB" or "2GB"',
     'providers.local.b: must be an object, not a number',
     'keyTemplate: has a lone brace near "{filename"',
-    'sever: is no option; did you mean "server"?',
-    'providers.local.a.directory: is missing; it needs a string',
-    'providers.local.a.directry: is no option; did you mean "directory"?',
-    'providers.local.c: Set "serve" to true or give a "urlPrefix": without one of them stored files have no address.',
+    'sever: is not an option. Did you mean "server"?',
+    'providers.local.a.directory: is missing. It must be a string',
+    'providers.local.a.directry: is not an option. Did you mean "directory"?',
+    'providers.local.c: Set "serve" to true, or set "urlPrefix". Otherwise stored files have no URL.',
     'providers.local.d.keyTemplate: ends with "/": a key needs a name behind its folders',
-    expect.stringMatching(/^providers\.nope: is no provider of this version; there are aliyun, /),
+    expect.stringMatching(/^providers\.nope: is not a provider. Available: aliyun, /),
     expect.stringMatching(/^default: "local\/absent" can't be used\. .*Known are "local\/a", "local\/b"/),
     expect.stringMatching(
-      /^auth\.keys\[0\]\.destinations: "local\/nowhere" is no destination here\. Known are "local\/a"/,
+      /^auth\.keys\[0\]\.destinations: "local\/nowhere" is not a destination\. Available: "local\/a"/,
     ),
-    'auth.keys[1].name: "ci" is the name of an earlier key',
+    'auth.keys[1].name: "ci" is already the name of another upload key. Choose a different name',
   ])
 })
 
@@ -405,15 +393,15 @@ describe('names that stand twice in one object', () => {
       "server": { "host": "::1" },
     }`
     expect(await problemsOf(text)).toEqual([
-      'providers.local.blog: stands there twice, the second time in line 6, column 9',
-      'providers.local.blog.directory: stands there twice, the second time in line 6, column 52',
-      'server: stands there twice, the second time in line 8, column 7',
+      'providers.local.blog: is set twice, the second time in line 6, column 9. Remove one of them',
+      'providers.local.blog.directory: is set twice, the second time in line 6, column 52. Remove one of them',
+      'server: is set twice, the second time in line 8, column 7. Remove one of them',
     ])
   })
 
   it('are found by their meaning, not their spelling', async () => {
     expect(await problemsOf('{"log": {}, "\\u006cog": {}}')).toEqual([
-      'log: stands there twice, the second time in line 1, column 13',
+      'log: is set twice, the second time in line 1, column 13. Remove one of them',
     ])
   })
 
@@ -435,7 +423,7 @@ describe('default', () => {
 
   it('is needed when there are several', async () => {
     expect(await problemsOf({ providers: several })).toEqual([
-      'default: is needed, since there are several destinations: "local/Default", "local/blog"',
+      'default: is required, because there are several destinations. Available: "local/Default", "local/blog"',
     ])
   })
 
@@ -463,7 +451,7 @@ describe('default', () => {
 
   it.each(['', '/', '/x', 'local/', 'local//x'])('%j is not even written like one', async value => {
     expect(await problemsOf({ default: value, providers: PROVIDERS })).toContain(
-      'default: a destination is written "provider" or "provider/configName"',
+      'default: must be a destination, written "provider" or "provider/configName"',
     )
   })
 })
@@ -509,7 +497,7 @@ describe('aliases of providers', () => {
   it('may not give one name to two configurations', async () => {
     const providers = { s3: { a: s3 }, 'aws-s3': { a: s3 } }
     expect(await problemsOf({ default: 's3/a', providers })).toEqual([
-      'providers.aws-s3.a: stands in the file twice, as s3 and under an alias',
+      'providers.aws-s3.a: is configured twice, under "s3" and under an alias of it. Remove one of them',
     ])
   })
 
@@ -533,22 +521,36 @@ describe('destinations of keys', () => {
     expect(
       await problemsOf(withKeys({ destinations: ['local/x', 'local', 's3/y'] }, { destinations: ['z'] })),
     ).toEqual([
-      'auth.keys[0].destinations: "local/x" is no destination here. Known are "local/Default"',
-      'auth.keys[0].destinations: "s3/y" is no destination here. Known are "local/Default"',
-      'auth.keys[1].destinations: "z" is no destination here. Known are "local/Default"',
+      'auth.keys[0].destinations: "local/x" is not a destination. Available: "local/Default"',
+      'auth.keys[0].destinations: "s3/y" is not a destination. Available: "local/Default"',
+      'auth.keys[1].destinations: "z" is not a destination. Available: "local/Default"',
     ])
+  })
+
+  it('are not said to be available when their provider is unknown', async () => {
+    const providers = { ...PROVIDERS, nope: { a: {} } }
+    const keys = [{ name: 'ci', key: 'secret', destinations: ['s3', 'nope/a'] }]
+    const [unknown, ...others] = await problemsOf({ providers, auth: { keys }, default: 's3/y' })
+    expect(unknown).toMatch(/^providers\.nope: is not a provider\. Available: /)
+    expect(others).toEqual([
+      expect.stringMatching(/^default: "s3\/y" .*"local\/Default"\.$/),
+      'auth.keys[0].destinations: "s3" is not a destination. Available: "local/Default"',
+    ])
+    expect(others.join()).not.toContain('nope')
+    expect(await problemsOf({ providers, default: 'nope/a' })).toEqual([unknown])
+    expect(await problemsOf({ providers: { nope: { a: {} } } })).toEqual([unknown])
   })
 
   it('names of keys must differ', async () => {
     expect(await problemsOf(withKeys({ name: 'a' }, { name: 'b' }, { name: 'a' }))).toEqual([
-      'auth.keys[2].name: "a" is the name of an earlier key',
+      'auth.keys[2].name: "a" is already the name of another upload key. Choose a different name',
     ])
   })
 
   it('attack: a key called "server" gets the answers of server.key', async () => {
     const config = withKeys({ name: 'ci' }, { name: 'server' })
     expect(await problemsOf({ ...config, server: { key: 'k3y' } })).toEqual([
-      'auth.keys[1].name: "server" is the name of server.key; give this key another one',
+      'auth.keys[1].name: "server" is the name of server.key. Choose a different name',
     ])
     expect(await problemsOf(config)).toEqual([])
   })
@@ -598,13 +600,13 @@ describe('variables', () => {
     await write('.env', 'KEY_A=a1\nKEY_B=b1\nDIR=/srv')
     await write('sub/.env', 'KEY_B=b2\nKEY_C=c2\nHOST_NAME=img.example')
     const { settings, destinations, secrets } = await load({ file: 'sub/config.json', env: { KEY_A: 'a0' } })
-    expect(settings.server.key).toBe('a0-b1-c2')
+    expect(settings.server.key).toBe('a0-b2-c2')
     expect(settings.auth.keys[0]?.key).toBe('from a file')
     expect(destinations[0]?.options).toMatchObject({
       directory: '/srv/x',
       urlPrefix: 'https://img.example/${x}',
     })
-    expect(secrets).toEqual(['a0-b1-c2', 'from a file'])
+    expect(secrets).toEqual(['a0-b2-c2', 'from a file'])
   })
 
   it('that are missing are named, all of them', async () => {
@@ -642,7 +644,7 @@ describe('without a destination', () => {
       { type: 'local', name: 'Default', options: { directory, serve: true } },
     ])
     expect(notes).toEqual([
-      `No destination is configured: files go to ${directory} and are served under /files/.`,
+      `No destination is configured. Files are stored in ${directory} and served under /files/.`,
     ])
   })
 
@@ -689,7 +691,7 @@ describe('a PicGo or PicList file', () => {
     ) ?? 'picgo-cloud'
   const local = { path: '/srv/pictures', customUrl: 'https://img.example', webPath: '' }
   const named =
-    'Files get names like "name-1a2b3c4d.png" at local/Default, so that none replaces another by accident: see "keyTemplate".'
+    'Files at local/Default get names such as "name-1a2b3c4d.png", so that no file overwrites another. To change that, set "keyTemplate".'
 
   it('is used as it is', async () => {
     const { settings, destinations, notes } = await load({
@@ -724,17 +726,17 @@ describe('a PicGo or PicList file', () => {
       const problems = await problemsOf({
         picBed: { uploader: unbuilt, [unbuilt]: { token: 'x' }, ...extra },
       })
-      expect(problems[0]).toMatch(new RegExp(`^"picBed.${unbuilt}" was left out: `))
+      expect(problems[0]).toMatch(new RegExp(`^"picBed.${unbuilt}" was skipped: `))
       expect(problems).toContain(
-        `"picBed.uploader" names "${unbuilt}", for which there is no provider: choose another uploader.`,
+        `"picBed.uploader" is "${unbuilt}", for which there is no provider here: choose another uploader.`,
       )
     }
   })
 
   it('is refused when PicGo has just been installed and nothing is filled in', async () => {
     expect(await problemsOf({ picBed: { uploader: 'smms', current: 'smms' }, picgoPlugins: {} })).toEqual([
-      '"picBed" holds no destination that can be used here.',
-      '"picBed.uploader" names "smms", of which nothing here can be used: fill it in, or choose another uploader.',
+      '"picBed" has no destination that can be imported.',
+      '"picBed.uploader" is "smms", which has no usable settings. Complete them, or choose another uploader.',
     ])
   })
 
@@ -742,7 +744,7 @@ describe('a PicGo or PicList file', () => {
     const problems = await problemsOf({
       picBed: { uploader: 'local', local: { customUrl: 'https://img.example' } },
     })
-    expect(problems).toContain('"picBed.local.path" is missing, so the configuration was left out.')
+    expect(problems).toContain('"picBed.local.path" is not set, so the destination was skipped.')
     expect(problems.join('\n')).not.toMatch(/default:|Known are/)
   })
 
@@ -751,7 +753,7 @@ describe('a PicGo or PicList file', () => {
     const { destinations, notes } = await load(config)
     expect(destinations.map(({ type }) => type)).toEqual(['local'])
     expect(notes).toEqual([expect.any(String), named])
-    expect(notes[0]).toMatch(new RegExp(`eft out: .*"?${unbuilt}"?|${unbuilt}.* was left out`))
+    expect(notes[0]).toMatch(new RegExp(`skipped: .*"?${unbuilt}"?|${unbuilt}.* was skipped`))
     expect(notes[0]).not.toContain('hunter2')
   })
 
@@ -764,7 +766,7 @@ describe('a PicGo or PicList file', () => {
 })
 
 describe('ownPaths', () => {
-  it('hold the configuration, every .env, every file that was read into it, the store and host keys', async () => {
+  it('hold the configuration, every .env, every file that was read into it, what lies nearby, the store and host keys', async () => {
     const { load, write, cwd } = await makeMachine()
     const config = await write('sub/config.json', { server: { key: '${file:secret}' }, providers: PROVIDERS })
     const secret = await write('sub/secret', 'x')
@@ -772,7 +774,7 @@ describe('ownPaths', () => {
     const beside = await write('sub/.env', 'B=1')
     expect((await load({ file: 'sub/config.json' })).ownPaths.toSorted()).toEqual(
       [
-        ...[config, secret, near, beside],
+        ...[config, secret, near, beside, join(cwd, 'upload-server.json')],
         ...['store.db', 'known_hosts'].map(name => join(cwd, '../data/upload-server', name)),
       ].sort(),
     )
@@ -839,6 +841,6 @@ it('the example of the repository can be used as it is', async () => {
   await write('upload-server.json', example)
   const names = [...example.matchAll(/\$\{(\w+)\}/g)].map(match => match[1] as string)
   const env = Object.fromEntries(names.map(name => [name, name]))
-  expect((await load({ env })).notes).toEqual([])
+  expect((await load({ env, file: 'upload-server.json' })).notes).toEqual([])
   expect(JSON.parse(example)).toHaveProperty('$schema', './config.schema.json')
 })

@@ -121,9 +121,9 @@ it('what has no counterpart is named, once', () => {
   })
   expect(pictures).toBeUndefined()
   expect(notes).toEqual([
-    expect.stringMatching(/^"buildIn.skipProcess" was left out: .*\(.gif, jpg\)\.$/),
-    `"buildIn.compress.formatConvertObj" is left out for "png": it can't be converted to "pdf" here.`,
-    `"buildIn.compress.convertFormat" was left out: "gif" can't be written here.`,
-    '"buildIn.watermark" was left out: it has no text.',
+    expect.stringMatching(/^"buildIn.skipProcess" was ignored: .* \.gif, jpg\.$/),
+    `"buildIn.compress.formatConvertObj" was ignored for "png": converting it to "pdf" is not supported.`,
+    `"buildIn.compress.convertFormat" was ignored: converting to "gif" is not supported.`,
+    '"buildIn.watermark" was ignored: it has no text.',
   ])
 })

@@ -97,9 +97,9 @@ describe('translatePicGo with whole files', () => {
         log: { level: 'info' },
       },
       notes: [
-        '"uploader.tcyun.configList[0]" was left out: none of its options is filled in.',
-        '"picBed.smms" was left out: none of its options is filled in.',
-        '"picgoPlugins" was left out: plugins do not run here (picgo-plugin-compress).',
+        '"uploader.tcyun.configList[0]" was skipped: none of its options is set.',
+        '"picBed.smms" was skipped: none of its options is set.',
+        '"picgoPlugins" was ignored: plugins do not run here (picgo-plugin-compress).',
       ],
     })
   })
@@ -122,8 +122,8 @@ describe('translatePicGo with whole files', () => {
         network: { proxy: 'http://user:oldProxyPassword@127.0.0.1:1080' },
       },
       notes: [
-        '"picBed.smms" was left out: none of its options is filled in.',
-        '"picgoPlugins" was left out: plugins do not run here (picgo-plugin-super-prefix).',
+        '"picBed.smms" was skipped: none of its options is set.',
+        '"picgoPlugins" was ignored: plugins do not run here (picgo-plugin-super-prefix).',
       ],
     })
   })
@@ -156,8 +156,8 @@ describe('translatePicGo with whole files', () => {
       log: { level: 'warn' },
     })
     expect(notes).toEqual([
-      '"uploader.picgo-cloud" was left out: PicGo Cloud takes uploads from PicGo only.',
-      '"uploader.qiniu.defaultId" was left out: a request for "qiniu" has to name "Home".',
+      '"uploader.picgo-cloud" was skipped: PicGo Cloud accepts uploads only from PicGo.',
+      '"uploader.qiniu.defaultId" was ignored: a request for "qiniu" must specify configName "Home".',
     ])
   })
 
@@ -201,13 +201,13 @@ describe('translatePicGo with whole files', () => {
       log: { level: 'error' },
     })
     expect(notes).toEqual([
-      '"uploader.local.configList[1].customUrl" holds no web address, so this server hands the files out under "/files/" itself.',
-      '"uploader.aws-s3.configList[0]" is called "Default-2" here, since "Default" is taken.',
-      '"uploader.telegraphplist" was left out: Telegraph takes no uploads any more.',
-      '"picBed.smms" was left out: none of its options is filled in.',
-      '"settings.rename" was left out: there is nobody to ask for a name.',
-      '"settings.enableWebServer" was left out: only what a "local" destination with "serve" stores is handed out.',
-      '"settings.deleteLocalFile" was left out: uploaded files are never deleted.',
+      '"uploader.local.configList[1].customUrl" is not a URL, so this server serves the files under "/files/".',
+      '"uploader.aws-s3.configList[0]" is called "Default-2" here, because "Default" is already in use.',
+      '"uploader.telegraphplist" was skipped: Telegraph no longer accepts uploads.',
+      '"picBed.smms" was skipped: none of its options is set.',
+      '"settings.rename" was ignored: the server cannot ask for a name.',
+      '"settings.enableWebServer" was ignored: the server serves only files of "local" destinations with "serve".',
+      '"settings.deleteLocalFile" was ignored: uploaded files are never deleted.',
     ])
   })
 
@@ -215,7 +215,7 @@ describe('translatePicGo with whole files', () => {
     const { config, notes } = translateFixture('piclist-core')
     expect(config).toMatchObject({ server: { key: 'coreServerKey' }, default: 'tcyun/Default' })
     expect(config).not.toHaveProperty('keyTemplate')
-    expect(notes).toEqual(['"buildIn.rename.format" was left out: it has the unknown placeholder {ext}.'])
+    expect(notes).toEqual(['"buildIn.rename.format" was ignored: it has the unknown placeholder {ext}.'])
   })
 
   it('carries over what is whole in a file full of defects and says what was not', () => {
@@ -232,31 +232,31 @@ describe('translatePicGo with whole files', () => {
       },
     })
     expect(notes).toEqual([
-      '"buildIn.rename" was left out: it is not an object.',
-      '"buildIn.list" was left out: it is not a list.',
-      '"picBed.uploader" was left out: it is no text.',
-      '"uploader.aliyun" was left out: it is not an object.',
-      '"uploader.tcyun.configList" was left out: it is not a list.',
-      '"uploader.qiniu.configList[0]" was left out: it is not an object.',
-      '"uploader.qiniu.configList[1]" was left out: it is not an object.',
-      '"uploader.qiniu.configList[4]._configName" is no text, so the configuration is called "Default".',
-      '"uploader.qiniu.defaultId" names no saved configuration, so "Same" is taken.',
-      '"uploader.qiniu.configList[3]" is called "Same-2" here, since "Same" is taken.',
-      '"uploader.qiniu.defaultId" was left out: a request for "qiniu" has to name "Same".',
-      '"uploader.constructor" was left out: there is no provider for "constructor".',
-      '"picBed.github" was left out: it is not an object.',
-      '"picBed.smms" was left out: it is not an object.',
-      '"picBed.imgur" was left out: it is not an object.',
-      '"picBed.local.path" is missing, so the configuration was left out.',
-      '"picBed.piclist._configName" is no text, so the configuration is called "Default".',
-      '"picBed.uploader" is missing: set "default" to one of the destinations, or choose an uploader there.',
-      '"settings.server.host" was left out: it is no host name.',
-      '"settings.server.port" was left out: it is no port number.',
-      '"settings.serverKey" was left out: it is no text.',
-      '"settings.server.key" was left out: "settings.server.secret" is used.',
-      '"settings.logLevel" was left out: it names no level.',
-      '"configPath" names the file that is really in use: give that one instead.',
-      '"picBed.transformer" was left out: plugins do not run here.',
+      '"buildIn.rename" was ignored: it is not an object.',
+      '"buildIn.list" was ignored: it is not a list.',
+      '"picBed.uploader" was ignored: it is not text.',
+      '"uploader.aliyun" was ignored: it is not an object.',
+      '"uploader.tcyun.configList" was ignored: it is not a list.',
+      '"uploader.qiniu.configList[0]" was skipped: it is not an object.',
+      '"uploader.qiniu.configList[1]" was skipped: it is not an object.',
+      '"uploader.qiniu.configList[4]._configName" is not text, so the destination is called "Default".',
+      '"uploader.qiniu.defaultId" does not match a configuration, so "Same" is used.',
+      '"uploader.qiniu.configList[3]" is called "Same-2" here, because "Same" is already in use.',
+      '"uploader.qiniu.defaultId" was ignored: a request for "qiniu" must specify configName "Same".',
+      '"uploader.constructor" was skipped: there is no provider for "constructor".',
+      '"picBed.github" was ignored: it is not an object.',
+      '"picBed.smms" was ignored: it is not an object.',
+      '"picBed.imgur" was ignored: it is not an object.',
+      '"picBed.local.path" is not set, so the destination was skipped.',
+      '"picBed.piclist._configName" is not text, so the destination is called "Default".',
+      '"picBed.uploader" is missing. Set "default" to one of the destinations, or choose an uploader in PicGo.',
+      '"settings.server.host" was ignored: it is not a hostname.',
+      '"settings.server.port" was ignored: it is not a port number.',
+      '"settings.serverKey" was ignored: it is not text.',
+      '"settings.server.key" was ignored: "settings.server.secret" takes precedence.',
+      '"settings.logLevel" was ignored: it is not a log level.',
+      '"configPath" is the file that PicGo really uses. Import that one instead.',
+      '"picBed.transformer" was ignored: plugins do not run here.',
     ])
   })
 })
@@ -333,8 +333,8 @@ describe('translatePicGo whatever the file holds', () => {
     expect(translatePicGo({ picBed: { uploader: 'constructor' } })).toEqual({
       config: { providers: {}, default: 'constructor/Default' },
       notes: [
-        '"picBed" holds no destination that can be used here.',
-        '"picBed.uploader" names "constructor", for which there is no provider: choose another uploader.',
+        '"picBed" has no destination that can be imported.',
+        '"picBed.uploader" is "constructor", for which there is no provider here: choose another uploader.',
       ],
     })
   })
@@ -391,7 +391,7 @@ describe('the default destination', () => {
     })
     expect(translation.config.providers).toMatchObject({ github: { A: { token: 't' } } })
     expect(translation.notes).toEqual([
-      '"picBed.github" was left out: it differs from "A" in "uploader.github", which is used.',
+      '"picBed.github" was ignored: it differs from "A" in "uploader.github", which is used.',
     ])
   })
 
@@ -421,7 +421,7 @@ describe('the default destination', () => {
     const { config, notes } = translatePicGo({ picBed })
     expect(config.providers).toEqual({ github: { A: { repo: 'someone/a', token: 't' } } })
     expect(config.default).toBe(expected)
-    const pattern = `^"picBed.uploader" names "${picBed.uploader}", .* choose another uploader\\.$`
+    const pattern = `^"picBed.uploader" is "${picBed.uploader}", .* choose another uploader\\.$`
     expect(notes.at(-1)).toMatch(new RegExp(pattern))
   })
 
@@ -493,7 +493,7 @@ describe('uploaders', () => {
       picBed: { uploader: 'local', local: { path: '/srv/pictures', customUrl, webPath: 'x' } },
     })
     expect(config.providers).toEqual({ local: { Default: { directory: '/srv/pictures', serve: true } } })
-    expect(notes).toEqual([expect.stringMatching(/^"picBed\.local\.customUrl" holds no web address/)])
+    expect(notes).toEqual([expect.stringMatching(/^"picBed\.local\.customUrl" is not a URL/)])
   })
 })
 
@@ -526,11 +526,11 @@ describe('names of files', () => {
     ['photo', 'without a placeholder every file would get the same name'],
     ['photo{extname}', 'without a placeholder every file would get the same name'],
     ['../{uuid}', 'it has a "." or ".." segment'],
-    ['{Y}/', 'it names no file'],
+    ['{Y}/', 'it ends with "/" instead of a file name'],
   ])('buildIn.rename.format %j is left out with a note', (format, reason) => {
     const { config, notes } = translatePicGo({ picBed: {}, buildIn: { rename: { enable: true, format } } })
     expect(config).not.toHaveProperty('keyTemplate')
-    expect(notes).toContain(`"buildIn.rename.format" was left out: ${reason}.`)
+    expect(notes).toContain(`"buildIn.rename.format" was ignored: ${reason}.`)
   })
 
   it('are not touched while renaming is switched off', () => {

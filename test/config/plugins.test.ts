@@ -24,7 +24,11 @@ async function setUp(config: object, files: Record<string, string> = {}) {
     await mkdir(dirname(join(cwd, name)), { recursive: true })
     await writeFile(join(cwd, name), text)
   }
-  return { cwd, load: (env = {}) => loadConfig({ env: { HOME: cwd, ...env }, platform: 'linux', cwd }) }
+  return {
+    cwd,
+    load: (env = {}) =>
+      loadConfig({ env: { HOME: cwd, ...env }, platform: 'linux', cwd, file: 'upload-server.json' }),
+  }
 }
 
 async function problemsOf(config: object, files: Record<string, string> = {}): Promise<readonly string[]> {
@@ -95,7 +99,7 @@ it('says for which versions a package is made that fails', async () => {
     },
   )
   expect(problems).toEqual([
-    expect.stringMatching(/TypeError: .*'than'\)\. It is made for upload-server \^9\.0\.0, and this is \d/),
+    expect.stringMatching(/TypeError: .*'than'\)\. It requires upload-server \^9\.0\.0, and this is \d/),
   ])
 })
 
@@ -111,15 +115,20 @@ export default async kit => [one(kit), two(kit)]`
 })
 
 it.each([
-  ['that is not there', './none.mjs', 'CWD/none.mjs is not there'],
-  ['that is a folder', './', 'CWD is a folder: name the file in it'],
-  ['whose package is not there', 'none', 'there is no package of that name. In CWD run: npm install none'],
+  ['that is not there', './none.mjs', 'the file CWD/none.mjs does not exist'],
+  ['that is a folder', './', 'CWD is a folder. Specify the file in it'],
+  ['whose package is not there', 'none', 'the package is not installed. Run in CWD: npm install none'],
   ['that throws', './x.mjs', 'no luck', "throw new Error('no luck')"],
   ['that throws what is no error', './x.mjs', 'no luck', "throw 'no luck'"],
   ['that throws nothing', './x.mjs', 'it threw what is no error: undefined', 'throw undefined'],
   ['that throws an object', './x.mjs', 'it threw what is no error: { code: 1 }', 'throw { code: 1 }'],
   ['that misses a package', './x.mjs', "Cannot find package 'absent'", "import 'absent'"],
-  ['that exports no function', './x.mjs', 'must export a function by default', 'export default 5'],
+  [
+    'that exports no function',
+    './x.mjs',
+    'the default export of CWD/x.mjs must be a function',
+    'export default 5',
+  ],
   ['that returns nothing', './x.mjs', "what the kit's defineProvider made", 'export default () => {}'],
   [
     'whose provider nobody defined',
@@ -127,8 +136,18 @@ it.each([
     "what the kit's defineProvider made",
     "export default ({ z }) => ({ type: 'mine', config: z.object({}), open: () => ({}) })",
   ],
-  ['with a type that exists', './x.mjs', 'upload-server has a provider of the type "s3"', pluginOf('s3')],
-  ['with a type that is an alias', './x.mjs', 'of the type "aws-s3" itself', pluginOf('aws-s3')],
+  [
+    'with a type that exists',
+    './x.mjs',
+    'upload-server already has a provider of the type "s3"',
+    pluginOf('s3'),
+  ],
+  [
+    'with a type that is an alias',
+    './x.mjs',
+    'already has a provider of the type "aws-s3"',
+    pluginOf('aws-s3'),
+  ],
   ['with a type that no name can be', './x.mjs', 'the type "a/b" must be', pluginOf('a/b')],
   ['with a type that objects have', './x.mjs', 'the type "__proto__" must be', pluginOf('__proto__')],
   [
@@ -140,21 +159,21 @@ it.each([
   [
     'with rules over several options where they are not asked',
     './x.mjs',
-    'rules of "mine" over several options belong into its "validate"',
+    'rules of "mine" that concern several options belong in "validate"',
     pluginOf('mine', 'z.object({}).check(() => {})'),
   ],
   ['without options', './x.mjs', 'must be made by the kit', pluginOf('mine', '{}')],
   [
     'with an option that all have',
     './x.mjs',
-    'the option "fallback" of "mine" is one that every destination has',
+    'the option "fallback" of "mine" is reserved',
     pluginOf('mine', 'z.object({ fallback: z.string() })'),
   ],
 ])('names a plugin %s, and what is wrong', async (_, name, reason, text = '') => {
   const files: Record<string, string> = text === '' ? {} : { 'x.mjs': text }
   // A type that nobody has may be one of the plugin's, and is no mistake of its own.
   const problems = await problemsOf({ plugins: [name], providers: { mine: { a: {} } } }, files)
-  expect(problems).toEqual([expect.stringContaining(`plugins[0]: "${name}" can't be used: `)])
+  expect(problems).toEqual([expect.stringContaining(`plugins[0]: could not load "${name}": `)])
   expect(problems[0]).toContain(reason)
 })
 
@@ -168,7 +187,7 @@ it.each([
   const code = pluginOf('mine').replace('open:', `${member}, open:`)
   expect(
     await problemsOf({ plugins: ['./x.mjs'], providers: { mine: { a: { n: 'x' } } } }, { 'x.mjs': code }),
-  ).toEqual([`providers.mine.a: can't be checked, since the plugin "./x.mjs" fails: TypeError: no luck`])
+  ).toEqual([`providers.mine.a: can't be checked, because the plugin "./x.mjs" failed: TypeError: no luck`])
 })
 
 it('names a plugin that checks options in a way that is not waited for', async () => {
@@ -177,7 +196,7 @@ it('names a plugin that checks options in a way that is not waited for', async (
     await problemsOf({ plugins: ['./x.mjs'], providers: { mine: { a: {} } } }, { 'x.mjs': code }),
   ).toEqual([
     expect.stringContaining(
-      'the plugin "./x.mjs" fails: its "validate" must return a sentence, or undefined',
+      'the plugin "./x.mjs" failed: its "validate" must return a sentence, or undefined',
     ),
   ])
 })
@@ -185,10 +204,10 @@ it('names a plugin that checks options in a way that is not waited for', async (
 it('refuses two plugins with one type, and knows the types of plugins when one is misspelt', async () => {
   const files = { 'a.mjs': pluginOf('mine'), 'b.mjs': pluginOf('mine') }
   expect(await problemsOf({ plugins: ['./a.mjs', './b.mjs'] }, files)).toEqual([
-    'plugins[1]: "./b.mjs" can\'t be used: an earlier plugin has a provider of the type "mine"',
+    'plugins[1]: could not load "./b.mjs": another plugin already has a provider of the type "mine"',
   ])
   expect(await problemsOf({ plugins: ['./a.mjs'], providers: { mime: { a: {} } } }, files)).toEqual([
-    'providers.mime: is no provider of this version; did you mean "mine"?',
+    'providers.mime: is not a provider. Did you mean "mine"?',
   ])
 })
 
@@ -204,5 +223,5 @@ it('does not wait for ever for a plugin: without anything else to do the program
   const { cwd } = await setUp({}, { 'x.mjs': 'export default () => new Promise(() => {})' })
   const problems: string[] = []
   await loadPlugins(['./x.mjs'], cwd, (_, message) => problems.push(message), 20)
-  expect(problems).toEqual(['"./x.mjs" can\'t be used: it was not loaded within 0.02 s'])
+  expect(problems).toEqual(['could not load "./x.mjs": it did not load within 0.02 s'])
 })

@@ -22,7 +22,9 @@ it.each([
   ['server.publicUrl', { publicUrl: 'http://192.0.2.2:36677' }],
   ['server.publicUrl', { host: '0.0.0.0', publicUrl: 'http://img.example.com' }],
 ])('%s says that there is a proxy, and the operator is told what to set: %j', async (setting, server) => {
-  expect(await notesFor(server)).toMatch(RegExp(`${setting} shows.*auth\\.loopbackExempt to false`))
+  expect(await notesFor(server)).toMatch(
+    RegExp(`${setting} is set, so a reverse proxy.*auth\\.loopbackExempt to false`),
+  )
 })
 
 it.each([

@@ -46,7 +46,7 @@ describe('size', () => {
   it.each([0, 'a lot', 1.5, true, undefined])('says once what is allowed in place of %j', value => {
     const { error } = size().safeParse(value)
     expect(error?.issues.map(issue => issue.message)).toEqual([
-      'must be a number of bytes or a string such as "100MB", "512KB" or "2GB", and more than nothing',
+      'must be a number of bytes above 0, or a string such as "100MB", "512KB" or "2GB"',
     ])
   })
 

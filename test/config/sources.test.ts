@@ -57,11 +57,11 @@ describe('a mistake names where it stands:', () => {
 }`)
     expect(await linesOf(load())).toEqual([
       'server.port: must be a number, not a string (line 4)',
-      'server.prot: is no option; did you mean "port"? (line 5)',
-      'auth.keys[1].key: is missing; it needs a string (line 9)',
+      'server.prot: is not an option. Did you mean "port"? (line 5)',
+      'auth.keys[1].key: is missing. It must be a string (line 9)',
       expect.stringMatching(/^providers\.local\.my\.blog\.directory: is missing.* \(line 13\)$/),
-      expect.stringMatching(/^providers\.local\.my\.blog\.directry: is no option.* \(line 13\)$/),
-      expect.stringMatching(/^providers\.nowhere: is no provider.* \(line 15\)$/),
+      expect.stringMatching(/^providers\.local\.my\.blog\.directry: is not an option.* \(line 13\)$/),
+      expect.stringMatching(/^providers\.nowhere: is not a provider.* \(line 15\)$/),
     ])
   })
 
@@ -72,12 +72,12 @@ describe('a mistake names where it stands:', () => {
       'UPLOAD_SERVER__LIMITS__FILES=many\nUPLOAD_SERVER__LIMTS__FILES=1\n',
     )
     const file = join(cwd, 'x', '.env')
-    const env = { UPLOAD_SERVER_PORT: 'x', UPLOAD_SERVER_WORKERS: 'y' }
-    expect((await linesOf(load({ env, flags: { server: { workers: 0 } } }))).sort()).toEqual([
-      expect.stringMatching(/^UPLOAD_SERVER__LIMTS__FILES: is no setting.* \(.*\.env\)$/),
+    const env = { UPLOAD_SERVER_PORT: 'x', UPLOAD_SERVER_LOG_LEVEL: 'y' }
+    expect((await linesOf(load({ env, flags: { log: { level: 'z' } } }))).sort()).toEqual([
+      expect.stringMatching(/^UPLOAD_SERVER__LIMTS__FILES: does not match a setting.* \(.*\.env\)$/),
       `limits.files: must be a number, not a string (UPLOAD_SERVER__LIMITS__FILES in ${file})`,
+      expect.stringMatching(/^log\.level: .* \(--log-level\)$/),
       'server.port: must be a number, not a string (UPLOAD_SERVER_PORT)',
-      expect.stringMatching(/^server\.workers: .* \(--workers\)$/),
     ])
   })
 })
@@ -86,7 +86,7 @@ describe('what would show only later is found with the configuration:', () => {
   it.each<[object, RegExp]>([
     [
       { store: { driver: 'postgres' } },
-      /^store\.driver: is "postgres", which needs its address as "store\.url"/,
+      /^store\.driver: is "postgres", which requires a connection URL in "store\.url"/,
     ],
     [
       { server: { key: 'one-and-the-same' }, auth: { keys: [{ name: 'a', key: 'one-and-the-same' }] } },
@@ -106,7 +106,7 @@ describe('what would show only later is found with the configuration:', () => {
     const { load } = await setUp(JSON.stringify(config))
     expect((await linesOf(load())).sort()).toEqual([
       expect.stringMatching(/^server\.port: must be a number/),
-      expect.stringMatching(/^store\.driver: is "postgres", which needs/),
+      expect.stringMatching(/^store\.driver: is "postgres", which requires/),
     ])
   })
 
@@ -116,7 +116,7 @@ describe('what would show only later is found with the configuration:', () => {
     )
     expect(await linesOf(load())).toEqual([
       expect.stringMatching(
-        /^providers\.local\.Default\.pictures\.format: must be one of .*; did you mean "jpeg"\? \(line 1\)$/,
+        /^providers\.local\.Default\.pictures\.format: must be one of: .*\. Did you mean "jpeg"\? \(line 1\)$/,
       ),
     ])
   })
@@ -127,9 +127,9 @@ describe('what would show only later is found with the configuration:', () => {
       JSON.stringify({ server: { key: 'abc' }, keyTemplate: '{Y}/{filename}{extname}', providers }),
     )
     expect(risks).toEqual([
-      expect.stringMatching(/^server\.key has 3 characters/),
+      expect.stringMatching(/^server\.key is too short \(3 characters\)/),
       expect.stringMatching(
-        /^keyTemplate: at local\/Default a file of the same name replaces the earlier one/,
+        /^keyTemplate: at local\/Default, a new file replaces an existing one of the same name/,
       ),
     ])
     expect(risks.join()).not.toContain('abc')
@@ -158,7 +158,9 @@ describe('what would show only later is found with the configuration:', () => {
       '{md5-2}{extname}',
     ])
       expect(await risksOf(JSON.stringify({ keyTemplate, providers: { http } }))).toEqual([
-        expect.stringMatching(/^keyTemplate: at http\/put a file .* Add \{sha256-8\} to it\.$/),
+        expect.stringMatching(
+          /^keyTemplate: at http\/put, a new file .* Add \{sha256-8\} to the key template\.$/,
+        ),
       ])
     for (const keyTemplate of ['{str-8}{extname}', '{Y}{m}{d}{h}{i}{s}{ms}{extname}', '{timestamp}{extname}'])
       expect(await risksOf(JSON.stringify({ keyTemplate, providers: { http } }))).toEqual([])

@@ -89,7 +89,7 @@ describe('a saved configuration of PicGo or PicList that can not be used', () =>
     expect(config.settings.default).toBe('github/Good')
     expect(config.destinations.map(one => one.name)).toEqual(['Good'])
     expect(config.leftOut).toMatchObject([{ type: canonicalType(type), name: 'Mine' }])
-    const notes = config.notes.filter(note => note.startsWith(`"${pathOf(type)}" was left out, since `))
+    const notes = config.notes.filter(note => note.startsWith(`"${pathOf(type)}" was skipped, because `))
     expect(notes).toHaveLength(1)
     expect(config.notes.join()).not.toContain(`providers.${canonicalType(type)}.Mine`)
   })
@@ -100,7 +100,9 @@ describe('a saved configuration of PicGo or PicList that can not be used', () =>
     file.uploader[type]!.defaultId = 'id'
     const failure = await load(file).catch((error: Error) => error)
     expect(failure).toMatchObject({ name: 'ConfigError' })
-    expect((failure as Error).message).toContain(`"${pathOf(type)}" is in use and can't be used here: `)
+    expect((failure as Error).message).toContain(
+      `"${pathOf(type)}" is the uploader in use, but it is not valid here: `,
+    )
   })
 
   it.each(Object.entries(UPLOADERS))('is left out whatever is wrong with it: %s', async (type, options) => {
@@ -157,7 +159,7 @@ describe('a saved configuration of PicGo or PicList that can not be used', () =>
     const { code, stdout, stderr } = await runCli(['config', 'import', 'data.json'], { cwd })
     expect(code).toBe(0)
     expect(Object.keys(JSON.parse(stdout).providers)).toEqual(['github'])
-    expect(stderr).toContain('"uploader.qiniu.configList[0]" was left out, since ')
+    expect(stderr).toContain('"uploader.qiniu.configList[0]" was skipped, because ')
     await writeFile(join(cwd, 'ours.json'), stdout)
     expect(await runCli(['config', 'validate', '--config', 'ours.json'], { cwd })).toMatchObject({ code: 0 })
   })
@@ -203,7 +205,7 @@ describe('a saved configuration of PicGo or PicList that can not be used', () =>
     expect(config.destinations.map(one => one.name).sort()).toEqual(['Default', 'Good'])
     expect(config.settings.default).toBe('github/Default')
     expect(config.notes.join()).toMatch(
-      /"uploader\.github\.configList\[1\]\._configName" is no (?:name|text)/,
+      /"uploader\.github\.configList\[1\]\._configName" is not (?:a valid name|text)/,
     )
   })
 
@@ -214,6 +216,6 @@ describe('a saved configuration of PicGo or PicList that can not be used', () =>
       buildIn: { watermark, list: [{ id: 'good', watermark }] },
     })
     expect(config.destinations).toHaveLength(1)
-    expect(config.notes.join()).toContain('"buildIn.watermark.watermarkPosition" was left out')
+    expect(config.notes.join()).toContain('"buildIn.watermark.watermarkPosition" was ignored')
   })
 })

@@ -1,77 +1,59 @@
-import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
-import { createClock } from '../../src/flow/clock.ts'
-import { createSqliteStore } from '../../src/store/sqlite.ts'
-import { createFinalizer } from '../../src/uploader/jobs/finalizer.ts'
-import { createIdempotency } from '../../src/uploader/jobs/idempotency.ts'
-import { makeDirectory } from '../helpers/directory.ts'
+import { expect, it } from 'vitest'
+import { createCautiousClock } from '../../src/flow/clock.ts'
 
 const HOUR_MS = 60 * 60 * 1000
 
-it('goes on when the clock of the machine is set, until it follows that', () => {
-  let [wall, steady] = [1_000_000, 50]
-  const clock = createClock(
-    () => wall,
-    () => steady,
+function open() {
+  const times = { wall: 1_000_000_000, steady: 0 }
+  const look = createCautiousClock(
+    () => times.wall,
+    () => times.steady,
   )
-  wall += HOUR_MS + 20
-  steady += 20
-  expect(clock.now()).toBe(1_000_020)
-  expect(clock.setBy()).toBe(HOUR_MS)
-  clock.adjust(clock.setBy())
-  expect(clock.now()).toBe(wall)
-  wall -= 1000 // a clock that is put right by little
-  expect(clock.setBy()).toBe(0)
+  const pass = (ms: number) => {
+    times.wall += ms
+    times.steady += ms
+  }
+  return { times, look, pass }
+}
+
+it('follows a clock that is set back, and one that drifts', () => {
+  const { times, look, pass } = open()
+  times.wall -= HOUR_MS
+  expect(look()).toBe(times.wall)
+  for (let n = 0; n < 100; n++) {
+    pass(600_000)
+    times.wall += 300
+    expect(times.wall - look()).toBeLessThanOrEqual(300)
+  }
 })
 
-it('an idempotency key that was sent under the wrong clock is known once that is right, also after a restart', async () => {
-  const path = join(await makeDirectory(), 'store.db')
-  let [wall, steady] = [Date.now() - 30 * 24 * HOUR_MS, 0]
-  let runs = 0
+it('believes a clock that is set ahead at the second look, and goes on evenly until then', () => {
+  const { times, look, pass } = open()
+  pass(1000)
+  const before = times.wall
+  times.wall += HOUR_MS
+  expect(look()).toBe(before)
+  pass(1000)
+  expect(look()).toBe(times.wall)
+})
 
-  function open() {
-    const store = createSqliteStore(path)
-    const clock = createClock(
-      () => wall,
-      () => steady,
-    )
-    const finalizer = createFinalizer({
-      store,
-      clock,
-      hooks: [],
-      keepDays: 7,
-      roundMs: 20,
-      env: {},
-      mask: text => text,
-      now: () => new Date(wall),
-      warn() {},
-    })
-    onTestFinished(() => finalizer.close())
-    const idempotency = createIdempotency(store, finalizer.owner, undefined, clock.now)
-    const ask = () =>
-      idempotency.answerOnce(
-        'key',
-        'fingerprint',
-        async () => ({ status: 200, body: `${++runs}`, jobId: undefined, keep: true }),
-        new AbortController().signal,
-      )
-    return { store, finalizer, ask }
-  }
+it('does not believe a clock that jumps ahead and back', () => {
+  const { times, look, pass } = open()
+  const before = times.wall
+  times.wall += HOUR_MS
+  expect(look()).toBe(before)
+  times.wall -= HOUR_MS
+  pass(5000)
+  expect(look()).toBe(before + 5000)
+  times.wall += HOUR_MS
+  expect(look(), 'it is doubted again').toBe(before + 5000)
+})
 
-  const first = open()
-  expect(await first.ask()).toMatchObject({ body: '1' })
-  wall = Date.now()
-  expect(await first.ask()).toMatchObject({ body: '1' })
-  first.finalizer.start()
-  await expect
-    .poll(async () => (await first.store.repetition('key'))?.createdAt)
-    .toBeGreaterThan(wall - HOUR_MS)
-  expect(await first.ask()).toMatchObject({ body: '1' })
-  await first.finalizer.close()
-
-  const second = open()
-  expect(await second.ask()).toMatchObject({ body: '1' })
-  steady += 25 * HOUR_MS
-  wall += 25 * HOUR_MS
-  expect(await second.ask()).toMatchObject({ body: '2' })
+it('catches up with a machine that was suspended at the second look after that', () => {
+  const { times, look, pass } = open()
+  times.wall += 8 * HOUR_MS // the steady clock stands still meanwhile
+  pass(10)
+  expect(look()).toBe(times.wall - 8 * HOUR_MS)
+  pass(600_000)
+  expect(look()).toBe(times.wall)
 })

@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { inOwnTree, killTree } from '../../src/flow/process-tree.ts'
 import { makeDirectory } from '../helpers/directory.ts'
@@ -53,4 +54,20 @@ it('on a Windows without taskkill the program itself is ended', async context =>
   const ended = new Promise(resolve => child.once('exit', (_, signal) => resolve(signal)))
   killTree(child.pid, { platform: 'win32', env: { PATH: await makeDirectory() } })
   expect(await ended).toBe('SIGKILL')
+})
+
+it('a program that was started without a free file descriptor ended the process', async context => {
+  leaveOutOnWindows(context, 'it has no limit of them')
+  const script = `
+    import { openSync, closeSync } from 'node:fs'
+    import { runProgram } from '${new URL('../../dist/flow/run-program.js', import.meta.url)}'
+    const open = []
+    try { for (;;) open.push(openSync('/dev/null')) } catch {}
+    const said = await runProgram(['true'], { env: {}, input: '', signal: new AbortController().signal }).catch(String)
+    for (const one of open) closeSync(one)
+    await new Promise(setImmediate)
+    console.log(said)`
+  const args = ['-c', 'ulimit -n 100; exec "$0" --input-type=module -e "$1"', process.execPath, script]
+  const { stdout } = await promisify(execFile)('sh', args)
+  expect(stdout).toMatch(/can't be started: .*EMFILE/)
 })

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
+import { userInfo } from 'node:os'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect } from 'vitest'
 import { ask } from './ask.ts'
@@ -16,6 +18,20 @@ export async function fill(file: URL, replacements: readonly (readonly [string, 
     example = example.replace(wanted, replacement)
   }
   return example
+}
+
+/** Writes `nginx.conf` around the servers of an example; everything that nginx writes lies in the folder. */
+export async function writeNginxConfig(directory: string, servers: string, account = 'root'): Promise<void> {
+  await mkdir(join(directory, 'tmp'))
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    name => `${name}_temp_path tmp/${name};`,
+  )
+  const user = userInfo().uid === 0 ? `user ${account};` : ''
+  const http = `access_log off; ${temporary.join(' ')}\n${servers}\n`
+  await writeFile(
+    join(directory, 'nginx.conf'),
+    `${user} daemon off; pid nginx.pid; events {} http { ${http} }\n`,
+  )
 }
 
 /** What a caller sends whom the proxy knows. */

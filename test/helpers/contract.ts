@@ -2,6 +2,7 @@ import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { expect } from 'vitest'
 import { describeApi } from '../../src/routes/openapi.ts'
+import { ERROR_CODES } from '../../src/routes/status.ts'
 
 /** One answer of this server. */
 export interface Observed {
@@ -79,6 +80,10 @@ function encodePointer(text: string): string {
 function expectValid(schema: string, body: string, what: string): void {
   const validate = ajv.getSchema(schema) as ValidateFunction | undefined
   if (!validate) throw new Error(`There is no schema at ${schema}.`)
-  validate(JSON.parse(body))
+  const parsed = JSON.parse(body)
+  validate(parsed)
   expect(validate.errors ?? [], what).toEqual([])
+  // The published list of codes is open, for clients. This version has these.
+  for (const { code } of [parsed, ...(parsed.errors ?? [])])
+    if (code !== undefined) expect(ERROR_CODES, what).toContain(code)
 }

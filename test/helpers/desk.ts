@@ -28,18 +28,19 @@ export function needsDesk(context: TestContext): void {
 export const JOBS = ['yaml', 'text']
 
 /**
- * What a job of GitHub Actions (`run: |`), GitLab CI (`- curl …` below `script:`), Woodpecker, Buildkite (below `commands:`) or
+ * What a job of GitHub Actions (`run: |`), GitLab CI (`- |` or `- curl …` below `script:`), Woodpecker, Buildkite (below `commands:`) or
  * Jenkins (`sh '…'`) runs.
  */
 export function scriptsOf(job: string): string[] {
   const [, block] = /^ +run: \|\n((?: {4}.*\n)+)/m.exec(job) ?? []
-  const [, list] = /^ +(?:script|commands):\n((?: +- .*\n)+)/m.exec(job) ?? []
+  const [, lines] = /^ +script:\n +- \|\n((?: {6}.*\n)+)/m.exec(job) ?? []
+  const [, list] = /^ +(?:script|commands):\n((?: +- (?!\|\n).*\n)+)/m.exec(job) ?? []
   const [, command] = /^ +sh '(.*)'$/m.exec(job) ?? []
-  return [block, list?.replace(/^ +- /gm, ''), command].filter(text => text !== undefined)
+  return [block, lines, list?.replace(/^ +- /gm, ''), command].filter(text => text !== undefined)
 }
 
 /** What the commands that ask a running server have in them. */
-const NEEDS_SERVER = /36677|https:|UPLOAD_URL|heartbeat/
+const NEEDS_SERVER = /36677|https:|UPLOAD_SERVER_URL|heartbeat/
 
 const shareDisplay = share(startX11, display => display.stop())
 
@@ -75,7 +76,7 @@ export async function prepareDesk(more: Record<string, string> = {}) {
     UPLOAD_SERVER_PORT: port,
     KEY: 'key',
     UPLOAD_KEY: 'key',
-    UPLOAD_URL: here('https://img.example.com'),
+    UPLOAD_SERVER_URL: here('https://img.example.com'),
     GITHUB_STEP_SUMMARY: join(directory, 'summary.md'),
     GITHUB_OUTPUT: join(directory, 'output'),
     JENKINS_URL: 'http://127.0.0.1', // a CI host, and no pull request

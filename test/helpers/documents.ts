@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
 export const FENCED = /^```(.*)\n([\s\S]*?)^```$/gm
@@ -9,8 +9,13 @@ export const inFolder = (folder: string) =>
     .filter(name => name.endsWith('.md'))
     .map(name => join(folder, name))
 
+const isFolder = (path: string) => statSync(path).isDirectory()
+const FOLDERS = readdirSync('docs')
+  .map(name => join('docs', name))
+  .filter(isFolder)
+
 /** Every document, with its blocks. */
-export const DOCUMENTS = ['.', 'docs', 'docs/destinations', 'bench'].flatMap(inFolder).map(file => ({
+export const DOCUMENTS = ['.', 'docs', ...FOLDERS, 'bench'].flatMap(inFolder).map(file => ({
   file,
   blocks: readBlocks(readFileSync(file, 'utf8')),
 }))

@@ -1,13 +1,18 @@
-import { execFileSync } from 'node:child_process'
+import { accessSync, constants, existsSync } from 'node:fs'
+import { delimiter, isAbsolute, resolve } from 'node:path'
 import type { TestContext } from 'vitest'
 
-/** Whether a program is on the PATH. */
+/** Whether a program is on the PATH or in the folders of servers, or a file is at a path. Starts nothing: hundreds of tests ask. */
 export function hasProgram(name: string): boolean {
+  if (isAbsolute(name)) return existsSync(name) // a module of nginx is not executable
+  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin']
+  const files = process.platform === 'win32' ? [name, `${name}.exe`] : [name]
+  return folders.some(folder => files.some(file => isExecutable(resolve(folder, file))))
+}
+
+function isExecutable(path: string): boolean {
   try {
-    execFileSync('sh', ['-c', 'command -v "$1"', 'sh', name], {
-      stdio: 'ignore',
-      env: { ...process.env, PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin` },
-    })
+    accessSync(path, constants.X_OK)
     return true
   } catch {
     return false

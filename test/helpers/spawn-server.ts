@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
@@ -27,17 +29,18 @@ export interface SpawnOptions {
   env?: Record<string, string>
 }
 
-/** TEST_WORKERS=2 npx vitest run test/server/server.test.ts: the same with as many workers. */
-export const TEST_WORKERS = process.env['TEST_WORKERS']
-
-/** An environment that no configuration of the machine reaches, with everything kept below a directory. */
+/**
+ * An environment that no configuration of the machine reaches, with everything kept below a directory, and that names the
+ * configuration that lies there.
+ */
 export function environmentIn(directory: string, env: Record<string, string> = {}): Record<string, string> {
+  const file = join(directory, 'upload-server.json')
   return {
     PATH: process.env['PATH'] ?? '',
     HOME: directory,
     XDG_DATA_HOME: directory,
+    ...(existsSync(file) && { UPLOAD_SERVER_CONFIG: file }),
     LC_ALL: 'C.UTF-8',
-    ...(TEST_WORKERS && { UPLOAD_SERVER_WORKERS: TEST_WORKERS }),
     ...env,
   }
 }

@@ -4,10 +4,9 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createLog } from '../../src/log.ts'
-import { createMask } from '../../src/mask.ts'
+import { createGrowingMask } from '../../src/mask.ts'
 import { type RunningServer, startServer } from '../../src/server/index.ts'
 import { makeDirectory } from './directory.ts'
-import { runServer, TEST_WORKERS } from './spawn-server.ts'
 
 export interface TestApp {
   /** `http://127.0.0.1:…`, without a final slash. */
@@ -61,11 +60,11 @@ async function start(
   const server = { port: 0, ...(config['server'] as object | undefined) }
   await writeFile(file, JSON.stringify({ ...config, server }))
   const env = { XDG_DATA_HOME: join(directory, 'data'), ...options.env }
-  if (TEST_WORKERS) return startSpawned(directory, file, env, onEnd)
   const loaded = await loadConfig({ env, platform: 'linux', cwd: directory, file })
 
   let raw = ''
-  const mask = createMask(loaded.secrets)
+  const { mask, learn } = createGrowingMask()
+  learn(loaded.secrets)
   const stream = {
     write(line: string) {
       raw += line
@@ -86,33 +85,6 @@ async function start(
         .map(line => JSON.parse(line))
     },
     rawLog: () => raw,
-    files: () => listFiles(directory),
-  }
-}
-
-/** The same contract, by a process with workers. */
-async function startSpawned(
-  directory: string,
-  file: string,
-  env: Record<string, string>,
-  onEnd: (end: () => Promise<void>) => unknown,
-): Promise<TestApp> {
-  const { url, lines, process, exit } = runServer(['--config', file], directory, env)
-  const stop = async () => {
-    process.kill('SIGTERM')
-    return (await exit) === 0
-  }
-  onEnd(async () => void (await stop()))
-  const reload = () => Promise.reject(new Error('this test is for one process'))
-  const ofWorkers = () => lines.filter(line => line.includes('"worker":'))
-  return {
-    url: await url,
-    server: { url: await url, isOurs: true, notes: [], reload, stop },
-    directory,
-    get log() {
-      return ofWorkers().map(line => JSON.parse(line))
-    },
-    rawLog: () => ofWorkers().join('\n'),
     files: () => listFiles(directory),
   }
 }

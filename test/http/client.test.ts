@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createHttpClient, excerpt } from '../../src/http/client.ts'
 import { parseRetryAfter } from '../../src/http/network.ts'
-import { readBody } from '../../src/providers/shared/body.ts'
+import { readObject } from '../../src/providers/shared/body.ts'
 import { objectOf } from '../helpers/provider-contract.ts'
 
 const signal = new AbortController().signal
@@ -37,7 +37,7 @@ describe('a reply', () => {
   it('of HTML where JSON is expected is quoted without its markup', async () => {
     const url = await listen((_req, res) => res.end('<html><h1>Log in</h1><script>x()</script></html>'))
     const reply = await makeClient().send({ method: 'GET', url }, signal)
-    expect(() => reply.json()).toThrow(/is no JSON: Log in$/)
+    expect(() => reply.json()).toThrow(/is not JSON: Log in$/)
   })
 
   it('without end is cut after a megabyte', async () => {
@@ -59,12 +59,12 @@ describe('a reply', () => {
 
 describe('a failed status', () => {
   it.each([
-    [401, false, /answered 401 \(the credentials are wrong or expired\): no/],
-    [403, false, /answered 403 \(the credentials do not allow it\)/],
-    [404, false, /answered 404/],
-    [429, true, /answered 429 \(too many requests\)/],
-    [500, true, /answered 500: no/],
-    [503, true, /answered 503/],
+    [401, false, /returned 401 \(the credentials are wrong or expired\): no/],
+    [403, false, /returned 403 \(the credentials lack permission\)/],
+    [404, false, /returned 404/],
+    [429, true, /returned 429 \(too many requests\)/],
+    [500, true, /returned 500: no/],
+    [503, true, /returned 503/],
   ])('%i: may be tried again: %s', async (status, retryable, message) => {
     const url = await listen((_req, res) => res.writeHead(status).end('no'))
     const sent = makeClient().send({ method: 'POST', url, body: 'x' }, signal)
@@ -95,14 +95,14 @@ describe('the network', () => {
     await new Promise(resolve => gone.close(resolve))
     const sent = makeClient().send({ method: 'GET', url: `http://127.0.0.1:${port}` }, signal)
     await expect(sent).rejects.toMatchObject({ retryable: true })
-    await expect(sent).rejects.toThrow(`127.0.0.1:${port} can't be reached: nothing listens there.`)
+    await expect(sent).rejects.toThrow(`127.0.0.1:${port} can't be reached: it refuses connections.`)
   })
 
   it('is left when nothing happens on a connection for long', async () => {
     const url = await listen(req => req.resume())
     const sent = makeClient(50).send({ method: 'POST', url, body: 'x' }, signal)
     await expect(sent).rejects.toMatchObject({ retryable: true })
-    await expect(sent).rejects.toThrow("can't be reached: it did not answer in time.")
+    await expect(sent).rejects.toThrow("can't be reached: it did not respond in time.")
   })
 
   it('is given its time on a connection that was to be closed soon', async () => {
@@ -141,9 +141,9 @@ describe('the network', () => {
         }),
     }
     const headers = { 'Content-Length': '10' }
-    const body = (ending: AbortSignal) => readBody(broken, ending)
+    const body = (ending: AbortSignal) => readObject(broken, ending)
     const sent = makeClient().send({ method: 'PUT', url, headers, body }, signal)
-    await expect(sent).rejects.toThrow(/^reading "a.png" on this server failed \(EIO\)/)
+    await expect(sent).rejects.toThrow(/^"a.png" could not be read on this server \(EIO\)/)
     await expect(sent).rejects.toMatchObject({ retryable: false })
   })
 

@@ -1,3 +1,4 @@
+import type { LookupFunction } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import type { UploadError } from '../../src/errors.ts'
 import { guardLookup } from '../../src/http/guarded-agent.ts'
@@ -204,6 +205,27 @@ describe('guardedFetch', () => {
       },
     )
 
+    it.each(['127.0.0.1', 'localhost', '[::ffff:127.0.0.1]', 'other.example'])(
+      'attack: a public host leads nobody to %s, which a private one may',
+      async host => {
+        const inner = await serve((_req, res) => res.end('secret'))
+        const outer = await redirecting(`http://${host}:${inner.port}/`)
+        const lookup: LookupFunction = (name, options, callback) =>
+          answering(name === 'outer.example' ? ['127.0.0.1', '93.184.215.14'] : ['127.0.0.1'])(
+            name,
+            options,
+            callback,
+          )
+        const error = await failure(`http://outer.example:${outer.port}/`, { lookup })
+        expect(error).toMatchObject({
+          code: 'source_forbidden',
+          message: expect.stringContaining('Only public'),
+        })
+        expect(inner.connections()).toBe(0)
+        expect(await (await get(`http://own.example:${outer.port}/`, { lookup })).text()).toBe('secret')
+      },
+    )
+
     it('lets whoever may reach any address reach loopback, but no address that names no host', async () => {
       const server = await serve((_req, res) => res.end('here'))
       expect(await (await get(server.origin, { addresses: 'any' })).text()).toBe('here')
@@ -246,7 +268,7 @@ describe('guardedFetch', () => {
       const server = await redirecting(location)
       const error = await failure(`${server.origin}/`)
       expect(error.code).toBe('source_forbidden')
-      expect(error.message).toContain('only HTTP and HTTPS')
+      expect(error.message).toContain('only http and https')
     })
 
     it.each([
@@ -256,7 +278,7 @@ describe('guardedFetch', () => {
       const server = await serve((_req, res) => res.writeHead(302, headers).end())
       const error = await failure(`${server.origin}/`)
       expect(error.code).toBe('source_failed')
-      expect(error.message).toContain('no valid address')
+      expect(error.message).toContain('an invalid URL')
     })
 
     it('gives up on a loop', async () => {
@@ -392,7 +414,7 @@ describe('guardedFetch', () => {
     [
       'a server that speaks no HTTP',
       (socket: { end(t: string): void }) => socket.end('220 mail\r\n'),
-      'no valid HTTP',
+      'not valid HTTP',
     ],
   ])('explains %s', async (_, handler, words) => {
     const server = await serveRaw(handler)

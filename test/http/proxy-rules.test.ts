@@ -175,7 +175,7 @@ describe('the proxy of a connection', () => {
       { ALL_PROXY: 'socks4://user:pw@proxy' },
     )
     expect(() => outgoing.proxyFor(targetOf(new URL('https://example.com')))).toThrow(
-      /ALL_PROXY names no proxy/,
+      /ALL_PROXY is not a valid proxy URL/,
     )
     expect(outgoing.proxyFor(targetOf(new URL('https://localhost')))).toBeUndefined()
   })

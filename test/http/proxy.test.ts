@@ -140,8 +140,8 @@ describe('through tinyproxy', () => {
   })
 
   it.for([
-    ['', 'wants a user name and a password'],
-    ['me:wrong-p4ssword@', 'refuses the user name or the password'],
+    ['', 'requires a user name and a password'],
+    ['me:wrong-p4ssword@', 'rejected the user name or password'],
   ])('the login %j is refused by the proxy, and the message says so', async ([login, what], context) => {
     needs(context, 'tinyproxy', 'tinyproxy')
     const [proxy, plain, secure] = [await tinyproxy(LOGIN), await listen(echo), await listen(echo, true)]
@@ -150,7 +150,7 @@ describe('through tinyproxy', () => {
       expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
       // Its answer to a tunnel is 401 in some versions.
       expect(error.message).toMatch(
-        new RegExp(`was not reached: the proxy "${proxy.host}" (${what} \\(407|refuses)`),
+        new RegExp(`can't be reached: the proxy "${proxy.host}" (${what} \\(407|refuses)`),
       )
       expect(error.message).not.toContain('p4ssword')
       expect(accepted()).toBe(0)
@@ -164,7 +164,7 @@ describe('through tinyproxy', () => {
       const error = await failureOf(clientBy(`http://${proxy.host}`).put(url))
       expect(error.message).toMatch(
         // While a body is on its way its answer may be lost to the end of the connection.
-        /^127\.0\.0\.1:1 was not reached: the proxy ".*" (could not pass on .* \(500 |can't be used: it closed)/,
+        /^127\.0\.0\.1:1 can't be reached: the proxy ".*" (could not forward .* \(500 |can't be used: it closed)/,
       )
       expect(error.retryable).toBe(true)
     }
@@ -188,7 +188,7 @@ describe('through tinyproxy', () => {
     )
     const other = await answering('HTTP/1.1 400 Bad Request\r\n\r\n')
     const noTls = await failureOf(clientBy(`https://${other.host}`).put(plain.url))
-    expect(noTls.message).toContain('it speaks no TLS')
+    expect(noTls.message).toContain('the TLS handshake failed')
   })
 })
 
@@ -216,12 +216,12 @@ describe('through microsocks', () => {
     const [proxy, server] = [await microsocks(ODD_LOGIN), await listen(echo)]
     expect((await clientBy(`socks5://${asUser(ODD_LOGIN)}${proxy.host}`).put(server.url)).status).toBe(200)
     for (const [login, what] of [
-      ['', 'wants a user name and a password'],
-      ['me:wrong-p4ssword@', 'refuses the user name or the password'],
+      ['', 'requires a user name and a password'],
+      ['me:wrong-p4ssword@', 'rejected the user name or password'],
     ]) {
       const error = await failureOf(clientBy(`socks5://${login}${proxy.host}`).put(server.url))
       expect(error.message).toBe(
-        `${new URL(server.url).host} was not reached: the proxy "${proxy.host}" ${what}.`,
+        `${new URL(server.url).host} can't be reached: the proxy "${proxy.host}" ${what}.`,
       )
     }
   })
@@ -240,19 +240,19 @@ describe('through microsocks', () => {
     const proxy = await microsocks()
     const long = `http://${'a.'.repeat(150)}example`
     const error = await failureOf(clientBy(`socks5h://${proxy.host}`).put(long))
-    expect(error.message).toContain(`can't be told a name of more than 255 bytes`)
+    expect(error.message).toContain(`does not support hostnames of more than 255 bytes`)
   })
 })
 
 describe('a proxy', () => {
   it.each([
-    ['http://127.0.0.1:1', `the proxy "127.0.0.1:1" can't be used: nothing listens there`, true],
-    ['socks5h://127.0.0.1:1', `the proxy "127.0.0.1:1" can't be used: nothing listens there`, true],
-    ['http://proxy.invalid:3128', `the proxy "proxy.invalid:3128" can't be used: its name`, undefined],
+    ['http://127.0.0.1:1', `the proxy "127.0.0.1:1" can't be used: it refuses connections`, true],
+    ['socks5h://127.0.0.1:1', `the proxy "127.0.0.1:1" can't be used: it refuses connections`, true],
+    ['http://proxy.invalid:3128', `the proxy "proxy.invalid:3128" can't be used: its hostname`, undefined],
   ])('%s that is not there is named', async (proxy, words, retryable) => {
     for (const url of ['http://img.example', 'https://img.example']) {
       const error = await failureOf(clientBy(proxy).put(url))
-      expect(error.message).toContain(`img.example was not reached: ${words}`)
+      expect(error.message).toContain(`img.example can't be reached: ${words}`)
       if (retryable !== undefined) expect(error.retryable).toBe(retryable)
     }
   })
@@ -260,55 +260,59 @@ describe('a proxy', () => {
   it.each([
     [
       'HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm="x"\r\n\r\n',
-      'wants a user name and a password (407 No)',
+      'requires a user name and a password (407 No)',
       false,
     ],
-    ['HTTP/1.1 407 No\r\nProxy-Authenticate: NTLM\r\n\r\n', 'takes only logins of a kind', false],
+    [
+      'HTTP/1.1 407 No\r\nProxy-Authenticate: NTLM\r\n\r\n',
+      'offers no supported authentication scheme',
+      false,
+    ],
     [
       'HTTP/1.1 502 Bad \x1b[31mGateway\r\n\r\n',
-      'could not pass on img.example:443 (502 Bad  [31mGateway)',
+      'could not forward img.example:443 (502 Bad  [31mGateway)',
       true,
     ],
     [
       'HTTP/1.1 403 Forbidden\r\nContent-Length: 3\r\n\r\nno!',
-      'refuses to pass on img.example:443 (403 Forbidden)',
+      'refuses to forward img.example:443 (403 Forbidden)',
       false,
     ],
-    ['HTTP/1.1 302 Found\r\nLocation: http://login/\r\n\r\n', 'refuses to pass on', false],
+    ['HTTP/1.1 302 Found\r\nLocation: http://login/\r\n\r\n', 'refuses to forward', false],
     ['', 'it closed the connection', true],
-    ['SSH-2.0-OpenSSH_9.2\r\n', 'it speaks another protocol', false],
-    [`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`, 'it speaks another protocol', false],
+    ['SSH-2.0-OpenSSH_9.2\r\n', 'it uses another protocol', false],
+    [`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`, 'it uses another protocol', false],
   ])('that answers %j to CONNECT is told by its words', async (answer, words, retryable) => {
     const { host, sockets } = await answering(answer)
     const error = await failureOf(clientBy(`http://${host}`).put('https://img.example'))
-    expect(error.message).toContain(`img.example was not reached: the proxy "${host}"`)
+    expect(error.message).toContain(`img.example can't be reached: the proxy "${host}"`)
     expect(error.message).toContain(words)
     expect(error.retryable).toBe(retryable)
     await eventually(() => expect(sockets.every(socket => socket.destroyed)).toBe(true))
   })
 
   it.each([
-    ['HTTP/1.1 407 No\r\n\r\n', 'wants a user name'],
-    ['HTTP/1.1 503 Busy\r\nX-Squid-Error: ERR_CONNECT_FAIL 111\r\n\r\n', 'could not pass on this (503 Busy)'],
+    ['HTTP/1.1 407 No\r\n\r\n', 'requires a user name'],
+    ['HTTP/1.1 503 Busy\r\nX-Squid-Error: ERR_CONNECT_FAIL 111\r\n\r\n', 'could not forward this (503 Busy)'],
     [
       'HTTP/1.1 504 Late\r\nProxy-Status: p; error=connection_timeout\r\n\r\n',
-      'could not pass on this (504 Late)',
+      'could not forward this (504 Late)',
     ],
-    ['HTTP/1.0 403 Filtered\r\nServer: tinyproxy/1.11.1\r\n\r\n', 'refuses to pass on this (403 Filtered)'],
+    ['HTTP/1.0 403 Filtered\r\nServer: tinyproxy/1.11.1\r\n\r\n', 'refuses to forward this (403 Filtered)'],
   ])('whose own answer to plain HTTP is %j is told from the server', async (answer, words) => {
     const { host } = await answering(answer)
     const error = await failureOf(clientBy(`http://${host}`).put('http://img.example'))
-    expect(error.message).toContain(`img.example was not reached: the proxy "${host}" ${words}`)
+    expect(error.message).toContain(`img.example can't be reached: the proxy "${host}" ${words}`)
   })
 
   it('that answers 403 for the server is not blamed', async () => {
     const { host } = await answering('HTTP/1.1 403 Forbidden\r\nVia: 1.1 p\r\n\r\n')
     const error = await failureOf(clientBy(`http://${host}`).put('http://img.example'))
-    expect(error.message).toMatch(/^img\.example answered 403/)
+    expect(error.message).toMatch(/^img\.example returned 403/)
   })
 
   it.each([
-    ['\x05\xff', 'wants a user name and a password'],
+    ['\x05\xff', 'requires a user name and a password'],
     [
       '\x05\x00\x05\x02\x00\x01\x00\x00\x00\x00\x00\x00',
       'refuses to connect to img.example, port 443 (NotAllowed)',
@@ -317,12 +321,12 @@ describe('a proxy', () => {
       '\x05\x00\x05\x04\x00\x01\x00\x00\x00\x00\x00\x00',
       'could not connect to img.example, port 443 (HostUnreachable)',
     ],
-    ['HTTP/1.1 400 Bad Request\r\n\r\n', 'speaks no SOCKS5'],
+    ['HTTP/1.1 400 Bad Request\r\n\r\n', 'is not a SOCKS5 proxy'],
     ['\x05', 'it closed the connection'],
   ])('that answers %j to SOCKS is told by its words', async (answer, words) => {
     const { host } = await evil(socket => socket.once('data', () => socket.end(answer, 'latin1')))
     const error = await failureOf(clientBy(`socks5h://${host}`).put('https://img.example'))
-    expect(error.message).toContain(`img.example was not reached: the proxy "${host}" `)
+    expect(error.message).toContain(`img.example can't be reached: the proxy "${host}" `)
     expect(error.message).toContain(words)
   })
 
@@ -335,7 +339,7 @@ describe('a proxy', () => {
       while (sockets.length === 0) await new Promise(resolve => setImmediate(resolve))
       await vi.advanceTimersByTimeAsync(20_000)
       expect((await failure).message).toContain(
-        `the proxy "${host}" can't be used: it did not answer in time`,
+        `the proxy "${host}" can't be used: it did not respond in time`,
       )
     },
   )
@@ -397,7 +401,7 @@ describe('a source', () => {
     const { host } = await answering('HTTP/1.1 403 Forbidden\r\n\r\n')
     expect(await failureOf(fetchBy(`http://${host}`, 'https://img.example/', 'public'))).toMatchObject({
       code: 'source_failed',
-      message: `"img.example" could not be fetched: the proxy "${host}" refuses to pass on 93.184.215.14:443 (403 Forbidden).`,
+      message: `"img.example" could not be fetched: the proxy "${host}" refuses to forward 93.184.215.14:443 (403 Forbidden).`,
     })
   })
 })

@@ -10,8 +10,8 @@ import { buffer } from 'node:stream/consumers'
 import { afterAll, describe, expect, it, type TestContext } from 'vitest'
 import { once } from '../../src/flow/once.ts'
 import { createHttpClient } from '../../src/http/client.ts'
-import { createFetch } from '../../src/http/fetch.ts'
 import { createOutgoing } from '../../src/http/proxy/outgoing.ts'
+import { bodyOf, makeMultipartBody } from '../../src/http/request-body.ts'
 import { failureOf } from '../helpers/failure-of.ts'
 import { needs } from '../helpers/needs.ts'
 import { makeCertificate } from '../servers/certificate.ts'
@@ -64,11 +64,11 @@ async function start() {
     squid,
     urls: [`http://127.0.0.1:${http}`, `https://127.0.0.1:${https}`],
     accepted: () => accepted,
-    fetch: createFetch(outgoingFor(USER)),
-    put(login: string, url: string, size: number) {
+    put(login: string, url: string, size: number, body = bodyOf(Buffer.alloc(size), 'image/png')) {
       const deps = { name: 'test', warn: () => {}, outgoing: outgoingFor(login) }
       const client = createHttpClient({ insecureTls: false }, deps)
-      const put = () => client.send({ method: 'PUT', url, body: Buffer.alloc(size) }, signal)
+      const headers = { 'content-length': String(body.length) }
+      const put = () => client.send({ method: 'PUT', url, headers, body: body.chunks }, signal)
       return { put, close: () => client.close() }
     },
   }
@@ -89,13 +89,14 @@ describe('through squid', () => {
     await expect.poll(squid.tunnels).toBe(1) // written down when it ends
   })
 
-  it('a form whose length is not known beforehand arrives whole', async context => {
-    const { urls, fetch } = await prepare(context)
-    const body = new FormData()
-    body.append('file', new Blob([Buffer.alloc(3_000_000)]), 'a.bin')
+  it('a form arrives whole', async context => {
+    const { urls, put } = await prepare(context)
+    const content = bodyOf(Buffer.alloc(3_000_000), 'image/png')
+    const form = makeMultipartBody([], [{ field: 'file', fileName: 'a.png', content }])
     for (const url of urls) {
-      const reply = await fetch(new URL(url), { method: 'POST', body, headers: new Headers(), signal })
-      expect(((await reply.json()) as { length: number }).length).toBeGreaterThan(3_000_000)
+      const client = put(USER, url, 0, form)
+      expect(await client.put().then(reply => reply.json())).toMatchObject({ length: form.length })
+      client.close()
     }
   })
 
@@ -105,15 +106,15 @@ describe('through squid', () => {
       const { urls, put, squid, accepted } = await prepare(context)
       const before = accepted()
       for (const [login, what] of [
-        ['', 'wants a user name and a password'],
-        ['me:wrong@', 'refuses the user name or the password'],
+        ['', 'requires a user name and a password'],
+        ['me:wrong@', 'rejected the user name or password'],
       ] as const)
         for (const url of urls) {
           let error = await failureOf(put(login, url, size).put())
           // While a body is on its way its answer may be lost to the end of the connection.
           for (let i = 0; i < 5 && error.message.includes('it closed the connection'); i++)
             error = await failureOf(put(login, url, size).put())
-          expect(error.message).toContain(`was not reached: the proxy "${squid.host}" ${what} (407`)
+          expect(error.message).toContain(`can't be reached: the proxy "${squid.host}" ${what} (407`)
           expect(error.retryable).toBe(false)
         }
       expect(accepted()).toBe(before)
@@ -127,10 +128,10 @@ describe('through squid', () => {
       return [message.split(`"${squid.host}" `)[1], retryable]
     }
     expect(await tell('https://127.0.0.1:2')).toEqual([
-      'refuses to pass on 127.0.0.1:2 (403 Forbidden).',
+      'refuses to forward 127.0.0.1:2 (403 Forbidden).',
       false,
     ])
-    const absent = (what: string) => [`could not pass on ${what} (503 Service Unavailable).`, true]
+    const absent = (what: string) => [`could not forward ${what} (503 Service Unavailable).`, true]
     expect(await tell('https://127.0.0.1:1')).toEqual(absent('127.0.0.1:1'))
     expect(await tell('http://127.0.0.1:1')).toEqual(absent('this'))
   })

@@ -58,6 +58,20 @@ describe('a key template', () => {
     expect(new Set(keys).size).toBeGreaterThan(1)
   })
 
+  it.each(['{uuid}', '{ulid}', '{str-64}', '{uuid}-{uuid}', '{timestamp}{ms}-{str-4}'])(
+    '%s gives the same each time with a seed, and something else for other bytes or another seed',
+    async template => {
+      const made = parseKeyTemplate(template)
+      const [a, b] = [await makePayload('a'), { ...(await makePayload('a')), sha256: 'other' }]
+      const keyOf = (payload: Payload, seed: string) => made(payload, NOW, { seed })
+      const key = await keyOf(a, 'seed 0')
+      expect(await keyOf(a, 'seed 0')).toBe(key)
+      for (const other of [await keyOf(b, 'seed 0'), await keyOf(a, 'seed 1')]) expect(other).not.toBe(key)
+      const [first, second] = key.match(/.{36}/g) ?? []
+      if (template === '{uuid}-{uuid}') expect(second).not.toBe(first)
+    },
+  )
+
   it('puts the time at the front of an ulid, so that they sort by it', async () => {
     const made = parseKeyTemplate('{ulid}')
     const payload = await makePayload('a')

@@ -31,8 +31,17 @@ function plain(width: number, height: number, [r, g, b]: Rgb = RED) {
   return sharp({ create: { width, height, channels: 3, background: { r, g, b } } })
 }
 
-/** Red on the left, blue on the right, with some noise so that quality makes a difference. */
+const photos = new Map<string, Promise<Buffer>>()
+
+/** Red on the left, blue on the right, with some noise so that quality makes a difference. Made once for each size. */
 async function photo(width = 400, height = 300): Promise<Sharp> {
+  const size = `${width}x${height}`
+  const made = photos.get(size) ?? makePhoto(width, height)
+  photos.set(size, made)
+  return sharp(await made)
+}
+
+async function makePhoto(width: number, height: number): Promise<Buffer> {
   const half = await plain(width / 2, height, BLUE)
     .png()
     .toBuffer()
@@ -46,15 +55,13 @@ async function photo(width = 400, height = 300): Promise<Sharp> {
     },
   } as const
   const grain = await sharp(noise).png().toBuffer()
-  return sharp(
-    await plain(width, height)
-      .composite([
-        { input: half, left: width / 2, top: 0 },
-        { input: grain, blend: 'add' },
-      ])
-      .png()
-      .toBuffer(),
-  )
+  return plain(width, height)
+    .composite([
+      { input: half, left: width / 2, top: 0 },
+      { input: grain, blend: 'add' },
+    ])
+    .png()
+    .toBuffer()
 }
 
 const WITH_PLACE = {

@@ -41,10 +41,10 @@ describeProvider('command with a script of the shell', async () => {
   const path = await script(
     root,
     `[ "$TOKEN" = right-token ] || { echo "refused: $TOKEN" >&2; exit 1; }
-mkdir -p "$(dirname "${root}/web/$UPLOAD_KEY")"
+mkdir -p "$(dirname "${root}/web/$UPLOAD_OBJECT_KEY")"
 new=$(mktemp ${root}/new-XXXXXX)
 cat > "$new"
-mv -T "$new" "${root}/web/$UPLOAD_KEY"`,
+mv -T "$new" "${root}/web/$UPLOAD_OBJECT_KEY"`,
   )
   const options = {
     command: [path],
@@ -93,7 +93,7 @@ describe('a program', () => {
     if (url) expect(await put(target)).toEqual({ url })
     else {
       const { message } = await failureOf(put(target))
-      expect(message).toContain('printed no address in its last line')
+      expect(message).toContain('printed no URL in its last line')
       expect(message).toContain(shown)
     }
   })
@@ -126,8 +126,8 @@ describe('a program', () => {
     await writeFile(wrong, '#!/no/such/interpreter\n', { mode: 0o755 })
     for (const [program, words] of [
       ['no-such-program-here', 'is not installed'],
-      [wrong, 'is not there, or what its first line names behind "#!"'],
-      [folder, 'may not be run: it is no program, or needs chmod +x'],
+      [wrong, 'does not exist, or the interpreter after "#!" in its first line does not'],
+      [folder, "can't be run: it is not a program, or is not executable. Check it, or run chmod +x"],
     ] as const)
       expect((await failureOf(put(open({ command: [program] })))).message).toContain(`"${program}" ${words}`)
   })
@@ -139,7 +139,7 @@ describe('a program', () => {
       const options = { command: ['cat'], url: `https://x.example/${end}` }
       void command.open(command.config.parse(options), deps)
     }
-    expect(warnings).toEqual([expect.stringContaining('all files get the same link')])
+    expect(warnings).toEqual([expect.stringContaining('all files get the same URL')])
   })
 
   it('that takes too long is killed with its children', async () => {
@@ -154,6 +154,16 @@ describe('a program', () => {
     await eventually(() => expect(() => process.kill(child, 0)).toThrow('ESRCH'))
   })
 
+  it('attack: what it left with a session of its own is killed, too', async context => {
+    if (process.platform !== 'linux')
+      context.skip('only Linux says in /proc what the environment of a process is')
+    const folder = await makeDirectory()
+    const path = await script(folder, `(setsid sh -c 'echo $$ > ${folder}/orphan; sleep 60' &); sleep 60`)
+    await failureOf(put(open({ command: [path], timeoutMs: 1500 })))
+    const orphan = Number(await readFile(join(folder, 'orphan'), 'utf8'))
+    await eventually(() => expect(() => process.kill(orphan, 0)).toThrow('ESRCH'))
+  })
+
   it('learns nothing of the settings of the server, nor of what else is secret there', async () => {
     process.env['UPLOAD_SERVER_KEY'] = 'key-of-the-server'
     process.env['AWS_SECRET_ACCESS_KEY'] = 'key-of-the-bucket'
@@ -164,7 +174,7 @@ describe('a program', () => {
       const env = await readFile(join(folder, 'env'), 'utf8')
       expect(env).not.toContain('key-of-the')
       expect(env).toContain('PATH=')
-      expect(env).toContain('UPLOAD_KEY=a/b.png\n')
+      expect(env).toContain('UPLOAD_OBJECT_KEY=a/b.png\n')
       expect(env).toContain('UPLOAD_CONTENT_TYPE=image/png\n')
     } finally {
       delete process.env['UPLOAD_SERVER_KEY']
@@ -199,7 +209,7 @@ describe('a program', () => {
 
   it('attack: a key that begins with "-" is taken for an option', async () => {
     const fill = (words: string[]) => put(open({ command: words, url: 'https://x.example/{key}' }), '-rf.png')
-    expect((await failureOf(fill(['cat', '{key}']))).message).toContain('begins with "-"')
+    expect((await failureOf(fill(['cat', '{key}']))).message).toContain('starts with "-"')
     const folder = await makeDirectory()
     const path = await script(folder, `cat >/dev/null; echo "$2" > ${folder}/got`)
     await fill([path, '--', '{key}'])
@@ -209,18 +219,40 @@ describe('a program', () => {
 
 describe('options of command', () => {
   it.each([
-    [{ command: ['sh', '-c', 'cat > /srv/{key}'] }, /would have "sh" read and run/],
-    [{ command: ['sudo', '/bin/bash', '-c', 'cp {file} /srv'] }, /would have "\/bin\/bash"/],
-    [{ command: ['ssh', 'host', 'cat > {key}'] }, /would have "ssh"/],
+    [{ command: ['sh', '-c', 'cat > /srv/{key}'] }, /run as code, in "cat > \/srv\/\{key\}"/],
+    [{ command: ['sudo', '/bin/bash', '-c', 'cp {file} /srv'] }, /run as code/],
+    [{ command: ['ssh', 'host', 'cat', '{key}'] }, /run as code, in "\{key\}"/],
+    [{ command: ['python3', '-c', "open('{key}')"] }, /run as code/],
+    [{ command: ['perl', '-e', '{key}'] }, /run as code/],
+    [{ command: ['env', '-S', '{file}'] }, /run as code/],
+    [{ command: ['node', '--eval={key}'] }, /run as code/],
+    [{ command: ['bash', '-lc', '{key}'] }, /run as code/],
+    [{ command: ['env', '-S', 'sh -c', '{key}'] }, /run as code/],
+    [{ command: ['jq', '{"a":"{key}"}'] }, /run as code/],
     [{ command: ['true'], remove: ['sh', '-c', 'rm {key}'] }, /^"remove" would/],
-    [{ command: ['./store'] }, /by its whole path/],
-    [{ command: ['{key}'] }, /has to begin with a program/],
-    [{ command: ['rclone', '{path}'] }, /no place for "\{path\}"/],
-    [{ command: ['true'], exists: ['test', '{file}'] }, /no place for "\{file\}"/],
-    [{ command: ['true'], url: 'https://x.example/{file}' }, /no place for "\{file\}"/],
-    [{ command: ['true'], url: 'https://{key}.[/' }, /is no address whose host/],
+    [{ command: ['./store'] }, /absolute path/],
+    [{ command: ['{key}'] }, /must start with a program/],
+    [{ command: ['rclone', '{path}'] }, /unknown placeholder "\{path\}"/],
+    [{ command: ['true'], exists: ['test', '{file}'] }, /unknown placeholder "\{file\}"/],
+    [{ command: ['true'], url: 'https://x.example/{file}' }, /does not support the placeholder "\{file\}"/],
+    [
+      { command: ['true'], url: 'https://{key}.[/' },
+      /must be an http or https URL without a placeholder in its host/,
+    ],
   ])('%j are refused', (options, words) => {
     expect(command.validate?.(command.config.parse(options))).toMatch(words)
+  })
+
+  it.each([
+    { command: ['rclone', 'rcat', 'drive:img/{key}'] },
+    { command: ['scp', '-q', '{file}', 'me@host:/srv/{sha256}'] },
+    { command: ['true'], exists: ['test', '-e', '/srv/{key}'] },
+    { command: ['curl', '-sS', '-F', 'file=@{file};type=image/png', 'https://x.example/?key={key}&a=b'] },
+    { command: ['sh', '-c', 'cat > "$1"', 'sh', '{key}'] },
+  ])('%j are fine', options => {
+    expect(command.validate?.(command.config.parse({ url: 'https://x.example/{key}', ...options }))).toBe(
+      undefined,
+    )
   })
 
   it.each([

@@ -71,7 +71,7 @@ describe('temporary keys', () => {
     const target = await openHost(dogecloud, { ...options, secretKey: 'another', apiUrl: api.apiFor('x') })
     for (let round = 0; round < 2; round++)
       await expect(target.check?.(never())).rejects.toThrow(
-        'DogeCloud gave no temporary keys: AccessToken 不正确 (401). Check "accessKey", "secretKey" and "bucket".',
+        'DogeCloud issued no temporary access keys: AccessToken 不正确 (401). Check "accessKey", "secretKey" and "bucket".',
       )
   })
 })

@@ -65,6 +65,7 @@ async function startContract(server: FtpServer, more: Options = {}): Promise<Con
     secrets: [server.password, 'wrong-password'],
     withBadCredentials: () => openFtp({ ...options, password: 'wrong-password' }),
     breakable: async () => ({ ...proxy, target: await openFtp({ ...options, host: '127.0.0.2' }) }),
+    farEnd: { port: server.port, open: port => openFtp({ ...options, port }) },
     without: { http: 'FTP is no HTTP' },
     async close() {
       await proxy.close()
@@ -134,7 +135,7 @@ describe('options of ftp', () => {
 
   it.each([
     [{ secure: 'none' }, 'without TLS'],
-    [{ insecureTls: true }, '"insecureTls" accepts any certificate'],
+    [{ insecureTls: true }, '"insecureTls" disables certificate verification'],
   ])('warn when they are %j', async (options, words) => {
     const warnings: string[] = []
     await openForTest({ ...minimal, ...options }, message => warnings.push(message))
@@ -266,7 +267,7 @@ describe('ftp at ProFTPD', () => {
     await chmod(join(server.directory, 'locked'), 0o555)
     const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
-    expect(error.message).toMatch(/^Storing ".*" failed: "ftp\/Default" \(127\.0\.0\.1\) answered 550/)
+    expect(error.message).toMatch(/^Storing ".*" failed: "ftp\/Default" \(127\.0\.0\.1\) returned 550/)
     await expect.poll(() => listFiles(server.directory)).toEqual(['a.png', 'folder', 'locked'])
     expect((await read('a.png')).toString()).toBe('file')
   })
@@ -275,7 +276,7 @@ describe('ftp at ProFTPD', () => {
     for (const size of [1, MIB + 1]) {
       const object = { ...objectOf('a.bin', Buffer.alloc(MIB)), size }
       const error = await failureOf(target.put(object, never()))
-      expect(error.message).toContain('another size')
+      expect(error.message).toContain('not have the size')
       expect(error.retryable).toBe(true)
     }
     await expect.poll(() => listFiles(server.directory)).toEqual([])
@@ -295,7 +296,7 @@ describe('ftp at ProFTPD', () => {
       () => ({ caFile: join(tmpdir(), 'absent.pem') }),
       /"caFile" cannot be read \(ENOENT\)/,
     ],
-    ['a port without TLS from the start', () => ({ secure: 'implicit' }), /speaks no TLS/],
+    ['a port without TLS from the start', () => ({ secure: 'implicit' }), /failed the TLS handshake/],
   ])('with %s', async (_, optionsOf, refusal) => {
     const options = optionsOf(server.certFile)
     if (options.host !== undefined) {
@@ -313,7 +314,7 @@ describe('ftp at ProFTPD', () => {
     const own = await openForTest({ ...loginOf(server), port: await findFreePorts() })
     const error = await failureOf(own.put(objectOf('a.bin', Buffer.of(1)), never()))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
-    expect(error.message).toContain('nothing listens there')
+    expect(error.message).toContain('it refuses connections')
   })
 })
 
@@ -377,7 +378,7 @@ describe('ftp at an FTP server with limits', () => {
     await target.put(objectOf('a.bin', Buffer.from('before')), never())
     const error = await failureOf(target.put(objectOf('a.bin', Buffer.alloc(4 * MIB)), never()))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
-    expect(error.message).toContain('answered 451')
+    expect(error.message).toContain('returned 451')
     await expect.poll(() => listFiles(join(server.directory, 'small'))).toEqual(['a.bin'])
     expect(await readFile(join(server.directory, 'small/a.bin'), 'utf8')).toBe('before')
   })
@@ -406,7 +407,7 @@ describe('ftp at a server that', () => {
     const { server, put } = await start({ SIZE: '213 4' })
     const error = await failureOf(put())
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
-    expect(error.message).toContain('has 4 of 5 bytes')
+    expect(error.message).toContain('stored only 4 of 5 bytes')
     expect(server.commands.filter(command => command.startsWith('RN'))).toEqual([])
     await expect.poll(() => server.files.size).toBe(0)
   })
@@ -419,7 +420,7 @@ describe('ftp at a server that', () => {
     const object = objectOf('a.bin', Buffer.alloc(4 * MIB, 'a'))
     const error = await failureOf(target.put(object, never()))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
-    expect(error.message).toContain('"ftp/Default" (127.0.0.1) cannot be reached or broke off')
+    expect(error.message).toContain('"ftp/Default" (127.0.0.1) can\'t be reached, or closed the connection')
     await target.put(object, never())
     expect(server.files.get('/a.bin')?.length).toBe(object.size)
   })
@@ -427,20 +428,34 @@ describe('ftp at a server that', () => {
   it('repeats the password in its answer: is not quoted', async () => {
     const { put } = await start({ PASS: rest => `530 "${rest}" is wrong` })
     const error = await failureOf(put())
-    expect(error.message).toContain('answered 530 "***" is wrong (the username or the password is wrong')
+    expect(error.message).toContain('returned 530 "***" is wrong (the user name or password is wrong')
     expect(error.retryable).toBe(false)
   })
 
   it.each([
-    ['has no TLS', { AUTH: '502 What?' }, { secure: 'explicit' }, 'delivery_failed', false, 'offers no TLS'],
-    ['is busy', { greeting: '421 Too many' }, {}, 'delivery_failed', true, 'answered 421 Too many'],
-    ['is closed', { USER: '530 Not now' }, {}, 'delivery_failed', false, 'answered 530 Not now'],
+    [
+      'has no TLS',
+      { AUTH: '502 What?' },
+      { secure: 'explicit' },
+      'delivery_failed',
+      false,
+      'does not offer TLS',
+    ],
+    ['is busy', { greeting: '421 Too many' }, {}, 'delivery_failed', true, 'returned 421 Too many'],
+    ['is closed', { USER: '530 Not now' }, {}, 'delivery_failed', false, 'returned 530 Not now'],
     ['has no data port', { EPSV: '425 No', PASV: '425 No' }, {}, 'delivery_failed', true, '425 No'],
     ['is full', { STOR: '452 No space' }, {}, 'insufficient_storage', false, '452 No space'],
     ['has a quota', { STOR: '552 Quota' }, {}, 'insufficient_storage', false, '552 Quota'],
     ['is in trouble', { STOR: '451 Oh no' }, {}, 'delivery_failed', true, '451 Oh no'],
-    ['takes no such name', { STOR: '553 No' }, {}, 'delivery_failed', false, 'it does not take that name'],
-    ['cannot rename', { RNFR: '502 What?' }, {}, 'delivery_failed', false, 'answered 502 What?'],
+    [
+      'takes no such name',
+      { STOR: '553 No' },
+      {},
+      'delivery_failed',
+      false,
+      'the server does not accept this file name',
+    ],
+    ['cannot rename', { RNFR: '502 What?' }, {}, 'delivery_failed', false, 'returned 502 What?'],
     [
       'is a web page',
       { STOR: '550 <b>See</b> https://x.org' },

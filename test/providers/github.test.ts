@@ -95,7 +95,7 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
     expect(referee.exchanges).toEqual(['GET 200', 'GET 200'])
     const error = await failureOf((await open({ branch: 'gone' })).check?.(never()))
     expect(error.message).toMatch(
-      /looking for the branch "gone": "octo\/img" or its branch "gone" is not there/,
+      /looking for the branch "gone": "octo\/img" or its branch "gone" does not exist/,
     )
   })
 
@@ -108,7 +108,7 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
   it('fails with a hint when the branch is not there', async () => {
     const target = await open({ branch: 'gone' })
     const error = await failureOf(target.put(objectOf('a.txt', Buffer.from('x')), never()))
-    expect(error.message).toMatch(/answered 404 to committing "a\.txt".*its branch "gone"/)
+    expect(error.message).toMatch(/returned 404 when committing "a\.txt".*its branch "gone"/)
     expect(error.retryable).toBe(false)
   })
 
@@ -125,7 +125,7 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
     })
     const target = await open({ repo: 'octo/guarded' })
     const error = await failureOf(target.put(objectOf('a.txt', Buffer.from('x')), never()))
-    expect(error.message).toMatch(/answered 409 to committing "a\.txt": the branch "main" is protected/)
+    expect(error.message).toMatch(/returned 409 when committing "a\.txt": the branch "main" is protected/)
     expect(error.retryable).toBe(false)
     expect(referee.exchanges).toEqual(['GET 404', 'PUT 409'])
   })
@@ -166,15 +166,15 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
     [
       401,
       { message: 'Bad credentials' },
-      /the token is wrong, has expired or lacks a scope\. It said: Bad credentials/,
+      /the token is invalid or expired, or lacks a scope; check "token"\. Response: Bad credentials/,
     ],
     [
       403,
       { message: 'Resource not accessible by personal access token' },
-      /may not do that in "octo\/img"; it needs write access/,
+      /has no permission in "octo\/img"; give it write access/,
     ],
-    [403, { message: 'Repository was archived so is read-only.' }, /It said: Repository was archived/],
-    [404, { message: 'Not Found' }, /is not there, or the token may not see it or write to it/],
+    [403, { message: 'Repository was archived so is read-only.' }, /Response: Repository was archived/],
+    [404, { message: 'Not Found' }, /does not exist, or the token has no access to it/],
     [404, { message: 'Branch main not found' }, /"octo\/img" has no branch "main"/],
     [
       409,
@@ -187,7 +187,7 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
       { message: 'Sorry, the file is too large to be processed. Consider creating it in a local clone' },
       /too large/,
     ],
-    [422, { message: 'Validation Failed', errors: [] }, /it refused/],
+    [422, { message: 'Validation Failed', errors: [] }, /it rejected the request/],
     [301, { message: 'Moved Permanently' }, /"octo\/img" has moved/],
   ] as const)('explains %i %j', async (status, body, message) => {
     const target = await open()
@@ -222,7 +222,7 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
     const error = await failureOf(target.put(object, never()))
     expect(error).toMatchObject({
       code: 'too_large',
-      message: expect.stringMatching(/than the 20971520 that/),
+      message: expect.stringMatching(/than the limit of 20971520 bytes/),
     })
   })
 })
@@ -251,9 +251,9 @@ describe('options', () => {
     [{ repo: 'img' }, /owner\/name/],
     [{ repo: 'https://github.com/octo/img' }, /owner\/name/],
     [{ repo: 'octo/img/sub' }, /owner\/name/],
-    [{ branch: 'a b' }, /name of a branch/],
-    [{ commitMessage: 'Add {name}' }, /unknown placeholder; known are \{filename\} \{key\}/],
-    [{ apiUrl: 'api.github.com' }, /http or https address/],
+    [{ branch: 'a b' }, /valid branch name/],
+    [{ commitMessage: 'Add {name}' }, /unknown placeholder\. Available: \{filename\}, \{key\}/],
+    [{ apiUrl: 'api.github.com' }, /http or https URL/],
     [{ urlPrefix: 'https://x.example/?a=' }, /must not have a query/],
     [{ maxBytes: 0 }, /./],
     [{ token: '' }, /./],
@@ -265,7 +265,7 @@ describe('options', () => {
     [{ authorName: 'Ada' }, /both "authorName" and "authorEmail"/],
     [{ authorEmail: 'a@example.com' }, /both "authorName" and "authorEmail"/],
     [{ cdn: 'jsdelivr', urlPrefix: 'https://x.example' }, /"urlPrefix" or "cdn", not both/],
-    [{ cdn: 'jsdelivr', branch: 'a/b' }, /no branch with "\/"/],
+    [{ cdn: 'jsdelivr', branch: 'a/b' }, /not support branch names with "\/"/],
     [{ cdn: 'jsdelivr', apiUrl: 'https://git.example.com/api/v3' }, /of github\.com only/],
   ])('%j contradict each other', (options, message) => {
     expect(github.validate?.(github.config.parse({ repo: 'octo/img', token: TOKEN, ...options }))).toMatch(
@@ -303,10 +303,10 @@ describe('options of PicGo', () => {
   })
 
   it.each([
-    [{ path: '../up' }, /"path" was left out/],
-    [{ path: '{x}' }, /"path" was left out/],
-    [{ customUrl: 'img.example.com' }, /"customUrl" was left out/],
-    [{ customUrl: 'https://img.example.com/?x=' }, /"customUrl" was left out/],
+    [{ path: '../up' }, /"path" was not imported/],
+    [{ path: '{x}' }, /"path" was not imported/],
+    [{ customUrl: 'img.example.com' }, /"customUrl" was not imported/],
+    [{ customUrl: 'https://img.example.com/?x=' }, /"customUrl" was not imported/],
   ])('that cannot be carried over are named: %j', (old, note) => {
     const { notes } = github.fromPicGo?.({ repo: 'o/i', token: TOKEN, ...old }) ?? expect.fail()
     expect(notes.join('\n')).toMatch(note)

@@ -15,7 +15,7 @@ describe('options', () => {
   )
 
   it.each([
-    [{ repo: 'img' }, /"group\/project" or the number/],
+    [{ repo: 'img' }, /"group\/project" or the numeric ID/],
     [{ apiUrl: 'https://git.example.com' }, /must end with \/api\/v4/],
   ])('%j is refused', (options, message) => {
     expect(parse(options).error?.issues[0]?.message).toMatch(message)
@@ -24,7 +24,7 @@ describe('options', () => {
   it('a number of a project needs a "urlPrefix"', () => {
     const validate = (options: object) =>
       gitlab.validate?.(gitlab.config.parse({ repo: '42', token: 't', ...options }))
-    expect(validate({})).toMatch(/Give "urlPrefix"/)
+    expect(validate({})).toMatch(/Set "urlPrefix"/)
     expect(validate({ urlPrefix: 'https://img.example.com' })).toBeUndefined()
   })
 })

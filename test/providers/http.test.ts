@@ -124,7 +124,7 @@ it.each(['https://img.example.com/{key}', '{responseurl}'])(
       'content-type': 'text/html',
     })
     const target = await open({ url: `${base}/{key}`, method: 'PUT', body: 'raw', resultUrl })
-    await expect(target.put(PICTURE, never())).rejects.toThrow('answered with a page')
+    await expect(target.put(PICTURE, never())).rejects.toThrow('returned an HTML page')
     const empty = await open({
       url: `${await serveReply(201, '')}/{key}`,
       method: 'PUT',
@@ -311,7 +311,7 @@ describe('where http finds the address', () => {
       'a named group',
       { resultUrl: '{regex:(?<scheme>https)://(?<rest>[^"]+)|rest}' },
       html,
-      /answered "img\.example\.com.*", which is no http or https address of "2026/,
+      /returned "img\.example\.com.*", which is not an http or https URL, for "2026/,
     ],
     [
       'XML',
@@ -329,13 +329,13 @@ describe('where http finds the address', () => {
       'nowhere',
       { resultUrl: 'data.link' },
       json,
-      /answered without an address of "2026\/a b\/pic ture\.png": \{"ok":true/,
+      /returned no URL for "2026\/a b\/pic ture\.png": \{"ok":true/,
     ],
-    ['in what is no JSON', { resultUrl: 'data.link' }, html, /without an address of ".*": here/],
-    ['a path alone', { resultUrl: 'data.path' }, json, /answered "\/a\.png", which is no http/],
-    ['two addresses', {}, 'https://img.example.com/a\nhttps://img.example.com/b', /which is no http/],
-    ['another scheme', {}, 'javascript:alert(1)', /which is no http/],
-    ['no host', {}, 'https:///a', /which is no http/],
+    ['in what is not JSON', { resultUrl: 'data.link' }, html, /returned no URL for ".*": here/],
+    ['a path alone', { resultUrl: 'data.path' }, json, /returned "\/a\.png", which is not an http/],
+    ['two addresses', {}, 'https://img.example.com/a\nhttps://img.example.com/b', /which is not an http/],
+    ['another scheme', {}, 'javascript:alert(1)', /which is not an http/],
+    ['no host', {}, 'https:///a', /which is not an http/],
   ])('%s', async (_, options, body, expected) => {
     const target = await open({ url: await serveReply(200, body), ...options })
     const put = target.put(PICTURE, never())
@@ -407,7 +407,7 @@ describe('what http counts as a failure', () => {
     })
     const put = target.put(PICTURE, never())
     await expect(put).rejects.toMatchObject({ code: 'delivery_failed', retryable: false })
-    await expect(put).rejects.toThrow(/too big$/)
+    await expect(put).rejects.toThrow(/: too big\./)
   })
 
   it.each([
@@ -470,7 +470,7 @@ describe('http at a host that has trouble', () => {
       response.writeHead(401).end('no')
     })
     const destination = await openDestination({ url })
-    await expect(deliver(destination, PICTURE, limits, never())).rejects.toThrow('answered 401')
+    await expect(deliver(destination, PICTURE, limits, never())).rejects.toThrow('returned 401')
     expect(requests).toBe(1)
   })
 
@@ -492,7 +492,7 @@ describe('http at a host that has trouble', () => {
         { objectMode: false },
       )
     const put = target.put({ ...PICTURE, size, stream: endless }, never())
-    await expect(put).rejects.toThrow('answered 413 (the file is too large for it): no more than 1 MB')
+    await expect(put).rejects.toThrow('returned 413 (the file is too large): no more than 1 MB')
     expect(received).toBeLessThan(size / 2)
   })
 
@@ -518,7 +518,7 @@ describe('http at a host that has trouble', () => {
       for (let i = 0; i < 64; i++) response.write(Buffer.alloc(1024 * 1024, 97))
       response.end()
     })
-    await expect((await open({ url })).put(PICTURE, never())).rejects.toThrow('which is no http')
+    await expect((await open({ url })).put(PICTURE, never())).rejects.toThrow('which is not an http')
   })
 })
 
@@ -542,7 +542,7 @@ describe('http gives nothing away:', () => {
     const error = await failureOf(target.put(PICTURE, never()))
     expect(error).toMatchObject({
       retryable: true,
-      message: expect.stringContaining('nothing listens there'),
+      message: expect.stringContaining('it refuses connections'),
     })
     const cause = error.cause as Error
     expect(`${cause.message} ${cause.stack}`).not.toMatch(/s3cret/)
@@ -595,27 +595,30 @@ describe('http with a file of ShareX', () => {
     expect(validate({ sxcu: await copySxcu('now', { URL: '{prompt:a}' }) })).toContain(
       'can\'t be used: "URL" has {prompt:a}'.replace(':a', ''),
     )
-    expect(validate({ sxcu: 'a', url: 'https://img.example.com' })).toBe('Give "sxcu" or "url", not both.')
+    expect(validate({ sxcu: 'a', url: 'https://img.example.com' })).toBe('Set "sxcu" or "url", not both.')
   })
 })
 
 describe('http options', () => {
   const url = 'https://img.example.com/up'
   it.each([
-    [{}, 'Give a "url"'],
-    [{ url: 'img.example.com' }, '"url" must be an http or https address'],
+    [{}, 'Set "url"'],
+    [{ url: 'img.example.com' }, '"url" must be an http or https URL'],
     [{ url: 'ftp://img.example.com' }, '"url" must be'],
     [{ url: `${url}/{nope}` }, '"url" has the unknown placeholder {nope}'],
     [{ url: `${url}/{json:a}` }, '"url" has the unknown placeholder {json}'],
-    [{ url, resultUrl: 'a..b' }, '"resultUrl" has the JSON path "a..b"'],
-    [{ url, resultUrl: ['a', '{regex:(}'] }, '"resultUrl" has the regular expression "("'],
+    [{ url, resultUrl: 'a..b' }, '"resultUrl" has the unsupported JSON path "a..b"'],
+    [{ url, resultUrl: ['a', '{regex:(}'] }, '"resultUrl" has the invalid regular expression "("'],
     [{ url, resultUrl: 'https://cdn.example.com/' }, '"resultUrl" has no placeholder'],
-    [{ url, deleteUrl: '{xml:a[b]}' }, '"deleteUrl" has the XML path'],
-    [{ url, success: { at: '{', is: [1] } }, '"success.at" has a "{" without'],
+    [{ url, deleteUrl: '{xml:a[b]}' }, '"deleteUrl" has the unsupported XML path'],
+    [{ url, success: { at: '{', is: [1] } }, '"success.at" has an unmatched "{"'],
     [{ url, headers: { 'a b': 'c' } }, '"headers" has "a b"'],
-    [{ url, headers: { 'Content-Length': '3' } }, '"content-length", which follows from the body'],
-    [{ url, headers: { 'content-type': 'a/b' } }, '"content-type", which follows from the body'],
-    [{ url, fields: { a: '{secret:x}' } }, '"fields.a" names {secret:x}'],
+    [
+      { url, headers: { 'Content-Length': '3' } },
+      '"content-length", which is set automatically from the body',
+    ],
+    [{ url, headers: { 'content-type': 'a/b' } }, '"content-type", which is set automatically from the body'],
+    [{ url, fields: { a: '{secret:x}' } }, '"fields.a" refers to {secret:x}'],
     [{ url, headers: { Authorization: 'Bearer abc' } }, 'Move the value of "Authorization" to "secrets"'],
     [{ url, headers: { 'X-API-Key': 'abc' } }, 'Move the value of "X-API-Key"'],
     [{ url, fields: { upload_password: 'abc' } }, 'Move the value of "upload_password"'],
@@ -722,8 +725,8 @@ describe('http options of PicGo and PicList', () => {
   it('with a script say that it was left out', () => {
     const translated = http.fromPicGo?.({ uploadScriptName: 'mine', endpoint: '', method: 'GET' })
     expect(translated?.notes).toEqual([
-      expect.stringContaining('"uploadScriptName" was left out'),
-      expect.stringContaining('"method" was left out'),
+      expect.stringContaining('"uploadScriptName" was not imported'),
+      expect.stringContaining('"method" was not imported'),
     ])
   })
 })

@@ -13,7 +13,7 @@ describePreset({
 })
 
 it('imgur needs a client id or a token', () => {
-  expect(imgur.validate?.(imgur.config.parse({}))).toContain('Give a "clientId" or an "accessToken"')
+  expect(imgur.validate?.(imgur.config.parse({}))).toContain('Set "clientId" or "accessToken"')
 })
 
 describe('imgur options of PicGo and PicList', () => {
@@ -24,7 +24,7 @@ describe('imgur options of PicGo and PicList', () => {
       'of PicList with an account',
       { clientId: 'abc', username: 'me', accessToken: 'Bearer t0k', album: 'Holidays', proxy: '' },
       { accessToken: 't0k', keyTemplate },
-      [expect.stringContaining('"album" was left out')],
+      [expect.stringContaining('"album" was not imported')],
     ],
     [
       'a token without a user name, which PicList does not use',
@@ -36,7 +36,7 @@ describe('imgur options of PicGo and PicList', () => {
       'a proxy that is none',
       { clientId: 'abc', proxy: 'socks4://127.0.0.1:7890' },
       { clientId: 'abc', keyTemplate },
-      [expect.stringContaining('"proxy" was left out')],
+      [expect.stringContaining('"proxy" was not imported')],
     ],
   ])('%s', (_, old, options, notes) => {
     expect(imgur.fromPicGo?.(old)).toEqual({ options, notes })

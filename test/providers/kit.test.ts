@@ -5,7 +5,7 @@ import { kit } from '../../src/providers/kit.ts'
 
 const SRC = join(import.meta.dirname, '../../src')
 const PROVIDERS = join(SRC, 'providers')
-const PAGE = readFileSync(join(SRC, '../docs/write-a-provider.md'), 'utf8')
+const PAGE = readFileSync(join(SRC, '../docs/contributing/write-a-provider.md'), 'utf8')
 
 /** Everything in the kit, in its groups, too. */
 const OFFERED = new Set(

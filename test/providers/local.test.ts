@@ -138,9 +138,12 @@ async function startContract(isServed: boolean): Promise<ContractSetup> {
     ? await openLocal(directory, { durable: true }, name)
     : await openLocal(directory, { serve: false, urlPrefix: `${server.base}web` })
   return {
+    ...(isServed && { name }),
     target,
     fetch: server.fetch,
     secrets: [],
+    // Memory is watched once: both take the same way into the folder.
+    ...(isServed && { largeBytes: 64 * MIB }),
     without: { credentials: 'a folder has none', connection: 'a folder is reached without one' },
     async close() {
       server.close()
@@ -262,7 +265,7 @@ describe('links in the folder of local', () => {
     await symlink(outside, join(directory, 'out'))
     for (const key of ['out/a.png', 'out/new/folder/a.png', 'out/secret.txt']) {
       const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
-      expect(error.message).toContain('a link leads out')
+      expect(error.message).toContain('symbolic link points out')
       expect(error.message).not.toContain(outside)
     }
     expect(await readdir(outside)).toEqual(['secret.txt'])
@@ -306,7 +309,7 @@ describe('links in the folder of local', () => {
   })
 
   it.each([
-    ['leads nowhere', 'nowhere'],
+    ['is a broken symbolic link', 'nowhere'],
     ['leads nowhere outside', '../../nowhere'],
     ['leads to itself', 'dangling'],
   ])('refuses a folder that is a link which %s', async (_, to) => {
@@ -314,7 +317,7 @@ describe('links in the folder of local', () => {
     await symlink(to, join(directory, 'dangling'))
     for (const key of ['dangling/a.png', 'dangling/b/c.png']) {
       const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
-      expect(error.message).toContain('leads nowhere')
+      expect(error.message).toContain('is a broken symbolic link')
       expect(await target.exists?.(key, never())).toBe(false)
     }
     expect(await readlink(join(directory, 'dangling'))).toBe(to)
@@ -616,7 +619,7 @@ describe('a folder that cannot be written', () => {
       const error = await failureOf(work ?? Promise.resolve())
       expect(error).toMatchObject({
         code: 'delivery_failed',
-        message: expect.stringContaining('a file is in the place'),
+        message: expect.stringContaining('a file exists where a folder is needed'),
       })
       expect(error.message).not.toContain(directory)
     }
@@ -624,8 +627,8 @@ describe('a folder that cannot be written', () => {
   })
 
   it.each([
-    ['a file where a folder is needed', 'a.png/b.png', 'a file is in the place'],
-    ['a folder where the file goes', 'folder', 'something of that name'],
+    ['a file where a folder is needed', 'a.png/b.png', 'a file exists where a folder is needed'],
+    ['a folder where the file goes', 'folder', 'a folder or a special file'],
   ])('has %s', async (_, key, words) => {
     const { target, directory } = await openFresh()
     await target.put(objectOf('a.png', Buffer.of(1)), never())
@@ -644,7 +647,7 @@ describe('what local says of an error of the disk', () => {
     ['ENOSPC', 'insufficient_storage', false, 'is full'],
     ['EDQUOT', 'insufficient_storage', false, 'quota'],
     ['EROFS', 'insufficient_storage', false, 'read-only'],
-    ['EACCES', 'delivery_failed', false, 'Give its user the permission'],
+    ['EACCES', 'delivery_failed', false, 'Give the user of upload-server write access'],
     ['EMFILE', 'delivery_failed', true, 'EMFILE'],
     ['EIO', 'delivery_failed', false, 'EIO'],
   ])('%s: %s, may pass: %s, "%s"', async (systemCode, code, retryable, words) => {

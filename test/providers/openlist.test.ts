@@ -52,7 +52,7 @@ it('a login that has ended is made anew, and the file is sent once more', async 
 it.each([
   [{ token: 'a', username: 'b', password: 'c' }, /"token", or "username"/],
   [{}, /"token", or "username"/],
-  [{ username: 'b' }, /belong together/],
+  [{ username: 'b' }, /Set both/],
 ])('openlist with %j is refused', (options, reason) => {
   const config = openlist.config.parse({ url: 'https://list.example.com', directory: '/x', ...options })
   expect(openlist.validate?.(config)).toMatch(reason)

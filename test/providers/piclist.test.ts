@@ -107,7 +107,7 @@ describe('piclist', () => {
     const { target } = await openOther({ picbed: 's4' })
     const put = target.put(objectOf('a.txt', Buffer.from('text')), never())
     await expect(put).rejects.toMatchObject({ code: 'delivery_failed', retryable: false })
-    await expect(put).rejects.toThrow(/answered 400: .*"s4"/)
+    await expect(put).rejects.toThrow(/returned 400: .*"s4"/)
   })
 
   it('forwards an upload from server to server, byte for byte', async () => {
@@ -139,8 +139,8 @@ describe('piclist', () => {
     expect(await put({ picbed: 'elsewhere' })).toEqual({ url: 'http://other.example/a%20b.png' })
     const named = put({ picbed: 'elsewhere', configName: 'Second' })
     expect(await named).toEqual({ url: 'http://other.example/a%20b.png' })
-    await expect(put({ picbed: 'none' })).rejects.toThrow(/answered 400: .*"none"/)
-    await expect(put({ serverKey: 'a wrong key' })).rejects.toThrow('answered 401')
+    await expect(put({ picbed: 'none' })).rejects.toThrow(/returned 400: .*"none"/)
+    await expect(put({ serverKey: 'a wrong key' })).rejects.toThrow('returned 401')
   })
 
   it.each([
@@ -166,7 +166,12 @@ describe('piclist', () => {
   })
 
   it.each([
-    ['PicList, which calls failed uploads a success', 200, { success: true, result: [null] }, 'without an'],
+    [
+      'PicList, which calls failed uploads a success',
+      200,
+      { success: true, result: [null] },
+      'returned no URL for',
+    ],
     [
       'PicList without the right key',
       200,

@@ -36,6 +36,7 @@ async function startContract(
     secrets,
     withBadCredentials: () => openSftp({ ...options, ...bad }),
     breakable: async () => ({ ...proxy, target: await openSftp({ ...options, port: proxy.port }) }),
+    farEnd: { port: server.port, open: port => openSftp({ ...options, port }) },
     without: { http: 'SFTP is no HTTP' },
     async close() {
       await proxy.close()
@@ -76,9 +77,9 @@ describe('options of sftp', () => {
     ['a key', { password: undefined, privateKey: 'k' }, undefined],
     ['an agent', { password: undefined, agent: '/run/agent' }, undefined],
     ['a key and a password', { privateKeyFile: 'k', passphrase: 'x' }, undefined],
-    ['nothing', { password: undefined }, 'Give a "password"'],
+    ['nothing', { password: undefined }, 'Set "password"'],
     ['two keys', { privateKey: 'k', privateKeyFile: 'k' }, 'not both'],
-    ['a passphrase without a key', { passphrase: 'x' }, '"passphrase" belongs'],
+    ['a passphrase without a key', { passphrase: 'x' }, '"passphrase" needs'],
   ])('log in with %s: %j', (_, options, complaint) => {
     const said = validate(options)
     if (complaint === undefined) expect(said).toBeUndefined()
@@ -144,15 +145,15 @@ describe('options of PicList for sftp', () => {
       'a bare customUrl',
       { customUrl: 'x.org' },
       { urlPrefix: 'https://x.org/var/www/img' },
-      'https is assumed',
+      'https was assumed',
     ],
     ['no uploadPath', { uploadPath: '', customUrl: 'https://x.org' }, { directory: '/' }, undefined],
     ['a port as text', { port: '2222' }, { port: 2222 }, undefined],
     ['a port that is none', { port: 'x' }, { port: undefined }, undefined],
     ['a key', { privateKey: '~/.ssh/id', passphrase: 'x' }, { privateKeyFile: '~/.ssh/id' }, undefined],
     ['a key, which wins', { privateKey: '~/.ssh/id' }, { password: undefined }, undefined],
-    ['an owner', { fileUser: 'www-data' }, { fileUser: undefined }, '"fileUser" was left out'],
-    ['a mode that is none', { fileMode: 'u+w' }, { fileMode: undefined }, '"fileMode" was left out'],
+    ['an owner', { fileUser: 'www-data' }, { fileUser: undefined }, '"fileUser" was not imported'],
+    ['a mode that is none', { fileMode: 'u+w' }, { fileMode: undefined }, '"fileMode" was not imported'],
   ])('with %s', (_, more, expected, note) => {
     const { options, notes } = sftp.fromPicGo?.({ ...saved, ...more }) ?? { options: {}, notes: [] }
     for (const [name, value] of Object.entries(expected)) expect(options[name]).toEqual(value)
@@ -404,7 +405,7 @@ describe('sftp at OpenSSH', () => {
     await mkdir(join(server.directory, 'folder'))
     const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
-    expect(error.message).toContain(`"${name}" is in the way`)
+    expect(error.message).toContain(`"${name}" is a file where a folder is needed`)
     expect(error.message).not.toContain(server.directory)
     expect(await listFiles(server.directory)).toEqual(['a.png', 'folder'])
   })
@@ -480,7 +481,7 @@ describe('sftp at ProFTPD', () => {
     for (const key of ['locked/a.bin', 'locked/x/a.bin']) {
       const error = await failureOf(target.put(objectOf(key, Buffer.of(1)), never()))
       expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
-      expect(error.message).toContain('the user may not do that')
+      expect(error.message).toContain('permission denied')
     }
     server.killSessions()
     await persist(() => target.put(objectOf('a.bin', Buffer.of(1)), never()))

@@ -21,7 +21,7 @@ it.each([
     'without a backup domain go to S.EE',
     { token: 'abc', backupDomain: '' },
     { token: 'abc', keyTemplate: '{filename}{extname}' },
-    [expect.stringContaining('SM.MS has become S.EE')],
+    [expect.stringContaining('SM.MS is now S.EE')],
   ],
   [
     'with one go there, in the old form',

@@ -1,6 +1,8 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { ODD_NAMES } from '../../src/provider-tests/objects.ts'
 import { upyun } from '../../src/providers/upyun/index.ts'
 import { fetchPublic, openHost } from '../helpers/http-exchange.ts'
-import { type ContractSetup, describeProvider } from '../helpers/provider-contract.ts'
+import { type ContractSetup, describeProvider, objectOf } from '../helpers/provider-contract.ts'
 import { startProxy } from '../servers/proxy.ts'
 import { startUpyun } from '../servers/upyun.ts'
 
@@ -25,5 +27,24 @@ async function startContract(isGuarded: boolean): Promise<ContractSetup> {
   }
 }
 
-describeProvider('upyun at what it documents', () => startContract(false))
+// With a token there are also signed links.
 describeProvider('upyun at what it documents, with a token', () => startContract(true))
+
+describe('upyun at what it documents, without a token', () => {
+  it.each(ODD_NAMES)('answers with a URL that opens the file and decodes back to the key: %s', async file => {
+    const { target, fetch, close } = await startContract(false)
+    onTestFinished(async () => {
+      await target.close?.()
+      await close()
+    })
+    expect(target.sign).toBeUndefined()
+    const stored = await target.put(
+      objectOf(`a/${file}`, Buffer.from(file), 'image/png'),
+      new AbortController().signal,
+    )
+    const { pathname, search } = new URL(stored.url)
+    expect(decodeURIComponent(pathname).endsWith(`/a/${file}`)).toBe(true)
+    expect(search).toBe('')
+    expect((await fetch(stored)).toString()).toBe(file)
+  })
+})

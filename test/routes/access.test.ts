@@ -345,7 +345,7 @@ describe('the words of a refusal', () => {
     const none = refuse(ONE_KEY, STRANGER).message
     expect(refuse(ONE_KEY, stranger(WRONG_KEY)).message).toBe(none)
     expect(refuse(ONE_KEY, stranger({ authorization: 'Bearer wrong' })).message).toBe(none)
-    expect(none).toMatch(/^No upload key was sent, or a wrong one\./)
+    expect(none).toMatch(/^Missing or invalid upload key\. Send it in the X-Upload-Key header/)
   })
 
   it('say how to set a key where there is none', () => {
@@ -356,11 +356,11 @@ describe('the words of a refusal', () => {
   it('say why this machine was not recognised', () => {
     for (const settings of [NO_KEY, ONE_KEY]) {
       const { message } = refuse(settings, here({ host: 'img.example.com' }))
-      expect(message).toContain("This machine sent the request, but it is treated as a stranger's: its Host")
+      expect(message).toContain('The request came from this machine but is treated as remote: its Host')
     }
   })
 
-  it('say that the exemption is switched off', () => {
+  it('say that auth.loopbackExempt is false', () => {
     expect(refuse({ ...ONE_KEY, loopbackExempt: false }, HERE).message).toContain('"auth.loopbackExempt"')
   })
 
@@ -385,8 +385,10 @@ describe('the words of a refusal', () => {
   it('give the seconds to wait after too many wrong keys', () => {
     const access = createAccess({ ...ONE_KEY, maxFailures: 1 }, noFailures())
     const ask = () => access.admit(facts(stranger(WRONG_KEY)))
-    expect(ask).toThrow(/^No upload key/)
-    expect(ask).toThrow('Too many wrong upload keys came from this address. Try again in 60 s')
+    expect(ask).toThrow(/^Missing or invalid upload key/)
+    expect(ask).toThrow(
+      'Too many failed attempts with wrong upload keys from this IP address. Try again in 60 s',
+    )
   })
 })
 
@@ -450,6 +452,8 @@ describe('over a real socket', () => {
     const page = ['Host: localhost', 'Origin: https://a.example']
     expect(await send(settings, [...page, 'Authorization: Bearer 密钥 é'])).toContain('server')
     expect(await send(settings, page, `?key=${encodeURIComponent('密钥 é')}`)).toContain('server')
-    expect(await send(settings, [...page, 'Authorization: Bearer 密钥'])).toContain('No upload key')
+    expect(await send(settings, [...page, 'Authorization: Bearer 密钥'])).toContain(
+      'Missing or invalid upload key',
+    )
   })
 })

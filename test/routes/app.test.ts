@@ -25,12 +25,12 @@ it('stores a file named by its path', async () => {
   expect((await download(answer.result[0]!)).toString()).toBe('hello')
 })
 
-it('keeps 200 overlapping uploads of different bytes under one name apart', async () => {
+it('keeps 100 overlapping uploads of different bytes under one name apart', async () => {
   const app = await startApp()
-  const files = Array.from({ length: 200 }, () => randomBytes(20_000))
+  const files = Array.from({ length: 100 }, () => randomBytes(20_000))
   const answers = await Promise.all(files.map(bytes => upload(`${app.url}/upload`, { 'same.png': bytes })))
   const urls = answers.map(answer => answer.result[0]!)
-  expect(new Set(urls).size).toBe(200)
+  expect(new Set(urls).size).toBe(100)
   for (const [index, bytes] of files.entries())
     expect((await download(urls[index]!)).equals(bytes)).toBe(true)
 })

@@ -1,6 +1,16 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { makeDirectory } from '../helpers/directory.ts'
 import { formOf, post } from '../helpers/form.ts'
+import { spawnServer } from '../helpers/spawn-server.ts'
 import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
+
+const SET_CLOCK = fileURLToPath(new URL('../fixtures/set-clock.mjs', import.meta.url))
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const local = (name: string, more: object = {}) => ({ [name]: { directory: name, serve: true, ...more } })
@@ -10,8 +20,8 @@ const app = shareApp({
     default: 'local/both',
     providers: {
       local: {
-        ...local('both', { expiry: { default: '30d', most: '90d' } }),
-        ...local('most', { expiry: { most: '12h' } }),
+        ...local('both', { expiry: { default: '30d', max: '90d' } }),
+        ...local('most', { expiry: { max: '12h' } }),
         ...local('asked', { expiry: { default: 'never' } }),
         ...local('stays'),
       },
@@ -19,8 +29,12 @@ const app = shareApp({
   },
 })
 
-const send = (query: string, name = 'both', form = formOf({ 'a.txt': 'one' }), to: TestApp = app()) =>
-  post(`${to.url}/upload?configName=${name}${query}`, { body: form })
+const send = (
+  query: string,
+  name = 'both',
+  form = formOf({ 'a.txt': randomUUID() }),
+  to: Pick<TestApp, 'url'> = app(),
+) => post(`${to.url}/upload?configName=${name}${query}`, { body: form })
 
 /** Days from now until the first file of an answer may go. */
 function daysOf(answer: unknown): number | undefined {
@@ -77,7 +91,7 @@ describe('when files may go', () => {
 
   it('a field of the form says it where the query does not and the destination can follow', async () => {
     const form = () => {
-      const body = formOf({ 'a.txt': 'one' })
+      const body = formOf({ 'a.txt': randomUUID() })
       body.append('expires', '2d')
       return body
     }
@@ -90,7 +104,7 @@ describe('when files may go', () => {
     const ask = (query: string) =>
       post(`${app().url}/upload${query}`, {
         headers: { 'Idempotency-Key': 'k1' },
-        body: formOf({ 'a.txt': 'one' }),
+        body: formOf({ 'a.txt': 'of its own' }),
       })
     const first = await ask('?expires=5d')
     expect(daysOf(first)).toBe(5)
@@ -107,17 +121,52 @@ it('copies go with what they are copies of, whatever their own destination says'
     providers: {
       local: {
         ...local('main', { expiry: { default: '30d' }, mirrors: ['local/copy'] }),
-        ...local('copy', { expiry: { most: '90d', default: '60d' } }),
+        ...local('copy', { expiry: { max: '90d', default: '60d' } }),
       },
     },
   }
   const copied = await startApp({ config })
   await send('', 'copy', formOf({ 'b.txt': 'one' }), copied)
   await send('', 'main', formOf({ 'c.txt': 'one' }), copied)
-  const at = new Date(Date.now() + 300).toISOString()
-  const { result } = await send(`&expires=${at}`, 'main', formOf({ 'a.txt': 'one' }), copied)
+  const { result } = await send('&expires=1s', 'main', formOf({ 'a.txt': 'one' }), copied)
   expect(result).toHaveLength(1)
   await expect.poll(copied.files).toEqual(['copy/b.txt', 'copy/c.txt', 'main/c.txt'])
+})
+
+/** As soon as a busy machine can store a file before. */
+const DUE_MS = 2000
+
+it('a clock that jumps ahead and back takes no file, and one that stays there does', async () => {
+  const directory = await makeDirectory()
+  const config = {
+    ...{ server: { port: 0 }, expiry: { everyMs: 1000 }, keyTemplate: '{filename}{extname}' },
+    providers: { local: local('Default', { expiry: { default: 'never' } }) },
+  }
+  await writeFile(join(directory, 'upload-server.json'), JSON.stringify(config))
+  const clock = join(directory, 'clock')
+  const env = { NODE_OPTIONS: `--import ${SET_CLOCK}`, CLOCK: clock }
+  const server = await spawnServer([], { directory, env })
+  const to = { url: await server.url }
+  const isThere = (name: string) => existsSync(join(directory, 'Default', name))
+  const put = (name: string, afterMs: number) => {
+    const at = new Date(Date.now() + afterMs).toISOString()
+    return send(`&expires=${at}`, 'Default', formOf({ [name]: name }), to)
+  }
+  /** Done once the server has looked what is due. */
+  const look = async (name: string, first: () => unknown = () => {}) => {
+    expect(await put(name, DUE_MS)).toMatchObject({ status: 200 })
+    await sleep(DUE_MS)
+    await first()
+    await expect.poll(() => isThere(name), { timeout: 10_000, interval: 20 }).toBe(false)
+  }
+  expect(await put('kept.txt', DAY_MS / 2)).toMatchObject({ status: 200 })
+  await look('first.txt', () => writeFile(clock, String(DAY_MS)))
+  await writeFile(clock, '0')
+  await sleep(100) // until that is read
+  await look('second.txt')
+  expect(isThere('kept.txt')).toBe(true)
+  await writeFile(clock, String(DAY_MS))
+  await expect.poll(() => isThere('kept.txt'), { timeout: 10_000 }).toBe(false)
 })
 
 it('the same key, uploaded again, lives as long as the longest of its entries', async () => {
@@ -127,10 +176,9 @@ it('the same key, uploaded again, lives as long as the longest of its entries', 
     providers: { local: local('Default', { expiry: { default: 'never' } }) },
   }
   const one = await startApp({ config })
-  const soon = () => new Date(Date.now() + 150).toISOString()
-  const ask = (name: string, expires: string) =>
+  const ask = (name: string, expires = '1s') =>
     send(`&expires=${expires}`, 'Default', formOf({ [name]: name }), one)
-  await Promise.all([ask('twice.txt', soon()), ask('ever.txt', soon()), ask('once.txt', soon())])
+  await Promise.all([ask('twice.txt'), ask('ever.txt'), ask('once.txt')])
   await ask('twice.txt', '1d')
   await ask('ever.txt', 'never')
   await expect.poll(one.files).toEqual(['Default/ever.txt', 'Default/twice.txt'])
@@ -139,12 +187,12 @@ it('the same key, uploaded again, lives as long as the longest of its entries', 
 })
 
 it.for([
-  ['itself', { imgur: { a: { clientId: 'x', expiry: { most: '1d' } } } }, 'imgur/a'],
+  ['itself', { imgur: { a: { clientId: 'x', expiry: { max: '1d' } } } }, 'imgur/a'],
   [
     'its mirror',
     {
       imgur: { a: { clientId: 'x' } },
-      local: local('x', { expiry: { most: '1d' }, mirrors: ['imgur/a'] }),
+      local: local('x', { expiry: { max: '1d' }, mirrors: ['imgur/a'] }),
     },
     'its mirror or fallback imgur/a',
   ],
@@ -155,11 +203,11 @@ it.for([
 })
 
 it.for([
-  ['{}', {}, 'needs "default" or "most"'],
-  ['beyond most', { default: '31d', most: '30d' }, 'beyond'],
-  ['never beyond most', { default: 'never', most: '30d' }, 'beyond'],
+  ['{}', {}, 'needs "default" or "max"'],
+  ['beyond most', { default: '31d', max: '30d' }, 'longer than its "max"'],
+  ['never beyond most', { default: 'never', max: '30d' }, 'longer than its "max"'],
   ['nought', { default: '0d' }, '"30d"'],
-  ['no unit', { most: '30' }, '"30d"'],
+  ['no unit', { max: '30' }, '"30d"'],
 ] as const)('an expiry that makes no sense is a mistake: %s', async ([, expiry, message]) => {
   await expect(startApp({ config: { providers: { local: local('x', { expiry }) } } })).rejects.toThrow(
     message,

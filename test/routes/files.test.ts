@@ -1,23 +1,32 @@
 import { execFileSync } from 'node:child_process'
 import { mkdir, rename, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { ask, expectEnvelope, type Question, type Reply } from '../helpers/ask.ts'
-import { makeDirectory } from '../helpers/directory.ts'
 import { upload } from '../helpers/form.ts'
 import { makePicture } from '../helpers/picture.ts'
-import { startApp } from '../helpers/start-app.ts'
+import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
 
 const SECRET = 'nobody may read this'
 
+function configOf(serve = true) {
+  const Default = {
+    directory: './pictures',
+    serve,
+    ...(!serve && { urlPrefix: 'https://img.example.com' }),
+  }
+  return { providers: { local: { Default } } }
+}
+
 /** A server that hands out a folder, and a way to put files there and to ask for them. */
 async function serveFolder(options: Record<string, unknown> = {}, serve = true) {
-  const directory = await makeDirectory()
-  const folder = join(directory, 'pictures')
-  const Default = { directory: folder, serve, ...(!serve && { urlPrefix: 'https://img.example.com' }) }
-  const app = await startApp({ directory, config: { providers: { local: { Default } }, ...options } })
+  return folderOf(await startApp({ config: { ...configOf(serve), ...options } }))
+}
+
+async function folderOf(app: TestApp) {
+  const folder = join(app.directory, 'pictures')
   await mkdir(folder, { recursive: true })
-  await writeFile(join(directory, 'secret.txt'), SECRET)
+  await writeFile(join(app.directory, 'secret.txt'), SECRET)
   return {
     app,
     folder,
@@ -39,6 +48,9 @@ function expectRefusal(reply: Reply, status: number): void {
   expect(reply.body).not.toContain(SECRET)
 }
 
+/** For tests that put their own files there. */
+const shared = shareApp({ config: configOf() })
+
 describe('a stored file is served with the type found in its bytes:', () => {
   it.for<[name: string, content: string | Buffer, type: string, disposition: 'inline' | 'attachment']>([
     ['a.png', makePicture(), 'image/png', 'inline'],
@@ -58,7 +70,7 @@ describe('a stored file is served with the type found in its bytes:', () => {
     ['a.js', Buffer.from([1, 2, 3]), 'application/octet-stream', 'attachment'],
     ['empty.png', '', 'application/octet-stream', 'attachment'],
   ])('%s', async ([name, content, type, disposition]) => {
-    const { put, get } = await serveFolder()
+    const { put, get } = await folderOf(shared())
     await put(name, Buffer.from(content as string, 'utf8'))
     const reply = await get(name)
     expect(reply.status).toBe(200)
@@ -106,6 +118,18 @@ describe('a stored file is served with the type found in its bytes:', () => {
 })
 
 describe('nothing but stored files can be fetched:', () => {
+  const hostile = shareApp({ config: configOf() })
+  beforeAll(async () => {
+    const { app, folder, put } = await folderOf(hostile())
+    for (const name of ['a.png', 'sub/b.png', 'sub/.hidden', '.hidden/a.png', '.upload-server/x'])
+      await put(name, SECRET)
+    execFileSync('mkfifo', [join(folder, 'pipe')])
+    await symlink(join(app.directory, 'secret.txt'), join(folder, 'link.txt'))
+    await symlink(app.directory, join(folder, 'linked'))
+    await symlink('loop', join(folder, 'loop'))
+    await symlink('nowhere', join(folder, 'dangling'))
+  })
+
   it.for([
     '',
     '/',
@@ -157,14 +181,7 @@ describe('nothing but stored files can be fetched:', () => {
     'x'.repeat(300),
     `${'x/'.repeat(2000)}a.png`,
   ])('%s', async target => {
-    const { app, folder, put, get } = await serveFolder()
-    for (const name of ['a.png', 'sub/b.png', 'sub/.hidden', '.hidden/a.png', '.upload-server/x'])
-      await put(name, SECRET)
-    execFileSync('mkfifo', [join(folder, 'pipe')])
-    await symlink(join(app.directory, 'secret.txt'), join(folder, 'link.txt'))
-    await symlink(app.directory, join(folder, 'linked'))
-    await symlink('loop', join(folder, 'loop'))
-    await symlink('nowhere', join(folder, 'dangling'))
+    const { get } = await folderOf(hostile())
     for (const method of ['GET', 'HEAD']) expectRefusal(await get(target, {}, method), 404)
   })
 
@@ -175,9 +192,7 @@ describe('nothing but stored files can be fetched:', () => {
     '/files/Default%2fa.png',
     '/Files/Default/a.png',
   ])('%s', async target => {
-    const { app, put } = await serveFolder()
-    await put('a.png', SECRET)
-    expectRefusal(await ask(app.url, 'GET', target), 404)
+    expectRefusal(await ask(hostile().url, 'GET', target), 404)
   })
 
   it('a configuration that does not say "serve" hands out nothing', async () => {
@@ -210,9 +225,9 @@ describe('ranges and conditions:', () => {
     ['lines=0-1', 200, CONTENT, undefined],
     ['bytes', 200, CONTENT, undefined],
   ] as const)('Range %s: %i', async ([range, status, body, contentRange]) => {
-    const { put, get } = await serveFolder()
-    await put('a.txt', CONTENT)
-    const reply = await get('a.txt', { Range: range })
+    const { put, get } = await folderOf(shared())
+    await put('range.txt', CONTENT)
+    const reply = await get('range.txt', { Range: range })
     expect(reply.headers['content-range']).toBe(contentRange)
     if (body === undefined) expectRefusal(reply, status)
     else expect(reply).toMatchObject({ status, body })

@@ -122,10 +122,10 @@ it('is switched off unless the configuration says so', async () => {
   const app = await startApp()
   const { status, message } = await historyOf(app.url, {})
   expect(status).toBe(404)
-  expect(message).toContain('"page.history" is off')
+  expect(message).toContain('Set "page.history" to true')
 })
 
 it('attack: a key is called as callers without a key are, and sees their uploads', async () => {
   const config = { page: PAGE, auth: { keys: [{ name: 'loopback', key: 'upload-key-of-mallory' }] } }
-  await expect(startApp({ config })).rejects.toThrow(/auth\.keys\[0\]\.name.*callers without a key/)
+  await expect(startApp({ config })).rejects.toThrow(/auth\.keys\[0\]\.name.*clients without an upload key/)
 })

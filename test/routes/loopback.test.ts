@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { findLoopbackDoubt, isTrustedOrigin, type LoopbackRules } from '../../src/routes/loopback.ts'
+import { findExemptionDenial, isTrustedOrigin, type LoopbackRules } from '../../src/routes/loopback.ts'
 
 const RULES: LoopbackRules = {
   loopbackExempt: true,
@@ -13,8 +13,8 @@ const CHROME =
 const ELECTRON =
   'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Typora/1.9 Chrome/126.0 Electron/31.2.0 Safari/537.36'
 
-function doubt(headers: IncomingHttpHeaders, rules: Partial<LoopbackRules> = {}): string | undefined {
-  return findLoopbackDoubt({ host: '127.0.0.1:36677', ...headers }, 10, { ...RULES, ...rules })
+function denial(headers: IncomingHttpHeaders, rules: Partial<LoopbackRules> = {}): string | undefined {
+  return findExemptionDenial({ host: '127.0.0.1:36677', ...headers }, 10, { ...RULES, ...rules })
 }
 
 describe('a header that a proxy leaves', () => {
@@ -30,17 +30,17 @@ describe('a header that a proxy leaves', () => {
     'via',
   ])('%s ends the exemption, whatever its value', name => {
     for (const value of ['203.0.113.9', '127.0.0.1', 'localhost', '']) {
-      expect(doubt({ [name]: value })).toBe(`its header "${name}" shows that a proxy passed it on`)
+      expect(denial({ [name]: value })).toBe(`it has the header "${name}", which reverse proxies add`)
     }
   })
 
   it.each(['x-request-id', 'x-requested-with', 'x-upload-key', 'accept'])('%s is none', name => {
-    expect(doubt({ [name]: '1' })).toBeUndefined()
+    expect(denial({ [name]: '1' })).toBeUndefined()
   })
 
   it('attack: a thousand headers push the mark of the proxy out of what Node keeps', () => {
-    expect(findLoopbackDoubt({ host: 'localhost' }, 501, RULES)).toBe('it has more than 500 headers')
-    expect(findLoopbackDoubt({ host: 'localhost' }, 500, RULES)).toBeUndefined()
+    expect(findExemptionDenial({ host: 'localhost' }, 501, RULES)).toBe('it has more than 500 headers')
+    expect(findExemptionDenial({ host: 'localhost' }, 500, RULES)).toBeUndefined()
   })
 })
 
@@ -63,7 +63,7 @@ describe('Host', () => {
     '[::ffff:127.0.0.1]:36677',
     '[2001:DB8::5]:36677',
   ])('%j is a name of this machine', host => {
-    expect(doubt({ host })).toBeUndefined()
+    expect(denial({ host })).toBeUndefined()
   })
 
   it.each([
@@ -109,12 +109,12 @@ describe('Host', () => {
     ['a letter that only looks like one of ours', 'locаlhost'],
     ['only a port', ':36677'],
   ])('is refused: %s, %j', (_attack, host) => {
-    expect(doubt({ host })).toContain('"server.allowedHosts"')
+    expect(denial({ host })).toContain('"server.allowedHosts"')
   })
 
   it.each([undefined, ''])('is refused: %j', host => {
-    expect(doubt({ host })).toBe('it has no Host header')
-    expect(doubt({ host }, { allowedHosts: [''] })).toBe('it has no Host header')
+    expect(denial({ host })).toBe('it has no Host header')
+    expect(denial({ host }, { allowedHosts: [''] })).toBe('it has no Host header')
   })
 
   it.each([
@@ -130,7 +130,7 @@ describe('Host', () => {
     ['', ':36677', false],
     ['*', 'evil.example', false],
   ])('with %j in server.allowedHosts, %j passes: %s', (allowed, host, passes) => {
-    expect(doubt({ host }, { allowedHosts: [allowed] }) === undefined).toBe(passes)
+    expect(denial({ host }, { allowedHosts: [allowed] }) === undefined).toBe(passes)
   })
 })
 
@@ -203,18 +203,18 @@ const FOREIGN_ORIGINS: [attack: string, origin: string][] = [
 
 describe('Origin', () => {
   it('is absent in what programs send, which passes', () => {
-    expect(doubt({})).toBeUndefined()
+    expect(denial({})).toBeUndefined()
   })
 
   it.each(TRUSTED_ORIGINS)('%j passes, also where the browser calls it cross-site', origin => {
-    expect(doubt({ origin })).toBeUndefined()
-    expect(doubt({ origin, 'sec-fetch-site': 'cross-site' })).toBeUndefined()
+    expect(denial({ origin })).toBeUndefined()
+    expect(denial({ origin, 'sec-fetch-site': 'cross-site' })).toBeUndefined()
     expect(isTrustedOrigin(origin, [])).toBe(true)
   })
 
   it.each(FOREIGN_ORIGINS)('is refused: %s, %j', (_attack, origin) => {
-    expect(doubt({ origin })).toContain('"auth.allowedOrigins"')
-    expect(doubt({ origin, 'sec-fetch-site': 'same-origin', 'user-agent': ELECTRON })).toBeDefined()
+    expect(denial({ origin })).toContain('"auth.allowedOrigins"')
+    expect(denial({ origin, 'sec-fetch-site': 'same-origin', 'user-agent': ELECTRON })).toBeDefined()
     expect(isTrustedOrigin(origin, [])).toBe(false)
   })
 
@@ -233,30 +233,30 @@ describe('Origin', () => {
     ['https://', 'https://evil.example', false],
   ])('with %j in auth.allowedOrigins, %j passes: %s', (allowed, origin, passes) => {
     const rules = { allowedOrigins: [allowed] }
-    expect(doubt({ origin }, rules) === undefined).toBe(passes)
-    expect(doubt({ origin, 'sec-fetch-site': 'cross-site' }, rules) === undefined).toBe(passes)
+    expect(denial({ origin }, rules) === undefined).toBe(passes)
+    expect(denial({ origin, 'sec-fetch-site': 'cross-site' }, rules) === undefined).toBe(passes)
     expect(isTrustedOrigin(origin, rules.allowedOrigins)).toBe(passes)
   })
 })
 
 describe('Origin null', () => {
   it('attack: a sandboxed frame of a web page', () => {
-    expect(doubt({ origin: 'null', 'user-agent': CHROME })).toContain('"auth.allowNullOrigin"')
-    expect(doubt({ origin: 'null', 'sec-fetch-site': 'cross-site' })).toContain('"auth.allowNullOrigin"')
-    expect(doubt({ origin: 'null', 'user-agent': 'electron/31' })).toContain('"auth.allowNullOrigin"')
-    expect(doubt({ origin: 'null', 'user-agent': 'Electron' })).toContain('"auth.allowNullOrigin"')
+    expect(denial({ origin: 'null', 'user-agent': CHROME })).toContain('"auth.allowNullOrigin"')
+    expect(denial({ origin: 'null', 'sec-fetch-site': 'cross-site' })).toContain('"auth.allowNullOrigin"')
+    expect(denial({ origin: 'null', 'user-agent': 'electron/31' })).toContain('"auth.allowNullOrigin"')
+    expect(denial({ origin: 'null', 'user-agent': 'Electron' })).toContain('"auth.allowNullOrigin"')
   })
 
   it('passes for the file page of an Electron program', () => {
-    expect(doubt({ origin: 'null', 'user-agent': ELECTRON })).toBeUndefined()
-    expect(doubt({ origin: 'null', 'user-agent': ELECTRON, 'sec-fetch-site': 'cross-site' })).toBeUndefined()
+    expect(denial({ origin: 'null', 'user-agent': ELECTRON })).toBeUndefined()
+    expect(denial({ origin: 'null', 'user-agent': ELECTRON, 'sec-fetch-site': 'cross-site' })).toBeUndefined()
   })
 
   it('passes when the configuration says so, and by no list of origins', () => {
     expect(
-      doubt({ origin: 'null', 'sec-fetch-site': 'cross-site' }, { allowNullOrigin: true }),
+      denial({ origin: 'null', 'sec-fetch-site': 'cross-site' }, { allowNullOrigin: true }),
     ).toBeUndefined()
-    expect(doubt({ origin: 'null' }, { allowedOrigins: ['null'] })).toContain('"auth.allowNullOrigin"')
+    expect(denial({ origin: 'null' }, { allowedOrigins: ['null'] })).toContain('"auth.allowNullOrigin"')
   })
 
   it('attack: a preflight that asks for "user-agent" is never answered as for a trusted origin', () => {
@@ -274,13 +274,13 @@ describe('Sec-Fetch-Site without an Origin', () => {
     ['none', true],
     ['', true],
   ])('%j passes: %s', (site, passes) => {
-    expect(doubt({ 'sec-fetch-site': site }) === undefined).toBe(passes)
+    expect(denial({ 'sec-fetch-site': site }) === undefined).toBe(passes)
   })
 })
 
 describe('the exemption', () => {
   it('can be switched off', () => {
-    expect(doubt({}, { loopbackExempt: false })).toBe('"auth.loopbackExempt" is switched off')
+    expect(denial({}, { loopbackExempt: false })).toBe('"auth.loopbackExempt" is false')
   })
 
   it('never weakens one rule by another', () => {
@@ -289,10 +289,10 @@ describe('the exemption', () => {
       allowedHosts: ['a.example'],
       allowNullOrigin: true,
     }
-    expect(doubt({ host: 'a.example', origin: 'https://a.example' }, everything)).toBeUndefined()
-    expect(doubt({ host: 'evil.example', origin: 'https://a.example' }, everything)).toContain('Host')
-    expect(doubt({ host: 'a.example', origin: 'https://evil.example' }, everything)).toContain('Origin')
-    expect(doubt({ host: 'a.example', origin: 'https://a.example', via: '' }, everything)).toContain('via')
+    expect(denial({ host: 'a.example', origin: 'https://a.example' }, everything)).toBeUndefined()
+    expect(denial({ host: 'evil.example', origin: 'https://a.example' }, everything)).toContain('Host')
+    expect(denial({ host: 'a.example', origin: 'https://evil.example' }, everything)).toContain('Origin')
+    expect(denial({ host: 'a.example', origin: 'https://a.example', via: '' }, everything)).toContain('via')
   })
 })
 
@@ -301,7 +301,7 @@ describe('the words of a refusal', () => {
     [
       'a Host',
       { host: 'img.example.com:8443' },
-      'its Host "img.example.com:8443" is no name of this machine',
+      'its Host "img.example.com:8443" is not a name of this machine',
     ],
     [
       'an Origin',
@@ -317,9 +317,13 @@ describe('the words of a refusal', () => {
     ['a Host that smuggles an address', { host: 'http://evil.example/p.png' }, 'its Host (unreadable)'],
     ['a Host that smuggles quotes', { host: 'a"b' }, 'its Host (unreadable)'],
     ['a Host without end', { host: 'a'.repeat(5000) }, 'its Host (unreadable)'],
-    ['a header name without end', { [`x-forwarded-${'a'.repeat(5000)}`]: '' }, 'its header "x-forwarded-aaa'],
+    [
+      'a header name without end',
+      { [`x-forwarded-${'a'.repeat(5000)}`]: '' },
+      'it has the header "x-forwarded-aaa',
+    ],
   ])('name %s, short and without any address', (_what, headers, words) => {
-    const said = doubt(headers) ?? ''
+    const said = denial(headers) ?? ''
     expect(said).toContain(words)
     expect(said).not.toContain('://')
     expect(said.length).toBeLessThan(250)

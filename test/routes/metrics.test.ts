@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { ask } from '../helpers/ask.ts'
 import { eventually } from '../helpers/eventually.ts'
@@ -21,6 +22,8 @@ async function scrape(app: TestApp): Promise<Map<string, number>> {
   const types = new Map<string, string>()
   const values = new Map<string, number>()
   for (const line of body.split('\n').filter(Boolean)) {
+    // As "promtool check metrics" has it.
+    if (/^# TYPE \S+_total /.test(line)) expect(line).toMatch(/ counter$/)
     const [, name = '', type = ''] = /^# TYPE ([a-zA-Z_:]\w*) (counter|gauge|histogram)$/.exec(line) ?? []
     if (type) types.set(name, type)
     if (line.startsWith('#')) {
@@ -83,6 +86,19 @@ describe('/metrics counts', () => {
       0,
     )
     expect(values.get('process_resident_memory_bytes')).toBeGreaterThan(10_000_000)
+  })
+
+  it('the version, the state of the store, and what came of reading the configuration', async () => {
+    const app = await startMeasured()
+    const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'))
+    const before = Date.now() / 1000 - 60
+    const values = await scrape(app)
+    expect(values.get(`upload_server_build_info{version="${version}"}`)).toBe(1)
+    expect(values.get('upload_server_store_up')).toBe(1)
+    expect(values.get('upload_server_config_last_reload_successful')).toBe(1)
+    expect(values.get('upload_server_config_last_reload_success_timestamp_seconds')).toBeGreaterThan(before)
+    app.server.refused()
+    expect((await scrape(app)).get('upload_server_config_last_reload_successful')).toBe(0)
   })
 
   it('what runs and what waits', async () => {

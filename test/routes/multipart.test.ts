@@ -312,10 +312,10 @@ describe('PartMender fails loudly:', () => {
   const CUT_OFF = 'The form was cut off'
   const BASE64 = 'Content-Transfer-Encoding: base64\r\nContent-Type: image/png\r\n\r\n'
   it.each<[string, string, string, string]>([
-    ['an empty body', '', 'invalid_request', 'The body holds no form'],
-    ['a body that is no form', '{"list":[]}', 'invalid_request', 'The body holds no form'],
-    ['another boundary', `--c\r\n${file('a')}1\r\n--c--\r\n`, 'invalid_request', 'The body holds no form'],
-    ['line feeds only', `--b\n${file('a')}1\n--b--\n`, 'invalid_request', 'The body holds no form'],
+    ['an empty body', '', 'invalid_request', 'The body is not a form'],
+    ['a body that is no form', '{"list":[]}', 'invalid_request', 'The body is not a form'],
+    ['another boundary', `--c\r\n${file('a')}1\r\n--c--\r\n`, 'invalid_request', 'The body is not a form'],
+    ['line feeds only', `--b\n${file('a')}1\n--b--\n`, 'invalid_request', 'The body is not a form'],
     ['a body cut off in a boundary', `--b\r\n${file('a')}1\r\n--b-`, 'invalid_request', CUT_OFF],
     ['a body cut off in a file', `--b\r\n${file('a')}1`, 'invalid_request', CUT_OFF],
     ['a body cut off in a header', '--b\r\nContent-Disp', 'invalid_request', CUT_OFF],
@@ -334,7 +334,12 @@ describe('PartMender fails loudly:', () => {
       'too_large',
       'The form has more than 3 parts',
     ],
-    ['parts behind the end', `--b--\r\n--b\r\n${file('a')}1\r\n--b--`, 'invalid_request', 'The form goes on'],
+    [
+      'parts behind the end',
+      `--b--\r\n--b\r\n${file('a')}1\r\n--b--`,
+      'invalid_request',
+      'The form has data after',
+    ],
     ['a file in base64', `--b\r\n${BASE64}MQ==\r\n--b--`, 'invalid_request', 'The form part ""'],
   ])('%s', async (_case, body, code, message) => {
     const options = { maxParts: 3, maxHeaderBytes: 100 }

@@ -26,6 +26,30 @@ describe('the options of a request', () => {
     expect(read('uploader=s3&picbed=local')).toEqual({ picbed: 'local' })
   })
 
+  it.each([
+    ['destination=s3/blog', { picbed: 's3', configName: 'blog' }],
+    ['destination=s3', { picbed: 's3' }],
+    ['destination=aws-s3/a/b', { picbed: 's3', configName: 'a/b' }],
+    ['destination=s3/blog&picbed=aws-s3&configName=blog', { picbed: 's3', configName: 'blog' }],
+    ['destination=s3&configName=blog', { picbed: 's3', configName: 'blog' }],
+    ['destination=&picbed=local&destination=', { picbed: 'local' }],
+  ])('choose the destination in either spelling: %s', (query, expected) => {
+    expect(read(query)).toEqual(expected)
+  })
+
+  it.each([
+    ['destination=s3/blog&picbed=local', 'Destination "s3/blog" contradicts picbed "local".'],
+    ['destination=s3/blog&uploader=local', 'Destination "s3/blog" contradicts picbed "local".'],
+    ['destination=s3/blog&configName=b', 'Destination "s3/blog" contradicts configName "b".'],
+    ['destination=s3/blog&destination=s3/blog', '"destination" was sent more than once.'],
+    ['destination=/blog', '"destination" must be "provider" or "provider/configName".'],
+    ['destination=s3/', '"destination" must be "provider" or "provider/configName".'],
+  ])('refuse a destination that is unclear: %s', (query, message) => {
+    expect(() => read(query)).toThrow(
+      expect.objectContaining({ code: 'invalid_request', message: expect.stringContaining(message) }),
+    )
+  })
+
   it.each(['format=bmp', 'quality=101', 'quality=1.5', 'width=0', 'height=65536', 'strip=yes'])(
     'that have no such value are named: %s',
     query => {

@@ -205,7 +205,7 @@ describe('parsePartHeader and Content-Transfer-Encoding:', () => {
       expect(() => parse(FILE, `Content-Transfer-Encoding: ${encoding}`)).toThrow(
         expect.objectContaining({
           code: 'invalid_request',
-          message: expect.stringMatching(new RegExp(`"a.png" says "Content-Transfer-Encoding: ${encoding}"`)),
+          message: expect.stringMatching(new RegExp(`"a.png" has "Content-Transfer-Encoding: ${encoding}"`)),
         }),
       )
     },

@@ -28,9 +28,9 @@ describe('a client that accepts text/plain only', () => {
   })
 
   it.for([
-    ['?picbed=nowhere', '{}', 400, /^picbed "nowhere" is no provider of this server.*\.\n$/],
+    ['?picbed=nowhere', '{}', 400, /^Provider "nowhere" does not exist.*\.\n$/],
     ['', 'no JSON', 400, /^The body is neither a form nor JSON.*\.\n$/],
-    ['?finalizationId=nothing', '', 404, /^No upload waits.*\.\n$/],
+    ['?finalizationId=nothing', '', 404, /^No pending upload.*\.\n$/],
   ] as const)('gets the refusal of %s in words', async ([query, body, status, words]) => {
     const app = await startApp()
     const reply = await ask(app.url, 'POST', `/upload${query}`, { headers: TEXT, body })

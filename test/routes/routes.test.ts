@@ -8,7 +8,7 @@ import { ask, expectEnvelope } from '../helpers/ask.ts'
 import { list, post, upload } from '../helpers/form.ts'
 import { sendRaw } from '../helpers/raw-request.ts'
 import { expectRoute, ROUTES } from '../helpers/routes.ts'
-import { startApp } from '../helpers/start-app.ts'
+import { shareApp, startApp } from '../helpers/start-app.ts'
 
 const KEY = 'k3y-0f-the-server'
 const FORM = { 'Content-Type': 'multipart/form-data; boundary=b' }
@@ -22,18 +22,21 @@ async function exchange(url: string, sent: string | Buffer): Promise<string> {
   return text(socket)
 }
 
+/** For what stores nothing. */
+const plain = shareApp()
+const keyed = shareApp({ config: { server: { key: KEY } } })
+
 describe('every route answers as the contract says:', () => {
   it.for(ROUTES)('%s %s: %i', async route => {
-    const app = await startApp()
-    await expectRoute(app.url, route)
+    await expectRoute(plain().url, route)
   })
 
-  it('says at /delete that there is no delete route, and what to do', async () => {
+  it('says at /delete what to do instead', async () => {
     const app = await startApp()
     const { body } = await ask(app.url, 'POST', '/delete', { body: '{"list":["a"]}' })
     expect(JSON.parse(body)).toMatchObject({
       code: 'not_found',
-      message: expect.stringMatching(/no delete route.*destination/),
+      message: expect.stringMatching(/not supported.*upload-server remove/),
     })
   })
 
@@ -42,8 +45,7 @@ describe('every route answers as the contract says:', () => {
     ['POST', '/upload?picbed=nowhere', 400],
     ['POST', '/upload?finalizationId=nothing', 404],
   ] as const)('%s %s fails with an empty result and list of errors', async ([method, target, status]) => {
-    const app = await startApp()
-    const reply = await ask(app.url, method, target, { body: '!' })
+    const reply = await ask(plain().url, method, target, { body: '!' })
     expect(reply.status).toBe(status)
     expect(JSON.parse(reply.body).errors).toEqual([])
   })
@@ -71,10 +73,9 @@ describe('the heartbeat is given', () => {
     ['for a foreign page', { Origin: 'https://evil.example', 'Sec-Fetch-Site': 'cross-site' }, undefined],
     ['with an expectation nobody knows', { Expect: 'the worst' }, 'x'],
   ])('%s', async ([, headers, body]) => {
-    const app = await startApp({ config: { server: { key: KEY } } })
     for (const method of body === undefined ? ['GET', 'POST'] : ['POST']) {
       for (const target of ['/heartbeat', '/heartbeat/']) {
-        const reply = await ask(app.url, method, target, { headers, body: body ?? '' })
+        const reply = await ask(keyed().url, method, target, { headers, body: body ?? '' })
         expect(reply).toMatchObject({ status: 200, body: ALIVE })
         expect(reply.headers['content-type']).toBe('application/json; charset=utf-8')
         expectEnvelope(reply)
@@ -96,9 +97,11 @@ describe('the heartbeat is given', () => {
   })
 })
 
+const nullOrigin = shareApp({ config: { auth: { allowNullOrigin: true } } })
+const notes = shareApp({ config: { auth: { allowedOrigins: ['https://notes.example'] } } })
+
 /** What the preflight of an upload is granted. */
-async function preflight(origin: string, asked: string | undefined, auth: object = {}) {
-  const app = await startApp({ config: { auth } })
+async function preflight(origin: string, asked: string | undefined, app = plain()) {
   const headers = {
     Origin: origin,
     'Access-Control-Request-Method': 'POST',
@@ -125,7 +128,7 @@ describe('a preflight', () => {
     async asked => {
       for (const origin of ['https://page.example', 'null', 'http://192.168.1.1', ''])
         expect(await preflight(origin, asked)).toEqual({ names: FIXED })
-      expect(await preflight('null', asked, { allowNullOrigin: true })).toEqual({ names: FIXED })
+      expect(await preflight('null', asked, nullOrigin())).toEqual({ names: FIXED })
     },
   )
 
@@ -137,10 +140,12 @@ describe('a preflight', () => {
     ['x-a: 1, <script>, x-b', 'x-b'],
     [undefined, undefined],
   ] as const)('of a program that asks for %s is granted %s', async ([asked, granted]) => {
-    const auth = { allowedOrigins: ['https://notes.example'] }
     for (const origin of ['app://obsidian.md', 'yank-note://localhost', 'http://localhost:5173'])
       expect(await preflight(origin, asked)).toEqual({ names: granted, isNear: 'true' })
-    expect(await preflight('https://notes.example', asked, auth)).toEqual({ names: granted, isNear: 'true' })
+    expect(await preflight('https://notes.example', asked, notes())).toEqual({
+      names: granted,
+      isNear: 'true',
+    })
   })
 })
 
@@ -148,9 +153,8 @@ describe('the request id', () => {
   it.for(['a', 'req-1', '0af7651916cd43dd8448eb211c80319c', 'A.b:c/d+e=f_g-h', 'x'.repeat(128)])(
     'that a client sends is kept: %s',
     async id => {
-      const app = await startApp()
       for (const target of ['/heartbeat', '/', '/nowhere', '/upload']) {
-        const reply = await ask(app.url, 'GET', target, { headers: { 'X-Request-Id': id } })
+        const reply = await ask(plain().url, 'GET', target, { headers: { 'X-Request-Id': id } })
         expect(reply.headers['x-request-id']).toBe(id)
       }
     },
@@ -159,9 +163,8 @@ describe('the request id', () => {
   it.for(['', ' ', 'a b', 'a,b', 'a"b', '<b>', 'x'.repeat(129), 'é', '{}', `id-${KEY}`, KEY])(
     'is a new one instead of the invalid or secret %s',
     async id => {
-      const app = await startApp({ config: { server: { key: KEY } } })
       for (const target of ['/heartbeat', '/nowhere']) {
-        const reply = await ask(app.url, 'GET', target, { headers: { 'X-Request-Id': id } })
+        const reply = await ask(keyed().url, 'GET', target, { headers: { 'X-Request-Id': id } })
         expect(reply.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/)
       }
     },
@@ -205,7 +208,7 @@ describe('what is no readable HTTP still gets JSON with CORS headers:', () => {
     ['headers of 3 MB', 431, `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(3_000_000)}\r\n\r\n`],
     ['a path of 20 KB', 431, `GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`],
   ])('%s: %i', async ([, status, sent]) => {
-    const app = await startApp()
+    const app = plain()
     const answer = await exchange(app.url, Buffer.from(sent, 'latin1'))
     const [head = '', body = ''] = answer.split('\r\n\r\n')
     const [line, ...fields] = head.split('\r\n')
@@ -214,7 +217,7 @@ describe('what is no readable HTTP still gets JSON with CORS headers:', () => {
     const headers = Object.fromEntries(pairs.map(([name, value]) => [name.toLowerCase(), value]))
     expect(headers).toMatchObject({ connection: 'close', 'content-length': String(body.length) })
     expectEnvelope({ method: 'GET', status, headers, body })
-    const lines = app.log.filter(entry => entry['id'] === headers['x-request-id'])
+    const lines = app.log.filter(entry => entry['requestId'] === headers['x-request-id'])
     expect(lines).toEqual([expect.objectContaining({ address: '127.0.0.1' })])
   })
 
@@ -254,6 +257,8 @@ describe('what is no readable HTTP still gets JSON with CORS headers:', () => {
   })
 })
 
+const FORM_HEADER = `Content-Type: ${FORM['Content-Type']}`
+
 describe('odd but valid HTTP:', () => {
   it('a body is asked for with 100 when the client waits for that', async () => {
     const app = await startApp()
@@ -274,10 +279,13 @@ describe('odd but valid HTTP:', () => {
     ['the key is missing', 401, 'X-Forwarded-For: 203.0.113.9'],
     ['the body is encoded', 400, 'Content-Encoding: gzip'],
     ['the form has no boundary', 400, 'Content-Type: multipart/form-data'],
-  ] as const)('a body is not asked for when %s', async ([, status, header]) => {
-    const app = await startApp({ config: { server: { key: KEY } } })
+    ['the form is larger than all its files may be', 413, FORM_HEADER, 32 * 1024 * 1024 + 11],
+    ['the list is too large', 413, 'Content-Type: application/json', 101],
+  ] as const)('a body is not asked for when %s', async ([, status, header, length = 100]) => {
+    const limits = { fileSize: 5, files: 2, jsonBody: 100 }
+    const app = await startApp({ config: { server: { key: KEY }, limits } })
     const head = `POST /upload HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${header}`
-    const answer = exchange(app.url, `${head}\r\nExpect: 100-continue\r\nContent-Length: 300\r\n\r\n`)
+    const answer = exchange(app.url, `${head}\r\nExpect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`)
     expect(await answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
   })
 

@@ -29,7 +29,7 @@ it('is a custom uploader that works', async () => {
       },
     },
   })
-  const reply = await ask(app.url, 'GET', `${SXCU}?picbed=local&configName=b%20%7Bc%7D&key=${KEY}`)
+  const reply = await ask(app.url, 'GET', `${SXCU}?destination=local/b%20%7Bc%7D&key=${KEY}`)
   expectEnvelope(reply)
   expect(reply.headers['content-disposition']).toBe('attachment; filename=upload-server.sxcu')
   expect(reply.headers['content-type']).toBe('application/json; charset=utf-8')
@@ -47,7 +47,7 @@ it('tells the user of ShareX what went wrong', async () => {
   const { body } = await ask(app.url, 'GET', `${SXCU}?picbed=nowhere`)
   const user = await startUser(body)
   expect((await upload(`${user.url}/upload`, { 'a.png': makePicture() })).message).toContain(
-    'picbed "nowhere" is no provider of this server',
+    'Provider "nowhere" does not exist',
   )
 })
 

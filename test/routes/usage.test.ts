@@ -8,7 +8,7 @@ import { makeDirectory } from '../helpers/directory.ts'
 import { missing, needs } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { runProgram } from '../helpers/run-program.ts'
-import { startApp, type TestApp } from '../helpers/start-app.ts'
+import { shareApp, startApp, type TestApp } from '../helpers/start-app.ts'
 
 const KEY = 'k3y-of-the-server'
 const providers = {
@@ -24,6 +24,9 @@ const PRIVATE = {
   providers,
   default: 'local/secretblog',
 }
+
+const plain = shareApp()
+const told = shareApp({ config: { providers, default: 'local/otherblog' } })
 
 const get = (app: TestApp, headers = {}, target = '/') => ask(app.url, 'GET', target, { headers })
 
@@ -70,7 +73,7 @@ describe('the usage page', () => {
     ['zh', '/upload?lang=en', 'en'],
     ['zh', '/?lang=%3Cb%3E', 'en'],
   ])('for Accept-Language %s at %s speaks %s', async ([accept, target, lang]) => {
-    const { headers, body } = await get(await startApp(), accept ? { 'Accept-Language': accept } : {}, target)
+    const { headers, body } = await get(plain(), accept ? { 'Accept-Language': accept } : {}, target)
     expect(body).toContain(`<html lang="${lang}">`)
     expect(headers['content-language']).toBe(lang)
     expect(headers['vary']).toContain('Accept-Language')
@@ -110,7 +113,7 @@ describe('the names of the destinations are shown', () => {
     ['a name that was made to lead here', { Host: 'evil.example' }, false],
     ['a proxy', { 'X-Forwarded-For': '203.0.113.9' }, false],
   ])('on this machine: to %s (%s): %s', async ([, headers, seen]) => {
-    const { body } = await get(await startApp({ config: { providers, default: 'local/otherblog' } }), headers)
+    const { body } = await get(told(), headers)
     expect(body.includes('secretblog')).toBe(seen)
   })
 
@@ -119,7 +122,7 @@ describe('the names of the destinations are shown', () => {
     for (const guess of ['a', 'b']) await get(app, { 'X-Upload-Key': guess })
     const { status, body } = await get(app, { 'X-Upload-Key': KEY })
     expect(status).toBe(200)
-    expect(body).toContain('Too many wrong keys</strong>')
+    expect(body).toContain('Too many attempts with a wrong key</strong>')
     expect(body).not.toContain('secretblog')
     expect(await ask(app.url, 'POST', '/upload', { headers: { 'X-Upload-Key': KEY } })).toMatchObject({
       status: 429,
@@ -141,9 +144,11 @@ describe('script and style of the page', () => {
       'copy',
       'formats',
       'key',
-      'lately',
       'links',
       'meter',
+      'overview',
+      'recent',
+      'reconnect',
       'row',
       'send',
       'uploads',
@@ -166,7 +171,7 @@ describe('script and style of the page', () => {
         expect(names).toContain(imported)
       bytes += reply.body.length
     }
-    expect(bytes).toBeLessThan(37_000)
+    expect(bytes).toBeLessThan(45_000)
   })
 
   it.for([
@@ -177,7 +182,7 @@ describe('script and style of the page', () => {
     ['/upload/', '../page/'],
     ['/upload//?x', '../../page/'],
   ])('are linked from %s by way of %s', async ([target = '', way = '']) => {
-    const { body } = await get(await startApp(), {}, target)
+    const { body } = await get(plain(), {}, target)
     for (const path of linked(body)) expect(path.startsWith(way)).toBe(true)
   })
 
@@ -189,7 +194,7 @@ describe('script and style of the page', () => {
     'nothing.js',
     '__proto__',
   ])('are all that is there: not %s', async name => {
-    const app = await startApp()
+    const app = plain()
     const [style = ''] = linked((await get(app)).body)
     const reply = await get(app, {}, `/${style.replace('style.css', name)}`)
     expect(reply.status).toBe(404)
@@ -197,7 +202,7 @@ describe('script and style of the page', () => {
   })
 
   it('of another version are not there', async () => {
-    const reply = await get(await startApp(), {}, '/page/000000000000/main.js')
+    const reply = await get(plain(), {}, '/page/000000000000/main.js')
     expect(reply.status).toBe(404)
     expect(reply.headers).not.toHaveProperty('cache-control')
   })
@@ -213,8 +218,8 @@ describe('the example for', () => {
   const PROGRAMS: Record<string, string[]> = {
     curl: ['curl'],
     python: ['python3'],
-    github: ['curl', 'jq'],
-    gitlab: ['curl', 'jq'],
+    github: ['curl'],
+    gitlab: ['curl'],
   }
 
   /** A folder with pictures, a server, and what the page tells to run there. */
@@ -281,7 +286,11 @@ describe('the example for', () => {
     expect(summary).toMatch(new RegExp(`^(?:!\\[\\]\\(${app.url}/files/\\S+\\.png\\)\\n){2}$`))
     const failed = await run('bash', '-e', '-c', `UPLOAD_KEY=wrong\n${script}`)
     expect(failed.exitCode).not.toBe(0)
-    expect(failed.stderr).toContain('No upload key was sent, or a wrong one.')
+    expect(failed.stderr).toContain('Missing or invalid upload key. ')
+    await app.server.stop()
+    const down = await run('bash', '-e', '-c', script.replace('--retry 3', '--retry 0'))
+    expect(down).toMatchObject({ exitCode: 1, stdout: '', stderr: expect.stringMatching(/connect/i) })
+    expect(await readFile(join(directory, 'summary.md'), 'utf8')).toBe(summary)
   })
 
   it('GitLab CI prints one link a line, and fails with the server’s words', async context => {
@@ -295,6 +304,9 @@ describe('the example for', () => {
     ])
     const failed = await run('sh', '-c', `UPLOAD_KEY=wrong\n${script}`)
     expect(failed.exitCode).not.toBe(0)
-    expect(failed.stderr).toContain('No upload key was sent, or a wrong one.')
+    expect(failed.stderr).toContain('Missing or invalid upload key. ')
+    await app.server.stop()
+    const down = await run('sh', '-c', script.replace('--retry 3', '--retry 0'))
+    expect(down).toMatchObject({ exitCode: 1, stdout: '', stderr: expect.stringMatching(/connect/i) })
   })
 })

@@ -3,10 +3,12 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { readAnswer } from '../../src/cli/answer.ts'
-import { FORMATS } from '../../src/cli/format.ts'
-import { oneLine, toJson } from '../../src/cli/terminal.ts'
+import { FORMATS } from '../../src/client/reports/format.ts'
+import { readResponse } from '../../src/client/sending/upload-response.ts'
+import { createHttpAgents } from '../../src/http/agents.ts'
+import { endpointOf, exchange } from '../../src/http/exchange.ts'
 import { formatLink } from '../../src/page/client/links.ts'
+import { oneLine, toJson } from '../../src/safe-text.ts'
 import { runCli, runShell } from '../cli/run-cli.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 
@@ -79,7 +81,8 @@ describe('a server that is sent to', () => {
     null,
   ])('answers with %j as a link', async link => {
     for (const answer of linkOf(link)) {
-      const { outcomes } = await readAnswer(Response.json(answer), 1, 'x')
+      const text = JSON.stringify(answer)
+      const { outcomes } = readResponse({ status: 200, text, isCut: false }, 1, 'x')
       expect(outcomes[0]).toEqual({ error: 'what x answered with is no link' })
     }
   })
@@ -112,8 +115,8 @@ describe('a server that is sent to', () => {
     const message =
       '<img src=x onerror=alert(1)> [click](https://evil.example) ![x](https://evil.example/x) `x` @all'
     const { summary } = await sendTo({ success: false, message }, ['--github-summary'])
-    expect(await summary()).toBe(
-      '**❌ 0 of 1 stored, 1 failed**\n\n- ❌ a.png: \\<img src=x onerror=alert(1)\\> \\[click\\](https\\://evil.example) \\!\\[x\\](https\\://evil.example/x) \\`x\\` @\u200ball\n\n',
+    expect(await summary()).toMatch(
+      /^\*\*❌ 0 of 1 stored, 1 failed\*\*\n\n- ❌ <code>a\.png<\/code>: <code>(?:[\w ./]|&#x[\da-f]+;)+<\/code>\n*$/,
     )
   })
 
@@ -159,7 +162,7 @@ describe('a server that is sent to', () => {
   ])('answers with %s', async (_, answer) => {
     const { code, stdout, stderr } = await sendTo({ success: true, ...answer }, [], ['a.png', 'b.png'])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(/^a\.png: .+\nb\.png: .+\n2 of 2 failed/)
+    expect(stderr).toMatch(/^a\.png: .+\nb\.png: .+\n2 of 2 files failed/)
   })
 
   it.each([
@@ -202,8 +205,11 @@ describe('a server that is sent to', () => {
       const timer = setInterval(() => response.write(' '), 20)
       response.on('close', () => clearInterval(timer))
     })
-    const answer = readAnswer(await fetch(url), 1, 'it', { bytes: 1000, ms: 300 })
-    await expect(answer).rejects.toThrow('it takes longer than 0.3 s')
+    const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: 0 })
+    const where = { ...endpointOf(new URL(url)), path: '/', way: await agents.get(new URL(url)) }
+    const request = { ...where, method: 'GET', headers: { host: 'x' }, body: undefined, maxReplyMs: 300 }
+    const reply = await exchange(request, new AbortController().signal)
+    expect(() => readResponse(reply, 1, 'it')).toThrow('or takes longer than 60 s')
   })
 
   it('breaks its answer off', async () => {
@@ -215,7 +221,7 @@ describe('a server that is sent to', () => {
     await writeFile(join(cwd, 'a.png'), 'content')
     const { code, stderr } = await runCli(['upload', '--timeout', '0', '--server', url, 'a.png'], { cwd })
     expect(code).toBe(4)
-    expect(stderr).toMatch(/^a\.png: the answer of .* broke off: /)
+    expect(stderr).toMatch(/^a\.png: \S+ can't be reached: it closed the connection\n/)
   })
 })
 
@@ -231,7 +237,7 @@ it('a file whose name is a command of a build service is not obeyed, and can be 
   const files = [name]
   const told = await sendTo({ success: false, message: 'no' }, [], files)
   expect(told.stderr).not.toMatch(HARMFUL)
-  const [, repeat = ''] = /Repeat: .* (\$'.*')$/m.exec(told.stderr) ?? []
+  const [, repeat = ''] = /Try again: .* (\$'.*')$/m.exec(told.stderr) ?? []
   const cwd = await makeDirectory()
   const shown = await runShell(`bash -c 'printf %s "$0"' >/dev/null; bash -c "$SCRIPT"`, {
     cwd,

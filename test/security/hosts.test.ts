@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { sendRaw, sendUpload } from '../helpers/raw-request.ts'
-import { startApp } from '../helpers/start-app.ts'
+import { shareApp, startApp } from '../helpers/start-app.ts'
 
 const KEY = 'k3y-0f-the-server'
 const WITH_KEY = { server: { key: KEY } }
@@ -16,8 +16,11 @@ const NO_HOSTS = [
 const PAGES = ['/', '/upload', '/upload-server.sxcu', '/openapi.json', '/heartbeat', '/files/Default/a', '/x']
 
 describe('attack: a Host that is no address', () => {
+  const keyed = shareApp({ config: WITH_KEY })
+  const proxied = shareApp({ config: { server: { key: KEY, trustProxy: ['loopback'] } } })
+
   it.each(NO_HOSTS)('is refused before anything is stored or shown: %j', async host => {
-    const app = await startApp({ config: WITH_KEY })
+    const app = keyed()
     for (const path of PAGES) {
       const answer = await sendRaw(app.url, { line: `GET ${path} HTTP/1.1`, headers: [`Host: ${host}`] })
       expect(answer.status, path).toBe(400)
@@ -32,7 +35,7 @@ describe('attack: a Host that is no address', () => {
   })
 
   it.each(NO_HOSTS.filter(host => !/[ /?#\\é]|^$/.test(host)))('stands in the target: %j', async host => {
-    const app = await startApp({ config: WITH_KEY })
+    const app = keyed()
     for (const path of PAGES) {
       const { status } = await sendRaw(app.url, { line: `GET http://${host}${path} HTTP/1.1` })
       expect(status, path).toBe(400)
@@ -55,7 +58,7 @@ describe('attack: a Host that is no address', () => {
   it.each(NO_HOSTS.filter(host => host.trim() !== '' && !host.includes(',')))(
     'comes from a trusted proxy as X-Forwarded-Host: %j',
     async host => {
-      const app = await startApp({ config: { server: { key: KEY, trustProxy: ['loopback'] } } })
+      const app = proxied()
       const forwarded = `X-Forwarded-Host: ${host}`
       for (const path of ['/', '/upload-server.sxcu', '/openapi.json']) {
         const { status } = await sendRaw(app.url, { line: `GET ${path} HTTP/1.1`, headers: [forwarded] })
@@ -75,18 +78,19 @@ describe('attack: a Host that is no address', () => {
     const stranger = await startApp({ config: WITH_KEY })
     const [link] = (await sendUpload(stranger.url, { headers: forwarded, body })).result
     expect(link).toContain(`${stranger.url}/files/`)
-    const proxied = await startApp({ config: { server: { key: KEY, publicUrl, trustProxy: ['loopback'] } } })
-    const [other] = (await sendUpload(proxied.url, { headers: forwarded, body })).result
+    const known = await startApp({ config: { server: { key: KEY, publicUrl, trustProxy: ['loopback'] } } })
+    const [other] = (await sendUpload(known.url, { headers: forwarded, body })).result
     expect(other).toContain(`${publicUrl}/files/`)
   })
 })
+
+const linking = shareApp({ config: WITH_KEY })
 
 it.each([
   ...['a', 'a:1', 'a:65535', 'A.Example', 'a.example.', 'up_load-server:36677', '_x.example', '1.2.3.4'],
   ...['127.0.0.1:80', '[::1]', '[2001:DB8::5]:36677', '[::ffff:1.2.3.4]', 'xn--nxasmq6b.example'],
 ])('links begin with the host that was asked for: %s', async host => {
-  const app = await startApp({ config: WITH_KEY })
-  const answer = await sendUpload(app.url, { headers: [`Host: ${host}`, `X-Upload-Key: ${KEY}`], body })
+  const answer = await sendUpload(linking().url, { headers: [`Host: ${host}`, `X-Upload-Key: ${KEY}`], body })
   const expected = `${new URL(`http://${host}`).href}files/Default/`
   expect(answer).toMatchObject({ status: 200, result: [expect.stringContaining(expected)] })
 })

@@ -151,6 +151,36 @@ describe('attack: somebody guesses keys', () => {
     expect((await from(app, '2001:db8:1:3::1', KEY)).status).toBe(200)
   })
 
+  it.each(['GET /', 'GET /upload', 'GET /history', 'GET /metrics', 'POST /upload'])(
+    'by %s: each guess is a warning in the log with the address, and the key in none',
+    async what => {
+      const app = await startApp({
+        config: {
+          ...config,
+          auth: { maxFailures: 2 },
+          metrics: { enabled: true, token: 't0ken-0f-prometheus' },
+          page: { history: true },
+        },
+      })
+      const [method = '', target = ''] = what.split(' ')
+      const headers = { 'X-Forwarded-For': '198.51.100.7', 'X-Upload-Key': 'gu3ss-0f-a-stranger' }
+      for (let i = 0; i < 3; i++) await ask(app.url, method, target, { headers })
+      const refusals = app.log.filter(line => line['level'] === 'warn' && 'err' in line)
+      expect(refusals).toMatchObject([
+        { address: '198.51.100.7', req: { method, path: target }, err: { code: 'unauthorized' } },
+        { address: '198.51.100.7', err: { code: 'unauthorized' } },
+        { address: '198.51.100.7', err: { code: 'rate_limited' } },
+      ])
+      expect(app.rawLog()).not.toContain('gu3ss')
+    },
+  )
+
+  it('by nobody who only looks at the page: no refusal is logged', async () => {
+    const app = await startApp({ config })
+    await ask(app.url, 'GET', '/', { headers: { 'X-Forwarded-For': '198.51.100.7' } })
+    expect(app.log.filter(line => 'err' in line)).toEqual([])
+  })
+
   it('and writes addresses of others in front of his own', async () => {
     const app = await startApp({ config })
     for (const claimed of ['192.0.2.1', '192.0.2.2', '127.0.0.1'])

@@ -3,18 +3,18 @@ import { once } from 'node:events'
 import { createWriteStream, ftruncateSync, openSync, readdirSync, readlinkSync } from 'node:fs'
 import { link, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
+import { findWindowsFault } from '../../src/files/windows-path.ts'
 import { createCanceller } from '../../src/flow/cancellation.ts'
 import { createPayloads } from '../../src/payload/index.ts'
 import { createSpool } from '../../src/payload/spool.ts'
 import type { Caller, Input } from '../../src/uploader/input.ts'
 import { obtain } from '../../src/uploader/sources/index.ts'
 import { openPath } from '../../src/uploader/sources/path.ts'
-import { findWindowsFault } from '../../src/uploader/sources/windows-path.ts'
 import { ask } from '../helpers/ask.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
@@ -229,6 +229,15 @@ describe('attack: a file changes while it is read', () => {
     execFileSync('rm', [path])
     expect((await buffer(source.body)).length).toBe(1000)
   })
+})
+
+it('attack: a name that came to lead elsewhere is judged by what was opened', async () => {
+  const directory = await makeDirectory()
+  await writeFile(join(directory, '.env'), 'SECRET=1')
+  await symlink('.env', join(directory, 'a.png'))
+  const faultOf = async (real: string) => (basename(real) === '.env' ? 'it begins with a dot' : undefined)
+  const opened = openPath(join(directory, 'a.png'), { roots: undefined, ownPaths: [], faultOf })
+  await expect(opened).rejects.toThrow(/may not be uploaded: it begins with a dot\./)
 })
 
 describe('attack: a path of more folders than there are', () => {

@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { type IncomingMessage, request } from 'node:http'
-import { connect, type Socket } from 'node:net'
+import { type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { createHttpServer } from '../../src/server/http-server.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
@@ -168,5 +169,80 @@ describe('attack: lists that are held back fill the memory', () => {
     const app = await startApp()
     const answer = await post(`${app.url}/upload`, list(`data:${';a=b'.repeat(1e6)},hello`))
     expectFailure(answer, 400, 'invalid_request')
+  })
+})
+
+describe('attack: a packet full of requests, sent without waiting for answers', () => {
+  /** Sends requests at once and gives what comes back until the connection ends. */
+  async function pipeline(url: string, lines: readonly string[]): Promise<string> {
+    const { hostname, port } = new URL(url)
+    const socket = connect(Number(port), hostname)
+    const requests = lines.map((line, n) => `${line} HTTP/1.1\r\nHost: a\r\nX-Request-Id: n${n}\r\n\r\n`)
+    socket.write(requests.join('').replace(/\r\n\r\n$/, '\r\nConnection: close\r\n\r\n'))
+    return text(socket)
+  }
+
+  it('gets every answer, in order', async () => {
+    const app = await startApp({ config: { metrics: { enabled: true } } })
+    const lines = [
+      ...['GET /', 'HEAD /', 'OPTIONS /', 'GET /upload', 'GET /openapi.json', 'GET /upload-server.sxcu'],
+      ...[
+        'GET /heartbeat',
+        'POST /heartbeat',
+        'HEAD /heartbeat',
+        'GET /history',
+        'GET /metrics',
+        'GET /nope',
+      ],
+      ...['GET /files/Default/nope', 'GET /links/local/Default/a', 'DELETE /upload', 'HEAD /openapi.json'],
+    ]
+    const many = Array.from({ length: 300 }, (_, n) => lines[n % lines.length] as string)
+    const answers = await pipeline(app.url, many)
+    const ids = [...answers.matchAll(/^X-Request-Id: n(\d+)\r$/gim)].map(([, id]) => Number(id))
+    expect(ids).toEqual(many.map((_, n) => n))
+  })
+
+  /** A server that does `answer` for each request, and how many it began at most in one turn of the event loop. */
+  async function startCounting(answer: (res: ServerResponse) => void) {
+    let inTurn = 0
+    const seen = { most: 0, all: 0 }
+    const { server, stop } = createHttpServer(
+      (_req, res) => {
+        if (inTurn === 0)
+          setImmediate(() => {
+            inTurn = 0
+          })
+        inTurn++
+        seen.all++
+        seen.most = Math.max(seen.most, inTurn)
+        answer(res)
+      },
+      () => {},
+    )
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(async () => void (await stop(0)))
+    return { seen, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+  }
+
+  it('keeps nobody else waiting: one of them is answered in each turn', async () => {
+    const { seen, url } = await startCounting(res => void res.end('x'))
+    await pipeline(url, Array(1600).fill('GET /'))
+    expect(seen.all).toBe(1600)
+    expect(seen.most).toBeLessThan(4) // what has arrived by then may have its first one answered in the same turn
+  })
+
+  it('fills no memory with answers that are not read', async () => {
+    const { seen, url } = await startCounting(res => void res.end(Buffer.alloc(64 * 1024)))
+    const socket = connect(Number(new URL(url).port), '127.0.0.1').pause()
+    onTestFinished(() => void socket.destroy())
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1600))
+    let before = -1
+    await eventually(() => {
+      const isStill = seen.all > 0 && seen.all === before
+      before = seen.all
+      expect(isStill).toBe(true)
+    })
+    expect(seen.all).toBeLessThan(400) // the buffers of the system hold some megabytes
   })
 })

@@ -14,6 +14,7 @@ import { runBuilt, runCli } from '../cli/run-cli.ts'
 import { ask } from '../helpers/ask.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { list, post } from '../helpers/form.ts'
+import { makeHostKey } from '../helpers/host-key.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
 import { startApp } from '../helpers/start-app.ts'
 
@@ -43,9 +44,10 @@ const SECRETS = [
   ...['vendor', 'upyun', 'leech', 'private', 'phrase', 'mirror', 'init', 'crash', 'proxy', 'program'],
 ]
 
-/** A web server that refuses everything and repeats, in its answer, all that it was told. */
-async function startMirror(): Promise<{ url: string; told: string[] }> {
+/** A web server that refuses everything and repeats, in its answer, all that it was told, or the values of headers alone. */
+async function startMirror(): Promise<{ url: string; told: string[]; repeatBarely(isBare: boolean): void }> {
   const told: string[] = []
+  let isBare = false
   const server = createServer(async (req, res) => {
     const path = req.url ?? ''
     const body = (await text(req).catch(() => '')).slice(0, 2000)
@@ -63,7 +65,13 @@ async function startMirror(): Promise<{ url: string; told: string[] }> {
       return
     }
     const all = { url: path, headers: req.headers, body }
-    const echo = path.startsWith('/lines') ? `${lines.join('\n')}\n${path}\n${body}` : JSON.stringify(all)
+    const { authorization, cookie, ...others } = req.headers
+    const values = [authorization, cookie, ...Object.values(others)].filter(value => value !== undefined)
+    const echo = isBare
+      ? values.join('\n')
+      : path.startsWith('/lines')
+        ? `${lines.join('\n')}\n${path}\n${body}`
+        : JSON.stringify(all)
     const escaped = echo.replace(/&/g, '&amp;').replace(/</g, '&lt;')
     if (path.startsWith('/redirect')) res.writeHead(302, { Location: `http://127.0.0.1:1${path}` }).end(echo)
     else if (path.startsWith('/s3'))
@@ -74,7 +82,13 @@ async function startMirror(): Promise<{ url: string; told: string[] }> {
         )
     else res.writeHead(403, { 'X-Ms-Error-Code': 'Refused' }).end(echo)
   })
-  return { url: `http://127.0.0.1:${await listenOn(server)}`, told }
+  const url = `http://127.0.0.1:${await listenOn(server)}`
+  return {
+    ...{ url, told },
+    repeatBarely(value) {
+      isBare = value
+    },
+  }
 }
 
 /** A server of lines, such as FTP's, that repeats what it was told. */
@@ -93,13 +107,15 @@ async function startParrot(): Promise<number> {
 /** An SSH server that takes no password. */
 async function startSsh(): Promise<{ port: number; fingerprint: string }> {
   const { default: ssh2 } = await import('ssh2')
-  const pair = ssh2.utils.generateKeyPairSync('ed25519')
-  const server = new ssh2.Server({ hostKeys: [pair.private] }, client => {
+  const hostKey = makeHostKey()
+  const server = new ssh2.Server({ hostKeys: [hostKey] }, client => {
     client.on('error', () => {}).on('authentication', attempt => attempt.reject(['password']))
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
-  const key = Buffer.from(pair.public.split(' ')[1] ?? '', 'base64')
+  const parsed = ssh2.utils.parseKey(hostKey)
+  if (parsed instanceof Error) throw parsed
+  const key = parsed.getPublicSSH()
   const hash = createHash('sha256').update(key).digest('base64').replace('=', '')
   return { port: (server.address() as AddressInfo).port, fingerprint: `SHA256:${hash}` }
 }
@@ -172,7 +188,7 @@ function configOf(mirror: string, parrot: number, ssh: { port: number; fingerpri
           ...s3,
           endpoint: at('/lines'),
           secretAccessKey: mark('s3'),
-          url: 'presigned',
+          linkType: 'presigned',
           urlPrefix: undefined,
         },
         environment: { ...s3, accessKeyId: undefined, endpoint: at('/s3') },
@@ -377,7 +393,10 @@ it('no secret, and nothing made of one, leaves the process but to where it belon
     said.push(JSON.stringify(reply.headers), reply.body)
     return reply.status
   }
-  await Promise.all(destinations.map(one => send('POST', `/upload?${one}`, {}, body)))
+  for (const isBare of [true, false]) {
+    mirror.repeatBarely(isBare)
+    await Promise.all(destinations.map(one => send('POST', `/upload?${one}`, {}, body)))
+  }
   for (const key of keys) {
     await send('POST', `/upload?key=${encode(key)}`, stranger, body)
     await send('POST', '/upload', { ...stranger, Authorization: `Bearer ${key}` }, body)
@@ -398,7 +417,8 @@ it('no secret, and nothing made of one, leaves the process but to where it belon
   const [summary, made] = ['summary.md', 'made.json'].map(name => join(directory, name)) as [string, string]
   const run = async (...args: string[]) => {
     const { DEBUG, ...env } = { ...ENV, GITHUB_STEP_SUMMARY: summary }
-    const { stdout, stderr } = await runBuilt(args, {
+    // What a process alone could add, such as a warning of Node, is looked for where something is sent.
+    const { stdout, stderr } = await (args[0] === 'upload' ? runBuilt : runCli)(args, {
       cwd: directory,
       env: args[0] === 'init' ? env : { ...env, DEBUG },
     })
@@ -487,9 +507,59 @@ it('attack: a mirror repeats its login, and the upload is a success all the same
   expect(answer.status).toBe(200)
   const kept = await readFile(join(directory, 'data/upload-server/store.db-wal'), 'latin1')
   for (const said of [JSON.stringify(answer), kept, app.rawLog()]) {
-    expect(said).toMatch(/no: Basic \w*\[secret\]/)
+    expect(said).toMatch(/no: Basic (?:\[hidden\]|\w*\[secret\])/)
     expect(spellingsOf('mirror').filter(spelling => said.includes(spelling))).toEqual([])
   }
+})
+
+it.each([
+  ['openlist', (url: string) => ({ url, username: 'me', password: mark('other'), directory: '/local' })],
+  [
+    'dogecloud',
+    (url: string) => ({
+      ...{ apiUrl: url, accessKey: 'id', secretKey: mark('vendor'), bucket: 'pics' },
+      urlPrefix: 'http://x.example',
+    }),
+  ],
+  [
+    's3',
+    (url: string) => ({ bucket: 'b', endpoint: url, addressingStyle: 'path', urlPrefix: 'http://x.example' }),
+  ],
+] as const)('attack: a credential that was made on the way is repeated by %s', async (type, optionsAt) => {
+  const server = createServer(async (req, res) => {
+    req.resume()
+    if (req.url === '/api/auth/login')
+      return void res.end(JSON.stringify({ code: 200, message: '', data: { token: plain('session') } }))
+    if (req.url?.startsWith('/auth/tmp_token')) {
+      const Credentials = {
+        ...{ accessKeyId: 'id', secretAccessKey: mark('aws') },
+        sessionToken: plain('session'),
+      }
+      const Buckets = [{ name: 'pics', s3Bucket: 'b', s3Endpoint: url }]
+      const data = { Credentials, ExpiredAt: 4_000_000_000, Buckets }
+      return void res.end(JSON.stringify({ code: 200, data }))
+    }
+    const { 'x-amz-security-token': token, authorization } = req.headers
+    const said = `no: ${String(token ?? authorization)}`
+    if (type === 'openlist') res.end(JSON.stringify({ code: 500, message: said, data: null }))
+    else res.writeHead(403).end(`<Error><Code>No</Code><Message>${said}</Message></Error>`)
+  })
+  const url = `http://localhost:${await listenOn(server)}`
+  const lent = {
+    ...{ AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: plain('aws') },
+    AWS_SESSION_TOKEN: plain('session'),
+  }
+  Object.assign(process.env, lent)
+  onTestFinished(() => {
+    for (const name of Object.keys(lent)) delete process.env[name]
+  })
+  const providers = { [type]: { Default: optionsAt(url) } }
+  const app = await startApp({ config: { default: `${type}/Default`, providers, limits: { retries: 0 } } })
+  const answer = JSON.stringify(await post(`${app.url}/upload`, list('data:,hello')))
+  expect(answer).toContain('no: [secret]')
+  for (const said of [answer, app.rawLog()])
+    for (const name of ['session', 'aws'])
+      expect(spellingsOf(name).filter(spelling => said.includes(spelling))).toEqual([])
 })
 
 it('attack: a destination repeats a key, and what is shown of its answer ends in the middle of it', async () => {
@@ -572,7 +642,7 @@ it('the address of a database that does not answer shows no password', async () 
 it.each<[what: string, config: string]>([
   ['as a list', `{"server":{"key":["${core('upload')}"]}}`],
   ['as a number of a port', `{"server":{"port":"${core('upload')}"}}`],
-  ['where there is no option', `{"server":{"token":"${core('upload')}"}}`],
+  ['where there is not an option', `{"server":{"token":"${core('upload')}"}}`],
   ['behind a missing quote', `{"server":{"key":"${core('upload')}}}`],
   ['with half a variable', `{"server":{"key":"${core('upload')}\${"}}`],
   ['inside an address', `{"providers":{"webdav":{"a":{"url":"https://me:${core('upload')}@h/"}}}}`],

@@ -9,17 +9,18 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { mayHoldJobs } from '../../src/store/sqlite-rest.ts'
 import { runBuilt } from '../cli/run-cli.ts'
+import { oftenInChaos } from '../helpers/chaos.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { formOf } from '../helpers/form.ts'
 import { needs } from '../helpers/needs.ts'
 import { isRunning } from '../helpers/processes.ts'
 import { BIN, environmentIn, runServer, type SpawnedServer } from '../helpers/spawn-server.ts'
+import { openSqlite } from '../helpers/sqlite.ts'
 
 /** CRASH_ROUNDS=200 CRASH_POINTS=60 npx vitest run test/server/crash.test.ts */
-const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? (process.env['CI'] === 'true' ? 12 : 4))
+const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? oftenInChaos(1, 12))
 const POINTS = process.env['CRASH_POINTS']
   ? Array.from({ length: Number(process.env['CRASH_POINTS']) }, (_, n) => n + 1)
   : [4, 7, 10, 13, 16]
@@ -84,7 +85,6 @@ describe('a kill -9 at a certain point of an upload', () => {
       expect(await send(warm.url, newSent(40, false))).toBe(200)
       warm.server.process.kill('SIGTERM')
       await warm.server.exit
-      expect(mayHoldJobs(storeIn(directory)), 'the next start has no need to open it').toBe(false)
 
       await configure(directory)
       const one = newSent(40, true)
@@ -287,7 +287,10 @@ async function checkAfterStart(
   for (const row of await query(directory, 'pragma integrity_check')) {
     expect(row).toEqual({ integrity_check: 'ok' })
   }
-  const interrupted = await query(directory, "select id from jobs where state = 'interrupted'")
+  // The server creates the tables in its first round, which may not be over yet.
+  const interrupted = await eventually(() =>
+    query(directory, "select id from jobs where state = 'interrupted'"),
+  )
   const all = interrupted.map(row => String(row['id'])).sort()
   const told = () => reportsOf(server).map(line => String(line['jobId']))
   await eventually(() =>
@@ -376,10 +379,8 @@ async function query(directory: string, text: string): Promise<Record<string, un
   const path = storeIn(directory)
   const isNew = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0
   if (isNew && !existsSync(`${path}-wal`)) return []
-  const { default: Libsql } = await import('libsql')
-  const database = new Libsql(path)
+  const database = openSqlite(path, 5000)
   try {
-    database.pragma('busy_timeout = 5000')
     return database.prepare(text).all() as Record<string, unknown>[]
   } finally {
     database.close()

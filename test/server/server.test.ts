@@ -88,7 +88,7 @@ describe('the first line of the log', () => {
       expect(answer.status).toBe(200)
       expect(answer.result[0]!.startsWith(`${url}/files/`)).toBe(true)
       expect((await download(answer.result[0]!)).toString()).toBe('hello')
-      await eventually(() => expect(/no upload key/.test(messages(server).join())).toBe(isOpen))
+      await eventually(() => expect(/No upload key/.test(messages(server).join())).toBe(isOpen))
     },
   )
 
@@ -100,14 +100,14 @@ describe('the first line of the log', () => {
 
   it('is followed by a warning when everybody may upload, and by none when there is a key', async () => {
     const anonymous = await spawnServer(['--port', '0', '--host', '0.0.0.0', '--allow-anonymous'])
-    await eventually(() => expect(messages(anonymous).join()).toMatch(/Anybody/))
+    await eventually(() => expect(messages(anonymous).join()).toMatch(/Anyone/))
     expect(await statusOf(await anonymous.url)).toBe(200)
     const keyed = await spawnServer(['--port', '0', '--host', '0.0.0.0', '-k', '0123'])
     const statuses = [await statusOf(await keyed.url), await statusOf(await keyed.url, '?key=0123')]
     // A key is the text it is, not a number.
     for (const key of ['123', '83']) statuses.push(await statusOf(await keyed.url, `?key=${key}`))
     expect(statuses).toEqual([401, 200, 401, 401])
-    expect(messages(keyed).join()).not.toMatch(/no upload key|Anybody/)
+    expect(messages(keyed).join()).not.toMatch(/No upload key|Anyone/)
   })
 })
 
@@ -196,7 +196,9 @@ describe('a unix socket', () => {
     server.process.kill('SIGTERM')
     expect(await server.exit).toBe(0)
     expect(existsSync(socketPath)).toBe(false)
-    expect(messages(server)).toContainEqual(expect.stringMatching(/no upload key: all callers are refused/))
+    expect(messages(server)).toContainEqual(
+      expect.stringMatching(/No upload key is set: all clients are rejected/),
+    )
   })
 
   it('never counts as loopback: whoever sits behind it needs the key', async () => {
@@ -312,7 +314,7 @@ describe('told to stop,', () => {
     )
 
     server.process.kill('SIGTERM')
-    await eventually(() => expect(messages(server).join()).toMatch(/Stopping/))
+    await eventually(() => expect(messages(server).join()).toMatch(/Shutting down gracefully/))
     await eventually(() => expect(ask(url, 'GET', '/heartbeat')).rejects.toThrow(/ECONNREFUSED/))
     const rest = 'Host: localhost\r\nContent-Length: 2\r\n\r\n{}'
     for (const [i, socket] of sockets.entries()) {
@@ -350,7 +352,7 @@ describe('told to stop,', () => {
     const spool = join(server.directory, 'upload-server/files/.upload-server')
     await eventually(async () => expect(await readdir(spool, { recursive: true })).toHaveLength(2))
     server.process.kill('SIGTERM')
-    await eventually(() => expect(messages(server).join()).toMatch(/Stopping/))
+    await eventually(() => expect(messages(server).join()).toMatch(/Shutting down gracefully/))
     socket.write(body.slice(2_000_000))
     expect(await text(socket)).toMatch(/^HTTP\/1\.1 200 .*"size":3000000/s)
     expect(await server.exit).toBe(0)
@@ -384,7 +386,7 @@ describe('told to stop,', () => {
     const failed = expect(running).rejects.toThrow()
     await gate.reached(1)
     server.process.kill('SIGTERM')
-    await eventually(() => expect(messages(server).join()).toMatch(/Stopping/))
+    await eventually(() => expect(messages(server).join()).toMatch(/Shutting down gracefully/))
     const begun = performance.now()
     server.process.kill('SIGINT')
     expect(await server.exit).toBe(1)
@@ -402,7 +404,7 @@ describe('told to stop,', () => {
     const socket = connect(Number(port), hostname)
     await once(socket, 'connect')
     server.process.kill('SIGTERM')
-    await eventually(() => expect(messages(server).join()).toMatch(/Stopping/))
+    await eventually(() => expect(messages(server).join()).toMatch(/Shutting down gracefully/))
     const body = Buffer.alloc(20_000_000)
     socket.write(`POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n`)
     const sent = new Promise(resolve => socket.write(body, resolve))

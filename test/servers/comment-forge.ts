@@ -5,8 +5,10 @@ export type CommentForgeKind = 'github' | 'gitea' | 'gitlab'
 /** Who may have written a comment. */
 export interface Author {
   readonly name: string
-  /** A program without an account, which can't ask who it is. */
+  /** A program without an account, which can't ask for its account. */
   readonly isBot?: boolean
+  /** Whether GraphQL tells it who it is. Default: yes. */
+  readonly mayAsk?: boolean
 }
 
 export interface StoredComment {
@@ -141,6 +143,11 @@ export async function startCommentForge(kind: CommentForgeKind, self: Author = S
     const at = path.startsWith(rules.api) ? path.slice(rules.api.length) : undefined
     const number = rules.one.exec(at ?? '')?.[1]
     const comment = comments.find(({ id }) => id === Number(number))
+    // docs.github.com/en/graphql/reference/queries#viewer, which knows programs, too
+    if (rules === KINDS.github && method === 'POST' && path === '/api/graphql')
+      return self.mayAsk === false
+        ? refuse(403, 'Resource not accessible by integration')
+        : { status: 200, body: { data: { viewer: { login: self.name } } } }
     if (method === 'GET' && at === '/user')
       return self.isBot
         ? refuse(403, 'Resource not accessible by integration')

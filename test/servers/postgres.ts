@@ -50,6 +50,7 @@ export async function startPostgres(): Promise<PostgresServer> {
       `port=${port}`,
       `unix_socket_directories=${join(directory, 'sock')}`,
       'shared_buffers=32MB',
+      'fsync=off', // the machine does not lose power while tests run
     ]
     const server = spawn(
       join(bin as string, 'postgres'),

@@ -1,39 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { describe, expect, it, type TestContext } from 'vitest'
 import type { HistoryEntry, Store } from '../../src/store/contract.ts'
-import { createPostgresStore } from '../../src/store/postgres.ts'
-import { createSqliteStore } from '../../src/store/sqlite.ts'
-import { makeDirectory } from '../helpers/directory.ts'
-import { missing } from '../helpers/needs.ts'
-import { findPostgres, type PostgresServer, startPostgres } from '../servers/postgres.ts'
+import { identify } from '../../src/store/expiry-contract.ts'
+import { storeEngines } from '../helpers/stores.ts'
 
-let postgres: PostgresServer | undefined
-beforeAll(async () => {
-  if ((await findPostgres()) !== undefined) postgres = await startPostgres()
-})
-afterAll(() => postgres?.stop())
-
-const ENGINES: [string, (context: TestContext) => Promise<() => Store>][] = [
-  [
-    'sqlite',
-    async () => {
-      const path = join(await makeDirectory(), 'store.db')
-      return () => createSqliteStore(path)
-    },
-  ],
-  [
-    'postgres',
-    async context => {
-      if (!postgres) return missing(context, 'needs PostgreSQL: apt-get install postgresql')
-      const url = await postgres.createDatabase(`db${randomUUID().replaceAll('-', '')}`)
-      return () => createPostgresStore(url)
-    },
-  ],
-]
+const ENGINES = storeEngines()
 
 const DESTINATION = 'local/ci'
 const AMONG = [DESTINATION]
+const PLACES = new Map([[DESTINATION, 'file:/ci/']])
 
 function newEntry(change: Partial<HistoryEntry>): HistoryEntry {
   return {
@@ -61,22 +36,25 @@ async function remember(store: Store, ...changes: Partial<HistoryEntry>[]): Prom
   }
 }
 
+let sweeps = 0
+
 async function takeDue(store: Store, now: number, limit = 100) {
-  const wanted = { among: AMONG, owner: 'sweeper', now, limit, longestPauseMs: 1000 }
+  const wanted = {
+    among: AMONG,
+    places: PLACES,
+    holder: `sweep ${++sweeps}`,
+    owner: 'sweeper',
+    now,
+    limit,
+    longestPauseMs: 1000,
+  }
   return (await store.takeDue(wanted)).objects
 }
 
 const keysOf = (objects: readonly { key: string }[]) => objects.map(({ key }) => key).sort()
 
 describe.each(ENGINES)('files that go again in %s', (_name, make) => {
-  async function openStore(context: TestContext) {
-    const open = await make(context)
-    return (): Store => {
-      const store = open()
-      onTestFinished(() => store.close())
-      return store
-    }
-  }
+  const openStore = async (context: TestContext) => (await make(context)).open
 
   it('are given to be removed once they are due, each to one of many that ask', async context => {
     const open = await openStore(context)
@@ -120,20 +98,99 @@ describe.each(ENGINES)('files that go again in %s', (_name, make) => {
 
   it('are not taken while a job holds their key, nor is a key held while its object is removed', async context => {
     const store = (await openStore(context))()
-    const hold = { destination: DESTINATION, key: 'A.png', content: 'x', holder: 'job', owner: 'me', now: 5 }
+    const held = { destination: DESTINATION, key: 'A.png', object: 'file:/ci/A.png' }
+    const hold = { ...held, content: 'x', holder: 'job', owner: 'me', now: 5 }
     await remember(store, { key: 'a.png', expiresAt: 10 })
-    expect(await store.holdKey(hold)).toBeUndefined()
-    expect(await store.holdKey({ ...hold, holder: 'job of the same bytes' })).toBeUndefined()
-    await store.releaseKeys('job of the same bytes')
-    expect(await store.holdKey({ ...hold, content: 'y', holder: 'other' })).toMatchObject({ holder: 'job' })
+    expect(await store.lockObject(hold)).toBeUndefined()
+    expect(await store.lockObject({ ...hold, holder: 'job of the same bytes' })).toBe('shared')
+    await store.unlockObjects('job of the same bytes')
+    expect(await store.lockObject({ ...hold, content: 'y', holder: 'other' })).toMatchObject({
+      holder: 'job',
+    })
     expect(await takeDue(store, 20)).toEqual([])
     // The delivery gives the key back.
     await remember(store, { jobId: 'job', key: 'a.png', expiresAt: 15 })
     const [object] = await takeDue(store, 2000)
     expect(object).toMatchObject({ key: 'a.png', dueAt: 15 })
-    expect(await store.holdKey({ ...hold, content: 'y' })).toMatchObject({ owner: 'sweeper' })
+    expect(await store.lockObject({ ...hold, content: 'y' })).toMatchObject({ owner: 'sweeper' })
     await store.noteRemoved(object!, 2000)
-    expect(await store.holdKey({ ...hold, content: 'y' })).toBeUndefined()
+    expect(await store.lockObject({ ...hold, content: 'y' })).toBeUndefined()
+  })
+
+  it('are one object at one place, however many destinations reach it', async context => {
+    const store = (await openStore(context))()
+    const below = { destination: 'local/below', key: 'x/a.png', place: 'file:/ci/' }
+    const around = { destination: DESTINATION, key: 'a.png', place: 'file:/ci/x/' }
+    const places = new Map([
+      [DESTINATION, 'file:/ci/x/'],
+      ['local/below', 'file:/ci/'],
+    ])
+    const object = identify(below, places)
+    expect(object.object).toBe('file:/ci/x/a.png')
+    expect(identify(around, places).object).toBe(object.object)
+    const take = (now: number) =>
+      store.takeDue({
+        among: [...places.keys()],
+        places,
+        holder: `sweep ${++sweeps}`,
+        owner: 'sweeper',
+        now,
+        limit: 9,
+        longestPauseMs: 100,
+      })
+    await remember(store, { ...below, expiresAt: 10 }, { ...around, expiresAt: 30 })
+    expect(await store.promised([object, identify({ ...below, key: 'x/b.png' }, places)])).toEqual([
+      30,
+      undefined,
+    ])
+    expect((await take(20)).objects).toEqual([])
+    expect(await store.pruneHistory(5, ['local/below']), 'an entry that promises').toBe(0)
+
+    const hold = { ...below, object: object.object, content: 'x', holder: 'job', owner: 'me', now: 5 }
+    expect(await store.lockObject(hold)).toBeUndefined()
+    expect(await store.lockObject({ ...hold, ...around, content: 'y', holder: 'other' })).toMatchObject({
+      holder: 'job',
+    })
+    expect((await take(40)).objects).toEqual([])
+    await store.unlockObjects('job')
+
+    const { objects } = await take(2000)
+    expect(objects, 'once, not once for each destination').toHaveLength(1)
+    await store.noteRemoved(objects[0]!, 2000)
+    expect(await store.history({ isRemoved: false, limit: 9 })).toEqual([])
+    expect(await store.overdue(9000, undefined, 9)).toEqual([])
+  })
+
+  it('stay when one that came without an end lies there, also by an entry that knows no place', async context => {
+    const store = (await openStore(context))()
+    const places = new Map([...PLACES, ['local/old', 'file:/']])
+    const take = () =>
+      store.takeDue({
+        among: AMONG,
+        places,
+        holder: `sweep ${++sweeps}`,
+        owner: 'sweeper',
+        now: 50,
+        limit: 9,
+        longestPauseMs: 100,
+      })
+    await remember(
+      store,
+      { key: 'a.png', place: 'file:/ci/', expiresAt: 10 },
+      { destination: 'local/old', key: 'ci/a.png' },
+      { key: 'b.png', place: 'file:/ci/', expiresAt: 10 },
+      { key: 'c.png', expiresAt: 10 },
+    )
+    expect(keysOf((await take()).objects)).toEqual(['b.png', 'c.png'])
+  })
+
+  it('stay where they lie when their destination leads elsewhere by now, and that is said', async context => {
+    const store = (await openStore(context))()
+    await remember(store, { key: 'a.png', place: 'file:/before/', expiresAt: 10 })
+    expect(await takeDue(store, 20)).toEqual([])
+    expect(await store.overdue(20, AMONG, 9)).toMatchObject([
+      { key: 'a.png', attempts: 1, problem: expect.stringContaining('file:/before/') },
+    ])
   })
 
   it('are free again when whoever held them is gone', async context => {
@@ -201,8 +258,7 @@ describe.each(ENGINES)('the history in %s', (_name, make) => {
     ['by time', { before: 2 }, ['a']],
     ['by keys', { keys: ['cat/dog.png', 'dog.png'] }, ['b']],
   ] as const)('is found %s', async ([, filter, expected], context) => {
-    const store = (await make(context))()
-    onTestFinished(() => store.close())
+    const store = (await make(context)).open()
     await remember(
       store,
       { origin: 'a', jobId: 'job-a', time: 1, key: 'dir/cat.png' },

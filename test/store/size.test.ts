@@ -1,15 +1,23 @@
 import { join } from 'node:path'
-import Libsql from 'libsql'
 import { expect, it, onTestFinished } from 'vitest'
 import type { HistoryEntry, Store } from '../../src/store/contract.ts'
+import { identify } from '../../src/store/expiry-contract.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { loadSqlite } from '../../src/store/sqlite-library.ts'
 import { makeDirectory } from '../helpers/directory.ts'
+import { openSqlite } from '../helpers/sqlite.ts'
 
+const HASH = 'a'.repeat(64)
 const AMONG = ['local/a', 'local/b']
+const PLACES = new Map([
+  ['local/a', 'file:/a/'],
+  ['local/b', 'file:/'],
+])
+const ID = identify({ destination: 'local/a', key: 'k' }, PLACES)
 
 function entryOf(jobId: string, change: Partial<HistoryEntry> = {}): HistoryEntry {
   return {
-    ...{ time: 1, jobId, index: 0, origin: 'a', url: 'u', key: 'k', size: 1, contentType: 't', sha256: 's' },
+    ...{ time: 1, jobId, index: 0, origin: 'a', url: 'u', key: 'k', size: 1, contentType: 't', sha256: HASH },
     ...{ deleteUrl: undefined, destination: 'local/a', caller: 'c', requestId: 'r', ...change },
   }
 }
@@ -25,24 +33,30 @@ const deliver = (store: Store, history: HistoryEntry[]) =>
   store.deliver('job', { state: 'finished', owner: 'me', files: [], steps: [], history, now: 1 })
 
 const takeFrom = (store: Store) =>
-  store.takeDue({ among: AMONG, owner: 'me', now: 50, limit: 8, longestPauseMs: 10 })
-
-/** @returns what SQLite is asked from now on */
-function listen(): string[] {
-  const asked: string[] = []
-  const { prepare } = Libsql.prototype
-  function listening(this: Libsql.Database, text: string) {
-    asked.push(text)
-    return prepare.call(this, text)
-  }
-  Object.assign(Libsql.prototype, { prepare: listening })
-  onTestFinished(() => {
-    Libsql.prototype.prepare = prepare
+  store.takeDue({
+    among: AMONG,
+    places: PLACES,
+    holder: 'sweep',
+    owner: 'me',
+    now: 50,
+    limit: 8,
+    longestPauseMs: 10,
   })
-  return asked
+
+/** @returns a library that notes what SQLite is asked */
+function listen(asked: string[]) {
+  const { DatabaseSync } = loadSqlite()
+  class Listening extends DatabaseSync {
+    override prepare(text: string) {
+      asked.push(text)
+      return super.prepare(text)
+    }
+  }
+  return { DatabaseSync: Listening }
 }
 
-const SAME_BYTES = { among: ['local/a'], sha256: 's', isRemoved: false, limit: 100 }
+const OBJECT = { destination: 'local/a', key: 'x' }
+const SAME_BYTES = { among: ['local/a'], sha256: HASH, isRemoved: false, limit: 100 }
 
 it('uploads, visitors and the sweeper go through no table, however many files there are', async () => {
   const { store, path } = await openStore()
@@ -50,39 +64,45 @@ it('uploads, visitors and the sweeper go through no table, however many files th
   await store.history({ by: 'c', isRemoved: false, limit: 1 })
   await store.history(SAME_BYTES)
   await store.noteRemoved((await takeFrom(store)).objects[0]!, 5)
-  const asked = listen()
-  const other = createSqliteStore(path)
+  const asked: string[] = []
+  const other = createSqliteStore(path, { library: listen(asked) })
   onTestFinished(() => other.close())
   const steps: [string, () => Promise<unknown>][] = [
     ['an upload', () => deliver(other, [entryOf('second', { expiresAt: 10 })])],
     [
       'its key',
       () =>
-        other.holdKey({ destination: 'local/a', key: 'x', content: 'x', holder: 'h', owner: 'me', now: 1 }),
+        other.lockObject({ ...OBJECT, object: 'file:/a/x', content: 'x', holder: 'h', owner: 'me', now: 1 }),
     ],
     ['the same bytes', () => other.history(SAME_BYTES)],
-    [
-      'what came since',
-      () => other.history({ among: ['local/a'], key: 'k', isRemoved: false, since: 1, limit: 9 }),
-    ],
+    ['what came since', () => other.history({ object: ID, isRemoved: false, since: 1, limit: 9 })],
+    ['until when it stays', () => other.promised([ID])],
     ['a link', () => other.history({ among: ['local/a'], key: 'k', isRemoved: false, limit: 1 })],
     ['the uploads of a caller', () => other.history({ by: 'c', isRemoved: false, limit: 9 })],
     ['what is due', () => other.countDue(50, AMONG, 100)],
+    ['the latest uploads', () => other.history({ limit: 9 })],
     ['where files go', () => other.expiring(AMONG)],
     ['what was removed', async () => other.noteRemoved((await takeFrom(other)).objects[0]!, 60)],
-    ['a failure', () => other.postponeRemoval({ destination: 'local/a', key: 'k', holder: 'h' }, 70, 'down')],
+    [
+      'a failure',
+      () =>
+        other.postponeRemoval(
+          { destination: 'local/a', key: 'k', object: 'file:/a/k', holder: 'h' },
+          70,
+          'down',
+        ),
+    ],
   ]
-  const database = new Libsql(path)
+  const database = openSqlite(path)
   for (const [name, work] of steps) {
     const before = asked.length
     await work()
     const statements = asked.slice(before).filter(text => /history|expiries/.test(text))
     for (const text of statements.filter(one => !/^create|schema_version|offset/.test(one))) {
-      const values = [...text.matchAll(/\?/g)].map(() => null)
-      const plan = database.prepare(`explain query plan ${text}`).all(values) as { detail: string }[]
+      const plan = database.prepare(`explain query plan ${text}`).all() as { detail: string }[]
       const slow = plan
         .map(({ detail }) => detail)
-        .filter(one => /^SCAN (history|expiries)|FOR ORDER BY/.test(one))
+        .filter(one => /^SCAN (history|expiries)(?! USING INDEX)|FOR ORDER BY/.test(one))
       expect([name, text, slow]).toEqual([name, text, []])
     }
   }

@@ -8,10 +8,10 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 
 /**
- * A server to test against: keeps what is put in a folder that goes with it, hands it out to everybody, and says in the
- * header `Shelf` the SHA-256 of what is there, or `nothing`.
+ * Starts a server to test against. It stores files in a temporary directory, which it deletes when it closes, and serves them to
+ * every client. The response header `Shelf` is the SHA-256 of the stored file, or `nothing`.
  *
- * @param {string} token who has it may write
+ * @param {string} token clients need it to write
  */
 export async function startShelf(token) {
   const folder = await mkdtemp(join(tmpdir(), 'shelf-'))
@@ -24,7 +24,7 @@ export async function startShelf(token) {
     if (method !== 'GET' && headers.authorization !== `Bearer ${token}`) return response.writeHead(401).end()
     if (method === 'PUT') {
       const file = await take(request).catch(() => undefined)
-      if (!file) return response.destroy() // the client left halfway
+      if (!file) return response.destroy() // the client disconnected during the upload
       files.set(path, file)
       return response.writeHead(201, { Shelf: file.sha256 }).end()
     }

@@ -1,65 +1,69 @@
 import { canonicalType } from '../../providers/registry.ts'
 import { isRecord, type Json } from '../json.ts'
-import { compact, member, type Note, section, text } from './json.ts'
+import { compact, member, type OnNote, sectionOf, text } from './json.ts'
 import type { Pictures } from './pictures.ts'
 import { readItem, readSaved, type Saved } from './saved.ts'
 
-/** Uploaders of PicGo and PicList, and of S3 plugins, whose options a provider of ours takes. */
-const UPLOADERS = new Set([
-  ...['aliyun', 'tcyun', 'qiniu', 'upyun', 'github', 'gitee', 'imgur', 'smms', 'local', 'piclist'],
-  ...['webdavplist', 'sftpplist', 'lskyplist', 'aws-s3', 'aws-s3-plist', 'web-uploader', 'advancedplist'],
-])
+/** Uploaders of PicGo and PicList, and of S3 plugins, whose options one of our providers can read. */
+const UPLOADERS = new Set(
+  (
+    'aliyun tcyun qiniu upyun github gitee imgur smms local piclist ' +
+    'webdavplist sftpplist lskyplist aws-s3 aws-s3-plist web-uploader advancedplist'
+  ).split(' '),
+)
 
 const WITHOUT_PROVIDER = new Map([
-  ['telegraphplist', 'Telegraph takes no uploads any more'],
-  ['picgo-cloud', 'PicGo Cloud takes uploads from PicGo only'],
+  ['telegraphplist', 'Telegraph no longer accepts uploads'],
+  ['picgo-cloud', 'PicGo Cloud accepts uploads only from PicGo'],
 ])
 
-/** Members of `picBed` that are no uploaders. */
-const NO_UPLOADERS = new Set([
-  ...['uploader', 'current', 'transformer', 'proxy', 'list'],
-  ...['secondUploader', 'secondUploaderId', 'secondUploaderConfig'],
-])
+/** Members of `picBed` that are not uploaders. */
+const NO_UPLOADERS = new Set(
+  'uploader current transformer proxy list secondUploader secondUploaderId secondUploaderConfig'.split(' '),
+)
 
-/** Is told the id of a destination (`provider/configName`) and its path in the old file. */
-export type Found = (id: string, path: string) => void
+/** Gets the id of a destination (`provider/configName`) and its path in the old file. */
+export type OnDestination = (id: string, path: string) => void
 
-interface Context {
+interface TranslationContext {
   templates: Map<string, string>
   pictures: Pictures
   settings: Json
-  note: Note
-  found: Found
+  note: OnNote
+  found: OnDestination
 }
 
-/** Configurations of one provider by name; undefined for a name that is only reserved. */
-type Names = Map<string, Json | undefined>
+/** Destinations of one provider by name; undefined for a name that is only reserved. */
+type SavedByName = Map<string, Json | undefined>
 
 /**
- * All saved configurations by provider and name. `default` names the current uploader even when nothing of it could be
- * carried over: files must not go to another destination than the one that was chosen.
+ * All destinations by provider and name. `default` is the current uploader even if it could not be imported, because files
+ * must not be stored at a destination that the user has not chosen.
  */
 export function translateDestinations(
   picBed: Json,
   uploader: Json,
-  context: Context,
+  context: TranslationContext,
 ): { providers: Record<string, Json>; default: string | undefined } {
   const { note } = context
   const current = readCurrent(picBed, note)
-  const all = new Map<string, Names>()
+  const all = new Map<string, SavedByName>()
   const ids = new Map<string, string>()
   let chosen: string | undefined
   for (const type of listTypes(picBed, uploader, current)) {
     const { saved, active } = readSaved(type, picBed, uploader, note)
     const provider = canonicalType(type)
-    const names: Names = all.get(provider) ?? new Map()
+    const names: SavedByName = all.get(provider) ?? new Map()
     all.set(provider, names)
     if (!UPLOADERS.has(type)) noteUnsupported(type, saved, note)
     const carried = UPLOADERS.has(type) ? saved : []
     const activeName = addAll(type, carried, active, { ...context, provider, names, ids })
     if (type === current) chosen = `${provider}/${activeName ?? reserve(active?.name ?? 'Default', names)}`
     else if (saved.length > 1 && activeName !== undefined && activeName !== 'Default')
-      note(`uploader.${type}.defaultId`, `was left out: a request for "${type}" has to name "${activeName}"`)
+      note(
+        `uploader.${type}.defaultId`,
+        `was ignored: a request for "${type}" must specify configName "${activeName}"`,
+      )
   }
   addMirrors(picBed, all, { ...context, ids })
   const providers = collect(all)
@@ -67,17 +71,17 @@ export function translateDestinations(
   return { providers, default: chosen }
 }
 
-/** PicGo looks at `uploader` first and keeps `current` for old versions. */
-function readCurrent(picBed: Json, note: Note): string | undefined {
+/** PicGo reads `uploader` first and keeps `current` for old versions. */
+function readCurrent(picBed: Json, note: OnNote): string | undefined {
   for (const name of ['uploader', 'current']) {
     const value = member(picBed, name)
     if (text(value) !== undefined) return text(value)
-    if (value !== undefined && value !== '') note(`picBed.${name}`, 'was left out: it is no text')
+    if (value !== undefined && value !== '') note(`picBed.${name}`, 'was ignored: it is not text')
   }
   return undefined
 }
 
-/** The current one comes first, so that its configurations keep their names where two types share a provider. */
+/** The current type comes first, so that its destinations keep their names if two types share a provider. */
 function listTypes(picBed: Json, uploader: Json, current: string | undefined): Set<string> {
   const fromPicBed = Object.keys(picBed).filter(
     type => !NO_UPLOADERS.has(type) && (isRecord(picBed[type]) || UPLOADERS.has(type)),
@@ -85,32 +89,32 @@ function listTypes(picBed: Json, uploader: Json, current: string | undefined): S
   return new Set([...(current === undefined ? [] : [current]), ...Object.keys(uploader), ...fromPicBed])
 }
 
-function noteUnsupported(type: string, saved: Saved[], note: Note): void {
+function noteUnsupported(type: string, saved: Saved[], note: OnNote): void {
   const path = saved[0]?.path.replace(/\.configList\[.*$/s, '')
   if (path === undefined) return
-  note(path, `was left out: ${WITHOUT_PROVIDER.get(type) ?? `there is no provider for "${type}"`}`)
+  note(path, `was skipped: ${WITHOUT_PROVIDER.get(type) ?? `there is no provider for "${type}"`}`)
 }
 
-interface Target extends Context {
+interface ProviderContext extends TranslationContext {
   provider: string
-  names: Names
-  /** Destinations by the type and the `_id` of their configuration. */
+  names: SavedByName
+  /** Destinations by uploader type and `_id`. */
   ids: Map<string, string>
 }
 
-/** Adds the configurations under unique names and answers the name of the active one, if it is among them. */
+/** Adds the destinations under unique names. Returns the name of the active one, if it was added. */
 function addAll(
   type: string,
   saved: Saved[],
   active: Saved | undefined,
-  { provider, names, ids, templates, pictures, note, found }: Target,
+  { provider, names, ids, templates, pictures, note, found }: ProviderContext,
 ): string | undefined {
   let activeName: string | undefined
   for (const one of saved) {
     const options = translateOptions(type, one, note)
     if (options === undefined) continue
     const name = reserve(one.name, names)
-    if (name !== one.name) note(one.path, `is called "${name}" here, since "${one.name}" is taken`)
+    if (name !== one.name) note(one.path, `is called "${name}" here, because "${one.name}" is already in use`)
     const keyTemplate = one.id === undefined ? undefined : templates.get(one.id)
     names.set(name, compact({ ...options, keyTemplate, pictures: pictures.own(type, one.id) }))
     found(`${provider}/${name}`, one.path)
@@ -120,16 +124,20 @@ function addAll(
   return activeName
 }
 
-/** PicList's second uploader gets a copy of what every other one stores, and the upload does not fail when that does. */
-function addMirrors(picBed: Json, all: Map<string, Names>, context: Context & Pick<Target, 'ids'>): void {
+/** PicList's second uploader stores a copy of every file. If the copy fails, the upload still succeeds. */
+function addMirrors(
+  picBed: Json,
+  all: Map<string, SavedByName>,
+  context: TranslationContext & Pick<ProviderContext, 'ids'>,
+): void {
   const { settings, note, ids } = context
   if (settings.enableSecondUploader !== true) return
   const type = text(picBed.secondUploader)
-  const config = section(picBed, 'secondUploaderConfig', 'picBed.secondUploaderConfig', note)
+  const config = sectionOf(picBed, 'secondUploaderConfig', 'picBed.secondUploaderConfig', note)
   if (type === undefined || !UPLOADERS.has(type) || Object.keys(config).length === 0) {
     const reason =
       type === undefined ? 'no second uploader is chosen' : `nothing of "${type}" can be used here`
-    note('settings.enableSecondUploader', `was left out: ${reason}`)
+    note('settings.enableSecondUploader', `was ignored: ${reason}`)
     return
   }
   const mirror = ids.get(`${type}/${text(config._id)}`) ?? addSecond(type, config, all, context)
@@ -139,47 +147,47 @@ function addMirrors(picBed: Json, all: Map<string, Names>, context: Context & Pi
         names.set(name, { ...options, mirrors: [mirror] })
   }
   if (settings.secondPicBedMode === 'seperate')
-    note('settings.secondPicBedMode', 'was left out: copies are changed as the first destination says')
+    note('settings.secondPicBedMode', 'was ignored: copies get the same image changes as the original')
 }
 
-/** One that stands in no list. */
+/** Adds a second uploader that is not in any list. */
 function addSecond(
   type: string,
   config: Json,
-  all: Map<string, Names>,
-  context: Context & Pick<Target, 'ids'>,
+  all: Map<string, SavedByName>,
+  context: TranslationContext & Pick<ProviderContext, 'ids'>,
 ): string | undefined {
   const provider = canonicalType(type)
-  const names: Names = all.get(provider) ?? new Map()
+  const names: SavedByName = all.get(provider) ?? new Map()
   all.set(provider, names)
   const [one] = readItem(config, 'picBed.secondUploaderConfig', context.note)
   const name = addAll(type, one ? [one] : [], one, { ...context, provider, names })
   return name === undefined ? undefined : `${provider}/${name}`
 }
 
-function translateOptions(type: string, { options, path }: Saved, note: Note): Json | undefined {
+function translateOptions(type: string, { options, path }: Saved, note: OnNote): Json | undefined {
   const isFilled = Object.values(options).some(
     value => text(value) !== undefined || (typeof value !== 'string' && Boolean(value)),
   )
   if (isFilled) return type === 'local' ? translateLocal(options, path, note) : options
-  note(path, 'was left out: none of its options is filled in')
+  note(path, 'was skipped: none of its options is set')
   return undefined
 }
 
-/** PicList's `local` uploader in our words; undefined, with a note, when it has no directory. */
-function translateLocal(options: Json, path: string, note: Note): Json | undefined {
+/** Converts PicList's `local` uploader; undefined, with a note, if it has no directory. */
+function translateLocal(options: Json, path: string, note: OnNote): Json | undefined {
   const directory = text(options.path)
   if (directory === undefined) {
-    note(`${path}.path`, 'is missing, so the configuration was left out')
+    note(`${path}.path`, 'is not set, so the destination was skipped')
     return undefined
   }
   const urlPrefix = joinAddress(text(options.customUrl), text(options.webPath))
   if (urlPrefix !== undefined) return { directory, urlPrefix }
-  note(`${path}.customUrl`, 'holds no web address, so this server hands the files out under "/files/" itself')
+  note(`${path}.customUrl`, 'is not a URL, so this server serves the files under "/files/"')
   return { directory, serve: true }
 }
 
-/** As PicList builds it: `customUrl`, a slash, and the segments of `webPath` percent-encoded. */
+/** Builds the URL as PicList does: `customUrl`, a slash, and the percent-encoded segments of `webPath`. */
 function joinAddress(customUrl: string | undefined, webPath = ''): string | undefined {
   if (customUrl === undefined || !/^https?:\/\/[^?#]+$/i.test(customUrl) || !URL.canParse(customUrl))
     return undefined
@@ -190,15 +198,15 @@ function joinAddress(customUrl: string | undefined, webPath = ''): string | unde
   return [customUrl.replace(/(?<!\/)\/+$/, ''), ...segments.map(encodeURIComponent)].join('/')
 }
 
-/** Takes the name, or the first of `-2`, `-3`… that is free. */
-function reserve(name: string, names: Names): string {
+/** Reserves the name, or the first free one with a suffix `-2`, `-3`… */
+function reserve(name: string, names: SavedByName): string {
   let free = name
   for (let number = 2; names.has(free); number++) free = `${name}-${number}`
   names.set(free, undefined)
   return free
 }
 
-function collect(all: Map<string, Names>): Record<string, Json> {
+function collect(all: Map<string, SavedByName>): Record<string, Json> {
   const providers: [string, Json][] = []
   for (const [provider, names] of all) {
     const filled = [...names].filter(([, options]) => options !== undefined)
@@ -211,21 +219,21 @@ function noteDefault(
   providers: Record<string, Json>,
   current: string | undefined,
   chosen: string | undefined,
-  note: Note,
+  note: OnNote,
 ): void {
   const names = Object.entries(providers).flatMap(([provider, configurations]) =>
     Object.keys(configurations).map(name => `${provider}/${name}`),
   )
-  if (names.length === 0) note('picBed', 'holds no destination that can be used here')
+  if (names.length === 0) note('picBed', 'has no destination that can be imported')
   if (current !== undefined && !names.includes(chosen ?? '')) {
     const reason = UPLOADERS.has(current)
-      ? 'of which nothing here can be used: fill it in, or'
-      : 'for which there is no provider:'
-    note('picBed.uploader', `names "${current}", ${reason} choose another uploader`)
+      ? 'which has no usable settings. Complete them, or'
+      : 'for which there is no provider here:'
+    note('picBed.uploader', `is "${current}", ${reason} choose another uploader`)
   }
   if (current === undefined && names.length > 1)
     note(
       'picBed.uploader',
-      'is missing: set "default" to one of the destinations, or choose an uploader there',
+      'is missing. Set "default" to one of the destinations, or choose an uploader in PicGo',
     )
 }

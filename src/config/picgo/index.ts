@@ -1,27 +1,27 @@
 import type { Json } from '../json.ts'
-import { type Found, translateDestinations } from './destinations.ts'
-import { compact, escapeVariables, type Note, section } from './json.ts'
+import { type OnDestination, translateDestinations } from './destinations.ts'
+import { compact, escapeVariables, type OnNote, sectionOf } from './json.ts'
 import { noteLeftOut } from './left-out.ts'
 import { translateNaming } from './naming.ts'
 import { readPictures } from './pictures.ts'
 import { translateLogLevel, translateProxy, translateServer } from './settings.ts'
 
 export interface Translation {
-  /** Our configuration, as it would stand in a file of ours: plain JSON, not validated. */
+  /** The configuration in our format: plain JSON, not validated. */
   config: Record<string, unknown>
-  /** One sentence for each thing that could not be carried over, naming its path in the old file. Holds no secrets. */
+  /** One sentence for each setting that could not be imported, with its path in the old file. Contains no secrets. */
   notes: string[]
 }
 
 /**
- * Translates a file that `isPicGoConfig` has recognised. Whatever it holds, nothing is thrown.
+ * Translates a file for which `isPicGoConfig` is true. Never throws.
  *
- * @param found is told of each destination
+ * @param found is called for each destination
  */
-export function translatePicGo(value: Record<string, unknown>, found: Found = () => {}): Translation {
+export function translatePicGo(value: Record<string, unknown>, found: OnDestination = () => {}): Translation {
   const notes: string[] = []
-  const note: Note = (path, what) => notes.push(`"${path}" ${what}.`)
-  const read = (name: string): Json => section(value, name, name, note)
+  const note: OnNote = (path, what) => notes.push(`"${path}" ${what}.`)
+  const read = (name: string): Json => sectionOf(value, name, name, note)
   const [picBed, uploader, settings, buildIn] = [
     read('picBed'),
     read('uploader'),
@@ -48,5 +48,5 @@ export function translatePicGo(value: Record<string, unknown>, found: Found = ()
     network: translateProxy(picBed, note),
     log: level === undefined ? undefined : { level },
   })
-  return { config: escapeVariables(config) as Json, notes }
+  return { config: escapeVariables(config), notes }
 }

@@ -1,22 +1,22 @@
 import { isDeepStrictEqual } from 'node:util'
 import { FORMATS, POSITIONS, SOURCE_FORMATS } from '../../pictures/options.ts'
 import { isRecord, type Json } from '../json.ts'
-import { compact, type Note, text } from './json.ts'
+import { compact, type OnNote, text } from './json.ts'
 
-/** Spellings of PicList for formats of ours. */
+/** PicList's names for our formats. */
 const SPELLINGS: Record<string, string> = { jpg: 'jpeg', heif: 'avif', tif: 'tiff' }
 
 export interface Pictures {
-  /** For all destinations; undefined when pictures stay as they are. */
+  /** Image options of all destinations; undefined if images are not changed. */
   readonly general: Json | undefined
-  /** What a saved configuration has in the place of that; undefined: nothing. */
+  /** Image options that a destination has instead of the general ones; undefined if it has none. */
   own(type: string, id: string | undefined): Json | undefined
 }
 
-/** Reads `buildIn.compress` and `buildIn.watermark`, with their deviations for uploaders (`…Map`) and for single configurations. */
-export function readPictures(buildIn: Json, note: Note): Pictures {
+/** Reads `buildIn.compress` and `buildIn.watermark`, with their overrides for uploaders (`…Map`) and for single destinations. */
+export function readPictures(buildIn: Json, note: OnNote): Pictures {
   const said = new Set<string>()
-  const noteOnce: Note = (path, what) => {
+  const noteOnce: OnNote = (path, what) => {
     if (said.has(path + what)) return
     said.add(path + what)
     note(path, what)
@@ -42,7 +42,7 @@ export function readPictures(buildIn: Json, note: Note): Pictures {
   }
 }
 
-/** Settings as one uploader has them. */
+/** Applies the overrides for one uploader. */
 function forUploader(section: Json, type: string): Json {
   const own = Object.entries(section).flatMap(([name, value]): [string, unknown][] =>
     name.endsWith('Map') && isRecord(value) && Object.hasOwn(value, type)
@@ -52,12 +52,12 @@ function forUploader(section: Json, type: string): Json {
   return { ...section, ...Object.fromEntries(own) }
 }
 
-function translate(compress: Json, watermark: Json, path: string, note: Note): Json | undefined {
+function translate(compress: Json, watermark: Json, path: string, note: OnNote): Json | undefined {
   const quality = readNumber(compress.quality, 1, 99)
   const format = readFormat(compress, `${path}.compress`, note)
   const pictures = compact({
     format,
-    // A conversion is one, however large.
+    // PicList always keeps the converted image, even if it is larger.
     larger: format === undefined ? undefined : true,
     quality: quality === undefined ? undefined : Math.round(quality),
     resize: readResize(compress),
@@ -74,8 +74,8 @@ function isOn(value: unknown): boolean {
   return value === true
 }
 
-/** `isConvert` with one format for all but those that `formatConvertObj` names. */
-function readFormat(compress: Json, path: string, note: Note): unknown {
+/** Reads `isConvert`: one target format for all source formats except those in `formatConvertObj`. */
+function readFormat(compress: Json, path: string, note: OnNote): unknown {
   if (!isOn(compress.isConvert)) return undefined
   const all = spell(compress.convertFormat ?? 'jpg')
   const single = parseObject(compress.formatConvertObj)
@@ -85,16 +85,16 @@ function readFormat(compress: Json, path: string, note: Note): unknown {
     if (isKnown) return [[source, target]]
     note(
       `${path}.formatConvertObj`,
-      `is left out for "${from}": it can't be converted to "${String(to)}" here`,
+      `was ignored for "${from}": converting it to "${String(to)}" is not supported`,
     )
     return []
   })
   if (all !== undefined && !isOneOf(FORMATS, all))
-    note(`${path}.convertFormat`, `was left out: "${all}" can't be written here`)
+    note(`${path}.convertFormat`, `was ignored: converting to "${all}" is not supported`)
   const general = isOneOf(FORMATS, all) ? all : undefined
   if (named.length === 0) return general
   const targets = new Map<string, string>(general ? SOURCE_FORMATS.map(source => [source, general]) : [])
-  // A format that becomes itself stays as it is.
+  // A format that is mapped to itself is not converted.
   for (const [source, target] of named) {
     if (source === target) targets.delete(source)
     else targets.set(source, target)
@@ -102,7 +102,7 @@ function readFormat(compress: Json, path: string, note: Note): unknown {
   return targets.size > 0 ? Object.fromEntries(targets) : undefined
 }
 
-/** In files of the desktop an object, elsewhere its JSON. */
+/** The value is an object in files of the desktop application, and JSON text elsewhere. */
 function parseObject(value: unknown): Json {
   if (isRecord(value)) return value
   try {
@@ -113,7 +113,7 @@ function parseObject(value: unknown): Json {
   }
 }
 
-/** By percent when that is on, else to a width, a height or both; nought stands for "as it comes". */
+/** Reads the percentage if that is enabled, otherwise width and height. 0 means that a side is not limited. */
 function readResize(compress: Json): Json | undefined {
   const enlarge = compress.skipReSizeOfSmallImg === true ? undefined : true
   if (compress.isReSizeByPercent === true) {
@@ -126,12 +126,12 @@ function readResize(compress: Json): Json | undefined {
   return width === undefined && height === undefined ? undefined : compact({ width, height, enlarge })
 }
 
-function readWatermark(watermark: Json, path: string, note: Note): Json | undefined {
+function readWatermark(watermark: Json, path: string, note: OnNote): Json | undefined {
   const isImage = watermark.watermarkType === 'image'
   const image = text(watermark.watermarkImagePath)
   const words = text(watermark.watermarkText)
   if (isImage ? image === undefined : words === undefined) {
-    note(`${path}.watermark`, `was left out: it has no ${isImage ? 'picture' : 'text'}`)
+    note(`${path}.watermark`, `was ignored: it has no ${isImage ? 'image file' : 'text'}`)
     return undefined
   }
   const opacity = readNumber(watermark.watermarkImageOpacity, 1, 254)
@@ -145,24 +145,24 @@ function readWatermark(watermark: Json, path: string, note: Note): Json | undefi
   })
 }
 
-function readPosition({ watermarkPosition }: Json, path: string, note: Note): string | undefined {
+function readPosition({ watermarkPosition }: Json, path: string, note: OnNote): string | undefined {
   const position = text(watermarkPosition)?.replace('center', 'centre')
   if (position === undefined || isOneOf(POSITIONS, position)) return position
-  note(`${path}.watermark.watermarkPosition`, 'was left out: it is no place of a picture')
+  note(`${path}.watermark.watermarkPosition`, 'was ignored: it is not a valid position')
   return undefined
 }
 
-function readColour({ watermarkColor }: Json, path: string, note: Note): string | undefined {
+function readColour({ watermarkColor }: Json, path: string, note: OnNote): string | undefined {
   const colour = text(watermarkColor)
   if (colour === undefined || /^#[0-9a-f]{6}(?:[0-9a-f]{2})?$/i.test(colour)) return colour
   const [, r, g, b, a = ''] = /^#([0-9a-f])([0-9a-f])([0-9a-f])([0-9a-f])?$/i.exec(colour) ?? []
   if (r && g && b) return `#${r}${r}${g}${g}${b}${b}${a}${a}`
-  note(`${path}.watermark.watermarkColor`, 'was left out: it is not written "#RRGGBB"')
+  note(`${path}.watermark.watermarkColor`, 'was ignored: it must be written "#RRGGBB"')
   return undefined
 }
 
-/** Files of other kinds are never touched; a kind of pictures can only be left alone by conversions. */
-function noteSkipped(buildIn: Json, note: Note): void {
+/** Notes image formats that PicList skips. Here, only conversions can skip a format; other files are never changed. */
+function noteSkipped(buildIn: Json, note: OnNote): void {
   const skip = isRecord(buildIn.skipProcess) ? text(buildIn.skipProcess.skipProcessExtList) : undefined
   const pictures = (skip ?? '')
     .split(',')
@@ -170,11 +170,11 @@ function noteSkipped(buildIn: Json, note: Note): void {
   if (pictures.length > 0)
     note(
       'buildIn.skipProcess',
-      `was left out: pictures of all kinds are treated alike (${pictures.join(', ')})`,
+      `was ignored: image options apply to all formats, including ${pictures.join(', ')}`,
     )
 }
 
-/** Forms store numbers as they were typed, often as text. */
+/** PicList stores numbers as they were typed, often as text. */
 function readNumber(value: unknown, least: number, most: number): number | undefined {
   const number = typeof value === 'number' ? value : Number(text(value) ?? Number.NaN)
   return number >= least && number <= most ? number : undefined

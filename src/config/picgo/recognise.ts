@@ -1,10 +1,10 @@
-import { isRecord } from '../json.ts'
+import { isRecord, type Json } from '../json.ts'
 
-/** Sections of our own format that no file of PicGo or PicList has. */
+/** Sections of our own format, which files of PicGo and PicList never have. */
 const OUR_SECTIONS = ['providers', 'default', 'server', 'auth', 'sources', 'limits', 'keyTemplate']
 
-/** Whether a parsed file is one of PicGo or PicList (`data.json` or `config.json`). Never true for one of ours. */
-export function isPicGoConfig(value: unknown): boolean {
+/** Whether a parsed file is a PicGo or PicList file (`data.json` or `config.json`). Never true for our own format. */
+export function isPicGoConfig(value: unknown): value is Json {
   if (!isRecord(value) || OUR_SECTIONS.some(name => Object.hasOwn(value, name))) return false
   if (Object.hasOwn(value, 'picBed') || Object.hasOwn(value, 'picgoPlugins')) return true
   const stores = isRecord(value.uploader) ? Object.values(value.uploader) : []

@@ -1,10 +1,10 @@
 import { completeProxy, parseProxy } from '../../http/proxy/address.ts'
 import type { Json } from '../json.ts'
-import { compact, type Note, section, text } from './json.ts'
+import { compact, type OnNote, sectionOf, text } from './json.ts'
 
-/** `server` of ours: port, host and key. Empty when the old file says nothing. */
-export function translateServer(settings: Json, note: Note): Json {
-  const server = section(settings, 'server', 'settings.server', note)
+/** Our `server` section: port, host and upload key. Empty if the old file sets none of them. */
+export function translateServer(settings: Json, note: OnNote): Json {
+  const server = sectionOf(settings, 'server', 'settings.server', note)
   return compact({
     host: readHost(server.host, note),
     port: readPort(server.port, note),
@@ -12,33 +12,33 @@ export function translateServer(settings: Json, note: Note): Json {
   })
 }
 
-/** `network` of ours from `picBed.proxy`; undefined when that says nothing. */
-export function translateProxy(picBed: Json, note: Note): Json | undefined {
+/** Our `network` section, from `picBed.proxy`; undefined if that is not set. */
+export function translateProxy(picBed: Json, note: OnNote): Json | undefined {
   const address = text(picBed.proxy)
   if (address === undefined) return undefined
   const proxy = completeProxy(address)
   if (parseProxy(proxy)) return { proxy }
-  note('picBed.proxy', 'was left out: it is no address of a proxy for HTTP, HTTPS or SOCKS5')
+  note('picBed.proxy', 'was ignored: it is not the URL of an HTTP, HTTPS or SOCKS5 proxy')
   return undefined
 }
 
-function readHost(value: unknown, note: Note): string | undefined {
+function readHost(value: unknown, note: OnNote): string | undefined {
   if (value !== undefined && text(value) === undefined)
-    note('settings.server.host', 'was left out: it is no host name')
+    note('settings.server.host', 'was ignored: it is not a hostname')
   return text(value)
 }
 
-/** The desktop applications store what was typed, often a string. */
-function readPort(value: unknown, note: Note): number | undefined {
+/** PicGo and PicList store the port as it was typed, often as a string. */
+function readPort(value: unknown, note: OnNote): number | undefined {
   const port = Number(text(value) ?? value)
   const isPort = (typeof value === 'string' || typeof value === 'number') && Number.isInteger(port)
   if (isPort && port >= 1 && port <= 65535) return port
-  if (value !== undefined) note('settings.server.port', 'was left out: it is no port number')
+  if (value !== undefined) note('settings.server.port', 'was ignored: it is not a port number')
   return undefined
 }
 
 /** PicList keeps it in `settings.serverKey`, PicGo 3 in `settings.server.secret`; guides also show `settings.server.key`. */
-function readKey(settings: Json, server: Json, note: Note): string | undefined {
+function readKey(settings: Json, server: Json, note: OnNote): string | undefined {
   const places = {
     'settings.serverKey': settings.serverKey,
     'settings.server.secret': server.secret,
@@ -49,13 +49,13 @@ function readKey(settings: Json, server: Json, note: Note): string | undefined {
     if (value === undefined || value === null || value === '') continue
     const key = typeof value === 'number' ? String(value) : text(value)
     used ??= key === undefined ? undefined : { path, key }
-    if (key === undefined) note(path, 'was left out: it is no text')
-    else if (key !== used?.key) note(path, `was left out: "${used?.path}" is used`)
+    if (key === undefined) note(path, 'was ignored: it is not text')
+    else if (key !== used?.key) note(path, `was ignored: "${used?.path}" takes precedence`)
   }
   return used?.key
 }
 
-/** Levels of PicGo, the most talkative first, by those of ours. */
+/** Log levels of PicGo, the most verbose first, and our equivalents. */
 const LEVELS = [
   ['debug', 'debug'],
   ['all', 'info'],
@@ -65,14 +65,17 @@ const LEVELS = [
   ['error', 'error'],
 ] as const
 
-/** `settings.logLevel`, a level or a list of those wanted; undefined when absent. */
-export function translateLogLevel(settings: Json, note: Note): string | undefined {
+/** Reads `settings.logLevel`, a level or a list of levels; undefined if absent. */
+export function translateLogLevel(settings: Json, note: OnNote): string | undefined {
   const value = settings.logLevel
   if (value === undefined) return undefined
   const wanted = Array.isArray(value) ? value : [value]
   const level = LEVELS.find(([theirs]) => wanted.includes(theirs))?.[1]
   if (level !== undefined) return level
   const isNone = wanted.includes('none')
-  note('settings.logLevel', isNone ? 'is "none", but errors are logged' : 'was left out: it names no level')
+  note(
+    'settings.logLevel',
+    isNone ? 'is "none", but errors are still logged' : 'was ignored: it is not a log level',
+  )
   return isNone ? 'error' : undefined
 }

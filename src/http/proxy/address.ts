@@ -4,7 +4,7 @@ import { percentDecode } from '../percent-decode.ts'
 export interface ProxyServer {
   /** `socks5:` looks names up here, `socks5h:` has the proxy do it. */
   readonly protocol: 'http:' | 'https:' | 'socks5:' | 'socks5h:'
-  /** Of an IPv6 address without its brackets. */
+  /** An IPv6 address has no brackets here. */
   readonly host: string
   readonly port: number
   /** Undefined when it asks for none. */
@@ -13,7 +13,7 @@ export interface ProxyServer {
   readonly label: string
 }
 
-/** Where they listen unless their address says so. */
+/** Default ports. */
 const PORTS: Readonly<Record<ProxyServer['protocol'], number>> = {
   'http:': 80,
   'https:': 443,
@@ -50,13 +50,13 @@ export function completeProxy(address: string): string {
   return text.replace(/^socks:/i, 'socks5h:')
 }
 
-/** What must not be seen of a proxy's address. */
+/** Returns the secrets in a proxy's URL. */
 export function secretsOfProxy(address: string): string[] {
   const url = URL.canParse(address.trim()) ? new URL(address.trim()) : undefined
   return url?.password ? [url.password, decode(url.password)] : []
 }
 
-/** A proxy's address without its password. */
+/** Returns a proxy's URL without its password. */
 export function hideLogin(address: string): string {
   const url = URL.canParse(address.trim()) ? new URL(address.trim()) : undefined
   if (!url?.password) return address

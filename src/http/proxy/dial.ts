@@ -8,7 +8,7 @@ import { openTunnel } from './tunnel.ts'
  * Connects to a server that does not speak HTTP.
  *
  * @returns undefined when no proxy is meant for it, so that its own library may connect
- * @throws ProxyFailure; the system's error when a name can't be looked up here; the reason of the signal
+ * @throws ProxyFailure; the system's error if a hostname can't be resolved here; the reason of the signal
  */
 export async function dialThroughProxy(
   outgoing: Outgoing,
@@ -18,5 +18,6 @@ export async function dialThroughProxy(
   const proxy = outgoing.proxyFor({ protocol: 'tcp:', ...target })
   if (!proxy) return undefined
   const trusted = proxy.protocol === 'https:' ? { 'network.caFile': outgoing.caFile } : {}
-  return openTunnel(proxy, target, { signal, secureContext: await readTrust(trusted) })
+  const options = { signal, secureContext: await readTrust(trusted) }
+  return outgoing.waitFor(proxy, openTunnel(proxy, target, options))
 }

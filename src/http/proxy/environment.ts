@@ -2,14 +2,14 @@ import { completeProxy } from './address.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** The variables that name a proxy. Of what is not HTTP the first two say nothing. */
+/** The environment variables for proxies, by protocol. The first two apply only to HTTP. */
 export const VARIABLES = {
   'http:': ['HTTP_PROXY', 'ALL_PROXY'],
   'https:': ['HTTPS_PROXY', 'ALL_PROXY'],
   'tcp:': ['ALL_PROXY'],
 }
 
-/** The addresses in the variables that name a proxy. */
+/** The proxy URLs in the environment. */
 export function listProxyVariables(env: Environment): string[] {
   return [...new Set(Object.values(VARIABLES).flat())].flatMap(name => readVariable(env, name)?.value ?? [])
 }

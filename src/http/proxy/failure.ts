@@ -3,10 +3,10 @@ import { UploadError } from '../../errors.ts'
 import { explainNetwork, isNoTls, isPassingStatus, isUntrusted, networkCodeOf } from '../network.ts'
 import type { ProxyServer } from './address.ts'
 
-/** Most characters of a proxy's own words. */
+/** Maximum length of a proxy's reason phrase, in characters. */
 const WORDS = 80
 
-/** A proxy that can't be reached, or does not let through. The message names it, and is the end of a sentence. */
+/** Failure of a proxy that can't be reached or rejects a request. The message contains its URL and is the end of a sentence. */
 export class ProxyFailure extends UploadError {
   constructor(message: string, options: { cause?: unknown; retryable?: boolean } = {}) {
     super('delivery_failed', message, options)
@@ -14,23 +14,23 @@ export class ProxyFailure extends UploadError {
   }
 }
 
-/** The whole sentence, about a server that was not reached. Every other error comes back as it is. */
+/** Makes the whole sentence about a server that can't be reached. Returns any other error unchanged. */
 export function explainProxy(error: unknown, server: string): unknown {
   if (!(error instanceof ProxyFailure)) return error
   const { message, retryable } = error
-  return new UploadError('delivery_failed', `${server} was not reached: ${message}.`, {
+  return new UploadError('delivery_failed', `${server} can't be reached: ${message}.`, {
     cause: error,
     retryable,
   })
 }
 
-type Answer = Pick<IncomingMessage, 'statusCode' | 'statusMessage' | 'headers'>
+type ProxyReply = Pick<IncomingMessage, 'statusCode' | 'statusMessage' | 'headers'>
 
 /**
- * What a proxy itself answered to a request that it should have passed on, as far as that can be told: servers never say
- * 407, and the rest has the marks of RFC 9209, Squid or tinyproxy.
+ * Returns the failure if a response comes from the proxy itself instead of from the server, as far as that can be detected:
+ * servers never return 407, and other responses have the headers of RFC 9209, Squid or tinyproxy.
  */
-export function ownRefusal(proxy: ProxyServer, answer: Answer): ProxyFailure | undefined {
+export function ownRefusal(proxy: ProxyServer, answer: ProxyReply): ProxyFailure | undefined {
   const { statusCode = 0, headers } = answer
   const isMarked =
     headers['x-squid-error'] !== undefined ||
@@ -39,28 +39,27 @@ export function ownRefusal(proxy: ProxyServer, answer: Answer): ProxyFailure | u
   return statusCode === 407 || (statusCode >= 400 && isMarked) ? refusalOf(proxy, 'this', answer) : undefined
 }
 
-/** @param wanted what the proxy was asked for */
-export function refusalOf({ label, login }: ProxyServer, wanted: string, answer: Answer): ProxyFailure {
+/** @param wanted what the proxy was asked to connect to */
+export function refusalOf({ label, login }: ProxyServer, wanted: string, answer: ProxyReply): ProxyFailure {
   const { statusCode: status = 0, statusMessage = '', headers } = answer
   const said = `${status} ${statusMessage.replace(/[^\x20-\x7e]/g, ' ').slice(0, WORDS)}`.trim()
   const fail = (what: string) =>
     new ProxyFailure(`the proxy "${label}" ${what} (${said})`, { retryable: isPassingStatus(status) })
-  if (status !== 407) return fail(`${status >= 500 ? 'could not pass on' : 'refuses to pass on'} ${wanted}`)
+  if (status !== 407) return fail(`${status >= 500 ? 'could not forward' : 'refuses to forward'} ${wanted}`)
   const logins = [headers['proxy-authenticate'] ?? 'Basic'].flat().join()
-  if (!/\bbasic\b/i.test(logins))
-    return fail('takes only logins of a kind that is not spoken here; allow Basic there')
-  return fail(login ? 'refuses the user name or the password' : 'wants a user name and a password')
+  if (!/\bbasic\b/i.test(logins)) return fail('offers no supported authentication scheme; allow Basic there')
+  return fail(login ? 'rejected the user name or password' : 'requires a user name and a password')
 }
 
-/** Why a proxy can't be talked to. */
+/** Explains why a connection to a proxy failed. */
 export function explainReach({ label }: ProxyServer, error: unknown): ProxyFailure {
   if (error instanceof ProxyFailure) return error
   const code = networkCodeOf(error)
   const reason = isUntrusted(code)
-    ? `its certificate is not trusted (${code}); name its authority with network.caFile`
+    ? `its certificate is not trusted (${code}); add its CA certificate with network.caFile`
     : isNoTls(code)
-      ? `it speaks no TLS (${code}); write http if that is meant`
-      : (explainNetwork(error) ?? 'it speaks another protocol')
+      ? `the TLS handshake failed (${code}); use http instead of https if the proxy does not use TLS`
+      : (explainNetwork(error) ?? 'it uses another protocol')
   return new ProxyFailure(`the proxy "${label}" can't be used: ${reason}`, {
     cause: error,
     retryable: code !== 'ENOTFOUND' && !isUntrusted(code) && !isNoTls(code) && !code.startsWith('HPE_'),

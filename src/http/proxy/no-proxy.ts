@@ -4,7 +4,7 @@ import { isLoopbackAddress } from '../../loopback-address.ts'
 
 /** Where a connection is to lead. */
 export interface Endpoint {
-  /** Name or address; of an IPv6 address without its brackets. */
+  /** Hostname or IP address; an IPv6 address has no brackets here. */
   readonly host: string
   readonly port: number
 }
@@ -27,7 +27,7 @@ export function parseNoProxy(entries: readonly string[]): Rule {
   }
 }
 
-/** Whether something goes past a proxy by an entry, or by each of several in one text. */
+/** Checks whether an endpoint bypasses a proxy, by one entry or by a text with several. */
 export function isNoProxy(entry: string): boolean {
   const parts = entry.split(SEPARATORS).filter(Boolean)
   return parts.length > 0 && parts.every(part => parseEntry(part) !== undefined)
@@ -41,7 +41,7 @@ export function isLoopback(host: string): boolean {
 
 function parseEntry(entry: string): Rule | undefined {
   const [, name = '', port] = /^(\[[^\]]*\](?:\/\d+)?|[^:]*|[^:]*:[^:]*:.*?)(?::(\d+))?$/.exec(entry) ?? []
-  // An IPv6 address without brackets has no port.
+  // An IPv6 address without brackets can't have a port.
   const text = isIP(entry) ? entry : name
   const matches = parseHost(text.toLowerCase().replace(/[[\]]/g, ''))
   if (matches === undefined) return undefined
@@ -61,29 +61,34 @@ function parseHost(text: string): ((host: string) => boolean) | undefined {
   return host => host === name || host.endsWith(isEnd ? name : `.${name}`)
 }
 
-/** Reads an address, `10.0.0.0/8` or `10.*`. */
+/** Reads an IP address, `10.0.0.0/8` or `10.*`. */
 function parseNetwork(text: string): BlockList | undefined {
   const start = /^((?:\d{1,3}\.){1,3})\*$/.exec(text)?.[1]?.split('.').slice(0, -1)
   const [written = '', length, more] = start
     ? [[...start, 0, 0, 0].slice(0, 4).join('.'), `${start.length * 8}`]
     : text.split('/')
   const address = plainAddress(written)
-  const version = isIP(address)
-  const most = version === 4 ? 32 : 128
+  const family = familyOf(address)
+  const most = family === 'ipv4' ? 32 : 128
   const bits = length === undefined ? most : /^\d{1,3}$/.test(length) ? Number(length) : Number.NaN
-  if (version === 0 || more !== undefined || !(bits <= most)) return undefined
+  if (family === undefined || more !== undefined || !(bits <= most)) return undefined
   const network = new BlockList()
-  network.addSubnet(address, bits, `ipv${version}` as 'ipv4' | 'ipv6')
+  network.addSubnet(address, bits, family)
   return network
 }
 
 function isIn(network: BlockList, host: string): boolean {
   const address = plainAddress(host)
-  const version = isIP(address)
-  return version !== 0 && network.check(address, `ipv${version}` as 'ipv4' | 'ipv6')
+  const family = familyOf(address)
+  return family !== undefined && network.check(address, family)
 }
 
-/** An address without its zone; an IPv4 address inside an IPv6 one is taken for what it is. */
+function familyOf(address: string): 'ipv4' | 'ipv6' | undefined {
+  if (isIP(address) === 0) return undefined
+  return isIP(address) === 4 ? 'ipv4' : 'ipv6'
+}
+
+/** Returns an IP address without its zone, and the IPv4 address inside a mapped IPv6 address. */
 const plainAddress = (host: string): string => host.replace(/%.*/, '').replace(/^::ffff:(?=\d+\.\d+\.)/i, '')
 
 const cleanHost = (host: string): string => host.toLowerCase().replace(/^\[|\]$|\.$/g, '')

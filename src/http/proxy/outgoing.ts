@@ -3,31 +3,35 @@ import { type Environment, readVariable, VARIABLES } from './environment.ts'
 import { ProxyFailure } from './failure.ts'
 import { type Endpoint, isLoopback, parseNoProxy } from './no-proxy.ts'
 
-/** `tcp:` stands for everything that is not HTTP. */
-export interface Wanted extends Endpoint {
+/** `tcp:` means any protocol other than HTTP. */
+export interface OutgoingTarget extends Endpoint {
   readonly protocol: 'http:' | 'https:' | 'tcp:'
 }
 
 /** How connections leave this machine. */
 export interface Outgoing {
-  /** File with the certificates of authorities to trust beside the usual ones. */
+  /** PEM file with CA certificates to trust in addition to the built-in ones. */
   readonly caFile: string | undefined
-  /** The proxies that were chosen so far, by host and port. */
+  /** Proxies used so far, as host and port. */
   readonly used: ReadonlySet<string>
+  /** Records that some work waits for a proxy. */
+  waitFor<T>(proxy: ProxyServer, work: Promise<T>): Promise<T>
+  /** Proxies that have not responded for that time, as host and port. */
+  silentFor(ms: number): readonly string[]
   /**
-   * The proxy to go through; undefined when it goes straight.
+   * Returns the proxy to use, or undefined for a direct connection.
    *
-   * @throws ProxyFailure when a variable of the environment names one that can't be used
+   * @throws ProxyFailure if an environment variable contains an invalid proxy URL
    */
-  proxyFor(wanted: Wanted): ProxyServer | undefined
-  /** Variables that have a program go the same way; undefined: one to be taken away. */
+  proxyFor(wanted: OutgoingTarget): ProxyServer | undefined
+  /** Environment variables that make a program use the same proxies. Undefined: remove the variable. */
   readonly variables: Environment
-  /** The same with a proxy of its own, and the record of its own; as it is when there is none. */
+  /** Returns a copy with a proxy of its own, if given, and its own records. */
   with(proxy: string | undefined): Outgoing
 }
 
-/** Where a web address leads. */
-export function targetOf({ protocol, hostname, port }: URL): Wanted {
+/** Returns the endpoint of an http or https URL. */
+export function targetOf({ protocol, hostname, port }: URL): OutgoingTarget {
   const isSecure = protocol === 'https:'
   return {
     protocol: isSecure ? 'https:' : 'http:',
@@ -37,14 +41,14 @@ export function targetOf({ protocol, hostname, port }: URL): Wanted {
 }
 
 export interface OutgoingSettings {
-  /** `environment`, `none`, or the address of a proxy. */
+  /** `environment`, `none`, or the URL of a proxy. */
   readonly proxy: string
-  /** What goes past `proxy`, in the spellings of `NO_PROXY`. */
+  /** Hosts that bypass `proxy`, in the syntax of `NO_PROXY`. */
   readonly noProxy: readonly string[]
   readonly caFile?: string | undefined
 }
 
-type Choose = (wanted: Wanted) => ProxyServer | undefined
+type Choose = (wanted: OutgoingTarget) => ProxyServer | undefined
 
 /** @param env what `environment` reads: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, the lower case first */
 export function createOutgoing({ proxy, noProxy, caFile }: OutgoingSettings, env: Environment): Outgoing {
@@ -55,16 +59,26 @@ export function createOutgoing({ proxy, noProxy, caFile }: OutgoingSettings, env
 
   function create(choose: Choose, variables: Environment): Outgoing {
     const used = new Set<string>()
+    const waits = new Set<{ readonly label: string; readonly since: number }>()
     return {
       caFile,
       used,
       variables,
+      waitFor({ label }, work) {
+        const wait = { label, since: performance.now() }
+        waits.add(wait)
+        return work.finally(() => waits.delete(wait))
+      },
+      silentFor(ms) {
+        const silent = [...waits].filter(({ since }) => performance.now() - since >= ms)
+        return [...new Set(silent.map(({ label }) => label))]
+      },
       proxyFor(wanted) {
         const chosen = choose(wanted)
         if (chosen) used.add(chosen.label)
         return chosen
       },
-      // A destination's own proxy is taken at its word.
+      // `noProxy` does not apply to a destination's own proxy.
       with(own) {
         if (own === undefined) return create(choose, variables)
         const chosen = own === 'environment' ? exceptLoopback(fromEnvironment) : byWord(own)
@@ -78,15 +92,15 @@ export function createOutgoing({ proxy, noProxy, caFile }: OutgoingSettings, env
   )
 }
 
-/** For commands that have no configuration: what the variables of the environment say. */
+/** Uses the proxies of the environment, for commands without a configuration. */
 export function fromEnvironment(env: Environment): Outgoing {
   return createOutgoing({ proxy: 'environment', noProxy: [] }, env)
 }
 
-/** Past every proxy. */
+/** No proxy. */
 export const DIRECT: Outgoing = createOutgoing({ proxy: 'none', noProxy: [] }, {})
 
-/** In either case: curl reads the lower one alone. Programs ask proxies for this machine, too, unless they are told. */
+/** Sets both cases, because curl reads only the lower one. Without NO_PROXY, programs would use the proxy for this machine. */
 function variablesFor(word: string, noProxy: readonly string[], env: Environment): Environment {
   const isInherited = word === 'environment'
   if (isInherited && noProxy.length === 0) return {}
@@ -108,7 +122,7 @@ function exceptLoopback(choose: Choose): Choose {
 
 function chooseAlways(word: string): Choose {
   const proxy = word === 'none' ? undefined : parseProxy(word)
-  if (word !== 'none' && proxy === undefined) throw new Error('the address of a proxy was not checked')
+  if (word !== 'none' && proxy === undefined) throw new Error('the URL of a proxy was not validated')
   return () => proxy
 }
 
@@ -121,7 +135,7 @@ function chooseByEnvironment(env: Environment): Choose {
     const proxy = parseProxy(completeProxy(found.value))
     if (proxy) return proxy
     throw new ProxyFailure(
-      `the variable ${found.name} names no proxy that can be used: it takes http, https, socks5 and socks5h`,
+      `the environment variable ${found.name} is not a valid proxy URL; use http, https, socks5 or socks5h`,
     )
   }
 }

@@ -1,23 +1,24 @@
 import type { Socket } from 'node:net'
 import { SocksClient } from 'socks'
+import { messageOf } from '../../errors.ts'
 import type { ProxyServer } from './address.ts'
 import { ProxyFailure } from './failure.ts'
 import type { Endpoint } from './no-proxy.ts'
 
-/** Longest name that can be said, in bytes (RFC 1928, section 5). The library would not survive a longer one. */
+/** Maximum length of a hostname, in bytes (RFC 1928, section 5). A longer one would crash the library. */
 const LONGEST_NAME = 255
 
-/** Of a handshake; who calls gives it up before. */
+/** Time limit of a handshake. The caller's limit is shorter. */
 const LONGEST_MS = 60_000
 
-/** How the library says that nobody is let in, and how we do. */
+/** The library's messages about rejected logins, and ours. */
 const REFUSALS: readonly [pattern: RegExp, what: string][] = [
-  [/Authentication failed/, 'refuses the user name or the password'],
-  [/no accepted authentication/, 'wants a user name and a password'],
-  [/initial handshake|final handshake/, 'speaks no SOCKS5'],
+  [/Authentication failed/, 'rejected the user name or password'],
+  [/no accepted authentication/, 'requires a user name and a password'],
+  [/initial handshake|final handshake/, 'is not a SOCKS5 proxy'],
 ]
 
-/** Has a SOCKS5 proxy, at the other end of a socket, connect to a server. @throws ProxyFailure, or what the socket says */
+/** Makes the SOCKS5 proxy at the other end of a socket connect to a server. @throws ProxyFailure, or the socket's error */
 export async function connectBySocks(
   socket: Socket,
   { label, login, host, port }: ProxyServer,
@@ -25,8 +26,10 @@ export async function connectBySocks(
 ): Promise<Socket> {
   const where = `${target.host}, port ${target.port}`
   if (Buffer.byteLength(target.host) > LONGEST_NAME)
-    throw new ProxyFailure(`the proxy "${label}" can't be told a name of more than ${LONGEST_NAME} bytes`)
-  // The library gives the errors of a socket as text only.
+    throw new ProxyFailure(
+      `the proxy "${label}" does not support hostnames of more than ${LONGEST_NAME} bytes`,
+    )
+  // The library reports socket errors as text only.
   let broken: Error | undefined
   socket.prependOnceListener('error', error => (broken = error))
   try {
@@ -37,12 +40,15 @@ export async function connectBySocks(
       ...(login && { userId: login.username, password: login.password }),
     } as const
     await SocksClient.createConnection({
-      ...{ proxy, command: 'connect', destination: target },
-      ...{ existing_socket: socket, timeout: LONGEST_MS },
+      proxy,
+      command: 'connect',
+      destination: target,
+      existing_socket: socket,
+      timeout: LONGEST_MS,
     })
     return socket
   } catch (error) {
-    const { message } = error as Error
+    const message = messageOf(error)
     const known = REFUSALS.find(([pattern]) => pattern.test(message))?.[1]
     if (known) throw new ProxyFailure(`the proxy "${label}" ${known}`, { cause: error })
     const [, code] = /rejected connection - (\w+)/.exec(message) ?? []

@@ -4,29 +4,32 @@ import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls, type SecureContext } from 'node:tls'
+import { onAbort } from '../../flow/cancellation.ts'
+import { beginTimeLimit } from '../../flow/time-limit.ts'
 import type { ProxyServer } from './address.ts'
 import { explainReach, refusalOf } from './failure.ts'
 import type { Endpoint } from './no-proxy.ts'
 
-/** For everything until a connection is there, which includes the proxy's own way to the server. */
+/** Time limit until the connection is open, including the proxy's own connection to the server. */
 const TUNNEL_MS = 20_000
 
 export interface TunnelOptions {
-  /** Ends it while it is made. */
-  readonly signal?: AbortSignal | undefined
-  /** Whom to trust of the proxies that are reached by TLS. */
+  /** Aborts it while it is opened. */
+  readonly signal: AbortSignal
+  /** Trusted CA certificates for proxies with TLS. */
   readonly secureContext?: SecureContext | undefined
 }
 
 /**
- * Opens a connection through a proxy, by CONNECT or SOCKS5.
+ * Opens a connection through a proxy, by CONNECT or SOCKS5. Agent libraries (proxy-agent, undici's `ProxyAgent`) provide no
+ * plain connection, which FTP and SFTP need, and do not report which proxy rejected a request and why.
  *
- * @throws ProxyFailure; the system's error when a name can't be looked up here; the reason of the signal
+ * @throws ProxyFailure; the system's error if a hostname can't be resolved here; the reason of the signal
  */
 export async function openTunnel(
   proxy: ProxyServer,
   target: Endpoint,
-  options: TunnelOptions = {},
+  options: TunnelOptions,
 ): Promise<Socket> {
   if (proxy.protocol === 'http:' || proxy.protocol === 'https:')
     return inTime(proxy, options, signal => connectByHttp(proxy, target, signal, options.secureContext))
@@ -40,12 +43,12 @@ export async function openTunnel(
   })
 }
 
-/** A connection to a proxy itself, for requests that name their server. @throws as `openTunnel` */
-export function reachProxy(proxy: ProxyServer, options: TunnelOptions = {}): Promise<Socket> {
+/** Connects to a proxy itself, for requests that contain their whole URL. @throws as `openTunnel` */
+export function reachProxy(proxy: ProxyServer, options: TunnelOptions): Promise<Socket> {
   return inTime(proxy, options, signal => reach(proxy, signal, options.secureContext))
 }
 
-/** What a proxy wants to be told with each request; nothing when it asks for no login. */
+/** Returns the credentials for each request to a proxy, or nothing if it needs no login. */
 export function loginHeaders({ login }: ProxyServer): Record<string, string> {
   if (!login) return {}
   const credentials = Buffer.from(`${login.username}:${login.password}`).toString('base64')
@@ -57,20 +60,15 @@ async function inTime(
   { signal }: TunnelOptions,
   open: (signal: AbortSignal) => Promise<Socket>,
 ): Promise<Socket> {
-  const stop = new AbortController()
-  const late = Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
-  const timer = setTimeout(() => stop.abort(late), TUNNEL_MS)
-  const leave = () => stop.abort(signal?.reason)
-  signal?.addEventListener('abort', leave)
-  if (signal?.aborted) leave()
+  const late = Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
+  const limit = beginTimeLimit(TUNNEL_MS, signal, () => late)
   try {
-    return await open(stop.signal)
+    return await open(limit.signal)
   } catch (error) {
-    signal?.throwIfAborted()
-    throw explainReach(proxy, stop.signal.aborted ? late : error)
+    signal.throwIfAborted()
+    throw explainReach(proxy, limit.signal.aborted ? late : error)
   } finally {
-    clearTimeout(timer)
-    signal?.removeEventListener('abort', leave)
+    limit.end()
   }
 }
 
@@ -85,24 +83,24 @@ async function reach(
   const socket = isTls
     ? connectTls({ host, port, servername, ...(secureContext && { secureContext }) })
     : connectTcp({ host, port, noDelay: true })
+  // The socket changes owners, and an error between two listeners would crash the process.
+  socket.on('error', () => {})
   return endingWith(socket, signal, async () => {
     await once(socket, isTls ? 'secureConnect' : 'connect')
     return socket
   })
 }
 
-/** Destroys a socket when the signal is aborted during some work, and when that fails. */
+/** Destroys a socket if the work fails or its signal is aborted. */
 async function endingWith<T>(socket: Socket, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  const leave = () => socket.destroy(signal.reason as Error)
-  signal.addEventListener('abort', leave)
-  if (signal.aborted) leave()
+  const stopListening = onAbort(signal, () => socket.destroy(signal.reason))
   try {
     return await work()
   } catch (error) {
-    socket.on('error', () => {}).destroy()
+    socket.destroy()
     throw error
   } finally {
-    signal.removeEventListener('abort', leave)
+    stopListening()
   }
 }
 
@@ -120,7 +118,7 @@ async function connectByHttp(
     const request = send({ method: 'CONNECT', path, headers, createConnection: () => socket })
     return new Promise<Socket>((resolve, reject) => {
       request.on('error', reject)
-      request.on('connect', (response, _, head) => {
+      request.on('connect', (response, _sameSocket, head) => {
         const { statusCode = 0 } = response
         if (statusCode < 200 || statusCode > 299) return reject(refusalOf(proxy, path, response))
         if (head.length > 0) socket.unshift(head)

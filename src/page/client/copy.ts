@@ -1,15 +1,14 @@
 import { announce, makeButton, words } from './words.ts'
 
 /**
- * Puts a text into the clipboard and says so on the button.
+ * Copies a text to the clipboard and shows the result on the button.
  *
- * @param source where the text stands; it is selected when the browser lets no page copy
+ * @param source element that shows the text; it is selected if the browser blocks copying
  */
 export async function copyText(text: string, button: HTMLButtonElement, source?: HTMLElement): Promise<void> {
   const done = await write(text)
   announce(done ? words.copied : words.copyFailed)
-  if (!done && source instanceof HTMLInputElement) source.select()
-  else if (!done && source) getSelection()?.selectAllChildren(source)
+  if (!done && source) getSelection()?.selectAllChildren(source)
   button.dataset['text'] ??= button.textContent ?? ''
   button.textContent = done ? words.copied : 'Ctrl+C'
   setTimeout(() => {
@@ -26,7 +25,7 @@ async function write(text: string): Promise<boolean> {
   }
 }
 
-/** Browsers give pages without TLS no other way. */
+/** Without TLS, browsers offer pages no clipboard API: a selection and the old copy command still work. */
 function writeBySelection(text: string): boolean {
   const focused = document.activeElement
   const field = document.createElement('textarea')
@@ -40,7 +39,7 @@ function writeBySelection(text: string): boolean {
   return done
 }
 
-/** Gives every example a button. */
+/** Adds a copy button to every example. */
 export function addCopyButtons(): void {
   for (const block of document.querySelectorAll<HTMLElement>('.copy')) {
     const title = block.closest('section')?.querySelector('h2, h1')?.textContent ?? ''
@@ -52,7 +51,7 @@ export function addCopyButtons(): void {
   }
 }
 
-/** The nearest heading of its own above it. */
+/** The nearest heading or label above a code block, which names its button for screen readers. */
 function findTitle(block: Element): string | undefined {
   for (let e = block.previousElementSibling; e; e = e.previousElementSibling)
     if (e.matches('h3, .label')) return e.textContent ?? undefined

@@ -4,25 +4,46 @@ import { part, setActions } from './row.ts'
 import { element, fill, makeButton, words } from './words.ts'
 
 const fieldset = element<HTMLFieldSetElement>('formats')
+const date = new Intl.DateTimeFormat(document.documentElement.lang, {
+  dateStyle: 'medium',
+  timeStyle: 'short',
+})
 
-/** What is done when another format is chosen, for each row that is still there. */
+/** Number of characters at the end of a link that are always visible, because links mostly differ there. */
+const TAIL = 16
+
+/** Rewrites the link of each row when the visitor chooses another format. */
 const refreshers = new Map<HTMLLIElement, () => void>()
 
-/** Shows the link of a row in the chosen format, with what can be done with it. */
+/** Shows the link of a row in the chosen format, with buttons to copy and open it. */
 export function showLink(row: HTMLLIElement, link: Link): void {
-  const { url, name } = link
-  const field = part<HTMLInputElement>(row, '.link')
+  const { url, name, expiresAt } = link
+  const field = part(row, '.link')
   field.setAttribute('aria-label', fill(words.link, { name }))
-  field.addEventListener('focus', () => field.select())
+  field.addEventListener('focus', () => getSelection()?.selectAllChildren(field))
   const refresh = () => {
-    field.value = formatLink(link, chosenFormat())
+    const text = formatLink(link, chosenFormat())
+    const head = document.createElement('span')
+    head.textContent = text.slice(0, -TAIL)
+    field.replaceChildren(head, text.slice(-TAIL))
   }
   refresh()
   refreshers.set(row, refresh)
-  const copy = makeButton(words.copy, name, () => void copyText(field.value, copy, field))
-  // Links may be paths, too.
+  part(row, '.detail').textContent =
+    expiresAt === undefined ? '' : fill(words.expires, { time: showTime(Date.parse(expiresAt)) })
+  const copy = makeButton(words.copy, name, () => void copyText(linkOf(row), copy, field))
+  // A destination without a URL prefix returns a path, which a browser can't open.
   setActions(row, copy, ...(/^https?:/.test(url) ? [makeOpener(url, name)] : []))
-  fieldset.hidden = false
+  element('tools').hidden = false
+}
+
+/** The link of a row, in the chosen format. */
+export function linkOf(row: HTMLLIElement): string {
+  return part(row, '.link').textContent ?? ''
+}
+
+export function showTime(time: number): string {
+  return date.format(time)
 }
 
 export function setUpFormats(): void {

@@ -1,38 +1,38 @@
 import { announce, element, words } from './words.ts'
 
-const PLACE = 'upload-server-key'
+const STORAGE = 'upload-server-key'
 
-let key = sessionStorage.getItem(PLACE) ?? ''
+let key = sessionStorage.getItem(STORAGE) ?? ''
 
-/** The upload key as a header, never in an address: those are logged. `Authorization` may be a proxy's. */
+/** The upload key as a header. It is never put into a URL, since URLs are logged; `Authorization` may belong to a proxy. */
 export function keyHeaders(): Record<string, string> {
-  // Headers hold bytes; a key may hold any letters.
+  // Header values are bytes, while a key may contain any characters.
   const bytes = new TextEncoder().encode(key)
   return key === '' ? {} : { 'X-Upload-Key': String.fromCharCode(...bytes) }
 }
 
-/** Wires the field for the key, which is forgotten with the page unless the visitor asks for more. */
+/** Sets up the key field. The key is discarded with the page unless the visitor asks to remember it. */
 export function setUpKey(onAdmitted: () => void): void {
   const field = element<HTMLInputElement>('key-text')
   const keep = element<HTMLInputElement>('key-keep')
   element('key-form').addEventListener('submit', event => {
     event.preventDefault()
     key = field.value.trim()
-    if (keep.checked) sessionStorage.setItem(PLACE, key)
-    else sessionStorage.removeItem(PLACE)
-    void askAgain(onAdmitted)
+    if (keep.checked) sessionStorage.setItem(STORAGE, key)
+    else sessionStorage.removeItem(STORAGE)
+    void reloadVisitor(onAdmitted)
   })
   keep.addEventListener('change', () => {
-    if (!keep.checked) sessionStorage.removeItem(PLACE)
+    if (!keep.checked) sessionStorage.removeItem(STORAGE)
   })
   if (key === '') return
   field.value = key
   keep.checked = true
-  void askAgain(onAdmitted)
+  void reloadVisitor(onAdmitted)
 }
 
-/** Asks the server for this page with the key, and takes from it what depends on the visitor. */
-async function askAgain(onAdmitted: () => void): Promise<void> {
+/** Loads this page again with the key, and replaces the parts that depend on the visitor. */
+async function reloadVisitor(onAdmitted: () => void): Promise<void> {
   const page = await fetchPage()
   for (const id of ['visitor', 'destinations']) {
     const news = page?.getElementById(id)
@@ -43,13 +43,13 @@ async function askAgain(onAdmitted: () => void): Promise<void> {
   if (admitted !== undefined && page) {
     announce(words.keyAccepted)
     onAdmitted()
-  } else if (!page) complain(words.unreachable)
-  else complain(code === 'unauthorized' ? words.keyRefused : '')
+  } else if (!page) showError(words.unreachable)
+  else showError(code === 'unauthorized' ? words.keyRefused : '')
 }
 
 async function fetchPage(): Promise<Document | undefined> {
   try {
-    // By this the server knows that the key is the page's own, and none that a proxy adds.
+    // This header tells the server that the page sent the key, and not a proxy in front of it.
     const headers = { ...keyHeaders(), 'X-Requested-With': 'XMLHttpRequest' }
     const response = await fetch(location.href, { headers })
     return new DOMParser().parseFromString(await response.text(), 'text/html')
@@ -58,8 +58,8 @@ async function fetchPage(): Promise<Document | undefined> {
   }
 }
 
-/** @param text in place of what stands there, unless empty */
-function complain(text: string): void {
+/** @param text replaces the current message, unless it is empty */
+function showError(text: string): void {
   const visitor = element('visitor')
   const title = visitor.querySelector('strong, .admitted')
   if (title && text) title.textContent = text

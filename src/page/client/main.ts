@@ -1,19 +1,19 @@
 import { setUpChoices, showAllowed } from './choices.ts'
 import { addCopyButtons } from './copy.ts'
 import { setUpKey } from './key.ts'
-import { refreshLately, setUpLately } from './lately.ts'
-import { add, addRefused, sendRefused, setUpList } from './uploads.ts'
+import { refreshRecent, setUpRecent } from './recent.ts'
+import { add, addRejected, retryRejected, setUpList } from './uploads.ts'
 import { element, words } from './words.ts'
 
 addCopyButtons()
 setUpChoices()
 setUpKey(() => {
   showAllowed()
-  refreshLately()
-  sendRefused()
+  refreshRecent()
+  retryRejected()
 })
 setUpList()
-setUpLately()
+setUpRecent()
 
 const files = element<HTMLInputElement>('files')
 files.addEventListener('change', () => {
@@ -24,18 +24,18 @@ files.addEventListener('change', () => {
 element('url').addEventListener('submit', event => {
   event.preventDefault()
   const field = element<HTMLInputElement>('url-text')
-  if (addAddress(field.value)) field.value = ''
-  else addRefused(field.value, words.badUrl)
+  if (addUrl(field.value)) field.value = ''
+  else addRejected(field.value, words.badUrl)
 })
 
 document.addEventListener('paste', event => {
   if (!event.clipboardData) return
   const isTyping = event.target instanceof HTMLInputElement && !event.target.readOnly
   if (event.clipboardData.files.length === 0 && isTyping) return
-  if (take(event.clipboardData)) event.preventDefault()
+  if (addTransfer(event.clipboardData)) event.preventDefault()
 })
 
-// Anywhere on the page: a file that misses the field would replace the page.
+// Files can be dropped anywhere: the browser would replace the page with a file that misses the drop zone.
 const zone = element('drop')
 document.addEventListener('dragover', event => {
   event.preventDefault()
@@ -47,25 +47,25 @@ document.addEventListener('dragleave', event => {
 document.addEventListener('drop', event => {
   event.preventDefault()
   zone.classList.remove('over')
-  if (event.dataTransfer) take(event.dataTransfer)
+  if (event.dataTransfer) addTransfer(event.dataTransfer)
 })
 
-/** Takes the files, or else the address, that were dropped or pasted. @returns whether there was one */
-function take(data: DataTransfer): boolean {
+/** Uploads the dropped or pasted files, or else the URL. @returns whether there was one */
+function addTransfer(data: DataTransfer): boolean {
   const items = [...data.items].filter(item => item.kind === 'file')
-  const taken = items.map(item => ({
+  const dropped = items.map(item => ({
     file: item.getAsFile(),
     isFolder: item.webkitGetAsEntry()?.isDirectory,
   }))
-  add(...taken.flatMap(({ file, isFolder }) => (file && !isFolder ? [file] : [])))
-  for (const { file, isFolder } of taken)
-    if (isFolder) addRefused(file?.name ?? '', words.folder, words.folderHelp)
+  add(...dropped.flatMap(({ file, isFolder }) => (file && !isFolder ? [file] : [])))
+  for (const { file, isFolder } of dropped)
+    if (isFolder) addRejected(file?.name ?? '', words.folder, words.folderHelp)
   if (items.length > 0) return true
   const [line = ''] = (data.getData('text/uri-list') || data.getData('text/plain')).trim().split('\n')
-  return addAddress(line)
+  return addUrl(line)
 }
 
-function addAddress(text: string): boolean {
+function addUrl(text: string): boolean {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol)) return false
   add(url)

@@ -1,11 +1,11 @@
 import { showSize } from './row.ts'
 import { fill, words } from './words.ts'
 
-/** Milliseconds before anything is said, and of which the speed is the mean. */
-const FIRST = 1500
+/** Delay before the speed is shown, and the window over which it is averaged, in milliseconds. */
+const SHOWN_AFTER = 1500
 const WINDOW = 5000
 
-/** Tells people how fast one upload goes and how long the rest takes; nothing of what is over in a moment. */
+/** Describes the speed and remaining time of one upload. Returns an empty text for short uploads. */
 export function createMeter(): (sent: number, all: number) => string {
   const start = performance.now()
   const marks = [{ time: start, sent: 0 }]
@@ -15,7 +15,7 @@ export function createMeter(): (sent: number, all: number) => string {
     while (marks.length > 2 && time - (marks[1]?.time ?? time) > WINDOW) marks.shift()
     const from = marks[0] ?? { time: start, sent: 0 }
     const speed = ((sent - from.sent) / (time - from.time)) * 1000
-    if (time - start < FIRST || !(speed > 0) || sent === all) return ''
+    if (time - start < SHOWN_AFTER || !(speed > 0) || sent === all) return ''
     const left = showTime((all - sent) / speed)
     return fill(words.pace, {
       sent: showSize(sent),

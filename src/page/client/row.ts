@@ -2,24 +2,24 @@ import { fill, words } from './words.ts'
 
 export type State = 'waiting' | 'sending' | 'stored' | 'pending' | 'failed' | 'cancelled'
 
-/** A new row of the list, from the document's template. @param picture shown in small */
-export function makeRow(name: string, about: string, picture?: File): HTMLLIElement {
+/** Creates a row of the list from the document's template. @param image shown as the thumbnail */
+export function makeRow(name: string, about: string, image?: File): HTMLLIElement {
   const template = document.getElementById('row') as HTMLTemplateElement
   const row = (template.content.cloneNode(true) as DocumentFragment).firstElementChild as HTMLLIElement
   row.tabIndex = -1
   part(row, '.name bdi').textContent = name
   part(row, '.name small').textContent = about
   part(row, 'progress').setAttribute('aria-label', name)
-  if (picture) showThumbnail(row, URL.createObjectURL(picture))
+  if (image) showThumbnail(row, URL.createObjectURL(image))
   return row
 }
 
-/** One part of a row. */
+/** The element of a row that matches a selector. */
 export function part<T extends HTMLElement = HTMLElement>(row: HTMLLIElement, selector: string): T {
   return row.querySelector(selector) as T
 }
 
-/** Shows a state: what it is called, why in the server's words, and what more there is to know. */
+/** Shows a state with its title, the server's message, and a detail. */
 export function show(row: HTMLLIElement, state: State, title: string, reason = '', detail = ''): void {
   row.dataset['state'] = state
   part(row, '.state').textContent = title
@@ -28,8 +28,8 @@ export function show(row: HTMLLIElement, state: State, title: string, reason = '
 }
 
 /**
- * @param sent up to 1, when everything is with the server and it is its turn
- * @param pace how fast it goes, where that is known
+ * @param sent progress from 0 to 1; at 1 the server has the whole file and is storing it
+ * @param pace speed and remaining time, if known
  */
 export function showProgress(row: HTMLLIElement, sent: number, pace = ''): void {
   const progress = part<HTMLProgressElement>(row, 'progress')
@@ -39,7 +39,7 @@ export function showProgress(row: HTMLLIElement, sent: number, pace = ''): void 
   show(row, 'sending', title, '', pace)
 }
 
-/** What can be done now. The keyboard stays in the row when the button it was on goes. */
+/** Replaces the buttons of a row. The keyboard focus stays in the row if its button disappears. */
 export function setActions(row: HTMLLIElement, ...buttons: HTMLElement[]): void {
   const hadFocus = row.contains(document.activeElement)
   part(row, '.actions').replaceChildren(...buttons)
@@ -47,13 +47,13 @@ export function setActions(row: HTMLLIElement, ...buttons: HTMLElement[]): void 
   else if (document.activeElement === row) buttons[0]?.focus()
 }
 
-/** Shows a picture in small, if the browser can. */
-export function showThumbnail(row: HTMLLIElement, address: string): void {
+/** Shows a thumbnail if the browser can decode the image. */
+export function showThumbnail(row: HTMLLIElement, url: string): void {
   const image = new Image()
   image.alt = ''
   image.referrerPolicy = 'no-referrer'
   image.addEventListener('load', () => part(row, '.thumb').replaceChildren(image))
-  image.src = address
+  image.src = url
 }
 
 export function showSize(bytes: number): string {

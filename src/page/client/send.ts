@@ -1,54 +1,65 @@
 import { fill, words } from './words.ts'
 
-/** What became of one upload. */
-export type Ending =
-  | { readonly kind: 'stored'; readonly url: string; readonly type: string }
+/** The result of one upload. */
+export type Outcome =
+  | {
+      readonly kind: 'stored'
+      readonly url: string
+      readonly type: string
+      /** Bytes stored; image options can make them fewer than the bytes sent. */
+      readonly size: number | undefined
+      /** When the file expires, as an RFC 3339 timestamp. Undefined: never. */
+      readonly expiresAt: string | undefined
+    }
   | { readonly kind: 'cancelled' }
   | { readonly kind: 'pending'; readonly finalizationId: string; readonly reason: string }
   | {
       readonly kind: 'failed'
       readonly title: string
-      /** The server's words. */
+      /** The server's message. */
       readonly reason: string
-      /** Code and request id, or our words. */
+      /** The error code with the request ID, or a hint of this page. */
       readonly detail: string
       readonly code: string
+      /** Whether the server could not be reached or is shutting down, so that the upload can be retried later. */
+      readonly isOffline: boolean
     }
 
-export interface Sending {
-  /** What follows `/upload`: empty or from the question mark on. */
+export interface UploadRequest {
+  /** Query of the request: empty, or with its question mark. */
   readonly query: string
   readonly body?: FormData | string
   readonly headers: Readonly<Record<string, string>>
-  /** Hears how many bytes of the body are gone, of how many. */
+  /** Called with the bytes of the body sent so far, and their total. */
   onProgress?(sent: number, all: number): void
   readonly signal?: AbortSignal
 }
 
-/** This file lies in /page/<version>/ of the server, whatever path that is below. */
+/** The server's root. This script is served at /page/<version>/ below it, also behind a reverse proxy with a path prefix. */
 const ROOT = new URL('../../', import.meta.url)
 export const ROOT_PATH = ROOT.pathname
-export const addressOf = (path: string) => new URL(path, ROOT)
+export const urlOf = (path: string) => new URL(path, ROOT)
 
-/** Sends one upload and reads its answer. By XMLHttpRequest, since `fetch` tells nothing of what it has sent. */
-export function send({ query, body, headers, onProgress, signal }: Sending): Promise<Ending> {
+/** Sends one upload and reads the response. It uses XMLHttpRequest because `fetch` reports no upload progress. */
+export function send({ query, body, headers, onProgress, signal }: UploadRequest): Promise<Outcome> {
   return new Promise(resolve => {
     const request = new XMLHttpRequest()
-    request.open('POST', addressOf(`upload${query}`))
+    request.open('POST', urlOf(`upload${query}`))
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value)
     request.upload.onprogress = event => {
       if (event.lengthComputable && event.total > 0) onProgress?.(event.loaded, event.total)
     }
-    request.onload = () => resolve(readAnswer(request.status, request.responseText))
-    request.onerror = () => resolve(fail(words.unreachable, '', words.unreachableHelp))
+    request.onload = () => resolve(readResponse(request.status, request.responseText))
+    request.onerror = () =>
+      resolve({ ...fail(words.unreachable, '', words.unreachableHelp), isOffline: true })
     request.onabort = () => resolve({ kind: 'cancelled' })
     signal?.addEventListener('abort', () => request.abort())
     request.send(body ?? null)
   })
 }
 
-function fail(title: string, reason = '', detail = '', code = ''): Ending {
-  return { kind: 'failed', title, reason, detail, code }
+function fail(title: string, reason = '', detail = '', code = ''): Outcome & { kind: 'failed' } {
+  return { kind: 'failed', title, reason, detail, code, isOffline: code === 'shutting_down' }
 }
 
 interface Failure {
@@ -56,34 +67,44 @@ interface Failure {
   message: string
 }
 
-interface Answer extends Partial<Failure> {
+interface ResponseBody extends Partial<Failure> {
   success: boolean
   result?: string[]
-  items?: { contentType: string }[]
+  items?: { contentType: string; size: number; expiresAt?: string }[]
   errors?: Failure[]
   stage?: string
   finalizationId?: string
   requestId?: string
 }
 
-/** The status says nothing more than the body, and less when the server is told to answer 200 always. */
-function readAnswer(status: number, text: string): Ending {
-  const answer = parse(text)
-  if (typeof answer?.success !== 'boolean')
-    return fail(words.unreadable, '', fill(words.unreadableHelp, { status }))
-  const [url] = answer.result ?? []
-  if (answer.success && url !== undefined)
-    return { kind: 'stored', url, type: answer.items?.[0]?.contentType ?? '' }
-  if (answer.finalizationId !== undefined)
-    return { kind: 'pending', finalizationId: answer.finalizationId, reason: answer.message ?? '' }
-  const { code = '', message = '' } = answer.errors?.[0] ?? answer
-  const id = answer.requestId === undefined ? '' : ` · ${fill(words.requestId, { id: answer.requestId })}`
-  // What the server says of a key is for programs.
+/** Reads the outcome from the body, not the status, because `compat.alwaysOk` makes every status 200. */
+function readResponse(status: number, text: string): Outcome {
+  const response = parse(text)
+  if (typeof response?.success !== 'boolean')
+    return {
+      ...fail(words.foreign, '', fill(words.foreignHelp, { status })),
+      isOffline: [502, 503, 504].includes(status),
+    }
+  const [url] = response.result ?? []
+  const [item] = response.items ?? []
+  if (response.success && url !== undefined)
+    return {
+      kind: 'stored',
+      url,
+      type: item?.contentType ?? '',
+      size: item?.size,
+      expiresAt: item?.expiresAt,
+    }
+  if (response.finalizationId !== undefined)
+    return { kind: 'pending', finalizationId: response.finalizationId, reason: response.message ?? '' }
+  const { code = '', message = '' } = response.errors?.[0] ?? response
+  const id = response.requestId === undefined ? '' : ` · ${fill(words.requestId, { id: response.requestId })}`
+  // The server's message about keys is written for programs.
   if (code === 'unauthorized') return fail(words.failures[code] ?? '', '', words.keyHelp, code)
-  return fail(words.failures[code] ?? words.unreadable, message, code + id, code)
+  return fail(words.failures[code] ?? words.foreign, message, code + id, code)
 }
 
-function parse(text: string): Answer | undefined {
+function parse(text: string): ResponseBody | undefined {
   try {
     return JSON.parse(text)
   } catch {

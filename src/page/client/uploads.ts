@@ -1,43 +1,59 @@
 import { chosenQuery } from './choices.ts'
-import { copyText } from './copy.ts'
-import { setUpFormats, showLink } from './formats.ts'
+import { linkOf, setUpFormats, showLink } from './formats.ts'
 import { keyHeaders } from './key.ts'
-import { keep } from './lately.ts'
 import { createMeter } from './meter.ts'
+import { setUpOverview, showOverview } from './overview.ts'
+import { remember } from './recent.ts'
+import { onReconnect } from './reconnect.ts'
 import { makeRow, part, setActions, show, showProgress, showSize, showThumbnail } from './row.ts'
-import { type Ending, send } from './send.ts'
+import { type Outcome, send } from './send.ts'
 import { announce, element, fill, makeButton, words } from './words.ts'
 
-/** How many are sent at a time. */
-const AT_ONCE = 3
+/** Maximum number of uploads at a time. */
+const CONCURRENCY = 3
+/** Maximum number of automatic retries of an upload that did not reach the server. */
+const MAX_RETRIES = 4
 
-/** One file or address, with its row in the list. */
-interface Upload {
+/** One file or URL, with its row in the list. */
+export interface Upload {
   readonly source: File | URL
-  /** Of the order in which they came. */
+  /** Position in the order in which files were added. */
   readonly number: number
   readonly name: string
-  /** The same at every attempt, so that the server stores it once. */
+  /** Idempotency key: the same for every attempt, so that the server stores the file once. */
   readonly id: string
-  /** What was chosen when it was added. */
+  /** The options chosen when the upload was added. */
   readonly query: string
   readonly row: HTMLLIElement
+  /** Its share of the total progress, in bytes. A URL counts as 1, since its size is unknown. */
+  readonly weight: number
+  /** Progress from 0 to 1; at 1 the server has the whole file. */
+  sent: number
+  /** How often it was retried because it did not reach the server. */
+  reconnects: number
 }
 
 const waiting: Upload[] = []
 let running = 0
-let made = 0
+let created = 0
 
 const section = element('uploads')
 const list = section.querySelector('ol') as HTMLOListElement
 const stored = new Set<Upload>()
-/** What was refused for want of a key. */
-const refused = new Set<Upload>()
+/** Uploads rejected because no valid key was sent. */
+const rejected = new Set<Upload>()
+/** Uploads that did not reach the server, and wait until it responds. */
+const unsent = new Set<Upload>()
+let isOffline = false
+/** How to retry each failed upload. */
+const retries = new Map<Upload, () => void>()
+/** The uploads added since the list was last idle. */
+let batch: Upload[] = []
 
-/** Bytes of the largest file that the server takes. */
+/** Maximum file size of the server, in bytes. */
 const limit = Number(element('drop').dataset['limit'])
 
-/** Puts files or an address on top of the list, where rows that grow don't move them, and sends each in its turn. */
+/** Adds files or a URL at the top of the list, and queues them. */
 export function add(...sources: readonly (File | URL)[]): void {
   const rows = sources.map(addOne)
   list.prepend(...rows)
@@ -47,24 +63,29 @@ export function add(...sources: readonly (File | URL)[]): void {
 function addOne(source: File | URL): HTMLLIElement {
   if (source instanceof File && source.size > limit) {
     const sizes = { size: showSize(limit), own: showSize(source.size) }
-    return addRefused(source.name, words.failures['too_large'] ?? '', fill(words.limitHelp, sizes))
+    return addRejected(source.name, words.failures['too_large'] ?? '', fill(words.limitHelp, sizes))
   }
   const upload = makeUpload(source)
-  section.hidden = false
+  reveal()
   list.prepend(upload.row)
   queue(upload)
   return upload.row
 }
 
-/** Something that can't be sent: the list says why. */
-export function addRefused(name: string, title: string, help = ''): HTMLLIElement {
+/** Adds a row for something that can't be sent, with the reason. */
+export function addRejected(name: string, title: string, help = ''): HTMLLIElement {
   const row = makeRow(name, '')
-  section.hidden = false
+  reveal()
   list.prepend(row)
   show(row, 'failed', title, '', help)
   count()
   announce(fill(words.failedName, { name, reason: title }))
   return row
+}
+
+function reveal(): void {
+  section.hidden = false
+  element('tools').hidden = false
 }
 
 function makeUpload(source: File | URL): Upload {
@@ -73,11 +94,14 @@ function makeUpload(source: File | URL): Upload {
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   return {
     source,
-    number: ++made,
+    number: ++created,
     name,
     id: Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join(''),
     query: chosenQuery(),
     row: makeRow(name, size, source instanceof File && source.type.startsWith('image/') ? source : undefined),
+    weight: source instanceof File ? source.size + 1 : 1,
+    sent: 0,
+    reconnects: 0,
   }
 }
 
@@ -85,21 +109,44 @@ function nameOf(url: URL): string {
   return url.pathname.split('/').pop() || url.host
 }
 
-/** Sends again what was refused for want of a key. */
-export function sendRefused(): void {
-  for (const upload of refused) if (upload.row.isConnected) queue(upload)
+/** Retries the uploads that were rejected because no valid key was sent. */
+export function retryRejected(): void {
+  for (const upload of rejected) if (upload.row.isConnected) queue(upload)
 }
 
 function queue(upload: Upload): void {
-  refused.delete(upload)
+  if (running === 0 && waiting.length === 0) batch = []
+  if (!batch.includes(upload)) batch.push(upload)
+  for (const kept of [rejected, unsent, retries]) kept.delete(upload)
+  upload.sent = 0
   show(upload.row, 'waiting', words.waiting)
-  count()
+  setActions(upload.row)
   waiting.push(upload)
   next()
+  count()
+}
+
+/** Retries one upload on the visitor's request, even while the page waits for the server. */
+function retry(upload: Upload): void {
+  isOffline = false
+  queue(upload)
+}
+
+/** Pauses all uploads until the server responds, and then retries those that did not reach it. */
+function waitForServer(failures: number): void {
+  if (isOffline) return
+  isOffline = true
+  onReconnect(failures, () => {
+    isOffline = false
+    for (const upload of unsent) if (upload.row.isConnected) queue(upload)
+    unsent.clear()
+    next()
+    count()
+  })
 }
 
 function next(): void {
-  if (running >= AT_ONCE) return
+  if (isOffline || running >= CONCURRENCY) return
   const upload = waiting.shift()
   if (!upload) return
   running++
@@ -126,90 +173,108 @@ async function run(upload: Upload): Promise<void> {
   const headers = { ...keyHeaders(), 'Idempotency-Key': id }
   const measure = createMeter()
   const onProgress = (sent: number, all: number) => {
-    showProgress(row, sent / all, measure(sent, all))
-    // What has arrived goes on without its sender, so that a repetition finds it done.
+    upload.sent = sent / all
+    showProgress(row, upload.sent, measure(sent, all))
+    count()
+    // The server finishes an upload that has arrived completely, so cancelling would no longer stop it.
     if (sent === all) setActions(row)
   }
-  settle(upload, await send({ query, body, headers, onProgress, signal: cancel.signal }))
+  finish(upload, await send({ query, body, headers, onProgress, signal: cancel.signal }))
 }
 
-async function finish(upload: Upload, finalizationId: string): Promise<void> {
+/** Runs the pending post-upload steps of an upload again. */
+async function complete(upload: Upload, finalizationId: string): Promise<void> {
+  retries.delete(upload)
   setActions(upload.row)
   showProgress(upload.row, 1)
   const query = `?${new URLSearchParams({ finalizationId })}`
-  settle(upload, await send({ query, headers: keyHeaders() }), finalizationId)
+  finish(upload, await send({ query, headers: keyHeaders() }), finalizationId)
 }
 
-/** Shows what became of it, and what can be done now. */
-function settle(upload: Upload, ending: Ending, finalizationId?: string): void {
+/** Shows the outcome of an upload, and the buttons for what can be done next. */
+function finish(upload: Upload, outcome: Outcome, finalizationId?: string): void {
   const { row, name } = upload
-  if (ending.kind === 'stored') {
-    showStored(upload, ending.url, ending.type)
+  if (outcome.kind === 'stored') {
+    showStored(upload, outcome)
     count()
     announce(fill(words.storedName, { name }))
     return
   }
-  if (ending.kind === 'cancelled') {
+  if (outcome.kind === 'cancelled') {
     show(row, 'cancelled', words.cancelled)
     setActions(
       row,
-      makeButton(words.again, name, () => queue(upload)),
+      makeButton(words.retry, name, () => retry(upload)),
     )
+    count()
     announce(`${name}: ${words.cancelled}`)
     return
   }
-  if (ending.kind === 'pending') {
-    show(row, 'pending', words.pending, ending.reason, words.pendingHelp)
+  if (outcome.kind === 'pending') {
+    show(row, 'pending', words.pending, outcome.reason, words.pendingHelp)
     setActions(
       row,
-      makeButton(words.finish, name, () => finish(upload, ending.finalizationId)),
+      makeButton(words.complete, name, () => complete(upload, outcome.finalizationId)),
     )
+    count()
     announce(`${name}: ${words.pending}`)
     return
   }
-  show(row, 'failed', ending.title, ending.reason, ending.detail)
-  const again = () => (finalizationId === undefined ? queue(upload) : void finish(upload, finalizationId))
-  setActions(row, makeButton(words.again, name, again))
-  if (ending.code === 'unauthorized') refused.add(upload)
-  announce(fill(words.failedName, { name, reason: ending.title }))
+  const isRetried = outcome.isOffline && finalizationId === undefined && upload.reconnects < MAX_RETRIES
+  show(row, 'failed', outcome.title, outcome.reason, isRetried ? words.offlineHelp : outcome.detail)
+  const again = () => (finalizationId === undefined ? retry(upload) : void complete(upload, finalizationId))
+  setActions(row, makeButton(words.retry, name, again))
+  retries.set(upload, again)
+  if (outcome.code === 'unauthorized') rejected.add(upload)
+  if (isRetried) {
+    unsent.add(upload)
+    waitForServer(upload.reconnects++)
+  }
+  count()
+  announce(fill(words.failedName, { name, reason: outcome.title }))
 }
 
-function showStored(upload: Upload, url: string, type: string): void {
-  const { row, name } = upload
+function showStored(upload: Upload, { url, type, size, expiresAt }: Outcome & { kind: 'stored' }): void {
+  const { row, name, source } = upload
   const isImage = type.startsWith('image/')
   stored.add(upload)
   show(row, 'stored', words.stored)
-  const link = { url, name, isImage }
+  const link = { url, name, isImage, expiresAt }
   showLink(row, link)
-  keep(link)
+  if (size !== undefined) {
+    const given = source instanceof File ? showSize(source.size) : ''
+    const about = [given, showSize(size)].filter((text, at, all) => text && text !== all[at + 1])
+    part(row, '.name small').textContent = about.join(' → ')
+  }
+  remember(link)
   if (isImage && !row.querySelector('img')) showThumbnail(row, url)
 }
 
-/** Says how many of the list are stored; one file needs no count. */
 function count(): void {
-  const values = { stored: stored.size, all: list.children.length }
-  element('tally').textContent = values.all > 1 ? fill(words.tally, values) : ''
-  element<HTMLButtonElement>('copy-all').disabled = stored.size === 0
+  const rows = [...list.children] as HTMLElement[]
+  showOverview({ rows, batch, failed: retries.size, isOffline })
 }
 
 export function setUpList(): void {
   setUpFormats()
   addEventListener('beforeunload', event => {
-    if (running > 0) event.preventDefault()
+    if (running + waiting.length + unsent.size > 0) event.preventDefault()
   })
-  const all = element<HTMLButtonElement>('copy-all')
-  all.addEventListener('click', () => {
-    const inOrder = [...stored].sort((a, b) => a.number - b.number)
-    const links = inOrder.map(({ row }) => part<HTMLInputElement>(row, '.link').value)
-    void copyText(links.join('\n'), all)
-  })
-  element('clear').addEventListener('click', () => {
-    for (const row of list.querySelectorAll(
-      '[data-state=stored], [data-state=failed], [data-state=cancelled]',
-    ))
-      row.remove()
-    stored.clear()
-    count()
-    section.hidden = list.children.length === 0
+  setUpOverview({
+    links() {
+      const inOrder = [...stored].sort((a, b) => a.number - b.number)
+      return inOrder.map(({ row }) => linkOf(row)).join('\n')
+    },
+    retry() {
+      for (const again of [...retries.values()]) again()
+    },
+    clear() {
+      const done = '[data-state=stored], [data-state=failed], [data-state=cancelled]'
+      for (const row of list.querySelectorAll(done)) row.remove()
+      for (const kept of [stored, rejected, unsent, retries]) kept.clear()
+      count()
+      section.hidden = list.children.length === 0
+      element('tools').hidden = document.querySelector('.link[aria-label]') === null && section.hidden
+    },
   })
 }

@@ -5,7 +5,7 @@ import { readElement } from '../shared/xml-path.ts'
 import { type AccountKey, API_VERSION, signRequest } from './sign.ts'
 
 /** How to be let in: the key of the account, or a token somebody has made with it. */
-export type Access = { readonly key: AccountKey } | { readonly sasToken: string }
+export type AzureAccess = { readonly key: AccountKey } | { readonly sasToken: string }
 
 export interface BlobRequest {
   readonly method: 'PUT' | 'HEAD' | 'DELETE'
@@ -31,7 +31,7 @@ const MAX_NAME = 1024
 const MAX_SKEW_S = 300
 
 /** @param address of the container, without a slash at its end */
-export function createContainer(address: string, access: Access, client: HttpClient): Container {
+export function createContainer(address: string, access: AzureAccess, client: HttpClient): Container {
   return {
     async send({ method, name, query, headers, body, accept }, signal) {
       const url = new URL(`${address}/${encodeKey(checkName(name))}`)
@@ -57,7 +57,7 @@ export function createContainer(address: string, access: Access, client: HttpCli
       if (reply.headers['x-ms-request-id'] !== undefined) return reply
       throw new UploadError(
         'delivery_failed',
-        `${url.host} answered ${reply.status}, but not as a blob service does. Check "endpoint".`,
+        `${url.host} returned ${reply.status}, but not a response of a blob service. Check "endpoint".`,
       )
     },
   }
@@ -67,7 +67,7 @@ export function createContainer(address: string, access: Access, client: HttpCli
 function checkName(name: string): string {
   const fault =
     name.length > MAX_NAME
-      ? `it has more than ${MAX_NAME} characters`
+      ? `it is longer than ${MAX_NAME} characters`
       : name.split('/').some(segment => segment.endsWith('.')) && 'a part of it ends with a dot'
   if (!fault) return name
   const message = `"${name.slice(0, 80)}" cannot be stored in Azure: ${fault}. Change the key template.`
@@ -77,12 +77,13 @@ function checkName(name: string): string {
 const HINTS: Readonly<Record<string, string>> = {
   AuthenticationFailed: 'check "account" and "accountKey"; a "sasToken" may have expired.',
   AuthorizationFailure:
-    'check the network rules of the account, "accountKey", and whether a "sasToken" is valid and for this container.',
-  AuthorizationPermissionMismatch: 'the "sasToken" has to allow reading, creating, writing and deleting.',
-  AuthorizationResourceTypeMismatch: 'the "sasToken" has to be for objects or for this container.',
-  ContainerNotFound: 'there is no container of that name. Make it first.',
-  KeyBasedAuthenticationNotPermitted: 'the account takes no keys. Use a "sasToken" of a user delegation.',
-  LeaseIdMissing: 'somebody has a lease on the blob that is there.',
+    'check "accountKey" or "sasToken" (is it valid for this container?), and the network rules of the account.',
+  AuthorizationPermissionMismatch: 'give the "sasToken" the permissions read, create, write and delete.',
+  AuthorizationResourceTypeMismatch: 'use a "sasToken" for objects or for this container.',
+  ContainerNotFound: 'the container does not exist. Create it first.',
+  KeyBasedAuthenticationNotPermitted:
+    'the account does not accept account keys. Use a user delegation SAS as "sasToken".',
+  LeaseIdMissing: 'the existing blob has an active lease. Release it, or use another object key.',
 }
 
 function explain(refusal: HttpReply): string | undefined {
@@ -92,8 +93,8 @@ function explain(refusal: HttpReply): string | undefined {
   const skewS = (Date.now() - Date.parse(headers['date'] ?? '')) / 1000
   if (code === 'AuthenticationFailed' && Math.abs(skewS) > MAX_SKEW_S) {
     const minutes = Math.round(Math.abs(skewS) / 60)
-    return `${code}: the clock of this machine is ${minutes} minutes ${skewS > 0 ? 'ahead' : 'behind'}.`
+    return `${code}: the clock of this machine is ${minutes} minutes ${skewS > 0 ? 'fast' : 'slow'}. Set it, for example with NTP.`
   }
   const said = readElement(text, 'Message')?.split('\n')[0]
-  return `${code}: ${HINTS[code] ?? said ?? 'no more is said.'}`
+  return `${code}: ${HINTS[code] ?? said ?? 'no reason given.'}`
 }

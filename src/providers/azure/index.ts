@@ -1,9 +1,11 @@
 import { createHttpClient, httpOptions } from '../../http/client.ts'
-import { secret } from '../../options.ts'
+import { deprecated, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
+import { findDisagreement, lifetime, secondsOf } from '../shared/lifetime.ts'
+import { placeAt } from '../shared/place.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
-import { type Access, createContainer } from './container.ts'
+import { type AzureAccess, createContainer } from './container.ts'
 import { probeContainer, putBlob } from './put-blob.ts'
 import { createReadToken } from './sign.ts'
 
@@ -11,7 +13,9 @@ const TEN_YEARS_S = 10 * 365 * 86_400
 
 /** Text for a header: what Node refuses there would fail at the first upload only. */
 const header = () =>
-  z.string().regex(/^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/, 'must be printable ASCII characters')
+  z.string().regex(/^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/, 'must contain only printable ASCII characters')
+
+const linkType = () => z.enum(['public', 'sas'])
 
 const config = z.object({
   account: z
@@ -21,42 +25,53 @@ const config = z.object({
   container: z
     .string()
     .regex(/^(\$web|(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*)$/, 'must be the name of a container, or "$web"')
-    .describe('Name of the container, which has to be there. "$web" is the static web site.'),
-  accountKey: secret().optional().describe('One of the two keys of the account.'),
+    .describe('Name of an existing container. "$web" is the container of the static website.'),
+  accountKey: secret().optional().describe('One of the two access keys of the storage account.'),
   sasToken: secret()
     .optional()
-    .describe('Shared access signature instead of the key: "sv=…&sig=…", to read, create, write and delete.'),
+    .describe(
+      'Shared access signature ("sv=…&sig=…") instead of the account key. Needs the permissions read, create, write and delete.',
+    ),
   endpoint: urlPrefix()
     .optional()
     .describe(
-      'Address of the blob service, for other clouds, a domain of your own or Azurite. Default: the account below blob.core.windows.net.',
+      'URL of the blob service, for sovereign clouds, a custom domain or Azurite. Default: "https://<account>.blob.core.windows.net".',
     ),
   urlPrefix: urlPrefix()
     .optional()
-    .describe('Address below which visitors find the blobs, such as a CDN. Default: that of the container.'),
-  url: z
-    .enum(['public', 'sas'])
-    .default('public')
-    .describe('Answer with plain URLs, or with signed ones that open a private container for a while.'),
-  sasForS: z
-    .number()
-    .int()
-    .min(60)
-    .max(TEN_YEARS_S)
-    .default(7 * 86_400)
-    .describe('How long signed URLs work, for which the account key is needed. Seconds, 7 days by default.'),
+    .describe('Public base URL of the blobs, such as that of a CDN. Default: the URL of the container.'),
+  linkType: linkType()
+    .optional()
+    .describe(
+      'Type of the returned URLs. "public" (default): plain URLs. "sas": signed URLs that expire, for a private container.',
+    ),
+  url: deprecated(
+    linkType().optional().describe('The earlier name of `linkType`.'),
+    'write "linkType"',
+    '1.0',
+  ),
+  sasFor: lifetime(60, TEN_YEARS_S)
+    .optional()
+    .describe('Lifetime of signed URLs, such as "12h". Default: "7d". Signing needs the account key.'),
+  sasForS: deprecated(
+    z.number().int().min(60).max(TEN_YEARS_S).optional().describe('Lifetime of signed URLs. Seconds.'),
+    'write "sasFor", such as "12h"',
+    '1.0',
+  ),
   cacheControl: header()
     .optional()
     .describe(
-      'Cache-Control of every blob. Default: "public, max-age=86400", with signed URLs "private, …".',
+      'Cache-Control header of every blob. Default: "public, max-age=86400", or "private, max-age=86400" with signed URLs.',
     ),
   contentDisposition: header()
     .default('inline')
-    .describe('Content-Disposition of every blob: "inline" shows it, "attachment" downloads it.'),
+    .describe(
+      'Content-Disposition header of every blob. "inline": browsers show it. "attachment": browsers download it.',
+    ),
   accessTier: z
     .enum(['Hot', 'Cool', 'Cold'])
     .optional()
-    .describe('Access tier of every blob. Default: that of the account.'),
+    .describe('Access tier of every blob. Default: the tier of the account.'),
   ...httpOptions,
 })
 
@@ -80,8 +95,8 @@ export const azure = defineProvider({
         account: 'pictures1',
         container: 'drafts',
         accountKey: 'AZURE_KEY',
-        url: 'sas',
-        sasForS: 86400,
+        linkType: 'sas',
+        sasFor: '24h',
       },
       web: {
         account: 'pictures1',
@@ -95,39 +110,49 @@ export const azure = defineProvider({
       {
         label: 'Azure Blob Storage',
         asks: ['account', 'container', 'accountKey?', 'sasToken?'],
-        where: 'the storage account, Security + networking → Access keys. One of key and token is enough.',
+        where:
+          'the storage account, Security + networking → Access keys. Set either the account key or a SAS token.',
       },
     ],
   },
   config,
+  redirected: { linkType: 'sas' },
   validate,
   open,
 })
 
 function validate(options: Options): string | undefined {
-  const { accountKey, sasToken, container, url } = options
-  if ((accountKey === undefined) === (sasToken === undefined))
-    return 'Give an "accountKey" or a "sasToken", one of them.'
+  const { accountKey, sasToken, container, sasFor, sasForS } = options
+  const linkType = linkTypeOf(options)
+  if ((accountKey === undefined) === (sasToken === undefined)) return 'Set either "accountKey" or "sasToken".'
   if (accountKey !== undefined && !/^[A-Za-z0-9+/]{40,}={0,2}$/.test(accountKey))
-    return '"accountKey" is no key: it has to be in Base64, as the portal shows it. A whole connection string is too much.'
+    return '"accountKey" must be the Base64 access key that the portal shows, not a connection string.'
   if (sasToken !== undefined && !/^(?!\?)(.*&)?sig=/.test(sasToken))
-    return '"sasToken" has to be the part of a SAS URL behind the question mark, "sv=…&sig=…".'
-  if (url === 'sas' && accountKey === undefined) return '"url": "sas" needs the "accountKey" to sign with.'
-  if (container === '$web' && url === 'public' && options.urlPrefix === undefined)
-    return '"urlPrefix" is needed for "$web": the address of the web site, which the portal shows.'
-  return undefined
+    return '"sasToken" must be the part of a SAS URL after the question mark, "sv=…&sig=…".'
+  if (linkType === 'sas' && accountKey === undefined)
+    return '"linkType": "sas" needs the "accountKey" to sign with.'
+  if (container === '$web' && linkType === 'public' && options.urlPrefix === undefined)
+    return '"urlPrefix" is required for "$web". Set it to the URL of the static website, which the portal shows.'
+  return (
+    findDisagreement('linkType', options.linkType, 'url', options.url) ??
+    findDisagreement('sasFor', secondsOf(sasFor), 'sasForS', sasForS)
+  )
 }
 
+const linkTypeOf = ({ linkType, url }: Options) => linkType ?? url ?? 'public'
+
 function open(options: Options, deps: ProviderDeps): Target {
-  const { account, container: name, accountKey, sasToken, url, accessTier } = options
+  const { account, container: name, accountKey, sasToken, accessTier } = options
+  const linkType = linkTypeOf(options)
+  const sasForS = secondsOf(options.sasFor) ?? options.sasForS ?? 7 * 86_400
   const endpoint = options.endpoint ?? `https://${account}.blob.core.windows.net`
   const address = joinUrl(endpoint, name)
   const publicUrl = options.urlPrefix ?? address
   const key = { account, key: accountKey ?? '' }
-  const access: Access = sasToken === undefined ? { key } : { sasToken }
+  const access: AzureAccess = sasToken === undefined ? { key } : { sasToken }
   const client = createHttpClient(options, deps)
   const container = createContainer(address, access, client)
-  const cacheControl = options.cacheControl ?? `${url === 'sas' ? 'private' : 'public'}, max-age=86400`
+  const cacheControl = options.cacheControl ?? `${linkType === 'sas' ? 'private' : 'public'}, max-age=86400`
   const properties = {
     'x-ms-blob-cache-control': cacheControl,
     'x-ms-blob-content-disposition': options.contentDisposition,
@@ -141,16 +166,17 @@ function open(options: Options, deps: ProviderDeps): Target {
   }
 
   return {
+    place: placeAt('azure', address),
     async put(object, signal) {
       await putBlob(container, object, properties, signal)
       const blob = object.key
-      return { url: url === 'public' ? joinUrl(publicUrl, blob) : signedUrl(blob, options.sasForS) }
+      return { url: linkType === 'public' ? joinUrl(publicUrl, blob) : signedUrl(blob, sasForS) }
     },
-    linksEnd: url === 'sas',
+    linksEnd: linkType === 'sas',
     // What may be read may be looked at.
     ...(accountKey !== undefined && {
       async sign(blob, _method, mostS) {
-        const forS = Math.min(options.sasForS, mostS)
+        const forS = Math.min(sasForS, mostS)
         return { url: signedUrl(blob, forS), forS }
       },
     }),

@@ -72,7 +72,7 @@ async function putInBlocks(
     signal,
   )
   if (status === 201) return
-  const message = `The blocks of "${name}" are gone: something else was stored under that name meanwhile. Send it again.`
+  const message = `The blocks of "${name}" were discarded because another upload stored a blob with this name. Try again.`
   throw new UploadError('delivery_failed', message, { retryable: true })
 }
 

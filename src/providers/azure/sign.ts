@@ -10,10 +10,10 @@ export interface AccountKey {
 }
 
 /** Headers whose values are signed without their names, in this order. */
-const SIGNED_HEADERS = [
-  ...['content-encoding', 'content-language', 'content-length', 'content-md5', 'content-type', 'date'],
-  ...['if-modified-since', 'if-match', 'if-none-match', 'if-unmodified-since', 'range'],
-]
+const SIGNED_HEADERS = (
+  'content-encoding content-language content-length content-md5 content-type date ' +
+  'if-modified-since if-match if-none-match if-unmodified-since range'
+).split(' ')
 
 /**
  * Value of `Authorization` by "Authorize with Shared Key" of Microsoft's REST reference.
@@ -51,11 +51,19 @@ export function createReadToken(
   const [permissions, resource] = ['r', 'b']
   const expiry = expires.toISOString().replace(/\.\d+Z$/, 'Z')
   const protocol = withHttp ? 'https,http' : 'https'
-  const signed = [
-    ...[permissions, '', expiry, `/blob/${account}/${path}`],
-    ...['', '', protocol, API_VERSION, resource], // no stored policy, any address
-    ...['', '', '', '', '', '', ''], // no snapshot and encryption scope, no changed headers
+  // No start and stored policy, any address; then no snapshot and encryption scope, no changed headers.
+  const policy = [
+    permissions,
+    '',
+    expiry,
+    `/blob/${account}/${path}`,
+    '',
+    '',
+    protocol,
+    API_VERSION,
+    resource,
   ]
+  const signed = [...policy, ...Array<string>(7).fill('')]
   return new URLSearchParams({
     sv: API_VERSION,
     spr: protocol,

@@ -2,36 +2,38 @@ import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider } from '../contract.ts'
 import { openCommands } from './target.ts'
-import { findFault } from './words.ts'
+import { findCommandFault } from './words.ts'
 
 const words = () => z.array(z.string().min(1)).min(1)
 
 const config = z.object({
   command: words().describe(
-    'Program and arguments that store one file, started without a shell. It gets the bytes on standard input, or the path of a file that holds them in the place of "{file}".',
+    'Program and arguments that store one file, run without a shell. The program reads the file from standard input, or from the path that replaces "{file}".',
   ),
   url: z
     .string()
-    .regex(/^https?:\/\/[^\s]+$/i, 'must be an http or https address')
+    .regex(/^https?:\/\/[^\s]+$/i, 'must be an http or https URL')
     .optional()
     .describe(
-      'Address of the stored file, with "{key}" in it. Default: the last line that the program prints.',
+      'URL of the stored file, with placeholders such as "{key}". Default: the last line of the program\'s output.',
     ),
-  remove: words().optional().describe('Program and arguments that remove "{key}".'),
+  remove: words().optional().describe('Program and arguments that delete the file "{key}".'),
   exists: words()
     .optional()
-    .describe('Program and arguments that look for "{key}": 0 says that it is there, 1 that it is not.'),
+    .describe(
+      'Program and arguments that check whether the file "{key}" exists. Exit code 0: it exists. 1: it does not.',
+    ),
   env: z
-    .record(z.string().regex(/^[A-Za-z_]\w*$/, 'is no name of a variable'), secret())
+    .record(z.string().regex(/^[A-Za-z_]\w*$/, 'is not a valid name of an environment variable'), secret())
     .default({})
-    .describe('Variables for the programs, secrets among them.'),
+    .describe('Environment variables for the programs, including secrets.'),
   timeoutMs: z
     .int()
     .min(1)
     .max(2 ** 31 - 1)
     .default(120_000)
     .describe(
-      'How long one run may take; then the program is killed with everything it started. Milliseconds.',
+      'Time limit for one run of a program. Milliseconds. After it, the program and all its child processes are killed.',
     ),
 })
 
@@ -40,7 +42,7 @@ export const command = defineProvider({
   type: 'command',
   about: {
     family: 'other',
-    what: 'Any program: rclone and its seventy services, scp, a script',
+    what: 'any program, such as rclone (about 70 services), scp or a script',
     testedAgainst: 'rclone, scp and shell scripts',
     example: {
       drive: {
@@ -61,13 +63,13 @@ export const command = defineProvider({
     },
     choices: [
       {
-        label: 'A program of yours',
+        label: 'Your own program',
         hint: 'rclone, scp, a script',
         asks: ['command', 'url?'],
       },
     ],
   },
   config,
-  validate: ({ command, remove, exists, url }) => findFault({ command, remove, exists }, url),
+  validate: ({ command, remove, exists, url }) => findCommandFault({ command, remove, exists }, url),
   open: openCommands,
 })

@@ -5,11 +5,12 @@ import { extname, isAbsolute, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { messageOf, systemCode, UploadError } from '../../errors.ts'
 import { type ProgramEnd, type ProgramInput, runProgram, tailOf } from '../../flow/run-program.ts'
+import { beginTimeLimit } from '../../flow/time-limit.ts'
 import { createMask } from '../../mask.ts'
 import type { ProviderDeps, Target, UploadObject } from '../contract.ts'
-import { readBody } from '../shared/body.ts'
+import { readObject } from '../shared/body.ts'
 import { cleanUrl } from '../shared/public-url.ts'
-import { type Facts, fillCommand, fillUrl, variablesOf } from './words.ts'
+import { fillCommand, fillUrl, type ObjectFacts, variablesOf } from './words.ts'
 
 export interface CommandOptions {
   readonly command: readonly string[]
@@ -29,35 +30,43 @@ const PASSED_ON =
 const LONGEST_NAME = 200
 
 /** A destination that is reached by programs. */
-export function openCommands(options: CommandOptions, { name, warn, outgoing }: ProviderDeps): Target {
+export function openCommands(
+  options: CommandOptions,
+  { name, warn, outgoing, programFolder = '/' }: ProviderDeps,
+): Target {
   const { command, url, remove, exists, env, timeoutMs } = options
   const mask = createMask(Object.values(env))
   const label = `command/${name}`
   if (url !== undefined && !/\{(?:key|sha256)\}/.test(url))
-    warn(`${label}: "url" has no {key} and no {sha256}, so that all files get the same link.`)
+    warn(`${label}: "url" contains neither {key} nor {sha256}, so all files get the same URL.`)
 
   async function run(
     words: readonly string[],
-    facts: Partial<Facts>,
+    facts: Partial<ObjectFacts>,
     input: ProgramInput['input'],
     signal: AbortSignal,
   ): Promise<ProgramEnd> {
     const filled = fillCommand(words, facts)
-    const late = AbortSignal.timeout(timeoutMs)
+    const late = new Error('the time limit is reached')
+    const limit = beginTimeLimit(timeoutMs, signal, () => late)
     const variables = { ...outgoing?.variables, ...variablesOf(facts), ...env }
     try {
       return await runProgram(filled, {
-        ...{ env: { ...passedOn(), ...variables }, input },
-        signal: AbortSignal.any([signal, late]),
+        env: { ...passedOn(), ...variables },
+        cwd: programFolder,
+        input,
+        signal: limit.signal,
       })
     } catch (error) {
       signal.throwIfAborted()
-      if (late.aborted)
+      if (error === late)
         throw fail(words, `took longer than ${timeoutMs / 1000} s and was killed`, { retryable: true })
       if (error instanceof UploadError) throw error
       const absence = describeAbsence(words, systemCode(error))
       if (absence !== undefined) throw fail(words, absence, { cause: error })
       throw fail(words, `failed: ${messageOf(error)}`, { cause: error })
+    } finally {
+      limit.end()
     }
   }
 
@@ -76,15 +85,15 @@ export function openCommands(options: CommandOptions, { name, warn, outgoing }: 
 
   async function store(object: UploadObject, file: string | undefined, signal: AbortSignal): Promise<string> {
     const facts = { ...factsOf(object), file: file ?? '' }
-    const end = await run(command, facts, file === undefined ? readBody(object, signal) : '', signal)
+    const end = await run(command, facts, file === undefined ? readObject(object, signal) : '', signal)
     if (end.problem !== undefined) throw refuse(command, end)
     if (!end.tookAll && file === undefined)
-      throw fail(command, 'ended without a failure, but before it had read the whole file')
+      throw fail(command, 'exited with 0 before it had read the whole file')
     if (url !== undefined) return fillUrl(url, facts)
     const last = end.stdout.trimEnd().split('\n').at(-1)?.trim() ?? ''
     if (/^https?:\/\/[^/\s]\S*$/i.test(last) && URL.canParse(last)) return cleanUrl(last)
     const printed = tailOf(last, mask).replace(/https?:\/\//gi, '')
-    throw fail(command, `printed no address in its last line. Give "url", or have it print one${printed}`)
+    throw fail(command, `printed no URL in its last line. Set "url", or make the program print one${printed}`)
   }
 
   return {
@@ -95,7 +104,7 @@ export function openCommands(options: CommandOptions, { name, warn, outgoing }: 
       const folder = await mkdtemp(join(tmpdir(), 'upload-server-command-'))
       try {
         const file = join(folder, fileName(object.key))
-        await pipeline(readBody(object, signal), createWriteStream(file, { mode: 0o600 }), { signal })
+        await pipeline(readObject(object, signal), createWriteStream(file, { mode: 0o600 }), { signal })
         return { url: await store(object, file, signal) }
       } finally {
         await rm(folder, { recursive: true, force: true })
@@ -119,18 +128,19 @@ export function openCommands(options: CommandOptions, { name, warn, outgoing }: 
 
 /** Why a program can't be started; undefined when it is for another reason. */
 function describeAbsence([program = '']: readonly string[], code: string | undefined): string | undefined {
-  if (code === 'EACCES') return 'may not be run: it is no program, or needs chmod +x'
+  if (code === 'EACCES')
+    return "can't be run: it is not a program, or is not executable. Check it, or run chmod +x"
   if (code !== 'ENOENT') return undefined
   return isAbsolute(program)
-    ? 'is not there, or what its first line names behind "#!"'
-    : 'is not installed, or not where PATH leads'
+    ? 'does not exist, or the interpreter after "#!" in its first line does not'
+    : 'is not installed, or not in PATH'
 }
 
 function passedOn(): Record<string, string | undefined> {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => PASSED_ON.test(name)))
 }
 
-function factsOf({ key, size, contentType, sha256 }: UploadObject): Omit<Facts, 'file'> {
+function factsOf({ key, size, contentType, sha256 }: UploadObject): Omit<ObjectFacts, 'file'> {
   return { key, size: String(size), contentType, sha256 }
 }
 

@@ -3,7 +3,7 @@ import { UploadError } from '../../errors.ts'
 import { cleanUrl, encodeKey } from '../shared/public-url.ts'
 
 /** What stands for a fact of the object, with all its facts. */
-export interface Facts {
+export interface ObjectFacts {
   readonly key: string
   readonly size: string
   readonly contentType: string
@@ -13,15 +13,20 @@ export interface Facts {
 }
 
 const PLACEHOLDER = /\{(\w{1,40})\}/g
-const NAMES: readonly (keyof Facts)[] = ['key', 'size', 'contentType', 'sha256', 'file']
+const NAMES: readonly (keyof ObjectFacts)[] = ['key', 'size', 'contentType', 'sha256', 'file']
 
-/** Programs whose arguments are read by a shell, here or elsewhere: a key in them would be run. */
-const SHELLS = /^(?:(?:ba|da|z|k|mk|c|tc|fi|a)?sh|busybox|ssh|su|eval|cmd|powershell|pwsh)(?:\.exe)?$/i
+/** A word that some language may read: a name in it would be run, or read as something else. */
+const READ_AS_CODE = /["'`()[\]{}<>|$\s]/
+/** What has a program run the next word, or the rest of this one: `-c`, `-lc`, `-e`, `env -S`, `--eval=`. */
+const RUNS_NEXT = /(?:^|\s)(?:-[a-zA-Z]*[ceES]|--?(?:eval|command|exec|execute|run)|\/[ck])$/
+const RUNS_REST = /^(?:-[ceES]|--?(?:eval|command|exec|execute|run)=)/
+/** Programs that make one line of code of all their words, here or elsewhere. */
+const JOINS_WORDS = /^(?:ssh|su|eval|cmd|powershell|pwsh|watch)(?:\.exe)?$/i
 
 type Commands = Readonly<Record<string, readonly string[] | undefined>>
 
 /** What is wrong with the commands, as a sentence; undefined when nothing is. */
-export function findFault(commands: Commands, url: string | undefined): string | undefined {
+export function findCommandFault(commands: Commands, url: string | undefined): string | undefined {
   for (const [option, words] of Object.entries(commands)) {
     const fault = words && faultOf(words, option === 'command' ? NAMES : ['key'])
     if (fault) return `"${option}" ${fault}`
@@ -29,26 +34,38 @@ export function findFault(commands: Commands, url: string | undefined): string |
   if (url === undefined) return undefined
   const unknown = unknownIn(url, NAMES)
   if (unknown !== undefined || url.includes('{file}'))
-    return `"url" has no place for "{${unknown ?? 'file'}}".`
+    return `"url" does not support the placeholder "{${unknown ?? 'file'}}".`
   const origin = /^https?:\/\/[^/?#]+/i.exec(url)?.[0] ?? ''
   const isClear = !origin.includes('{') && URL.canParse(origin)
-  return isClear ? undefined : '"url" is no address whose host is clear.'
+  return isClear ? undefined : '"url" must be an http or https URL without a placeholder in its host.'
 }
 
 function faultOf(words: readonly string[], names: readonly string[]): string | undefined {
   const [program = '', ...args] = words
   if (/[\\/]/.test(program) && !/^(?:\/|[A-Za-z]:[\\/])/.test(program))
-    return `has to name its program by its name alone or by its whole path, not "${program}".`
-  if (program.includes('{')) return 'has to begin with a program.'
+    return `must start with the name or the absolute path of a program, not "${program}".`
+  if (program.includes('{')) return 'must start with a program.'
   const unknown = args.map(word => unknownIn(word, names)).find(name => name !== undefined)
-  if (unknown !== undefined) return `has no place for "{${unknown}}": there is {${names.join('}, {')}}.`
+  if (unknown !== undefined)
+    return `has the unknown placeholder "{${unknown}}". Available: {${names.join('}, {')}}.`
   // The path of a file ends with the name that it has in the key.
-  const risky = words.findIndex(word => /\{(?:key|file)\}/.test(word))
-  const shell = words.slice(0, Math.max(0, risky)).find(word => SHELLS.test(basename(word)))
+  const risky = words.filter(
+    (word, index) => /\{(?:key|file)\}/.test(word) && isCode(word, words.slice(0, index)),
+  )
+  return risky[0] === undefined
+    ? undefined
+    : `would let a file name chosen by a client be run as code, in "${risky[0]}". ` +
+        'Make {key} and {file} arguments of their own, or use "$UPLOAD_OBJECT_KEY" and "$UPLOAD_FILE" in a script.'
+}
+
+/** @param before the words in front of it */
+function isCode(word: string, before: readonly string[]): boolean {
   return (
-    shell &&
-    `would have "${shell}" read and run a name that whoever uploads may choose, in "${words[risky]}". ` +
-      'Use "$UPLOAD_KEY" and "$UPLOAD_FILE" in a script.'
+    READ_AS_CODE.test(word.replace(PLACEHOLDER, '')) ||
+    RUNS_REST.test(word) ||
+    // `test -e` looks for a file.
+    (RUNS_NEXT.test(before.at(-1) ?? '') && basename(before[0] ?? '') !== 'test') ||
+    before.some(one => JOINS_WORDS.test(basename(one)))
   )
 }
 
@@ -61,12 +78,12 @@ function unknownIn(text: string, names: readonly string[]): string | undefined {
  *
  * @throws UploadError `delivery_failed` when a program would take what was filled in for an option
  */
-export function fillCommand(words: readonly string[], facts: Partial<Facts>): string[] {
+export function fillCommand(words: readonly string[], facts: Partial<ObjectFacts>): string[] {
   let endsOptions = false
   return words.map(word => {
     const filled = fill(word, facts)
     if (filled.startsWith('-') && !word.startsWith('-') && !endsOptions) {
-      const message = `"${facts.key}" begins with "-", which a program takes for an option. Put a folder before {key}, or "--" before the argument.`
+      const message = `"${facts.key}" starts with "-", so the program would read it as an option. Put a folder before {key}, or "--" before the argument.`
       throw new UploadError('delivery_failed', message)
     }
     endsOptions ||= word === '--'
@@ -74,7 +91,7 @@ export function fillCommand(words: readonly string[], facts: Partial<Facts>): st
   })
 }
 
-export function fillUrl(url: string, { key, ...facts }: Facts): string {
+export function fillUrl(url: string, { key, ...facts }: ObjectFacts): string {
   const encoded = Object.fromEntries(
     Object.entries(facts).map(([name, value]) => [name, encodeURIComponent(value)]),
   )
@@ -82,13 +99,14 @@ export function fillUrl(url: string, { key, ...facts }: Facts): string {
 }
 
 /** In one pass: what was filled in is not looked at again. */
-function fill(text: string, facts: Partial<Facts>): string {
+function fill(text: string, facts: Partial<ObjectFacts>): string {
   return text.replace(PLACEHOLDER, (whole, name: string) =>
     isFact(name, facts) ? (facts[name] ?? '') : whole,
   )
 }
 
-const isFact = (name: string, facts: Partial<Facts>): name is keyof Facts => Object.hasOwn(facts, name)
+const isFact = (name: string, facts: Partial<ObjectFacts>): name is keyof ObjectFacts =>
+  Object.hasOwn(facts, name)
 
 /** The same facts as variables, for scripts. */
 export function variablesOf({
@@ -97,9 +115,9 @@ export function variablesOf({
   contentType,
   sha256,
   file,
-}: Partial<Facts>): Record<string, string> {
+}: Partial<ObjectFacts>): Record<string, string> {
   const all = {
-    UPLOAD_KEY: key,
+    UPLOAD_OBJECT_KEY: key,
     UPLOAD_SIZE: size,
     UPLOAD_CONTENT_TYPE: contentType,
     UPLOAD_SHA256: sha256,

@@ -1,13 +1,15 @@
 import type { ConnectionOptions } from 'node:tls'
 import type { Client } from 'basic-ftp'
 import { UploadError } from '../../errors.ts'
+import { orAborted } from '../../flow/cancellation.ts'
+import { beginTimeLimit } from '../../flow/time-limit.ts'
 import { dialThroughProxy } from '../../http/proxy/dial.ts'
 import { explainProxy } from '../../http/proxy/failure.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { readTrust } from '../../http/trust.ts'
 import { cleanFolder, joinRemote } from '../shared/remote-path.ts'
 import { type Explain, replyCode } from './explain.ts'
-import { connectOver, type Dial, prepareTransfer } from './through-proxy.ts'
+import { connectOver, type DialPort, prepareTransfer } from './through-proxy.ts'
 
 /** For the whole way in; and a connection on which nothing moves for so long is given up. */
 const TIMEOUT_MS = 30_000
@@ -55,28 +57,20 @@ export async function connect(
       throw explainProxy(error, server)
     })
   const client = hearOut(new Client(TIMEOUT_MS))
-  const late = Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
-  let stop: (reason: unknown) => void = () => {}
-  const stopped = new Promise<never>((_, reject) => {
-    stop = reject
-  })
-  stopped.catch(() => {})
-  const leave = () => stop(signal.reason)
-  const timer = setTimeout(() => stop(late), TIMEOUT_MS)
-  signal.addEventListener('abort', leave)
+  const late = Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
+  const limit = beginTimeLimit(TIMEOUT_MS, signal, () => late)
   try {
     signal.throwIfAborted()
     const port = options.port ?? (options.secure === 'implicit' ? 990 : 21)
-    await Promise.race([greet(client, options, port, secureOptions, dial, signal), stopped])
-    await Promise.race([logIn(client, options, secureOptions), stopped])
-    return { client, directory: await Promise.race([findDirectory(client, options.directory), stopped]) }
+    await orAborted(greet(client, options, port, secureOptions, dial, signal), limit.signal)
+    await orAborted(logIn(client, options, secureOptions), limit.signal)
+    return { client, directory: await orAborted(findDirectory(client, options.directory), limit.signal) }
   } catch (error) {
     client.close()
     signal.throwIfAborted()
     throw explain(error, 'Logging in')
   } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', leave)
+    limit.end()
   }
 }
 
@@ -98,13 +92,14 @@ async function greet(
   { host, secure }: LoginOptions,
   port: number,
   secureOptions: ConnectionOptions,
-  dial: (...to: Parameters<Dial>) => Promise<Awaited<ReturnType<Dial>> | undefined>,
+  dial: (...to: Parameters<DialPort>) => Promise<Awaited<ReturnType<DialPort>> | undefined>,
   signal: AbortSignal,
 ): Promise<void> {
   const tls = { ...secureOptions, host }
   const socket = await dial(port, signal)
   if (socket) {
-    client.prepareTransfer = prepareTransfer(dial as Dial)
+    // One that has made a connection makes all of them.
+    client.prepareTransfer = prepareTransfer(dial as DialPort)
     await connectOver(client, socket, secure === 'implicit' ? tls : undefined)
   } else if (secure === 'implicit') await client.connectImplicitTLS(host, port, tls)
   else await client.connect(host, port)
@@ -117,7 +112,7 @@ async function logIn(client: Client, options: LoginOptions, secureOptions: Conne
       if (replyCode(error) === undefined) throw error
       throw new UploadError(
         'delivery_failed',
-        'The server offers no TLS. Ask its operator for FTPS; "secure": "none" sends the password as it is.',
+        'The server does not offer TLS. Ask its operator for FTPS; with "secure": "none", the password is sent in plain text.',
         { cause: error },
       )
     })

@@ -7,11 +7,11 @@ export type Explain = (error: unknown, what: string) => unknown
 
 /** Codes of FTP (RFC 959, section 4.2) that say more than "no". */
 const HINTS: Record<number, string> = {
-  421: 'it has no place for another connection',
-  430: 'the username or the password is wrong',
-  530: 'the username or the password is wrong, or the account may not use this way in',
-  550: 'something is missing or in the way, or the user may not write there',
-  553: 'it does not take that name',
+  421: 'too many connections',
+  430: 'the user name or password is wrong',
+  530: 'the user name or password is wrong, or the account may not log in this way',
+  550: 'the file or folder does not exist, is blocked by another file, or is not writable for the user',
+  553: 'the server does not accept this file name',
 }
 
 const NO_SPACE = new Set([452, 552])
@@ -30,20 +30,24 @@ export function createExplain(server: string, secret: string): Explain {
     if (code !== undefined) {
       const said = excerpt(error.message.replaceAll(secret, '***'))
       const hint = HINTS[code] === undefined ? '' : ` (${HINTS[code]})`
-      const message = `${what} failed: ${server} answered ${said}${hint}.`
+      const message = `${what} failed: ${server} returned ${said}${hint}.`
       if (NO_SPACE.has(code)) return new UploadError('insufficient_storage', message, { cause: error })
       // 4xx is what passes, 5xx is what stays (RFC 959, section 4.2.1).
       return new UploadError('delivery_failed', message, { cause: error, retryable: code < 500 })
     }
     const tls = networkCodeOf(error)
     if (isUntrusted(tls)) {
-      return fail(`has a certificate that is not trusted (${tls}); is it the one of "caFile"?`, error, false)
+      return fail(`has a certificate that is not trusted (${tls}); check "caFile"`, error, false)
     }
     if (isNoTls(tls)) {
-      return fail(`speaks no TLS that is understood here (${tls}); is "secure" right?`, error, false)
+      return fail(`failed the TLS handshake (${tls}); check "secure"`, error, false)
     }
     const reason = explainNetwork(error) ?? excerpt(error.message.replaceAll(secret, '***'))
-    return fail(`cannot be reached or broke off: ${reason}`, error, systemCode(error) !== 'ENOTFOUND')
+    return fail(
+      `can't be reached, or closed the connection: ${reason}`,
+      error,
+      systemCode(error) !== 'ENOTFOUND',
+    )
   }
 }
 

@@ -16,10 +16,10 @@ const UNKNOWN_COMMAND = new Set([500, 502, 504])
 /** How long a server may take to say why it broke off. */
 const REASON_MS = 2000
 
-type Body = AsyncIterable<Buffer> | Iterable<Buffer>
+type Chunks = AsyncIterable<Buffer> | Iterable<Buffer>
 
 /** Sends a body and asks the server how much of it arrived, where it can tell. */
-export async function writeFile(client: Client, path: string, body: Body, size: number): Promise<void> {
+export async function writeFile(client: Client, path: string, body: Chunks, size: number): Promise<void> {
   const stream = Readable.from(size === 0 ? afterHandshake(client, body) : body, { objectMode: false })
   try {
     await client.uploadFrom(stream, path)
@@ -30,7 +30,7 @@ export async function writeFile(client: Client, path: string, body: Body, size: 
   }
   const stored = await askSize(client, path)
   if (stored === undefined || stored === size) return
-  const message = `The server has ${stored} of ${size} bytes after it said that all had arrived. Send it again.`
+  const message = `The server stored only ${stored} of ${size} bytes although it reported success. Try again.`
   throw new UploadError('delivery_failed', message, { retryable: true })
 }
 
@@ -46,7 +46,7 @@ async function hearReason(client: Client, error: unknown): Promise<unknown> {
  * basic-ftp 6.2.3 takes a resumed TLS session for an established one, so it would close the data connection of an empty
  * file in the middle of the handshake. In the very turn the handshake ends, Node 20 would do the same.
  */
-async function* afterHandshake(client: Client, body: Body): AsyncGenerator<Buffer> {
+async function* afterHandshake(client: Client, body: Chunks): AsyncGenerator<Buffer> {
   yield* body
   const socket = client.ftp.dataSocket
   if (!(socket instanceof TLSSocket)) return

@@ -4,8 +4,9 @@ import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
+import { placeAtHost } from '../shared/place.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
-import { hostName, joinRemote, remoteFolder, resolveKey } from '../shared/remote-path.ts'
+import { cleanFolder, hostName, joinRemote, remoteFolder, resolveKey } from '../shared/remote-path.ts'
 import { connect, type FtpConnection } from './connect.ts'
 import { createExplain } from './explain.ts'
 import { fileExists, removeFile } from './files.ts'
@@ -13,33 +14,33 @@ import { createPool } from './pool.ts'
 import { createFtpUploads } from './uploads.ts'
 
 const config = z.object({
-  host: hostName().describe('Name or address of the server.'),
+  host: hostName().describe('Hostname or IP address of the server.'),
   port: z
     .int()
     .min(1)
     .max(65_535)
     .optional()
-    .describe('Port of the server. Default: 21, for implicit TLS 990.'),
+    .describe('Port of the server. Default: 21, or 990 with implicit TLS.'),
   secure: z
     .enum(['explicit', 'implicit', 'none'])
     .default('explicit')
     .describe(
-      'TLS by AUTH TLS, TLS from the first byte, or none: then everybody on the way sees the password.',
+      'TLS mode. "explicit": TLS by AUTH TLS. "implicit": TLS from the first byte. "none": no TLS, so the password is sent in plain text.',
     ),
-  username: z.string().min(1).describe('User to log in as.'),
+  username: z.string().min(1).describe('User name to log in with.'),
   password: secret().describe('Password of the user.'),
   directory: remoteFolder()
     .default('')
-    .describe('Folder on the server, from where a login starts or from "/". It is made when it is missing.'),
-  urlPrefix: urlPrefix().describe('Address at which a web server hands the folder out.'),
+    .describe(
+      'Folder on the server: relative to the login folder, or absolute with a leading "/". Created if it does not exist.',
+    ),
+  urlPrefix: urlPrefix().describe('Public base URL at which a web server serves the folder.'),
   connections: z
     .int()
     .min(1)
     .max(16)
     .default(4)
-    .describe(
-      'Most connections at once. Each stores one file at a time, and servers limit them for each user.',
-    ),
+    .describe('Maximum number of simultaneous connections, one file each. FTP servers limit them per user.'),
   ...httpOptions,
 })
 
@@ -48,7 +49,7 @@ export const ftp = defineProvider({
   type: 'ftp',
   about: {
     family: 'server',
-    what: 'FTP with explicit, implicit or no TLS',
+    what: 'FTP, with explicit or implicit TLS (FTPS) or without TLS',
     testedAgainst: 'ProFTPD and vsftpd',
     example: {
       hosting: {
@@ -83,13 +84,18 @@ export const ftp = defineProvider({
 
 function open(options: z.output<typeof config>, { name, warn, outgoing = DIRECT }: ProviderDeps): Target {
   const server = `"ftp/${name}" (${options.host})`
-  if (options.secure === 'none') warn(`${server}: the password and the files are sent without TLS.`)
+  if (options.secure === 'none')
+    warn(
+      `${server}: the password and the files are sent in plain text, without TLS. Set "secure" to "explicit" or "implicit" if the server supports it.`,
+    )
   else if (options.insecureTls)
-    warn(`${server}: "insecureTls" accepts any certificate; use "caFile" instead.`)
+    warn(`${server}: "insecureTls" disables certificate verification. Use "caFile" instead.`)
   const explain = createExplain(server, options.password)
   const pool = createPool(options.connections, signal =>
     connect(options, { server, explain, outgoing }, signal),
   )
+  // The port of implicit TLS leads to the same files.
+  const port = options.port === undefined || options.port === 990 ? 21 : options.port
   const uploads = createFtpUploads()
   const background = createBackground()
 
@@ -113,6 +119,7 @@ function open(options: z.output<typeof config>, { name, warn, outgoing = DIRECT 
   }
 
   return {
+    place: placeAtHost('ftp', { ...options, port }, cleanFolder(options.directory)),
     async put(object, signal) {
       const { path } = resolveKey('', object.key)
       const work = (connection: FtpConnection) => uploads.put(connection, object, path, signal)

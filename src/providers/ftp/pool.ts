@@ -1,4 +1,5 @@
 import { EventEmitter, once } from 'node:events'
+import { onAbort } from '../../flow/cancellation.ts'
 import { createSlots } from '../../flow/slots.ts'
 import type { FtpConnection } from './connect.ts'
 import { replyCode } from './explain.ts'
@@ -20,7 +21,7 @@ export interface Pool {
 export function createPool(size: number, open: (signal: AbortSignal) => Promise<FtpConnection>): Pool {
   const slots = createSlots(size, Number.POSITIVE_INFINITY)
   const closing = new AbortController()
-  const idle: { connection: FtpConnection; timer: NodeJS.Timeout }[] = []
+  const idle = createIdle(end)
   const changes = new EventEmitter<{ change: [] }>().setMaxListeners(size)
   /** Connections that are logged in. */
   let count = 0
@@ -35,33 +36,18 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
     changes.emit('change')
   }
 
-  /** The one used last, which is the least likely to have been closed by the server. */
-  function takeIdle(): FtpConnection | undefined {
-    for (let last = idle.pop(); last; last = idle.pop()) {
-      clearTimeout(last.timer)
-      if (!last.connection.client.closed) return last.connection
-      end(last.connection)
-    }
-    return undefined
-  }
-
   function keep(connection: FtpConnection): void {
     if (closing.signal.aborted) {
       end(connection)
       return
     }
-    const timer = setTimeout(() => {
-      const index = idle.findIndex(one => one.connection === connection)
-      idle.splice(index, 1)
-      end(connection)
-    }, IDLE_MS).unref()
-    idle.push({ connection, timer })
+    idle.keep(connection)
     changes.emit('change')
   }
 
   async function take(signal: AbortSignal): Promise<FtpConnection> {
     for (;;) {
-      const connection = takeIdle()
+      const connection = idle.take()
       if (connection) return connection
       // While nobody is in, one goes first: so a wrong password is tried once for each use, never several times at once.
       if (count + opening < (count === 0 ? 1 : limit)) {
@@ -92,8 +78,7 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
 
   async function useOne<T>(work: (connection: FtpConnection) => Promise<T>, signal: AbortSignal): Promise<T> {
     const connection = await take(signal)
-    const leave = () => connection.client.close()
-    signal.addEventListener('abort', leave)
+    const stopListening = onAbort(signal, () => connection.client.close())
     try {
       signal.throwIfAborted()
       const result = await work(connection)
@@ -103,7 +88,7 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
       end(connection)
       throw error
     } finally {
-      signal.removeEventListener('abort', leave)
+      stopListening()
     }
   }
 
@@ -114,7 +99,31 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
     },
     close() {
       closing.abort()
-      for (let connection = takeIdle(); connection; connection = takeIdle()) end(connection)
+      for (let connection = idle.take(); connection; connection = idle.take()) end(connection)
+    },
+  }
+}
+
+/** Connections that are not used. @param end closes one that the server has closed, or that has waited for too long */
+function createIdle(end: (connection: FtpConnection) => void) {
+  const idle: { connection: FtpConnection; timer: NodeJS.Timeout }[] = []
+  return {
+    keep(connection: FtpConnection): void {
+      const timer = setTimeout(() => {
+        const index = idle.findIndex(one => one.connection === connection)
+        idle.splice(index, 1)
+        end(connection)
+      }, IDLE_MS).unref()
+      idle.push({ connection, timer })
+    },
+    /** The one used last, which is the least likely to have been closed by the server. */
+    take(): FtpConnection | undefined {
+      for (let last = idle.pop(); last; last = idle.pop()) {
+        clearTimeout(last.timer)
+        if (!last.connection.client.closed) return last.connection
+        end(last.connection)
+      }
+      return undefined
     },
   }
 }

@@ -4,9 +4,9 @@ import type { Client } from 'basic-ftp'
 import { UploadError } from '../../errors.ts'
 
 /** Connects to a port of the server. */
-export type Dial = (port: number, signal: AbortSignal) => Promise<Socket>
+export type DialPort = (port: number, signal: AbortSignal) => Promise<Socket>
 
-type Context = Client['ftp']
+type FtpContext = Client['ftp']
 
 /**
  * Gives a client a control connection that is open already, and has those for data made in the same way, to the same
@@ -28,7 +28,7 @@ export async function connectOver(
 }
 
 /** How a client gets a connection for data: passive, through `dial`. */
-export function prepareTransfer(dial: Dial): Client['prepareTransfer'] {
+export function prepareTransfer(dial: DialPort): Client['prepareTransfer'] {
   return async ftp => {
     const { reply, port } = await askPort(ftp)
     const socket = await whileOpen(ftp, signal => dial(port, signal))
@@ -43,7 +43,7 @@ export function prepareTransfer(dial: Dial): Client['prepareTransfer'] {
   }
 }
 
-async function askPort(ftp: Context) {
+async function askPort(ftp: FtpContext) {
   const reply = await ftp.request('EPSV').catch(() => ftp.request('PASV'))
   const [, extended] = /\(\|\|\|(\d{1,5})\|\)/.exec(reply.message) ?? []
   const [, high, low] = /\((?:\d{1,3},){4}(\d{1,3}),(\d{1,3})\)/.exec(reply.message) ?? []
@@ -51,12 +51,12 @@ async function askPort(ftp: Context) {
   if (port > 0 && port < 65_536) return { reply, port }
   throw new UploadError(
     'delivery_failed',
-    'The server offers no passive connections, and others are not made.',
+    'The server does not offer passive mode. Allow passive mode there: active mode is not supported.',
   )
 }
 
 /** Ends some work when the control connection does. */
-async function whileOpen<T>({ socket }: Context, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+async function whileOpen<T>({ socket }: FtpContext, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const gone = new AbortController()
   const leave = () => gone.abort(new Error('the connection was closed'))
   socket.once('close', leave)

@@ -1,6 +1,6 @@
 import type { Client } from 'basic-ftp'
 import type { UploadObject } from '../contract.ts'
-import { readBody } from '../shared/body.ts'
+import { readObject } from '../shared/body.ts'
 import { joinRemote, parentOf, temporaryPath } from '../shared/remote-path.ts'
 import type { FtpConnection } from './connect.ts'
 import { replyCode } from './explain.ts'
@@ -50,7 +50,7 @@ export function createFtpUploads(): FtpUploads {
       await withTemporary(
         client,
         parentOf(path),
-        temporary => writeFile(client, temporary, readBody(object, signal), object.size),
+        temporary => writeFile(client, temporary, readObject(object, signal), object.size),
         async temporary => {
           signal.throwIfAborted()
           await replaceFile(client, temporary, path)

@@ -1,9 +1,10 @@
+import { messageOf } from '../../errors.ts'
 import { httpOptions } from '../../http/client.ts'
 import { ownFile, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider } from '../contract.ts'
 import { findOpenCredential } from '../shared/form-host/credentials.ts'
-import { createHost, findFault, type HostDescription } from '../shared/form-host/index.ts'
+import { createHost, findDescriptionFault, type HostDescription } from '../shared/form-host/index.ts'
 import { fromPicGo } from './picgo.ts'
 import { inWordsOfSxcu, readSxcu } from './sxcu.ts'
 
@@ -16,50 +17,58 @@ const config = z.object({
     .min(1)
     .optional()
     .describe(
-      'Address files are sent to, needed unless there is "sxcu". Placeholders such as {filename} are filled in, here and below.',
+      'URL that files are sent to. Required unless "sxcu" is set. Placeholders such as {filename} are replaced in this and the following options.',
     ),
-  method: z.enum(['POST', 'PUT', 'PATCH']).default('POST').describe('Method of the request.'),
+  method: z.enum(['POST', 'PUT', 'PATCH']).default('POST').describe('HTTP method of the request.'),
   body: z
     .enum(['multipart', 'raw'])
     .default('multipart')
-    .describe('"multipart": a form with the file in it. "raw": the bytes of the file alone.'),
-  field: z.string().min(1).default('file').describe('Form field of the file.'),
-  fields: texts().describe('Further form fields, sent before the file.'),
-  query: texts().describe('Parameters that are added to the address.'),
-  headers: texts().describe("Headers of the request. Those that follow from the body can't be set."),
+    .describe(
+      'Format of the request body. "multipart": a form that contains the file. "raw": only the bytes of the file.',
+    ),
+  field: z.string().min(1).default('file').describe('Name of the form field that holds the file.'),
+  fields: texts().describe('Additional form fields, sent before the file.'),
+  query: texts().describe('Query parameters to add to the URL.'),
+  headers: texts().describe(
+    "Headers of the request. Headers that depend on the body, such as Content-Length, can't be set.",
+  ),
   secrets: z
     .record(z.string().regex(/^[\w.-]+$/, 'must be letters, digits, ".", "_" and "-"'), secret())
     .optional()
-    .describe('Credentials by a name of your choice, for {secret:NAME}. Only these are masked everywhere.'),
+    .describe(
+      'Credentials under names of your choice, used as {secret:NAME}. Only these values are masked in logs, messages and `config show`.',
+    ),
   resultUrl: z
     .union([place(), z.array(place()).min(1)])
     .default('{response}')
     .describe(
-      'Where the address of the file stands in the answer: a JSON path such as data.url, or a text with placeholders such as {json:data.url}, {xml:/a/b}, {regex:…|1}, {header:Location}. Of several the first that holds something. Default: the answer is the address.',
+      'Where the response contains the URL of the file: a JSON path such as data.url, or a text with placeholders such as {json:data.url}, {xml:/a/b}, {regex:…|1} or {header:Location}. In a list, the first entry with a value is used. Default: the whole response is the URL.',
     ),
-  deleteUrl: place().optional().describe('Where the address that removes the file stands in the answer.'),
+  deleteUrl: place().optional().describe('Where the response contains the URL that deletes the file.'),
   errorMessage: z
     .union([place(), z.array(place()).min(1)])
     .optional()
-    .describe('Where the answer says what went wrong. Default: its first 256 characters are shown.'),
+    .describe('Where the response contains the error message. Default: its first 256 characters.'),
   success: z
     .strictObject({
-      at: place().describe('A place in the answer.'),
+      at: place().describe('Where the response contains the value to compare, such as the JSON path status.'),
       is: z
         .array(z.union([z.string(), z.number(), z.boolean()]))
         .min(1)
-        .describe('Values of success.'),
+        .describe('Values that indicate success.'),
     })
     .optional()
-    .describe('Count an answer as a failure unless one of these values stands at that place.'),
+    .describe('Treat a response as a failure unless it contains one of these values.'),
   statuses: z
     .array(z.int().min(200).max(399))
     .min(1)
     .optional()
-    .describe('Statuses of success. Default: 200 to 299, and redirects when the address is in Location.'),
+    .describe(
+      'HTTP status codes that indicate success. Default: 200 to 299, and redirects if "resultUrl" uses the Location header.',
+    ),
   sxcu: ownFile()
     .optional()
-    .describe('File of a ShareX custom uploader, which then says everything that the options above say.'),
+    .describe('Path of a ShareX custom uploader file (.sxcu). It replaces all options above.'),
   ...httpOptions,
 })
 
@@ -70,7 +79,7 @@ export const http = defineProvider({
   type: 'http',
   about: {
     family: 'other',
-    what: "any host that takes a file over HTTP; reads ShareX's `.sxcu`",
+    what: 'any HTTP upload API; reads ShareX `.sxcu` files',
     testedAgainst: 'httpbin and PHP',
     example: {
       album: {
@@ -96,8 +105,8 @@ export const http = defineProvider({
     },
     choices: [
       {
-        label: 'Any other host',
-        hint: 'described by a ShareX .sxcu file, or by options',
+        label: 'Any other image host',
+        hint: 'configured by a ShareX .sxcu file or by options',
         asks: ['sxcu?', 'url?'],
       },
     ],
@@ -117,20 +126,20 @@ function validate(options: Options): string | undefined {
   if (sxcu !== undefined) {
     const others = { url, headers, fields, query, secrets, deleteUrl, errorMessage, success }
     const other = Object.entries(others).find(([, value]) => value !== undefined)?.[0]
-    return other === undefined ? validateSxcu(sxcu) : `Give "sxcu" or "${other}", not both.`
+    return other === undefined ? validateSxcu(sxcu) : `Set "sxcu" or "${other}", not both.`
   }
-  if (url === undefined) return 'Give a "url", or the file of a ShareX custom uploader as "sxcu".'
+  if (url === undefined) return 'Set "url", or set "sxcu" to the file of a ShareX custom uploader.'
   const open = findOpenCredential(url, [headers, fields, query])
   if (open !== undefined)
-    return `Move the value of "${open}" to "secrets" and write {secret:NAME} in its place: there it is masked.`
-  return findFault(describe(options))
+    return `Move the value of "${open}" to "secrets" and write {secret:NAME} instead, so that it is masked.`
+  return findDescriptionFault(describe(options))
 }
 
 function validateSxcu(path: string): string | undefined {
   try {
-    const fault = findFault(readSxcu(path))
+    const fault = findDescriptionFault(readSxcu(path))
     return fault && `The file of "sxcu" can't be used: ${inWordsOfSxcu(fault)}`
   } catch (error) {
-    return `The file of "sxcu" ${(error as Error).message}`
+    return `The file of "sxcu" ${messageOf(error)}`
   }
 }

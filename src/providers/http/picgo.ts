@@ -1,6 +1,6 @@
 import { hideCredentials, hideInUrl } from '../shared/form-host/credentials.ts'
 import { literal } from '../shared/form-host/index.ts'
-import { readText, type Translated } from '../shared/picgo-options.ts'
+import { readTextOption, type Translated } from '../shared/picgo-options.ts'
 
 type Options = Record<string, unknown>
 type Texts = Record<string, string>
@@ -15,11 +15,11 @@ function fromWebUploader({ url, paramName, jsonPath, customHeader, customBody }:
   const notes: string[] = []
   const secrets: Texts = {}
   const options = {
-    url: hideInUrl(readText(url) ?? '', secrets),
-    field: readText(paramName),
+    url: hideInUrl(readTextOption(url) ?? '', secrets),
+    field: readTextOption(paramName),
     headers: hideCredentials(withoutType(readTexts('customHeader', customHeader, notes)), secrets),
     fields: hideCredentials(readTexts('customBody', customBody, notes), secrets),
-    resultUrl: readText(jsonPath),
+    resultUrl: readTextOption(jsonPath),
   }
   return { options: { ...options, secrets, keyTemplate: '{filename}{extname}' }, notes }
 }
@@ -27,14 +27,14 @@ function fromWebUploader({ url, paramName, jsonPath, customHeader, customBody }:
 function fromAdvanced(old: Options): Translated {
   const notes: string[] = []
   const secrets: Texts = {}
-  const method = readText(old['method'])?.toUpperCase() ?? 'POST'
-  if (readText(old['uploadScriptName']))
-    notes.push('"uploadScriptName" was left out: scripts of PicList do not run here.')
-  if (method === 'GET') notes.push('"method" was left out: a file is not sent with GET.')
+  const method = readTextOption(old['method'])?.toUpperCase() ?? 'POST'
+  if (readTextOption(old['uploadScriptName']))
+    notes.push('"uploadScriptName" was not imported: scripts of PicList are not supported.')
+  if (method === 'GET') notes.push('"method" was not imported: GET can\'t send a file.')
   const options = {
-    url: hideInUrl(readText(old['endpoint']) ?? '', secrets),
+    url: hideInUrl(readTextOption(old['endpoint']) ?? '', secrets),
     method: method === 'GET' ? undefined : method,
-    field: readText(old['formDataKey']),
+    field: readTextOption(old['formDataKey']),
     headers: hideCredentials(withoutType(readTexts('headers', old['headers'], notes)), secrets),
     fields: hideCredentials(readTexts('body', old['body'], notes), secrets),
     resultUrl: joinResult(old),
@@ -44,8 +44,8 @@ function fromAdvanced(old: Options): Translated {
 
 /** As PicList builds it: with a `webPath` only the last part of the address is used, and `customPrefix` goes in front. */
 function joinResult(old: Options): string {
-  const path = readText(old['resDataPath']) ?? 'data.url'
-  const [prefix, webPath] = [readText(old['customPrefix']) ?? '', readText(old['webPath'])]
+  const path = readTextOption(old['resDataPath']) ?? 'data.url'
+  const [prefix, webPath] = [readTextOption(old['customPrefix']) ?? '', readTextOption(old['webPath'])]
   if (webPath !== undefined)
     return `${literal(prefix + webPath.replace(/\/?$/, '/'))}{regex:{json:${path}}|[^/]*$|0}`
   return prefix === '' ? path : `${literal(prefix)}{json:${path}}`
@@ -53,7 +53,7 @@ function joinResult(old: Options): string {
 
 /** A JSON object, or the text of one. */
 function readTexts(name: string, value: unknown, notes: string[]): Texts {
-  const text = readText(value)
+  const text = readTextOption(value)
   try {
     const object: unknown = text === undefined ? (value ?? {}) : JSON.parse(text)
     if (typeof object === 'object' && object !== null && !Array.isArray(object))
@@ -61,7 +61,7 @@ function readTexts(name: string, value: unknown, notes: string[]): Texts {
   } catch {
     // Said below.
   }
-  if (value !== '' && value !== false) notes.push(`"${name}" was left out: it is no JSON object.`)
+  if (value !== '' && value !== false) notes.push(`"${name}" was not imported: it is not a JSON object.`)
   return {}
 }
 

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { systemCode } from '../../errors.ts'
+import { type Members, membersOf } from '../../members.ts'
 import { isCredential } from '../shared/form-host/credentials.ts'
 import { type HostDescription, literal } from '../shared/form-host/index.ts'
 
@@ -58,12 +59,12 @@ export function parseSxcu(text: string): HostDescription {
   const read = (name: string) => asText(file[name])
   const method = (read('RequestMethod') || read('RequestType') || 'POST').toUpperCase()
   if (method !== 'POST' && method !== 'PUT' && method !== 'PATCH')
-    throw new Error(`has the method "${method}", which sends no file: POST, PUT and PATCH do.`)
+    throw new Error(`has the method "${method}", which can't send a file. Use POST, PUT or PATCH.`)
   const regexes = Array.isArray(file['RegexList']) ? file['RegexList'].map(asText) : []
   const modernise = hasDollars(read('Version')) ? replaceDollars : (old: string) => old
   const convert = (old: string) => fillRegexes(modernise(old), regexes)
   const readTexts = (name: string) =>
-    Object.entries(asObject(file[name])).map(([key, value]) => [key, asText(value)] as const)
+    Object.entries(membersOf(file[name])).map(([key, value]) => [key, asText(value)] as const)
   const convertTexts = (name: string) =>
     Object.fromEntries(readTexts(name).map(([key, value]) => [key, fillPatterns(convert(value))]))
   const url = read('RequestURL')
@@ -87,16 +88,12 @@ export function inWordsOfSxcu(message: string): string {
   return message.replace(/^"(\w+)/, (whole, option: string) => `"${MEMBERS[option] ?? whole.slice(1)}`)
 }
 
-function parseObject(text: string): Record<string, unknown> {
+function parseObject(text: string): Members {
   try {
-    return asObject(JSON.parse(text.replace(/^\uFEFF/, '')))
+    return membersOf(JSON.parse(text.replace(/^\uFEFF/, '')))
   } catch {
-    throw new Error('is no JSON.')
+    throw new Error('is not valid JSON.')
   }
-}
-
-function asObject(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }
 
 function asText(value: unknown): string {
@@ -108,7 +105,7 @@ function readBody(body: string, field: string): Pick<HostDescription, 'body' | '
   if (body === 'Binary') return { body: 'raw' }
   if (body !== 'MultipartFormData' && !(body === '' && field !== ''))
     throw new Error(
-      `has the body "${body || 'None'}", which carries no file: MultipartFormData and Binary do.`,
+      `has the body "${body || 'None'}", which can't contain a file. Use MultipartFormData or Binary.`,
     )
   if (field === '') throw new Error('has no "FileFormName".')
   return { body: 'multipart', field }
@@ -117,7 +114,7 @@ function readBody(body: string, field: string): Pick<HostDescription, 'body' | '
 /** Without a `URL` the answer is the address. */
 function readResult(url: string, responseType: string): string {
   if (url !== '' && !url.includes('{'))
-    throw new Error('has a "URL" without a placeholder, so that every file would have the same address.')
+    throw new Error('has a "URL" without a placeholder, so every file would have the same URL.')
   return url || (responseType === 'RedirectionURL' ? '{responseurl}' : '{response}')
 }
 
@@ -156,7 +153,7 @@ function fillRegexes(text: string, regexes: readonly string[]): string {
     (_, number: string, group: string | undefined) => {
       const pattern = regexes[Number(number) - 1]
       if (pattern === undefined)
-        throw new Error(`names the regular expression ${number}, which "RegexList" does not have.`)
+        throw new Error(`refers to the regular expression ${number}, which is not in "RegexList".`)
       return `{regex:${literal(pattern)}${group === undefined ? '' : `|${group}`}}`
     },
   )

@@ -1,24 +1,24 @@
 import { systemCode, UploadError } from '../../errors.ts'
 
 const NO_ROOM: Record<string, string> = {
-  ENOSPC: 'is full. Free some space there and send it again',
-  EDQUOT: 'is full: the quota of the server is used up. Free some space there and send it again',
-  EROFS: 'is read-only. Mount it for writing and send it again',
+  ENOSPC: 'is full. Free some space there and try again',
+  EDQUOT: 'is full: the disk quota is exceeded. Free some space there and try again',
+  EROFS: 'is read-only. Mount it read-write and try again',
 }
 
 const IN_THE_WAY =
-  'something of that name that is no file is in its place. Use another key or remove what is there'
-const NOT_ALLOWED = 'upload-server may not write there. Give its user the permission'
+  'a folder or a special file with this name already exists. Use another object key, or remove it'
+const NOT_ALLOWED = 'permission denied. Give the user of upload-server write access'
 
 const REASONS: Record<string, string> = {
   EACCES: NOT_ALLOWED,
   EPERM: NOT_ALLOWED,
-  ENOTDIR: 'a file is in the place of one of its folders. Use another key or remove that file',
+  ENOTDIR: 'a file exists where a folder is needed. Use another object key, or remove the file',
   EISDIR: IN_THE_WAY,
   EEXIST: IN_THE_WAY,
   ENOTEMPTY: IN_THE_WAY,
-  ENOENT: 'something was removed while it was needed. Send it again',
-  ENAMETOOLONG: 'its path is longer than the disk takes. Use a shorter key',
+  ENOENT: 'a file or folder was removed during the upload. Try again',
+  ENAMETOOLONG: 'the path is too long for the file system. Use a shorter object key',
 }
 
 const PASSING = new Set(['EMFILE', 'ENFILE', 'EBUSY', 'EAGAIN', 'ENOENT', 'ESTALE'])
@@ -52,7 +52,7 @@ function explain(error: unknown, folder: string, what: string): unknown {
   if (noRoom !== undefined) {
     return new UploadError('insufficient_storage', `${what} failed: ${folder} ${noRoom}.`, { cause: error })
   }
-  const reason = REASONS[code] ?? 'the log of the server says more'
+  const reason = REASONS[code] ?? 'check the log of the server'
   return new UploadError('delivery_failed', `${what} failed in ${folder} (${code}): ${reason}.`, {
     cause: error,
     retryable: PASSING.has(code),

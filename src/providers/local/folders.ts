@@ -35,28 +35,10 @@ export interface Folders {
  * @param durable whether a new folder is on the disk before `make` is done
  */
 export function createFolders(directory: string, folderMode: number, durable: boolean): Folders {
-  let root: string | undefined
+  const admit = createAdmission(directory)
   const kept = createKeptFolders()
   const searches = new Map<string, Promise<Kept | undefined>>()
   const underWay = new Map<string, Promise<Kept>>()
-
-  /** @param real what `path` has led to */
-  async function admit(path: string, real: string): Promise<void> {
-    if (isInside(path, real)) return
-    root = await resolveLinks(directory) // not yet known, or the directory is a link that leads elsewhere now
-    if (isInside(path, real)) return
-    throw new UploadError(
-      'delivery_failed',
-      `"${relative(directory, path)}" is not in the folder of the destination: a link leads out of it. Remove the link.`,
-    )
-  }
-
-  function isInside(path: string, real: string): boolean {
-    if (root === undefined) return false
-    if (real === join(root, relative(directory, path))) return true
-    const inner = relative(root, real)
-    return !isAbsolute(inner) && inner.split(sep).every(name => !name.startsWith('.'))
-  }
 
   async function open(path: string): Promise<Kept> {
     const folder = await holdFolder(path, 'follow')
@@ -100,10 +82,10 @@ export function createFolders(directory: string, folderMode: number, durable: bo
   }
 
   async function add(path: string, mode: number): Promise<Kept> {
-    if (path === directory) await addRoot()
+    if (path === directory) await addRoot(directory, folderMode, durable)
     else
       await obtain(dirname(path), folderMode).then(one =>
-        kept.use(one, around => addFolder(around, path, mode)),
+        kept.use(one, around => addFolder(around, path, mode, durable)),
       )
     try {
       return await open(path)
@@ -111,34 +93,9 @@ export function createFolders(directory: string, folderMode: number, durable: bo
       if (!ABSENT.has(systemCode(error) ?? '') || !(await isLink(path))) throw error
       throw new UploadError(
         'delivery_failed',
-        `"${relative(directory, path)}" is a link that leads nowhere. Remove the link.`,
+        `"${relative(directory, path)}" is a broken symbolic link. Remove the link.`,
       )
     }
-  }
-
-  async function addRoot(): Promise<void> {
-    const outermost = await makePath(directory, folderMode).catch(error => {
-      if (systemCode(error) !== 'EEXIST') throw error
-      throw Object.assign(new Error(`ENOTDIR: "${directory}" is a file`), { code: 'ENOTDIR' })
-    })
-    if (outermost === undefined) return
-    const folder = await holdFolder(directory, 'refuse')
-    await setMode(folder, folderMode).finally(() => folder.close())
-    if (!durable) return
-    for (let path = directory; path.length >= outermost.length; path = dirname(path)) {
-      const around = await holdFolder(dirname(path), 'follow')
-      await syncFolder(around).finally(() => around.close())
-    }
-  }
-
-  async function addFolder(around: Held, path: string, mode: number): Promise<void> {
-    const place = join(around.path, basename(path))
-    const isNew = await mkdir(place, mode).then(() => true, ignoreCodes(new Set(['EEXIST'])))
-    if (isNew) {
-      const folder = await holdFolder(place, 'refuse')
-      await setMode(folder, mode).finally(() => folder.close())
-    }
-    if (durable) await syncFolder(around)
   }
 
   return {
@@ -163,6 +120,55 @@ export function createFolders(directory: string, folderMode: number, durable: bo
     },
     close: kept.close,
   }
+}
+
+/**
+ * Whether a path leads to where its name says, given what it has led to.
+ * @throws UploadError `delivery_failed` when a link leads out of the directory or to something hidden in it
+ */
+function createAdmission(directory: string): (path: string, real: string) => Promise<void> {
+  let root: string | undefined
+  const isInside = (path: string, real: string): boolean => {
+    if (root === undefined) return false
+    if (real === join(root, relative(directory, path))) return true
+    const inner = relative(root, real)
+    return !isAbsolute(inner) && inner.split(sep).every(name => !name.startsWith('.'))
+  }
+  return async (path, real) => {
+    if (isInside(path, real)) return
+    root = await resolveLinks(directory) // not yet known, or the directory is a link that leads elsewhere now
+    if (isInside(path, real)) return
+    throw new UploadError(
+      'delivery_failed',
+      `"${relative(directory, path)}" is outside the folder of the destination: a symbolic link points out of it. Remove the link.`,
+    )
+  }
+}
+
+/** Makes the directory itself, with all around it. */
+async function addRoot(directory: string, folderMode: number, durable: boolean): Promise<void> {
+  const outermost = await makePath(directory, folderMode).catch(error => {
+    if (systemCode(error) !== 'EEXIST') throw error
+    throw Object.assign(new Error(`ENOTDIR: "${directory}" is a file`), { code: 'ENOTDIR' })
+  })
+  if (outermost === undefined) return
+  const folder = await holdFolder(directory, 'refuse')
+  await setMode(folder, folderMode).finally(() => folder.close())
+  if (!durable) return
+  for (let path = directory; path.length >= outermost.length; path = dirname(path)) {
+    const around = await holdFolder(dirname(path), 'follow')
+    await syncFolder(around).finally(() => around.close())
+  }
+}
+
+async function addFolder(around: Held, path: string, mode: number, durable: boolean): Promise<void> {
+  const place = join(around.path, basename(path))
+  const isNew = await mkdir(place, mode).then(() => true, ignoreCodes(new Set(['EEXIST'])))
+  if (isNew) {
+    const folder = await holdFolder(place, 'refuse')
+    await setMode(folder, mode).finally(() => folder.close())
+  }
+  if (durable) await syncFolder(around)
 }
 
 /** Gives a new folder its mode whatever the umask is, and leaves it the group it inherits. */

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { lstat, rmdir, unlink } from 'node:fs/promises'
-import { basename, join, resolve } from 'node:path'
+import { lstat, realpath, rmdir, unlink } from 'node:fs/promises'
+import { basename, dirname, join, resolve, sep } from 'node:path'
 import { Readable } from 'node:stream'
 import { systemCode, UploadError } from '../../errors.ts'
 import { createFolderSync, syncFolder } from '../../files/folder-sync.ts'
 import type { HeldFile } from '../../files/held.ts'
-import { type Identity, isOwnPath, ownPathsIn } from '../../files/own-paths.ts'
+import { type FileIdentity, isOwnPath, ownPathsIn } from '../../files/own-paths.ts'
 import { localPath } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { createSpool, sweepSpool } from '../../payload/spool.ts'
@@ -15,43 +15,48 @@ import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../shared/public-u
 import { createExplained, type Explained } from './explain.ts'
 import { createFolders, type Folders } from './folders.ts'
 import { splitKey } from './key-path.ts'
-import { type Body, createWriter } from './writer.ts'
+import { createWriter, type FileBody } from './writer.ts'
 
 /** Where the temporary files of a folder lie. No key can name it, since their parts do not start with a dot. */
 const SPOOL_NAME = '.upload-server'
 
 const PROBE_BYTES = Buffer.from('upload-server')
-const PROBE: Body = {
+const PROBE: FileBody = {
   size: PROBE_BYTES.length,
   stream: () => Readable.from([PROBE_BYTES]),
   bytes: async () => PROBE_BYTES,
 }
 
 const config = z.object({
-  directory: localPath().describe('Folder files are stored in. It is made when it is missing.'),
+  directory: localPath().describe('Folder to store files in. Created if it does not exist.'),
   serve: z
     .boolean()
     .default(false)
-    .describe('Hand the files out under /files/ of this server, and answer with their address there.'),
+    .describe('Serve the files under /files/ of this server and return URLs to it.'),
   urlPrefix: urlPrefix()
     .optional()
     .describe(
-      'Address at which a web server hands the folder out. Answers begin with it, also with "serve".',
+      'Public base URL at which a web server serves the folder. Returned URLs start with it, also if "serve" is true.',
     ),
   durable: z
     .boolean()
     .default(true)
-    .describe('Answer only when a file is on the disk for good and would survive a power failure.'),
+    .describe(
+      'Write files durably (fsync) before the server responds, so that they survive a power failure.',
+    ),
   fileMode: z
     .string()
-    .regex(/^0?[67][0-7]{2}$/, 'must be an octal mode that lets the owner read and write, such as "0644"')
+    .regex(
+      /^0?[67][0-7]{2}$/,
+      'must be an octal mode with read and write permission for the owner, such as "0644"',
+    )
     .default('0644')
-    .describe('Permissions of stored files, octal, whatever the umask is.'),
+    .describe('Permissions of stored files. Octal; independent of the umask.'),
   directoryMode: z
     .string()
-    .regex(/^[0-7]?7[0-7]{2}$/, 'must be an octal mode that lets the owner do everything, such as "0755"')
+    .regex(/^[0-7]?7[0-7]{2}$/, 'must be an octal mode with all permissions for the owner, such as "0755"')
     .default('0755')
-    .describe('Permissions of folders that are made, octal, whatever the umask is.'),
+    .describe('Permissions of created folders. Octal; independent of the umask.'),
 })
 
 /** A folder on this machine. */
@@ -59,8 +64,8 @@ export const local = defineProvider({
   type: 'local',
   about: {
     family: 'folder',
-    what: 'a folder, served by this server or by another',
-    testedAgainst: 'file systems: ext4, tmpfs, a full one',
+    what: 'a local folder, served by this server or by a web server',
+    testedAgainst: 'ext4, tmpfs and a full file system',
     example: {
       site: { directory: '/srv/www/img', urlPrefix: 'https://example.com/img', durable: false },
       served: { directory: '/srv/pictures', serve: true },
@@ -68,12 +73,12 @@ export const local = defineProvider({
     choices: [
       {
         label: 'A folder on this machine',
-        hint: 'this server hands the files out',
+        hint: 'served by this server',
         options: { serve: true },
         asks: ['directory'],
       },
       {
-        label: 'A folder on this machine that a web server publishes',
+        label: 'A folder on this machine, served by a web server',
         hint: 'nginx, Apache, Caddy',
         asks: ['directory', 'urlPrefix'],
       },
@@ -83,8 +88,8 @@ export const local = defineProvider({
   validate: options =>
     options.serve || options.urlPrefix !== undefined
       ? undefined
-      : 'Set "serve" to true or give a "urlPrefix": without one of them stored files have no address.',
-  open: openFolder,
+      : 'Set "serve" to true, or set "urlPrefix". Otherwise stored files have no URL.',
+  open: async (options, deps) => openFolder(options, deps, await placeOf(resolve(options.directory))),
   // What PicList has in its folder lies there without folders by date.
   fromPicGo: options => ({
     options: { ...options, keyTemplate: HASHED_NAME },
@@ -92,7 +97,26 @@ export const local = defineProvider({
   }),
 })
 
-function openFolder(options: z.output<typeof config>, { name, warn, ownPaths = [] }: ProviderDeps): Target {
+/** The real folder, also when it is not made yet. */
+async function placeOf(directory: string): Promise<string> {
+  const real = (await realOf(directory)).split(sep).join('/')
+  return `file:${real.replace(/\/$/, '')}/`
+}
+
+async function realOf(path: string): Promise<string> {
+  try {
+    return await realpath(path)
+  } catch {
+    const around = dirname(path)
+    return around === path ? path : join(await realOf(around), basename(path))
+  }
+}
+
+function openFolder(
+  options: z.output<typeof config>,
+  { name, warn, ownPaths = [] }: ProviderDeps,
+  place: string,
+): Target {
   const { serve, urlPrefix, durable } = options
   const directory = resolve(options.directory)
   const spoolPath = join(directory, SPOOL_NAME)
@@ -112,13 +136,19 @@ function openFolder(options: z.output<typeof config>, { name, warn, ownPaths = [
   })
   const explained = createExplained(`the folder of "local/${name}"`)
   const swept = sweepSpool(spoolPath).catch(error =>
-    warn(`local/${name}: cannot remove what an earlier run left in "${SPOOL_NAME}" (${systemCode(error)}).`),
+    warn(
+      `local/${name}: could not remove the temporary files of an earlier run in "${SPOOL_NAME}" (${systemCode(error)}).`,
+    ),
   )
   const toUrl = (key: string): string =>
     urlPrefix === undefined ? `files/${encodeSegment(name)}/${encodeKey(key)}` : joinUrl(urlPrefix, key)
 
   return {
-    spool: { ...spool, create: () => explained('Making a temporary file', undefined, () => spool.create()) },
+    place,
+    spool: {
+      ...spool,
+      create: () => explained('Creating a temporary file', undefined, () => spool.create()),
+    },
     put: (object, signal) =>
       explained(`Storing "${object.key}"`, signal, async () => {
         const { parents, file } = splitKey(object.key)
@@ -165,7 +195,7 @@ function createLookup(
 }
 
 /** Finds the server's own files in the folder, by real paths: its configuration may lie beside what it stores. */
-type OwnCheck = (path: string, identity?: Identity) => Promise<boolean>
+type OwnCheck = (path: string, identity?: FileIdentity) => Promise<boolean>
 
 function createOwnCheck(directory: string, ownPaths: readonly string[]): OwnCheck {
   let found: Promise<string[]> | undefined
@@ -179,7 +209,7 @@ function createOwnCheck(directory: string, ownPaths: readonly string[]): OwnChec
 function belongsToServer(key: string): UploadError {
   return new UploadError(
     'delivery_failed',
-    `"${key}" is a file of the server itself. Change the key template, or give what is stored a folder of its own.`,
+    `"${key}" is a file of the server itself. Change the key template, or use a separate folder for uploads.`,
   )
 }
 

@@ -22,7 +22,7 @@ export function splitKey(
   if (fault !== undefined) {
     throw new UploadError(
       'delivery_failed',
-      `"${key}" cannot be stored in a folder: ${fault}. Change the key template or the name of the file.`,
+      `"${key}" cannot be stored in a folder: ${fault}. Change the key template or the file name.`,
     )
   }
   return { parents: names.slice(0, -1), file: names.at(-1) ?? '' }
@@ -30,12 +30,12 @@ export function splitKey(
 
 function findFault(name: string, platform: string): string | undefined {
   if (name.startsWith('.')) return `"${name}" starts with a dot`
-  if (name.includes('\\')) return `"${name}" holds a backslash`
+  if (name.includes('\\')) return `"${name}" contains a backslash`
   if (Buffer.byteLength(name) > MAX_NAME_BYTES)
-    return `one of its names is longer than ${MAX_NAME_BYTES} bytes`
+    return `a file or folder name in it is longer than ${MAX_NAME_BYTES} bytes`
   if (platform !== 'win32') return undefined
-  if (WINDOWS_DEVICE.test(name)) return `Windows keeps the name "${name}" for a device`
-  if (WINDOWS_CHARACTER.test(name)) return `Windows does not take a character in "${name}"`
-  if (/[. ]$/.test(name)) return `"${name}" ends with a dot or a blank, which Windows drops`
+  if (WINDOWS_DEVICE.test(name)) return `"${name}" is a reserved device name on Windows`
+  if (WINDOWS_CHARACTER.test(name)) return `"${name}" contains a character that is not allowed on Windows`
+  if (/[. ]$/.test(name)) return `"${name}" ends with a dot or a space, which Windows removes`
   return undefined
 }

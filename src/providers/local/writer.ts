@@ -26,7 +26,7 @@ const NO_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'E
 /** What file systems answer that have no permissions of their own. */
 const NO_MODES = new Set(['EPERM', 'ENOTSUP', 'ENOSYS'])
 
-export type Body = Pick<UploadObject, 'size' | 'path' | 'chunks' | 'stream' | 'bytes'>
+export type FileBody = Pick<UploadObject, 'size' | 'path' | 'chunks' | 'stream' | 'bytes'>
 
 export interface WriterOptions {
   /** On the file system the files go to. */
@@ -43,14 +43,14 @@ export interface WriterOptions {
 }
 
 /** Writes a file whole or not at all: into a temporary one first, which a rename then puts in its place. */
-export type Write = (body: Body, folder: string, file: string, signal: AbortSignal) => Promise<void>
+export type WriteFile = (body: FileBody, folder: string, file: string, signal: AbortSignal) => Promise<void>
 
-export function createWriter(options: WriterOptions): Write {
+export function createWriter(options: WriterOptions): WriteFile {
   const { spool, inFolder, admit, syncFolder, fileMode, durable } = options
   const isMasked = (fileMode & process.umask()) !== 0
 
   /** Makes the temporary file, and removes what it made when that fails. */
-  async function fill(path: string, body: Body, signal: AbortSignal): Promise<string> {
+  async function fill(path: string, body: FileBody, signal: AbortSignal): Promise<string> {
     try {
       if (body.path !== undefined || isMasked || body.size > AT_ONCE_BYTES) await copy(path, body, signal)
       else {
@@ -78,7 +78,7 @@ export function createWriter(options: WriterOptions): Write {
     await copyFile(source, path, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
   }
 
-  async function copy(path: string, body: Body, signal: AbortSignal): Promise<void> {
+  async function copy(path: string, body: FileBody, signal: AbortSignal): Promise<void> {
     const isLinked = body.path !== undefined
     if (body.path !== undefined) {
       await linkOrCopy(body.path, path)
@@ -181,16 +181,16 @@ function rename(from: string, to: string): Promise<void> {
   })
 }
 
-async function writeBody(handle: FileHandle, body: Body, signal: AbortSignal): Promise<void> {
+async function writeBody(handle: FileHandle, body: FileBody, signal: AbortSignal): Promise<void> {
   await writeFile(handle, addAbortSignal(signal, body.stream()), { signal })
   assertSize((await handle.stat()).size, body)
 }
 
-function assertSize(size: number, body: Body): void {
+function assertSize(size: number, body: FileBody): void {
   if (size === body.size) return
   throw new UploadError(
     'delivery_failed',
-    `Of the ${body.size} bytes of the file ${size} came. Send it again.`,
+    `Only ${size} of ${body.size} bytes of the file arrived. Try again.`,
     { retryable: true },
   )
 }

@@ -5,7 +5,7 @@ import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { formatQuery } from './sign.ts'
 
 /** A request as Amazon's library makes it. */
-interface Request {
+interface SdkRequest {
   readonly protocol: string
   readonly hostname: string
   readonly port?: number
@@ -28,7 +28,7 @@ const LONGEST_MS = 30_000
 export function createRequestHandler(outgoing: Outgoing | undefined) {
   return {
     metadata: { handlerProtocol: 'http/1.1' },
-    async handle({ protocol, hostname, port, path, query, method, headers, body }: Request) {
+    async handle({ protocol, hostname, port, path, query, method, headers, body }: SdkRequest) {
       const url = new URL(`${protocol}//${hostname}${port === undefined ? '' : `:${port}`}${path}`)
       url.search = formatQuery(query ?? {})
       // Asked for once an hour at most: nothing is kept open.
@@ -37,7 +37,10 @@ export function createRequestHandler(outgoing: Outgoing | undefined) {
         const reply = await exchange(
           {
             ...endpointOf(url),
-            ...{ method, headers, way: await agents.get(url), path: url.pathname + url.search },
+            method,
+            headers,
+            way: await agents.get(url),
+            path: url.pathname + url.search,
             body: typeof body === 'string' ? Buffer.from(body) : body && Buffer.concat([body]),
           },
           AbortSignal.timeout(LONGEST_MS),

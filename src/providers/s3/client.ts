@@ -2,11 +2,10 @@ import { hash, randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { UploadError } from '../../errors.ts'
 import type { HttpAgents } from '../../http/agents.ts'
-import { type Content, endpointOf, exchange, MAX_REPLY_BYTES, type Reply } from '../../http/exchange.ts'
-import type { Outgoing } from '../../http/proxy/outgoing.ts'
+import { type Content, endpointOf, exchange, MAX_REPLY_BYTES, type RawReply } from '../../http/exchange.ts'
 import type { SignedUrl } from '../contract.ts'
 import { encodeKey } from '../shared/public-url.ts'
-import { createCredentials } from './credentials.ts'
+import { type CredentialsDeps, createCredentials } from './credentials.ts'
 import { isFromService, Refusal } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
 import { createSigner, formatQuery } from './sign.ts'
@@ -40,19 +39,18 @@ export interface S3Client {
    * @throws Refusal when the status is not 200 to 299
    * @throws UploadError `delivery_failed`, whose message is the end of a sentence; or what `exchange` throws
    */
-  send(request: S3Request, signal: AbortSignal): Promise<Reply>
+  send(request: S3Request, signal: AbortSignal): Promise<RawReply>
   /** A URL that opens one object for so many seconds, or until the credentials end. */
   presign(key: string, expiresS: number, method?: 'GET' | 'HEAD'): Promise<SignedUrl>
 }
 
-/** @param outgoing see `createCredentials` */
-export function createS3Client(settings: S3Settings, agents: HttpAgents, outgoing?: Outgoing): S3Client {
+export function createS3Client(settings: S3Settings, agents: HttpAgents, deps?: CredentialsDeps): S3Client {
   const bucket = new URL(settings.bucketUrl)
   const { host } = bucket
   const endpoint = endpointOf(bucket)
   const folder = bucket.pathname.replace(/\/$/, '')
   const signer = createSigner(settings.region)
-  const getCredentials = createCredentials(settings, outgoing)
+  const getCredentials = createCredentials(settings, deps)
   const pathOf = (key: string): string => `${folder}/${encodeKey(key)}`
 
   return {
@@ -70,7 +68,8 @@ export function createS3Client(settings: S3Settings, agents: HttpAgents, outgoin
       const reply = await exchange(
         {
           ...endpoint,
-          ...{ way, method },
+          way,
+          method,
           path: request.query ? `${request.path}?${request.query}` : request.path,
           headers: { ...signed, 'user-agent': 'upload-server' },
           body: body?.content,
@@ -94,7 +93,7 @@ export function createS3Client(settings: S3Settings, agents: HttpAgents, outgoin
 }
 
 function tooLong(): UploadError {
-  return new UploadError('delivery_failed', `its answer is longer than ${MAX_REPLY_BYTES} bytes`)
+  return new UploadError('delivery_failed', `its response is longer than ${MAX_REPLY_BYTES} bytes`)
 }
 
 /** Bytes in memory as a body. */
@@ -142,6 +141,6 @@ async function ask(
 export function notS3(): UploadError {
   return new UploadError(
     'delivery_failed',
-    'the answer has neither an ETag nor a request id, so it is no S3 service. Check "endpoint"',
+    'the response has neither an ETag nor a request ID, so it is not from an S3 service. Check "endpoint"',
   )
 }

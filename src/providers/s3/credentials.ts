@@ -4,19 +4,30 @@ import { excerpt } from '../../http/client.ts'
 import { isPassing } from '../../http/network.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { importOptional } from '../../packages/optional.ts'
+import type { ProviderDeps } from '../contract.ts'
 import type { S3Settings } from './settings.ts'
-import type { Credentials } from './sign.ts'
+import type { S3Credentials } from './sign.ts'
 
 /** @throws UploadError `delivery_failed`, whose message is the end of a sentence */
-export type GetCredentials = () => Promise<Credentials>
+export type GetCredentials = () => Promise<S3Credentials>
+
+/** Through which proxies Amazon is asked for temporary ones, and who has them masked. */
+export type CredentialsDeps = Pick<ProviderDeps, 'outgoing' | 'learn'>
 
 /**
  * Those of the options, or else of the environment.
- *
- * @param outgoing through which proxies Amazon is asked for temporary ones
  */
-export function createCredentials({ credentials, region }: S3Settings, outgoing?: Outgoing): GetCredentials {
-  return credentials ? async () => credentials : fromEnvironment(region, outgoing)
+export function createCredentials(
+  { credentials, region }: S3Settings,
+  { outgoing, learn }: CredentialsDeps = {},
+): GetCredentials {
+  if (credentials) return async () => credentials
+  const get = fromEnvironment(region, outgoing)
+  return async () => {
+    const found = await get()
+    learn?.([found.secretAccessKey, ...(found.sessionToken ? [found.sessionToken] : [])])
+    return found
+  }
 }
 
 /**
@@ -57,9 +68,9 @@ function explain(error: unknown): UploadError {
   // Of a source that was found and fails the library has other words.
   if (name === 'CredentialsProviderError' && message.includes('from any providers')) {
     const advice =
-      'Give "accessKeyId" and "secretAccessKey", or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
-    return new UploadError('delivery_failed', `there are no credentials. ${advice}`, { cause: error })
+      'Set "accessKeyId" and "secretAccessKey", or the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
+    return new UploadError('delivery_failed', `no credentials found. ${advice}`, { cause: error })
   }
-  const reason = `the credentials of the environment cannot be had (${excerpt(message)})`
+  const reason = `the credentials of the environment could not be loaded (${excerpt(message)})`
   return new UploadError('delivery_failed', reason, { cause: error, retryable: isPassing(systemCode(error)) })
 }

@@ -10,8 +10,9 @@ export const s3 = defineProvider({
   type: 's3',
   about: {
     family: 'bucket',
-    what: 'S3 and what is compatible, by presets: AWS, R2, MinIO, B2, Wasabi, OBS, TOS, GCS, …',
-    testedAgainst: 'Ceph radosgw and OpenStack Swift; hosts and signatures of the presets recorded',
+    what: 'S3 and compatible services, with presets for AWS, R2, MinIO, B2, Wasabi, OBS, TOS, GCS, …',
+    testedAgainst:
+      'Ceph radosgw and OpenStack Swift; hostnames and signatures of the presets against recorded fixtures',
     example: {
       blog: {
         region: 'eu-central-1',
@@ -34,8 +35,8 @@ export const s3 = defineProvider({
         accessKeyId: 'me',
         secretAccessKey: 'MINIO_SECRET',
         caFile: 'minio-ca.pem',
-        url: 'presigned',
-        presignedForS: 86400,
+        linkType: 'presigned',
+        presignedFor: '24h',
       },
     },
     signs: true,
@@ -60,6 +61,7 @@ export const s3 = defineProvider({
     ],
   },
   config: z.object(s3Options),
+  redirected: { linkType: 'presigned' },
   validate: findProblem,
   fromPicGo,
   open: (options, deps) => openS3('s3', requireSettings(options), deps),

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { UploadError } from '../../errors.ts'
 import { type Passing, retry } from '../../flow/retry.ts'
 import type { UploadObject } from '../contract.ts'
-import { type Part, readParts } from '../shared/body.ts'
+import { type BodyPart, readParts } from '../shared/body.ts'
 import { readElement } from '../shared/xml-path.ts'
 import { bodyOf, findObject, type S3Client } from './client.ts'
 import { mayPass, Refusal, retryAfterOf } from './refusal.ts'
@@ -17,7 +17,7 @@ const IS_COMPLETE = /MultipartUploadResult\b/
 const TAKE_BACK_MS = 10_000
 
 /** An upload in parts that has begun. */
-interface Upload {
+interface MultipartUpload {
   readonly key: string
   readonly uploadId: string
   /** By the clock of the service; NaN when it does not say. */
@@ -62,7 +62,7 @@ export async function beginUpload(
   key: string,
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
-): Promise<Upload> {
+): Promise<MultipartUpload> {
   const body = bodyOf(Buffer.alloc(0))
   const request = { method: 'POST', key, query: { uploads: '' }, headers, body } as const
   const reply = await s3.send(request, signal)
@@ -72,7 +72,7 @@ export async function beginUpload(
 
 export async function abortUpload(
   s3: S3Client,
-  { key, uploadId }: Upload,
+  { key, uploadId }: MultipartUpload,
   signal: AbortSignal,
 ): Promise<void> {
   await s3.send({ method: 'DELETE', key, query: { uploadId } }, signal)
@@ -81,8 +81,8 @@ export async function abortUpload(
 /** Sends a part again by itself, so that a broken connection does not cost the parts that have arrived. */
 async function sendPart(
   s3: S3Client,
-  { key, uploadId }: Upload,
-  part: Part,
+  { key, uploadId }: MultipartUpload,
+  part: BodyPart,
   signal: AbortSignal,
 ): Promise<string> {
   const hash = createHash('sha256')
@@ -98,7 +98,7 @@ async function sendPart(
 /** @param size of the object */
 async function completeUpload(
   s3: S3Client,
-  upload: Upload,
+  upload: MultipartUpload,
   size: number,
   etags: readonly string[],
   signal: AbortSignal,
@@ -131,7 +131,7 @@ async function completeUpload(
 /** Whether an object is what an upload in parts has made, and not what was there before. */
 function isResult(
   found: IncomingHttpHeaders,
-  { begunAt }: Upload,
+  { begunAt }: MultipartUpload,
   size: number,
   etags: readonly string[],
 ): boolean {
@@ -154,7 +154,7 @@ function isUploadGone(error: unknown): boolean {
 function missing(name: string): never {
   throw new UploadError(
     'delivery_failed',
-    `its answer has no ${name}, so it is no S3 service. Check "endpoint"`,
+    `the response has no ${name}, so it is not from an S3 service. Check "endpoint"`,
   )
 }
 

@@ -1,6 +1,7 @@
 import { httpOptions } from '../../http/client.ts'
-import { secret } from '../../options.ts'
+import { deprecated, isPossibleHost, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
+import { lifetime } from '../shared/lifetime.ts'
 import { urlPrefix, urlSuffix } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
 import { PRESET_NAMES } from './presets.ts'
@@ -13,13 +14,13 @@ const SMALLEST_PART = 5 * MIB
 const name = () => z.string().trim().min(1)
 
 /** Text for a header: what Node refuses there would fail at the first upload only. */
-const header = () => z.string().regex(/^[\x20-\x7e]+$/, 'must consist of printable ASCII characters')
+const header = () => z.string().regex(/^[\x20-\x7e]+$/, 'must contain only printable ASCII characters')
 
 /** The address of an API, with or without scheme; https is assumed. */
 const endpoint = () =>
   name().refine(
     value => parseEndpoint(value) !== undefined,
-    'must be a host such as "s3.example.com:9000", or an http or https address without query',
+    'must be a host such as "s3.example.com:9000", or an http or https URL without a query',
   )
 
 const folder = () =>
@@ -32,90 +33,121 @@ const folder = () =>
 
 const isDots = (segment: string): boolean => segment === '.' || segment === '..'
 
+const linkType = () => z.enum(['public', 'presigned'])
+
+/** As the signature allows. */
+export const LONGEST_PRESIGNED_S = 7 * 86_400
+
 /** Options that do not depend on the vendor. */
 export const bucketOptions = {
-  bucket: name().describe('Name of the bucket, which has to be there.'),
+  bucket: name().describe('Name of an existing bucket.'),
   endpoint: endpoint()
     .optional()
     .describe(
-      'Address of the S3 API, when it is not the one of the preset: https unless it says http://, may have a path.',
+      'URL of the S3 API, if it differs from that of the preset. May have a path. Default scheme: https.',
     ),
-  region: name().optional().describe('Region of the bucket; requests are signed for it.'),
+  region: name().optional().describe('Region of the bucket, used to sign requests.'),
   accessKeyId: name()
     .optional()
     .describe(
-      'Access key id. Without keys the environment is asked as AWS does: variables, ~/.aws, roles of EC2, ECS and EKS.',
+      'Access key ID. If unset, credentials are looked up as the AWS SDK does: environment variables, ~/.aws, then roles of EC2, ECS and EKS.',
     ),
-  secretAccessKey: secret().optional().describe('Secret that belongs to accessKeyId.'),
-  sessionToken: secret().optional().describe('Third part of temporary credentials.'),
+  secretAccessKey: secret().optional().describe('Secret access key that belongs to "accessKeyId".'),
+  sessionToken: secret().optional().describe('Session token of temporary credentials.'),
   addressingStyle: z
     .enum(['virtual', 'path', 'cname'])
     .optional()
     .describe(
-      'Where the bucket is named: in the host, in the path, or (cname) the endpoint is its own domain.',
+      'Where requests name the bucket. "virtual": in the hostname. "path": in the URL path. "cname": nowhere, the endpoint is the domain of the bucket.',
     ),
-  path: folder().optional().describe('Folder in the bucket, put in front of every key.'),
+  path: folder().optional().describe('Folder in the bucket, prepended to every object key.'),
   urlPrefix: urlPrefix()
     .optional()
-    .describe('Address below which visitors find the objects, such as a CDN. Default: see the presets.'),
+    .describe('Public base URL of the objects, such as that of a CDN. Default: see the presets.'),
   webPath: folder()
     .optional()
-    .describe('Folder that stands in URLs instead of "path"; "" when the domain leads into the folder.'),
-  urlSuffix: urlSuffix().optional().describe('Appended to every URL, such as "?x-oss-process=style/small".'),
-  url: z
-    .enum(['public', 'presigned'])
-    .default('public')
-    .describe('Answer with plain URLs, or with signed ones that open a private bucket for a while.'),
-  presignedForS: z
-    .number()
-    .int()
-    .min(1)
-    .max(604_800)
-    .default(604_800)
     .describe(
-      'How long presigned URLs work. Seconds, 7 days at most; with temporary credentials they end with these.',
+      'Folder to use in URLs instead of "path". Set "" if the domain already points into the folder.',
     ),
+  urlSuffix: urlSuffix()
+    .optional()
+    .describe('Text appended to every URL, such as "?x-oss-process=style/small".'),
+  linkType: linkType()
+    .optional()
+    .describe(
+      'Type of the returned URLs. "public" (default): plain URLs. "presigned": signed URLs that expire, for a private bucket.',
+    ),
+  url: deprecated(
+    linkType().optional().describe('The earlier name of `linkType`.'),
+    'write "linkType"',
+    '1.0',
+  ),
+  presignedFor: lifetime(1, LONGEST_PRESIGNED_S)
+    .optional()
+    .describe(
+      'Lifetime of presigned URLs, such as "12h". At most and by default "7d". With temporary credentials, URLs expire with them.',
+    ),
+  presignedForS: deprecated(
+    z
+      .number()
+      .int()
+      .min(1)
+      .max(LONGEST_PRESIGNED_S)
+      .optional()
+      .describe('Lifetime of presigned URLs. Seconds.'),
+    'write "presignedFor", such as "12h"',
+    '1.0',
+  ),
   acl: z
     .enum([
-      ...['private', 'public-read', 'public-read-write', 'authenticated-read'],
-      ...['aws-exec-read', 'bucket-owner-read', 'bucket-owner-full-control'],
-    ] as const)
+      'private',
+      'public-read',
+      'public-read-write',
+      'authenticated-read',
+      'aws-exec-read',
+      'bucket-owner-read',
+      'bucket-owner-full-control',
+    ])
     .optional()
-    .describe('Canned ACL of every object. Sent only when set; new buckets of AWS refuse it.'),
+    .describe('Canned ACL of every object. Sent only if set; new AWS buckets reject ACLs.'),
   storageClass: header()
     .optional()
     .describe(
-      'Storage class, in the words of the vendor, such as "STANDARD_IA". Default: that of the bucket.',
+      'Storage class of every object, as the vendor names it, such as "STANDARD_IA". Default: the class of the bucket.',
     ),
   cacheControl: header()
     .optional()
     .describe(
-      'Cache-Control of every object. Default: "public, max-age=86400", with presigned URLs "private, …".',
+      'Cache-Control header of every object. Default: "public, max-age=86400", or "private, max-age=86400" with presigned URLs.',
     ),
   contentDisposition: header()
     .default('inline')
-    .describe('Content-Disposition of every object: "inline" shows it, "attachment" downloads it.'),
+    .describe(
+      'Content-Disposition header of every object. "inline": browsers show it. "attachment": browsers download it.',
+    ),
   serverSideEncryption: z
     .enum(['AES256', 'aws:kms', 'aws:kms:dsse'])
     .optional()
-    .describe('Encryption with keys of the vendor.'),
+    .describe('Server-side encryption of every object.'),
   sseKmsKeyId: header()
     .optional()
-    .describe('Key for serverSideEncryption with KMS. Default: the one of the account.'),
+    .describe(
+      'ID of the KMS key for server-side encryption with KMS. Default: the default KMS key of the account.',
+    ),
   multipartThreshold: z
     .number()
     .int()
     .min(SMALLEST_PART)
     .max(LARGEST_PUT)
     .default(64 * MIB)
-    .describe('Larger objects are sent in parts. Bytes.'),
+    .describe('Size above which objects are sent as multipart uploads. Bytes.'),
   partSize: z
     .number()
     .int()
     .min(SMALLEST_PART)
     .max(512 * MIB)
     .default(SMALLEST_PART)
-    .describe('Size of a part, of which two are sent at once. Bytes.'),
+    .describe('Size of one part of a multipart upload. Bytes. Two parts are sent at a time.'),
   ...httpOptions,
 }
 
@@ -123,10 +155,8 @@ export const s3Options = {
   preset: z
     .enum(PRESET_NAMES)
     .optional()
-    .describe('Vendor. Default: recognised by the endpoint, else "custom"; without endpoint "aws".'),
-  accountId: name()
-    .optional()
-    .describe('Account id of Cloudflare or namespace of Oracle, a part of the endpoint.'),
+    .describe('Vendor. Default: detected from "endpoint", or else "custom"; without "endpoint", "aws".'),
+  accountId: name().optional().describe('Cloudflare account ID or Oracle namespace. Part of the endpoint.'),
   ...bucketOptions,
 }
 
@@ -140,5 +170,5 @@ export function parseEndpoint(value: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username) return undefined
   // "https://http://host" is a host called "http" with an empty port.
-  return /^https?$/.test(url.hostname) ? undefined : url
+  return /^https?$/.test(url.hostname) || !isPossibleHost(url.hostname) ? undefined : url
 }

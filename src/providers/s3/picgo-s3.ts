@@ -4,7 +4,7 @@ import { parseEndpoint } from './options.ts'
 import { createReader, isTemplate, toKeyTemplate, toUrlPrefix } from './picgo.ts'
 import { PRESETS, type Preset, recognizeHost } from './presets.ts'
 
-type Read = (name: string) => string | undefined
+type ReadOption = (name: string) => string | undefined
 
 /** Placeholders of the S3 plugins; ours of the same name mean the same. */
 const PLACEHOLDERS: Readonly<Record<string, string>> = {
@@ -32,7 +32,9 @@ export function fromPicGo(options: Record<string, unknown>): Translated {
   const preset: Preset = PRESETS[(host && recognizeHost(host)?.name) || (host ? 'custom' : 'aws')]
   const region = read('region')
   if (options['rejectUnauthorized'] === false) {
-    notes.push('"rejectUnauthorized" was left out: certificates are checked. See "caFile" and "insecureTls".')
+    notes.push(
+      '"rejectUnauthorized" was not imported: certificates are verified. See "caFile" and "insecureTls".',
+    )
   }
   const ours = {
     endpoint,
@@ -56,14 +58,14 @@ export function fromPicGo(options: Record<string, unknown>): Translated {
 function readAcl(acl: string | undefined, preset: Preset, notes: string[]): string | undefined {
   if (acl === undefined || acl === 'auto') return undefined
   if (!preset.without?.includes('acl')) return acl
-  notes.push('"acl" was left out: the service knows none.')
+  notes.push('"acl" was not imported: the service does not support ACLs.')
   return undefined
 }
 
 /** Without an own address PicList answers with plain URLs of the API when the ACL is public, else with signed ones. */
 function readUrls(
   options: Record<string, unknown>,
-  read: Read,
+  read: ReadOption,
   preset: Preset,
   notes: string[],
 ): Record<string, unknown> {
@@ -84,9 +86,11 @@ function readUrls(
     const host = isPath ? `${endpoint}/${bucket}` : endpoint.replace('://', `://${bucket}.`)
     return { urlPrefix: host, urlSuffix }
   }
-  notes.push('URLs are signed and end after 7 days, since there is no "urlPrefix" and no public "acl".')
-  if (urlSuffix) notes.push('"options" was left out: it would break the signature of the URLs.')
-  return { url: 'presigned' }
+  notes.push(
+    'URLs are signed and expire after 7 days, because there is neither "urlPrefix" nor a public "acl".',
+  )
+  if (urlSuffix) notes.push('"options" was not imported: it would break the signature of the URLs.')
+  return { linkType: 'presigned' }
 }
 
 /** A template, or in newer versions of PicList a folder: what does not name a file at its end is taken for one. */

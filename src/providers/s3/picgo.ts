@@ -1,5 +1,5 @@
 import { parseKeyTemplate } from '../../payload/object-key.ts'
-import { HASHED_NAME, readText } from '../shared/picgo-options.ts'
+import { HASHED_NAME, readTextOption } from '../shared/picgo-options.ts'
 import { withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
 
@@ -7,7 +7,7 @@ import { cleanRelative } from '../shared/remote-path.ts'
 export function createReader(
   options: Readonly<Record<string, unknown>>,
 ): (name: string) => string | undefined {
-  return name => readText(Object.hasOwn(options, name) ? options[name] : undefined)
+  return name => readTextOption(Object.hasOwn(options, name) ? options[name] : undefined)
 }
 
 /** PicGo's folder as the beginning of a key template, with a name behind it that no other file has. */
@@ -15,7 +15,7 @@ export function toKeyTemplate(path: string | undefined, notes: string[]): string
   const folder = cleanRelative(path ?? '')
   const template = folder === '' ? HASHED_NAME : `${folder}/${HASHED_NAME}`
   if (isTemplate(template)) return template
-  notes.push(`"path" was left out: "${path}" cannot be the beginning of a key.`)
+  notes.push(`"path" was not imported: "${path}" is not a valid prefix of an object key.`)
   return HASHED_NAME
 }
 
@@ -34,9 +34,11 @@ export function toUrlPrefix(address: string | undefined, name: string, notes: st
   const hasScheme = /^https?:\/\//i.test(address)
   const url = withoutSlash(hasScheme ? address : `https://${address}`)
   if (!URL.canParse(url) || /[?#]/.test(url)) {
-    notes.push(`"${name}" was left out: it is no web address to which keys can be appended.`)
+    notes.push(
+      `"${name}" was not imported: it is not an http or https URL that object keys can be appended to.`,
+    )
     return undefined
   }
-  if (!hasScheme) notes.push(`"${name}" has no scheme, so https is assumed: check "urlPrefix".`)
+  if (!hasScheme) notes.push(`"${name}" has no scheme, so https was assumed. Check "urlPrefix".`)
   return url
 }

@@ -1,3 +1,4 @@
+import { keysOf } from '../../members.ts'
 /** How a bucket is named: in the host (`BUCKET.HOST/KEY`), in the path (`HOST/BUCKET/KEY`), or by a host of its own. */
 export type AddressingStyle = 'virtual' | 'path' | 'cname'
 
@@ -76,7 +77,7 @@ export const PRESETS = {
 
 export type PresetName = keyof typeof PRESETS
 
-export const PRESET_NAMES = Object.keys(PRESETS) as [PresetName, ...PresetName[]]
+export const PRESET_NAMES = keysOf(PRESETS)
 
 /** A vendor of which one knows by the host alone, with the region that stands in it. */
 export interface Recognized {

@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { UploadError } from '../../errors.ts'
-import type { Reply } from '../../http/exchange.ts'
+import type { RawReply } from '../../http/exchange.ts'
 import { isPassing, isPassingStatus, networkCodeOf, parseRetryAfter } from '../../http/network.ts'
 import { readElement } from '../shared/xml-path.ts'
 
 /** What a refusal tells. */
-export interface Facts {
+export interface RefusalFacts {
   /** HTTP status. */
   readonly status: number
   /** Of the error document, such as `NoSuchBucket`; empty when the answer had none. */
@@ -23,15 +23,15 @@ export interface Facts {
 
 /** An answer that says no. */
 export class Refusal extends Error {
-  readonly facts: Facts
+  readonly facts: RefusalFacts
 
-  constructor(reply: Reply) {
+  constructor(reply: RawReply) {
     super(`status ${reply.status}`)
     this.facts = readFacts(reply)
   }
 }
 
-function readFacts({ status, headers, text }: Reply): Facts {
+function readFacts({ status, headers, text }: RawReply): RefusalFacts {
   const read = (name: string): string | undefined => readElement(text, name)
   const time = Date.parse(read('ServerTime') ?? headers.date ?? '')
   return {
@@ -55,10 +55,9 @@ export function isFromService(headers: IncomingHttpHeaders): boolean {
 }
 
 /** Failures that pass. An upload in parts that is gone was taken back by somebody, or is complete already. */
-const PASSING_CODES = new Set([
-  ...['InternalError', 'RequestTimeout', 'ServiceUnavailable', 'SlowDown'],
-  ...['OperationAborted', 'NoSuchUpload'],
-])
+const PASSING_CODES = new Set(
+  'InternalError RequestTimeout ServiceUnavailable SlowDown OperationAborted NoSuchUpload'.split(' '),
+)
 /** Of MinIO, with the status 507 that passes elsewhere. */
 const FULL_CODE = 'XMinioStorageFull'
 

@@ -1,6 +1,7 @@
+import { findDisagreement, secondsOf } from '../shared/lifetime.ts'
 import { encodeSegment, withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
-import { parseEndpoint, type S3Options } from './options.ts'
+import { LONGEST_PRESIGNED_S, parseEndpoint, type S3Options } from './options.ts'
 import {
   type AddressingStyle,
   hostOf,
@@ -33,6 +34,8 @@ export interface S3Settings {
   readonly headers: Readonly<Record<string, string>>
   /** Bytes. */
   readonly partSizeOf: (size: number) => number
+  /** Lifetime of presigned URLs, seconds. */
+  readonly presignedForS: number
   readonly options: S3Options
 }
 
@@ -66,12 +69,12 @@ function resolveSettings(options: S3Options): S3Settings | string {
 
   const known = region ?? 'us-east-1'
   const endpoint = given ? withoutSlash(given.href) : `https://${hostOf(preset, known, options.accountId)}`
-  const isPublic = options.url === 'public'
+  const isPublic = linkTypeOf(options) === 'public'
   const publicUrl = isPublic
     ? (options.urlPrefix ?? naturalUrl(options.bucket, preset, endpoint, style, known))
     : undefined
   if (isPublic && publicUrl === undefined) {
-    return `"urlPrefix" is needed: ${name} has no address of its own under which visitors find objects. Give one, or set "url" to "presigned".`
+    return `"urlPrefix" is required: ${name} has no public URL of its own. Set it, or set "linkType" to "presigned".`
   }
   const { accessKeyId, secretAccessKey, sessionToken } = options
   return {
@@ -90,15 +93,18 @@ function resolveSettings(options: S3Options): S3Settings | string {
     publicUrl,
     headers: headersOf(options),
     partSizeOf: size => Math.max(options.partSize, Math.ceil(size / (preset.maxParts ?? 10_000))),
+    presignedForS: secondsOf(options.presignedFor) ?? options.presignedForS ?? LONGEST_PRESIGNED_S,
     options,
   }
 }
 
+const linkTypeOf = ({ linkType, url }: S3Options) => linkType ?? url ?? 'public'
+
 function headersOf(options: S3Options): Record<string, string> {
-  const { url, cacheControl, contentDisposition, acl, storageClass, serverSideEncryption, sseKmsKeyId } =
-    options
+  const { cacheControl, contentDisposition, acl, storageClass, serverSideEncryption, sseKmsKeyId } = options
   return {
-    'cache-control': cacheControl ?? `${url === 'public' ? 'public' : 'private'}, ${DEFAULT_CACHE}`,
+    'cache-control':
+      cacheControl ?? `${linkTypeOf(options) === 'public' ? 'public' : 'private'}, ${DEFAULT_CACHE}`,
     'content-disposition': contentDisposition,
     ...(acl && { 'x-amz-acl': acl }),
     ...(storageClass && { 'x-amz-storage-class': storageClass }),
@@ -115,20 +121,21 @@ function findMissing(
   region: string | undefined,
 ): string | undefined {
   if (!given && preset.host === undefined)
-    return `"endpoint" is needed: ${name} runs at an address of its own.`
+    return `"endpoint" is required for ${name}. Set it to the URL of your server.`
   if (!given && options.addressingStyle === 'cname') {
-    return '"endpoint" is needed for "addressingStyle": "cname": the domain that is bound to the bucket.'
+    return '"endpoint" is required with "addressingStyle": "cname". Set it to the domain bound to the bucket.'
   }
-  if (!given && region === undefined) return `"region" is needed: it is a part of the address of ${name}.`
+  if (!given && region === undefined)
+    return `"region" is required for ${name}, because it is part of the endpoint.`
   if (!given && preset.host?.includes('{account}') && options.accountId === undefined) {
-    return `"accountId" is needed: it is a part of the address of ${name}. Or give the "endpoint".`
+    return `"accountId" is required for ${name}, because it is part of the endpoint. Set it, or set "endpoint".`
   }
   for (const [option, value] of Object.entries({ region, accountId: options.accountId })) {
     if (!given && value !== undefined && !/^[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?$/i.test(value))
-      return `"${option}" is wrong: as a part of an address it may hold letters, digits and "-".`
+      return `"${option}" must contain only letters, digits and "-", because it is part of a hostname.`
   }
   if ((options.accessKeyId === undefined) !== (options.secretAccessKey === undefined)) {
-    return '"accessKeyId" and "secretAccessKey" belong together: give both, or none to take them from the environment.'
+    return 'Set both "accessKeyId" and "secretAccessKey", or neither to use the credentials of the environment.'
   }
   if (options.sessionToken && !options.accessKeyId)
     return '"sessionToken" needs "accessKeyId" and "secretAccessKey".'
@@ -136,15 +143,20 @@ function findMissing(
 }
 
 function findContradiction(options: S3Options, name: PresetName, preset: Preset): string | undefined {
+  const { linkType, url, presignedFor, presignedForS } = options
+  const disagreement =
+    findDisagreement('linkType', linkType, 'url', url) ??
+    findDisagreement('presignedFor', secondsOf(presignedFor), 'presignedForS', presignedForS)
+  if (disagreement !== undefined) return disagreement
   for (const option of preset.without ?? []) {
-    if (options[option] !== undefined) return `"${option}" has to be left out: ${name} does not take it.`
+    if (options[option] !== undefined) return `"${option}" is not supported by ${name}. Remove it.`
   }
   if (options.sseKmsKeyId && !options.serverSideEncryption?.startsWith('aws:kms')) {
     return '"sseKmsKeyId" needs "serverSideEncryption" to be "aws:kms" or "aws:kms:dsse".'
   }
   for (const option of ['urlPrefix', 'urlSuffix', 'webPath'] as const) {
-    if (options.url === 'presigned' && options[option] !== undefined) {
-      return `"${option}" has to be left out with "url": "presigned": it would break the signature.`
+    if (linkTypeOf(options) === 'presigned' && options[option] !== undefined) {
+      return `"${option}" can't be used with "linkType": "presigned", because it would break the signature. Remove it.`
     }
   }
   return undefined
@@ -157,7 +169,7 @@ function findDoubledBucket(
   style: AddressingStyle,
 ): string | undefined {
   if (style === 'cname' || !given?.hostname.startsWith(`${bucket}.`)) return undefined
-  return `"endpoint" names the bucket, which is put there anyway: take "${bucket}." out of it, or set "addressingStyle" to "cname".`
+  return `"endpoint" already contains the bucket. Remove "${bucket}." from it, or set "addressingStyle" to "cname".`
 }
 
 function naturalUrl(

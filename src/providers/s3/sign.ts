@@ -6,7 +6,7 @@ const UNSIGNED = 'UNSIGNED-PAYLOAD'
 /** Proxies may change it, so the services do not ask for it. */
 const UNSIGNED_HEADER = 'cache-control'
 
-export interface Credentials {
+export interface S3Credentials {
   readonly accessKeyId: string
   readonly secretAccessKey: string
   readonly sessionToken?: string | undefined
@@ -29,7 +29,7 @@ interface RequestToSign {
 /** Signs requests to one bucket. */
 export interface Signer {
   /** All headers, with those of the signature. */
-  sign(request: RequestToSign, credentials: Credentials, now: Date): Record<string, string>
+  sign(request: RequestToSign, credentials: S3Credentials, now: Date): Record<string, string>
   /**
    * The query that lets whoever has it send one request to one object.
    *
@@ -37,7 +37,7 @@ export interface Signer {
    */
   presign(
     request: Pick<RequestToSign, 'method' | 'path'> & { readonly host: string; readonly expiresS: number },
-    credentials: Credentials,
+    credentials: S3Credentials,
     now: Date,
   ): string
 }

@@ -2,17 +2,18 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { UploadError } from '../../errors.ts'
 import { createHttpAgents, type HttpAgents } from '../../http/agents.ts'
-import type { Reply } from '../../http/exchange.ts'
+import type { RawReply } from '../../http/exchange.ts'
 import type { ProviderDeps, Target, UploadObject } from '../contract.ts'
 import { hashBody, lendBody } from '../shared/body.ts'
+import { placeAt } from '../shared/place.ts'
 import { joinUrl } from '../shared/public-url.ts'
 import { bodyOf, createS3Client, findObject, notS3, type S3Client } from './client.ts'
-import { type Attempt, explainS3 } from './explain.ts'
+import { explainS3, type S3Action } from './explain.ts'
 import { abortUpload, beginUpload, putInParts } from './multipart.ts'
 import { isFromService, Refusal } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
 
-/** A connection on which nothing happens for so long is given up. */
+/** Idle timeout of a connection. */
 const IDLE_TIMEOUT_MS = 60_000
 /** Objects in memory up to this size are sent at once, in bytes. */
 const AT_ONCE = 1024 * 1024
@@ -27,20 +28,20 @@ const PROBE_PERMISSION = 's3:PutObject and s3:AbortMultipartUpload'
 export function openS3(
   type: string,
   settings: S3Settings,
-  { name, warn, outgoing }: ProviderDeps,
+  { name, warn, outgoing, learn }: ProviderDeps,
   agents?: HttpAgents,
 ): Target {
   const label = `${type}/${name}`
   const { caFile, insecureTls } = settings.options
   if (insecureTls) {
-    warn(`${label}: "insecureTls" accepts any certificate, also that of somebody in between. Use "caFile".`)
+    warn(`${label}: "insecureTls" disables certificate verification. Use "caFile" instead.`)
   }
   const connections =
     agents ?? createHttpAgents({ caFile, insecureTls, outgoing, idleTimeoutMs: IDLE_TIMEOUT_MS })
-  const s3 = createS3Client(settings, connections, outgoing)
+  const s3 = createS3Client(settings, connections, { outgoing, learn })
   const running = new Set<Promise<unknown>>()
 
-  async function run<T>(attempt: Attempt, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  async function run<T>(action: S3Action, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted()
     const working = work()
     running.add(working)
@@ -48,36 +49,37 @@ export function openS3(
       return await working
     } catch (error) {
       signal.throwIfAborted()
-      throw explainS3(error, label, settings, attempt)
+      throw explainS3(error, label, settings, action)
     } finally {
       running.delete(working)
     }
   }
 
   return {
+    place: placeOf(settings),
     put: (object, signal) =>
-      run({ what: `could not store "${object.key}"`, permission: 's3:PutObject' }, signal, async () => ({
+      run({ what: `Could not store "${object.key}"`, permission: 's3:PutObject' }, signal, async () => ({
         url: await storeObject(s3, settings, object, signal),
       })),
     check: signal =>
-      run({ what: 'could not prepare a probe', permission: PROBE_PERMISSION }, signal, async () => {
+      run({ what: 'Could not begin a test upload', permission: PROBE_PERMISSION }, signal, async () => {
         const limit = await probeBucket(s3, settings, signal)
         if (limit !== undefined) warn(`${label}: ${limit}`)
       }),
     exists: (key, signal) =>
       run(
-        { what: `could not look for "${key}"`, permission: 's3:GetObject and s3:ListBucket' },
+        { what: `Could not look for "${key}"`, permission: 's3:GetObject and s3:ListBucket' },
         signal,
         async () => (await findObject(s3, settings.keyPrefix + key, signal)) !== undefined,
       ),
     remove: (key, signal) =>
-      run({ what: `could not remove "${key}"`, permission: 's3:DeleteObject' }, signal, () =>
+      run({ what: `Could not remove "${key}"`, permission: 's3:DeleteObject' }, signal, () =>
         removeObject(s3, settings, key, signal),
       ),
     linksEnd: settings.publicUrl === undefined,
     sign: (key, method, mostS, signal) =>
-      run({ what: `could not sign a link to "${key}"`, permission: 's3:GetObject' }, signal, () =>
-        s3.presign(settings.keyPrefix + key, Math.min(settings.options.presignedForS, mostS), method),
+      run({ what: `Could not sign a link to "${key}"`, permission: 's3:GetObject' }, signal, () =>
+        s3.presign(settings.keyPrefix + key, Math.min(settings.presignedForS, mostS), method),
       ),
     async close() {
       // Behind an abort parts are still taken back.
@@ -85,6 +87,16 @@ export function openS3(
       connections.close()
     },
   }
+}
+
+/** Names of buckets are unique at AWS, and hosts inside of a vendor's network lead to the same buckets. */
+function placeOf({ endpoint, style, bucket, keyPrefix }: S3Settings): string {
+  const address = new URL(endpoint)
+  address.hostname = address.hostname
+    .replace(/^s3[\w.-]*(?=\.amazonaws\.com)/, 's3')
+    .replace(/^s3\.(?=oss-)/, '')
+    .replace(/-internal(?=\.)/, '')
+  return placeAt('s3', address.href, style === 'cname' ? '' : bucket) + keyPrefix
 }
 
 /** Stores an object and gives its URL. */
@@ -102,7 +114,7 @@ async function storeObject(
   } else {
     await putAtOnce(s3, key, headers, object, signal)
   }
-  if (publicUrl === undefined) return (await s3.presign(key, options.presignedForS)).url
+  if (publicUrl === undefined) return (await s3.presign(key, settings.presignedForS)).url
   return joinUrl(publicUrl, urlFolder + object.key) + (options.urlSuffix ?? '')
 }
 
@@ -126,7 +138,7 @@ async function putAtOnce(
  * has to be that of the object; those of encrypted objects and of some services look otherwise.
  */
 async function isStored(
-  { headers, text }: Reply,
+  { headers, text }: RawReply,
   object: UploadObject,
   signal: AbortSignal,
 ): Promise<boolean> {
@@ -162,7 +174,7 @@ async function probeBucket(
     const mayLackParts = error instanceof Refusal ? WITHOUT_PARTS.has(error.facts.status) : isNoService(error)
     if (!mayLackParts || !(await takesSmall(s3, key, headers, signal))) throw error
     await removeObject(s3, settings, name, signal)
-    return `it takes no uploads in parts, so files of more than ${settings.options.multipartThreshold} bytes can't be stored. Raise "multipartThreshold" to send larger ones at once.`
+    return `the service does not support multipart uploads, so files larger than ${settings.options.multipartThreshold} bytes can't be stored. Increase "multipartThreshold" to send larger files in one request.`
   }
 }
 
@@ -180,7 +192,10 @@ async function takesSmall(
   const bytes = Buffer.from('probe')
   const { size, sha256 } = bodyOf(bytes)
   const object: UploadObject = {
-    ...{ key, size, sha256, contentType: 'text/plain' },
+    key,
+    size,
+    sha256,
+    contentType: 'text/plain',
     stream: () => Readable.from([bytes], { objectMode: false }),
     bytes: async () => bytes,
   }

@@ -19,11 +19,11 @@ export interface Vendor {
   /** PicGo's names for options of ours. */
   readonly names: Readonly<Record<string, keyof typeof bucketOptions>>
   /** Changes what cannot be taken over as it is. */
-  adapt(reading: Reading): void
+  adapt(reading: PicGoOptions): void
 }
 
 /** PicGo's options while they are read. */
-interface Reading {
+interface PicGoOptions {
   readonly options: Readonly<Record<string, unknown>>
   /** An option as text; undefined when it is unset. */
   read(name: string): string | undefined
@@ -40,7 +40,7 @@ export function defineVendor(vendor: Vendor): Provider {
   function toS3(options: Record<string, unknown>): z.output<typeof s3> | string {
     for (const [theirs, ours] of Object.entries(vendor.names)) {
       if (options[theirs] && options[ours] && theirs !== ours) {
-        return `"${theirs}" and "${ours}" mean the same: give one of them.`
+        return `"${theirs}" and "${ours}" are the same option. Set only one of them.`
       }
     }
     const rest = Object.entries(options).filter(([name]) => Object.hasOwn(bucketOptions, name))
@@ -56,6 +56,7 @@ export function defineVendor(vendor: Vendor): Provider {
     type: vendor.type,
     about: vendor.about,
     config,
+    redirected: { linkType: 'presigned' },
     validate(options) {
       const ours = toS3(options)
       return typeof ours === 'string' ? ours : findProblem(ours)

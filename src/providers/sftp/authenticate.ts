@@ -1,7 +1,7 @@
 import type { AnyAuthMethod, AuthenticationType } from 'ssh2'
 
 /** What a login may use, in the order it is tried: keys, an agent, the password. */
-export interface Credentials {
+export interface SftpCredentials {
   readonly username: string
   readonly password?: string | undefined
   /** A private key, in a format and with a passphrase that were found right. */
@@ -21,7 +21,7 @@ export interface Authentication {
 const PROTOCOL_NAMES: Partial<Record<AuthenticationType, AuthenticationType>> = { agent: 'publickey' }
 
 /** Tries only what the server offers, and a password once: servers count failures and lock accounts. */
-export function createAuthentication(credentials: Credentials): Authentication {
+export function createAuthentication(credentials: SftpCredentials): Authentication {
   const left = listMethods(credentials)
   const tried: string[] = []
   let takes: readonly string[] = []
@@ -41,14 +41,14 @@ export function createAuthentication(credentials: Credentials): Authentication {
 
   function explain(): string {
     const words = takes.join(', ') || 'nothing'
-    if (tried.length > 0) return `it refused the login by ${tried.join(', ')} (it takes: ${words})`
-    return `it takes only ${words}, for which nothing is configured`
+    if (tried.length > 0) return `it refused ${tried.join(', ')} (it accepts: ${words})`
+    return `it accepts only ${words}, and no credentials for that are configured`
   }
 
   return { next, explain }
 }
 
-function listMethods({ username, password, key, agent }: Credentials): AnyAuthMethod[] {
+function listMethods({ username, password, key, agent }: SftpCredentials): AnyAuthMethod[] {
   return [
     ...(key ? [{ type: 'publickey' as const, username, key: key.text, passphrase: key.passphrase }] : []),
     ...(agent === undefined ? [] : [{ type: 'agent' as const, username, agent }]),

@@ -2,11 +2,12 @@ import { readFile } from 'node:fs/promises'
 import { connect as connectSocket, type Socket } from 'node:net'
 import type { Client, ServerHostKeyAlgorithm, SFTPWrapper } from 'ssh2'
 import { systemCode, UploadError } from '../../errors.ts'
+import { onAbort } from '../../flow/cancellation.ts'
 import { excerpt } from '../../http/client.ts'
 import { dialThroughProxy } from '../../http/proxy/dial.ts'
 import { explainProxy } from '../../http/proxy/failure.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
-import { type Authentication, type Credentials, createAuthentication } from './authenticate.ts'
+import { type Authentication, createAuthentication, type SftpCredentials } from './authenticate.ts'
 import { explainConnect } from './explain.ts'
 import type { HostKeys } from './host-keys.ts'
 import { createSftpSession, type SftpSession } from './session.ts'
@@ -57,6 +58,7 @@ export async function connect(
 ): Promise<SftpSession> {
   const { default: ssh2 } = await import('ssh2').catch(noLibrary)
   const authentication = createAuthentication(await readCredentials(options, ssh2.utils.parseKey))
+  const kinds = await hostKeys.kinds()
   signal.throwIfAborted()
   const { host, port } = options
   const tunnel = await dialThroughProxy(outgoing, { host, port }, signal).catch(error => {
@@ -65,16 +67,18 @@ export async function connect(
       : explainConnect(error, server, authentication)
   })
   const client = new ssh2.Client()
-  // Without delay: 32 KiB at a time would each wait for the acknowledgement of the one before.
+  // Without delay: 32 KiB at a time would each wait for the acknowledgement of the one before. Nothing is waited for
+  // between here and the login, which listens for errors of the socket: one that nobody hears ends the process.
   const socket = tunnel ?? connectSocket({ host, port, noDelay: true })
-  const leave = () => socket.destroy()
-  signal.addEventListener('abort', leave)
-  socket.once('close', () => signal.removeEventListener('abort', leave))
-  const late = Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })
+  socket.once(
+    'close',
+    onAbort(signal, () => socket.destroy()),
+  )
+  const late = Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
   const timer = setTimeout(() => socket.destroy(late), CONNECT_MS)
   const broken = waitForEnd(client)
   try {
-    const login = { username: options.username, authentication, hostKeys, kinds: await hostKeys.kinds() }
+    const login = { username: options.username, authentication, hostKeys, kinds }
     await Promise.race([logIn(client, socket, login), broken])
     const sftp = await Promise.race([openChannel(client, server), broken])
     return createSftpSession({ client, sftp, socket }, server, onLost)
@@ -89,7 +93,7 @@ export async function connect(
 function noLibrary(cause: unknown): never {
   throw new UploadError(
     'delivery_failed',
-    'The package "ssh2", which SFTP needs, is not installed. Run "npm install ssh2" beside the server.',
+    'The package "ssh2", which SFTP needs, is not installed. Run "npm install ssh2" in the folder of the server.',
     { cause },
   )
 }
@@ -97,28 +101,29 @@ function noLibrary(cause: unknown): never {
 async function readCredentials(
   options: LoginOptions,
   parseKey: (text: string, passphrase?: string) => unknown,
-): Promise<Credentials> {
+): Promise<SftpCredentials> {
   const { username, password, agent, passphrase, privateKeyFile } = options
   const name = privateKeyFile === undefined ? 'privateKey' : 'privateKeyFile'
   let text = options.privateKey
   try {
     if (privateKeyFile !== undefined) text = await readFile(privateKeyFile, 'utf8')
   } catch (error) {
-    throw new UploadError('delivery_failed', `"${name}" cannot be read (${systemCode(error)}).`, {
+    throw new UploadError('delivery_failed', `"${name}" can't be read (${systemCode(error)}).`, {
       cause: error,
     })
   }
   const parsed = text === undefined ? undefined : parseKey(text, passphrase)
   if (parsed instanceof Error) {
-    const hint = passphrase === undefined ? 'Does it need a "passphrase"?' : 'Is the "passphrase" right?'
-    throw new UploadError('delivery_failed', `"${name}" is no private key that can be used. ${hint}`, {
+    const hint =
+      passphrase === undefined ? 'Set "passphrase" if the private key is encrypted.' : 'Check "passphrase".'
+    throw new UploadError('delivery_failed', `"${name}" is not a usable private key. ${hint}`, {
       cause: parsed,
     })
   }
   return { username, password, agent, key: text === undefined ? undefined : { text, passphrase } }
 }
 
-interface Login {
+interface SftpLogin {
   readonly username: string
   readonly authentication: Authentication
   readonly hostKeys: Pick<HostKeys, 'judge' | 'trust'>
@@ -142,7 +147,7 @@ function waitForEnd(client: Client): Promise<never> {
 function logIn(
   client: Client,
   socket: Socket,
-  { username, authentication, hostKeys, kinds }: Login,
+  { username, authentication, hostKeys, kinds }: SftpLogin,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     client.once('ready', resolve)
@@ -182,8 +187,9 @@ function preferring(kinds: readonly string[]): ServerHostKeyAlgorithm[] {
 function openChannel(client: Client, server: string): Promise<SFTPWrapper> {
   return new Promise((resolve, reject) => {
     client.sftp((cause, sftp) => {
-      if (!cause) return resolve(sftp)
-      const message = `${server} let the user in, but offers no SFTP: ${excerpt(cause.message)}`
+      // Whoever gets it comes a moment later, and an error that nobody hears ends the process.
+      if (!cause) return resolve(sftp.on('error', () => {}))
+      const message = `${server} accepted the login but does not offer SFTP: ${excerpt(cause.message)}`
       reject(new UploadError('delivery_failed', message, { cause }))
     })
   })

@@ -13,26 +13,26 @@ export function explainConnect(error: unknown, server: string, authentication: A
   const fail = (what: string, retryable: boolean) =>
     new UploadError('delivery_failed', `${server} ${what}.`, { cause: error, retryable })
 
-  if (level === 'client-authentication') return fail(`let nobody in: ${authentication.explain()}`, false)
+  if (level === 'client-authentication') return fail(`rejected the login: ${authentication.explain()}`, false)
   if (system !== undefined) {
-    return fail(`cannot be reached: ${explainNetwork(error)}`, system !== 'ENOTFOUND')
+    return fail(`can't be reached: ${explainNetwork(error)}`, system !== 'ENOTFOUND')
   }
   if (typeof code === 'number') {
     return fail(`closed the connection: ${excerpt(message)}`, code === TOO_MANY_CONNECTIONS)
   }
   if (level === 'handshake' || /ident/i.test(message)) {
-    return fail(`speaks no SSH that is understood here: ${excerpt(message)}`, false)
+    return fail(`is not a compatible SSH server: ${excerpt(message)}`, false)
   }
-  return fail('closed the connection before the login was done', true)
+  return fail('closed the connection before the login was complete', true)
 }
 
 /** Status codes of SFTP (draft-ietf-secsh-filexfer-02, section 7; those above 8 are of later drafts). */
 const REASONS: Record<number, string> = {
-  2: 'something on the way there is missing. Send it again',
-  3: 'the user may not do that. Give it the permission, or set "directory" to a folder it may write to',
-  4: 'the server does not say why; its log may',
-  8: 'the server cannot do that',
-  11: 'something of that name is in its place. Use another key or remove what is there',
+  2: 'the file or a folder of its path does not exist. Try again',
+  3: 'permission denied. Give the user write access, or set "directory" to a folder that is writable for it',
+  4: 'the server gives no reason. Check its log',
+  8: 'the server does not support the operation',
+  11: 'a file or folder with this name already exists. Use another object key, or remove it',
   12: 'the file system is read-only',
 }
 
@@ -44,18 +44,18 @@ export function explainStatus(error: unknown, server: string, what: string): unk
   if (error instanceof UploadError || typeof code !== 'number') return error
   if (NO_SPACE.has(code)) return noSpace(server, what, error)
   const reason = REASONS[code] ?? excerpt(message)
-  return new UploadError('delivery_failed', `${what} failed: ${server} answered ${code}: ${reason}.`, {
+  return new UploadError('delivery_failed', `${what} failed: ${server} returned ${code}: ${reason}.`, {
     cause: error,
   })
 }
 
 export function noSpace(server: string, what: string, cause: unknown): UploadError {
-  const message = `${what} failed: ${server} is full. Free some space there and send it again.`
+  const message = `${what} failed: ${server} is full. Free some space there and try again.`
   return new UploadError('insufficient_storage', message, { cause })
 }
 
 /** The status code of SFTP in an error, if it has one. */
-export function statusOf(error: unknown): number | undefined {
+export function sftpStatusOf(error: unknown): number | undefined {
   const { code } = detailsOf(error)
   return typeof code === 'number' ? code : undefined
 }

@@ -1,7 +1,7 @@
 import type { Attributes } from 'ssh2'
 import { UploadError } from '../../errors.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
-import { statusOf } from './explain.ts'
+import { sftpStatusOf } from './explain.ts'
 import { type SftpSession, UNSUPPORTED } from './session.ts'
 
 /** Status codes of SFTP (draft-ietf-secsh-filexfer-02, section 7). */
@@ -42,7 +42,7 @@ export async function syncFile(session: SftpSession, handle: Buffer): Promise<vo
   try {
     await session.call((sftp, done) => sftp.ext_openssh_fsync(handle, done))
   } catch (error) {
-    if (statusOf(error) !== UNSUPPORTED) throw error
+    if (sftpStatusOf(error) !== UNSUPPORTED) throw error
   }
 }
 
@@ -53,7 +53,7 @@ export async function replaceFile(session: SftpSession, from: string, to: string
     return
   } catch (error) {
     if (await isFolder(session, to)) throw inTheWay(to)
-    if (statusOf(error) !== UNSUPPORTED) throw error
+    if (sftpStatusOf(error) !== UNSUPPORTED) throw error
   }
   const rename = () => session.call((sftp, done) => sftp.rename(from, to, done))
   try {
@@ -104,11 +104,11 @@ export async function lacksRoom(session: SftpSession, path: string, bytes: numbe
 }
 
 export function isMissing(error: unknown): boolean {
-  return statusOf(error) === NO_SUCH_FILE
+  return sftpStatusOf(error) === NO_SUCH_FILE
 }
 
-export function isFailure(error: unknown): boolean {
-  return statusOf(error) === FAILURE
+export function isSftpFailure(error: unknown): boolean {
+  return sftpStatusOf(error) === FAILURE
 }
 
 async function isFolder(session: SftpSession, path: string): Promise<boolean> {
@@ -124,8 +124,8 @@ function inTheWay(path: string): UploadError {
   const name = path.slice(path.lastIndexOf('/') + 1)
   return new UploadError(
     'delivery_failed',
-    `Something of the name "${name}" is in the way: a file where a folder is needed, or the other way round. ` +
-      'Use another key or remove what is there.',
+    `"${name}" is a file where a folder is needed, or a folder where a file is needed. ` +
+      'Use another object key, or remove it.',
   )
 }
 

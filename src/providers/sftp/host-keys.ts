@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { systemCode, UploadError } from '../../errors.ts'
 import type { KnownHosts } from '../contract.ts'
-import { type KnownKey, keepKey, nameOf, readKnownKeys } from './known-hosts.ts'
+import { type KnownKey, keepKey, knownName, readKnownKeys } from './known-hosts.ts'
 
 /** Decides which host keys of one server are trusted: those that are pinned, else those that are known, else the first. */
 export interface HostKeys {
@@ -28,15 +28,15 @@ export interface HostKeyOptions {
 }
 
 export function createHostKeys({ host, port, pinned, files, server, warn }: HostKeyOptions): HostKeys {
-  const name = nameOf(host, port)
+  const name = knownName(host, port)
   /** What this process has trusted, for where it can't be kept. */
   const trusted = new Set<string>()
-  const tell = (key: Buffer) => `${server} showed the host key ${kindOf(key)} ${fingerprintOf(key)}`
+  const tell = (key: Buffer) => `${server} presented the host key ${kindOf(key)} ${fingerprintOf(key)}`
   const known = async () => (files === undefined || pinned.length > 0 ? [] : await readKnownKeys(files, name))
   const refuse = (key: Buffer, why: string) =>
     new UploadError(
       'delivery_failed',
-      `${tell(key)}, ${why}. Somebody may be in between, or the server was set up anew: nothing was sent. ` +
+      `${tell(key)}, ${why}. This may be a man-in-the-middle attack, or the server was reinstalled. Nothing was sent. ` +
         'Ask its operator.',
     )
 
@@ -47,16 +47,16 @@ export function createHostKeys({ host, port, pinned, files, server, warn }: Host
       const shown = fingerprintOf(key)
       if (pinned.length > 0) {
         if (pinned.includes(shown)) return 'trusted'
-        return refuse(key, 'which is none of "hostFingerprint"')
+        return refuse(key, 'which is not in "hostFingerprint"')
       }
       const keys = await known()
       const same = keys.filter(one => one.key === key.toString('base64'))
       const revoked = same.find(one => one.isRevoked)
-      if (revoked) return refuse(key, `which ${revoked.where} has revoked`)
+      if (revoked) return refuse(key, `which is revoked by ${revoked.where}`)
       if (same.length > 0 || trusted.has(shown)) return 'trusted'
       const other = keys.find(one => !one.isRevoked)
       if (other) return refuse(key, describeOther(other))
-      return trusted.size > 0 ? refuse(key, 'and another one before') : 'unknown'
+      return trusted.size > 0 ? refuse(key, 'but presented a different one before') : 'unknown'
     },
     async trust(key) {
       trusted.add(fingerprintOf(key))
@@ -65,20 +65,20 @@ export function createHostKeys({ host, port, pinned, files, server, warn }: Host
         (await keepKey(files.kept, name, kindOf(key), key).then(
           () => true,
           error => {
-            warn(`${server}: its host key can't be kept in the data folder (${systemCode(error)}).`)
+            warn(`${server}: its host key can't be saved in the data folder (${systemCode(error)}).`)
             return false
           },
         ))
       warn(
-        `${tell(key)}, which was not known. It is trusted ${isKept ? 'from now on' : 'until this process ends'}: ` +
-          'compare it with what "ssh-keygen -lf" prints on that server. "hostFingerprint" pins it.',
+        `${tell(key)}, which was unknown. It is trusted ${isKept ? 'from now on' : 'until this process ends'}: ` +
+          'compare it with what "ssh-keygen -lf" prints on that server. Set "hostFingerprint" to pin it.',
       )
     },
   }
 }
 
 function describeOther({ kind, key, where }: KnownKey): string {
-  return `and ${where} has another one, ${kind} ${fingerprintOf(Buffer.from(key, 'base64'))}. Remove that line if the new one is right`
+  return `but ${where} has a different one, ${kind} ${fingerprintOf(Buffer.from(key, 'base64'))}. If the new one is correct, remove that line`
 }
 
 function fingerprintOf(key: Buffer): string {

@@ -1,9 +1,11 @@
 import { UploadError } from '../../errors.ts'
+import { onAbort } from '../../flow/cancellation.ts'
 import { DIRECT } from '../../http/proxy/outgoing.ts'
 import { localPath, ownFile, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
+import { placeAtHost } from '../shared/place.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
 import { cleanFolder, hostName, remoteFolder, resolveKey } from '../shared/remote-path.ts'
 import { connect } from './connect.ts'
@@ -17,40 +19,43 @@ import { createSftpUploads } from './uploads.ts'
 const fingerprint = z.string().regex(/^SHA256:[A-Za-z0-9+/]{43}$/)
 
 const config = z.object({
-  host: hostName().describe('Name or address of the server.'),
+  host: hostName().describe('Hostname or IP address of the server.'),
   port: z.int().min(1).max(65_535).default(22).describe('Port of the server.'),
-  username: z.string().min(1).describe('User to log in as.'),
-  password: secret()
-    .optional()
-    .describe('Password of the user, also for servers that ask questions (keyboard-interactive).'),
-  privateKey: secret().optional().describe('Private key as text, in the format of OpenSSH, PEM or PuTTY.'),
-  privateKeyFile: ownFile().optional().describe('File with the private key.'),
+  username: z.string().min(1).describe('User name to log in with.'),
+  password: secret().optional().describe('Password of the user. Also used for keyboard-interactive login.'),
+  privateKey: secret().optional().describe('Private key as text, in OpenSSH, PEM or PuTTY format.'),
+  privateKeyFile: ownFile().optional().describe('Path of the private key file.'),
   passphrase: secret().optional().describe('Passphrase of the private key.'),
   agent: localPath()
     .optional()
-    .describe('Socket of an SSH agent that holds the key, usually the value of SSH_AUTH_SOCK.'),
+    .describe('Socket path of an SSH agent that holds the private key, usually the value of SSH_AUTH_SOCK.'),
   hostFingerprint: z
     .union([fingerprint, z.array(fingerprint).min(1)], {
       error: 'must be "SHA256:…" as "ssh-keygen -lf" prints it, or a list of such fingerprints',
     })
     .optional()
     .describe(
-      'The host key, or several, as "ssh-keygen -lf" prints them. Without it a known one is trusted, else the first.',
+      'Fingerprint of the host key, or a list of them, as "ssh-keygen -lf" prints them. Default: trust the host key in known_hosts, or else the one seen first.',
     ),
   directory: remoteFolder()
     .default('')
-    .describe('Folder on the server, from where a login starts or from "/". It is made when it is missing.'),
-  urlPrefix: urlPrefix().describe('Address at which a web server hands the folder out.'),
+    .describe(
+      'Folder on the server: relative to the login folder, or absolute with a leading "/". Created if it does not exist.',
+    ),
+  urlPrefix: urlPrefix().describe('Public base URL at which a web server serves the folder.'),
   fileMode: z
     .string()
-    .regex(/^0?[67][0-7]{2}$/, 'must be an octal mode that lets the owner read and write, such as "0644"')
+    .regex(
+      /^0?[67][0-7]{2}$/,
+      'must be an octal mode with read and write permission for the owner, such as "0644"',
+    )
     .optional()
-    .describe('Permissions of stored files, octal. Default: what the server gives.'),
+    .describe('Permissions of stored files. Octal. Default: set by the server.'),
   directoryMode: z
     .string()
-    .regex(/^[0-7]?7[0-7]{2}$/, 'must be an octal mode that lets the owner do everything, such as "0755"')
+    .regex(/^[0-7]?7[0-7]{2}$/, 'must be an octal mode with all permissions for the owner, such as "0755"')
     .optional()
-    .describe('Permissions of folders that are made, octal. Default: what the server gives.'),
+    .describe('Permissions of created folders. Octal. Default: set by the server.'),
 })
 
 type Options = z.output<typeof config>
@@ -60,7 +65,7 @@ export const sftp = defineProvider({
   type: 'sftp',
   about: {
     family: 'server',
-    what: 'SFTP with password, key or agent',
+    what: 'SFTP with a password, a private key or an SSH agent',
     testedAgainst: 'OpenSSH and ProFTPD',
     example: {
       blog: {
@@ -85,7 +90,7 @@ export const sftp = defineProvider({
     choices: [
       {
         label: 'SFTP',
-        hint: 'a server you reach by SSH',
+        hint: 'any server with SSH access',
         asks: ['host', 'port', 'username', 'password?', 'privateKeyFile?', 'directory?', 'urlPrefix'],
       },
     ],
@@ -99,11 +104,10 @@ export const sftp = defineProvider({
 function validate({ password, privateKey, privateKeyFile, passphrase, agent }: Options): string | undefined {
   const hasKey = privateKey !== undefined || privateKeyFile !== undefined
   if (!hasKey && password === undefined && agent === undefined)
-    return 'Give a "password", a "privateKey", a "privateKeyFile" or an "agent" to log in with.'
+    return 'Set "password", "privateKey", "privateKeyFile" or "agent" to log in with.'
   if (privateKey !== undefined && privateKeyFile !== undefined)
-    return 'Give "privateKey" or "privateKeyFile", not both.'
-  if (passphrase !== undefined && !hasKey)
-    return 'A "passphrase" belongs to a "privateKey" or a "privateKeyFile".'
+    return 'Set "privateKey" or "privateKeyFile", not both.'
+  if (passphrase !== undefined && !hasKey) return '"passphrase" needs "privateKey" or "privateKeyFile".'
   return undefined
 }
 
@@ -127,8 +131,7 @@ function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: P
   ): Promise<T> =>
     background.run(async () => {
       let session: SftpSession | undefined
-      const leave = () => session?.doubt()
-      signal.addEventListener('abort', leave)
+      const stopListening = onAbort(signal, () => session?.doubt())
       try {
         session = await connection.get()
         signal.throwIfAborted()
@@ -136,21 +139,22 @@ function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: P
       } catch (error) {
         throw signal.aborted ? signal.reason : explainStatus(error, server, what)
       } finally {
-        signal.removeEventListener('abort', leave)
+        stopListening()
       }
     }, signal)
 
   return {
+    place: placeAtHost('sftp', options, directory),
     async put(object, signal) {
-      const place = resolveKey(directory, object.key)
-      await use(`Storing "${object.key}"`, signal, session => uploads.put(session, object, place, signal))
+      const path = resolveKey(directory, object.key)
+      await use(`Storing "${object.key}"`, signal, session => uploads.put(session, object, path, signal))
       return { url: joinUrl(options.urlPrefix, object.key) }
     },
     async meet(signal) {
       let stranger: Buffer | undefined
       const look = async (key: Buffer) => {
         if ((await hostKeys.judge(key)) === 'unknown') stranger = key
-        return new UploadError('delivery_failed', `${server} was only looked at.`)
+        return new UploadError('delivery_failed', `${server}: only the host key was read.`)
       }
       const onLost = () => {}
       await connect(

@@ -16,7 +16,7 @@ export interface KnownKey {
 }
 
 /** How the files name a server. */
-export function nameOf(host: string, port: number): string {
+export function knownName(host: string, port: number): string {
   const name = host.toLowerCase()
   return port === 22 ? name : `[${name}]:${port}`
 }

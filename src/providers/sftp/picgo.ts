@@ -1,4 +1,10 @@
-import { HASHED_NAME, joinAddress, readText, splitPath, type Translated } from '../shared/picgo-options.ts'
+import {
+  HASHED_NAME,
+  joinAddress,
+  readTextOption,
+  splitPath,
+  type Translated,
+} from '../shared/picgo-options.ts'
 
 /**
  * PicList's options for SFTP (`sftpplist`) as ours. URLs are as PicList builds them: `customUrl`, else the host, and the
@@ -6,11 +12,13 @@ import { HASHED_NAME, joinAddress, readText, splitPath, type Translated } from '
  */
 export function fromPicGo(options: Record<string, unknown>): Translated {
   const notes: string[] = []
-  const read = (name: string) => readText(options[name])
+  const read = (name: string) => readTextOption(options[name])
   const readMode = (name: string): string | undefined => {
     const mode = read(name)
     if (mode === undefined || /^0?[67][0-7]{2}$/.test(mode)) return mode
-    notes.push(`"${name}" was left out: "${mode}" is no octal mode that lets the owner read and write.`)
+    notes.push(
+      `"${name}" was not imported: "${mode}" is not an octal mode with read and write permission for the owner.`,
+    )
     return undefined
   }
   const port = Number(read('port'))
@@ -20,12 +28,12 @@ export function fromPicGo(options: Record<string, unknown>): Translated {
   const address = read('customUrl') ?? (host && `http://${host}`)
   if (read('fileUser') !== undefined) {
     notes.push(
-      '"fileUser" was left out: no commands are run on the server. Log in as the user files shall belong to.',
+      '"fileUser" was not imported: no commands are run on the server. Log in as the user who should own the files.',
     )
   }
-  notes.push('The host key is trusted when it is first seen: set "hostFingerprint" to be sure of it.')
+  notes.push('The host key is trusted on first use. Set "hostFingerprint" to pin it.')
   if (host !== undefined && read('customUrl') === undefined) {
-    notes.push(`"customUrl" is missing, so "urlPrefix" leads to "${host}" itself: check it.`)
+    notes.push(`"customUrl" is missing, so "urlPrefix" was set to "${host}". Check it.`)
   }
   return {
     options: {

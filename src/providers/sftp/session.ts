@@ -40,7 +40,7 @@ export function createSftpSession(
 
   function lose(what: string, cause?: Error): void {
     if (lost) return
-    lost = new UploadError('delivery_failed', `${server} ${what}. Send it again.`, { cause, retryable: true })
+    lost = new UploadError('delivery_failed', `${server} ${what}. Try again.`, { cause, retryable: true })
     client.end()
     socket.setTimeout(LINGER_MS, () => socket.destroy()).unref()
     onLost()
@@ -48,8 +48,9 @@ export function createSftpSession(
     waiting.clear()
   }
 
-  client.on('error', error => lose('cannot be reached any more: the connection broke', error))
+  client.on('error', error => lose('lost the connection', error))
   client.on('close', () => lose('closed the connection'))
+  sftp.on('error', (error: Error) => lose('sent invalid SFTP data', error))
   sftp.on('end', () => lose('ended the SFTP session'))
   socket.setTimeout(IDLE_MS).on('timeout', () => {
     if (waiting.size === 0) lose('was not used')
@@ -59,7 +60,7 @@ export function createSftpSession(
   /** @returns whether requests have waited for longer than that */
   function loseAfter(ms: number): boolean {
     const isSilent = waiting.size > 0 && Date.now() - heardAt >= ms
-    if (isSilent) lose(`has said nothing for ${ms / 1000} s`)
+    if (isSilent) lose(`did not respond for ${ms / 1000} s`)
     return isSilent
   }
 
@@ -72,7 +73,7 @@ export function createSftpSession(
         // When a channel ends, ssh2 fails its requests before it tells anybody why.
         if (error && !('code' in error)) setImmediate(() => reject(lost ?? error))
         else if (error) reject(error)
-        else resolve(value as T)
+        else resolve(value as T) // without an error ssh2 gives what it promises
       }
       if (waiting.size === 0) heardAt = Date.now()
       waiting.add(reject)
@@ -93,7 +94,7 @@ export function createSftpSession(
 }
 
 /** One session for all puts of a destination: made when it is first needed, and again after it was lost. */
-export interface Connection {
+export interface SftpConnection {
   get(): Promise<SftpSession>
   close(): void
 }
@@ -101,7 +102,7 @@ export interface Connection {
 /** @param open gets a function to call when the session it has made cannot be used any more */
 export function createConnection(
   open: (onLost: () => void, signal: AbortSignal) => Promise<SftpSession>,
-): Connection {
+): SftpConnection {
   const closing = new AbortController()
   let current: Promise<SftpSession> | undefined
 

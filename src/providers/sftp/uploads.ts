@@ -1,9 +1,9 @@
 import type { UploadObject } from '../contract.ts'
-import { readBody } from '../shared/body.ts'
+import { readObject } from '../shared/body.ts'
 import type { KnownFolders } from '../shared/known-folders.ts'
 import { type RemotePath, temporaryPath } from '../shared/remote-path.ts'
-import { noSpace } from './explain.ts'
-import { isFailure, isMissing, lacksRoom, removeFile, replaceFile, syncFile, writeBody } from './files.ts'
+import { noSpace, sftpStatusOf } from './explain.ts'
+import { isMissing, isSftpFailure, lacksRoom, removeFile, replaceFile, syncFile, writeBody } from './files.ts'
 import type { SftpSession } from './session.ts'
 
 export interface SftpUploadsOptions {
@@ -35,12 +35,12 @@ export function createSftpUploads({ server, directory, fileMode, folders }: Sftp
     void removeLeft(session)
     const file = await createFile(session, folder)
     try {
-      await writeBody(session, file.handle, readBody(object, signal))
+      await writeBody(session, file.handle, readObject(object, signal))
       await finish(session, file)
       signal.throwIfAborted()
       await replaceFile(session, file.path, path)
     } catch (error) {
-      const isFull = isFailure(error) && (await lacksRoom(session, folder, object.size))
+      const isFull = isSftpFailure(error) && (await lacksRoom(session, folder, object.size))
       await discard(session, file)
       throw isFull ? noSpace(server, `Storing "${object.key}"`, error) : error
     }
@@ -51,6 +51,8 @@ export function createSftpUploads({ server, directory, fileMode, folders }: Sftp
     const create = () => session.call<Buffer>((sftp, done) => sftp.open(path, 'wx', done))
     const handle = await folders.inFolder(session, folder, isRemembered =>
       create().catch(error => {
+        // Whose answer was lost may have been made.
+        if (sftpStatusOf(error) === undefined) left.add(path)
         if (!isRemembered || !isMissing(error)) throw error
         return undefined
       }),

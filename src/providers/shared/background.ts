@@ -1,14 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { orAborted } from '../../flow/cancellation.ts'
+import { within } from '../../flow/time-limit.ts'
 
-/** How long work that was left may go on to tidy up. */
+/** Maximum time for abandoned work to clean up, in milliseconds. */
 const SETTLE_MS = 3000
 
-/** Work that its caller may leave when a signal is aborted, while it tidies up behind itself. */
+/** Runs work that its caller can abandon by aborting a signal, while the work still cleans up. */
 export interface Background {
-  /** What `work` gives, or at once the reason of the signal. */
+  /** Resolves to the result of `work`. Rejects at once with the signal's reason when it is aborted. */
   run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>
-  /** Waits until nothing goes on any more, but only for a while. */
+  /** Waits for work in progress, for a limited time. */
   settle(): Promise<void>
 }
 
@@ -24,10 +24,7 @@ export function createBackground(): Background {
       return orAborted(done, signal)
     },
     async settle() {
-      const late = new AbortController()
-      const timer = sleep(SETTLE_MS, undefined, { signal: late.signal }).catch(() => {})
-      await Promise.race([Promise.all(going), timer])
-      late.abort()
+      await within(Promise.all(going), SETTLE_MS, () => new Error('still going on')).catch(() => {})
     },
   }
 }

@@ -5,25 +5,25 @@ import { addAbortSignal } from 'node:stream'
 import { messageOf, systemCode, UploadError } from '../../errors.ts'
 import type { UploadObject } from '../contract.ts'
 
-/** Read from a file at once, bytes. */
+/** Size of one read from a file, in bytes. */
 const CHUNK_BYTES = 256 * 1024
-/** Memory for chunks that is kept for the next file, in chunks. */
+/** Number of chunk buffers that are kept for the next file. */
 const MOST_KEPT = 16
 const kept: Buffer[] = []
 
-/** A piece of a body, in bytes from its start. */
+/** A part of a body, as byte offsets. */
 export interface Range {
   readonly start: number
-  /** The first byte behind it. */
+  /** Offset of the first byte after it. */
   readonly end: number
 }
 
 /**
- * The bytes of an object, or of a piece of it, in chunks. Ends early when the signal is aborted.
+ * Reads the bytes of an object, or of a part of it, in chunks. Ends early when the signal is aborted.
  *
- * @throws UploadError `delivery_failed` when they cannot be read, or, retryable, are fewer or more than the object says
+ * @throws UploadError `delivery_failed` if they can't be read; retryable if their number differs from the object's size
  */
-export async function* readBody(
+export async function* readObject(
   object: UploadObject,
   signal: AbortSignal,
   { start, end }: Range = { start: 0, end: object.size },
@@ -36,6 +36,7 @@ export async function* readBody(
   let position = seeks ? start : 0
   try {
     for await (const chunk of stream as AsyncIterable<Buffer>) {
+      // no encoding is set: no strings come
       const piece = chunk.subarray(Math.max(0, start - position), end - position)
       position += chunk.length
       if (position > object.size) break
@@ -44,14 +45,14 @@ export async function* readBody(
     }
   } catch (error) {
     signal.throwIfAborted()
-    // A connection that breaks throws its error in here, too, where the body goes through a stream.
+    // If the body is read through a stream, a broken connection throws its error here, too.
     throw stream.errored === error ? unreadable(object.key, error) : error
   }
   checkSize(object, position, end)
 }
 
 /**
- * The same as `readBody`, but each chunk is good only until the next one is asked for: files are read into the same
+ * The same as `readObject`, but each chunk is good only until the next one is asked for: files are read into the same
  * memory over and over, which takes a third of the time of having new memory for each chunk.
  */
 export async function* lendBody(
@@ -60,18 +61,19 @@ export async function* lendBody(
   { start, end }: Range = { start: 0, end: object.size },
 ): AsyncGenerator<Buffer> {
   const { path, key } = object
-  if (path === undefined) return yield* readBody(object, signal, { start, end })
+  if (path === undefined) return yield* readObject(object, signal, { start, end })
   const fail = (error: unknown): never => {
     throw unreadable(key, error)
   }
   const file = await open(path).catch(fail)
-  const memory = [0, 1].map(() => kept.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)) as [Buffer, Buffer]
+  const takeMemory = () => kept.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
+  const memory: [Buffer, Buffer] = [takeMemory(), takeMemory()]
   let [current, other] = memory
   let position = start
   let isDone = false
   const read = () => {
     const result = file.read(current, 0, CHUNK_BYTES, position)
-    result.catch(() => {}) // seen when it is waited for
+    result.catch(() => {}) // the caller gets the error when it awaits the result
     return result
   }
   let reading = read()
@@ -94,13 +96,13 @@ export async function* lendBody(
     isDone = true
   } finally {
     await reading.catch(() => {})
-    // When it ends early the last chunk may still lie before a socket.
+    // If it ends early, a socket may still use the last chunk.
     if (isDone && kept.length < MOST_KEPT) kept.push(...memory)
     await file.close()
   }
 }
 
-/** The hash of a body, hex. */
+/** Returns the hash of a body, as hexadecimal text. */
 export async function hashBody(
   object: UploadObject,
   algorithm: string,
@@ -113,11 +115,11 @@ export async function hashBody(
 
 function checkSize({ key, size }: UploadObject, position: number, end: number): void {
   if (position >= end && position <= size) return
-  const message = `"${key}" has another size than was said of it. Send it again.`
+  const message = `"${key}" does not have the size that was announced. Try again.`
   throw new UploadError('delivery_failed', message, { retryable: true })
 }
 
-/** Cuts a body into pieces of the same size; the last one may be shorter. */
+/** Divides a body into parts of the same size. The last one may be shorter. */
 export function cutBody({ size }: UploadObject, pieceBytes: number): Range[] {
   return Array.from({ length: Math.ceil(size / pieceBytes) }, (_, i) => ({
     start: i * pieceBytes,
@@ -125,25 +127,25 @@ export function cutBody({ size }: UploadObject, pieceBytes: number): Range[] {
   }))
 }
 
-/** A piece of a body that can be read again and again. */
-export interface Part extends Range {
-  /** From 1. */
+/** A part of a body that can be read repeatedly. */
+export interface BodyPart extends Range {
+  /** Counts from 1. */
   readonly number: number
-  /** Each is good until the next one is asked for. */
+  /** Each chunk is valid until the next one is requested. */
   chunks(): AsyncGenerator<Buffer>
-  /** Gives its memory back for a later part. */
+  /** Releases its memory for a later part. */
   release(): void
 }
 
 /**
- * Cuts a body into parts. Several may read from it at once: each gets the next part. Parts of a file are read when they
- * are wanted and never held: many uploads at once would need more memory than they may have. Others are copied.
+ * Divides a body into parts. Several workers may read at once; each gets the next part. Parts of a file are read on demand and
+ * never held, because many concurrent uploads would exceed their memory. Other parts are copied.
  */
 export async function* readParts(
   object: UploadObject,
   partBytes: number,
   signal: AbortSignal,
-): AsyncGenerator<Part, void, undefined> {
+): AsyncGenerator<BodyPart, void, undefined> {
   const ranges = cutBody(object, partBytes)
   if (object.path !== undefined) {
     for (const [i, range] of ranges.entries())
@@ -154,9 +156,10 @@ export async function* readParts(
   let index = 0
   let filled = 0
   let part: Buffer = Buffer.alloc(0)
-  for await (const chunk of readBody(object, signal)) {
+  for await (const chunk of readObject(object, signal)) {
     for (let rest = chunk; rest.length > 0; ) {
-      const range = ranges[index] as Range
+      const range = ranges[index]
+      if (range === undefined) return // no more comes than the object says
       if (filled === 0) part = free.pop() ?? Buffer.allocUnsafeSlow(partBytes)
       const copied = rest.copy(part, filled)
       filled += copied
@@ -176,6 +179,6 @@ async function* only(bytes: Buffer): AsyncGenerator<Buffer> {
 
 function unreadable(key: string, error: unknown): UploadError {
   const reason = systemCode(error) ?? messageOf(error)
-  const message = `reading "${key}" on this server failed (${reason})`
+  const message = `"${key}" could not be read on this server (${reason})`
   return new UploadError('delivery_failed', message, { cause: error })
 }

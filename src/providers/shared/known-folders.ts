@@ -1,13 +1,13 @@
 import { parentOf } from './remote-path.ts'
 
-/** Beyond this the list is begun anew: a key template can make a folder for every file. */
+/** Maximum number of known folders. Then the list is cleared, because a key template can create a folder for each file. */
 const MOST = 10_000
 
-/** Folders on a server, made when they are needed and then remembered. `S` is a session with that server. */
+/** Folders on a server, created on demand and then cached. `S` is a session with the server. */
 export interface KnownFolders<S> {
   /**
-   * Does `work` in a folder, which is made when it is missing. Where the folder was only remembered, work that fails as
-   * if it were gone may give undefined: then the folder is looked for and made again, and the work done once more.
+   * Runs `work` in a folder, which is created if it does not exist. If the folder was only cached, work that fails as if it
+   * were missing may return undefined. Then the folder is checked and created again, and the work is repeated once.
    */
   inFolder<T>(session: S, path: string, work: (isRemembered: boolean) => Promise<T | undefined>): Promise<T>
 }
@@ -27,7 +27,7 @@ export function createKnownFolders<S>({ isThere, make }: FolderOperations<S>): K
       try {
         await make(session, path)
       } catch (error) {
-        // Another put may have been faster.
+        // A concurrent upload may have created it.
         if (!(await isThere(session, path))) throw error
       }
     }
@@ -43,7 +43,7 @@ export function createKnownFolders<S>({ isThere, make }: FolderOperations<S>): K
         known.clear()
       }
       await ensure(session, path)
-      return (await work(false)) as T
+      return (await work(false)) as T // undefined only where it was remembered: see `inFolder`
     },
   }
 }

@@ -1,58 +1,58 @@
 import { completeProxy, parseProxy } from '../../http/proxy/address.ts'
 import { encodeSegment, withoutSlash } from './public-url.ts'
 
-/** A name with a part of its hash, since PicGo's own would replace each other. Who imports says so. */
+/** A name with a part of the hash, because files with PicGo's names would replace each other. The import reports it. */
 export const HASHED_NAME = '{filename}-{sha256-8}{extname}'
 
-/** Options of PicGo as ours, and what of them is lost. */
+/** Translated options of PicGo, with notes about options that can't be imported. */
 export interface Translated {
   options: Record<string, unknown>
   notes: string[]
 }
 
-/** PicGo's address of a proxy as ours; undefined when there is none, or none that can be used, which the notes say. */
+/** Translates PicGo's proxy URL. Undefined if there is none, or if it is invalid, which a note reports. */
 export function readProxy(value: unknown, notes: string[]): string | undefined {
-  const text = readText(value)
+  const text = readTextOption(value)
   if (text === undefined) return undefined
   const proxy = completeProxy(text)
   if (parseProxy(proxy)) return proxy
-  notes.push('"proxy" was left out: it is no address of a proxy for HTTP, HTTPS or SOCKS5.')
+  notes.push('"proxy" was not imported: it is not the URL of an HTTP, HTTPS or SOCKS5 proxy.')
   return undefined
 }
 
-/** A text of PicGo's configuration, or a number as one, without blanks around it; undefined when nothing is left. */
-export function readText(value: unknown): string | undefined {
+/** Reads a string or a number of PicGo's configuration as trimmed text. Undefined if it is empty. */
+export function readTextOption(value: unknown): string | undefined {
   const text = typeof value === 'number' ? String(value) : typeof value === 'string' ? value.trim() : ''
   return text === '' ? undefined : text
 }
 
-/** PicGo's `customUrl` as our `urlPrefix`; what is no web address is left out with a note. */
+/** Translates PicGo's `customUrl` to `urlPrefix`. Anything but an http or https URL is omitted, with a note. */
 export function readAddress(value: unknown, notes: string[], name = 'customUrl'): string | undefined {
-  const address = readText(value)
+  const address = readTextOption(value)
   if (address === undefined) return undefined
   if (/^https?:\/\/[^?#]+$/i.test(address) && URL.canParse(address)) return withoutSlash(address)
-  notes.push(`"${name}" was left out: it is no web address to which names can be appended.`)
+  notes.push(`"${name}" was not imported: it is not an http or https URL that file names can be appended to.`)
   return undefined
 }
 
 /**
- * PicGo's `path`, a folder in front of names, as a key template.
+ * Translates PicGo's `path`, a folder before file names, to a key template.
  *
- * @param placeholders what stands for some parts of the path
+ * @param placeholders replacements for some segments of the path
  */
-export function readFolder(
+export function readPathTemplate(
   value: unknown,
   notes: string[],
   placeholders: Readonly<Record<string, string>> = {},
 ): string {
-  const segments = splitPath(readText(value))
+  const segments = splitPath(readTextOption(value))
   const isPlain = segments.every(segment => segment !== '..' && !/[{}\u0000-\u001f]/.test(segment))
-  if (!isPlain) notes.push('"path" was left out: it cannot be the beginning of a key.')
+  if (!isPlain) notes.push('"path" was not imported: it is not a valid prefix of an object key.')
   const folders = isPlain ? segments.map(segment => placeholders[segment] ?? segment) : []
   return [...folders, HASHED_NAME].join('/')
 }
 
-/** The names of a path, whichever kind of slash is between them. */
+/** Splits a path at slashes of either kind. */
 export function splitPath(path = ''): string[] {
   return path
     .toWellFormed()
@@ -60,7 +60,7 @@ export function splitPath(path = ''): string[] {
     .filter(segment => segment !== '' && segment !== '.')
 }
 
-/** PicList's `customUrl`, or what stands in for it, with a folder below it. */
+/** Joins PicList's `customUrl`, or a substitute, and a folder. */
 export function joinAddress(
   base: string | undefined,
   folder: readonly string[],
@@ -68,6 +68,6 @@ export function joinAddress(
 ): string | undefined {
   if (base === undefined) return undefined
   const hasScheme = /^https?:\/\//i.test(base)
-  if (!hasScheme) notes.push('"customUrl" has no scheme, so https is assumed: check "urlPrefix".')
+  if (!hasScheme) notes.push('"customUrl" has no scheme, so https was assumed. Check "urlPrefix".')
   return [withoutSlash(hasScheme ? base : `https://${base}`), ...folder.map(encodeSegment)].join('/')
 }

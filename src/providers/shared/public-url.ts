@@ -1,53 +1,55 @@
+import { webUrl } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 
-/** Allowed in a URL path, but an end of the link for Markdown, HTML attributes and shells. */
+/** Characters that are allowed in a URL path but end a link in Markdown, HTML attributes or shells. */
 const TROUBLE = /[!'()*]/g
 
-/** The public address objects are found below, as an option. */
+/** Option for the public base URL of the objects. */
 export function urlPrefix() {
-  return z
-    .url({ protocol: /^https?$/, error: 'must be an http or https address' })
-    .refine(url => !/[?#]/.test(url), 'must not have a query or a fragment: keys are appended to it')
+  return webUrl().refine(
+    url => !/[?#]/.test(url),
+    'must not have a query or a fragment, because object keys are appended to it',
+  )
 }
 
 /**
- * One part of a path. The result is its own normal form (WHATWG URL) and decodes back to what it was.
+ * Encodes one segment of a path. The result is in normal form (WHATWG URL) and decodes to the segment.
  *
- * @throws URIError when half of a surrogate pair stands alone
+ * @throws URIError for a lone surrogate
  */
 export function encodeSegment(segment: string): string {
   return encodeURIComponent(segment).replace(TROUBLE, toPercent)
 }
 
-/** A key as the path of a URL, without a leading slash. The slashes stay, every segment is encoded. */
+/** Encodes an object key as the path of a URL, without a leading slash. Slashes stay; each segment is encoded. */
 export function encodeKey(key: string): string {
   return key.split('/').map(encodeSegment).join('/')
 }
 
-/** The URL of a key. The prefix may end in a slash or not, and is put into normal form. */
+/** Returns the URL of an object key, in normal form. The prefix may end with a slash. */
 export function joinUrl(prefix: string, key: string): string {
   return `${withoutSlash(cleanUrl(prefix))}/${encodeKey(key)}`
 }
 
-/** An address without slashes at its end. */
+/** Removes slashes at the end of a URL. */
 export function withoutSlash(url: string): string {
   return url.replace(/(?<!\/)\/+$/, '')
 }
 
-/** A URL in normal form, without characters that end a link in Markdown. */
+/** Returns a URL in normal form, without characters that end a link in Markdown. */
 export function cleanUrl(url: string): string {
   return new URL(url).href.replace(TROUBLE, toPercent)
 }
 
-/** What is appended to every URL, as an option: a query, or the name of a version of the picture. */
+/** Option for text appended to every URL: a query, or the name of an image style. */
 export function urlSuffix() {
   return z
     .string()
-    .regex(/^[\w!$&+,./:;=?@%|~#-]+$/, 'must consist of characters that a URL may have')
-    .describe('Appended to every URL.')
+    .regex(/^[\w!$&+,./:;=?@%|~#-]+$/, 'must contain only characters that are valid in a URL')
+    .describe('Text appended to every URL.')
 }
 
-/** What PicGo appends to URLs, with characters that end a link percent-encoded. */
+/** Translates PicGo's URL suffix: characters that end a link are percent-encoded. */
 export function toUrlSuffix(options: string | undefined): string | undefined {
   return options?.toWellFormed().replace(/[^\w!$&+,./:;=?@%|~#-]/gu, encodeSegment)
 }

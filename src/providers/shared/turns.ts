@@ -1,5 +1,5 @@
-/** Lets work on the same path wait for each other: what one has stored must not be taken for what the other has. */
-export function createTurns(): (path: string, work: () => Promise<void>) => Promise<void> {
+/** Runs work on the same path one after the other, so that one upload is not mistaken for another. */
+export function createPathTurns(): (path: string, work: () => Promise<void>) => Promise<void> {
   const last = new Map<string, Promise<void>>()
   return async (path, work) => {
     const before = last.get(path)

@@ -1,17 +1,17 @@
-/** Deepest nesting that is kept: what lies deeper becomes a sibling. */
+/** Maximum nesting depth. Deeper elements become siblings. */
 const MAX_DEPTH = 100
 
 interface Element {
-  /** Without the prefix of its namespace. */
+  /** Name without its namespace prefix. */
   readonly name: string
-  /** As they are written. */
+  /** Attributes, not decoded. */
   readonly attributes: string
   readonly children: Element[]
-  /** Empty for all but text nodes. */
+  /** Empty except for text nodes. */
   readonly text: string
 }
 
-/** A step of a path: an element by its name (`*`: any) and, from 1 on, its number among those. */
+/** A step of a path: the name of an element (`*`: any), and its number among those with the name, from 1. */
 interface Step {
   readonly name: string
   readonly number: number | undefined
@@ -21,18 +21,20 @@ interface Step {
 
 export interface XmlPath {
   readonly steps: readonly Step[]
-  /** Name of the attribute that is meant instead of the text. */
+  /** Name of the attribute to read instead of the text. */
   readonly attribute: string | undefined
 }
 
 /**
- * Reads the part of XPath that answers of hosts need: `/files/file[1]/url`, `//url`, `link/@href`, `data/text()`.
+ * Parses the subset of XPath that responses of hosts need: `/files/file[1]/url`, `//url`, `link/@href`, `data/text()`.
  *
- * @throws Error whose message goes on after the name of the option
+ * @throws Error whose message follows the name of the option
  */
 export function parseXmlPath(path: string): XmlPath {
   const refuse = () =>
-    new Error(`has the XML path "${path}", but only names and numbers can be used: /files/file[1]/url`)
+    new Error(
+      `has the unsupported XML path "${path}". Use names and numbers only, such as /files/file[1]/url`,
+    )
   const parts = path
     .trim()
     .replace(/\/text\(\)$/, '')
@@ -56,7 +58,7 @@ export function parseXmlPath(path: string): XmlPath {
   return { steps, attribute }
 }
 
-/** The text at a path, that of elements inside included; undefined when the answer is no XML or has no such element. */
+/** Returns the text at a path, including nested elements. Undefined if the response is not XML or has no such element. */
 export function findInXml(xml: string, { steps, attribute }: XmlPath): string | undefined {
   let found: readonly Element[] = [readXml(xml)]
   for (const { name, number, anywhere } of steps) {
@@ -70,21 +72,21 @@ export function findInXml(xml: string, { steps, attribute }: XmlPath): string | 
   return attribute === undefined ? first && textOf(first) : first && attributeOf(first, attribute)
 }
 
-/** The documents of services are short; of what is longer only so many characters are read. */
+/** Maximum number of characters that are read. Documents of services are short. */
 const DOCUMENT_CHARACTERS = 16 * 1024
 
-/** The text of the first element of that name in a service's short answer; undefined when it is empty, too. */
+/** Returns the text of the first element with that name. Undefined if there is none or it is empty. */
 export function readElement(xml: string, name: string): string | undefined {
   return (
     findInXml(xml.trimStart().slice(0, DOCUMENT_CHARACTERS), parseXmlPath(`//${name}`))?.trim() || undefined
   )
 }
 
-/** Comments, CDATA, instructions and declarations, tags, and the text between them. Never looks at anything twice. */
+/** Matches comments, CDATA, instructions, declarations, tags and the text between them, without backtracking. */
 const TOKEN =
   /<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[([\s\S]*?)(?:\]\]>|$)|<[?!][^>]*(?:>|$)|<(\/?)([^\s/<>]+)([\s/][^<>]*)?>|([^<]+)/g
 
-/** Reads leniently: what does not close is closed by its parent. Entities of a document type are not known, so none grows. */
+/** Parses leniently: an unclosed element ends with its parent. Entities of a document type are ignored, so none can expand. */
 function readXml(xml: string): Element {
   const root = elementOf('')
   const open = [root]
@@ -119,7 +121,7 @@ function localName(name: string): string {
   return name.slice(name.lastIndexOf(':') + 1)
 }
 
-/** All elements inside, in the order of the document. */
+/** Returns all descendants, in document order. */
 function descendants(element: Element, found: Element[] = []): Element[] {
   for (const child of element.children) {
     found.push(child)

@@ -3,7 +3,7 @@ import type { HttpClient, HttpReply, HttpRequest } from '../../http/client.ts'
 import type { UploadObject } from '../contract.ts'
 import { hashBody, lendBody } from '../shared/body.ts'
 import { encodeKey } from '../shared/public-url.ts'
-import { createTurns } from '../shared/turns.ts'
+import { createPathTurns } from '../shared/turns.ts'
 import { type Operator, signRequest } from './sign.ts'
 
 /** Codes of Upyun's list of API errors. */
@@ -13,10 +13,10 @@ const HINTS: Readonly<Record<number, string>> = {
   40100002: 'Set the clock of this machine.',
   40100005: 'Check "operator" and "password".',
   40100006: 'Check "operator".',
-  40100008: 'Let the operator into the bucket.',
+  40100008: 'Give the operator access to the bucket.',
   40100009: 'Check "password".',
   40100012: 'Check "bucket".',
-  40300015: 'A folder of that name is in the way.',
+  40300015: 'A folder with this name already exists.',
 }
 
 /** The files of one bucket. */
@@ -31,7 +31,7 @@ export interface Bucket {
 /** @param address of the bucket, without a slash at its end */
 export function createBucket(address: string, operator: Operator, client: HttpClient): Bucket {
   const { host } = new URL(address)
-  const inTurn = createTurns()
+  const inTurn = createPathTurns()
 
   async function send(
     method: 'GET' | 'HEAD' | 'PUT' | 'DELETE',
@@ -75,12 +75,12 @@ export function createBucket(address: string, operator: Operator, client: HttpCl
   }
 
   function notUpyun(status: number): UploadError {
-    const message = `${host} answered ${status}, but not as Upyun does. Check "endpoint".`
+    const message = `${host} returned ${status}, but not a response of Upyun. Check "endpoint".`
     return new UploadError('delivery_failed', message)
   }
 
   function notDone(what: string): UploadError {
-    const message = `${host} said that it has ${what}, but it has not. Send it again.`
+    const message = `${host} reported that it ${what}, but it did not. Try again.`
     return new UploadError('delivery_failed', message, { retryable: true })
   }
 

@@ -1,11 +1,15 @@
 import { createHttpClient, httpOptions } from '../../http/client.ts'
-import { secret } from '../../options.ts'
+import { deprecated, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
+import { showDuration } from '../../times.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
-import { readAddress, readFolder, readText } from '../shared/picgo-options.ts'
+import { findDisagreement, lifetime, secondsOf } from '../shared/lifetime.ts'
+import { readAddress, readPathTemplate, readTextOption } from '../shared/picgo-options.ts'
 import { joinUrl, toUrlSuffix, urlPrefix, urlSuffix } from '../shared/public-url.ts'
 import { createBucket } from './bucket.ts'
 import { addToken } from './sign.ts'
+
+const TEN_YEARS_S = 10 * 365 * 86_400
 
 /** Name of a file that nobody has. */
 const PROBE = 'upload-server-probe-0b1d6d2e'
@@ -18,24 +22,26 @@ const config = z.object({
   operator: z
     .string()
     .regex(/^[^\s:]+$/, 'must be the name of an operator')
-    .describe('Operator who may write to it.'),
+    .describe('Operator with write access to the storage service.'),
   password: secret().describe('Password of the operator.'),
   endpoint: urlPrefix()
     .default('https://v0.api.upyun.com')
-    .describe('Address of the REST API. v1 to v3 are for single networks.'),
-  urlPrefix: urlPrefix().describe(
-    'Address below which visitors find the files: a domain bound to the service.',
-  ),
-  urlSuffix: urlSuffix().optional().describe('Appended to every URL, such as "!thumb".'),
+    .describe('URL of the REST API. The hosts v1 to v3 serve one Chinese carrier each.'),
+  urlPrefix: urlPrefix().describe('Public base URL of the files: a domain bound to the storage service.'),
+  urlSuffix: urlSuffix().optional().describe('Text appended to every URL, such as "!thumb".'),
   antiLeechToken: secret()
     .optional()
-    .describe('Key of the token protection ("Token 防盗链") of the domain. URLs then work for a while only.'),
-  antiLeechForS: z
-    .number()
-    .int()
-    .min(1)
-    .default(1800)
-    .describe('How long URLs with a token work. Seconds, 30 minutes by default.'),
+    .describe(
+      'Secret of the domain\'s token protection ("Token 防盗链"). If set, URLs are signed and expire.',
+    ),
+  antiLeechFor: lifetime(1, TEN_YEARS_S)
+    .optional()
+    .describe('Lifetime of URLs with a token, such as "1h". Default: "30m".'),
+  antiLeechForS: deprecated(
+    z.number().int().min(1).optional().describe('Lifetime of URLs with a token. Seconds.'),
+    'write "antiLeechFor", such as "1h"',
+    '1.0',
+  ),
   ...httpOptions,
 })
 
@@ -45,7 +51,7 @@ export const upyun = defineProvider({
   about: {
     family: 'bucket',
     what: "Upyun's REST API",
-    testedAgainst: 'documented exchanges',
+    testedAgainst: 'a mock of the documented API',
     example: {
       blog: {
         bucket: 'my-pictures',
@@ -60,7 +66,7 @@ export const upyun = defineProvider({
         password: 'UPYUN_PASSWORD',
         urlPrefix: 'https://private.example.com',
         antiLeechToken: 'UPYUN_TOKEN',
-        antiLeechForS: 3600,
+        antiLeechFor: '1h',
       },
     },
     signs: 'antiLeechToken',
@@ -73,6 +79,8 @@ export const upyun = defineProvider({
     ],
   },
   config,
+  validate: ({ antiLeechFor, antiLeechForS }) =>
+    findDisagreement('antiLeechFor', secondsOf(antiLeechFor), 'antiLeechForS', antiLeechForS),
   open,
   fromPicGo,
 })
@@ -81,14 +89,17 @@ function open(options: z.output<typeof config>, deps: ProviderDeps): Target {
   const client = createHttpClient(options, deps)
   const bucket = createBucket(joinUrl(options.endpoint, options.bucket), options, client)
 
-  const { antiLeechToken: token, antiLeechForS } = options
+  const { antiLeechToken: token } = options
+  const lifetimeS = secondsOf(options.antiLeechFor) ?? options.antiLeechForS ?? 1800
 
-  function urlOf(key: string, forS = antiLeechForS): string {
+  function urlOf(key: string, forS = lifetimeS): string {
     const url = joinUrl(options.urlPrefix, key) + (options.urlSuffix ?? '')
     return token === undefined ? url : addToken(url, token, Math.floor(Date.now() / 1000) + forS)
   }
 
   return {
+    // The endpoints are networks that lead to the same services.
+    place: `upyun:${options.bucket}/`,
     async put(object, signal) {
       await bucket.put(object, signal)
       return { url: urlOf(object.key) }
@@ -97,7 +108,7 @@ function open(options: z.output<typeof config>, deps: ProviderDeps): Target {
     // The method is not signed.
     ...(token !== undefined && {
       async sign(key, _method, mostS) {
-        const forS = Math.min(antiLeechForS, mostS)
+        const forS = Math.min(lifetimeS, mostS)
         return { url: urlOf(key, forS), forS }
       },
     }),
@@ -110,21 +121,27 @@ function open(options: z.output<typeof config>, deps: ProviderDeps): Target {
   }
 }
 
+/** Whole days when it is long, since a duration has six digits. */
+function toLifetime(seconds: number): string {
+  const days = Math.floor(Math.min(seconds, TEN_YEARS_S) / 86_400)
+  return days < 10 ? showDuration(seconds * 1000) : `${days}d`
+}
+
 function fromPicGo(options: Record<string, unknown>) {
   const notes: string[] = []
-  const endpoint = readText(options['endpoint'])
+  const endpoint = readTextOption(options['endpoint'])
   const expireTime = Math.floor(Number(options['expireTime']))
   return {
     options: {
-      bucket: readText(options['bucket']),
-      operator: readText(options['operator']),
-      password: readText(options['password']),
+      bucket: readTextOption(options['bucket']),
+      operator: readTextOption(options['operator']),
+      password: readTextOption(options['password']),
       endpoint: endpoint && (/^https?:\/\//i.test(endpoint) ? endpoint : `https://${endpoint}`),
       urlPrefix: readAddress(options['url'], notes, 'url'),
-      urlSuffix: toUrlSuffix(readText(options['options'])),
-      antiLeechToken: readText(options['antiLeechToken']),
-      antiLeechForS: expireTime > 0 ? expireTime : undefined,
-      keyTemplate: readFolder(options['path'], notes),
+      urlSuffix: toUrlSuffix(readTextOption(options['options'])),
+      antiLeechToken: readTextOption(options['antiLeechToken']),
+      antiLeechFor: expireTime > 0 ? toLifetime(expireTime) : undefined,
+      keyTemplate: readPathTemplate(options['path'], notes),
     },
     notes,
   }

@@ -3,7 +3,7 @@ import { UploadError } from '../../errors.ts'
 import type { HttpClient, HttpReply, HttpRequest } from '../../http/client.ts'
 import { encodeKey } from '../shared/public-url.ts'
 import { findInXml, parseXmlPath } from '../shared/xml-path.ts'
-import type { Login } from './login.ts'
+import type { WebDavLogin } from './login.ts'
 
 /** How often a request is sent until its login is right: without one, with a nonce, with another one. */
 const LOGIN_ATTEMPTS = 3
@@ -45,22 +45,22 @@ const PROPFIND = {
 } as const
 
 const CANNOT_MOVE =
-  'it cannot rename files, or takes its public address for that of another server. Set "atomic" to false to do without.'
+  'it cannot rename files, or does not recognize its own public URL behind a reverse proxy. Set "atomic" to false.'
 
-const NO_DAV = 'that is not what a WebDAV server says. Check "url", and what stands between.'
+const NO_DAV = 'this is not a response of a WebDAV server. Check "url" and any proxy in between.'
 const GONE = [404, 410]
 
 /** Refusals that mean something else here than in general. */
 const REASONS: Readonly<Record<number, string>> = {
-  405: 'it takes no such request there. Check that "url" is a WebDAV address and may be written to.',
-  409: 'the folder is not there, or a file is in the way. Check "url", "directory" and the key template.',
-  423: 'it is locked by somebody. Try again when the lock is gone.',
-  501: 'it does not know that request. Check that "url" is a WebDAV address.',
-  507: 'there is no space left for it.',
+  405: 'it does not allow this request there. Check that "url" is a WebDAV URL and is writable.',
+  409: 'the folder does not exist, or a file has its name. Check "url", "directory" and the key template.',
+  423: 'the file is locked. Try again when the lock is released.',
+  501: 'it does not support this request. Check that "url" is a WebDAV URL.',
+  507: 'no space left.',
 }
 
 /** @param base address of the collection, without a slash at its end */
-export function createWebDavClient(base: string, http: HttpClient, login: Login): WebDavClient {
+export function createWebDavClient(base: string, http: HttpClient, login: WebDavLogin): WebDavClient {
   let hasPropfind = true
   const urlOf = (path: string): URL => new URL(`${base}/${encodeKey(path.slice(1))}`)
 
@@ -98,7 +98,7 @@ export function createWebDavClient(base: string, http: HttpClient, login: Login)
 
   function refusal(method: string, status: number, reason: string): UploadError {
     const code = status === 507 ? 'insufficient_storage' : 'delivery_failed'
-    const message = `${new URL(base).host} answered ${status} to ${method}: ${reason}`
+    const message = `${new URL(base).host} returned ${status} to ${method}: ${reason}`
     return new UploadError(code, message, { retryable: status === 502 })
   }
 

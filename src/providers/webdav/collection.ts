@@ -4,7 +4,7 @@ import type { UploadObject } from '../contract.ts'
 import { lendBody } from '../shared/body.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
 import { resolveKey, temporaryPath } from '../shared/remote-path.ts'
-import { createTurns } from '../shared/turns.ts'
+import { createPathTurns } from '../shared/turns.ts'
 import type { WebDavClient } from './client.ts'
 
 /** How long removing a temporary file may last. */
@@ -34,7 +34,7 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
   const folders = createFolders(dav)
   /** Temporary files that could not be removed yet. */
   const left = new Set<string>()
-  const inTurn = createTurns()
+  const inTurn = createPathTurns()
 
   async function put(object: UploadObject, signal: AbortSignal): Promise<void> {
     const { folder, path } = resolveKey(directory, object.key)
@@ -45,7 +45,7 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
     try {
       await upload(folder, temporary, object, signal)
       isUploaded = true
-      await inTurn(path, () => move(temporary, path, object, signal))
+      await inTurn(path, () => move(dav, temporary, path, object, signal))
     } catch (error) {
       if (isUploaded || signal.aborted || mayHaveArrived(error)) await discard(temporary)
       throw error
@@ -68,33 +68,11 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
       const { status } = await send(isRemembered ? [...GONE, 409, 500] : [])
       return DONE.includes(status) || undefined
     })
-    await verify(path, object, signal)
-  }
-
-  /** There are servers that say yes and store nothing, or less. */
-  async function verify(path: string, { key, size }: UploadObject, signal: AbortSignal): Promise<void> {
-    const found = await dav.find(path, signal)
-    if (found && (found.size ?? size) === size) return
-    const what = found ? `has ${found.size} bytes of it and not ${size}` : 'does not have it'
-    const message = `The server took "${key}", but ${what}. Send it again.`
-    throw new UploadError('delivery_failed', message, { retryable: true })
-  }
-
-  /** With `overwrite` a folder would be replaced too, with all that is in it: so it is asked for only where a file is. */
-  async function move(from: string, to: string, object: UploadObject, signal: AbortSignal): Promise<void> {
-    if (!(await dav.move(from, to, { overwrite: false }, signal))) {
-      if ((await dav.find(to, signal))?.isFolder) throw inTheWay('folder', to)
-      await dav.move(from, to, { overwrite: true }, signal)
-    }
-    await verify(to, object, signal)
-  }
-
-  async function removeFile(path: string, signal: AbortSignal): Promise<void> {
-    await dav.request({ method: 'DELETE', path, accept: [...DONE, ...GONE] }, signal)
+    await verify(dav, path, object, signal)
   }
 
   async function discard(path: string): Promise<void> {
-    await removeFile(path, AbortSignal.timeout(DISCARD_MS)).catch(() => left.add(path))
+    await removeFile(dav, path, AbortSignal.timeout(DISCARD_MS)).catch(() => left.add(path))
   }
 
   async function removeLeft(): Promise<void> {
@@ -110,8 +88,8 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
     const object = { ...known, stream, bytes: async () => PROBE }
     try {
       await upload(directory, path, object, signal)
-      if (atomic) await move(path, moved, object, signal)
-      await removeFile(atomic ? moved : path, signal)
+      if (atomic) await move(dav, path, moved, object, signal)
+      await removeFile(dav, atomic ? moved : path, signal)
     } catch (error) {
       if (signal.aborted || mayHaveArrived(error)) await Promise.all([path, moved].map(discard))
       throw error
@@ -128,14 +106,47 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
       const { path } = resolveKey(directory, key)
       // DELETE takes a folder with all that is in it.
       if ((await dav.find(path, signal))?.isFolder) throw inTheWay('folder', path)
-      await removeFile(path, signal)
+      await removeFile(dav, path, signal)
       if (await dav.find(path, signal))
         throw new UploadError(
           'delivery_failed',
-          `The server said that it removed "${key}", but still has it.`,
+          `The server reported that it removed "${key}", but the file still exists. Try again.`,
         )
     },
   }
+}
+
+/** There are servers that say yes and store nothing, or less. */
+async function verify(
+  dav: WebDavClient,
+  path: string,
+  { key, size }: UploadObject,
+  signal: AbortSignal,
+): Promise<void> {
+  const found = await dav.find(path, signal)
+  if (found && (found.size ?? size) === size) return
+  const what = found ? `stored ${found.size} of ${size} bytes` : 'did not store it'
+  const message = `The server accepted "${key}", but ${what}. Try again.`
+  throw new UploadError('delivery_failed', message, { retryable: true })
+}
+
+/** With `overwrite` a folder would be replaced too, with all that is in it: so it is asked for only where a file is. */
+async function move(
+  dav: WebDavClient,
+  from: string,
+  to: string,
+  object: UploadObject,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!(await dav.move(from, to, { overwrite: false }, signal))) {
+    if ((await dav.find(to, signal))?.isFolder) throw inTheWay('folder', to)
+    await dav.move(from, to, { overwrite: true }, signal)
+  }
+  await verify(dav, to, object, signal)
+}
+
+async function removeFile(dav: WebDavClient, path: string, signal: AbortSignal): Promise<void> {
+  await dav.request({ method: 'DELETE', path, accept: [...DONE, ...GONE] }, signal)
 }
 
 function createFolders(dav: WebDavClient): KnownFolders<AbortSignal> {
@@ -161,6 +172,6 @@ function mayHaveArrived(error: unknown): boolean {
 
 function inTheWay(what: 'file' | 'folder', path: string): UploadError {
   const name = path.slice(path.lastIndexOf('/') + 1)
-  const message = `A ${what} of the name "${name}" is in the way. Use another key template or remove the ${what}.`
+  const message = `A ${what} named "${name}" already exists. Change the key template, or remove the ${what}.`
   return new UploadError('delivery_failed', message)
 }

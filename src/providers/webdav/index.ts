@@ -3,6 +3,7 @@ import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
+import { placeAt } from '../shared/place.ts'
 import { joinUrl, urlPrefix, urlSuffix, withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
 import { createWebDavClient } from './client.ts'
@@ -12,26 +13,29 @@ import { fromPicGo } from './picgo.ts'
 
 const config = z.object({
   url: urlPrefix()
-    .refine(url => !/^\w+:\/\/[^/]*@/.test(url), 'must not hold a login: give "username" and "password"')
-    .describe('Address of the WebDAV folder, such as "https://cloud.example.com/remote.php/dav/files/me".'),
-  username: z.string().min(1).optional().describe('User to log in as. Default: nobody.'),
-  password: secret().optional().describe('Password of the user. Better one for this application alone.'),
+    .refine(
+      url => !/^\w+:\/\/[^/]*@/.test(url),
+      'must not contain credentials. Set "username" and "password" instead',
+    )
+    .describe('URL of the WebDAV folder, such as "https://cloud.example.com/remote.php/dav/files/me".'),
+  username: z.string().min(1).optional().describe('User name to log in with. Default: no login.'),
+  password: secret().optional().describe('Password of the user. Prefer an app password.'),
   authType: z
     .enum(['basic', 'digest'])
     .default('basic')
-    .describe('How to log in. Digest does not show the password to who listens on the way.'),
+    .describe('HTTP authentication scheme. Digest does not send the password in plain text.'),
   directory: z
     .string()
     .refine(isPlainFolder, 'must be a folder without "." and ".." such as "img/blog"')
     .default('')
-    .describe('Folder below the address. It is made when it is missing.'),
+    .describe('Folder below "url". Created if it does not exist.'),
   atomic: z
     .boolean()
     .default(true)
-    .describe('Upload under a temporary name and MOVE, so that a file is there whole or not at all.'),
+    .describe('Upload to a temporary name and rename with MOVE, so that no partial file is ever visible.'),
   urlPrefix: urlPrefix()
     .optional()
-    .describe('Address at which a web server hands the folder out. Default: that of WebDAV itself.'),
+    .describe('Public base URL at which a web server serves the folder. Default: the WebDAV URL.'),
   urlSuffix: urlSuffix().optional(),
   ...httpOptions,
 })
@@ -43,7 +47,7 @@ export const webdav = defineProvider({
   type: 'webdav',
   about: {
     family: 'server',
-    what: 'WebDAV with Basic or Digest',
+    what: 'WebDAV with Basic or Digest authentication',
     testedAgainst: 'Apache and nginx',
     example: {
       cloud: {
@@ -80,9 +84,9 @@ function isPlainFolder(path: string): boolean {
 
 function validate({ username, password, authType }: Options): string | undefined {
   if ((username === undefined) !== (password === undefined))
-    return '"username" and "password" belong together: give both, or none for a server that asks for no login.'
+    return 'Set both "username" and "password", or neither if the server requires no login.'
   if (authType === 'basic' && username?.includes(':'))
-    return '"username" must not have a colon with "authType": "basic".'
+    return '"username" must not contain a colon with "authType": "basic".'
   return undefined
 }
 
@@ -92,7 +96,9 @@ function open(options: Options, deps: ProviderDeps): Target {
   const directory = `/${cleanRelative(options.directory)}`
   const publicUrl = options.urlPrefix ?? joinUrl(base, directory.slice(1))
   if (username !== undefined && authType === 'basic' && isListenedTo(base)) {
-    deps.warn(`webdav/${deps.name}: the password is sent without TLS. Use https, or "authType": "digest".`)
+    deps.warn(
+      `webdav/${deps.name}: the password is sent in plain text, without TLS. Use https, or set "authType" to "digest".`,
+    )
   }
   const http = createHttpClient(options, deps)
   const login = createLogin(
@@ -102,6 +108,7 @@ function open(options: Options, deps: ProviderDeps): Target {
   const background = createBackground()
 
   return {
+    place: placeAt('webdav', base, directory),
     async put(object, signal) {
       await background.run(() => collection.put(object, signal), signal)
       return { url: joinUrl(publicUrl, object.key) + (options.urlSuffix ?? '') }

@@ -1,13 +1,13 @@
 import { chooseDigest, type DigestChallenge, parseChallenges } from './digest.ts'
 
-export interface Credentials {
+export interface WebDavCredentials {
   readonly username: string
   readonly password: string
   readonly authType: 'basic' | 'digest'
 }
 
 /** What requests say of who sends them. */
-export interface Login {
+export interface WebDavLogin {
   /** Whether the first request should be one without a body, since its answer decides how the others log in. */
   readonly isUnknown: boolean
   /** Value of `Authorization`, if any. */
@@ -23,21 +23,21 @@ export interface Login {
   explain(challenges: string): string
 }
 
-export function createLogin(credentials: Credentials | undefined): Login {
+export function createLogin(credentials: WebDavCredentials | undefined): WebDavLogin {
   if (credentials === undefined) return createAnonymous()
   return credentials.authType === 'digest' ? createDigestLogin(credentials) : createBasicLogin(credentials)
 }
 
-function createAnonymous(): Login {
+function createAnonymous(): WebDavLogin {
   return {
     isUnknown: false,
     authorize: () => undefined,
     learn: () => false,
-    explain: () => 'it asks for a login: give "username" and "password".',
+    explain: () => 'it requires a login. Set "username" and "password".',
   }
 }
 
-function createBasicLogin({ username, password }: Credentials): Login {
+function createBasicLogin({ username, password }: WebDavCredentials): WebDavLogin {
   const value = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
   return {
     isUnknown: false,
@@ -47,7 +47,7 @@ function createBasicLogin({ username, password }: Credentials): Login {
   }
 }
 
-function createDigestLogin(credentials: Credentials): Login {
+function createDigestLogin(credentials: WebDavCredentials): WebDavLogin {
   let challenge: DigestChallenge | undefined
 
   return {
@@ -72,6 +72,6 @@ function explainRefusal(challenges: string, authType: string): string {
   const offered = parseChallenges(challenges).map(({ scheme }) => scheme)
   const other = authType === 'basic' ? 'digest' : 'basic'
   if (offered.includes(other) && !offered.includes(authType))
-    return `it wants the login in another way: set "authType" to "${other}".`
-  return 'it refused the login: check "username" and "password".'
+    return `it requires another authentication scheme. Set "authType" to "${other}".`
+  return 'it rejected the login. Check "username" and "password".'
 }

@@ -1,4 +1,10 @@
-import { HASHED_NAME, joinAddress, readText, splitPath, type Translated } from '../shared/picgo-options.ts'
+import {
+  HASHED_NAME,
+  joinAddress,
+  readTextOption,
+  splitPath,
+  type Translated,
+} from '../shared/picgo-options.ts'
 import { toUrlSuffix } from '../shared/public-url.ts'
 
 /**
@@ -7,7 +13,7 @@ import { toUrlSuffix } from '../shared/public-url.ts'
  */
 export function fromPicGo(options: Record<string, unknown>): Translated {
   const notes: string[] = []
-  const read = (name: string) => readText(options[name])
+  const read = (name: string) => readTextOption(options[name])
   const given = read('host')
   const isSecure = options['sslEnabled'] === true || /^https:/i.test(given ?? '')
   const url = given && `${isSecure ? 'https' : 'http'}://${given.replace(/^https?:\/\/|(?<!\/)\/+$/gi, '')}`

@@ -1,11 +1,23 @@
 import type { Claim, HistoryStore } from '../../store/contract.ts'
+import { identify, type Places } from '../../store/expiry-contract.ts'
 
-/** The keys that the attempts at one request may have stored its files under. They outlive the process. */
+/** What the attempts at one request share. */
+export interface Keyed {
+  /** When the first one began, milliseconds since the epoch: the time in keys. */
+  readonly time: number
+  /** What is random in keys. */
+  readonly seed: string | undefined
+  readonly claims: Claims
+}
+
+/**
+ * The keys under which the attempts at one request were about to store its files. They outlive the process. A repetition
+ * makes the same keys and finds its own file there: only this tells `rename` and `error` that it is no conflict, and a
+ * file with an end that it is not one which lay there before.
+ */
 export interface Claims {
-  /** The key that an earlier attempt had for a file, when it had one. Each of them is given once. */
-  keyOf(file: Omit<ClaimedFile, 'key'>): string | undefined
   /** Whether an earlier attempt may have stored the same bytes under the key, and nobody something else since then. */
-  has(file: ClaimedFile): Promise<boolean>
+  has(file: ClaimedFile, places: Places): Promise<boolean>
   /** Writes down, before it goes out, that a file is to be stored. */
   add(file: ClaimedFile): Promise<void>
 }
@@ -28,32 +40,13 @@ export function createClaims(
   const find = (list: readonly Claim[], { destination, key, sha256 }: ClaimedFile) =>
     list.find(one => one.destination === destination && one.key === key && one.sha256 === sha256)
 
-  const given = new Set<Claim>()
-
   return {
-    keyOf({ destination, sha256, fileName }) {
-      const claim = earlier.find(
-        one =>
-          one.destination === destination &&
-          one.sha256 === sha256 &&
-          one.fileName === fileName &&
-          !given.has(one),
-      )
-      if (claim) given.add(claim)
-      return claim?.key
-    },
-    async has(file) {
+    async has(file, places) {
       const claim = find(earlier, file)
       if (!claim) return false
-      const { destination, key, sha256 } = file
-      const since = await history({
-        destination,
-        key,
-        since: claim.time,
-        isRemoved: false,
-        limit: MOST_SINCE,
-      })
-      return since.every(one => one.sha256 === sha256)
+      const object = identify(claim, places)
+      const since = await history({ object, since: claim.time, isRemoved: false, limit: MOST_SINCE })
+      return since.every(one => one.sha256 === file.sha256)
     },
     add(file) {
       if (find(claims, file)) return saving

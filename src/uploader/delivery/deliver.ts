@@ -1,9 +1,9 @@
-import { describeThrown, isStorageFull, systemCode, UploadError } from '../../errors.ts'
+import { UploadError } from '../../errors.ts'
 import { orAborted } from '../../flow/cancellation.ts'
 import { retry } from '../../flow/retry.ts'
 import { beginTimeLimit, type TimeLimit } from '../../flow/time-limit.ts'
-import { isPassing } from '../../http/network.ts'
 import type { Stored, UploadObject } from '../../providers/contract.ts'
+import { explainFailure } from '../../providers/shared/explain-failure.ts'
 import { type Destination, idOf } from './destinations.ts'
 
 /** A destination that says when to come back is believed: when that is later, it is given up. */
@@ -56,7 +56,7 @@ export async function deliverWithin(
       return await orAborted(put, limit.signal)
     } catch (error) {
       if (limit.signal.aborted) leave(put)
-      throw explain(error, destination, object)
+      throw explainFailure(error, { id: idOf(destination), what: { verb: 'store', key: object.key } })
     }
   }
   const leftMs = () => limit.leftMs()
@@ -78,21 +78,13 @@ async function putInTurn(
 
 /** @param what a key, or the name of a file that has none yet */
 export function timedOut(destination: Destination, what: string, timeoutMs: number): UploadError {
-  return new UploadError(
-    'delivery_timeout',
-    `${idOf(destination)} did not take "${what}" within ${timeoutMs / 1000} s (limits.deliveryTimeoutMs).`,
-  )
-}
-
-function explain(error: unknown, destination: Destination, object: UploadObject): UploadError {
-  if (error instanceof UploadError) return error
-  const what = `"${object.key}" could not be stored at ${idOf(destination)}`
-  if (isStorageFull(error)) {
-    return new UploadError('insufficient_storage', `${what}: there is no space left.`, { cause: error })
-  }
-  const code = systemCode(error)
-  return new UploadError('delivery_failed', `${what}: ${code ?? describeThrown(error)}`, {
-    cause: error,
-    retryable: isPassing(code),
-  })
+  const [id, time] = [idOf(destination), `within ${timeoutMs / 1000} s`]
+  const { outgoing } = destination
+  // A connection that another put waits for has only begun.
+  const [silent] = outgoing?.silentFor(timeoutMs / 2) ?? []
+  const used = [...(outgoing?.used ?? [])].map(label => `"${label}"`).join(' and ')
+  const message = silent
+    ? `Could not store "${what}" at ${id}: the proxy "${silent}" did not answer ${time}. Check the proxy`
+    : `${id} did not take "${what}" ${time}${used && `, through the proxy ${used}`}. Try again`
+  return new UploadError('delivery_timeout', `${message}, or raise limits.deliveryTimeoutMs.`)
 }

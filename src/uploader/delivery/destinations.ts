@@ -5,24 +5,26 @@ import type { KeyTemplate } from '../../payload/object-key.ts'
 import type { PictureOptions } from '../../pictures/options.ts'
 import type { Provider, Target } from '../../providers/contract.ts'
 import { canonicalType, PROVIDER_TYPES } from '../../providers/registry.ts'
+import type { Places } from '../../store/expiry-contract.ts'
 import type { ExpiryRule } from '../expires.ts'
-import type { KeyRing } from './key-ring.ts'
 import type { RewriteRule } from './url-rewrite.ts'
 
 /** What is needed to choose a destination: the provider's id and the name of the saved configuration. */
-export interface Named {
+export interface DestinationName {
   readonly type: string
   readonly name: string
 }
 
 /** One that is configured and can't be used. */
-export interface LeftOut extends Named {
+export interface LeftOut extends DestinationName {
   readonly reason: string
 }
 
 /** A provider with options, under a name, ready to be used. */
-export interface Destination extends Named {
+export interface Destination extends DestinationName {
   readonly target: Target
+  /** Where its objects lie: see `Target`. */
+  readonly place: string
   /** Through which proxies it connects; undefined: none. */
   readonly outgoing?: Outgoing | undefined
   readonly keyTemplate: KeyTemplate
@@ -30,8 +32,6 @@ export interface Destination extends Named {
   readonly takesPath: boolean
   /** Whether equal keys mean equal bytes, so that what is served under them may be cached for ever. */
   readonly immutable: boolean
-  /** Whether a second attempt at a file would get another key. */
-  readonly hasNewKeys: boolean
   readonly onConflict: OnConflict
   /** Take a file of the same bytes that is there already. */
   readonly dedupe: boolean
@@ -46,8 +46,6 @@ export interface Destination extends Named {
   readonly expiry?: ExpiryRule | undefined
   /** What is done to pictures; undefined: nothing. */
   readonly pictures?: PictureOptions | undefined
-  /** Keys of the requests under way. */
-  readonly keys: KeyRing
   /** For targets that take one put at a time. */
   readonly queue: Pick<Slots, 'run'> | undefined
 }
@@ -62,7 +60,7 @@ export interface Mirror {
 export type OnConflict = 'replace' | 'rename' | 'error'
 
 /** A destination as it is configured. */
-export interface DestinationSpec extends Named {
+export interface DestinationSpec extends DestinationName {
   readonly provider: Provider
   /** What the setting `plugins` calls the plugin that the provider is of; undefined: it is of this program. */
   readonly plugin?: string | undefined
@@ -83,21 +81,27 @@ export interface DestinationSpec extends Named {
 }
 
 /** What a request says of its destination; empty values count as absent. */
-export interface Choice {
+export interface DestinationChoice {
   picbed?: string | undefined
   configName?: string | undefined
+}
+
+/** A choice in either spelling. */
+export interface ChoiceAsSent extends DestinationChoice {
+  /** `provider` or `provider/configName`. */
+  destination?: string | undefined
 }
 
 /** The name clients send for "whatever this provider uses by default" (PicList does it always). */
 const DEFAULT_NAME = 'Default'
 
 /** `provider/configName`. */
-export function idOf({ type, name }: Named): string {
+export function idOf({ type, name }: DestinationName): string {
   return `${type}/${name}`
 }
 
 /** Whether a list such as `["s3/screens", "local"]` covers a destination; no list covers everything. */
-export function isCovered(named: Named, list: readonly string[] | undefined): boolean {
+export function isCovered(named: DestinationName, list: readonly string[] | undefined): boolean {
   return (
     list === undefined ||
     list.some(
@@ -114,6 +118,25 @@ export function splitId(id: string): { type: string; name: string | undefined } 
 }
 
 /**
+ * The choice in the spelling of PicGo and PicList, which every server understands.
+ *
+ * @throws UploadError `invalid_request` for a malformed `destination`, and for one that the other spelling contradicts
+ */
+export function readChoice({ destination, picbed, configName }: ChoiceAsSent): DestinationChoice {
+  if (!destination) return { picbed, configName }
+  if (!/^[^/]+(?:\/[^/].*)?$/s.test(destination))
+    throw new UploadError('invalid_request', '"destination" must be "provider" or "provider/configName".')
+  const { type, name } = splitId(destination)
+  const isSame = (!picbed || canonicalType(picbed) === type) && (!configName || !name || configName === name)
+  if (isSame) return { picbed: type, configName: name ?? configName }
+  const other = [picbed && `picbed "${picbed}"`, configName && `configName "${configName}"`]
+  throw new UploadError(
+    'invalid_request',
+    `Destination "${destination}" contradicts ${other.filter(Boolean).join(' and ')}. Send one of the two spellings.`,
+  )
+}
+
+/**
  * Chooses the destination of one request. Nothing is switched, nothing falls back.
  *
  * @param all every saved configuration
@@ -122,10 +145,10 @@ export function splitId(id: string): { type: string; name: string | undefined } 
  * @param leftOut what can't be used: to choose one is an error, so that nothing else takes its place
  * @throws UploadError `unknown_destination`, `ambiguous_destination`, `destination_forbidden`
  */
-export function chooseDestination<T extends Named>(
+export function chooseDestination<T extends DestinationName>(
   all: readonly T[],
   defaultId: string | undefined,
-  choice: Choice = {},
+  choice: DestinationChoice = {},
   allowed?: readonly string[],
   leftOut: readonly LeftOut[] = [],
 ): T {
@@ -141,10 +164,10 @@ export function chooseDestination<T extends Named>(
   return fail(`${idOf(found)} was left out, since it can't be used: ${found.reason}. Known are ${usable}.`)
 }
 
-function find<T extends Named>(
+function find<T extends DestinationName>(
   all: readonly T[],
   defaultId: string | undefined,
-  { picbed, configName }: Choice,
+  { picbed, configName }: DestinationChoice,
   usable: string,
 ): T {
   const known = `Known are ${usable}.`
@@ -156,10 +179,8 @@ function find<T extends Named>(
     const type = canonicalType(picbed)
     const mine = all.filter(one => one.type === type)
     if (mine.length === 0) {
-      const reason = PROVIDER_TYPES.includes(type)
-        ? 'has no configuration here'
-        : 'is no provider of this server'
-      throw new UploadError('unknown_destination', `picbed "${picbed}" ${reason}. ${known}`)
+      const reason = PROVIDER_TYPES.includes(type) ? 'has no configuration here' : 'does not exist'
+      throw new UploadError('unknown_destination', `Provider "${picbed}" ${reason}. ${known}`)
     }
     return pick(mine, configName, preset) ?? fail(`${picbed} has no configuration "${configName}". ${known}`)
   }
@@ -173,14 +194,14 @@ function find<T extends Named>(
   if (!inDefault && elsewhere.length > 1) {
     throw new UploadError(
       'ambiguous_destination',
-      `Several providers have a configuration "${configName}": ${listIds(elsewhere)}. Say which with picbed.`,
+      `Several providers have a configuration "${configName}": ${listIds(elsewhere)}. Choose one by its full name, such as "${idOf(elsewhere[0] as T)}".`,
     )
   }
   return inDefault ?? elsewhere[0] ?? fail(`No provider has a configuration "${configName}". ${known}`)
 }
 
 /** The named configuration of one provider; without a name the one `default` names, else `Default`, else the only one. */
-function pick<T extends Named>(
+function pick<T extends DestinationName>(
   mine: readonly T[],
   name: string | undefined,
   preset: { type: string; name: string | undefined } | undefined,
@@ -195,7 +216,7 @@ function pick<T extends Named>(
   if (chosen) return chosen
   throw new UploadError(
     'ambiguous_destination',
-    `${mine[0]?.type} has several configurations and none is its default: ${listIds(mine)}. Say which with configName.`,
+    `${mine[0]?.type} has several configurations and none is its default: ${listIds(mine)}. Choose one by its full name, such as "${idOf(mine[0] as T)}".`,
   )
 }
 
@@ -203,7 +224,7 @@ function fail(message: string): never {
   throw new UploadError('unknown_destination', message)
 }
 
-function listIds(list: readonly Named[]): string {
+function listIds(list: readonly DestinationName[]): string {
   return list.map(one => `"${idOf(one)}"`).join(', ') || 'none'
 }
 
@@ -214,6 +235,16 @@ export function assertTakesPath(destination: Destination): void {
     'path_not_allowed',
     `${idOf(destination)} has no place for a folder of your choice: its "keyTemplate" needs {path}, as in "{path}/{filename}-{sha256-8}{extname}".`,
   )
+}
+
+/** Where each destination has its objects. */
+export function placesFrom(destinations: readonly Destination[]): Places {
+  return new Map(destinations.map(one => [idOf(one), one.place]))
+}
+
+/** Whether an object of one may be an object of the other. */
+export function mayMeet(one: Destination, other: Destination): boolean {
+  return one.place.startsWith(other.place) || other.place.startsWith(one.place)
 }
 
 /** Destinations, `provider/configName`, at which the files of this one come to lie, its own first. */

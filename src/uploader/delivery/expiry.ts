@@ -1,5 +1,7 @@
 import { UploadError } from '../../errors.ts'
-import { type Expires, endOf, showDuration } from '../expires.ts'
+import type { HistoryEntry, Store } from '../../store/contract.ts'
+import { showDuration } from '../../times.ts'
+import { type Expires, endOf } from '../expires.ts'
 import { type Destination, idOf } from './destinations.ts'
 
 /** @throws UploadError for what a destination doesn't grant, or for a time that has passed */
@@ -9,7 +11,7 @@ export function assertMayExpire(expires: Expires, destination: Destination, now:
   if (!expiry) {
     throw new UploadError(
       'expiry_not_allowed',
-      `Files at ${id} stay: "expires" needs an "expiry" in its configuration, such as { "most": "90d" }.`,
+      `Files at ${id} stay: "expires" needs an "expiry" in its configuration, such as { "max": "90d" }.`,
     )
   }
   if (expires !== 'never' && 'at' in expires && expires.at <= now)
@@ -18,10 +20,10 @@ export function assertMayExpire(expires: Expires, destination: Destination, now:
       '"expires" is in the past. Name a time to come, or leave it out.',
     )
   const until = endOf(expires, now)
-  if (expiry.most === undefined || (until !== undefined && until <= now + expiry.most)) return
+  if (expiry.max === undefined || (until !== undefined && until <= now + expiry.max)) return
   throw new UploadError(
     'expiry_not_allowed',
-    `Files stay at ${id} for ${showDuration(expiry.most)} at most. Ask for that with "expires", or for less.`,
+    `Files stay at ${id} for ${showDuration(expiry.max)} at most. Ask for that with "expires", or for less.`,
   )
 }
 
@@ -33,6 +35,25 @@ export function expiresAt(
 ): number | undefined {
   if (!expiry) return undefined
   if (wish) return endOf(wish, now)
-  const standard = expiry.default ?? expiry.most ?? 'never'
+  const standard = expiry.default ?? expiry.max ?? 'never'
   return standard === 'never' ? undefined : now + standard
+}
+
+/** Entries with the ends that hold now: an object stays as long as the longest of its promises, which may be later ones. */
+export async function withEnds(
+  store: Pick<Store, 'promised'>,
+  entries: readonly HistoryEntry[],
+): Promise<HistoryEntry[]> {
+  const ending = entries.filter(one => one.expiresAt !== undefined && one.removedAt === undefined)
+  if (ending.length === 0) return [...entries]
+  const objects = ending.map(({ destination, key, place = `${destination}/` }) => ({
+    object: place + key,
+    aliases: [{ destination, key }],
+  }))
+  const promised = await store.promised(objects)
+  const ends = new Map(ending.map((entry, index) => [entry, promised[index]]))
+  return entries.map(entry => {
+    const end = ends.get(entry)
+    return end === undefined ? entry : { ...entry, expiresAt: end === 'never' ? undefined : end }
+  })
 }

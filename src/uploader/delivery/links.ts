@@ -1,9 +1,10 @@
 import type { Stored } from '../../providers/contract.ts'
 import { encodeKey, encodeSegment } from '../../providers/shared/public-url.ts'
+import { cleanLink } from '../../safe-text.ts'
 import type { HistoryEntry } from '../../store/contract.ts'
 import type { Destination } from './destinations.ts'
 
-/** The link to what was stored under a key. */
+/** The link to what was stored under a key, which may be written into any text. */
 export function linkTo(
   { type, name, redirects, rewriteUrl }: Destination,
   key: string,
@@ -11,7 +12,7 @@ export function linkTo(
   baseUrl: string,
 ): string {
   const address = redirects ? `links/${type}/${encodeSegment(name)}/${encodeKey(key)}` : url
-  return rewriteUrl(new URL(address, baseUrl).href)
+  return cleanLink(rewriteUrl(new URL(address, baseUrl).href))
 }
 
 /** The link to what the history knows. An address that ends after a while may have ended. */
@@ -22,7 +23,7 @@ export async function linkAgain(
   signal: AbortSignal,
 ): Promise<string> {
   const { target, redirects } = destination
-  if (!redirects && !target.linksEnd) return url
+  if (!redirects && !target.linksEnd) return cleanLink(url)
   const signed = redirects ? undefined : await target.sign?.(key, 'GET', Number.POSITIVE_INFINITY, signal)
   return linkTo(destination, key, signed ?? { url }, baseUrl)
 }

@@ -1,12 +1,11 @@
 import { describeThrown, UploadError } from '../../errors.ts'
+import { createNamedSlots, type NamedSlots } from '../../flow/slots.ts'
 import { within } from '../../flow/time-limit.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
-import { isNewEachTime, namesContent, parseKeyTemplate } from '../../payload/object-key.ts'
+import { namesContent, parseKeyTemplate } from '../../payload/object-key.ts'
 import type { PictureOptions } from '../../pictures/options.ts'
 import type { Provider, ProviderDeps, Target } from '../../providers/contract.ts'
 import { type Destination, type DestinationSpec, idOf, placesOf } from './destinations.ts'
-import { createKeyRing } from './key-ring.ts'
-import { createSharedTurns, type SharedTurns } from './shared-turns.ts'
 import { createUrlRewrite } from './url-rewrite.ts'
 
 /** Nothing is connected meanwhile: libraries are loaded. */
@@ -25,8 +24,8 @@ export async function openDestinations(
   specs: readonly DestinationSpec[],
   keyTemplate: string,
   warn: (message: string) => void,
-  own: Pick<ProviderDeps, 'ownPaths' | 'knownHosts'> = {},
-  turns: SharedTurns = createSharedTurns(),
+  own: Pick<ProviderDeps, 'ownPaths' | 'knownHosts' | 'programFolder' | 'learn'> = {},
+  turns: NamedSlots = createDestinationTurns(),
   pictures?: PictureOptions,
   general?: Outgoing,
 ): Promise<Destination[]> {
@@ -39,6 +38,7 @@ export async function openDestinations(
   const targets = await openTargets(specs, deps)
   try {
     const opened = specs.map((spec, index) =>
+      // `openTargets` gives one for each.
       makeDestination(spec, targets[index] as Target, {
         keyTemplate,
         turns,
@@ -54,9 +54,12 @@ export async function openDestinations(
   }
 }
 
+/** For targets that take one put at a time, by their place. */
+export const createDestinationTurns = () => createNamedSlots(1, Number.POSITIVE_INFINITY)
+
 interface Surroundings {
   readonly keyTemplate: string
-  readonly turns: SharedTurns
+  readonly turns: NamedSlots
   readonly pictures: PictureOptions | undefined
   readonly outgoing: Outgoing | undefined
 }
@@ -68,6 +71,7 @@ function makeDestination(
   { turns, outgoing, ...general }: Surroundings,
 ): Destination {
   const id = idOf({ type, name })
+  const place = target.place ?? `${id}/`
   const template = common.keyTemplate ?? general.keyTemplate
   const immutable = namesContent(template)
   const onConflict = common.onConflict ?? (immutable || !target.exists ? 'replace' : 'rename')
@@ -86,11 +90,11 @@ function makeDestination(
     type,
     name,
     target,
+    place,
     outgoing,
     keyTemplate: parseKeyTemplate(template),
     takesPath: template.includes('{path}'),
     immutable,
-    hasNewKeys: isNewEachTime(template),
     onConflict,
     dedupe: common.dedupe ?? false,
     redirects,
@@ -99,9 +103,7 @@ function makeDestination(
     mirrors: common.mirrors ?? [],
     expiry: common.expiry,
     pictures: common.pictures ?? general.pictures,
-    // Where equal keys mean equal bytes it does no harm when two processes write one: that is worth no message.
-    keys: createKeyRing(immutable && onConflict === 'replace' ? undefined : turns, id),
-    queue: target.serial ? { run: (work, signal) => turns.inTurn(id, work, signal) } : undefined,
+    queue: target.serial ? turns.of(place) : undefined,
   }
 }
 
@@ -135,7 +137,7 @@ export async function openTargets(
   specs: readonly DestinationSpec[],
   deps: readonly ProviderDeps[],
 ): Promise<Target[]> {
-  const opening = specs.map((spec, index) => openTarget(spec, deps[index] as ProviderDeps))
+  const opening = specs.map((spec, index) => openTarget(spec, deps[index] as ProviderDeps)) // there is one for each
   try {
     return await Promise.all(opening)
   } catch (error) {

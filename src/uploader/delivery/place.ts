@@ -3,15 +3,15 @@ import { orAborted } from '../../flow/cancellation.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
 import type { Payload } from '../../payload/index.ts'
 import type { KeyFacts } from '../../payload/object-key.ts'
-import type { Stored, UploadObject } from '../../providers/contract.ts'
-import type { Copy, HistoryStore } from '../../store/contract.ts'
-import type { Claims } from './claims.ts'
+import type { UploadObject } from '../../providers/contract.ts'
+import type { Copy, Store } from '../../store/contract.ts'
+import { type End, identify, laterEnd, type ObjectId, type Places } from '../../store/expiry-contract.ts'
 import { type DeliveryLimits, deliverWithin, timedOut } from './deliver.ts'
 import { type Destination, idOf, type Mirror, splitId } from './destinations.ts'
-import type { Hold } from './holds.ts'
-import type { TakenKey } from './key-ring.ts'
 import { linkAgain, linkTo } from './links.ts'
-import { findSame, isSpelledOtherwise } from './same-bytes.ts'
+import { createLocks, type Locker } from './locker.ts'
+import { findSame } from './same-bytes.ts'
+import { ConflictError, type KeyRequest, type TakenKey, takeKey } from './take-key.ts'
 
 /** Where a payload came to lie. */
 export interface Placed {
@@ -21,12 +21,16 @@ export interface Placed {
   /** Absolute. */
   readonly url: string
   readonly deleteUrl?: string | undefined
+  /** Place of the destination, up to where the key begins. */
+  readonly place: string
+  /** Until when it stays. */
+  readonly end: End
   /** What became of the mirrors; undefined when there are none. */
   readonly mirrors?: readonly Copy[] | undefined
 }
 
 /** What the files of one request share. */
-export interface PlaceRequest {
+export interface PlaceRequest extends KeyRequest {
   /** Where relative URLs of providers start. */
   readonly baseUrl: string
   readonly signal: AbortSignal
@@ -34,25 +38,20 @@ export interface PlaceRequest {
   readonly now: Date
   /** What else goes into keys. */
   readonly facts?: KeyFacts
-  /** What earlier attempts at the request have stored; undefined when it can't have any. */
-  readonly claims: Claims | undefined
-  readonly hold: Hold
-  /** Gives back the keys of what was stored; to be called when nothing of the request is under way any more. */
-  readonly releases: (() => void)[]
+  /** Locks objects of a destination until the request is over. */
+  lockerOf(destination: Destination): Locker
 }
 
 export interface PlaceDeps {
   readonly destinations: readonly Destination[]
+  readonly places: Places
   readonly limits: DeliveryLimits
-  readonly history: Pick<HistoryStore, 'history'>
+  readonly store: Pick<Store, 'history' | 'promised'>
   /** Hides secrets. */
   mask(text: string): string
   /** A line for the operator. */
   warn(message: string, details: object): void
 }
-
-/** A file is not stored since its key is in use. Another destination would not make that good. */
-class ConflictError extends UploadError {}
 
 /**
  * Stores a payload at a destination, at its fallback when that fails, and at its mirrors.
@@ -92,8 +91,9 @@ async function placeAtMirror(
   deps: PlaceDeps,
 ): Promise<Copy> {
   try {
-    const { key, url } = await placeAt(payload, byId(deps.destinations, id), request, deps)
-    return { destination: id, key, url }
+    const { key, url, place, end } = await placeAt(payload, byId(deps.destinations, id), request, deps)
+    // Copies go with what they are copies of, unless they are promised for longer.
+    return { destination: id, key, url, place, ...expiring(laterEnd(placed.end, end) ?? end) }
   } catch (error) {
     request.signal.throwIfAborted()
     if (required) throw mirrorFailed(placed, id, error)
@@ -132,86 +132,83 @@ async function placeAt(
   payload: Payload,
   destination: Destination,
   request: PlaceRequest,
-  { limits: { timeoutMs, retries }, history }: PlaceDeps,
+  { limits: { timeoutMs, retries }, store, places }: PlaceDeps,
 ): Promise<Placed> {
   const id = idOf(destination)
-  const { sha256, name: fileName } = payload
-  const earlier = destination.hasNewKeys && request.claims?.keyOf({ destination: id, sha256, fileName })
-  const wanted = earlier || (await destination.keyTemplate(payload, request.now, request.facts))
+  const { place } = destination
+  const wanted = await destination.keyTemplate(payload, request.now, request.facts)
   const limit = beginTimeLimit(timeoutMs, request.signal, () => timedOut(destination, wanted, timeoutMs))
-  const toPlaced = (key: string, stored: Stored): Placed => {
-    const url = linkTo(destination, key, stored, request.baseUrl)
-    return { destination: id, key, url, deleteUrl: stored.deleteUrl }
-  }
+  const { signal } = limit
+  const locks = createLocks(request.lockerOf(destination))
+  let left: Promise<unknown> | undefined
   try {
-    const hold = (key: string) => request.hold(id, key, payload.sha256, limit.signal)
-    const finding = findSame(payload, wanted, destination, history, hold, limit.signal)
-    const same = await orAborted(finding, limit.signal)
+    const take = (key: string) => locks.take(place + key, payload.sha256, signal)
+    const same = await orAborted(findSame(payload, wanted, destination, places, store, take, signal), signal)
     if (same) {
-      const url = await linkAgain(destination, same, request.baseUrl, limit.signal)
-      return { destination: id, key: same.key, url, deleteUrl: same.deleteUrl }
+      const { key, deleteUrl } = same.entry
+      const url = await linkAgain(destination, same.entry, request.baseUrl, signal)
+      const end = await endOf(identify({ destination: id, key }, places), request.end, store)
+      same.lock.settle({ url, deleteUrl, by: undefined, end })
+      return { destination: id, place, key, url, deleteUrl, end }
     }
-    const { keys } = destination
-    const { key, stored } = await takeKey(destination, wanted, payload, request, history, limit.signal)
-    if (stored && (await hold(key)) !== 'waited') {
-      request.releases.push(() => keys.release(key))
-      return toPlaced(key, stored)
-    }
-    let left: Promise<unknown> | undefined
-    try {
-      const delivered = await deliverWithin(limit, destination, toObject(payload, key), retries, put => {
-        left = put
-      })
-      keys.settle(key, delivered)
-      request.releases.push(() => keys.release(key))
-      return toPlaced(key, delivered)
-    } catch (error) {
-      // Nobody may write to the key, nor may the payload go, while a put that was given up is at them.
-      if (left) void outlast(left, [payload.hold(), () => keys.release(key)])
-      else keys.release(key)
-      throw error
-    }
+    const taken = await takeKey(
+      payload,
+      destination,
+      wanted,
+      locks,
+      request,
+      { places, history: store },
+      signal,
+    )
+    const { key, lock } = taken
+    const isThere = lock.others?.by === id && (await isStillThere(destination, key, signal))
+    const end = await endOfTaken(taken, destination, places, request, store, signal)
+    const stored =
+      isThere && lock.others
+        ? lock.others
+        : await deliverWithin(limit, destination, toObject(payload, key), retries, put => {
+            left = put
+          })
+    const url = linkTo(destination, key, stored, request.baseUrl)
+    lock.settle({ ...stored, by: id, end })
+    return { destination: id, place, key, url, deleteUrl: stored.deleteUrl, end }
+  } catch (error) {
+    // Nobody may write to the key, nor may the payload go, while a put that was given up is at them.
+    const dispose = left && payload.hold()
+    if (left) void left.then(dispose, dispose)
+    await locks.end(left)
+    throw error
   } finally {
     limit.end()
   }
 }
 
-async function outlast(work: Promise<unknown>, ends: readonly (() => void)[]): Promise<void> {
-  await work.catch(() => {})
-  for (const end of ends) end()
+/** The link of somebody else's upload is good for as long as the object is there. Who can't tell is believed. */
+async function isStillThere({ target }: Destination, key: string, signal: AbortSignal): Promise<boolean> {
+  const looking = target.exists?.(key, signal).catch(() => true)
+  return looking === undefined || orAborted(looking, signal)
 }
 
-/** What an earlier attempt at the same request has stored is no conflict. */
-function takeKey(
+/** Until when an object stays that is promised until `end`: all its promises hold, by whatever destination they came. */
+async function endOf(object: ObjectId, end: End, store: PlaceDeps['store']): Promise<End> {
+  if (end === 'never') return end
+  return laterEnd(end, ...(await store.promised([object]))) ?? end
+}
+
+/** The same for a key that was taken. A file that lay there before the server knew of it is not the server's to remove. */
+async function endOfTaken(
+  { key, lock: { others }, isKnown }: TakenKey,
   destination: Destination,
-  wanted: string,
-  { sha256, name: fileName }: Payload,
-  { claims, hold }: PlaceRequest,
-  history: PlaceDeps['history'],
+  places: Places,
+  { end }: PlaceRequest,
+  store: PlaceDeps['store'],
   signal: AbortSignal,
-): Promise<TakenKey> {
-  const { target, onConflict, hasNewKeys, keys } = destination
-  const id = idOf(destination)
-  return keys.take(wanted, sha256, signal, async key => {
-    if ((await hold(id, key, sha256, signal)) === 'taken') return true
-    const claim = { destination: id, key, sha256, fileName }
-    if (await isSpelledOtherwise(key, sha256, destination, history)) return true
-    if (onConflict === 'replace') {
-      if (hasNewKeys) await claims?.add(claim)
-      return false
-    }
-    const looking = target.exists?.(key, signal)
-    const isThere = looking && (await orAborted(looking, signal))
-    if (!isThere || (await claims?.has(claim))) {
-      await claims?.add(claim)
-      return false
-    }
-    if (onConflict === 'rename') return true
-    throw new ConflictError(
-      'delivery_failed',
-      `"${key}" is already at ${id}, and its onConflict is "error". Send it under another name.`,
-    )
-  })
+): Promise<End> {
+  if (end === 'never') return end
+  const [promised] = await store.promised([identify({ destination: idOf(destination), key }, places)])
+  if (promised !== undefined || isKnown) return laterEnd(end, others?.end, promised) ?? end
+  const looking = destination.target.exists?.(key, signal).catch(() => false)
+  return looking && (await orAborted(looking, signal)) ? 'never' : end
 }
 
 function byId(destinations: readonly Destination[], id: string): Destination {
@@ -228,6 +225,11 @@ function bothFailed(first: unknown, second: unknown, fallback: string): unknown 
     cause: cause ?? second,
     ...(retryAfterS !== undefined && { retryAfterS }),
   })
+}
+
+/** As entries say it: what stays has no end. */
+export function expiring(end: End): { expiresAt?: number } {
+  return end === 'never' ? {} : { expiresAt: end }
 }
 
 function mirrorFailed({ destination, key }: Placed, mirror: string, error: unknown): UploadError {

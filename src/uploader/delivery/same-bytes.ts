@@ -1,8 +1,8 @@
 import type { Payload } from '../../payload/index.ts'
 import type { HistoryEntry, HistoryStore } from '../../store/contract.ts'
-import { nameOf } from '../../store/expiry-contract.ts'
+import { foldKey, identify, type Places } from '../../store/expiry-contract.ts'
 import { type Destination, idOf } from './destinations.ts'
-import type { Hold } from './holds.ts'
+import type { Lock } from './locker.ts'
 
 /** With more that came since then it is not looked at any further. */
 const MOST_SINCE = 1000
@@ -17,21 +17,24 @@ export async function findSame(
   payload: Payload,
   wanted: string,
   destination: Destination,
+  places: Places,
   history: Pick<HistoryStore, 'history'>,
-  hold: (key: string) => ReturnType<Hold>,
+  take: (key: string) => Promise<Lock | undefined>,
   signal: AbortSignal,
-): Promise<HistoryEntry | undefined> {
+): Promise<{ readonly entry: HistoryEntry; readonly lock: Lock } | undefined> {
   const { dedupe, onConflict } = destination
   if (!dedupe && onConflict !== 'rename') return undefined
   const id = idOf(destination)
   const ofBytes = { among: [id], sha256: payload.sha256, isRemoved: false }
   const stored = await history.history({ ...ofBytes, limit: dedupe ? 1 : MOST_SAME })
-  const same = stored.find(({ key }) => dedupe || key === wanted || withoutNumber(key) === wanted)
+  const isHere = ({ place }: HistoryEntry) => place === undefined || place === destination.place
+  const same = stored.find(
+    one => isHere(one) && (dedupe || one.key === wanted || withoutNumber(one.key) === wanted),
+  )
   if (!same) return undefined
   if (!dedupe) {
     const since = await history.history({
-      among: [id],
-      key: same.key,
+      object: identify({ destination: id, key: same.key }, places),
       isRemoved: false,
       since: same.time,
       limit: MOST_SINCE,
@@ -39,8 +42,10 @@ export async function findSame(
     if (since.length === MOST_SINCE) return undefined
     if (since.some(one => one.sha256 !== payload.sha256)) return undefined
   }
-  if ((await hold(same.key)) === 'taken') return undefined
-  return (await destination.target.exists?.(same.key, signal)) ? same : undefined
+  const lock = await take(same.key)
+  if (lock && (await destination.target.exists?.(same.key, signal))) return { entry: same, lock }
+  lock?.release()
+  return undefined
 }
 
 /**
@@ -51,11 +56,15 @@ export async function isSpelledOtherwise(
   key: string,
   sha256: string,
   destination: Destination,
+  places: Places,
   history: Pick<HistoryStore, 'history'>,
 ): Promise<boolean> {
   if (!destination.expiry) return false
-  const same = { among: [idOf(destination)], sha256, isRemoved: false, limit: MOST_SAME }
-  return (await history.history(same)).some(one => one.key !== key && nameOf(one.key) === nameOf(key))
+  const same = await history.history({ sha256, isRemoved: false, limit: MOST_SAME })
+  const object = destination.place + key
+  return same
+    .map(one => (one.place === undefined ? identify(one, places).object : one.place + one.key))
+    .some(other => other !== object && foldKey(other) === foldKey(object))
 }
 
 const withoutNumber = (key: string): string => key.replace(/-\d+(\.[^./]*)?$/, '$1')

@@ -1,22 +1,16 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { messageOf } from '../../errors.ts'
-import { type Clock, createClock } from '../../flow/clock.ts'
 import { dropOwner, newOwner, SCOPE } from '../../flow/owner.ts'
 import { poll } from '../../flow/poll.ts'
 import { createPresence } from '../../flow/presence.ts'
 import type { Job, NewJob, Store, StoredFile } from '../../store/contract.ts'
-import { FinalizationPending } from './finalization-pending.ts'
 import type { Hook, HookDeps } from './hooks.ts'
 import { createHousekeeping } from './housekeeping.ts'
 import { createJournal } from './journal.ts'
 import { createLease, type Lease } from './lease.ts'
+import { LONGEST_PAUSE_MS, runSteps, type StepDeps } from './steps.ts'
 
 const ROUND_MS = 5000
-const FIRST_PAUSE_MS = 5000
-const LONGEST_PAUSE_MS = 10 * 60 * 1000
-/** Most attempts at a hook that is not required, the first one included: about 20 minutes. */
-const MOST_TRIES = 8
 /** For what was cut short at the end to be written down. */
 const LAST_WRITES_MS = 2000
 
@@ -34,8 +28,6 @@ export interface FinalizerDeps extends HookDeps, FinalizerSettings {
   /** Between looking for pending jobs, and between signs of life. Default 5 s. */
   readonly roundMs?: number
   now(): Date
-  /** Clock by which idempotency keys are dated. Default: one that nobody else has. */
-  readonly clock?: Clock
   warn(message: string, details?: object): void
 }
 
@@ -79,6 +71,7 @@ type Attempt =
   /** Another process is at it. */
   | { readonly kind: 'elsewhere' }
 
+const finished = (job: Job): Attempt => ({ kind: 'finished', job })
 const UNFINISHABLE: Attempt = { kind: 'unfinishable' }
 const ELSEWHERE: Attempt = { kind: 'elsewhere' }
 
@@ -91,6 +84,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
   const lease = createLease(store, owner, roundMs, deps.now)
   const ending = new AbortController()
   setMaxListeners(0, ending.signal) // every hook that runs listens
+  const stepDeps: StepDeps = { ...deps, journal, ending: ending.signal }
   /** Jobs whose uploads go on in this process. */
   const uploading = new Set<string>()
   /** Jobs this process is finishing: one attempt at a time, which all who ask share. */
@@ -100,7 +94,6 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
     ...deps,
     keepDays: () => keepDays,
     longestPauseMs: LONGEST_PAUSE_MS,
-    clock: deps.clock ?? createClock(),
     owner,
     roundMs,
     lease,
@@ -115,57 +108,17 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
     return run
   }
 
-  /** Runs the hooks that are missing. The job is ours: its state is `finalizing` and its owner this process. */
-  async function runSteps(job: Job, wanted = hooks): Promise<Attempt> {
-    const steps = [...job.steps]
-    let missed: string | undefined
-    for (const hook of wanted) {
-      const step = `hook:${hook.name}`
-      if (steps.includes(step)) continue
-      try {
-        const { runHook } = await import('./hooks.ts')
-        await runHook(hook, job, deps, ending.signal)
-      } catch (error) {
-        const reason = messageOf(error)
-        const problem = `Hook "${hook.name}" failed: ${reason}`
-        if (hook.required !== false) throw await postpone(job, steps, problem)
-        missed ??= problem
-        continue
-      }
-      steps.push(step)
-      if (hook !== wanted.at(-1)) await journal.advance(job, { state: 'finalizing', steps })
-    }
-    if (missed === undefined) await journal.advance(job, { state: 'finished', steps })
-    else if (job.attempts + 1 < MOST_TRIES)
-      await postpone(job, steps, missed) // which does not concern the answer
-    else {
-      deps.warn(`${missed} It is not required, and given up.`, { requestId: job.requestId })
-      await journal.advance(job, { state: 'finished', steps })
-    }
-    return { kind: 'finished', job: { ...job, state: 'finished', steps } }
-  }
-
-  async function postpone(job: Job, steps: string[], problem: string): Promise<FinalizationPending> {
-    deps.warn(problem, { finalizationId: job.id, requestId: job.requestId })
-    const { attempts } = job
-    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** attempts, LONGEST_PAUSE_MS)
-    // What was cut short at the end is done first at the next start.
-    const pause = ending.signal.aborted ? {} : { attempts: attempts + 1, pauseMs }
-    await journal.advance(job, { state: 'delivered', steps, problem, ...pause }).catch(() => {})
-    return new FinalizationPending(job.id, problem)
-  }
-
   async function attempt(id: string): Promise<Attempt> {
     await journal.save(id)
     const job = await store.job(id)
-    if (job?.state === 'finished') return { kind: 'finished', job }
+    if (job?.state === 'finished') return finished(job)
     if (job === undefined || job.state === 'failed' || job.state === 'interrupted') return UNFINISHABLE
     const isFree = job.state === 'delivered' || job.owner === owner || (await isLeft(job))
     if (!isFree) return ELSEWHERE
     if (job.state === 'uploading') return UNFINISHABLE
     await lease.keepAlive()
     const claimed = await store.claim(id, owner, job.state === 'finalizing' ? job.owner : undefined)
-    return claimed ? runSteps(claimed) : ELSEWHERE
+    return claimed ? finished(await runSteps(claimed, hooks, stepDeps)) : ELSEWHERE
   }
 
   async function isLeft(job: Job): Promise<boolean> {
@@ -188,12 +141,11 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
     },
     async complete(job, files, isWhole, wanted = hooks) {
       const state = isWhole ? (wanted.length > 0 ? 'finalizing' : 'finished') : 'failed'
-      const delivered = journal.deliver(job, files, state)
-      const finished = delivered.then((done): Attempt | Promise<Attempt> => {
-        if (state === 'finalizing') return runSteps(done, wanted)
-        return isWhole ? { kind: 'finished', job: done } : UNFINISHABLE
+      const work = journal.deliver(job, files, state).then(async delivered => {
+        if (!isWhole) return UNFINISHABLE
+        return finished(state === 'finalizing' ? await runSteps(delivered, wanted, stepDeps) : delivered)
       })
-      await track(job.id, finished).finally(() => uploading.delete(job.id))
+      await track(job.id, work).finally(() => uploading.delete(job.id))
     },
     async retry(id, signal) {
       const last = await poll(async () => {

@@ -9,6 +9,8 @@ export interface Hook {
   readonly name: string
   /** Program and arguments, started without a shell. */
   readonly command?: readonly string[] | undefined
+  /** Folder that the command is started in. Default: the root. */
+  readonly folder?: string | undefined
   /** Address that gets the job by POST. */
   readonly webhook?: string | undefined
   /** Signs the webhook. */
@@ -47,7 +49,7 @@ export async function runHook(hook: Hook, job: Job, deps: HookDeps, signal: Abor
   try {
     stop.signal.throwIfAborted()
     if (hook.command)
-      await runCommand(hook.command, body, { ...hook.outgoing?.variables, ...facts(job) }, deps, stop.signal)
+      await runCommand(hook, body, { ...hook.outgoing?.variables, ...facts(job) }, deps, stop.signal)
     if (hook.webhook) await callWebhook(hook, hook.webhook, job, body, stop.signal)
   } finally {
     clearTimeout(timer)
@@ -98,7 +100,7 @@ function forCommands(env: HookDeps['env']): HookDeps['env'] {
 }
 
 async function runCommand(
-  command: readonly string[],
+  { command = [], folder = '/' }: Hook,
   input: string,
   variables: HookDeps['env'],
   { env, mask }: HookDeps,
@@ -106,6 +108,7 @@ async function runCommand(
 ): Promise<void> {
   const { problem, output } = await runProgram(command, {
     env: { ...forCommands(env), ...variables },
+    cwd: folder,
     input,
     signal,
   })

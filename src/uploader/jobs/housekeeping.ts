@@ -1,5 +1,4 @@
 import { messageOf } from '../../errors.ts'
-import type { Clock } from '../../flow/clock.ts'
 import type { Job, Store } from '../../store/contract.ts'
 import { KEPT_MS } from './idempotency.ts'
 import type { Lease } from './lease.ts'
@@ -22,8 +21,6 @@ export interface HousekeepingDeps {
   readonly roundMs: number
   /** The longest time between two attempts at a job. */
   readonly longestPauseMs: number
-  /** What the times of idempotency keys are by. */
-  readonly clock: Clock
   isGone(owner: string, sign: number): boolean
   /** Tries once to finish a job. */
   retry(id: string): Promise<unknown>
@@ -75,23 +72,13 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
 
   async function prune(): Promise<void> {
     await store.pruneJobs(nowMs() - deps.keepDays() * DAY_MS)
-    await store.pruneRepetitions(deps.clock.now() - KEPT_MS)
+    await store.pruneRepetitions(nowMs() - KEPT_MS)
     lastPrune = performance.now()
   }
 
-  /** When the system clock is set, shifts the stored times of this process's keys by as much: their age stays right. */
-  async function followClock(): Promise<void> {
-    const byMs = deps.clock.setBy()
-    if (byMs === 0) return
-    await store.shiftRepetitions(owner, byMs)
-    deps.clock.adjust(byMs)
-  }
-
   async function lookAround(): Promise<void> {
-    // A server at rest holds no open store: that would take more memory than all the rest of the uploader.
-    if (!lease.isHeld() && !store.mayHoldJobs()) return
+    if (store.problem() !== undefined) await store.beat(owner, nowMs()) // only a write tells whether that is over
     await lease.keepAlive()
-    await followClock()
     await cleanUp()
     const due = (await store.due(nowMs(), AT_ONCE, deps.longestPauseMs)).map(job => job.id)
     // Slow hooks must not keep the rest waiting for long; what is left comes first in the next round.
@@ -103,16 +90,22 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
     pruneSometimes()
   }
 
-  /** An outage is worth one line. */
+  /** An outage is worth one line, and its end another. */
   function tell(error: unknown): void {
     const message = messageOf(error)
-    if (message !== problem && !isStopped) deps.warn(`The store of jobs can't be used: ${message}`)
+    if (message !== problem && !isStopped) {
+      const cause =
+        error instanceof Error && error.cause instanceof Error ? { cause: error.cause.message } : {}
+      deps.warn(`The store can't be used, and uploads fail: ${message}`, cause)
+    }
     problem = message
   }
 
   async function round(): Promise<void> {
     try {
+      if (store.problem() !== undefined) tell(store.problem())
       await lookAround()
+      if (problem !== '') deps.warn('The store can be used again')
       problem = ''
     } catch (error) {
       tell(error)

@@ -63,7 +63,7 @@ export function createJournal({ store, owner, now, warn }: JournalDeps): Journal
         )
       } catch (error) {
         const stored = files.map(({ key, url }) => ({ key, url }))
-        warn((error as Error).message, { finalizationId: job.id, requestId: job.requestId, stored })
+        warn(messageOf(error), { finalizationId: job.id, requestId: job.requestId, stored })
         throw error
       }
       return { ...job, state, files, steps }
@@ -89,13 +89,13 @@ export function createJournal({ store, owner, now, warn }: JournalDeps): Journal
 }
 
 /** A late write must not claim the job: `finalizing` is stored as `delivered`. */
-function withoutHold<T extends string>(state: T): Exclude<T, 'finalizing'> | 'delivered' {
-  return state === 'finalizing' ? 'delivered' : (state as Exclude<T, 'finalizing'>)
+function withoutHold<T extends string>(state: T | 'finalizing'): T | 'delivered' {
+  return state === 'finalizing' ? 'delivered' : state
 }
 
 /** One entry for the file and one for each copy at a mirror. */
 function toEntries(job: Job, file: StoredFile, time: number): HistoryEntry[] {
-  const { index, origin, url, key, size, contentType, sha256, deleteUrl, expiresAt, mirrors } = file
+  const { index, origin, url, key, size, contentType, sha256, deleteUrl, expiresAt, place, mirrors } = file
   const entry: HistoryEntry = {
     time,
     jobId: job.id,
@@ -111,12 +111,24 @@ function toEntries(job: Job, file: StoredFile, time: number): HistoryEntry[] {
     caller: job.caller,
     requestId: job.requestId,
     ...(expiresAt !== undefined && { expiresAt }),
+    ...(place !== undefined && { place }),
   }
   if (!mirrors) return [entry]
-  const copies = mirrors.flatMap(({ destination: mirror, key, url }) =>
+  const copies = mirrors.flatMap(({ destination: mirror, key, url, ...copy }) =>
     key === undefined || url === undefined
       ? []
-      : [{ ...entry, destination: mirror, key, url, deleteUrl: undefined }],
+      : [
+          {
+            ...entry,
+            expiresAt: undefined,
+            place: undefined,
+            ...copy,
+            destination: mirror,
+            key,
+            url,
+            deleteUrl: undefined,
+          },
+        ],
   )
   return [entry, ...copies]
 }

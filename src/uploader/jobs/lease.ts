@@ -4,8 +4,6 @@ import type { Store } from '../../store/contract.ts'
 export interface Lease {
   /** Gives signs of life from now on. Done when the first one is given. */
   keepAlive(): Promise<void>
-  /** Whether signs of life are given. */
-  isHeld(): boolean
   /** No more signs of life. */
   leave(): Promise<void>
 }
@@ -21,7 +19,6 @@ export function createLease(store: Store, owner: string, everyMs: number, now: (
       // By a timer of its own: hooks may hold up housekeeping for long.
       beating ??= setInterval(() => void beat().catch(() => {}), everyMs).unref()
     },
-    isHeld: () => beating !== undefined,
     async leave() {
       if (!beating) return
       clearInterval(beating)

@@ -1,8 +1,11 @@
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { randomUUID } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { messageOf } from '../../errors.ts'
+import { inOrder } from '../../flow/in-order.ts'
+import { beginTimeLimit, within } from '../../flow/time-limit.ts'
 import type { Store } from '../../store/contract.ts'
-import type { Expiry, HeldObject } from '../../store/expiry-contract.ts'
-import { type Destination, idOf } from '../delivery/destinations.ts'
+import type { Expiry, LockedObject, Places } from '../../store/expiry-contract.ts'
+import { type Destination, idOf, placesFrom } from '../delivery/destinations.ts'
 import type { Lease } from './lease.ts'
 
 /** Objects that are taken and removed at a time. */
@@ -15,6 +18,8 @@ const LONGEST_PAUSE_MS = 6 * 60 * 60_000
 const PATIENCE_MS = 7 * 24 * 60 * 60_000
 /** What is due is counted up to here. */
 const MOST_COUNTED = 10_000
+/** Keys that one line of the log names. */
+const MOST_NAMED = 100
 /** What runs may take at the end. */
 const GRACE_MS = 2000
 
@@ -39,7 +44,7 @@ export interface SweeperDeps {
   /** For one removal. */
   readonly timeoutMs: number
   readonly listener?: SweepListener | undefined
-  /** Milliseconds since the epoch, by a clock that is not deceived for long. */
+  /** Milliseconds since the epoch; asked once in a round. See `createCautiousClock`. */
   now(): number
   mask(text: string): string
   info(message: string, details: object): void
@@ -54,134 +59,35 @@ export interface Sweeper {
   stop(): Promise<void>
 }
 
-interface Failure {
-  readonly count: number
-  readonly problem: string
-  /** Of the one that should have gone first, milliseconds since the epoch. */
-  readonly dueAt: number
-}
+type DueObject = Expiry & LockedObject
 
-type DueObject = Expiry & HeldObject
-
-/** Neither: it was cut short at the end. */
-interface Outcome {
-  readonly isRemoved?: true
-  readonly problem?: string
+/** What the rounds of a sweeper share. */
+interface Rounds extends SweeperDeps {
+  /** Destinations from which files can be removed, `provider/configName`. */
+  readonly removable: ReadonlyMap<string, Destination>
+  readonly places: Places
+  /** Has the locks of what this sweeper removes. */
+  readonly holder: string
+  /** Once it is, nothing more is begun. */
+  readonly stopped: AbortSignal
+  /** Once it is, what still runs is cut short. */
+  readonly ended: AbortSignal
 }
 
 export function createSweeper(deps: SweeperDeps): Sweeper {
-  const { store, lease, owner, swept, everyMs, now, listener } = deps
-  const removable = new Map(
-    deps.destinations.filter(({ target }) => target.remove).map(one => [idOf(one), one]),
-  )
-  const ids = [...removable.keys()]
-  /** What the store did not take. Nobody else gets at these objects until it does. */
-  const unsaved = new Set<() => Promise<void>>()
-  const ending = new AbortController()
+  const { store, destinations, everyMs } = deps
+  const [stop, end] = [new AbortController(), new AbortController()]
+  const rounds: Rounds = {
+    ...deps,
+    removable: new Map(destinations.filter(({ target }) => target.remove).map(one => [idOf(one), one])),
+    places: placesFrom(destinations),
+    holder: randomUUID(),
+    stopped: stop.signal,
+    ended: end.signal,
+  }
   let next: NodeJS.Timeout | undefined
   let running: Promise<void> | undefined
-  let isStopped = false
   let problem = ''
-
-  let saving: Promise<void> = Promise.resolve()
-  /** SQLite works inside the event loop: between two writes everything else has its turn. */
-  function save(write: () => Promise<void>): Promise<void> {
-    unsaved.add(write)
-    const saved = saving.then(async () => {
-      await write()
-      unsaved.delete(write)
-      await nextTurn()
-    })
-    saving = saved.catch(() => {})
-    return saved
-  }
-
-  async function remove({ destination: id, key }: DueObject): Promise<void> {
-    const { target, queue } = removable.get(id) as Destination
-    const signal = AbortSignal.any([ending.signal, AbortSignal.timeout(deps.timeoutMs)])
-    const work = async () => target.remove?.(key, signal)
-    await (queue ? queue.run(work, signal) : work())
-  }
-
-  async function sweepOne(object: DueObject): Promise<Outcome> {
-    try {
-      await remove(object)
-    } catch (error) {
-      if (isStopped) {
-        await save(() => store.releaseKeys(object.holder))
-        return {}
-      }
-      const reason = deps.mask(messageOf(error))
-      const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(object.attempts, 20), LONGEST_PAUSE_MS)
-      listener?.failed(object.destination)
-      await save(() => store.postponeRemoval(object, now() + pauseMs, reason))
-      return { problem: reason }
-    }
-    await save(() => store.noteRemoved(object, Date.now()))
-    listener?.removed(object.destination)
-    return { isRemoved: true }
-  }
-
-  async function sweep(): Promise<void> {
-    // A server at rest holds no open store: see housekeeping.
-    if (ids.length === 0 || (!lease.isHeld() && !store.mayHoldJobs())) return
-    await lease.keepAlive()
-    for (const write of [...unsaved]) await save(write)
-    for (const id of await store.expiring(ids)) swept.add(id)
-    const removed = new Map<string, number>()
-    const failures = new Map<string, Failure>()
-    const inARow = new Map<string, number>()
-    for (let isAll = false; !isAll && !isStopped; ) {
-      const among = ids.filter(id => swept.has(id) && (inARow.get(id) ?? 0) < MOST_FAILURES)
-      const wanted = { among, owner, now: now(), limit: AT_ONCE, longestPauseMs: LONGEST_PAUSE_MS }
-      const taken = await store.takeDue(wanted)
-      isAll = taken.isAll
-      await nextTurn()
-      const done = await Promise.allSettled(
-        taken.objects.map(async object => {
-          const { destination: id, dueAt } = object
-          const { isRemoved, problem } = await sweepOne(object)
-          if (isRemoved) removed.set(id, (removed.get(id) ?? 0) + 1)
-          inARow.set(id, problem === undefined ? 0 : (inARow.get(id) ?? 0) + 1)
-          if (problem === undefined) return
-          const before = failures.get(id)
-          const count = (before?.count ?? 0) + 1
-          failures.set(id, { problem, count, dueAt: Math.min(dueAt, before?.dueAt ?? dueAt) })
-        }),
-      )
-      // Without the store nothing more can be done.
-      for (const one of done) if (one.status === 'rejected') throw one.reason
-    }
-    report(removed, failures)
-    if (listener && !isStopped) listener.due(await store.countDue(now(), ids, MOST_COUNTED))
-  }
-
-  function report(removed: ReadonlyMap<string, number>, failures: ReadonlyMap<string, Failure>): void {
-    for (const [destination, count] of removed)
-      deps.info(`${files(count)} at ${destination} removed: their time has come`, {
-        destination,
-        removed: count,
-      })
-    for (const [destination, { count, problem, dueAt }] of failures) {
-      const message = `${files(count)} at ${destination} could not be removed, though their time has come: ${problem}`
-      const details = { destination, failed: count, dueSince: new Date(dueAt).toISOString() }
-      if (now() - dueAt < PATIENCE_MS) deps.warn(message, details)
-      else deps.error(`${message} (for more than a week: see upload-server history --expired)`, details)
-    }
-  }
-
-  async function round(): Promise<void> {
-    try {
-      await sweep()
-      problem = ''
-    } catch (error) {
-      const message = messageOf(error)
-      // An outage is worth one line.
-      if (message !== problem && !isStopped) deps.warn(`Files that are due can't be removed: ${message}`)
-      problem = message
-    }
-    if (!isStopped) schedule(everyMs)
-  }
 
   function schedule(afterMs: number): void {
     next = setTimeout(() => {
@@ -189,19 +95,144 @@ export function createSweeper(deps: SweeperDeps): Sweeper {
     }, afterMs).unref()
   }
 
+  async function round(): Promise<void> {
+    try {
+      await unlockLeft()
+      await sweep(rounds)
+      problem = ''
+    } catch (error) {
+      const message = messageOf(error)
+      // An outage is worth one line.
+      if (message !== problem && !stop.signal.aborted)
+        deps.warn(`Files that are due can't be removed: ${message}`)
+      problem = message
+    }
+    if (!stop.signal.aborted) schedule(everyMs)
+  }
+
+  /**
+   * A round that the store has failed may have left objects locked, also some of which it never heard. None of them is being
+   * removed now. What was removed and not written down is removed once more, which does no harm.
+   */
+  async function unlockLeft(): Promise<void> {
+    if (problem !== '') await store.unlockObjects(rounds.holder)
+  }
+
   return {
     start() {
-      if (!isStopped && !next) schedule(0)
+      if (!stop.signal.aborted && !next) schedule(0)
     },
     async stop() {
-      isStopped = true
+      stop.abort()
       clearTimeout(next)
-      const late = new AbortController()
-      await Promise.race([running, sleep(GRACE_MS, undefined, { signal: late.signal }).catch(() => {})])
-      late.abort()
-      ending.abort()
+      if (running) await within(running, GRACE_MS, () => new Error('it is cut short')).catch(() => {})
+      end.abort()
       await running
+      await unlockLeft().catch(() => {})
     },
+  }
+}
+
+/** One round. @throws when the store fails: nothing more can be done without it */
+async function sweep(rounds: Rounds): Promise<void> {
+  const { store, swept, removable, places, holder, owner, listener } = rounds
+  const ids = [...removable.keys()]
+  if (ids.length === 0) return
+  await rounds.lease.keepAlive()
+  for (const id of await store.expiring(ids)) swept.add(id)
+  const now = rounds.now()
+  const tallies = new Map<string, Tally>()
+  for (let isAll = false; !isAll && !rounds.stopped.aborted; ) {
+    const among = ids.filter(id => swept.has(id) && tallyOf(id, tallies).inARow < MOST_FAILURES)
+    const wanted = { among, places, holder, owner, now, limit: AT_ONCE, longestPauseMs: LONGEST_PAUSE_MS }
+    const taken = await store.takeDue(wanted)
+    isAll = taken.isAll
+    await nextTurn()
+    await inOrder(taken.objects, AT_ONCE, object =>
+      sweepOne(object, now, tallyOf(object.destination, tallies), rounds),
+    )
+  }
+  for (const [destination, tally] of tallies) report(destination, tally, now, rounds)
+  if (listener && !rounds.stopped.aborted) listener.due(await store.countDue(now, ids, MOST_COUNTED))
+}
+
+/** Removes an object and writes down what came of it. @throws when the store fails */
+async function sweepOne(object: DueObject, now: number, tally: Tally, rounds: Rounds): Promise<void> {
+  const { store, listener } = rounds
+  const { destination, key, dueAt } = object
+  const problem = await remove(object, rounds)
+  if (problem === undefined) {
+    await store.noteRemoved(object, Date.now())
+    listener?.removed(destination)
+    tally.removed.push(key)
+    tally.inARow = 0
+  } else if (rounds.stopped.aborted) {
+    await store.unlockObjects(object.holder, object.object)
+  } else {
+    listener?.failed(destination)
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(object.attempts, 20), LONGEST_PAUSE_MS)
+    await store.postponeRemoval(object, now + pauseMs, problem)
+    tally.inARow++
+    tally.failed++
+    tally.dueAt = Math.min(tally.dueAt, dueAt)
+    tally.problem = problem
+  }
+}
+
+/** @returns why it could not be removed; undefined: it is gone */
+async function remove({ destination, key }: DueObject, rounds: Rounds): Promise<string | undefined> {
+  const { removable, timeoutMs, ended, mask } = rounds
+  const at = removable.get(destination)
+  if (at === undefined) return `${destination} is not configured`
+  const { target, queue } = at
+  const limit = beginTimeLimit(timeoutMs, ended, () => new Error(`it took longer than ${timeoutMs} ms`))
+  const work = async () => target.remove?.(key, limit.signal)
+  try {
+    await (queue ? queue.run(work, limit.signal) : work())
+    return undefined
+  } catch (error) {
+    return mask(messageOf(error))
+  } finally {
+    limit.end()
+  }
+}
+
+/** What came of the removals at one destination in a round. */
+interface Tally {
+  /** Keys. */
+  readonly removed: string[]
+  failed: number
+  /** Failures since the last removal that worked. */
+  inARow: number
+  /** Of those that failed: when the first one should have gone, milliseconds since the epoch. */
+  dueAt: number
+  /** Of the last one that failed. */
+  problem: string
+}
+
+function tallyOf(destination: string, tallies: Map<string, Tally>): Tally {
+  const tally = tallies.get(destination) ?? {
+    removed: [],
+    failed: 0,
+    inARow: 0,
+    dueAt: Infinity,
+    problem: '',
+  }
+  tallies.set(destination, tally)
+  return tally
+}
+
+function report(destination: string, tally: Tally, now: number, { info, warn, error }: SweeperDeps): void {
+  const { removed, failed, dueAt, problem } = tally
+  if (removed.length > 0) {
+    const details = { destination, removed: removed.length, keys: removed.slice(0, MOST_NAMED) }
+    info(`${files(removed.length)} at ${destination} removed: their time has come`, details)
+  }
+  if (failed > 0) {
+    const message = `${files(failed)} at ${destination} could not be removed, though their time has come: ${problem}`
+    const details = { destination, failed, dueSince: new Date(dueAt).toISOString() }
+    if (now - dueAt < PATIENCE_MS) warn(message, details)
+    else error(`${message} (for more than a week: see upload-server history --expired)`, details)
   }
 }
 

@@ -54,6 +54,26 @@ export async function obtain(
   throw new UploadError('source_failed', 'The clipboard holds no picture, and no path or address of one.')
 }
 
+/** Whether a program of this machine could upload that path. To all others the answer is no: it says what exists. */
+export async function isReadable(
+  path: string,
+  caller: Caller,
+  { ownPaths }: SourceSettings,
+): Promise<boolean> {
+  if (caller.admittedBy !== 'loopback' || !caller.sources.has('path')) return false
+  try {
+    const { openPath } = await loadPathSource()
+    const { body } = await openPath(path, { roots: caller.roots, ownPaths })
+    // What was opened is closed by its reader.
+    const reading = body[Symbol.asyncIterator]()
+    await reading.next()
+    await reading.return?.()
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** Stops when the client has left. Reading begins even then, since a body closes what it holds open only at its end. */
 async function* readUntil(signal: AbortSignal, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const chunk of body) {
@@ -80,8 +100,10 @@ async function openSource(
       return inMemory('', input.bytes)
     case 'path': {
       const { openPath } = await loadPathSource()
-      const source = await openPath(input.path, { roots: caller.roots, ownPaths: settings.ownPaths })
-      return input.name === undefined ? source : { ...source, name: input.name }
+      const { roots } = caller
+      const { path, name, faultOf } = input
+      const source = await openPath(path, { roots, ownPaths: settings.ownPaths, faultOf })
+      return name === undefined ? source : { ...source, name }
     }
     case 'url': {
       const { openUrl } = await loadUrlSource()
@@ -99,7 +121,7 @@ async function openSource(
 }
 
 async function openClipboard(caller: Caller, settings: SourceSettings, signal: AbortSignal): Promise<Source> {
-  const { readClipboard } = await import('./clipboard/index.ts')
+  const { readClipboard } = await import('../../clipboard/index.ts')
   const content = await readClipboard({ env: settings.env, maxBytes: settings.fileSize, signal })
   if (content.kind === 'image') return inMemory(content.name, content.body)
   // A path or an address in the clipboard is held to the same rules as one in a request.

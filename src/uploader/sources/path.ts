@@ -3,8 +3,8 @@ import { basename, dirname, isAbsolute, join, normalize, parse, sep } from 'node
 import { systemCode, UploadError } from '../../errors.ts'
 import { hold } from '../../files/held.ts'
 import { isBelowAny, isOwnPath } from '../../files/own-paths.ts'
+import { findWindowsFault } from '../../files/windows-path.ts'
 import type { Source } from './source.ts'
-import { findWindowsFault } from './windows-path.ts'
 
 const READ_BYTES = 256 * 1024
 
@@ -19,6 +19,8 @@ export interface PathOptions {
   roots: readonly string[] | undefined
   /** Files and directories of the server itself. */
   ownPaths: readonly string[]
+  /** Why what was opened may not be uploaded, by where it lies. Default: it may. */
+  faultOf?: ((real: string) => Promise<string | undefined>) | undefined
 }
 
 /**
@@ -58,6 +60,9 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
         `"${path}" is ${file.status.isDirectory() ? 'a folder. Name the files in it' : 'no regular file'}.`,
       )
     }
+    const fault = await options.faultOf?.(file.real)
+    if (fault !== undefined)
+      throw new UploadError('source_forbidden', `"${path}" may not be uploaded: ${fault}.`)
     if (await isOwnPath(file.real, file.status, options.ownPaths)) throw forbidden()
     return {
       name: basename(path),

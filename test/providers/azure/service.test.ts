@@ -121,7 +121,7 @@ describe('at azurite', () => {
   })
 
   it('a signed URL opens a private container, for a while and for one blob', async () => {
-    const target = await open({ ...options, container: 'private', url: 'sas', sasForS: 600 })
+    const target = await open({ ...options, container: 'private', linkType: 'sas', sasFor: '10m' })
     const [one, other] = [await put(target, "it's (1)/ü#.png", 'one'), await put(target, 'other', 'other')]
     expect((await fetchPublic(one)).toString()).toBe('one')
     const url = new URL(one.url)
@@ -156,17 +156,17 @@ describe('at azurite', () => {
     [
       'allows too little',
       () => azurite.createSas('public', 'r'),
-      'AuthorizationPermissionMismatch: the "sasToken"',
+      'AuthorizationPermissionMismatch: give the "sasToken"',
     ],
     [
       'is for another container',
       () => azurite.createSas('private', 'racwd'),
-      'is valid and for this container',
+      'is it valid for this container',
     ],
     [
       'has expired',
       () => azurite.createSas('public', 'racwd', new Date(0)),
-      'is valid and for this container',
+      'is it valid for this container',
     ],
   ])('a SAS token that %s is refused with a reason', async (_, create, words) => {
     const sasToken = create()
@@ -180,9 +180,9 @@ describe('at azurite', () => {
   })
 
   it.each([
-    [{ container: 'absent' }, '404 (what the configuration names is not there): ContainerNotFound'],
-    [{ account: 'devstoreaccount2' }, 'answered 40'],
-    [{ accountKey }, '403 (the credentials do not allow it): AuthorizationFailure: check'],
+    [{ container: 'absent' }, '404 (not found: check the configuration): ContainerNotFound'],
+    [{ account: 'devstoreaccount2' }, 'returned 40'],
+    [{ accountKey }, '403 (the credentials lack permission): AuthorizationFailure: check'],
   ])('with %j the reason is told', async (more, words) => {
     const target = await open({ ...options, ...more })
     for (const work of [() => put(target, 'refused.png'), () => target.check?.(never())]) {
@@ -247,19 +247,19 @@ describe('what only the real service answers', () => {
         body: error('AuthenticationFailed', 'Server failed to authenticate the request.'),
       },
       false,
-      'AuthenticationFailed: the clock of this machine is 20 minutes behind.',
+      'AuthenticationFailed: the clock of this machine is 20 minutes slow.',
     ],
     [
       'an account without keys',
       { status: 403, headers: { ...own, 'x-ms-error-code': 'KeyBasedAuthenticationNotPermitted' } },
       false,
-      'Use a "sasToken" of a user delegation.',
+      'Use a user delegation SAS as "sasToken".',
     ],
     [
       'a lease',
       { status: 412, headers: own, body: error('LeaseIdMissing', 'There is currently a lease on the blob.') },
       false,
-      'LeaseIdMissing: somebody has a lease',
+      'LeaseIdMissing: the existing blob has an active lease',
     ],
     [
       'anything else',
@@ -277,7 +277,7 @@ describe('what only the real service answers', () => {
       'a web server that takes everything',
       { status: 201 },
       false,
-      'not as a blob service does. Check "endpoint"',
+      'but not a response of a blob service. Check "endpoint"',
     ],
     ['a page', { status: 404, body: '<h1>Nothing here</h1>' }, false, 'Nothing here'],
   ]
@@ -298,7 +298,7 @@ describe('what only the real service answers', () => {
       const sasToken = 'sv=2021-12-02&sp=racwd&sig=this-is-secret%3D'
       const target = await open({ account: 'pictures1', container: 'img', sasToken, endpoint })
       const failure = await failureOf(target.put(small, never()))
-      expect(failure.message).toMatch(/^127\.0\.0\.1:\d+ can't be reached: /)
+      expect(failure.message).toMatch(/: 127\.0\.0\.1:\d+ can't be reached: /)
       expect(failure.message).not.toContain('secret')
     },
   )
@@ -312,7 +312,7 @@ describe('what only the real service answers', () => {
       largeObject('large.mp4', 65 * MIB),
     )
     expect(failure).toMatchObject({ retryable: true })
-    expect(failure.message).toContain('something else was stored under that name meanwhile')
+    expect(failure.message).toContain('because another upload stored a blob with this name')
   })
 
   it.each(['a./b.png', 'a/b.', `${'x'.repeat(1021)}.png`])(

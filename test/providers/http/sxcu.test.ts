@@ -83,19 +83,19 @@ describe('a file of ShareX', () => {
   it.each([
     [{ RequestMethod: 'GET' }, 'has the method "GET"'],
     [{ RequestMethod: 'DELETE' }, 'has the method "DELETE"'],
-    [{ Body: 'JSON' }, 'has the body "JSON", which carries no file'],
+    [{ Body: 'JSON' }, 'has the body "JSON"'],
     [{ Body: 'FormURLEncoded' }, 'has the body "FormURLEncoded"'],
     [{ Body: undefined }, 'has the body "None"'],
     [{ Body: 'MultipartFormData' }, 'has no "FileFormName"'],
     [{ URL: 'https://img.example.com/' }, 'has a "URL" without a placeholder'],
-    [{ Version: '12.4.1', URL: '$regex:2$', RegexList: ['a'] }, 'names the regular expression 2'],
+    [{ Version: '12.4.1', URL: '$regex:2$', RegexList: ['a'] }, 'refers to the regular expression 2'],
   ])('that can not be used says why: %j', (changes, words) => {
     expect(() => parse(changes)).toThrow(words)
   })
 
   it.each([
-    [{ URL: '{json:a..b}' }, '"URL" has the JSON path'],
-    [{ URL: '{prompt}' }, '"URL" has {prompt}, which asks a person'],
+    [{ URL: '{json:a..b}' }, '"URL" has the unsupported JSON path'],
+    [{ URL: '{prompt}' }, '"URL" has {prompt}, which prompts a person'],
     [{ RequestURL: 'https://{select:a|b}.example.com' }, '"RequestURL" has {select}'],
     [{ Arguments: { text: '{input}' } }, '"Arguments.text" has the unknown placeholder {input}'],
     [{ Headers: { 'X Y': 'a' } }, '"Headers" has "x y"'],

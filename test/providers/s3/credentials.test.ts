@@ -114,7 +114,7 @@ async function behindProxy(answer: Parameters<typeof startRecorder>[0]) {
   })
   const outgoing = createOutgoing({ proxy: `http://127.0.0.1:${proxy.port}`, noProxy: [] }, {})
   const settings = requireSettings(s3.config.parse({ bucket: 'pics', region: 'eu-west-1' }))
-  return { home, proxy, get: createCredentials(settings, outgoing) }
+  return { home, proxy, get: createCredentials(settings, { outgoing }) }
 }
 
 const ROLE = 'arn:aws:iam::123456789012:role/uploads'
@@ -181,5 +181,7 @@ it('names a proxy that keeps Amazon away, and says of single sign-on that it has
   await expect(get()).rejects.toThrow('To refresh this SSO session run')
   setEnvironment({ AWS_PROFILE: undefined, AWS_ROLE_ARN: ROLE })
   setEnvironment({ AWS_WEB_IDENTITY_TOKEN_FILE: join(home, 'config') })
-  await expect(get()).rejects.toThrow(`the proxy "127.0.0.1:${proxy.port}" wants a user name and a password`)
+  await expect(get()).rejects.toThrow(
+    `the proxy "127.0.0.1:${proxy.port}" requires a user name and a password`,
+  )
 })

@@ -44,7 +44,7 @@ async function putAgainst(answer: Answer, options: Record<string, unknown> = {})
   })
   const error = await failureOf(target.put(objectOf('a.png', Buffer.of(1)), never()))
   expect(error.code).toBe('delivery_failed')
-  expect(error.message).toMatch(/^s3\/Default could not store "a\.png": /)
+  expect(error.message).toMatch(/^Could not store "a\.png" at s3\/Default: /)
   expect(error.message).not.toMatch(/https?:\/\/|the secret/)
   return error
 }
@@ -57,7 +57,7 @@ describe('what a refusal says', () => {
         ...refusal(403, 'RequestTimeTooSkewed', 'The difference is too large.'),
         headers: { date: later(), 'content-type': 'application/xml' },
       },
-      /the clock of this machine is wrong: it is 180 minutes behind\. Set it.*403 RequestTimeTooSkewed/,
+      /the clock of this machine is wrong: it is 180 minutes slow\. Set it.*403 RequestTimeTooSkewed/,
     ],
     [
       'the clock is behind, in a vendor’s own words',
@@ -65,7 +65,7 @@ describe('what a refusal says', () => {
         ...refusal(403, 'SomeDenial', 'Request has expired'),
         headers: { date: later(), 'content-type': 'application/xml' },
       },
-      /the clock of this machine is wrong: it is 180 minutes behind/,
+      /the clock of this machine is wrong: it is 180 minutes slow/,
     ],
     [
       'the region is wrong',
@@ -75,7 +75,7 @@ describe('what a refusal says', () => {
     [
       'the bucket is elsewhere (301)',
       refusal(301, 'PermanentRedirect', 'x', '<Endpoint>pics.s3.eu-west-1.amazonaws.com</Endpoint>'),
-      /the region is wrong: .* reached at "pics\.s3\.eu-west-1\.amazonaws\.com"/,
+      /the region is wrong: .* at "pics\.s3\.eu-west-1\.amazonaws\.com"/,
     ],
     [
       'the bucket is elsewhere (Alibaba)',
@@ -85,70 +85,70 @@ describe('what a refusal says', () => {
         'must be addressed using the specified endpoint',
         '<Endpoint>oss-cn-beijing.aliyuncs.com</Endpoint>',
       ),
-      /the region is wrong: .* reached at "oss-cn-beijing\.aliyuncs\.com"/,
+      /the region is wrong: .* at "oss-cn-beijing\.aliyuncs\.com"/,
     ],
     [
       'path style is refused (Alibaba)',
       refusal(403, 'SecondLevelDomainForbidden', 'Please use virtual hosted style to access.'),
-      /it refuses path style\. Set "addressingStyle" to "virtual"/,
+      /the service rejects path-style requests\. Set "addressingStyle" to "virtual"/,
     ],
     [
       'path style is refused (Tencent)',
       refusal(403, 'PathStyleDomainForbidden', 'x'),
-      /it refuses path style\. Set "addressingStyle" to "virtual"/,
+      /the service rejects path-style requests\. Set "addressingStyle" to "virtual"/,
     ],
     [
       'path style is refused (Volcengine)',
       refusal(400, 'InvalidPathAccess', 'x'),
-      /it refuses path style\. Set "addressingStyle" to "virtual"/,
+      /the service rejects path-style requests\. Set "addressingStyle" to "virtual"/,
     ],
     [
       'the permission is missing',
       refusal(403, 'AccessDenied', 'Access Denied'),
-      /the keys may not do it: they need the permission s3:PutObject for the bucket "pics"/,
+      /access denied\. Allow s3:PutObject on the bucket "pics"/,
     ],
     [
       'the access key id is unknown',
       refusal(403, 'InvalidAccessKeyId', 'x'),
-      /it does not know the access key id\. Check "accessKeyId"/,
+      /unknown access key ID\. Check "accessKeyId"/,
     ],
     [
       'the secret is wrong',
       refusal(403, 'SignatureDoesNotMatch', 'x'),
-      /the signature does not fit\. Check "secretAccessKey", and "region", which is "us-east-1"/,
+      /the signature does not match\. Check "secretAccessKey", and "region", which is "us-east-1"/,
     ],
-    ['the token is expired', refusal(400, 'ExpiredToken', 'x'), /the session token is expired or wrong/],
+    ['the token is expired', refusal(400, 'ExpiredToken', 'x'), /the session token is invalid or expired/],
     [
       'there is no such bucket',
       refusal(404, 'NoSuchBucket', 'x'),
-      /there is no bucket "pics"\. Check "bucket", "region", and "addressingStyle", which is "path"/,
+      /the bucket "pics" does not exist\. Check "bucket", "region", and "addressingStyle", which is "path"/,
     ],
     [
       'ACLs are switched off',
       refusal(400, 'AccessControlListNotSupported', 'The bucket does not allow ACLs'),
-      /the bucket takes no ACLs\. Leave out "acl"/,
+      /the bucket does not allow ACLs\. Remove "acl"/,
     ],
-    ['the quota is used up', refusal(403, 'QuotaExceeded', 'x'), /there is no space or quota left/],
+    ['the quota is used up', refusal(403, 'QuotaExceeded', 'x'), /no space left, or the quota is exceeded/],
     ['a KMS key cannot be used', refusal(400, 'KMS.NotFoundException', 'x'), /Check "sseKmsKeyId"/],
     [
       'it is no S3 service and sends us elsewhere',
       { status: 302, headers: { location: 'https://console.example.com/login' } },
-      /it sends us to console\.example\.com\/login\. Set "endpoint"/,
+      /the endpoint redirects to console\.example\.com\/login\. Set "endpoint"/,
     ],
     [
       'it is no S3 service and says yes to everything',
       { status: 200, body: '<html>welcome</html>' },
-      /the answer has neither an ETag nor a request id, so it is no S3 service\. Check "endpoint"/,
+      /the response has neither an ETag nor a request ID, so it is not from an S3 service\. Check "endpoint"/,
     ],
     [
       'a proxy in between answers with a page',
       { status: 404, headers: { 'content-type': 'text/html' }, body: '<html><h1>Not here</h1></html>' },
-      /answered 404/,
+      /returned 404/,
     ],
     [
       'a word nobody knows, with markup and an address in it',
       refusal(409, 'Strange', 'See &lt;b&gt;http://example.com/x&lt;/b&gt;.'),
-      /127\.0\.0\.1:\d+ answered 409 Strange: See example\.com\/x ?\.$/,
+      /127\.0\.0\.1:\d+ returned 409 Strange: See example\.com\/x ?\.$/,
     ],
   ])('%s', async (_, answer, words) => {
     const error = await putAgainst(answer)
@@ -158,7 +158,7 @@ describe('what a refusal says', () => {
 
   it('reads no answer without end', async () => {
     const error = await putAgainst({ status: 400, body: 'x'.repeat(3 * 1024 * 1024) })
-    expect(error.message).toContain('its answer is longer than 1048576 bytes')
+    expect(error.message).toContain('its response is longer than 1048576 bytes')
   })
 
   it('ends at once when the server turns to another protocol', async () => {
@@ -173,7 +173,7 @@ describe('what a refusal says', () => {
     const endpoint = `http://127.0.0.1:${port}`
     const target = openLoopbackS3({ endpoint, bucket: 'pics', urlPrefix: 'https://img.example.com', ...KEYS })
     const error = await failureOf(target.put(objectOf('a.png', Buffer.of(1)), AbortSignal.timeout(5000)))
-    expect(error.message).toMatch(/answered 101\.$/)
+    expect(error.message).toMatch(/returned 101\.$/)
     expect(error.retryable).toBe(false)
   })
 
@@ -191,7 +191,9 @@ describe('what a refusal says', () => {
   it('names the options a service may not know', async () => {
     const options = { serverSideEncryption: 'aws:kms', storageClass: 'COLD' }
     const error = await putAgainst(refusal(501, 'NotImplemented', 'x'), options)
-    expect(error.message).toContain('it may not know what "storageClass" or "serverSideEncryption" asks for')
+    expect(error.message).toContain(
+      'the service may not support "storageClass" or "serverSideEncryption". If so, remove that option',
+    )
   })
 
   it('cannot tell wrong keys from missing permissions when the answer has no document', async () => {
@@ -205,7 +207,7 @@ describe('what a refusal says', () => {
     onTestFinished(() => recorder.close())
     const error = await failureOf(target.exists?.('a.png', never()))
     expect(error.message).toBe(
-      `s3/Default could not look for "a.png": the keys are wrong, or they may not do it: they need the permission s3:GetObject and s3:ListBucket for the bucket "pics" (127.0.0.1:${recorder.port} answered 403).`,
+      `Could not look for "a.png" at s3/Default: access denied, or invalid credentials. Allow s3:GetObject and s3:ListBucket on the bucket "pics", or check "accessKeyId" (127.0.0.1:${recorder.port} returned 403).`,
     )
   })
 })
@@ -241,13 +243,15 @@ describe('the end of an upload in parts', () => {
 
   it('takes an upload back that is refused with 200', async () => {
     const { put, sent } = await completeAgainst([refusal(200, 'InvalidPart', 'No such part.')])
-    expect((await failureOf(put)).message).toMatch(/answered 200 InvalidPart: No such part\.$/)
+    expect((await failureOf(put)).message).toMatch(/returned 200 InvalidPart: No such part\.$/)
     expect(sent().map(({ method }) => method)).toEqual(['POST', 'DELETE'])
   })
 
   it('is not reached when the beginning was answered by no S3 service', async () => {
     const { put } = await completeAgainst([], '<html>welcome</html>')
-    expect((await failureOf(put)).message).toContain('its answer has no UploadId, so it is no S3 service')
+    expect((await failureOf(put)).message).toContain(
+      'the response has no UploadId, so it is not from an S3 service',
+    )
   })
 })
 

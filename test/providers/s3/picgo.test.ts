@@ -52,9 +52,9 @@ describe("PicGo's options for aliyun", () => {
   })
 
   it.each([
-    ['img.example.com', 'https://img.example.com', /"customUrl" has no scheme, so https is assumed/],
+    ['img.example.com', 'https://img.example.com', /"customUrl" has no scheme, so https was assumed/],
     ['http://img.example.com//', 'http://img.example.com', undefined],
-    ['https://img.example.com/?a=b', undefined, /"customUrl" was left out/],
+    ['https://img.example.com/?a=b', undefined, /"customUrl" was not imported/],
   ])('take %j for an address', (customUrl, urlPrefix, note) => {
     const { options, notes } = translate(aliyun, { ...filled, customUrl })
     expect(options['urlPrefix']).toBe(urlPrefix)
@@ -79,7 +79,7 @@ describe("PicGo's options for aliyun", () => {
   it('drop a folder that cannot be one', () => {
     const { options, notes } = translate(aliyun, { ...filled, path: '../{nothing}' })
     expect(options['keyTemplate']).toBe(HASHED)
-    expect(notes.join()).toContain('"path" was left out')
+    expect(notes.join()).toContain('"path" was not imported')
   })
 })
 
@@ -119,7 +119,7 @@ describe("PicGo's options for tcyun", () => {
     const old = { ...filled, version: 'v4', bucket: 'pics', area: 'sh', appId: 1250000000 }
     const { options, notes } = translate(tcyun, old)
     expect(options).toEqual({ ...ours, region: 'ap-shanghai' })
-    expect(notes.join()).toContain('Version "v4" gave URLs at another host')
+    expect(notes.join()).toContain('Version "v4" used URLs at another host')
   })
 
   it('may name another endpoint', () => {
@@ -245,19 +245,19 @@ describe("PicGo's options for S3", () => {
 
   it('without an address and a public ACL mean signed URLs', () => {
     const { options, notes } = translate(s3, { ...filled, urlPrefix: '', acl: 'auto', options: 'a=b' })
-    expect(options).toMatchObject({ url: 'presigned' })
+    expect(options).toMatchObject({ linkType: 'presigned' })
     expect(options).not.toHaveProperty('acl')
     expect(notes).toEqual([
-      expect.stringContaining('URLs are signed and end after 7 days'),
-      expect.stringContaining('"options" was left out'),
+      expect.stringContaining('URLs are signed and expire after 7 days'),
+      expect.stringContaining('"options" was not imported'),
     ])
   })
 
   it('tell what is lost', () => {
     const { notes } = translate(s3, { ...filled, proxy: 'ftp://127.0.0.1:7890', rejectUnauthorized: false })
     expect(notes).toEqual([
-      expect.stringContaining('"rejectUnauthorized" was left out'),
-      expect.stringContaining('"proxy" was left out'),
+      expect.stringContaining('"rejectUnauthorized" was not imported'),
+      expect.stringContaining('"proxy" was not imported'),
     ])
   })
 

@@ -406,7 +406,7 @@ describe('a put', () => {
   })
 
   it('caches privately when its URL is signed', async () => {
-    const { request } = await put({ region: 'eu-central-1', url: 'presigned' })
+    const { request } = await put({ region: 'eu-central-1', linkType: 'presigned' })
     expect(request.headers['cache-control']).toBe('private, max-age=86400')
   })
 

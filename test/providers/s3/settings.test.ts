@@ -7,39 +7,48 @@ const problemOf = (options: Record<string, unknown>) => findProblem(parse(option
 
 describe('options of s3 that do not fit together', () => {
   it.each<[Record<string, unknown>, RegExp]>([
-    [{}, /^"region" is needed: it is a part of the address of aws\.$/],
-    [{ preset: 'aliyun' }, /^"region" is needed/],
-    [{ preset: 'cloudflare-r2', urlPrefix: 'https://x.example' }, /^"accountId" is needed/],
-    [{ preset: 'minio' }, /^"endpoint" is needed: minio runs at an address of its own\.$/],
-    [{ preset: 'custom' }, /^"endpoint" is needed/],
+    [{}, /^"region" is required for aws, because it is part of the endpoint\.$/],
+    [{ preset: 'aliyun' }, /^"region" is required/],
+    [{ preset: 'cloudflare-r2', urlPrefix: 'https://x.example' }, /^"accountId" is required/],
+    [{ preset: 'minio' }, /^"endpoint" is required for minio\./],
+    [{ preset: 'custom' }, /^"endpoint" is required/],
     [
       { preset: 'aws', region: 'eu-west-1', addressingStyle: 'cname' },
-      /^"endpoint" is needed for "addressingStyle"/,
+      /^"endpoint" is required with "addressingStyle"/,
     ],
-    [{ endpoint: 's3.example.com' }, /^"urlPrefix" is needed: custom has no address/],
-    [{ preset: 'qiniu', region: 'cn-east-1' }, /^"urlPrefix" is needed: qiniu/],
-    [{ preset: 'garage', endpoint: 'g.example' }, /^"urlPrefix" is needed: garage/],
-    [{ region: 'eu-west-1', accessKeyId: 'A' }, /"accessKeyId" and "secretAccessKey" belong together/],
-    [{ region: 'eu-west-1', secretAccessKey: 'A' }, /"accessKeyId" and "secretAccessKey" belong together/],
+    [{ endpoint: 's3.example.com' }, /^"urlPrefix" is required: custom has no public URL/],
+    [{ preset: 'qiniu', region: 'cn-east-1' }, /^"urlPrefix" is required: qiniu/],
+    [{ preset: 'garage', endpoint: 'g.example' }, /^"urlPrefix" is required: garage/],
+    [{ region: 'eu-west-1', accessKeyId: 'A' }, /Set both "accessKeyId" and "secretAccessKey"/],
+    [{ region: 'eu-west-1', secretAccessKey: 'A' }, /Set both "accessKeyId" and "secretAccessKey"/],
     [{ region: 'eu-west-1', sessionToken: 'A' }, /"sessionToken" needs/],
     [{ region: 'eu-west-1', sseKmsKeyId: 'A' }, /"sseKmsKeyId" needs "serverSideEncryption"/],
     [{ region: 'eu-west-1', sseKmsKeyId: 'A', serverSideEncryption: 'AES256' }, /"sseKmsKeyId" needs/],
     [
-      { region: 'eu-west-1', url: 'presigned', urlPrefix: 'https://x.example' },
-      /"urlPrefix" has to be left out/,
-    ],
-    [{ region: 'eu-west-1', url: 'presigned', urlSuffix: '?x' }, /"urlSuffix" has to be left out/],
-    [
-      { preset: 'cloudflare-r2', accountId: 'a', url: 'presigned', acl: 'private' },
-      /^"acl" has to be left out: cloudflare-r2 does not take it\.$/,
+      { region: 'eu-west-1', linkType: 'presigned', urlPrefix: 'https://x.example' },
+      /"urlPrefix" can't be used with "linkType": "presigned"/,
     ],
     [
-      { preset: 'upyun-s3', accessKeyId: 'A', secretAccessKey: 'B', sessionToken: 'C', url: 'presigned' },
-      /^"sessionToken" has to be left out: upyun-s3/,
+      { region: 'eu-west-1', linkType: 'presigned', urlSuffix: '?x' },
+      /"urlSuffix" can't be used with "linkType": "presigned"/,
+    ],
+    [
+      { preset: 'cloudflare-r2', accountId: 'a', linkType: 'presigned', acl: 'private' },
+      /^"acl" is not supported by cloudflare-r2\. Remove it\.$/,
+    ],
+    [
+      {
+        preset: 'upyun-s3',
+        accessKeyId: 'A',
+        secretAccessKey: 'B',
+        sessionToken: 'C',
+        linkType: 'presigned',
+      },
+      /^"sessionToken" is not supported by upyun-s3/,
     ],
     [
       { endpoint: 'https://pics.s3.example.com', addressingStyle: 'virtual', urlPrefix: 'https://x.example' },
-      /^"endpoint" names the bucket, which is put there anyway: take "pics\." out of it/,
+      /^"endpoint" already contains the bucket\. Remove "pics\." from it/,
     ],
   ])('%j', (options, words) => {
     const problem = problemOf(options)
@@ -50,12 +59,12 @@ describe('options of s3 that do not fit together', () => {
 
   it.each<[Record<string, unknown>]>([
     [{ region: 'eu-west-1' }],
-    [{ region: 'eu-west-1', url: 'presigned' }],
-    [{ preset: 'cloudflare-r2', accountId: 'a', url: 'presigned' }],
+    [{ region: 'eu-west-1', linkType: 'presigned' }],
+    [{ preset: 'cloudflare-r2', accountId: 'a', linkType: 'presigned' }],
     [{ preset: 'minio', endpoint: 'http://127.0.0.1:9000' }],
     [{ endpoint: 'pics.example.com', addressingStyle: 'cname' }],
     [{ endpoint: 's3.eu-west-1.amazonaws.com' }],
-    [{ endpoint: 's3.example.com', url: 'presigned' }],
+    [{ endpoint: 's3.example.com', linkType: 'presigned' }],
   ])('but %j does', options => {
     expect(problemOf(options)).toBeUndefined()
   })
@@ -78,6 +87,8 @@ describe('single options of s3', () => {
     ['contentDisposition', 'äöü'],
     ['presignedForS', 604_801],
     ['presignedForS', 0],
+    ['presignedFor', '8d'],
+    ['presignedFor', 3600],
     ['acl', 'public'],
     ['serverSideEncryption', true],
     ['partSize', 1024],

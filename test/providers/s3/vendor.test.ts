@@ -106,7 +106,7 @@ describe('a vendor of its own id', () => {
 
   it('signs URLs at qiniu, whose "url" means two things', async () => {
     const keys = { accessKey: 'AK', secretKey: 's', bucket: 'pics', area: 'z0' }
-    expect((await put(qiniu, { ...keys, url: 'presigned' })).url).toContain('X-Amz-Signature=')
+    expect((await put(qiniu, { ...keys, linkType: 'presigned' })).url).toContain('X-Amz-Signature=')
     expect((await put(qiniu, { ...keys, url: 'public', urlPrefix: BASE })).url).toBe(`${BASE}/a%20b.png`)
   })
 
@@ -114,18 +114,18 @@ describe('a vendor of its own id', () => {
     [
       aliyun,
       { bucket: 'pics', area: 'oss-cn-beijing', region: 'cn-beijing' },
-      /^"area" and "region" mean the same/,
+      /^"area" and "region" are the same option/,
     ],
-    [aliyun, { bucket: 'pics' }, /^"region" is needed/],
-    [aliyun, { bucket: 'pics', area: 'oss-cn-beijing', accessKeyId: 'A' }, /belong together/],
+    [aliyun, { bucket: 'pics' }, /^"region" is required/],
+    [aliyun, { bucket: 'pics', area: 'oss-cn-beijing', accessKeyId: 'A' }, /Set both/],
     [aliyun, { bucket: 'pics', area: 'oss-cn-beijing', options: '?"' }, /^$/],
     [
       tcyun,
       { bucket: 'pics', area: 'ap-guangzhou', endpoint: 'ftp://x' },
       /^"endpoint" is wrong: must be a host/,
     ],
-    [qiniu, { bucket: 'pics', area: 'z0' }, /^"urlPrefix" is needed/],
-    [qiniu, { bucket: 'pics', area: 'z0', url: 'http://' }, /^"urlPrefix" is needed/],
+    [qiniu, { bucket: 'pics', area: 'z0' }, /^"urlPrefix" is required/],
+    [qiniu, { bucket: 'pics', area: 'z0', url: 'http://' }, /^"urlPrefix" is required/],
   ])('says what is wrong (%#)', (provider, options, words) => {
     const config = z.strictObject(provider.config.shape).parse(options)
     expect(provider.validate?.(config) ?? '').toMatch(words)

@@ -1,15 +1,20 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile, stat, writeFile } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
+import { open, readFile, stat, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import ssh2 from 'ssh2'
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { UploadError } from '../../../src/errors.ts'
+import { withoutStrayErrors } from '../../../src/provider-tests/expect.ts'
 import type { KnownHosts } from '../../../src/providers/contract.ts'
 import { createHostKeys } from '../../../src/providers/sftp/host-keys.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
-import { needs } from '../../helpers/needs.ts'
+import { failureOf } from '../../helpers/failure-of.ts'
+import { makeHostKey } from '../../helpers/host-key.ts'
+import { leaveOutOnWindows, needs } from '../../helpers/needs.ts'
+import { objectOf } from '../../helpers/provider-contract.ts'
 import { makeKey } from '../../servers/openssh.ts'
 import { openForTest } from './open-sftp.ts'
 
@@ -49,7 +54,7 @@ describe('a file of known hosts', () => {
   }
 
   it.for<[string, (own: string, other: string) => string, number, string]>([
-    ['its name', key => `img.example.com ${key} comment`, 22, 'trusted'],
+    ['its hostname', key => `img.example.com ${key} comment`, 22, 'trusted'],
     ['its name among others, in capitals', key => `a,IMG.example.com ${key}`, 22, 'trusted'],
     ['a pattern', key => `*.example.c?m ${key}`, 22, 'trusted'],
     ['a pattern that excludes it', key => `*.example.com,!img.* ${key}`, 22, 'unknown'],
@@ -59,8 +64,8 @@ describe('a file of known hosts', () => {
     ['both keys', (key, old) => `img.example.com ${old}\nimg.example.com ${key}`, 22, 'trusted'],
     ['a remark', key => `# img.example.com ${key}\n\n`, 22, 'unknown'],
     ['a certificate', key => `@cert-authority * ${key}`, 22, 'unknown'],
-    ['another key', (_, old) => `\nimg.example.com ${old}`, 22, 'and line 2 of the file has another one'],
-    ['that it is revoked', key => `@revoked * ${key}`, 22, 'which line 1 of the file has revoked'],
+    ['another key', (_, old) => `\nimg.example.com ${old}`, 22, 'but line 2 of the file has a different one'],
+    ['that it is revoked', key => `@revoked * ${key}`, 22, 'which is revoked by line 1 of the file'],
     ['nothing that can be read', () => 'img.example.com\n|1|x|y\n|1| |\n@revoked', 22, 'unknown'],
   ])('with %s', async ([_, write, port, expected], context) => {
     const [own, other] = await keysFor(context)
@@ -106,10 +111,10 @@ describe('the host key of a server', () => {
     const kept = join(directory, 'data', 'known_hosts')
     const warned: string[] = []
     const stranger = await meet(port, { kept, others: [] }, warned)
-    expect(stranger?.shown).toMatch(/^"sftp\/Default" .* showed the host key ssh-ed25519 SHA256:/)
+    expect(stranger?.shown).toMatch(/^"sftp\/Default" .* presented the host key ssh-ed25519 SHA256:/)
     expect(warned).toEqual([])
     await stranger?.trust()
-    expect(warned.join()).toContain('which was not known. It is trusted from now on')
+    expect(warned.join()).toContain('which was unknown. It is trusted from now on')
     expect(await readFile(kept, 'utf8')).toBe(`[127.0.0.1]:${port} ${key.line}\n`)
     expect((await stat(kept)).mode & 0o777).toBe(0o600)
     expect(await meet(port, { kept, others: [] })).toBeUndefined()
@@ -138,7 +143,52 @@ describe('the host key of a server', () => {
     const warned: string[] = []
     await (await meet(port, { kept: join(key.path, 'below-a-file'), others: [] }, warned))?.trust()
     expect(warned.join('\n')).toMatch(
-      /can't be kept in the data folder \(E\w+\).*\n.*until this process ends/,
+      /can't be saved in the data folder \(E\w+\).*\n.*until this process ends/,
     )
+  })
+})
+
+it('a server that refuses connections while known_hosts is read ended the process', async context => {
+  leaveOutOnWindows(context, 'it has no named pipes')
+  const directory = await makeDirectory()
+  const path = join(directory, 'slow')
+  execFileSync('mkfifo', [path])
+  const free = createServer().listen(0, '127.0.0.1')
+  await once(free, 'listening')
+  const { port } = free.address() as AddressInfo
+  free.close()
+  const knownHosts = { kept: join(directory, 'kept'), others: [{ path, words: 'the file' }] }
+  const target = await openForTest({ port, username: 'u', password: 'p' }, () => {}, knownHosts)
+  await withoutStrayErrors(async () => {
+    const storing = failureOf(target.put(objectOf('a.bin', Buffer.from('a')), AbortSignal.timeout(20_000)))
+    // Opened for writing once somebody reads.
+    const pipe = await open(path, 'w')
+    for (let turn = 0; turn < 50; turn++) await nextTurn()
+    await pipe.close()
+    expect((await storing).message).toContain('it refuses connections')
+  })
+})
+
+it('a server that speaks no SFTP in its channel ended the process', async () => {
+  const hostKey = makeHostKey()
+  const server = new ssh2.Server({ hostKeys: [hostKey] }, client => {
+    client.on('error', () => {}).on('authentication', login => login.accept())
+    client.on('session', accept =>
+      accept().on('subsystem', acceptChannel => {
+        const channel = acceptChannel()
+        // Version 3 of the protocol, and to whatever follows a packet of no known type.
+        channel.once('data', () => channel.write(Buffer.from('000000050200000003', 'hex')))
+        channel.once('data', () => channel.on('data', () => channel.write(Buffer.from('00000001fa', 'hex'))))
+      }),
+    )
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const target = await openForTest({ port, username: 'u', password: 'p' }, () => {})
+  await withoutStrayErrors(async () => {
+    const put = target.put(objectOf('a.bin', Buffer.from('a')), AbortSignal.timeout(20_000))
+    expect((await failureOf(put)).message).toContain('sent invalid SFTP data')
   })
 })

@@ -49,7 +49,7 @@ describe('the host key of an SFTP server', () => {
     const options = { ...loginOf(server), privateKeyFile: undefined, password, hostFingerprint: OTHER }
     const error = await failureOf(check(options))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
-    expect(error.message).toContain(`ssh-ed25519 ${server.fingerprint}, which is none of "hostFingerprint"`)
+    expect(error.message).toContain(`ssh-ed25519 ${server.fingerprint}, which is not in "hostFingerprint"`)
     expect(server.output()).not.toContain('Failed password')
   })
 
@@ -61,10 +61,10 @@ describe('the host key of an SFTP server', () => {
     server.killSessions()
     await persist(async () => target.check?.(never()))
     expect(warnings).toEqual([
-      expect.stringContaining(`"sftp/Default" (127.0.0.1, port ${server.port}) showed the host key`),
+      expect.stringContaining(`"sftp/Default" (127.0.0.1, port ${server.port}) presented the host key`),
     ])
     expect(warnings[0]).toContain(`ssh-ed25519 ${server.fingerprint}`)
-    expect(warnings[0]).toContain('"hostFingerprint" pins it')
+    expect(warnings[0]).toContain('Set "hostFingerprint" to pin it')
   })
 
   it('is refused when it is another one than on first use', async () => {
@@ -72,7 +72,7 @@ describe('the host key of an SFTP server', () => {
     await target.check?.(never())
     await server.restart({ withNewHostKey: true })
     const error = await failureOf(persist(async () => target.check?.(never())))
-    expect(error.message).toContain(`ssh-ed25519 ${server.fingerprint}, and another one before`)
+    expect(error.message).toContain(`ssh-ed25519 ${server.fingerprint}, but presented a different one before`)
     expect(error.retryable).toBe(false)
   })
 })
@@ -97,13 +97,13 @@ describe('a login by key at OpenSSH', () => {
     const privateKey = await readFile(keyFile, 'utf8')
     const error = await failureOf(check({ ...loginOf(server), privateKeyFile: undefined, privateKey }))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
-    expect(error.message).toContain('refused the login by publickey (it takes: publickey)')
+    expect(error.message).toContain('it refused publickey (it accepts: publickey)')
     for (const line of privateKey.split('\n').filter(Boolean)) expect(error.message).not.toContain(line)
   })
 
   it('says that a password is of no use where only keys are taken', async () => {
     const error = await failureOf(check({ ...loginOf(server), privateKeyFile: undefined, password: 'pw' }))
-    expect(error.message).toContain('it takes only publickey, for which nothing is configured')
+    expect(error.message).toContain('it accepts only publickey, and no credentials for that are configured')
     expect(error.retryable).toBe(false)
   })
 
@@ -115,7 +115,7 @@ describe('a login by key at OpenSSH', () => {
   it('says that an agent did not help', async () => {
     const socket = join(await makeDirectory(), 'nobody-listens')
     const error = await failureOf(check({ ...loginOf(server), privateKeyFile: undefined, agent: socket }))
-    expect(error.message).toContain('refused the login by agent')
+    expect(error.message).toContain('it refused agent')
     expect(error.retryable).toBe(false)
   })
 
@@ -152,20 +152,20 @@ describe('a login at ProFTPD', () => {
   })
 
   it.each([
-    ['without a passphrase', undefined, 'Does it need a "passphrase"?'],
-    ['with a wrong passphrase', 'not the passphrase', 'Is the "passphrase" right?'],
+    ['without a passphrase', undefined, 'Set "passphrase" if the private key is encrypted.'],
+    ['with a wrong passphrase', 'not the passphrase', 'Check "passphrase".'],
   ])('says what to do about an encrypted key %s, and connects nowhere', async (_, passphrase, words) => {
     const options = { ...login, port: 1, privateKeyFile: server.keyFile, passphrase }
     const error = await failureOf(check(options))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
-    expect(error.message).toContain(`"privateKeyFile" is no private key that can be used. ${words}`)
+    expect(error.message).toContain(`"privateKeyFile" is not a usable private key. ${words}`)
     expect(error.message).not.toContain(passphrase ?? server.keyFile)
   })
 
   it('says that the file of the key is missing, and not where', async () => {
     const privateKeyFile = join(await makeDirectory(), 'absent')
     const error = await failureOf(check({ ...login, privateKeyFile }))
-    expect(error.message).toBe('"privateKeyFile" cannot be read (ENOENT).')
+    expect(error.message).toMatch(/^"privateKeyFile" can't be read \(ENOENT\)\./)
     expect(error.retryable).toBe(false)
   })
 
@@ -213,7 +213,7 @@ describe('a login by password', () => {
     const { options, attempts } = await startAsking(['keyboard-interactive'], 'the password')
     const error = await failureOf(check({ ...options, password: 'the password' }))
     expect(attempts).toEqual(['none', 'keyboard-interactive'])
-    expect(error.message).toContain('let the user in, but offers no SFTP')
+    expect(error.message).toContain('accepted the login but does not offer SFTP')
   })
 
   it('gives a wrong password once, since servers lock accounts', async () => {
@@ -221,7 +221,7 @@ describe('a login by password', () => {
     const error = await failureOf(check({ ...options, password: 'another password' }))
     expect(attempts).toEqual(['none', 'password'])
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
-    expect(error.message).toContain('refused the login by password')
+    expect(error.message).toContain('it refused password')
     expect(error.message).not.toContain('another password')
   })
 })
@@ -232,13 +232,13 @@ describe('what is no SFTP server', () => {
     const error = await failureOf(check({ port, username: 'u', password: 'p' }))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
     expect(error.message).toBe(
-      `"sftp/Default" (127.0.0.1, port ${port}) cannot be reached: nothing listens there.`,
+      `"sftp/Default" (127.0.0.1, port ${port}) can't be reached: it refuses connections. Try again, or check "providers.sftp.Default" in the configuration.`,
     )
   })
 
   it.each([
     ['speaks another protocol', 'HTTP/1.1 400 Bad Request\r\n\r\n', 'closed the connection', true],
-    ['speaks an SSH of old', 'SSH-1.5-old\r\n', 'speaks no SSH that is understood here', false],
+    ['speaks an SSH of old', 'SSH-1.5-old\r\n', 'is not a compatible SSH server', false],
   ])('%s', async (_, greeting, words, retryable) => {
     const server = createServer(socket => void socket.on('error', () => {}).end(greeting))
     server.listen(0, '127.0.0.1')

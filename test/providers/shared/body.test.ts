@@ -3,6 +3,8 @@ import { readdirSync } from 'node:fs'
 import { mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { lendBody } from '../../../src/providers/shared/body.ts'
 import { needsLinux } from '../../helpers/needs.ts'
@@ -69,10 +71,44 @@ it('tells when a file is shorter or longer than it was, or gone', async () => {
   for (const size of [500 * KIB, 1200 * KIB]) {
     await truncate(path, size)
     expect(await failure()).toMatchObject({
-      message: expect.stringContaining('has another size'),
+      message: expect.stringContaining('does not have the size'),
       retryable: true,
     })
   }
   await rm(path)
-  expect((await failure()).message).toBe('reading "a.bin" on this server failed (ENOENT)')
+  expect((await failure()).message).toBe('"a.bin" could not be read on this server (ENOENT)')
+})
+
+it.each([4, 6])(
+  'a stream that is not %i bytes long, as announced, fails, and no rest goes out',
+  async size => {
+    const sent: Buffer[] = []
+    const send = async () => {
+      for await (const chunk of lendBody({ ...objectOf('a.bin', Buffer.from('bytes')), size }, never()))
+        sent.push(chunk)
+    }
+    await expect(send()).rejects.toThrow('"a.bin" does not have the size')
+    // The rest would be taken for another request.
+    expect(Buffer.concat(sent).length).toBe(size < 5 ? 0 : 5)
+  },
+)
+
+it('closes the stream that it reads from when it is given up, and opens none before it is read', async () => {
+  const opened: Readable[] = []
+  const stalled = {
+    ...objectOf('a.bin', Buffer.from('bytes')),
+    stream: () => {
+      const stream = new Readable({ read() {} })
+      opened.push(stream)
+      return stream
+    },
+  }
+  const stop = new AbortController()
+  const chunks = lendBody(stalled, stop.signal)
+  expect(opened).toHaveLength(0)
+  const reading = chunks.next()
+  await nextTurn()
+  stop.abort(new Error('given up'))
+  await expect(reading).rejects.toThrow('given up')
+  expect(opened.map(one => one.destroyed)).toEqual([true])
 })

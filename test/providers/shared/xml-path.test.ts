@@ -66,9 +66,9 @@ describe('a hostile answer in XML is read in a moment:', () => {
     ['ampersands', `<a>${fill('&')}</a>`],
     ['numbers that are no characters', `<a>${fill('&#x110000;')}</a>`],
   ])('%s', (_, xml) => {
-    const begun = performance.now()
+    const begun = process.cpuUsage()
     find('//x/y', xml)
     find('/a/@c', xml)
-    expect(performance.now() - begun).toBeLessThan(2000)
+    expect(process.cpuUsage(begun).user / 1000).toBeLessThan(2000)
   })
 })

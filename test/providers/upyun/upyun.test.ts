@@ -88,7 +88,7 @@ describe('an address', () => {
     const { server, own } = await start()
     const suffixed = await put(await open({ ...own, urlSuffix: '!thumb' }))
     expect(suffixed.url).toBe(`${server.publicUrl}/a%20b/%C3%BC.png!thumb`)
-    const more = { antiLeechToken: 'leech-key', antiLeechForS: 600 }
+    const more = { antiLeechToken: 'leech-key', antiLeechFor: '10m' }
     const { url } = await put(await open({ ...own, ...more }))
     const [, expires] = /\?_upt=[0-9a-f]{8}(\d{10})$/.exec(url) ?? []
     expect(Math.round((Number(expires) - Date.now() / 1000) / 60)).toBe(10)
@@ -114,7 +114,7 @@ describe('a refusal', () => {
     [429, json(42900001, 'too many requests'), true, 'too many requests (42900001).'],
     [408, json(40800001, 'read client request timeout'), true, 'timeout (40800001).'],
     [503, json(50300027, 'put file to fs error'), true, 'put file to fs error (50300027).'],
-    [502, '<h1>Bad Gateway</h1>', true, 'answered 502: Bad Gateway'],
+    [502, '<h1>Bad Gateway</h1>', true, 'returned 502: Bad Gateway'],
   ])('%i %j', async (status, body, retryable, words) => {
     const target = await open({ endpoint: await serveReply(status, body) })
     const error = await failureOf(put(target))
@@ -145,7 +145,7 @@ describe('a refusal', () => {
 
   it('of a check that is none of Upyun says so', async () => {
     const target = await open({ endpoint: await serveReply(404, '<h1>Not Found</h1>') })
-    await expect(target.check?.(never())).rejects.toThrow('not as Upyun does. Check "endpoint".')
+    await expect(target.check?.(never())).rejects.toThrow('not a response of Upyun. Check "endpoint".')
   })
 })
 
@@ -181,7 +181,7 @@ describe('options of PicGo and PicList', () => {
         ...options,
         urlSuffix: '!thumb',
         antiLeechToken: 'leech',
-        antiLeechForS: 3600,
+        antiLeechFor: '1h',
         endpoint: 'https://v1.api.upyun.com',
         keyTemplate: 'blog/img/{filename}-{sha256-8}{extname}',
       },
@@ -209,7 +209,7 @@ describe('options of PicGo and PicList', () => {
       keyTemplate: '{filename}-{sha256-8}{extname}',
     })
     expect(translated?.notes).toContain(
-      '"url" was left out: it is no web address to which names can be appended.',
+      '"url" was not imported: it is not an http or https URL that file names can be appended to.',
     )
   })
 })
@@ -217,8 +217,8 @@ describe('options of PicGo and PicList', () => {
 it.each([
   [{ bucket: 'a/b' }, 'must be the name of a storage service'],
   [{ operator: 'a:b' }, 'must be the name of an operator'],
-  [{ urlPrefix: undefined }, 'must be an http or https address'],
-  [{ urlSuffix: ' x' }, 'characters that a URL may have'],
+  [{ urlPrefix: undefined }, 'must be an http or https URL'],
+  [{ urlSuffix: ' x' }, 'characters that are valid in a URL'],
 ])('options %j are refused', (more, words) => {
   const { error } = upyun.config.strict().safeParse({ ...options, ...more })
   expect(error?.issues[0]?.message).toContain(words)

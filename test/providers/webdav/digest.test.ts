@@ -138,10 +138,10 @@ describe('a login by Digest', () => {
   })
 
   it.each([
-    ['digest', 'Basic realm="x"', 'set "authType" to "basic"'],
-    ['basic', challenge('1'), 'set "authType" to "digest"'],
-    ['basic', `Basic realm="x", ${challenge('1')}`, 'check "username" and "password"'],
-    ['digest', '', 'check "username" and "password"'],
+    ['digest', 'Basic realm="x"', 'Set "authType" to "basic"'],
+    ['basic', challenge('1'), 'Set "authType" to "digest"'],
+    ['basic', `Basic realm="x", ${challenge('1')}`, 'Check "username" and "password"'],
+    ['digest', '', 'Check "username" and "password"'],
   ] as const)('explains a refusal of %s by %s', (authType, header, words) => {
     expect(createLogin({ username: 'me', password: 'secret', authType }).explain(header)).toContain(words)
   })

@@ -22,17 +22,17 @@ describe('the options', () => {
     [{ ...login, authType: 'digest' }, undefined],
     [{ ...login, username: 'a:b', authType: 'digest' }, undefined],
     [{ directory: '/img/blog/' }, undefined],
-    [{ username: 'me' }, 'belong together'],
-    [{ password: 'secret' }, 'belong together'],
-    [{ ...login, username: 'a:b' }, 'must not have a colon'],
-    [{ url: 'dav.example.com' }, 'must be an http or https address'],
-    [{ url: 'ftp://dav.example.com' }, 'must be an http or https address'],
-    [{ url: 'https://me:secret@dav.example.com' }, 'must not hold a login'],
+    [{ username: 'me' }, 'Set both'],
+    [{ password: 'secret' }, 'Set both'],
+    [{ ...login, username: 'a:b' }, 'must not contain a colon'],
+    [{ url: 'dav.example.com' }, 'must be an http or https URL'],
+    [{ url: 'ftp://dav.example.com' }, 'must be an http or https URL'],
+    [{ url: 'https://me:secret@dav.example.com' }, 'must not contain credentials'],
     [{ url: 'https://dav.example.com/?x=1' }, 'must not have a query'],
     [{ directory: 'a/../b' }, 'without "." and ".."'],
     [{ directory: '.' }, 'without "." and ".."'],
     [{ directory: 'a\\b' }, 'without "." and ".."'],
-    [{ urlSuffix: '" onload="x' }, 'characters that a URL may have'],
+    [{ urlSuffix: '" onload="x' }, 'characters that are valid in a URL'],
     [{ authType: 'ntlm' }, 'Invalid option'],
   ])('%j: %s', (options, problem) => {
     if (problem === undefined) expect(problemOf(options)).toBeUndefined()
@@ -86,20 +86,20 @@ describe('a server that does not do what it says', () => {
       'stores nothing',
       method => ({ status: method === 'PUT' ? 201 : 404 }),
       true,
-      'The server took "a.png", but does not have it. Send it again.',
+      'The server accepted "a.png", but did not store it. Try again.',
     ],
     [
       'stores a part',
       method => (method === 'PROPFIND' ? { status: 207, body: PROPERTIES(3) } : { status: 201 }),
       true,
-      'The server took "a.png", but has 3 bytes of it and not 5. Send it again.',
+      'The server accepted "a.png", but stored 3 of 5 bytes. Try again.',
     ],
-    ['is no WebDAV server and likes everything', () => ({ status: 200, body: 'OK' }), false, 'answered 200'],
+    ['is no WebDAV server and likes everything', () => ({ status: 200, body: 'OK' }), false, 'returned 200'],
     [
       'is no WebDAV server and knows its methods',
       method => ({ status: method === 'HEAD' ? 404 : 405 }),
       false,
-      'Check that "url" is a WebDAV address',
+      'Check that "url" is a WebDAV URL',
     ],
   ]
   it.each(cases)('%s', async (_, answer, retryable, words) => {
@@ -163,7 +163,7 @@ describe('options of PicList', () => {
         urlSuffix: '!thumb%20%22x%22',
         keyTemplate: '{filename}-{sha256-8}{extname}',
       },
-      notes: ['"customUrl" has no scheme, so https is assumed: check "urlPrefix".'],
+      notes: ['"customUrl" has no scheme, so https was assumed. Check "urlPrefix".'],
     })
     const { keyTemplate, ...options } = translated?.options ?? {}
     expect(problemOf(options)).toBeUndefined()

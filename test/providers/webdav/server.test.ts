@@ -77,8 +77,8 @@ describe.each([
     await put(target, 'folder/in/it.txt')
     const error = await failureOf(put(target, 'folder/in'))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
-    expect(error.message).toContain('A folder of the name "in" is in the way')
-    await expect(target.remove?.('folder/in', never())).rejects.toThrow('in the way')
+    expect(error.message).toContain('A folder named "in" already exists')
+    await expect(target.remove?.('folder/in', never())).rejects.toThrow('already exists')
     expect(await filesOf(server)).toEqual(['folder/in/it.txt'])
   })
 
@@ -87,7 +87,7 @@ describe.each([
     await put(target, 'a.txt')
     const error = await failureOf(put(target, 'a.txt/b.txt'))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
-    expect(error.message).toContain('A file of the name "a.txt" is in the way')
+    expect(error.message).toContain('A file named "a.txt" already exists')
     expect(await filesOf(server)).toEqual(['a.txt'])
     await target.remove?.('a.txt', never())
     await put(target, 'a.txt/b.txt')
@@ -104,14 +104,14 @@ describe.each([
     const error = await failureOf(target.put(objectOf('large.bin', Buffer.alloc(32 * MIB)), never()))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
     expect(error.message).toBe(
-      `127.0.0.1:${server.port} answered 401 to PUT: it refused the login: check "username" and "password".`,
+      `Could not store "large.bin" at webdav/Default: 127.0.0.1:${server.port} returned 401 to PUT: it rejected the login. Check "username" and "password".`,
     )
     expect(await filesOf(server)).toEqual([])
   })
 
   it('asks for a login when none is configured', async () => {
     const target = await open(server, { username: undefined, password: undefined })
-    expect((await failureOf(put(target, 'a.txt'))).message).toContain('give "username" and "password"')
+    expect((await failureOf(put(target, 'a.txt'))).message).toContain('Set "username" and "password"')
   })
 
   it('removes the temporary file later when it cannot at once', async () => {
@@ -136,7 +136,7 @@ describe.each([
     onTestFinished(proxy.close)
     const target = await open({ ...server, url: `http://127.0.0.1:${proxy.port}/dav` })
     const { message } = await failureOf(put(target, 'x/a.txt'))
-    expect(message).toContain('a redirect: give the final address): to go to dav.example.com/dav/')
+    expect(message).toContain('a redirect: use the final URL): redirect to dav.example.com/dav/')
   })
 
   it('waits for no answer that does not come, and keeps no connection', async () => {
@@ -171,7 +171,7 @@ describe('what only one of them does', () => {
     expect(lock.status).toBe(200)
     const error = await failureOf(put(target, 'a.txt', 'after'))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
-    expect(error.message).toContain('answered 423 to MOVE: it is locked by somebody')
+    expect(error.message).toContain('returned 423 to MOVE: the file is locked')
     expect((await fetchPublic({ url })).toString()).toBe('before')
     expect(await filesOf(server)).toEqual(['a.txt'])
   })
@@ -185,7 +185,7 @@ describe('what only one of them does', () => {
     await put(target, 'a.bin', 'before')
     const error = await failureOf(put(target, 'a.bin', Buffer.alloc(2 * MIB)))
     expect(error).toMatchObject({ code: 'insufficient_storage', retryable: false })
-    expect(error.message).toMatch(/answered 507 to PUT: there is no space left for it\.$/)
+    expect(error.message).toMatch(/returned 507 to PUT: no space left\./)
     expect(await filesOf(server)).toEqual(['small/a.bin'])
     await put(target, 'b.bin', 'small')
   })
@@ -235,7 +235,7 @@ describe('what only one of them does', () => {
     onTestFinished(server.close)
     const error = await failureOf(put(await open(server), 'small.bin', Buffer.alloc(8 * MIB)))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
-    expect(error.message).toContain('answered 413 (the file is too large for it)')
+    expect(error.message).toContain('returned 413 (the file is too large)')
     expect(await filesOf(server)).toEqual([])
   })
 
@@ -244,7 +244,7 @@ describe('what only one of them does', () => {
     const server = await startNginxDav({ methods: 'PUT DELETE MKCOL' })
     onTestFinished(server.close)
     const error = await failureOf(put(await open(server), 'a.txt'))
-    expect(error.message).toContain('answered 405 to MOVE: it cannot rename files')
+    expect(error.message).toContain('returned 405 to MOVE: it cannot rename files')
     expect(await filesOf(server)).toEqual([])
     await put(await open(server, { atomic: false }), 'a.txt')
     expect(await filesOf(server)).toEqual(['a.txt'])

@@ -47,6 +47,8 @@ const coded = (code: string) => Object.assign(new Error(`${code} happened`), { c
 const soon = (code: 'delivery_failed' | 'too_large' = 'delivery_failed') =>
   new UploadError(code, 'passes', { retryable: true, retryAfterS: 0 })
 
+const CHECK = 'Check "providers.test.one" in the configuration.'
+
 describe('deliver', () => {
   it('puts once and answers what the target answers', async () => {
     const { destination, puts } = await failing()
@@ -81,7 +83,8 @@ describe('deliver', () => {
     await expect(deliver(destination, OBJECT, { ...quick, retries: 2 }, signal)).rejects.toMatchObject({
       name: 'UploadError',
       code: 'delivery_failed',
-      message: '"2026/a.png" could not be stored at test/one: ECONNREFUSED',
+      message:
+        'Could not store "2026/a.png" at test/one: it refuses connections. Try again, or check "providers.test.one" in the configuration.',
       cause: errors[2],
     })
     expect(puts()).toBe(3)
@@ -97,32 +100,39 @@ describe('deliver', () => {
     [
       'an error',
       new Error('no such bucket'),
-      { code: 'delivery_failed', message: '"2026/a.png" could not be stored at test/one: no such bucket' },
+      {
+        code: 'delivery_failed',
+        message: `Could not store "2026/a.png" at test/one: no such bucket. ${CHECK}`,
+      },
     ],
     [
       'a text',
       'odd',
-      { code: 'delivery_failed', message: '"2026/a.png" could not be stored at test/one: odd' },
+      { code: 'delivery_failed', message: `Could not store "2026/a.png" at test/one: odd. ${CHECK}` },
     ],
     ['nothing', undefined, { code: 'delivery_failed' }],
     [
       'ENOENT',
       coded('ENOENT'),
-      { code: 'delivery_failed', message: '"2026/a.png" could not be stored at test/one: ENOENT' },
+      { code: 'delivery_failed', message: `Could not store "2026/a.png" at test/one: ENOENT. ${CHECK}` },
     ],
     [
       'a full disk',
       coded('ENOSPC'),
       {
         code: 'insufficient_storage',
-        message: '"2026/a.png" could not be stored at test/one: there is no space left.',
+        message:
+          'Could not store "2026/a.png" at test/one: no space left. Free some space there and try again.',
       },
     ],
     ['a full quota', coded('EDQUOT'), { code: 'insufficient_storage' }],
     [
       'what the provider knows better',
       new UploadError('too_large', 'Over 25 MB.'),
-      { code: 'too_large', message: 'Over 25 MB.' },
+      {
+        code: 'too_large',
+        message: 'Could not store "2026/a.png" at test/one: Over 25 MB. Send a smaller file.',
+      },
     ],
   ])('does not try again after %s', async (_, error, expected) => {
     const { destination, puts } = await failing(error)
@@ -182,7 +192,8 @@ describe('the time limit', () => {
     })
     await expect(deliver(destination, OBJECT, { timeoutMs: 30, retries: 3 }, signal)).rejects.toMatchObject({
       code: 'delivery_timeout',
-      message: 'test/one did not take "2026/a.png" within 0.03 s (limits.deliveryTimeoutMs).',
+      message:
+        'test/one did not take "2026/a.png" within 0.03 s. Try again, or raise limits.deliveryTimeoutMs.',
     })
     expect(signals.map(attempt => attempt.aborted)).toEqual([true])
   })

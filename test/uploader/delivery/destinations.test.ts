@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { canonicalType, loadProvider, PROVIDER_TYPES } from '../../../src/providers/registry.ts'
 import {
-  type Choice,
   chooseDestination,
+  type DestinationChoice,
   idOf,
   isCovered,
   splitId,
@@ -21,8 +21,12 @@ const ALL = named(
   'github/b',
 )
 
-const choose = (choice: Choice, all = ALL, defaultId: string | null = 's3/blog', allowed?: string[]) =>
-  idOf(chooseDestination(all, defaultId ?? undefined, choice, allowed))
+const choose = (
+  choice: DestinationChoice,
+  all = ALL,
+  defaultId: string | null = 's3/blog',
+  allowed?: string[],
+) => idOf(chooseDestination(all, defaultId ?? undefined, choice, allowed))
 
 describe('chooseDestination', () => {
   it.each<[string, string, string]>([
@@ -47,15 +51,15 @@ describe('chooseDestination', () => {
     if (picbed === '' && configName === '') expect(choose({})).toBe(id)
   })
 
-  it.each<[Choice, string]>([
-    [{ picbed: 'nope' }, 'picbed "nope" is no provider of this server.'],
-    [{ picbed: 'nope', configName: 'blog' }, 'picbed "nope" is no provider of this server.'],
+  it.each<[DestinationChoice, string]>([
+    [{ picbed: 'nope' }, 'Provider "nope" does not exist.'],
+    [{ picbed: 'nope', configName: 'blog' }, 'Provider "nope" does not exist.'],
     [{ picbed: 's3', configName: 'nope' }, 's3 has no configuration "nope".'],
     [{ picbed: 's3', configName: 'Blog' }, 's3 has no configuration "Blog".'],
     [{ picbed: 'aws-s3', configName: 'nope' }, 'aws-s3 has no configuration "nope".'],
     [{ configName: 'nope' }, 'No provider has a configuration "nope".'],
-    [{ picbed: 'S3' }, 'picbed "S3" is no provider of this server.'],
-    [{ picbed: 'constructor' }, 'picbed "constructor" is no provider of this server.'],
+    [{ picbed: 'S3' }, 'Provider "S3" does not exist.'],
+    [{ picbed: 'constructor' }, 'Provider "constructor" does not exist.'],
   ])('%j is unknown, and what exists is listed', (choice, message) => {
     expect(() => choose(choice)).toThrow(
       expect.objectContaining({
@@ -67,11 +71,11 @@ describe('chooseDestination', () => {
 
   it('tells a provider without a configuration from one that does not exist', () => {
     const all = named('s3/blog')
-    expect(() => choose({ picbed: 'local' }, all)).toThrow('picbed "local" has no configuration here.')
+    expect(() => choose({ picbed: 'local' }, all)).toThrow('Provider "local" has no configuration here.')
   })
 
-  it.each<[Choice, string[]]>([
-    [{ picbed: 'github' }, ['"github/a"', '"github/b"', 'configName']],
+  it.each<[DestinationChoice, string[]]>([
+    [{ picbed: 'github' }, ['"github/a"', '"github/b"', 'such as "github/a"']],
     [{ picbed: 'github', configName: 'Default' }, ['"github/a"', '"github/b"']],
   ])('%j is ambiguous, and the candidates are listed', (choice, parts) => {
     for (const part of parts)
@@ -85,7 +89,7 @@ describe('chooseDestination', () => {
       expect.objectContaining({
         code: 'ambiguous_destination',
         message:
-          'Several providers have a configuration "blog": "s3/blog", "local/blog". Say which with picbed.',
+          'Several providers have a configuration "blog": "s3/blog", "local/blog". Choose one by its full name, such as "s3/blog".',
       }),
     )
   })
@@ -139,7 +143,7 @@ describe('chooseDestination', () => {
         }),
       )
     expect(() => choose({ picbed: 'nope' }, ALL, 's3/blog', allowed)).toThrow(
-      'picbed "nope" is no provider of this server. Known are "s3/screens", "webdav/nas".',
+      'Provider "nope" does not exist. Known are "s3/screens", "webdav/nas".',
     )
   })
 

@@ -134,18 +134,22 @@ it.each([
   [
     'no such destination',
     { fallback: 'local/typo' },
-    'providers.local.main.fallback: "local/typo" is no destination here',
+    'providers.local.main.fallback: "local/typo" is not a destination',
   ],
   [
     'the destination itself',
     { mirrors: ['local/main'] },
-    'providers.local.main.mirrors[0]: is the destination itself',
+    'providers.local.main.mirrors[0]: must be another destination, not this one',
   ],
-  ['a provider alone', { fallback: 'local' }, 'providers.local.main.fallback: a destination is written'],
+  [
+    'a provider alone',
+    { fallback: 'local' },
+    'providers.local.main.fallback: must be a destination, written',
+  ],
   [
     'a broken expression',
     { urlRewrite: [{ from: '(', to: '' }] },
-    'providers.local.main.urlRewrite[0].from: is no regular expression',
+    'providers.local.main.urlRewrite[0].from: is not a valid regular expression',
   ],
 ])('a configuration with %s is refused', async (_what, options, message) => {
   await expect(start({ main: options })).rejects.toThrow(message)

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Payload } from '../../../src/payload/index.ts'
 import type { HistoryEntry, HistoryFilter } from '../../../src/store/contract.ts'
 import type { Destination } from '../../../src/uploader/delivery/destinations.ts'
+import type { Lock } from '../../../src/uploader/delivery/locker.ts'
 import { findSame } from '../../../src/uploader/delivery/same-bytes.ts'
 
 const { signal } = new AbortController()
@@ -14,7 +15,7 @@ interface Around {
   /** Files of these bytes, the latest first. */
   readonly stored?: readonly HistoryEntry[]
   readonly since?: readonly HistoryEntry[]
-  readonly held?: 'free' | 'waited' | 'taken'
+  readonly isTaken?: boolean
   readonly isThere?: boolean | 'unknown'
 }
 
@@ -29,16 +30,25 @@ async function find(wanted: string, around: Around) {
   const history = {
     history: async (filter: HistoryFilter) => {
       asked.push(filter)
-      return [...(filter.key === undefined ? stored : since)]
+      return [...(filter.object === undefined ? stored : since)]
     },
   }
-  const hold = async (key: string) => {
-    asked.push(`hold ${key}`)
-    return around.held ?? 'free'
+  const take = async (key: string) => {
+    asked.push(`take ${key}`)
+    const release = () => void asked.push(`release ${key}`)
+    return around.isTaken ? undefined : ({ release } as Lock)
   }
   const target = isThere === 'unknown' ? {} : { exists }
-  const destination = { type: 's3', name: 'a', dedupe, onConflict, target } as unknown as Destination
-  return { found: await findSame(payload, wanted, destination, history, hold, signal), asked }
+  const destination = {
+    type: 's3',
+    name: 'a',
+    place: 's3://a/',
+    dedupe,
+    onConflict,
+    target,
+  } as unknown as Destination
+  const found = await findSame(payload, wanted, destination, new Map(), history, take, signal)
+  return { found: found?.entry, asked }
 }
 
 describe('with dedupe', () => {
@@ -47,7 +57,7 @@ describe('with dedupe', () => {
     expect(found).toEqual(entry())
     expect(asked).toEqual([
       { among: ['s3/a'], sha256: 'aa', isRemoved: false, limit: 1 },
-      'hold x/a.png',
+      'take x/a.png',
       'exists x/a.png',
     ])
   })
@@ -56,7 +66,7 @@ describe('with dedupe', () => {
     ['the history knows none', { stored: [] }],
     ['it is no longer there', { isThere: false }],
     ['nobody can tell whether it is there', { isThere: 'unknown' }],
-    ['its key is taken for other bytes now', { held: 'taken' }],
+    ['its key is taken for other bytes now', { isTaken: true }],
   ])('none is taken when %s', async (_, around) => {
     expect((await find('x/a.png', { dedupe: true, ...around })).found).toBeUndefined()
   })
@@ -93,7 +103,7 @@ describe('with rename', () => {
   ])('none is taken when %s', async (_, around) => {
     const { found, asked } = await find('x/a.png', around)
     expect(found).toBeUndefined()
-    expect(asked.at(-1)).toMatchObject({ key: 'x/a.png', since: 1000, isRemoved: false, among: ['s3/a'] })
+    expect(asked.at(-1)).toMatchObject({ object: { object: 's3/a/x/a.png' }, since: 1000, isRemoved: false })
   })
 })
 

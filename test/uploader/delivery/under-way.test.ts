@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { createPayloads, type Payload } from '../../../src/payload/index.ts'
 import { createSpool } from '../../../src/payload/spool.ts'
 import { defineProvider, type Stored, type UploadObject } from '../../../src/providers/contract.ts'
+import { createLocks, createMemoryLocker, createStoreLocker } from '../../../src/uploader/delivery/locker.ts'
 import { openDestinations } from '../../../src/uploader/delivery/open.ts'
 import { type PlaceRequest, place } from '../../../src/uploader/delivery/place.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
@@ -30,25 +31,34 @@ async function openDeaf() {
   const [destination] = await openDestinations([spec], '{filename}{extname}', () => {})
   const deps = {
     destinations: [],
-    history: { history: async () => [] },
+    places: new Map(),
+    store: { history: async () => [], promised: async () => [] },
     mask: (text: string) => text,
     warn: () => {},
   }
+  const locker = createMemoryLocker()
   const spool = createSpool(join(await makeDirectory(), 'spool'))
   const payloads = createPayloads(0)
   return {
     puts,
+    locker,
     payloadOf: (content: string) => payloads.read(bodyOf(content), { name: 'a.txt', spool, limit: 1e9 }),
-    place(payload: Payload, { timeoutMs = 10_000, cancellation = signal } = {}) {
+    place(payload: Payload, { timeoutMs = 10_000, cancellation = signal, ...more }: Asked = {}) {
       const baseUrl = 'http://127.0.0.1/'
       const request: PlaceRequest = {
-        ...{ baseUrl, signal: cancellation, now: new Date(), claims: undefined, releases: [] },
-        hold: async () => 'free',
+        ...{ baseUrl, signal: cancellation, now: new Date(), keyed: undefined },
+        end: 'never',
+        lockerOf: () => locker,
+        ...more,
       }
       return place(payload, destination!, request, { ...deps, limits: { timeoutMs, retries: 0 } })
     },
   }
 }
+
+type Asked = { timeoutMs?: number; cancellation?: AbortSignal } & Partial<
+  Pick<PlaceRequest, 'lockerOf' | 'baseUrl'>
+>
 
 async function* bodyOf(content: string) {
   yield Buffer.from(content)
@@ -92,3 +102,34 @@ it('a put that went on after its client had left read a payload that was gone', 
   puts[0]?.end()
   await expect.poll(() => existsSync(String(payload.path))).toBe(false)
 })
+
+it.each([
+  ['the store was down', 'http://a.example/', 'the store is down'],
+  ['no link could be made', 'nonsense', 'Invalid URL'],
+])(
+  'an object stayed locked when %s once it was taken for bytes that were stored',
+  async (_, baseUrl, message) => {
+    const { puts, locker, payloadOf, place } = await openDeaf()
+    const payload = await payloadOf('one')
+    const locks = createLocks(locker)
+    const first = place(payload, { lockerOf: () => locks })
+    await expect.poll(() => puts).toHaveLength(1)
+    const down = { lockObject: () => Promise.reject(new Error('the store is down')) }
+    const failingLocker = createStoreLocker(down, locker, { id: 'job', owner: 'me' })
+    const lockerOf = () => (baseUrl === 'nonsense' ? locker : failingLocker)
+    const failing = [1, 2].map(() => place(payload, { lockerOf, baseUrl }))
+    const failed = Promise.allSettled(failing)
+    puts[0]?.end()
+    expect(await first).toMatchObject({ key: 'a.txt' })
+    for (const one of await failed)
+      expect(one).toMatchObject({ reason: { message: expect.stringContaining(message) } })
+    await locks.end()
+
+    const other = await payloadOf('two')
+    const second = place(other)
+    await expect.poll(() => puts).toHaveLength(2)
+    puts[1]?.end()
+    expect(await second, 'other bytes get the key').toMatchObject({ key: 'a.txt' })
+    await Promise.all([payload, other].map(one => one.dispose()))
+  },
+)

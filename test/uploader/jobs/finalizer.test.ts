@@ -10,6 +10,7 @@ import { FinalizationPending } from '../../../src/uploader/jobs/finalization-pen
 import { createFinalizer, type Finalizer, type FinalizerDeps } from '../../../src/uploader/jobs/finalizer.ts'
 import type { Hook } from '../../../src/uploader/jobs/hooks.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
+import { lockSqlite } from '../../helpers/sqlite.ts'
 
 const never = new AbortController().signal
 /** A process of another machine. */
@@ -101,16 +102,7 @@ async function outcomeOf(work: Promise<unknown>): Promise<string> {
   )
 }
 
-/** Keeps every other program from writing to the store. */
-async function lockStore(): Promise<() => void> {
-  const { default: Libsql } = await import('libsql')
-  const database = new Libsql(join(directory, 'store.db'))
-  database.exec('begin immediate')
-  return () => {
-    database.exec('rollback')
-    database.close()
-  }
-}
+const lockStore = () => lockSqlite(join(directory, 'store.db'))
 
 describe('when the store breaks', () => {
   it('after everything was delivered: it is pending, known to the log, and finished once it is cured', async () => {
@@ -118,7 +110,7 @@ describe('when the store breaks', () => {
     const here = open([hook])
     const job = newJob(here.finalizer.owner)
     await here.finalizer.begin(job)
-    const unlock = await lockStore()
+    const unlock = lockStore()
     const outcome = await outcomeOf(here.finalizer.complete(job, [FILE], true))
     expect(outcome).toMatch(/^The history can't be saved: .* busy /)
     expect(here.warnings).toMatchObject([
@@ -138,7 +130,7 @@ describe('when the store breaks', () => {
     const [here, there] = [open([hook], { roundMs: 50 }), open([hook])]
     const job = newJob(here.finalizer.owner)
     await here.finalizer.begin(job)
-    const unlock = await lockStore()
+    const unlock = lockStore()
     await outcomeOf(here.finalizer.complete(job, [FILE], true))
     unlock()
     const finished = there.finalizer.retry(job.id, never)
@@ -156,7 +148,7 @@ describe('when the store breaks', () => {
     await here.finalizer.begin(job)
     const outcome = outcomeOf(here.finalizer.complete(job, [FILE], true))
     await expect.poll(first.runs).toBe(1)
-    const unlock = await lockStore()
+    const unlock = lockStore()
     await first.isNot('slow')
     expect(await outcome).toMatch(/can't be saved/)
     unlock()
@@ -168,7 +160,7 @@ describe('when the store breaks', () => {
     const here = open([])
     const job = newJob(here.finalizer.owner)
     await here.finalizer.begin(job)
-    const unlock = await lockStore()
+    const unlock = lockStore()
     await outcomeOf(here.finalizer.complete(job, [FILE], true))
     unlock()
     await here.finalizer.close()
@@ -180,7 +172,7 @@ describe('when the store breaks', () => {
   it('the log says so once, and not in every round', async () => {
     const here = open([], { roundMs: 10 })
     await here.store.begin(newJob('me'))
-    const unlock = await lockStore()
+    const unlock = lockStore()
     here.finalizer.start()
     await expect.poll(() => here.warnings.length, { timeout: 10_000 }).toBe(1)
     await sleep(1000)
@@ -310,25 +302,17 @@ describe('a job of a process on another machine', () => {
   })
 })
 
-describe('a store that no job waits in', () => {
-  it('is left alone until something is written there, whoever does it', async () => {
-    const store = createSqliteStore(join(directory, 'store.db'))
-    let looks = 0
-    const watched = { ...store, mayHoldJobs: () => ++looks > 0 && store.mayHoldJobs() }
-    const { finalizer, warnings } = open([], { store: watched, roundMs: 5 })
-    finalizer.start()
-    await expect.poll(() => looks).toBeGreaterThan(3)
-    expect(existsSync(join(directory, 'store.db'))).toBe(false)
-
-    // The name of this process without what tells it from an earlier one of the same number.
-    const dead = finalizer.owner.replace(/-\d*\.[0-9a-f]+$/, '-1.0123456789ab')
-    const other = createSqliteStore(join(directory, 'store.db'))
-    const job = newJob(dead)
-    await other.begin(job)
-    await other.close()
-    await expect.poll(async () => (await store.job(job.id))?.state).toBe('interrupted')
-    expect(warnings).toMatchObject([{ details: { jobId: job.id } }])
-  })
+it('a server that rests finds what another process left when it died', async () => {
+  const { finalizer, warnings } = open([], { roundMs: 5 })
+  finalizer.start()
+  // The name of this process without what tells it from an earlier one of the same number.
+  const dead = finalizer.owner.replace(/-\d*\.[0-9a-f]+$/, '-1.0123456789ab')
+  const other = createSqliteStore(join(directory, 'store.db'))
+  const job = newJob(dead)
+  await other.begin(job)
+  await expect.poll(async () => (await other.job(job.id))?.state).toBe('interrupted')
+  await other.close()
+  expect(warnings).toMatchObject([{ details: { jobId: job.id } }])
 })
 
 describe('pending jobs', () => {
@@ -445,7 +429,7 @@ describe('the end', () => {
   it('does not take long while the store is locked', async () => {
     const here = open([])
     await upload(here)
-    const unlock = await lockStore()
+    const unlock = lockStore()
     const start = performance.now()
     await here.finalizer.close()
     expect(performance.now() - start).toBeLessThan(6000)
@@ -491,6 +475,18 @@ describe('a hook that is not required', () => {
     await running.finalizer.retry(id, never)
     expect((await running.store.job(id))?.state).toBe('finished')
     expect([await chat.runs(), await other.runs()]).toEqual([3, 1])
+  })
+
+  it('is in the log when a required one fails behind it, too', async () => {
+    const [chat, other] = [makeHook('chat'), makeHook('other')]
+    await chat.is('broken')
+    await other.is('broken')
+    const running = open([{ ...chat.hook, required: false }, other.hook])
+    await upload(running)
+    expect(running.warnings.map(({ message }) => message)).toEqual([
+      expect.stringContaining('Hook "chat" failed: '),
+      expect.stringContaining('Hook "other" failed: '),
+    ])
   })
 
   it('is given up after 8 attempts, and the log says so', async () => {

@@ -194,8 +194,8 @@ describe('a webhook', () => {
 
   it.each([
     ['takes it', 204, 'it did not fail'],
-    ['refuses it', 400, /^127\.0\.0\.1:\d+ answered 400: the words$/],
-    ['sends it elsewhere', 302, /^127\.0\.0\.1:\d+ answered 302 /],
+    ['refuses it', 400, /^127\.0\.0\.1:\d+ returned 400: the words$/],
+    ['sends it elsewhere', 302, /^127\.0\.0\.1:\d+ returned 302 /],
   ])('%s', async (_what, status, message) => {
     const answer = await call((_req, res) => {
       res.writeHead(status, { Location: '/other' }).end(status === 204 ? undefined : 'the words')
@@ -238,7 +238,7 @@ describe('a webhook', () => {
 
   it('that nobody answers at says so', async () => {
     const hook = { name: 'test', webhook: 'http://127.0.0.1:9/hook', timeoutMs: 5000 }
-    expect(await failureOf(hook)).toBe("127.0.0.1:9 can't be reached: nothing listens there.")
+    expect(await failureOf(hook)).toBe("127.0.0.1:9 can't be reached: it refuses connections.")
   })
 
   it('gets a large job whole', async () => {

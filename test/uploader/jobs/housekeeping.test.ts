@@ -1,6 +1,6 @@
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { createClock } from '../../../src/flow/clock.ts'
 import type { Store } from '../../../src/store/contract.ts'
 import { createSqliteStore } from '../../../src/store/sqlite.ts'
 import { createHousekeeping, type HousekeepingDeps } from '../../../src/uploader/jobs/housekeeping.ts'
@@ -26,7 +26,6 @@ async function open(change: (store: Store) => Partial<HousekeepingDeps> = () => 
     keepDays: () => 7,
     roundMs: 20,
     longestPauseMs: 60_000,
-    clock: createClock(),
     isGone: owner => owner === GONE,
     retry: async id => void retried.push(id),
     now: () => new Date(),
@@ -51,18 +50,6 @@ async function addJob(store: Store, owner: string, createdAt = Date.now(), isCut
   if (!isCut) await store.deliver(job.id, delivery)
   return job.id
 }
-
-it('a store at rest is not touched', async () => {
-  const { lease, housekeeping, store } = await open()
-  let looks = 0
-  store.mayHoldJobs = () => {
-    looks++
-    return false
-  }
-  housekeeping.start()
-  await expect.poll(() => looks).toBeGreaterThan(2)
-  expect(lease.isHeld()).toBe(false)
-})
 
 it('delivered jobs, and those of which something is unsaved, are retried', async () => {
   const { store, housekeeping, retried } = await open(() => ({ unsaved: () => ['unsaved'] }))
@@ -98,8 +85,13 @@ it('old jobs and idempotency keys are forgotten, young ones are not', async () =
   await store.claim(old, OWNER)
   const past = Date.now() - 8 * DAY_MS
   await store.advance(old, OWNER, { state: 'finished', steps: [], attempts: 0, now: past })
-  await store.reserve('old', 'print', OWNER, Date.now() - KEPT_MS - 60_000)
-  await store.reserve('young', 'print', OWNER, Date.now())
+  await store.reserve('old', {
+    fingerprint: 'print',
+    owner: OWNER,
+    seed: 's',
+    createdAt: Date.now() - KEPT_MS - 60_000,
+  })
+  await store.reserve('young', { fingerprint: 'print', owner: OWNER, seed: 's', createdAt: Date.now() })
   housekeeping.start()
   await expect.poll(() => store.job(old)).toBeUndefined()
   await expect.poll(() => store.repetition('old')).toBeUndefined()
@@ -117,7 +109,7 @@ it('an outage of the store is worth one line, and rounds go on after it', async 
   }
   housekeeping.start()
   await expect.poll(() => failures).toBeGreaterThan(2)
-  expect(warnings).toEqual(["The store of jobs can't be used: the disk is gone"])
+  expect(warnings).toEqual(["The store can't be used, and uploads fail: the disk is gone"])
   store.due = due
   await expect.poll(() => retried).toContain(id)
 })
@@ -130,4 +122,22 @@ it('nothing is looked for after it was stopped', async () => {
   await addJob(store, OWNER)
   await new Promise(resolve => setTimeout(resolve, 100))
   expect(retried).toEqual([])
+})
+
+it('says once that uploads fail for the store, and once that it is back, while nobody uploads', async () => {
+  const folder = await makeDirectory()
+  const path = join(folder, 'disk', 'store.db')
+  await writeFile(join(folder, 'disk'), 'in the way')
+  const store = createSqliteStore(path)
+  const lease = createLease(store, OWNER, 60_000, () => new Date())
+  const { housekeeping, warnings } = await open(() => ({ store, lease }))
+  onTestFinished(store.close)
+  housekeeping.start()
+  await expect(addJob(store, OWNER)).rejects.toThrow("store.db, can't be read or written")
+  await expect
+    .poll(() => warnings)
+    .toMatchObject([expect.stringContaining("store can't be used, and uploads fail")])
+  await rm(join(folder, 'disk'))
+  await expect.poll(() => warnings).toMatchObject([expect.anything(), 'The store can be used again'])
+  expect(store.problem()).toBeUndefined()
 })

@@ -5,6 +5,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { dropOwner, newOwner, SCOPE } from '../../../src/flow/owner.ts'
 import type { JobState, Store } from '../../../src/store/contract.ts'
 import { createSqliteStore } from '../../../src/store/sqlite.ts'
+import type { Keyed } from '../../../src/uploader/delivery/claims.ts'
 import {
   createIdempotency,
   type Idempotency,
@@ -12,6 +13,7 @@ import {
 } from '../../../src/uploader/jobs/idempotency.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 import { eventually } from '../../helpers/eventually.ts'
+import { lockSqlite } from '../../helpers/sqlite.ts'
 
 /** A process of another machine. */
 const ELSEWHERE = 'elsewhere-01234567.1.0123456789ab'
@@ -48,15 +50,7 @@ function makeWork(answer: Partial<NewAnswer> = {}) {
   return { run, runs: () => runs, go: () => go() }
 }
 
-async function lockStore(): Promise<() => void> {
-  const { default: Libsql } = await import('libsql')
-  const database = new Libsql(join(directory, 'store.db'))
-  database.exec('begin immediate')
-  return () => {
-    database.exec('rollback')
-    database.close()
-  }
-}
+const lockStore = () => lockSqlite(join(directory, 'store.db'))
 
 const ask = (
   { idempotency }: Running,
@@ -157,13 +151,37 @@ it('a key is new after 24 hours, in every process', async () => {
   expect(work.runs()).toBe(2)
 })
 
+it('a new attempt has the time and the seed of the first one when the clock was set since then', async () => {
+  let clock = 1_000_000_000_000
+  const here = open({ now: () => clock })
+  const seen: Keyed[] = []
+  const ask = () =>
+    here.idempotency.answerOnce(
+      'k',
+      'print',
+      async keyed => {
+        seen.push(keyed)
+        return { status: 502, body: '{}', jobId: undefined, keep: false }
+      },
+      new AbortController().signal,
+    )
+  await ask()
+  for (const byMs of [60 * 60_000, -30 * 24 * 60 * 60_000]) {
+    clock += byMs
+    await ask()
+  }
+  expect(seen.map(({ time, seed }) => [time, seed])).toEqual(
+    Array(3).fill([1_000_000_000_000, seen[0]?.seed]),
+  )
+})
+
 describe('when the store breaks while a request runs', () => {
   it('its answer is given, and kept until it can be saved', async () => {
     const [here, there] = [open(), open()]
     const work = makeWork()
     const first = ask(here, work.run)
     await eventually(() => expect(work.runs()).toBe(1))
-    const unlock = await lockStore()
+    const unlock = lockStore()
     work.go()
     expect(await first).toMatchObject({ body: '{"run":1}' })
     expect(await ask(here, work.run)).toMatchObject({ body: '{"run":1}' })
@@ -177,10 +195,26 @@ describe('when the store breaks while a request runs', () => {
     await here.store.owners()
     const unlock: (() => void)[] = []
     const failing = async () => {
-      unlock.push(await lockStore())
+      unlock.push(lockStore())
       throw new Error('no luck')
     }
     await expect(ask(here, failing)).rejects.toThrow('no luck')
+    for (const free of unlock) free()
+    const work = makeWork()
+    work.go()
+    expect(await ask(there, work.run, AbortSignal.timeout(5000))).toMatchObject({ status: 200 })
+  })
+
+  it('and it comes to nothing, nobody waits for its key for ever when it came again meanwhile', async () => {
+    const [here, there] = [open(), open()]
+    await here.store.owners()
+    const unlock: (() => void)[] = []
+    const failing = async () => {
+      unlock.push(lockStore())
+      throw new Error('no luck')
+    }
+    await expect(ask(here, failing)).rejects.toThrow('no luck')
+    await expect(ask(here, failing)).rejects.toMatchObject({ code: 'store_unavailable' })
     for (const free of unlock) free()
     const work = makeWork()
     work.go()
@@ -192,7 +226,7 @@ describe('when the store breaks while a request runs', () => {
     await here.store.owners()
     const unlock: (() => void)[] = []
     await ask(here, async () => {
-      unlock.push(await lockStore())
+      unlock.push(lockStore())
       throw new Error('no luck')
     }).catch(() => {})
     for (const free of unlock) free()
@@ -210,7 +244,7 @@ describe('when the store breaks while a request runs', () => {
     const work = makeWork()
     const first = ask(here, work.run)
     await eventually(() => expect(work.runs()).toBe(1))
-    const unlock = await lockStore()
+    const unlock = lockStore()
     work.go()
     await first
     unlock()
@@ -225,7 +259,7 @@ describe('after a kill -9', () => {
     const { store } = open()
     dropOwner(owner)
     const id = randomUUID()
-    await store.reserve('k', 'print', owner, Date.now())
+    await store.reserve('k', { fingerprint: 'print', owner, seed: 's', createdAt: Date.now() })
     if (state === undefined) return id
     const job = {
       id,
@@ -278,7 +312,8 @@ describe('after a kill -9', () => {
   it('several keys of other machines are waited for at once', async () => {
     const { store, idempotency } = open({ patienceMs: 800 })
     const owners = ['a', 'b', 'c'].map(host => `${host}-01234567.1.0123456789ab`)
-    for (const owner of owners) await store.reserve(owner, 'print', owner, 1)
+    for (const owner of owners)
+      await store.reserve(owner, { fingerprint: 'print', owner, seed: 's', createdAt: 1 })
     const work = makeWork()
     work.go()
     const signal = AbortSignal.timeout(10_000)

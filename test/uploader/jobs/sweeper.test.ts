@@ -1,7 +1,9 @@
 import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, it, onTestFinished } from 'vitest'
 import type { Target } from '../../../src/providers/contract.ts'
-import type { HistoryEntry } from '../../../src/store/contract.ts'
+import type { HistoryEntry, Store } from '../../../src/store/contract.ts'
 import { createSqliteStore } from '../../../src/store/sqlite.ts'
 import type { Destination } from '../../../src/uploader/delivery/destinations.ts'
 import { createLease } from '../../../src/uploader/jobs/lease.ts'
@@ -11,15 +13,22 @@ import { makeDirectory } from '../../helpers/directory.ts'
 const DAY_MS = 24 * 60 * 60 * 1000
 
 /** A sweeper over destinations that remove as the test says. */
-async function open(remove: NonNullable<Target['remove']>, change: Partial<SweeperDeps> = {}) {
+async function open(
+  remove: NonNullable<Target['remove']>,
+  change: Partial<SweeperDeps> = {},
+  wrap = (store: Store) => store,
+) {
   const store = createSqliteStore(join(await makeDirectory(), 'store.db'))
   const lease = createLease(store, 'me', 60_000, () => new Date())
-  const told: { level: string; message: string }[] = []
-  const note = (level: string) => (message: string) => void told.push({ level, message })
+  const told: { level: string; message: string; keys?: unknown }[] = []
+  const note =
+    (level: string) =>
+    (message: string, { keys }: { keys?: unknown } = {}) =>
+      void told.push({ level, message, ...(keys !== undefined && { keys }) })
   const destination = (name: string) =>
-    ({ type: 'local', name, target: { remove } }) as unknown as Destination
+    ({ type: 'local', name, place: `file:/${name}/`, target: { remove } }) as unknown as Destination
   const sweeper = createSweeper({
-    ...{ store, owner: 'me', lease, swept: new Set<string>(), everyMs: 20, timeoutMs: 1000 },
+    ...{ store: wrap(store), owner: 'me', lease, swept: new Set<string>(), everyMs: 20, timeoutMs: 1000 },
     destinations: [destination('a'), destination('b')],
     now: Date.now,
     mask: text => text.replace('s3cret', '***'),
@@ -33,7 +42,16 @@ async function open(remove: NonNullable<Target['remove']>, change: Partial<Sweep
   })
   async function remember(key: string, expiresAt: number, name = 'a'): Promise<void> {
     const entry: HistoryEntry = {
-      ...{ time: 1, jobId: `job ${key}`, index: 0, origin: key, url: 'u', key, size: 1, contentType: 't' },
+      ...{
+        time: 1,
+        jobId: `job ${key} ${expiresAt}`,
+        index: 0,
+        origin: key,
+        url: 'u',
+        key,
+        size: 1,
+        contentType: 't',
+      },
       ...{ sha256: 'x', destination: `local/${name}`, caller: 'c', requestId: 'r', expiresAt },
     }
     const told = { state: 'finished', owner: 'me', files: [], steps: [], now: 1 } as const
@@ -57,9 +75,22 @@ it('a failure is told once for each destination in a round, masked, and tried ag
     ])
   isDown = false
   for (const { key } of await store.overdue(Date.now(), ['local/a'], 9))
-    await store.postponeRemoval({ destination: 'local/a', key, holder: '' }, 0, 'tried sooner')
+    await store.postponeRemoval({ destination: 'local/a', key, object: '', holder: '' }, 0, 'tried sooner')
   await expect.poll(left).toBe(0)
-  expect(told.at(-1)).toEqual({ level: 'info', message: '3 files at local/a removed: their time has come' })
+  // Said when the round is over, and in two rounds when one begins between the postponed ones.
+  await expect
+    .poll(() =>
+      told
+        .slice(1)
+        .flatMap(({ keys = [] }) => keys)
+        .sort(),
+    )
+    .toEqual(['1', '2', '3'])
+  for (const { level, message } of told.slice(1))
+    expect({ level, message }).toEqual({
+      level: 'info',
+      message: expect.stringMatching(/^\d files? at local\/a removed: (?:its|their) time has come$/),
+    })
 })
 
 it('a file that is there for a week after its time is an error', async () => {
@@ -113,6 +144,67 @@ it('a removal that hangs is cut short at the end, and its key is free', async ()
   sweeper.start()
   await expect.poll(() => isReached).toBe(true)
   await sweeper.stop()
-  const hold = { destination: 'local/a', key: 'a', content: 'x', holder: 'h', owner: 'me', now: 1 }
-  expect(await store.holdKey(hold)).toBeUndefined()
+  const hold = { destination: 'local/a', key: 'a', object: 'file:/a/a', content: 'x' }
+  expect(await store.lockObject({ ...hold, holder: 'h', owner: 'me', now: 1 })).toBeUndefined()
+})
+
+it('a removal that hung was never given up on Node 20, and no file expired any more', async () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage: () => void = runInNewContext('gc')
+  let isReached = false
+  const { sweeper, told, remember, left } = await open(
+    (key, signal) =>
+      new Promise((resolve, reject) => {
+        if (key !== 'hangs') return resolve()
+        isReached = true
+        signal.addEventListener('abort', () => reject(signal.reason))
+      }),
+    { timeoutMs: 300 },
+  )
+  await remember('hangs', 1)
+  sweeper.start()
+  await expect.poll(() => isReached).toBe(true)
+  await new Promise(resolve => setTimeout(resolve, 50))
+  collectGarbage()
+  await expect
+    .poll(() => told, { timeout: 5000 })
+    .toEqual([expect.objectContaining({ message: expect.stringContaining('it took longer than 300 ms') })])
+  await remember('goes', 2)
+  await expect.poll(left).toBe(1)
+})
+
+it('what was uploaded again counted as removed when the answer of the store to the removal before was lost', async () => {
+  const { store, sweeper, told, remember } = await open(async () => {})
+  const { noteRemoved } = store
+  store.noteRemoved = async (object, now) => {
+    await noteRemoved(object, now)
+    if (told.length > 0) return
+    await remember('a', Date.now() + DAY_MS)
+    throw new Error('the answer is lost')
+  }
+  await remember('a', 1)
+  sweeper.start()
+  await expect.poll(() => told).toMatchObject([{ level: 'warn' }])
+  await new Promise(resolve => setTimeout(resolve, 200))
+  expect(await store.history({ isRemoved: false, limit: 9 })).toMatchObject([{ key: 'a' }])
+})
+
+it('an object stayed locked until the server ended when the answer that had locked it was lost', async () => {
+  let lost = 0
+  const { sweeper, remember, left } = await open(
+    async () => {},
+    {},
+    store => ({
+      ...store,
+      async takeDue(wanted) {
+        const taken = await store.takeDue(wanted)
+        if (taken.objects.length > 0 && ++lost === 1) throw new Error('the answer is lost')
+        return taken
+      },
+    }),
+  )
+  await remember('a', 1)
+  sweeper.start()
+  await expect.poll(left, { timeout: 5000 }).toBe(0)
+  expect(lost).toBe(2)
 })

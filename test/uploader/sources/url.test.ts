@@ -193,7 +193,7 @@ describe('openUrl', () => {
       })
       const error = await failure(server.origin)
       expect(error.code).toBe('source_failed')
-      expect(error.message).toContain('headers of the answer are too long')
+      expect(error.message).toContain('response headers are too long')
     })
   })
 
@@ -258,7 +258,7 @@ describe('openUrl', () => {
           callback(Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' }), ''),
       })
       expect(error.code).toBe('source_failed')
-      expect(error.message).toContain('host name does not exist; check the address (ENOTFOUND)')
+      expect(error.message).toContain('hostname does not exist; check the URL (ENOTFOUND)')
     })
 
     it.each([
@@ -287,7 +287,7 @@ describe('openUrl', () => {
         })
         const error = await failure(`${server.origin}/a.png`)
         expect(error.code).toBe('source_failed')
-        expect(error.message).toContain('closed before the answer was complete')
+        expect(error.message).toContain('closed before the response was complete')
       }
     })
 
@@ -310,7 +310,7 @@ describe('openUrl', () => {
       const server = await serve((_req, res) => res.end(), selfSigned())
       const error = await failure(`${server.origin}/a.png`)
       expect(error.code).toBe('source_failed')
-      expect(error.message).toContain('check the certificate of that host (DEPTH_ZERO_SELF_SIGNED_CERT)')
+      expect(error.message).toContain('check the certificate of the host (DEPTH_ZERO_SELF_SIGNED_CERT)')
       expect(server.requests).toHaveLength(0)
     })
   })

@@ -1,16 +1,17 @@
 import { UploadError } from '../../../errors.ts'
 import { excerpt, type HttpReply } from '../../../http/client.ts'
 import { parseRetryAfter } from '../../../http/network.ts'
+import { isObject } from '../../../members.ts'
 
-/** Where requests go, for messages. */
-export interface Remote {
+/** The repository, for messages. */
+export interface RemoteBranch {
   readonly host: string
   readonly repo: string
   readonly branch: string
   readonly token: string
 }
 
-/** GitHub asks to wait a minute when it does not say for how long. */
+/** Pause after a rate limit without a time, in seconds, as GitHub recommends. */
 const LIMITED_S = 60
 
 const NO_BRANCH =
@@ -24,14 +25,14 @@ const STALE = [
   /(?:does not|doesn't) exist|sha is missing/i, // GitLab, Gitee
   /refresh and try again/i, // GitLab, when two commits meet
 ]
-/** What an answer says at its beginning is looked at, in characters. */
+/** Number of characters of a response that are searched. */
 const MOST_WORDS = 4096
 
 /**
- * Whether a commit was refused because the branch or the file is no longer as it was seen before: by another commit in
- * the same moment, or by an earlier attempt whose answer was lost.
+ * Returns whether a commit was rejected because the branch or the file has changed: by a concurrent commit, or by an earlier
+ * attempt whose response was lost.
  *
- * @param wasThere whether the file was there when it was looked for
+ * @param wasThere whether the file existed at the lookup
  */
 export function isStale(reply: HttpReply, wasThere: boolean): boolean {
   const words = wordsOf(reply)
@@ -40,19 +41,19 @@ export function isStale(reply: HttpReply, wasThere: boolean): boolean {
   return [400, 422].includes(reply.status) && speaksOfStale(words) && !NO_BRANCH.test(words)
 }
 
-/** Whether a 404 speaks of the branch and not of a file in it. */
+/** Returns whether a 404 concerns the branch and not a file in it. */
 export function lacksBranch(reply: HttpReply): boolean {
   return reply.status === 404 && NO_BRANCH.test(wordsOf(reply))
 }
 
-/** The error behind an answer that is no success, with what to do about it. */
-export function explainReply(reply: HttpReply, doing: string, remote: Remote): UploadError {
+/** Makes the error for a response that is not a success, with advice. */
+export function explainReply(reply: HttpReply, doing: string, remote: RemoteBranch): UploadError {
   const words = wordsOf(reply)
-  const said = words === '' ? '' : ` It said: ${excerpt(words.replaceAll(remote.token, '[secret]'))}`
-  const message = (hint: string) => `${remote.host} answered ${reply.status} to ${doing}: ${hint}.${said}`
+  const said = words === '' ? '' : ` Response: ${excerpt(words.replaceAll(remote.token, '[secret]'))}`
+  const message = (hint: string) => `${remote.host} returned ${reply.status} when ${doing}: ${hint}.${said}`
   if (isLimited(reply, words)) {
     const retryAfterS = readPause(reply)
-    return new UploadError('delivery_failed', message('it takes no more requests now'), {
+    return new UploadError('delivery_failed', message('the rate limit is exceeded'), {
       retryable: true,
       retryAfterS,
     })
@@ -61,32 +62,32 @@ export function explainReply(reply: HttpReply, doing: string, remote: Remote): U
   return new UploadError('delivery_failed', message(hintOf(reply.status, words, remote)), { retryable })
 }
 
-/** The error behind an answer whose status is a success, but that does not say what a forge says then. */
-export function noForge(reply: HttpReply, doing: string, { host, token }: Remote): UploadError {
+/** Makes the error for a successful response that is not from the API of a Git host. */
+export function noForge(reply: HttpReply, doing: string, { host, token }: RemoteBranch): UploadError {
   const said = excerpt(reply.text.replaceAll(token, '[secret]'))
   return new UploadError(
     'delivery_failed',
-    `${host} answered ${reply.status} to ${doing}, but not as its API does: check "apiUrl", and what stands between. It said: ${said}`,
+    `${host} returned ${reply.status} when ${doing}, but not a response of its API. Check "apiUrl" and any proxy in between. Response: ${said}`,
   )
 }
 
-function hintOf(status: number, words: string, { repo, branch }: Remote): string {
-  if (status >= 300 && status < 400) return `"${repo}" has moved; set "repo" and "apiUrl" to where it is now`
-  if (status === 401) return 'the token is wrong, has expired or lacks a scope'
-  if (NO_BRANCH.test(words)) return `"${repo}" has no branch "${branch}"; make it, or correct "branch"`
+function hintOf(status: number, words: string, { repo, branch }: RemoteBranch): string {
+  if (status >= 300 && status < 400) return `"${repo}" has moved; set "repo" and "apiUrl" to its new location`
+  if (status === 401) return 'the token is invalid or expired, or lacks a scope; check "token"'
+  if (NO_BRANCH.test(words)) return `"${repo}" has no branch "${branch}"; create it, or correct "branch"`
   if (PROTECTED.test(words))
-    return `the branch "${branch}" is protected; let the token's owner push to it, or use another branch`
+    return `the branch "${branch}" is protected; allow the owner of the token to push to it, or use another branch`
   if (status === 413 || TOO_LARGE.test(words))
-    return 'the file is too large for it; set "maxBytes" to its limit'
-  if (status === 403) return `the token may not do that in "${repo}"; it needs write access to its contents`
+    return 'the file is too large; set "maxBytes" to the limit of the server'
+  if (status === 403) return `the token has no permission in "${repo}"; give it write access to the contents`
   if (status === 404)
-    return `"${repo}" or its branch "${branch}" is not there, or the token may not see it or write to it`
+    return `"${repo}" or its branch "${branch}" does not exist, or the token has no access to it; check "repo", "branch" and "token"`
   if (speaksOfStale(words) || status === 409)
-    return `something else changes the branch "${branch}" at the same time`
-  return 'it refused'
+    return `something else changed the branch "${branch}" at the same time; try again`
+  return 'it rejected the request'
 }
 
-/** Limits on requests: 429, and GitHub's 403 with `x-ratelimit-remaining: 0`, `Retry-After` or words to that effect. */
+/** Detects rate limits: 429, or GitHub's 403 with `x-ratelimit-remaining: 0`, `Retry-After` or a matching message. */
 function isLimited({ status, headers }: HttpReply, words: string): boolean {
   if (status !== 403) return status === 429
   return (
@@ -106,7 +107,7 @@ function speaksOfStale(words: string): boolean {
   return STALE.some(pattern => pattern.test(words))
 }
 
-/** What the answer says in its JSON, or all of it when it is none; its beginning. */
+/** Returns the beginning of the message in a JSON response, or of the whole text if it is not JSON. */
 function wordsOf({ text }: HttpReply): string {
   return allWordsOf(text).slice(0, MOST_WORDS)
 }
@@ -114,8 +115,8 @@ function wordsOf({ text }: HttpReply): string {
 function allWordsOf(text: string): string {
   try {
     const answer: unknown = JSON.parse(text)
-    if (typeof answer !== 'object' || answer === null) return text
-    const { message, messages, error, errors } = answer as Record<string, unknown>
+    if (!isObject(answer)) return text
+    const { message, messages, error, errors } = answer
     const words = message ?? messages ?? error ?? errors ?? answer
     return typeof words === 'string' ? words : JSON.stringify(words)
   } catch {

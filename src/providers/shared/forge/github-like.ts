@@ -1,12 +1,13 @@
 import { UploadError } from '../../../errors.ts'
 import type { HttpReply } from '../../../http/client.ts'
+import { membersOf } from '../../../members.ts'
 import { encodeKey, encodeSegment } from '../public-url.ts'
-import { type Forge, type Found, membersOf, readMembers } from './index.ts'
+import { type Forge, type RepositoryFile, readMembers } from './index.ts'
 import type { ContentsOptions } from './options.ts'
 
 /**
- * The parts that GitHub, Gitea and Gitee have in common: `/repos/{owner}/{name}/contents/{path}` and the `sha` of the
- * file that a commit replaces.
+ * The API that GitHub, Gitea and Gitee have in common: `/repos/{owner}/{name}/contents/{path}`, and the `sha` of the file that a
+ * commit replaces.
  */
 export function createGitHubLike({
   apiUrl,
@@ -32,8 +33,8 @@ export function createGitHubLike({
   } satisfies Partial<Forge>
 }
 
-/** Reads a file of the contents API. Gitee answers an empty list for what is not there. */
-function readFile(reply: HttpReply): Found | undefined | 'unknown' {
+/** Reads a file entry of the contents API. Gitee returns an empty list for a missing file. */
+function readFile(reply: HttpReply): RepositoryFile | undefined | 'unknown' {
   const entry = readMembers(reply)
   if (Array.isArray(entry) && entry.length === 0) return undefined
   const { type, path, sha, size } = entry
@@ -42,6 +43,6 @@ function readFile(reply: HttpReply): Found | undefined | 'unknown' {
   const name = typeof path === 'string' ? `"${path}"` : 'the key'
   throw new UploadError(
     'delivery_failed',
-    `A file cannot be stored as ${name}: the branch has a folder, a link or a submodule of that name. Change the key template.`,
+    `Could not store the file as ${name}: the branch has a folder, a symbolic link or a submodule with that name. Change the key template.`,
   )
 }

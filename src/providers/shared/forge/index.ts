@@ -1,71 +1,71 @@
 import { UploadError } from '../../../errors.ts'
 import { retry } from '../../../flow/retry.ts'
 import { createHttpClient, type HttpReply, type HttpRequest } from '../../../http/client.ts'
+import { type Members, membersOf } from '../../../members.ts'
 import type { ProviderDeps, Target, UploadObject } from '../../contract.ts'
+import { placeAt } from '../place.ts'
 import { joinUrl } from '../public-url.ts'
 import { createCommitBody, isBlobOf } from './body.ts'
-import { explainReply, isStale, lacksBranch, noForge, type Remote } from './failure.ts'
+import { explainReply, isStale, lacksBranch, noForge, type RemoteBranch } from './failure.ts'
 import type { ContentsOptions } from './options.ts'
 
-/** Look-ups and commits are answered with the content of the file by some forges: up to 10 MiB in base64 by Gitea. */
+/** Some Git hosts include the content of the file in their responses: Gitea up to 10 MiB in Base64. */
 const MAX_REPLY_BYTES = 16 * 1024 * 1024
 
-export type Members = Readonly<Record<string, unknown>>
-
-/** A file as it is in the branch. */
-export interface Found {
-  /** Git's name for its bytes. */
+/** A file in the branch. */
+export interface RepositoryFile {
+  /** Git object ID of its bytes. */
   readonly sha: string
   /** Bytes. */
   readonly size: number
-  /** The last commit that changed it, where the forge says so. */
+  /** The last commit that changed it, if the Git host returns it. */
   readonly commit?: string | undefined
 }
 
-/** What sets the API of one forge apart from the others. */
+/** The API of one Git host, as far as it differs from the others. */
 export interface Forge {
-  /** Of every request, with the token. */
+  /** Headers of every request, including the token. */
   readonly headers: Readonly<Record<string, string>>
   readonly repoUrl: string
   readonly branchUrl: string
   fileUrl(key: string): string
   readonly lookUp: 'GET' | 'HEAD'
-  /** Reads the answer to a look-up; undefined when it says that nothing is there, "unknown" when it is no forge's. */
-  read(reply: HttpReply): Found | undefined | 'unknown'
-  /** Method that makes a file; PUT changes one. */
+  /** Reads the response to a lookup: undefined for a missing file, "unknown" for a response of another service. */
+  read(reply: HttpReply): RepositoryFile | undefined | 'unknown'
+  /** Method that creates a file. PUT changes one. */
   readonly create: 'PUT' | 'POST'
-  /** Members of a commit beside its content. `found` is what it replaces or removes. */
-  commit(message: string, found: Found | undefined): Record<string, unknown>
+  /** Members of a commit in addition to its content. `found` is the file that it replaces or removes. */
+  commit(message: string, found: RepositoryFile | undefined): Record<string, unknown>
   /**
-   * Whether the answer to a commit says that the file was stored.
+   * Returns whether the response to a commit confirms that the file was stored.
    *
-   * @param isContent whether a name of git's is that of the bytes that were sent
+   * @param isContent whether a Git object ID is that of the sent bytes
    */
   confirms(
     answer: Members,
     key: string,
     isContent: (sha: string) => Promise<boolean>,
   ): boolean | Promise<boolean>
-  /** Whether the answer to a removal says that the file was removed; without it the file is looked for. */
+  /** Returns whether the response confirms that the file was removed. Without it, the file is looked up. */
   confirmsRemoval?(answer: Members): boolean
-  /** Members that go with the content. */
+  /** Members that are sent with the content. */
   readonly content?: Readonly<Record<string, string>>
-  /** Removals carry their members in the query instead of a body. */
+  /** If true, removals send their members in the query instead of in the body. */
   readonly removesByQuery?: boolean
-  /** Address of the branch for visitors, without a slash at the end. */
+  /** Public URL of the branch, without a slash at the end. */
   readonly publicUrl: string
 }
 
-/** One destination at a forge. */
+/** One destination at a Git host. */
 interface Repository {
   readonly forge: Forge
   readonly options: ContentsOptions
-  readonly remote: Remote
-  /** Sends a request. Failures that pass by themselves are thrown, all other answers are given back. */
+  readonly remote: RemoteBranch
+  /** Sends a request. Throws transient failures and returns all other responses. */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply>
 }
 
-/** Stores files as commits through the API of a forge, one commit for each. */
+/** Stores files as commits through the API of a Git host, one commit per file. */
 export function createContentsTarget(forge: Forge, options: ContentsOptions, deps: ProviderDeps): Target {
   const { repo, branch, token, maxBytes, urlPrefix } = options
   const client = createHttpClient(options, deps)
@@ -79,6 +79,8 @@ export function createContentsTarget(forge: Forge, options: ContentsOptions, dep
     },
   }
   return {
+    // Repository names are case-insensitive; branch names may contain slashes.
+    place: `${placeAt('git', forge.repoUrl.toLowerCase())}@${encodeURIComponent(branch)}/`,
     serial: true,
     async put(object, signal) {
       if (object.size > maxBytes) throw tooLarge(object, repository.remote, maxBytes)
@@ -96,7 +98,7 @@ async function lookUp(
   { forge, remote, send }: Repository,
   key: string,
   signal: AbortSignal,
-): Promise<Found | undefined> {
+): Promise<RepositoryFile | undefined> {
   const url = `${forge.fileUrl(key)}?ref=${encodeURIComponent(remote.branch)}`
   const reply = await send({ method: forge.lookUp, url, maxReplyBytes: MAX_REPLY_BYTES }, signal)
   if (reply.status === 404 && !lacksBranch(reply)) return undefined
@@ -117,16 +119,16 @@ async function store(repository: Repository, object: UploadObject, signal: Abort
 }
 
 /**
- * Looks a file up and changes it; once more, at once, when another commit came between the two.
+ * Looks up a file and changes it. Repeats both once if another commit came between them.
  *
- * @param send gives undefined when nothing is to be changed
+ * @param send returns undefined if no change is needed
  */
 function change(
   repository: Repository,
   key: string,
   doing: string,
   signal: AbortSignal,
-  send: (found: Found | undefined) => Promise<HttpReply | undefined>,
+  send: (found: RepositoryFile | undefined) => Promise<HttpReply | undefined>,
 ): Promise<HttpReply | undefined> {
   let wasStale = false
   const attempt = async () => {
@@ -140,7 +142,7 @@ function change(
   return retry(attempt, { attempts: 2, passing: () => wasStale && { retryAfterS: 0 } }, signal)
 }
 
-/** A page that asks for a login is answered with 200 as well. */
+/** A login page also has status 200, so the response must confirm the commit. */
 async function confirm(
   { forge, remote }: Repository,
   object: UploadObject,
@@ -155,7 +157,7 @@ async function confirm(
 function commit(
   { forge, options, send }: Repository,
   object: UploadObject,
-  found: Found | undefined,
+  found: RepositoryFile | undefined,
   signal: AbortSignal,
 ): Promise<HttpReply> {
   const members = { ...forge.commit(messageOf(options.commitMessage, object.key), found), ...forge.content }
@@ -193,18 +195,20 @@ function messageOf(template: string, key: string): string {
   return template.replace(/\{(?:key|filename)\}/g, placeholder => names[placeholder] ?? placeholder)
 }
 
-function removalOf(forge: Forge, key: string, found: Found): HttpRequest {
+function removalOf(forge: Forge, key: string, found: RepositoryFile): HttpRequest {
   const members = forge.commit(`Remove ${key}`, found)
   const url = forge.fileUrl(key)
   if (!forge.removesByQuery) {
     const headers = { 'Content-Type': 'application/json' }
     return { method: 'DELETE', url, headers, body: JSON.stringify(members) }
   }
-  const query = new URLSearchParams(members as Record<string, string>)
+  const query = new URLSearchParams(
+    Object.entries(members).map(([name, value]): [string, string] => [name, String(value)]),
+  )
   return { method: 'DELETE', url: `${url}?${query}` }
 }
 
-/** Looks at the repository, the branch and what the token may do there. Nothing is committed. */
+/** Checks the repository, the branch and the permissions of the token, without a commit. */
 async function check({ forge, remote, send }: Repository, signal: AbortSignal): Promise<void> {
   const ask = async (url: string, doing: string, isRight: (members: Members) => boolean) => {
     const reply = await send({ method: 'GET', url }, signal)
@@ -216,32 +220,30 @@ async function check({ forge, remote, send }: Repository, signal: AbortSignal): 
   const isRepo = ({ id }: Members) => typeof id === 'number'
   const repo = await ask(forge.repoUrl, `looking for the repository "${remote.repo}"`, isRepo)
   const refuse = (reason: string) => new UploadError('delivery_failed', `"${remote.repo}" ${reason}`)
-  if (repo['archived'] === true) throw refuse('is archived and takes no commits.')
+  if (repo['archived'] === true) throw refuse('is archived and accepts no commits. Use another repository.')
   const { push } = membersOf(repo['permissions'] ?? repo['permission'])
-  if (push === false) throw refuse("may not be written to by the token's owner.")
-  if (repo['empty'] === true || repo['empty_repo'] === true) return // the first upload makes the branch
+  if (push === false) throw refuse('is not writable for the owner of the token. Give it write access.')
+  if (repo['empty'] === true || repo['empty_repo'] === true) return // the first upload creates the branch
   const isBranch = ({ name }: Members) => name === remote.branch
   const branch = await ask(forge.branchUrl, `looking for the branch "${remote.branch}"`, isBranch)
   if (branch['can_push'] === false || branch['user_can_push'] === false)
-    throw refuse(`lets the token's owner not push to "${remote.branch}".`)
+    throw refuse(
+      `does not allow the owner of the token to push to "${remote.branch}". Give it push access, or use another branch.`,
+    )
 }
 
-function tooLarge({ key, size }: UploadObject, { host }: Remote, maxBytes: number): UploadError {
+function tooLarge({ key, size }: UploadObject, { host }: RemoteBranch, maxBytes: number): UploadError {
   return new UploadError(
     'too_large',
-    `"${key}" has ${size} bytes, more than the ${maxBytes} that ${host} takes (maxBytes). Nothing was sent.`,
+    `"${key}" has ${size} bytes, more than the limit of ${maxBytes} bytes for ${host} (maxBytes). Nothing was sent.`,
   )
 }
 
 /**
- * The members of a JSON object in an answer.
+ * Returns the members of a JSON object in a response.
  *
- * @throws UploadError `delivery_failed` when it is no JSON, as a page that asks for a login
+ * @throws UploadError `delivery_failed` if it is not JSON, for example a login page
  */
 export function readMembers(reply: HttpReply): Members {
   return membersOf(reply.json())
-}
-
-export function membersOf(value: unknown): Members {
-  return typeof value === 'object' && value !== null ? (value as Members) : {}
 }

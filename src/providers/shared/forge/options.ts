@@ -1,33 +1,40 @@
 import { httpOptions } from '../../../http/client.ts'
-import { secret } from '../../../options.ts'
+import { secret, webUrl } from '../../../options.ts'
 import * as z from '../../../packages/zod.ts'
 import { urlPrefix, withoutSlash } from '../public-url.ts'
 
 const MIB = 1024 * 1024
 
-/** Options of every forge; spread them into the provider's `config`. */
+/** Options of every Git host. Spread them into the provider's `config`. */
 export const contentsOptions = {
   branch: z
     .string()
-    .regex(/^[^\s~^:?*[\\]+$/, 'must be the name of a branch')
+    .regex(/^[^\s~^:?*[\\]+$/, 'must be a valid branch name')
     .default('main')
-    .describe('Branch that files are committed to.'),
-  token: secret().describe('Access token that may write to the repository.'),
+    .describe('Branch to commit files to.'),
+  token: secret().describe('Access token with write access to the repository.'),
   commitMessage: z
     .string()
     .min(1)
     .refine(
       text => !/\{(?!(?:filename|key)\})/.test(text),
-      'has an unknown placeholder; known are {filename} {key}',
+      'has an unknown placeholder. Available: {filename}, {key}',
     )
     .default('Upload {filename}')
-    .describe('Message of commits. {filename} is the name of the file, {key} its path in the repository.'),
-  authorName: z.string().min(1).optional().describe("Author of commits. Default: the token's owner."),
-  authorEmail: z.email().optional().describe('E-mail address of the author; goes with "authorName".'),
+    .describe('Commit message. Placeholders: {filename} (file name) and {key} (path in the repository).'),
+  authorName: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Name of the commit author. Default: the owner of the token.'),
+  authorEmail: z
+    .email()
+    .optional()
+    .describe('E-mail address of the commit author. Required with "authorName".'),
   urlPrefix: urlPrefix()
     .optional()
     .describe(
-      'Address at which files of the branch are handed out; keys are appended. Default: that of the forge itself.',
+      'Public base URL of the files in the branch; object keys are appended. Default: the URL of the Git host itself.',
     ),
   ...httpOptions,
 }
@@ -45,38 +52,39 @@ export interface ContentsOptions {
   readonly insecureTls: boolean
 }
 
-/** `owner/name`, as an option. */
+/** Option for a repository, `owner/name`. */
 export function repoName() {
-  return z.string().regex(/^[^\s/?#%\\]+\/[^\s/?#%\\]+$/, 'must be "owner/name", without an address')
+  return z.string().regex(/^[^\s/?#%\\]+\/[^\s/?#%\\]+$/, 'must be "owner/name", not a URL')
 }
 
 /**
- * Where a forge's API begins, as an option.
+ * Option for the base URL of a Git host's API.
  *
- * @param path the end of every such address: people forget it
+ * @param path required end of the URL, which people tend to forget
  */
 export function apiUrl(path = '') {
-  return z
-    .url({ protocol: /^https?$/, error: 'must be an http or https address' })
+  return webUrl()
     .overwrite(withoutSlash)
     .refine(
       url => url.endsWith(path) && !/[?#]/.test(url),
-      `must ${path && `end with ${path} and `}have no query`,
+      `must ${path && `end with ${path} and `}not have a query`,
     )
 }
 
-/** Size limit of a forge, as an option. */
+/** Option for the maximum file size of a Git host. */
 export function maxBytes(mebibytes: number) {
   return z
     .number()
     .int()
     .positive()
     .default(mebibytes * MIB)
-    .describe(`Bytes. Larger files are refused before anything is sent. Default: ${mebibytes} MiB.`)
+    .describe(
+      `Maximum size of one file. Bytes; default ${mebibytes} MiB. Larger files are rejected before anything is sent.`,
+    )
 }
 
-/** What is wrong with options that are valid one by one, in every forge. */
+/** Checks options that are valid alone but not together, for every Git host. */
 export function findContradiction(options: Pick<ContentsOptions, 'authorName' | 'authorEmail'>) {
   const hasBoth = (options.authorName === undefined) === (options.authorEmail === undefined)
-  return hasBoth ? undefined : 'Give both "authorName" and "authorEmail", or neither.'
+  return hasBoth ? undefined : 'Set both "authorName" and "authorEmail", or neither.'
 }

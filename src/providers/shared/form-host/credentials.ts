@@ -7,7 +7,7 @@ const CREDENTIAL = /(authorization|cookie|key|token|secret|passw(or)?d|pwd|userh
 /** A parameter of a query with its value. */
 const PARAMETER = /([?&])([^?=&#]+)=([^&#]*)/g
 
-/** Whether a header, a field or a parameter of that name usually carries a credential. */
+/** Returns whether a header, field or parameter with that name usually contains a credential. */
 export function isCredential(name: string): boolean {
   return CREDENTIAL.test(name)
 }

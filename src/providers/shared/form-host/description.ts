@@ -1,6 +1,7 @@
+import { messageOf } from '../../../errors.ts'
 import type { UploadObject } from '../../contract.ts'
 import { answerFunctions, objectFunctions } from './placeholders.ts'
-import { type Functions, listNames, parseTemplate, render, type Template } from './template.ts'
+import { type Functions, fillTemplate, listNames, parseTemplate, type Template } from './template.ts'
 
 /** Texts by name; members that are undefined are left out. */
 type Texts = Readonly<Record<string, string | undefined>>
@@ -39,7 +40,7 @@ export interface HostDescription {
 type Pairs = readonly (readonly [name: string, value: Template])[]
 
 /** A description whose templates have been read. */
-export interface Host {
+export interface CompiledHost {
   readonly method: 'POST' | 'PUT' | 'PATCH'
   readonly url: Template
   readonly query: Pairs
@@ -80,7 +81,7 @@ const OWN_HEADERS = ['content-length', 'transfer-encoding', 'connection', 'expec
  *
  * @throws Error with a sentence that names what is wrong in it
  */
-export function compileHost(description: HostDescription): Host {
+export function compileHost(description: HostDescription): CompiledHost {
   const { method = 'POST', body = 'multipart', field = 'file', success, statuses } = description
   const secrets = Object.fromEntries(pairsOf(description.secrets))
   const sent = objectFunctions(SAMPLE, secrets, 'url')
@@ -110,7 +111,7 @@ export function compileHost(description: HostDescription): Host {
     },
     secrets,
   }
-  checkUrl(render(compiled.url, sent))
+  checkUrl(fillTemplate(compiled.url, sent))
   checkHeaders(compiled)
   const redirects = usesLocation(description, compiled.resultUrl) ? [301, 302, 303] : []
   const accept = (status: number) =>
@@ -127,10 +128,10 @@ function pairsOf(texts: Texts = {}): [string, string][] {
 function read(option: string, text: string, known: Functions): Template {
   try {
     const template = parseTemplate(text, known)
-    render(template, known) // finds parameters that make no sense
+    fillTemplate(template, known) // finds parameters that make no sense
     return template
   } catch (error) {
-    throw new Error(`"${option}" ${(error as Error).message}.`)
+    throw new Error(`"${option}" ${messageOf(error)}.`)
   }
 }
 
@@ -139,23 +140,23 @@ function asTemplate(option: string, place: string): string {
   if (place.includes('{')) return place
   if (place.includes('/'))
     throw new Error(
-      `"${option}" has no placeholder: say where the address stands in the answer, as in data.url.`,
+      `"${option}" has no placeholder. Write where the response contains the value, such as data.url.`,
     )
   return `{json:${place}}`
 }
 
 function checkUrl(url: string | undefined): void {
   if (!/^https?:\/\/[^/]/i.test(url ?? '') || !URL.canParse(url ?? ''))
-    throw new Error('"url" must be an http or https address.')
+    throw new Error('"url" must be an http or https URL.')
 }
 
 /** Names are tokens (RFC 9110, section 5.6.2). */
-function checkHeaders({ headers, field }: Pick<Host, 'headers' | 'field'>): void {
+function checkHeaders({ headers, field }: Pick<CompiledHost, 'headers' | 'field'>): void {
   for (const [name] of headers) {
     if (!/^[!#$%&'*+.^_`|~\da-z-]+$/.test(name))
-      throw new Error(`"headers" has "${name}", and no header can be called that.`)
+      throw new Error(`"headers" has "${name}", which is not a valid header name.`)
     if (OWN_HEADERS.includes(name) || (field !== undefined && name === 'content-type'))
-      throw new Error(`"headers" has "${name}", which follows from the body: leave it out.`)
+      throw new Error(`"headers" has "${name}", which is set automatically from the body. Remove it.`)
   }
 }
 

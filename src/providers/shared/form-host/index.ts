@@ -1,4 +1,4 @@
-import { UploadError } from '../../../errors.ts'
+import { messageOf, UploadError } from '../../../errors.ts'
 import {
   createHttpClient,
   excerpt,
@@ -6,30 +6,32 @@ import {
   type HttpReply,
   type HttpRequest,
 } from '../../../http/client.ts'
+import { makeMultipartBody, type RequestBody } from '../../../http/request-body.ts'
 import { createMask, type Mask } from '../../../mask.ts'
-import * as z from '../../../packages/zod.ts'
+import { webUrl } from '../../../options.ts'
 import type { ProviderDeps, Stored, Target, UploadObject } from '../../contract.ts'
+import { lendBody } from '../body.ts'
 import { cleanUrl } from '../public-url.ts'
-import { compileHost, type Host, type HostDescription } from './description.ts'
-import { makeMultipartBody, makeRawBody, type StreamedBody } from './multipart-body.ts'
+import { type CompiledHost, compileHost, type HostDescription } from './description.ts'
 import { answerFunctions, type EscapeContext, objectFunctions } from './placeholders.ts'
-import { type Functions, render, type Template } from './template.ts'
+import { type Functions, fillTemplate, type Template } from './template.ts'
 
 export type { HostDescription } from './description.ts'
 export { literal } from './template.ts'
 
-/** Most of an answer that is looked at, in bytes. */
+/** Maximum size of a response, in bytes. */
 const MAX_REPLY_BYTES = 256 * 1024
 
-/** An address as an option of a preset. */
+/** Option for an http or https URL. */
 export function httpAddress() {
-  return z.url({ protocol: /^https?$/, error: 'must be an http or https address' })
+  return webUrl()
 }
 
 /**
- * A destination that is told files by HTTP and answers where they are. Most name them by themselves, so that nothing is replaced.
+ * Creates a destination that accepts files over HTTP and returns their URLs. Most such hosts name files themselves, so nothing is
+ * replaced.
  *
- * @throws Error with a sentence when the description is wrong; presets have none that is
+ * @throws Error with a sentence if the description is invalid
  */
 export function createHost(description: HostDescription, options: HttpOptions, deps: ProviderDeps): Target {
   const host = compileHost(description)
@@ -52,19 +54,19 @@ export function createHost(description: HostDescription, options: HttpOptions, d
   }
 }
 
-/** What is wrong with a description, as a sentence; undefined when nothing is. */
-export function findFault(description: HostDescription): string | undefined {
+/** Returns a sentence about an invalid description, or undefined. */
+export function findDescriptionFault(description: HostDescription): string | undefined {
   try {
     compileHost(description)
     return undefined
   } catch (error) {
-    return (error as Error).message
+    return messageOf(error)
   }
 }
 
-function makeRequest(host: Host, object: UploadObject): { request: HttpRequest; url: URL } {
+function makeRequest(host: CompiledHost, object: UploadObject): { request: HttpRequest; url: URL } {
   const fill = (template: Template, context: EscapeContext) =>
-    render(template, objectFunctions(object, host.secrets, context)) ?? ''
+    fillTemplate(template, objectFunctions(object, host.secrets, context)) ?? ''
   const url = new URL(fill(host.url, 'url'))
   for (const [name, value] of host.query) url.searchParams.append(name, fill(value, 'text'))
   const body = makeBody(host, object, fill)
@@ -83,27 +85,29 @@ function makeRequest(host: Host, object: UploadObject): { request: HttpRequest; 
 }
 
 function makeBody(
-  { field, fields }: Host,
+  { field, fields }: CompiledHost,
   object: UploadObject,
   fill: (template: Template, context: EscapeContext) => string,
-): StreamedBody {
-  if (field === undefined) return makeRawBody(object)
+): RequestBody {
+  const { size: length, contentType } = object
+  const content = { chunks: (signal: AbortSignal) => lendBody(object, signal), length, contentType }
+  if (field === undefined) return content
   const fileName = object.key.slice(object.key.lastIndexOf('/') + 1)
   const texts = fields.map(([name, value]) => [name, fill(value, 'text')] as const)
-  return makeMultipartBody(object, texts, { field, fileName })
+  return makeMultipartBody(texts, [{ field, fileName, content }])
 }
 
-/** Node refuses such a value too, but only once the body is on its way. */
+/** Node also rejects such a value, but only after the body has started. */
 function checkHeader(name: string, value: string): string {
   if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value
   throw new UploadError(
     'delivery_failed',
-    `The header "${name}" can't be sent: its value has a line break or a character that is not Latin-1.`,
+    `The header "${name}" can't be sent: its value contains a line break or a character outside Latin-1.`,
   )
 }
 
-/** @throws UploadError `delivery_failed` unless the answer is a success with an absolute address in it */
-function readAnswer(host: Host, object: UploadObject, reply: HttpReply, url: URL): Stored {
+/** @throws UploadError `delivery_failed` unless the response is a success that contains an absolute URL */
+function readAnswer(host: CompiledHost, object: UploadObject, reply: HttpReply, url: URL): Stored {
   const functions = {
     ...objectFunctions(object, host.secrets, 'url'),
     ...answerFunctions({ reply, url }),
@@ -111,28 +115,28 @@ function readAnswer(host: Host, object: UploadObject, reply: HttpReply, url: URL
   const { success } = host
   if (!host.readsAnswer && reply.status < 300 && isPage(reply))
     throw failure(
-      `${url.host} answered with a page, not as if it had stored "${object.key}": ${excerpt(reply.text)}`,
+      `${url.host} returned an HTML page instead of the result of storing "${object.key}": ${excerpt(reply.text)}`,
     )
-  if (success && !success.is.has(render(success.at, functions) ?? '')) {
+  if (success && !success.is.has(fillTemplate(success.at, functions) ?? '')) {
     const said = find(host.errorMessage, functions) ?? reply.text
     throw failure(`${url.host} did not store "${object.key}": ${excerpt(said)}`)
   }
   const address = find(host.resultUrl, functions)
   if (address === undefined) {
     const said = find(host.errorMessage, functions) ?? reply.text
-    throw failure(`${url.host} answered without an address of "${object.key}": ${excerpt(said)}`)
+    throw failure(`${url.host} returned no URL for "${object.key}": ${excerpt(said)}`)
   }
   const resultUrl = toCleanUrl(address)
   if (resultUrl === undefined) {
     throw failure(
-      `${url.host} answered "${excerpt(address)}", which is no http or https address of "${object.key}".`,
+      `${url.host} returned "${excerpt(address)}", which is not an http or https URL, for "${object.key}".`,
     )
   }
   const deleteUrl = toCleanUrl(find(host.deleteUrl, functions) ?? '')
   return { url: resultUrl, ...(deleteUrl !== undefined && { deleteUrl }) }
 }
 
-/** Such as one that asks for a login. */
+/** Detects an HTML page, such as a login page. */
 function isPage({ headers, text }: HttpReply): boolean {
   return (
     /^text\/html\b/i.test(headers['content-type'] ?? '') ||
@@ -140,27 +144,27 @@ function isPage({ headers, text }: HttpReply): boolean {
   )
 }
 
-/** Not retryable: the host has answered, and would answer the same again. */
+/** Not retryable, because the host would return the same response again. */
 function failure(message: string): UploadError {
   return new UploadError('delivery_failed', message)
 }
 
-/** The first place that holds something. */
+/** Returns the first template with a value. */
 function find(places: readonly Template[], functions: Functions): string | undefined {
   for (const place of places) {
-    const text = render(place, functions)?.trim()
+    const text = fillTemplate(place, functions)?.trim()
     if (text) return text
   }
   return undefined
 }
 
-/** Undefined unless it is an absolute http or https address. */
+/** Returns undefined unless it is an absolute http or https URL. */
 function toCleanUrl(text: string): string | undefined {
   if (!/^https?:\/\/[^/\s]\S*$/i.test(text.replaceAll(' ', '%20')) || !URL.canParse(text)) return undefined
   return cleanUrl(text)
 }
 
-/** Hosts repeat keys in their answers, and addresses hold them. */
+/** Masks secrets, because hosts repeat them in responses and URLs contain them. */
 function hideSecrets(error: unknown, mask: Mask): unknown {
   if (!(error instanceof UploadError)) return error
   const { code, message, retryable, retryAfterS, cause } = error

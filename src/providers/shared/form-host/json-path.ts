@@ -1,4 +1,6 @@
-/** One step: a name, or the number of an element. The rest of JSONPath finds several values, where one is needed. */
+import { isObject } from '../../../members.ts'
+
+/** One step: a name or an index. Other syntax of JSONPath finds several values, but one is needed. */
 const STEP = /\.?([^.[\]'"*?()]+)|\[\s*(?:(\d+)|'([^']*)'|"([^"]*)")\s*\]/y
 
 /**
@@ -14,20 +16,22 @@ export function parseJsonPath(path: string): string[] {
     const at = STEP.lastIndex
     const found = STEP.exec(text)
     if (!found || (at === 0 && found[0].startsWith('.')) || (at > 0 && !/^[.[]/.test(found[0])))
-      throw new Error(`has the JSON path "${path}", but only names and numbers can be used: files[0].url`)
+      throw new Error(
+        `has the unsupported JSON path "${path}". Use names and indexes only, such as files[0].url`,
+      )
     steps.push(found[1]?.trim() ?? found[2] ?? found[3] ?? found[4] ?? '')
   }
   if (steps.length === 0)
-    throw new Error('has an empty JSON path: write where the value stands, as in data.url')
+    throw new Error('has an empty JSON path. Write where the value is, such as data.url')
   return steps
 }
 
-/** The text, number or truth value at a path; undefined when nothing of that kind stands there. */
+/** Returns the text, number or boolean at a path. Undefined for anything else. */
 export function findInJson(json: unknown, steps: readonly string[]): string | undefined {
   let value = json
   for (const step of steps) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return undefined
-    value = (value as Record<string, unknown>)[step]
+    if (!isObject(value) || !Object.hasOwn(value, step)) return undefined
+    value = value[step]
   }
   return ['string', 'number', 'boolean'].includes(typeof value) ? String(value) : undefined
 }

@@ -1,23 +1,22 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import { execForeign } from '../../../flow/foreign-expression.ts'
 import type { HttpReply } from '../../../http/client.ts'
+import { DATE_PLACEHOLDERS } from '../../../payload/date-placeholders.ts'
 import type { UploadObject } from '../../contract.ts'
 import { encodeKey, encodeSegment } from '../public-url.ts'
 import { findInXml, parseXmlPath } from '../xml-path.ts'
 import { findInJson, parseJsonPath } from './json-path.ts'
 import type { Functions } from './template.ts'
 
-/** Where a template stands: what goes into an address is percent-encoded, what goes into a header when it has to be. */
+/** Where a template is used. Values are percent-encoded in URLs, and escaped in headers if necessary. */
 export type EscapeContext = 'url' | 'header' | 'text'
 
-/** What an answer consists of. */
-export interface Answer {
+/** A response. */
+export interface HostReply {
   readonly reply: HttpReply
-  /** The address it came from. */
+  /** The URL of the request. */
   readonly url: URL
 }
-
-const two = (value: number): string => String(value).padStart(2, '0')
 
 /** Placeholders for the object that is sent, its time (local time of the server) and the secrets of the destination. */
 export function objectFunctions(
@@ -26,6 +25,7 @@ export function objectFunctions(
   context: EscapeContext,
 ): Functions {
   const now = new Date()
+  const ofDates = Object.entries(DATE_PLACEHOLDERS).map(([name, write]) => [name, () => write(now)] as const)
   const encode = context === 'url' ? encodeSegment : (text: string) => text
   const key = object.key.toWellFormed()
   const name = key.slice(key.lastIndexOf('/') + 1)
@@ -35,30 +35,21 @@ export function objectFunctions(
     contentType: () => encode(object.contentType),
     size: () => String(object.size),
     sha256: () => object.sha256,
-    Y: () => String(now.getFullYear()),
-    y: () => two(now.getFullYear() % 100),
-    m: () => two(now.getMonth() + 1),
-    d: () => two(now.getDate()),
-    h: () => two(now.getHours()),
-    i: () => two(now.getMinutes()),
-    s: () => two(now.getSeconds()),
-    ms: () => String(now.getMilliseconds()).padStart(3, '0'),
-    timestamp: () => String(now.getTime()),
-    timestampS: () => String(Math.floor(now.getTime() / 1000)),
+    ...Object.fromEntries(ofDates),
     iso: () => encode(now.toISOString()),
     uuid: () => randomUUID(),
     random: (first, ...others) => [first, ...others][randomInt(others.length + 1)],
     base64: (first, ...others) => encode(Buffer.from([first, ...others].join('|')).toString('base64')),
     secret: label => {
       if (!Object.hasOwn(secrets, label))
-        throw new Error(`names {secret:${label}}, which "secrets" does not have`)
+        throw new Error(`refers to {secret:${label}}, which is not in "secrets"`)
       return encode(secrets[label] ?? '')
     },
   }
 }
 
-/** Placeholders for what stands in an answer; a second parameter in front is looked at in its place, as in ShareX. */
-export function answerFunctions({ reply, url }: Answer): Functions {
+/** Placeholders for values in a response. As in ShareX, a first parameter is searched instead of the response. */
+export function answerFunctions({ reply, url }: HostReply): Functions {
   const header = (name: string): string | undefined => {
     const value = reply.headers[name.trim().toLowerCase()]
     return /^(content-)?location$/i.test(name.trim()) ? resolve(value, url) : value
@@ -109,11 +100,11 @@ function execWritten(pattern: string, text: string): RegExpExecArray | null {
   try {
     expression = new RegExp(pattern)
   } catch {
-    throw new Error(`has the regular expression "${pattern}", which can't be read`)
+    throw new Error(`has the invalid regular expression "${pattern}"`)
   }
   try {
     return execForeign(expression, text)
   } catch {
-    throw new Error(`has the regular expression "${pattern}", which takes too long with this answer`)
+    throw new Error(`has the regular expression "${pattern}", which takes too long with this response`)
   }
 }

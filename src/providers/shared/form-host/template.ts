@@ -6,13 +6,13 @@ interface Call {
   readonly parameters: readonly Template[]
 }
 
-/** What placeholders stand for. Undefined: there is no such thing in the answer. Throws for parameters that make no sense. */
+/** Values of placeholders. Undefined: the response has no such value. They throw for invalid parameters. */
 export type Functions = Readonly<Record<string, (...parameters: string[]) => string | undefined>>
 
-/** Placeholders of ShareX that a server without a person in front of it can't fill. */
+/** Placeholders of ShareX that prompt a person, which a server can't do. */
 const ASKS_A_PERSON = new Set(['select', 'prompt', 'inputbox', 'outputbox', 'output'])
 
-interface Reader {
+interface TemplateReader {
   readonly text: string
   readonly known: Functions
   at: number
@@ -22,7 +22,7 @@ interface Reader {
  * Reads the syntax of ShareX: `{name}`, `{name:parameter|parameter}`, nested as one likes, and a backslash in front of
  * `{`, `}`, `|` and itself. Any other backslash is one, so that a regular expression may be written as usual.
  *
- * @throws Error whose message goes on after the name of the option: `has an unknown placeholder…`
+ * @throws Error whose message follows the name of the option: `has the unknown placeholder…`
  */
 export function parseTemplate(text: string, known: Functions): Template {
   const reader = { text, known, at: 0 }
@@ -30,8 +30,8 @@ export function parseTemplate(text: string, known: Functions): Template {
   return template
 }
 
-/** Up to one of `stops`. */
-function readParts(reader: Reader, stops: string): Template {
+/** Parses up to one of `stops`. */
+function readParts(reader: TemplateReader, stops: string): Template {
   const parts: (string | Call)[] = []
   let plain = ''
   for (; reader.at < reader.text.length; reader.at++) {
@@ -43,7 +43,7 @@ function readParts(reader: Reader, stops: string): Template {
       plain = ''
       parts.push(readCall(reader))
     } else if (character === '}') {
-      throw new Error('has a lone "}": write \\} for a brace that stands for itself')
+      throw new Error('has an unmatched "}": write \\} for a literal brace')
     } else if (character === '\\' && next !== '' && '\\{}|'.includes(next)) {
       plain += next
       reader.at++
@@ -53,8 +53,8 @@ function readParts(reader: Reader, stops: string): Template {
   return parts
 }
 
-/** From the opening brace to the closing one. */
-function readCall(reader: Reader): Call {
+/** Parses from the opening brace to the closing one. */
+function readCall(reader: TemplateReader): Call {
   const rest = reader.text.slice(reader.at)
   const name = /^\{([^{}:|\\]*)/.exec(rest)?.[1] ?? ''
   reader.at += name.length + 1
@@ -66,7 +66,7 @@ function readCall(reader: Reader): Call {
     separator = '|'
   }
   if (reader.text.charAt(reader.at) !== '}')
-    throw new Error('has a "{" without its "}": write \\{ for a brace that stands for itself')
+    throw new Error('has an unmatched "{": write \\{ for a literal brace')
   return { name: checkName(name.trim(), parameters.length, reader.known), parameters }
 }
 
@@ -74,17 +74,17 @@ function checkName(written: string, parameters: number, known: Functions): strin
   const name = [written, written.toLowerCase()].find(spelling => Object.hasOwn(known, spelling))
   if (name === undefined) {
     if (ASKS_A_PERSON.has(written.toLowerCase()))
-      throw new Error(`has {${written}}, which asks a person, and nobody sits in front of a server`)
+      throw new Error(`has {${written}}, which prompts a person and can't be used on a server`)
     const names = Object.keys(known).map(known => `{${known}}`)
-    throw new Error(`has the unknown placeholder {${written}}; known are ${names.join(' ')}`)
+    throw new Error(`has the unknown placeholder {${written}}. Available: ${names.join(', ')}`)
   }
   if (parameters < (known[name]?.length ?? 0))
     throw new Error(`has {${written}} without a parameter: write {${written}:…}`)
   return name
 }
 
-/** The text with everything filled in; undefined as soon as one placeholder stands for nothing. */
-export function render(template: Template, functions: Functions): string | undefined {
+/** Renders the template. Returns undefined if a placeholder has no value. */
+export function fillTemplate(template: Template, functions: Functions): string | undefined {
   let text = ''
   for (const part of template) {
     const piece = typeof part === 'string' ? part : call(part, functions)
@@ -95,18 +95,19 @@ export function render(template: Template, functions: Functions): string | undef
 }
 
 function call({ name, parameters }: Call, functions: Functions): string | undefined {
-  const values = parameters.map(parameter => render(parameter, functions))
-  return values.includes(undefined) ? undefined : functions[name]?.(...(values as string[]))
+  const values = parameters.map(parameter => fillTemplate(parameter, functions))
+  const known = values.filter(value => value !== undefined)
+  return known.length < values.length ? undefined : functions[name]?.(...known)
 }
 
-/** Names of all placeholders, nested ones included. */
+/** Returns the names of all placeholders, including nested ones. */
 export function listNames(template: Template): string[] {
   return template.flatMap(part =>
     typeof part === 'string' ? [] : [part.name, ...part.parameters.flatMap(listNames)],
   )
 }
 
-/** Text as a template that stands for itself. */
+/** Escapes text so that it is a literal template. */
 export function literal(text: string): string {
   return text.replace(/[\\{}|]/g, '\\$&')
 }

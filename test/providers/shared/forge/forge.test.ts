@@ -113,7 +113,7 @@ describe.each(KINDS)('a commit to %s', kind => {
     const error = await failureOf(target.put(objectOf('large.bin', randomBytes(1001)), never()))
     expect(error).toMatchObject({ code: 'too_large', retryable: false })
     expect(error.message).toMatch(
-      /^"large.bin" has 1001 bytes, more than the 1000 that 127\.0\.0\.1:\d+ takes/,
+      /: "large.bin" has 1001 bytes, more than the limit of 1000 bytes for 127\.0\.0\.1:\d+ /,
     )
     expect(forge.requests).toEqual([])
     await target.put(objectOf('largest.bin', randomBytes(1000)), never())
@@ -131,7 +131,7 @@ describe.each(KINDS)('a commit to %s', kind => {
   it('fails without a repetition when the token is refused', async () => {
     const { forge, target } = await startForge(kind, { token: 'token-of-nobody' })
     const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
-    expect(error.message).toMatch(/answered 401 to looking for "a\.bin": the token is wrong, has expired/)
+    expect(error.message).toMatch(/returned 401 when looking for "a\.bin": the token is invalid or expired/)
     expect(error.retryable).toBe(false)
     expect(writesOf(forge)).toEqual([])
   })
@@ -161,12 +161,17 @@ describe('what a forge refuses is explained', () => {
       'gitea',
       403,
       { message: 'user should have a permission to write to the target branch' },
-      /may not do that in "octo\/img"/,
+      /has no permission in "octo\/img"/,
     ],
-    ['gitea', 404, { message: "The target couldn't be found." }, /is not there, or the token may not see it/],
+    [
+      'gitea',
+      404,
+      { message: "The target couldn't be found." },
+      /does not exist, or the token has no access to it/,
+    ],
     ['gitea', 404, { message: 'branch does not exist [name: main]' }, /has no branch "main"/],
-    ['gitea', 413, 'Request Entity Too Large', /too large for it; set "maxBytes"/],
-    ['gitea', 418, { message: 'no' }, /it refused\. It said: no/],
+    ['gitea', 413, 'Request Entity Too Large', /too large; set "maxBytes"/],
+    ['gitea', 418, { message: 'no' }, /it rejected the request\. Response: no/],
     [
       'gitlab',
       403,
@@ -174,18 +179,28 @@ describe('what a forge refuses is explained', () => {
       /"main" is protected/,
     ],
     ['gitlab', 400, { message: 'You are not allowed to push into this branch' }, /"main" is protected/],
-    ['gitlab', 404, { message: '404 Project Not Found' }, /is not there, or the token may not see it/],
-    ['gitlab', 400, { message: { base: ['file exceeds the size limit'] } }, /too large for it/],
-    ['gitlab', 401, { error: 'insufficient_scope' }, /lacks a scope\. It said: insufficient_scope/],
+    ['gitlab', 404, { message: '404 Project Not Found' }, /does not exist, or the token has no access to it/],
+    ['gitlab', 400, { message: { base: ['file exceeds the size limit'] } }, /the file is too large/],
+    [
+      'gitlab',
+      401,
+      { error: 'insufficient_scope' },
+      /lacks a scope; check "token"\. Response: insufficient_scope/,
+    ],
     ['gitee', 401, { message: "401 Unauthorized: no 'projects' scope" }, /lacks a scope/],
-    ['gitee', 400, { messages: ['content is missing'] }, /it refused\. It said: \["content is missing"\]/],
+    [
+      'gitee',
+      400,
+      { messages: ['content is missing'] },
+      /it rejected the request\. Response: \["content is missing"\]/,
+    ],
     ['gitea', 301, '', /"octo\/img" has moved; set "repo"/],
   ] as const)('%s %i %j', async (kind, status, body, message) => {
     const { forge, target } = await startForge(kind)
     forge.answerWith(request => (isWrite(request) ? { status, body } : undefined))
     const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
     expect(error.message).toMatch(message)
-    expect(error.message).toMatch(new RegExp(`answered ${status} to committing "a.bin"`))
+    expect(error.message).toMatch(new RegExp(`returned ${status} when committing "a.bin"`))
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: false })
     expect(writesOf(forge)).toHaveLength(1)
   })
@@ -194,7 +209,7 @@ describe('what a forge refuses is explained', () => {
     const { forge, target } = await startForge('gitea')
     forge.answerWith(() => ({ status: 403, body: { message: `not for ${forge.token}` } }))
     const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
-    expect(error.message).toMatch(/It said: not for \[secret\]$/)
+    expect(error.message).toMatch(/Response: not for \[secret\]\./)
   })
 
   it.each(KINDS)('%s: a login page in the place of an answer to a commit is no file', async kind => {
@@ -220,7 +235,7 @@ describe('what a forge refuses is explained', () => {
     const { forge, target } = await startForge('gitea')
     forge.answerWith(request => (isWrite(request) ? undefined : { status: 200, body: '<html>Log in</html>' }))
     const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
-    expect(error.message).toMatch(/is no JSON: Log in/)
+    expect(error.message).toMatch(/is not JSON: Log in/)
     expect(forge.commits).toEqual([])
   })
 })
@@ -236,7 +251,7 @@ describe('what passes is tried again', () => {
     const put = target.put(objectOf('a.bin', Buffer.from('x')), never())
     const error = await failureOf(put)
     expect(error).toMatchObject({ retryable: true })
-    expect(error.message).toMatch(/something else changes the branch "main" at the same time/)
+    expect(error.message).toMatch(/something else changed the branch "main" at the same time/)
     expect(writesOf(forge)).toHaveLength(2) // once more by itself
     await deliverTo(target, ['a.bin'], 2)
     expect(forge.files.get('a.bin')?.bytes.toString()).toBe('at a.bin')
@@ -277,7 +292,7 @@ describe('what passes is tried again', () => {
     forge.answerWith(request => (isWrite(request) ? { status, headers, body } : undefined))
     const error = await failureOf(target.put(objectOf('a.bin', Buffer.from('x')), never()))
     expect(error.retryable).toBe(true)
-    expect(error.message).toMatch(/takes no more requests now/)
+    expect(error.message).toMatch(/the rate limit is exceeded/)
     expect(error.retryAfterS).toBeGreaterThanOrEqual(least)
     expect(error.retryAfterS).toBeLessThanOrEqual(most)
   })
@@ -316,16 +331,16 @@ describe('a check', () => {
   })
 
   it.each([
-    ['gitea', { archived: true }, {}, /"octo\/img" is archived and takes no commits\./],
+    ['gitea', { archived: true }, {}, /"octo\/img" is archived and accepts no commits\./],
     [
       'gitea',
       { permissions: { push: false } },
       {},
-      /"octo\/img" may not be written to by the token's owner\./,
+      /"octo\/img" is not writable for the owner of the token\./,
     ],
-    ['gitee', { permission: { push: false } }, {}, /may not be written to by the token's owner\./],
-    ['gitea', {}, { user_can_push: false }, /lets the token's owner not push to "main"\./],
-    ['gitlab', {}, { can_push: false }, /lets the token's owner not push to "main"\./],
+    ['gitee', { permission: { push: false } }, {}, /is not writable for the owner of the token\./],
+    ['gitea', {}, { user_can_push: false }, /does not allow the owner of the token to push to "main"\./],
+    ['gitlab', {}, { can_push: false }, /does not allow the owner of the token to push to "main"\./],
   ] as const)('of %s finds what stands in the way: %j %j', async (kind, repo, branch, message) => {
     const { forge, target } = await startForge(kind)
     forge.answerWith(({ path }) => ({

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import {
   type Functions,
+  fillTemplate,
   literal,
   parseTemplate,
-  render,
 } from '../../../../src/providers/shared/form-host/template.ts'
 
 const functions: Functions = {
@@ -15,7 +15,7 @@ const functions: Functions = {
   join: (first, ...others) => [first, ...others].join('+'),
 }
 
-const fill = (text: string) => render(parseTemplate(text, functions), functions)
+const fill = (text: string) => fillTemplate(parseTemplate(text, functions), functions)
 
 describe('a template', () => {
   it.each([
@@ -43,17 +43,17 @@ describe('a template', () => {
   )
 
   it.each([
-    ['{', 'without its "}"'],
-    ['{filename', 'without its "}"'],
-    ['{upper:a', 'without its "}"'],
-    ['a}', 'lone "}"'],
-    ['{}', 'unknown placeholder {}; known are {filename} {nothing} {Y}'],
+    ['{', 'unmatched "{"'],
+    ['{filename', 'unmatched "{"'],
+    ['{upper:a', 'unmatched "{"'],
+    ['a}', 'unmatched "}"'],
+    ['{}', 'unknown placeholder {}. Available: {filename}, {nothing}, {Y}'],
     ['{nope}', 'unknown placeholder {nope}'],
     ['{constructor}', 'unknown placeholder {constructor}'],
     ['{upper}', '{upper} without a parameter'],
-    ['{prompt:Title}', 'asks a person'],
-    ['{Select:a|b}', 'asks a person'],
-    ['{inputbox}', 'asks a person'],
+    ['{prompt:Title}', 'prompts a person'],
+    ['{Select:a|b}', 'prompts a person'],
+    ['{inputbox}', 'prompts a person'],
   ])('%s is refused', (text, words) => {
     expect(() => parseTemplate(text, functions)).toThrow(words)
   })

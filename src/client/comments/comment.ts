@@ -1,0 +1,151 @@
+import { messageOf } from '../../errors.ts'
+import { isLoopback } from '../../http/proxy/no-proxy.ts'
+import { fromEnvironment } from '../../http/proxy/outgoing.ts'
+import { oneLine } from '../../safe-text.ts'
+import type { Context } from '../context.ts'
+import type { Entry } from '../entries.ts'
+import type { Result } from '../result.ts'
+import { toBody } from './comment-body.ts'
+import { findEarlier } from './earlier.ts'
+import { type CiJob, findJob, type PullRequest, readPullAddress } from './pull-request.ts'
+import type { Written } from './write.ts'
+
+export interface CommentOptions {
+  /** Writes the pictures into a comment at the pull request. */
+  comment?: boolean
+  /** Folder with earlier pictures, which stand beside those of now. */
+  compare?: string
+  /** Address of the pull request's page. */
+  pr?: string
+  /** The deprecated name of `pr`. */
+  pull?: string
+  commentName?: string
+  commentTitle?: string
+  commentToken?: string
+}
+
+/** The heading of a comment, where nothing else is said. */
+export const TITLE = 'Pictures'
+
+const SAID: Readonly<Record<Written, string>> = {
+  created: 'Created a comment.',
+  updated: 'Updated the comment.',
+  unchanged: 'The comment is already up to date.',
+  stale: 'A later run has already written the comment.',
+}
+
+/**
+ * Finds where a comment goes and with which token, before anything is uploaded.
+ *
+ * @returns what writes it, and says what became of it
+ * @throws Error when that is not known
+ */
+export async function openComment(
+  { pull, pr = pull, commentName, commentTitle = TITLE, commentToken }: CommentOptions,
+  context: Context,
+): Promise<
+  (results: readonly Result[], before: readonly Result[] | undefined, signal: AbortSignal) => Promise<void>
+> {
+  const job = await findJob(context.env)
+  const pullRequest = pr === undefined ? job?.pullRequest : readPullAddress(pr)
+  if (pullRequest === undefined) {
+    if (job === undefined)
+      throw new Error(
+        'Could not find the pull request, because this is not a job of a supported CI provider. Specify its URL with --pr.',
+      )
+    return async () => context.note('This job does not belong to a pull request, so no comment was written.')
+  }
+  const token = commentToken || ownToken(pullRequest, job, context.env)
+  const { host, protocol, hostname, origin } = new URL(pullRequest.api)
+  if (!token) {
+    if (job?.isFork) return async () => context.note(OF_FORK)
+    const isHome = isAtHome(pullRequest, job)
+    throw new Error(
+      `Could not write a comment on ${host} without an API token. Set ${isHome ? `${TOKENS[pullRequest.forge]} or ` : ''}UPLOAD_COMMENT_TOKEN in the job.`,
+    )
+  }
+  const isPlain = protocol !== 'https:' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))
+  if (isPlain && !(job?.home && new URL(job.home.api).origin === origin))
+    throw new Error(
+      `Refused to send the token to ${host} over unencrypted http. Specify an https:// URL of the pull request.`,
+    )
+  context.learn([token])
+  const name = commentName ?? job?.name ?? ''
+  return async (results, before, signal) => {
+    const body = toBody(commentTitle, results, before)
+    const request = {
+      pullRequest,
+      token,
+      name,
+      run: job?.run ?? 0,
+      body,
+      outgoing: fromEnvironment(context.env),
+    }
+    const [{ writeComment }, { CommentForbidden }] = await Promise.all([
+      import('./write.ts'),
+      import('./forge-client.ts'),
+    ])
+    try {
+      context.note(SAID[await writeComment(request, signal)])
+    } catch (error) {
+      if (!job?.isFork || !(error instanceof CommentForbidden)) throw error
+      context.note(OF_FORK)
+    }
+  }
+}
+
+const OF_FORK =
+  'Warning: no comment was written. The pull request comes from a fork, whose jobs have no token that may write comments.'
+
+/** Whether a pull request is at the forge that the job is of. */
+function isAtHome({ forge, api }: PullRequest, job: CiJob | undefined): boolean {
+  return job?.home?.forge === forge && new URL(job.home.api).origin === new URL(api).origin
+}
+
+/** What a job's environment holds for its own forge; no other one gets it. */
+function ownToken(pullRequest: PullRequest, job: CiJob | undefined, env: Context['env']): string | undefined {
+  if (!isAtHome(pullRequest, job)) return undefined
+  const { GITHUB_TOKEN, GITLAB_TOKEN, GITEA_TOKEN, FORGEJO_TOKEN } = env
+  const ofForge = { github: GITHUB_TOKEN, gitlab: GITLAB_TOKEN, gitea: GITEA_TOKEN || FORGEJO_TOKEN }
+  return job?.token || ofForge[pullRequest.forge]
+}
+
+/** The comment of an upload. */
+export interface UploadComment {
+  /** What is to be uploaded as well. */
+  readonly earlier: readonly Entry[]
+  /** @returns false when it was not written, which has been said */
+  tell(results: readonly Result[], earlier: readonly Result[], signal: AbortSignal): Promise<boolean>
+}
+
+/** Finds out before an upload what its comment takes. */
+export async function prepareComment(
+  entries: readonly Entry[],
+  options: CommentOptions,
+  context: Context,
+): Promise<UploadComment> {
+  if (!options.comment) return { earlier: [], tell: async () => true }
+  const write = await openComment(options, context)
+  const { compare } = options
+  const found = compare === undefined ? undefined : await findEarlier(compare, entries, context)
+  return {
+    earlier: found?.entries ?? [],
+    async tell(results, earlier, signal) {
+      const { after, before } = found?.conclude(earlier, results) ?? { after: results, before: undefined }
+      try {
+        await write(after, before, signal)
+        return true
+      } catch (error) {
+        const message = messageOf(error)
+        context.note(oneLine(context.mask(`Could not write the comment: ${message}`)))
+        return false
+      }
+    },
+  }
+}
+
+const TOKENS = {
+  github: 'GITHUB_TOKEN',
+  gitlab: 'GITLAB_TOKEN (CI_JOB_TOKEN may not write comments)',
+  gitea: 'GITEA_TOKEN',
+} as const

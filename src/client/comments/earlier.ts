@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { basename } from 'node:path'
+import type { Context } from '../context.ts'
+import { type Entry, findEntries } from '../entries.ts'
+import { compare } from '../reports/pairs.ts'
+import type { Result } from '../result.ts'
+
+/** Pictures of earlier, of which only those that have changed are uploaded. */
+export interface Earlier {
+  readonly entries: readonly Entry[]
+  /** What there is to compare, once those are uploaded and the pictures of now, too. */
+  conclude(earlier: readonly Result[], now: readonly Result[]): { before: Result[]; after: Result[] }
+}
+
+/** Compares a folder with what is about to be uploaded. By the bytes as they lie here: a server may change pictures. */
+export async function findEarlier(
+  folder: string,
+  now: readonly Entry[],
+  context: Pick<Context, 'cwd' | 'platform'>,
+): Promise<Earlier> {
+  const found = await findEntries([folder], {}, context)
+  const [fault] = found.flatMap(one => one.fault ?? [])
+  if (fault !== undefined) throw new Error(`--compare ${folder}: ${fault}.`)
+  const [before, after] = await Promise.all([hashAll(found), hashAll(now)])
+  const changed = new Set(compare(before, after).changed.map(pair => pair.before))
+  const places = before.flatMap((one, index) => (changed.has(one) ? [index] : []))
+  const isSent = new Set(places)
+  return {
+    // Where keys do not name the content, one of the same name would be written over the other.
+    entries: found.flatMap((entry, index) =>
+      isSent.has(index) ? [{ ...entry, fileName: `before-${basename(entry.path)}` }] : [],
+    ),
+    conclude: (earlier, now) => ({
+      before: before.map((one, index) => {
+        const uploaded = earlier[places.indexOf(index)]
+        return { ...one, ...uploaded, ...hashOf(one) }
+      }),
+      after: now.map((one, index) => ({ ...one, ...hashOf(after[index]) })),
+    }),
+  }
+}
+
+const hashOf = (result: Result | undefined) => (result?.sha256 === undefined ? {} : { sha256: result.sha256 })
+
+/** What is known of files before they are uploaded. One at a time: disks do no better. */
+async function hashAll(entries: readonly Entry[]): Promise<Result[]> {
+  const results: Result[] = []
+  for (const { kind, name, path, fault } of entries) {
+    if (kind !== 'file' || fault !== undefined) results.push({ name })
+    else results.push({ name, sha256: await hashFile(path) })
+  }
+  return results
+}
+
+async function hashFile(path: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(path)) hash.update(chunk)
+  return hash.digest('hex')
+}

@@ -1,0 +1,92 @@
+import { UploadError } from '../../errors.ts'
+import { retry } from '../../flow/retry.ts'
+import { beginTimeLimit } from '../../flow/time-limit.ts'
+import { createHttpClient, type HttpReply, type HttpRequest } from '../../http/client.ts'
+import type { Outgoing } from '../../http/proxy/outgoing.ts'
+import { DIALECTS } from './forges.ts'
+import type { PullRequest } from './pull-request.ts'
+
+/** Most that a page of comments may have, bytes: each may have 64 KiB at GitHub, a megabyte at GitLab. */
+const PAGE_BYTES = 32 * 1024 * 1024
+export const RETRIES = { attempts: 4, longestPauseMs: 60_000 }
+/** How long a forge may say nothing, take for one response, and be asked for one again, ms. */
+const [SILENT_MS, RESPONSE_MS, AGAIN_MS] = [15_000, 60_000, 60_000]
+
+export interface ForgeAccess {
+  readonly pullRequest: PullRequest
+  readonly token: string
+  /** Through which proxies the forge is reached. Default: none. */
+  readonly outgoing?: Outgoing
+}
+
+/** The token may not write there. */
+export class CommentForbidden extends UploadError {}
+
+export interface ForgeClient {
+  /**
+   * Asks again what failed in passing, but for POST: what adds something is not sent again without a look at what is there.
+   *
+   * @param body sent as JSON
+   * @param accepted statuses that are no failure beside 200 to 299
+   * @throws UploadError `delivery_failed`; CommentForbidden for 403
+   */
+  ask(
+    method: HttpRequest['method'],
+    url: string,
+    body: object | undefined,
+    signal: AbortSignal,
+    accepted?: readonly number[],
+  ): Promise<HttpReply>
+  close(): void
+}
+
+/** Sends the token with each request. */
+export function openForge({ pullRequest, token, outgoing }: ForgeAccess): ForgeClient {
+  const dialect = DIALECTS[pullRequest.forge]
+  const { host } = new URL(pullRequest.api)
+  const client = createHttpClient({ insecureTls: false }, { name: host, outgoing, warn: () => {} }, SILENT_MS)
+
+  async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
+    const late = () =>
+      new UploadError('delivery_failed', `${host} did not respond within ${RESPONSE_MS / 1000} s.`)
+    const limit = beginTimeLimit(RESPONSE_MS, signal, late)
+    try {
+      return await client.send(request, limit.signal)
+    } finally {
+      limit.end()
+    }
+  }
+
+  return {
+    async ask(method, url, body, signal, accepted = []) {
+      let status: number | undefined
+      const request: HttpRequest = {
+        method,
+        url,
+        headers: { ...dialect.headers(token), ...(body && { 'content-type': 'application/json' }) },
+        ...(body && { body: JSON.stringify(body) }),
+        accept: status => (status >= 200 && status < 300) || accepted.includes(status),
+        maxReplyBytes: PAGE_BYTES,
+        explain: reply => {
+          status = reply.status
+          return explain(reply, token, dialect.needs)
+        },
+      }
+      const end = performance.now() + AGAIN_MS
+      const retries =
+        method === 'POST' ? { attempts: 1 } : { ...RETRIES, leftMs: () => end - performance.now() }
+      try {
+        return await retry(() => send(request, signal), retries, signal)
+      } catch (error) {
+        if (status !== 403 || !(error instanceof UploadError)) throw error
+        throw new CommentForbidden(error.code, error.message, { cause: error })
+      }
+    },
+    close: () => client.close(),
+  }
+}
+
+function explain({ status, text }: HttpReply, token: string, needs: string): string | undefined {
+  const said = text.replaceAll(token, '[secret]')
+  return [401, 403, 404].includes(status) ? `To write a comment, ${needs}. The response was: ${said}` : said
+}

@@ -1,0 +1,231 @@
+import { access, constants, realpath, stat } from 'node:fs/promises'
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { messageOf, systemCode } from '../errors.ts'
+import { fenceOf, findWayOut } from '../files/way-out.ts'
+import { readFolder } from '../payload/folder.ts'
+import type { Context } from './context.ts'
+import { isWebAddress } from './reports/format.ts'
+import { walk } from './walk.ts'
+
+/** One thing to upload. */
+export interface Entry {
+  readonly kind: 'file' | 'url' | 'stdin' | 'clipboard'
+  /** As it was typed, or found in a folder or by a pattern. */
+  readonly name: string
+  /** Absolute path of a file. */
+  readonly path: string
+  /** Bytes of a file. */
+  readonly size: number
+  /** What it is called there, when not as here. */
+  readonly fileName?: string
+  /** Where it belongs at the destination: the `path` of a request. */
+  readonly folder?: string
+  /** Why what was opened in its place is not sent, by where that really lies: names may have been exchanged meanwhile. */
+  readonly faultOf?: ((real: string) => Promise<string | undefined>) | undefined
+  /** Why it can't be sent. */
+  readonly fault?: string
+}
+
+export interface EntryOptions {
+  /** Folder for all of them. */
+  readonly path?: string
+  /** Keeps the folders of files as typed, or below the working directory. */
+  readonly keepFolders?: boolean
+  /** How many of those are left out, from the first on. */
+  readonly strip?: number
+  /** Names are taken as they are, without patterns. */
+  readonly isLiteral?: boolean
+  /** Whether symlinks may lead anywhere. Default: for absolute names of the command line, which the user has typed. */
+  readonly isTrusted?: boolean
+}
+
+/** What relative names and patterns depend on. */
+type PathContext = Pick<Context, 'cwd' | 'platform'>
+
+const NOTHING = { path: '', size: 0 }
+export const CLIPBOARD: Entry = { kind: 'clipboard', name: 'clipboard', ...NOTHING }
+
+/** Of standard input without a byte: mostly the command before the pipe has failed. */
+export const NOTHING_ON_STDIN =
+  'standard input is empty. Check whether the previous command failed. To upload an empty file, give its name'
+
+/** Of folders and patterns, which `--allow-empty` lets pass. */
+export const NO_FILES = { folder: 'the folder contains no files', pattern: 'no file matches the pattern' }
+
+/**
+ * What the arguments of a command mean: files, those below folders, those that match patterns, addresses, `-`. In their
+ * order; a file that was named already is not found once more.
+ */
+export async function findEntries(
+  names: readonly string[],
+  options: EntryOptions,
+  context: PathContext,
+): Promise<Entry[]> {
+  const entries: Entry[] = []
+  const seen = new Set<string>()
+  const add = async (
+    name: string,
+    path: string,
+    root: string,
+    { isFound, fence }: { isFound: boolean; fence: string | undefined },
+  ) => {
+    if (isFound && seen.has(path)) return
+    seen.add(path)
+    entries.push(await toEntry(name, path, { root, fence }, options, context))
+  }
+  for (const name of names) {
+    if (name === '-' || isWebAddress(name)) {
+      entries.push({ kind: name === '-' ? 'stdin' : 'url', name, ...NOTHING, ...folderOf('.', options) })
+      continue
+    }
+    const path = pathOf(name, context.cwd)
+    const isWhole = isAbsolute(name) || /^file:/i.test(name)
+    const isTyped = options.isTrusted || (isWhole && !options.isLiteral)
+    const fence = isTyped ? undefined : fenceOf(isWhole ? path : name, context.cwd)
+    const status = await stat(path).catch(() => undefined)
+    const wayOut = status?.isDirectory() && fence && (await findWayOut(path, await realpath(path), fence))
+    if (wayOut) entries.push(missing(name, path, wayOut))
+    else if (status?.isDirectory()) {
+      let isEmpty = true
+      const fail = (folder: string) => {
+        isEmpty = false
+        entries.push(missing(join(name, relative(path, folder)), folder, "this folder can't be read"))
+      }
+      for await (const one of walk(path, fail)) {
+        isEmpty = false
+        await add(join(name, relative(path, one)), one, dirname(path), {
+          isFound: true,
+          fence: fence ?? path,
+        })
+      }
+      if (isEmpty) entries.push(missing(name, path, NO_FILES.folder))
+    } else if (status === undefined && !options.isLiteral && isPattern(name)) {
+      // The folder before the first segment with a sign of a pattern.
+      const root = resolve(context.cwd, dirname(`${name.slice(0, name.search(MAGIC))}x`))
+      const found = await matching(name, context)
+      const isFound = true
+      for (const one of found)
+        await add(isAbsolute(name) ? one : relative(context.cwd, one), one, root, {
+          isFound,
+          fence: fence ?? fenceOf(name, context.cwd) ?? root,
+        })
+      if (found.length === 0) entries.push(missing(name, path, NO_FILES.pattern))
+    } else await add(name, path, dirname(path), { isFound: false, fence })
+  }
+  return entries
+}
+
+const missing = (name: string, path: string, fault: string): Entry => ({
+  kind: 'file',
+  name,
+  path,
+  size: 0,
+  fault,
+})
+
+/** What makes a name a pattern. */
+const MAGIC = /[*?[{]|[!+@]\(/
+
+const isPattern = (name: string) => MAGIC.test(name)
+
+/** Files in order; what begins with a dot and `node_modules` only where the pattern says so. */
+async function matching(pattern: string, { cwd, platform }: PathContext): Promise<string[]> {
+  const { glob } = await import('tinyglobby')
+  const found = await glob(platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern, {
+    cwd,
+    absolute: true,
+    expandDirectories: false,
+    followSymbolicLinks: false,
+    ...(!pattern.includes('node_modules') && { ignore: '**/node_modules/**' }),
+  })
+  return found.map(path => resolve(path)).sort()
+}
+
+async function toEntry(
+  name: string,
+  path: string,
+  { root, fence }: { root: string; fence: string | undefined },
+  options: EntryOptions,
+  { cwd, platform }: PathContext,
+): Promise<Entry> {
+  const inside = relative(cwd, path)
+  const isBelow = !isAbsolute(inside) && inside.split(sep)[0] !== '..'
+  const shown = isBelow ? inside : relative(root, path)
+  const { size, fault } = await look(path, name, platform, fence)
+  return {
+    kind: 'file',
+    name,
+    path,
+    size,
+    ...folderOf(dirname(shown), options),
+    ...(fence !== undefined && { faultOf: (real: string) => findWayOut(path, real, fence) }),
+    ...(fault !== undefined && { fault }),
+  }
+}
+
+/** @param folder of the file, as it is kept */
+function folderOf(
+  folder: string,
+  { path = '', keepFolders = false, strip = 0 }: EntryOptions,
+): Pick<Entry, 'folder' | 'fault'> {
+  const kept = keepFolders
+    ? folder
+        .split(sep)
+        .filter(one => one !== '.')
+        .slice(strip)
+    : []
+  const whole = [path, ...kept].filter(one => one !== '').join('/')
+  if (whole === '') return {}
+  try {
+    return { folder: readFolder(whole, '--path') }
+  } catch (error) {
+    return { fault: messageOf(error) }
+  }
+}
+
+/** Some programs hand over `file:` addresses. */
+function pathOf(name: string, cwd: string): string {
+  try {
+    return /^file:\/\//i.test(name) ? fileURLToPath(name) : resolve(cwd, name)
+  } catch {
+    return resolve(cwd, name) // an address of another machine
+  }
+}
+
+/** Its bytes, and why it can't be sent, in the words of somebody who sits in front of it. */
+async function look(
+  path: string,
+  name: string,
+  platform: NodeJS.Platform,
+  fence: string | undefined,
+): Promise<{ size: number; fault?: string }> {
+  try {
+    const status = await stat(path)
+    const wayOut = fence && (await findWayOut(path, await realpath(path), fence))
+    if (wayOut) return { size: 0, fault: wayOut }
+    if (!status.isFile()) return { size: 0, fault: 'it is not a regular file' }
+    await access(path, constants.R_OK)
+    return { size: status.size }
+  } catch (error) {
+    return { size: 0, fault: explain(error, name, platform) }
+  }
+}
+
+function explain(error: unknown, name: string, platform: NodeJS.Platform): string {
+  const code = systemCode(error)
+  if (code === 'ENOENT' || code === 'ENOTDIR') return `the file does not exist${hintFor(name, platform)}`
+  return code === 'EACCES' || code === 'EPERM' ? 'permission to read it was denied' : messageOf(error)
+}
+
+/** A hint for common mistakes in file names. */
+function hintFor(name: string, platform: NodeJS.Platform): string {
+  if (/^(["']).*\1$/s.test(name)) return '. Remove the quotes around the name'
+  if (/^~[\\/]/.test(name)) return '. The shell replaces ~ only outside of quotes'
+  if (/^(?:[a-z]:|\\)\\/i.test(name) && platform !== 'win32') return '. It is a Windows path'
+  if (/^[a-z][a-z0-9+.-]+:\/\//i.test(name)) return '. URLs must begin with http:// or https://'
+  return ''
+}
+
+/** What a file is called at the destination. */
+export const fileNameOf = ({ fileName, path }: Entry) => fileName ?? basename(path)

@@ -1,0 +1,157 @@
+import { realpath } from 'node:fs/promises'
+import { relative, resolve, sep } from 'node:path'
+import { McpServer } from '@modelcontextprotocol/server'
+import { isBelowAny } from '../../files/own-paths.ts'
+import * as z from '../../packages/zod.ts'
+import type { Entry } from '../entries.ts'
+import type { Result } from '../result.ts'
+
+/** What became of one file. */
+interface UploadedFile {
+  /** As the agent named it. */
+  readonly path: string
+  readonly url?: string
+  readonly error?: string
+}
+
+export interface McpDeps {
+  readonly version: string
+  /** Real paths of the folders below which files may be uploaded. Relative paths begin at the first. */
+  readonly roots: readonly [string, ...string[]]
+  /** `provider/configName`, and which is taken when none is named. */
+  readonly destinations: readonly { readonly id: string; readonly isDefault: boolean }[]
+  /**
+   * Uploads files. What was opened in their places is asked about once more.
+   *
+   * @param destination one of `destinations`; undefined: the default
+   * @throws Error with a sentence for the agent
+   */
+  upload(
+    files: readonly Entry[],
+    destination: string | undefined,
+    signal: AbortSignal,
+  ): Promise<{
+    /** For each file, in order. */
+    readonly results: readonly Result[]
+    readonly remark?: string
+  }>
+}
+
+/** Most files of one call. */
+const MOST_FILES = 50
+/** Most characters of a path; no system takes more. */
+const LONGEST_PATH = 4096
+
+/** A server of the Model Context Protocol: an agent names files and gets their links. */
+export function createMcpServer({ version, roots, destinations, upload }: McpDeps): McpServer {
+  const server = new McpServer(
+    { name: 'upload-server', version },
+    {
+      instructions: `Uploads files below ${roots.join(', ')} and returns their links. The links may be public, so upload only files that the user wants to publish.`,
+    },
+  )
+  server.registerTool(
+    'upload_files',
+    {
+      title: 'Upload files',
+      description: `Upload files and return one link for each. Files must be below: ${roots.join(', ')}. Files and folders whose names begin with a dot are rejected. The links may be public.`,
+      inputSchema: z.object({
+        paths: z
+          .array(z.string().min(1).max(LONGEST_PATH))
+          .min(1)
+          .max(MOST_FILES)
+          .describe(`Paths of files, absolute or relative to ${roots[0]}`),
+        destination: z
+          .string()
+          .max(200)
+          .optional()
+          .describe(
+            'A destination that list_destinations returns, such as "s3/blog". Default: the default destination',
+          ),
+      }),
+      outputSchema: z.object({
+        files: z.array(
+          z.object({ path: z.string(), url: z.string().optional(), error: z.string().optional() }),
+        ),
+        remark: z.string().optional(),
+      }),
+      annotations: {
+        readOnlyHint: false,
+        destructiveHint: false,
+        idempotentHint: false,
+        openWorldHint: true,
+      },
+    },
+    async ({ paths, destination }, { mcpReq }) => {
+      const files: UploadedFile[] = []
+      const allowed: Entry[] = []
+      for (const path of paths) {
+        const absolute = resolve(roots[0], path)
+        const faultOf = async (real: string) => findFault(absolute, real, roots)
+        const error = await faultOf(await realpath(absolute).catch(() => absolute))
+        files.push(error === undefined ? { path } : { path, error })
+        if (error === undefined)
+          allowed.push({ kind: 'file', name: absolute, path: absolute, size: 0, faultOf })
+      }
+      const { results, remark } =
+        allowed.length > 0 ? await upload(allowed, destination, mcpReq.signal) : { results: [] }
+      const left = [...results]
+      const structuredContent = {
+        files: files.map(file => (file.error === undefined ? toFile(file.path, left.shift()) : file)),
+        ...(remark !== undefined && { remark }),
+      }
+      const lines = structuredContent.files.map(
+        ({ path, url, error }) => `${path}: ${url ?? `failed: ${error}`}`,
+      )
+      return {
+        content: [{ type: 'text', text: [...lines, ...(remark === undefined ? [] : [remark])].join('\n') }],
+        structuredContent,
+        isError: structuredContent.files.some(({ url }) => url === undefined),
+      }
+    },
+  )
+  server.registerTool(
+    'list_destinations',
+    {
+      title: 'List destinations',
+      description: 'List the destinations that files can be uploaded to.',
+      outputSchema: z.object({
+        destinations: z.array(z.object({ id: z.string(), isDefault: z.boolean() })),
+      }),
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    },
+    () => ({
+      content: [
+        {
+          type: 'text',
+          text: destinations.map(({ id, isDefault }) => `${id}${isDefault ? ' (default)' : ''}`).join('\n'),
+        },
+      ],
+      structuredContent: { destinations: [...destinations] },
+    }),
+  )
+  return server
+}
+
+function toFile(path: string, { url, error }: Partial<Result> = {}): UploadedFile {
+  return url === undefined ? { path, error: error ?? 'no response' } : { path, url }
+}
+
+/**
+ * Why a file may not be uploaded. A prompt injection may have made the agent ask for it, so files such as `.env` and `.git`
+ * are rejected. The reason for a file outside of the roots is the same whether it exists or not.
+ */
+function findFault(path: string, real: string, roots: readonly string[]): string | undefined {
+  const around = roots.filter(root => isBelowAny(path, [root]) && isBelowAny(real, [root]))
+  if (around.length === 0)
+    return `it is outside of the allowed folders (${roots.join(', ')}). To allow another folder, add --root`
+  const isHidden = (root: string) =>
+    [path, real].some(one =>
+      relative(root, one)
+        .split(sep)
+        .some(name => name.startsWith('.')),
+    )
+  return around.every(isHidden)
+    ? 'its name, or that of a folder above it, begins with a dot. To allow it, add a --root below that folder'
+    : undefined
+}

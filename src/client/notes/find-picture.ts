@@ -1,0 +1,109 @@
+import { realpath, stat } from 'node:fs/promises'
+import { dirname, extname, isAbsolute, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { hold } from '../../files/held.ts'
+import { findWindowsFault } from '../../files/windows-path.ts'
+import { percentDecoded } from '../../payload/file-name.ts'
+import { SNIFF_BYTES, sniffType } from '../../payload/sniff.ts'
+import type { Reference } from './references.ts'
+import type { Vault } from './vault.ts'
+
+/** What a reference leads to. */
+export type ReferenceTarget =
+  | { readonly is: 'file'; readonly path: string }
+  | { readonly is: 'address'; readonly url: URL }
+  | { readonly is: 'missing'; readonly reason: string }
+
+const PICTURE = /^\.(?:a?png|jpe?g|jfif|gif|webp|avif|svg|bmp|ico|tiff?|hei[cf]|jxl)$/i
+
+/**
+ * Finds the picture that a place of a note names.
+ *
+ * @param note its absolute path
+ * @param imageRoot where addresses begin that start with a slash, relative to the note; undefined: the note says nothing
+ * @returns undefined for what is no picture: an embedded note or film, a `data:` address
+ */
+export async function findPicture(
+  reference: Reference,
+  note: string,
+  vault: Vault,
+  imageRoot?: string,
+): Promise<ReferenceTarget | undefined> {
+  const { kind, target } = reference
+  const folder = dirname(note)
+  if (kind === 'embed') {
+    if (!PICTURE.test(extname(target))) return undefined
+    const path = await vault.find(target, folder)
+    return path === undefined ? missing('no file of this name in the vault') : { is: 'file', path }
+  }
+  if (/^https?:\/\//i.test(target))
+    return URL.canParse(target) ? { is: 'address', url: new URL(target) } : undefined
+  if (/^file:/i.test(target)) return findByUrl(target, vault)
+  if (target === '' || /^(?:[a-z][a-z0-9+.-]+:|\/\/|#)/i.test(target)) return undefined
+
+  const names = namesIn(reference)
+  if (!names.some(name => mayBePicture(name))) return undefined
+  for (const name of names) {
+    const paths = [resolve(folder, name)]
+    if (/^[\\/]/.test(name)) {
+      if (imageRoot !== undefined) paths.unshift(join(resolve(folder, imageRoot), name))
+      paths.push(join(vault.root, name))
+    }
+    for (const path of paths) if (await isFile(path, vault)) return { is: 'file', path }
+    const path = vault.isObsidian ? await vault.find(name, folder) : undefined
+    if (path !== undefined) return { is: 'file', path }
+  }
+  const isOfWindows = /^[a-z]:[\\/]/i.test(target) && !isAbsolute(target)
+  return missing(isOfWindows ? 'it is a Windows path' : 'the file does not exist')
+}
+
+/** Without an extension the bytes say what it is. */
+const mayBePicture = (name: string) => extname(name) === '' || PICTURE.test(extname(name))
+
+async function findByUrl(target: string, vault: Vault): Promise<ReferenceTarget | undefined> {
+  let path: string
+  try {
+    path = fileURLToPath(target)
+  } catch {
+    return missing('it is on another computer')
+  }
+  if (!mayBePicture(path)) return undefined
+  return (await isFile(path, vault)) ? { is: 'file', path } : missing('the file does not exist')
+}
+
+/** The names a file may have that is written so, likeliest first. */
+function namesIn({ target, written = target }: Reference): string[] {
+  const asWritten = [target, written].flatMap(name => [percentDecoded(name), name])
+  const names = asWritten.flatMap(name => [name, name.replace(/[?#].*/s, '')])
+  const withSlashes = names.map(name => name.replaceAll('\\', '/'))
+  return [...new Set([...names, ...withSlashes])].filter(name => name !== '')
+}
+
+/** Looking is harm enough on Windows, where a path may name another machine. */
+async function isFile(path: string, vault: Vault): Promise<boolean> {
+  if (findWindowsFault(path, [vault.root])) return false
+  return stat(path).then(
+    found => found.isFile(),
+    () => false,
+  )
+}
+
+const missing = (reason: string): ReferenceTarget => ({ is: 'missing', reason })
+
+/**
+ * Whether a file is a picture by its bytes. A note written by somebody else may name any file of this machine, and what
+ * is uploaded may be public.
+ *
+ * @throws an error of the system
+ */
+export async function isPicture(path: string): Promise<boolean> {
+  const file = await hold(await realpath(path))
+  try {
+    if (!file.status.isFile()) return false
+    const { bytesRead, buffer } = await file.handle.read(Buffer.alloc(SNIFF_BYTES), 0, SNIFF_BYTES, 0)
+    const { contentType } = await sniffType(buffer.subarray(0, bytesRead))
+    return contentType.startsWith('image/')
+  } finally {
+    await file.close()
+  }
+}

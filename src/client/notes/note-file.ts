@@ -1,0 +1,68 @@
+import { isUtf8 } from 'node:buffer'
+import { randomUUID } from 'node:crypto'
+import { access, constants, copyFile, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { systemCode } from '../../errors.ts'
+
+/** Largest note that is read, bytes. */
+const LARGEST_NOTE = 16 * 1024 * 1024
+
+/** A note as it was read. */
+export interface Note {
+  /** Where it lies, links resolved. */
+  readonly real: string
+  readonly bytes: Buffer
+  readonly text: string
+}
+
+/** @throws Error for what can't be read, written or is no text in UTF-8 */
+export async function readNote(path: string): Promise<Note> {
+  const real = await realpath(path)
+  const status = await stat(real)
+  if (!status.isFile()) throw new Error('it is not a regular file')
+  if (status.size > LARGEST_NOTE) throw new Error(`it is larger than ${LARGEST_NOTE} bytes`)
+  await access(real, constants.R_OK | constants.W_OK)
+  const bytes = await readFile(real)
+  if (!isUtf8(bytes)) throw new Error('it is not UTF-8 text')
+  return { real, bytes, text: bytes.toString('utf8') }
+}
+
+/**
+ * Puts a text in the place of a note, at once or not at all, with what it was beside it (`note.md.bak`).
+ *
+ * @throws Error when the note is no longer what was read, and those of the system; then nothing has changed
+ */
+export async function replaceNote(note: Note, text: string, withBackup: boolean): Promise<void> {
+  const beside = join(dirname(note.real), `.${basename(note.real).slice(0, 100)}.${randomUUID()}`)
+  const { mode, uid, gid } = await stat(note.real)
+  try {
+    const file = await open(beside, 'wx', 0o600)
+    try {
+      await file.writeFile(text)
+      // Where the system doesn't let us, it belongs to whoever writes it.
+      await file.chown(uid, gid).catch(() => {})
+      await file.chmod(mode & 0o7777)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    if (!(await readFile(note.real)).equals(note.bytes))
+      throw new Error('it was changed by another program. Run the command again')
+    if (withBackup) await backUp(note.real)
+    await rename(beside, note.real)
+  } finally {
+    await rm(beside, { force: true })
+  }
+}
+
+/** No backup takes the place of another: the first one is what the note was at first. */
+async function backUp(path: string): Promise<void> {
+  for (let number = 1; ; number++) {
+    const backup = number === 1 ? `${path}.bak` : `${path}.${number}.bak`
+    try {
+      return await copyFile(path, backup, constants.COPYFILE_EXCL)
+    } catch (error) {
+      if (systemCode(error) !== 'EEXIST') throw error
+    }
+  }
+}

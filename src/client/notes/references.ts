@@ -1,0 +1,148 @@
+import type { SyntaxNode } from '@lezer/common'
+import { type MarkdownConfig, parser, Table } from '@lezer/markdown'
+import { decodeHTMLStrict } from 'entities'
+import { endOfFrontMatter } from './front-matter.ts'
+import { findHtmlPictures } from './html-pictures.ts'
+
+/**
+ * A place of a note that names a picture: the address of an image or of a definition that an image uses, the `src` of an
+ * `<img>` between its quotes or, as `bare`, without any, or a whole wiki embed.
+ */
+export interface Reference {
+  readonly kind: 'address' | 'attribute' | 'bare' | 'embed'
+  /** Where it begins in the text of the note, UTF-16 code units. */
+  readonly from: number
+  readonly to: number
+  /** What it names. */
+  readonly target: string
+  /** The same as it stands there, where that is something else: the backslashes of Windows are no escapes. */
+  readonly written?: string
+}
+
+/** Most characters of an embed. Looking further for its end would take quadratic time. */
+const LONGEST_EMBED = 2048
+
+/** `![[picture.png|300]]`, as Obsidian and others have it. */
+const wikiEmbeds: MarkdownConfig = {
+  defineNodes: ['WikiEmbed'],
+  parseInline: [
+    {
+      name: 'WikiEmbed',
+      before: 'Image',
+      parse(context, next, from) {
+        if (next !== 0x21 || context.slice(from, from + 3) !== '![[') return -1
+        const text = context.slice(from + 3, Math.min(context.end, from + LONGEST_EMBED))
+        const name = /^[^[\]\n]+(?=\]\])/.exec(text)?.[0]
+        if (name === undefined) return -1
+        return context.addElement(context.elt('WikiEmbed', from, from + 3 + name.length + 2))
+      },
+    },
+  ],
+}
+
+const markdown = parser.configure([Table, wikiEmbeds])
+
+/** Finds what names pictures, in order. Front matter, code and comments name none. */
+export function findReferences(note: string): Reference[] {
+  const start = endOfFrontMatter(note)
+  // As many characters as before, in lines that end as the parser knows it.
+  const text = note.slice(start).replace(/\r\n/g, ' \n').replace(/\r/g, '\n')
+  const names: Names = { found: [], definitions: new Map(), used: new Set() }
+  scan(text, names)
+  const definitions = [...names.definitions].filter(([label]) => names.used.has(label))
+  return [...names.found, ...definitions.map(([, definition]) => definition)]
+    .map(one => move(one, start))
+    .sort((a, b) => a.from - b.from)
+}
+
+interface Names {
+  readonly found: Reference[]
+  /** By their normalized labels. */
+  readonly definitions: Map<string, Reference>
+  /** Labels that images use. */
+  readonly used: Set<string>
+}
+
+/** @param isFootnote whether it is the text of one; what looks like another one inside is not looked into */
+function scan(text: string, names: Names, isFootnote = false): void {
+  const { found, definitions, used } = names
+  markdown.parse(text).iterate({
+    enter({ name, node }) {
+      if (name === 'WikiEmbed') found.push(readEmbed(node, text))
+      else if (name === 'HTMLTag' || name === 'HTMLBlock') found.push(...readHtml(node, text))
+      else if (name === 'Image') {
+        const address = readAddress(node, text)
+        if (address) found.push(address)
+        else used.add(labelOfImage(node, text))
+      } else if (name === 'LinkReference') {
+        const label = node.getChild('LinkLabel')
+        const key = normalize(label ? text.slice(label.from + 1, label.to - 1) : '')
+        const address = readAddress(node, text)
+        if (label && key.startsWith('^')) {
+          if (!isFootnote) scanFootnote(text.slice(0, node.to), label.to + 1, names)
+        } else if (address && !definitions.has(key)) definitions.set(key, address)
+      }
+    },
+  })
+}
+
+/** A footnote of one word, `[^1]: ![](a.png)`, looks like a definition to CommonMark, and its text like an address. */
+function scanFootnote(text: string, start: number, { found, used }: Names): void {
+  // Behind a line end in a quotation stands its mark.
+  const own = text.slice(start).replace(/^[\s>]+/, '')
+  const inside: Names = { found: [], definitions: new Map(), used }
+  scan(own, inside, true)
+  found.push(...inside.found.map(one => move(one, text.length - own.length)))
+}
+
+const move = (one: Reference, by: number): Reference => ({ ...one, from: one.from + by, to: one.to + by })
+
+function readAddress(node: SyntaxNode, text: string): Reference | undefined {
+  const address = node.getChild('URL')
+  if (!address) return undefined
+  const isBracketed = text[address.from] === '<'
+  const [from, to] = isBracketed ? [address.from + 1, address.to - 1] : [address.from, address.to]
+  const written = text.slice(from, to)
+  return from < to ? { kind: 'address', from, to, target: decode(written), written } : undefined
+}
+
+/** Without the escapes and character references of Markdown. */
+function decode(written: string): string {
+  return written.replace(
+    /\\([!-/:-@[-`{-~])|&#?\w{1,32};/g,
+    (all, escaped?: string) => escaped ?? decodeHTMLStrict(all),
+  )
+}
+
+function labelOfImage(node: SyntaxNode, text: string): string {
+  const label = node.getChild('LinkLabel')
+  if (label && label.to - label.from > 2) return normalize(text.slice(label.from + 1, label.to - 1))
+  const [, end] = node.getChildren('LinkMark')
+  return normalize(text.slice(node.from + 2, end?.from ?? node.to))
+}
+
+/** Labels are compared without case and with single spaces. */
+const normalize = (label: string) => label.trim().replace(/\s+/g, ' ').toLowerCase().toUpperCase()
+
+/** What stands before each line of a quotation is none of the HTML in it. */
+function readHtml(node: SyntaxNode, text: string): Reference[] {
+  const pieces: string[] = []
+  let at = node.from
+  for (const mark of node.getChildren('QuoteMark')) {
+    pieces.push(text.slice(at, mark.from), ' '.repeat(mark.to - mark.from))
+    at = mark.to
+  }
+  const html = pieces.join('') + text.slice(at, node.to)
+  return findHtmlPictures(html).map(one => ({
+    kind: one.isBare ? 'bare' : 'attribute',
+    from: node.from + one.from,
+    to: node.from + one.to,
+    target: one.target,
+  }))
+}
+
+/** `picture.png#part|alt|300`: the bar is escaped in tables. */
+function readEmbed({ from, to }: SyntaxNode, text: string): Reference {
+  const [target = ''] = text.slice(from + 3, to - 2).split(/\\?\|/)
+  return { kind: 'embed', from, to, target: target.replace(/#.*/s, '').trim() }
+}

@@ -1,0 +1,228 @@
+import { spawn } from 'node:child_process'
+import {
+  appendFileSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { extname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import type { FullResult, Reporter, TestCase, TestResult } from '@playwright/test/reporter'
+import { messageOf } from '../../errors.ts'
+import { addressIn, formatLink } from '../../page/client/links.ts'
+import { isLink, oneLine, toMarkdown } from '../../safe-text.ts'
+
+/** What `['upload-server/playwright', { … }]` takes. */
+export interface UploadReporterOptions {
+  /** Address of a running server. Default: none, the configuration of upload-server is used in its place. */
+  server?: string
+  /** Its upload key. Better in the variable UPLOAD_SERVER_KEY. */
+  key?: string
+  /** Configuration file, without a server. */
+  config?: string
+  /** Where to: `provider` or `provider/configName`. */
+  destination?: string
+  /** The spelling of PicGo and PicList for the two parts of `destination`. */
+  picbed?: string
+  configName?: string
+  path?: string
+  /** Whose attachments. Default: `failed`, each attempt that did not end as expected. */
+  tests?: 'failed' | 'all'
+  /** Beginnings of the media types that are uploaded. Default: `image/`, `video/`. Traces hold cookies and passwords. */
+  types?: readonly string[]
+  /** File that Markdown with the links is appended to. Default: that of GITHUB_STEP_SUMMARY; false: none. */
+  summary?: string | false
+  /** Whether the run fails when something was not uploaded. Default: false. */
+  required?: boolean
+  /** How long all uploads may take, milliseconds. Default: 5 minutes. */
+  timeoutMs?: number
+}
+
+interface Attachment {
+  readonly test: string
+  readonly name: string
+  readonly isImage: boolean
+  /** Where it lies, or its bytes. */
+  readonly source: string | Buffer
+  /** What it is called where it is stored. */
+  readonly fileName: string
+}
+
+interface UploadedAttachment extends Attachment {
+  readonly url?: string
+  readonly error?: string
+}
+
+const PROGRAM = fileURLToPath(new URL('../../../bin/upload-server.js', import.meta.url))
+/** A link that lies in the place of the summary is not followed; Windows knows no such flag. */
+const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0 } = constants
+const APPEND = O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW
+/** On one command line: Windows takes 32 767 characters. */
+const FILES_AT_ONCE = 80
+
+/** Uploads what failed tests of Playwright have attached, when the run is over, and says where it is. */
+export default class UploadReporter implements Reporter {
+  readonly #options: UploadReporterOptions
+  readonly #attachments: Attachment[] = []
+
+  constructor(options: UploadReporterOptions = {}) {
+    this.#options = options
+  }
+
+  /** Playwright's own reporter stays when there is no other one. */
+  printsToStdio(): boolean {
+    return false
+  }
+
+  onTestEnd(test: TestCase, { status, retry, attachments }: TestResult): void {
+    const { tests = 'failed', types = ['image/', 'video/'] } = this.#options
+    const isExpected = status === test.expectedStatus || status === 'skipped'
+    if (tests === 'failed' && isExpected) return
+    const title = test.titlePath().filter(Boolean).join(' › ')
+    for (const { name, path, body, contentType } of attachments) {
+      const source = path ?? body
+      if (source === undefined || !types.some(type => contentType.startsWith(type))) continue
+      const extension = path === undefined ? extensionOf(contentType) : extname(path)
+      this.#attachments.push({
+        test: retry === 0 ? title : `${title} (retry ${retry})`,
+        name,
+        isImage: contentType.startsWith('image/'),
+        source,
+        fileName: `${slug(`${test.title} ${name}`)}${/^\.[\w-]{1,16}$/.test(extension) ? extension : ''}`,
+      })
+    }
+  }
+
+  async onEnd(): Promise<{ status?: FullResult['status'] } | undefined> {
+    if (this.#attachments.length === 0) return undefined
+    const folder = mkdtempSync(join(tmpdir(), 'upload-server-playwright-'))
+    const uploaded: UploadedAttachment[] = []
+    try {
+      const end = performance.now() + (this.#options.timeoutMs ?? 300_000)
+      for (let start = 0; start < this.#attachments.length; start += FILES_AT_ONCE) {
+        const some = this.#attachments.slice(start, start + FILES_AT_ONCE)
+        uploaded.push(...(await upload(some, folder, this.#options, end - performance.now())))
+      }
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+    print(uploaded)
+    const { summary = process.env['GITHUB_STEP_SUMMARY'], required = false } = this.#options
+    if (summary) append(summary, toSummary(uploaded))
+    return required && uploaded.some(one => one.url === undefined) ? { status: 'failed' } : undefined
+  }
+}
+
+/** Of what is attached without a file. */
+function extensionOf(contentType: string): string {
+  const [, subtype = ''] = /^\w+\/(?:x-)?([\w-]+)/.exec(contentType) ?? []
+  return `.${{ jpeg: 'jpg', svg: 'svg', plain: 'txt', markdown: 'md' }[subtype] ?? subtype}`
+}
+
+/** Text as a file name: letters and digits of any language. */
+function slug(text: string): string {
+  const words = text.normalize('NFC').match(/[\p{L}\p{N}]+/gu) ?? []
+  return words.join('-').slice(0, 80).toWellFormed() || 'attachment'
+}
+
+/** By the command, in a process of its own: it repeats what fails in passing, and keeps the order. */
+async function upload(
+  attachments: readonly Attachment[],
+  folder: string,
+  options: UploadReporterOptions,
+  timeoutMs: number,
+): Promise<UploadedAttachment[]> {
+  const ready: { attachment: Attachment; file: string }[] = []
+  const failed = new Map<Attachment, string>()
+  for (const attachment of attachments) {
+    const { source, fileName } = attachment
+    try {
+      const file = join(mkdtempSync(join(folder, 'x')), fileName)
+      if (typeof source === 'string') copyFileSync(source, file)
+      else writeFileSync(file, source)
+      ready.push({ attachment, file })
+    } catch (error) {
+      failed.set(attachment, messageOf(error))
+    }
+  }
+  const { server, config, destination, picbed, configName, path } = options
+  const named = { server, config, destination, picbed, 'config-name': configName, path }
+  const flags = Object.entries(named).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name}=${value}`],
+  )
+  const args = [PROGRAM, 'upload', '--format=json', ...flags, '--', ...ready.map(({ file }) => file)]
+  const env = { ...process.env, ...(options.key !== undefined && { UPLOAD_SERVER_KEY: options.key }) }
+  const results = ready.length === 0 ? [] : await run(args, env, Math.max(1, Math.ceil(timeoutMs)))
+  const found = new Map(ready.map(({ attachment }, index) => [attachment, results[index]]))
+  return attachments.map(attachment => {
+    const { url, error = failed.get(attachment) ?? 'no answer' } = found.get(attachment) ?? {}
+    return { ...attachment, ...(isLink(url) ? { url } : { error }) }
+  })
+}
+
+/** What the command says of each file; when it says nothing of any, why. */
+async function run(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  timeout: number,
+): Promise<{ url?: string; error?: string }[]> {
+  const child = spawn(process.execPath, args, { env, timeout, stdio: ['ignore', 'pipe', 'pipe'] })
+  const ended = new Promise<string>(resolve => {
+    child.on('error', error => resolve(error.message))
+    child.on('close', (_, signal) =>
+      resolve(signal === null ? '' : `the upload did not finish within the time limit`),
+    )
+  })
+  const [stdout, stderr, reason] = await Promise.all([text(child.stdout), text(child.stderr), ended])
+  try {
+    return JSON.parse(stdout)
+  } catch {
+    return args.map(() => ({ error: reason || stderr.trim() || 'upload-server printed no error' }))
+  }
+}
+
+function append(file: string, text: string): void {
+  const summary = openSync(file, APPEND)
+  try {
+    appendFileSync(summary, text)
+  } finally {
+    closeSync(summary)
+  }
+}
+
+/** Attachments below their tests. */
+function groups(uploaded: readonly UploadedAttachment[]): Map<string, UploadedAttachment[]> {
+  const found = new Map<string, UploadedAttachment[]>()
+  for (const one of uploaded) found.set(one.test, [...(found.get(one.test) ?? []), one])
+  return found
+}
+
+function print(uploaded: readonly UploadedAttachment[]): void {
+  const stored = uploaded.filter(one => one.url !== undefined).length
+  const lines = [`  Attachments: ${stored} of ${uploaded.length} uploaded`]
+  for (const [test, attachments] of groups(uploaded)) {
+    lines.push('', `    ${oneLine(test)}`)
+    for (const { name, url, error = '' } of attachments)
+      lines.push(`      ${oneLine(name)}: ${oneLine(url ?? `not uploaded: ${error}`)}`)
+  }
+  process.stdout.write(`\n${lines.join('\n')}\n`)
+}
+
+function toSummary(uploaded: readonly UploadedAttachment[]): string {
+  const parts = [...groups(uploaded)].map(([test, attachments]) => {
+    const lines = attachments.map(({ name, url, isImage, error = '' }) => {
+      const title = toMarkdown(name)
+      if (url === undefined) return `- ❌ ${title}: ${toMarkdown(error)}`
+      const address = addressIn(url, 'markdown')
+      return `- [${title}](${address})${isImage ? `\n\n  ${formatLink({ url, name: oneLine(name), isImage }, 'markdown')}\n` : ''}`
+    })
+    return `### ${toMarkdown(test)}\n\n${lines.join('\n')}\n`
+  })
+  return `## Attachments of tests\n\n${parts.join('\n')}\n`
+}

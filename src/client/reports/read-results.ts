@@ -1,0 +1,68 @@
+import { open } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { membersOf } from '../../members.ts'
+import { isLink, oneLine } from '../../safe-text.ts'
+import type { Context } from '../context.ts'
+import type { Result } from '../result.ts'
+
+/** Most that is read of results, bytes. */
+const MOST_BYTES = 64 * 1024 * 1024
+
+/** What `upload --format json` or `ndjson` has printed. */
+export async function readResults(name: string, context: Pick<Context, 'cwd' | 'stdin'>): Promise<Result[]> {
+  const text = await (name === '-' ? readAll(context.stdin) : readFileOf(resolve(context.cwd, name)))
+  const shown = name === '-' ? 'Standard input' : oneLine(name)
+  const fail = () => new Error(`${shown} is not output of "upload-server upload --format json".`)
+  try {
+    const isList = text.trimStart().startsWith('[')
+    const found: unknown[] = isList
+      ? JSON.parse(text)
+      : text
+          .split('\n')
+          .filter(line => line.trim() !== '')
+          .map(line => JSON.parse(line))
+    if (found.length === 0 && text.trim() === '') throw fail()
+    return found.map(toResult)
+  } catch {
+    throw fail()
+  }
+}
+
+/** Whoever wrote the file decides what is in it: only what may stand in any text becomes a link. */
+function toResult(value: unknown): Result {
+  // What is not an object has no name.
+  const { name, url, error, ...more } = membersOf(value)
+  if (typeof name !== 'string' || (url !== undefined && !isLink(url))) throw new Error('no result')
+  const facts = ['size', 'width', 'height'].flatMap(key =>
+    Number.isSafeInteger(more[key]) ? [[key, more[key]] as const] : [],
+  )
+  const words = ['sha256', 'type', 'code', 'finalizationId'].flatMap(key =>
+    typeof more[key] === 'string' ? [[key, more[key]] as const] : [],
+  )
+  return {
+    name,
+    ...(url !== undefined && { url }),
+    ...(error !== undefined && { error: String(error) }),
+    ...Object.fromEntries([...facts, ...words]),
+  }
+}
+
+async function readFileOf(path: string): Promise<string> {
+  const file = await open(path)
+  try {
+    return await readAll(file.createReadStream({ autoClose: false }))
+  } finally {
+    await file.close()
+  }
+}
+
+async function readAll(stream: AsyncIterable<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of stream) {
+    size += chunk.length
+    if (size > MOST_BYTES) throw new Error('The results are larger than 64 MiB.')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}

@@ -1,0 +1,130 @@
+import { randomUUID } from 'node:crypto'
+import { resolve } from 'node:path'
+import { messageOf, systemCode } from '../../errors.ts'
+import { appendToFile, replaceFile } from '../../files/replace-file.ts'
+import { cleanLink, oneLine, toJsonLine, toXml } from '../../safe-text.ts'
+import type { Context } from '../context.ts'
+import { isFailure, type Result } from '../result.ts'
+import { formatResultLink } from './format.ts'
+import { toSummary } from './summary.ts'
+
+export interface ReportOptions {
+  /** Appends outputs of the step to the file that GitHub Actions names. */
+  githubOutput?: boolean
+  /** Appends Markdown to the file that GitHub Actions names. */
+  githubSummary?: boolean
+  /** File for `artifacts:reports:dotenv` of GitLab. */
+  gitlabDotenv?: string
+  /** File for a JUnit report. */
+  junit?: string
+}
+
+/** What a CI host is told when all is over. @throws Error that says which report can't be written */
+export type Report = (results: readonly Result[], ms: number) => Promise<void>
+
+/**
+ * Finds the files of the wanted reports before anything is uploaded.
+ *
+ * @throws Error when one is not there or can't be written
+ */
+export async function openReports(
+  { githubOutput, githubSummary, gitlabDotenv, junit }: ReportOptions,
+  { env, cwd }: Pick<Context, 'env' | 'cwd'>,
+): Promise<readonly Report[]> {
+  const reports: Report[] = []
+  const append = async (option: string, variable: string, make: (results: readonly Result[]) => string) => {
+    const file = env[variable]
+    if (!file)
+      throw new Error(`${option} requires the environment variable ${variable}, which GitHub Actions sets.`)
+    await appendToFile(file, '').catch(cantWrite(option, file))
+    reports.push(results => appendToFile(file, make(results)).catch(cantWrite(option, file)))
+  }
+  const replace = async (
+    option: string,
+    name: string,
+    make: (results: readonly Result[], ms: number) => string,
+  ) => {
+    const file = resolve(cwd, name)
+    const fail = cantWrite(option, name)
+    // Nobody takes the report of an earlier run for this one's.
+    await replaceFile(file, '', cwd).catch(fail)
+    reports.push((results, ms) => replaceFile(file, make(results, ms), cwd).catch(fail))
+  }
+  if (githubOutput) await append('--github-output', 'GITHUB_OUTPUT', toOutputs)
+  if (githubSummary) await append('--github-summary', 'GITHUB_STEP_SUMMARY', results => toSummary(results))
+  if (gitlabDotenv !== undefined) await replace('--gitlab-dotenv', gitlabDotenv, toDotenv)
+  if (junit !== undefined) await replace('--junit', junit, toJunit)
+  return reports
+}
+
+/** One that can't be written keeps nothing else from being told. @returns what went wrong */
+export async function writeReports(
+  reports: readonly Report[],
+  results: readonly Result[],
+  ms: number,
+): Promise<readonly string[]> {
+  const problems: string[] = []
+  for (const report of reports)
+    await report(results, ms).catch((error: Error) => void problems.push(error.message))
+  return problems
+}
+
+const cantWrite = (option: string, file: string) => (error: unknown) => {
+  const reason = systemCode(error) ?? messageOf(error)
+  throw new Error(`Could not write ${oneLine(file)} for ${option}: ${oneLine(reason)}.`)
+}
+
+const linksOf = (results: readonly Result[]) =>
+  results.flatMap(({ url }) => (url === undefined ? [] : [cleanLink(url)]))
+
+/** `steps.ID.outputs.NAME`. What ends a text can't be guessed by who names a file. */
+function toOutputs(results: readonly Result[]): string {
+  const urls = linksOf(results)
+  const outputs = {
+    url: urls[0] ?? '',
+    urls: urls.join('\n'),
+    markdown: results
+      .flatMap(one => (one.url === undefined ? [] : [formatResultLink(one.url, one, 'markdown')]))
+      .join('\n'),
+    json: toJsonLine(results),
+    stored: urls.length,
+    failed: results.filter(isFailure).length,
+  }
+  const end = `end-${randomUUID()}`
+  return Object.entries(outputs)
+    .map(([name, text]) => `${name}<<${end}\n${text}\n${end}\n`)
+    .join('')
+}
+
+/** Variables that a free GitLab takes from one report; the file may have 5 KB. */
+const [DOTENV_LINKS, DOTENV_BYTES] = [16, 5 * 1024]
+
+/** Values are one line each. What no longer fits is left out, from the last link on. */
+function toDotenv(results: readonly Result[]): string {
+  const urls = linksOf(results)
+  const lines = [
+    `UPLOAD_STORED=${urls.length}`,
+    `UPLOAD_FAILED=${results.filter(isFailure).length}`,
+    `UPLOAD_URL=${urls[0] ?? ''}`,
+    ...urls.slice(0, DOTENV_LINKS).map((url, index) => `UPLOAD_URL_${index + 1}=${url}`),
+  ]
+  let text = ''
+  for (const line of lines) {
+    if (Buffer.byteLength(text) + Buffer.byteLength(line) >= DOTENV_BYTES) break
+    text += `${oneLine(line)}\n`
+  }
+  return text
+}
+
+/** A test case for each file, which JUnit's readers show. */
+function toJunit(results: readonly Result[], ms: number): string {
+  const failed = results.filter(isFailure).length
+  const cases = results.map(one => {
+    const body = isFailure(one)
+      ? `<failure type="${toXml(one.code ?? 'failed')}" message="${toXml(one.error ?? '')}"/>`
+      : `<system-out>${toXml(one.url ?? one.error ?? '')}</system-out>`
+    return `    <testcase classname="upload" name="${toXml(one.name)}">${body}</testcase>\n`
+  })
+  const counts = `tests="${results.length}" failures="${failed}" errors="0" skipped="0" time="${(ms / 1000).toFixed(3)}"`
+  return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuites ${counts}>\n  <testsuite name="upload-server upload" ${counts}>\n${cases.join('')}  </testsuite>\n</testsuites>\n`
+}

@@ -1,0 +1,67 @@
+import { release } from 'node:os'
+import { UploadError } from '../errors.ts'
+import type { ClipboardContent } from './content.ts'
+import { readWayland, readX11 } from './linux.ts'
+import { readMacos } from './macos.ts'
+import type { ClipboardReading } from './tool.ts'
+import { readWindows, readWsl } from './windows.ts'
+
+export type { ClipboardContent } from './content.ts'
+
+export interface ClipboardOptions {
+  /** Says where the display and the tools are (`PATH`, `DISPLAY`, `WAYLAND_DISPLAY`, …); handed on to the tools. */
+  env: NodeJS.ProcessEnv
+  /** Default: the one this process runs on. */
+  platform?: NodeJS.Platform
+  /** For the whole read, in ms. Default 1900, which leaves time for an answer within 2 s. */
+  timeoutMs?: number
+  /** Most bytes of a picture. */
+  maxBytes: number
+  signal?: AbortSignal
+}
+
+type ClipboardReader = (reading: ClipboardReading) => Promise<ClipboardContent>
+
+/**
+ * Reads the clipboard with the tools that are there: a picture, else a copied file (of several the first), else text
+ * that is a path or URL. Paths and URLs are not opened: what the caller may name still has to be checked.
+ *
+ * @throws UploadError `source_failed` when there is no display, tool or usable content, or no answer in time;
+ *   `too_large`
+ */
+export async function readClipboard(options: ClipboardOptions): Promise<ClipboardContent> {
+  const { env, platform = process.platform, timeoutMs = 1900, maxBytes, signal } = options
+  const readers = chooseReaders(env, platform)
+  const end = performance.now() + timeoutMs
+  const failures: UploadError[] = []
+  for (const [index, read] of readers.entries()) {
+    // A tool that hangs leaves time for the next one.
+    const share = (end - performance.now()) / (readers.length - index)
+    try {
+      return await read({ env, maxBytes, signal, deadline: performance.now() + share })
+    } catch (error) {
+      if (!(error instanceof UploadError) || error.code !== 'source_failed') throw error
+      failures.push(error)
+    }
+  }
+  const messages = new Set(failures.map(failure => failure.message))
+  throw new UploadError('source_failed', [...messages].join(' '), { cause: failures[0]?.cause })
+}
+
+function chooseReaders(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): ClipboardReader[] {
+  if (platform === 'darwin') return [readMacos]
+  if (platform === 'win32') return [readWindows]
+  const readers: ClipboardReader[] = []
+  if (env['WAYLAND_DISPLAY']) readers.push(readWayland)
+  if (env['DISPLAY']) readers.push(readX11)
+  if (platform === 'linux' && isWsl(env)) readers.push(readWsl)
+  if (readers.length > 0) return readers
+  throw new UploadError(
+    'source_failed',
+    'There is no clipboard, as neither "WAYLAND_DISPLAY" nor "DISPLAY" is set: run upload-server inside the graphical session, or send the picture as a file.',
+  )
+}
+
+function isWsl(env: NodeJS.ProcessEnv): boolean {
+  return Boolean(env['WSL_DISTRO_NAME']) || /microsoft/i.test(release())
+}

@@ -1,0 +1,100 @@
+import { UploadError } from '../errors.ts'
+import {
+  type ClipboardContent,
+  emptyClipboard,
+  firstOfList,
+  imageTooLarge,
+  otherText,
+  TEXT_BYTES,
+  toImage,
+  toReference,
+} from './content.ts'
+import { type ClipboardReading, runTool, type Tool, type ToolOutput, toolFailed } from './tool.ts'
+
+/** Best first; what else is called `image/…` comes after them. */
+const IMAGE_TYPES = [
+  'image/png',
+  'image/jpeg',
+  'image/gif',
+  'image/webp',
+  'image/bmp',
+  'image/tiff',
+  'image/svg+xml',
+]
+/** What file managers offer for a copied file: the common type, then those of GNOME and MATE. */
+const FILE_TYPES = ['text/uri-list', 'x-special/gnome-copied-files', 'x-special/mate-copied-files']
+/** Names of X11 (ICCCM, section 2.6.2) and MIME types; both displays use both. UTF-8 first. */
+const TEXT_TYPES = ['UTF8_STRING', 'text/plain;charset=utf-8', 'text/plain', 'STRING', 'TEXT']
+
+/** A display server's clipboard: the tool that reads it and how that tool is asked. */
+interface Board extends Tool {
+  /** Arguments that print the offered types, one on a line. */
+  readonly list: readonly string[]
+  /** Arguments that print the bytes of one type. */
+  read(type: string): readonly string[]
+  /** What the tool complains of when nothing is in the clipboard. */
+  readonly empty: RegExp
+}
+
+const X11: Board = {
+  program: 'xclip',
+  remedy: 'install the package "xclip"',
+  check: 'see that "DISPLAY" and "XAUTHORITY" name a running display that this account may use',
+  list: ['-selection', 'clipboard', '-t', 'TARGETS', '-o'],
+  read: type => ['-selection', 'clipboard', '-t', type, '-o'],
+  empty: /target .{0,200} not available/i,
+}
+
+const WAYLAND: Board = {
+  program: 'wl-paste',
+  remedy: 'install the package "wl-clipboard"',
+  check:
+    'see that "WAYLAND_DISPLAY" and "XDG_RUNTIME_DIR" name a running compositor that this account may use',
+  list: ['--list-types'],
+  read: type => ['--no-newline', '--type', type],
+  empty: /no selection|nothing is copied|no suitable type/i,
+}
+
+/** Also the clipboard of Xwayland and XQuartz. xsel is no substitute: it reads text only. */
+export function readX11(reading: ClipboardReading): Promise<ClipboardContent> {
+  return readBoard(X11, reading)
+}
+
+/** On compositors without a data-control protocol (GNOME) wl-paste takes the focus for a moment. */
+export function readWayland(reading: ClipboardReading): Promise<ClipboardContent> {
+  return readBoard(WAYLAND, reading)
+}
+
+/** Asks for the types first: an owner may answer a request for a picture with the text it has (xclip does). */
+async function readBoard(board: Board, reading: ClipboardReading): Promise<ClipboardContent> {
+  const ask = async (args: readonly string[], limit: number): Promise<ToolOutput> => {
+    const output = await runTool(board, args, limit, reading)
+    if (output.cut || output.exitCode === 0) return output
+    throw board.empty.test(output.stderr) ? emptyClipboard() : toolFailed(board, output)
+  }
+  const types = (await ask(board.list, TEXT_BYTES)).stdout.toString().split('\n')
+
+  const image =
+    IMAGE_TYPES.find(type => types.includes(type)) ?? types.find(type => type.startsWith('image/'))
+  if (image) {
+    const { stdout, cut } = await ask(board.read(image), reading.maxBytes)
+    if (cut) throw imageTooLarge(reading.maxBytes)
+    return toImage(stdout, reading.maxBytes)
+  }
+  const files = FILE_TYPES.find(type => types.includes(type))
+  if (files) {
+    const { stdout } = await ask(board.read(files), TEXT_BYTES)
+    const first = firstOfList(stdout.toString(), 'posix')
+    if (first) return first
+  }
+  const text = TEXT_TYPES.find(type => types.includes(type))
+  if (text) {
+    const { stdout, cut } = await ask(board.read(text), TEXT_BYTES)
+    if (cut) throw otherText()
+    return toReference(stdout.toString(), 'posix')
+  }
+  throw new UploadError(
+    'source_failed',
+    'The clipboard holds neither a picture nor a file nor text. Copy a picture, and repeat the upload.',
+  )
+}

@@ -1,0 +1,128 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { systemCode, UploadError } from '../errors.ts'
+import { inOwnTree, killTree, systemFolder } from '../flow/process-tree.ts'
+
+/** Characters of a tool's error output that are kept. */
+const STDERR_CHARACTERS = 300
+
+/** A program that reads the clipboard. */
+export interface Tool {
+  /** Looked up in the PATH of the reading. */
+  readonly program: string
+  /** What to do when it is missing: `install the package "xclip"`. */
+  readonly remedy: string
+  /** What to do when it fails. */
+  readonly check: string
+}
+
+/** One way of reading the clipboard, on its way. */
+export interface ClipboardReading {
+  readonly env: NodeJS.ProcessEnv
+  readonly maxBytes: number
+  readonly signal: AbortSignal | undefined
+  /** On the clock of `performance.now()`, in ms. */
+  readonly deadline: number
+}
+
+export interface ToolOutput {
+  /** Null when the tool was killed. */
+  readonly exitCode: number | null
+  readonly stdout: Buffer
+  /** On one line. */
+  readonly stderr: string
+  /** Whether the tool was stopped because it printed more than `limit` bytes. */
+  readonly cut: boolean
+}
+
+/**
+ * Runs a tool without a shell, and kills it with its children when it prints too much or takes too long.
+ *
+ * @param limit most bytes of standard output
+ * @throws UploadError `source_failed` when the tool is missing or does not end before the deadline
+ */
+export async function runTool(
+  tool: Tool,
+  args: readonly string[],
+  limit: number,
+  { env, signal, deadline }: ClipboardReading,
+): Promise<ToolOutput> {
+  signal?.throwIfAborted()
+  const child = spawn(tool.program, args, {
+    env,
+    cwd: systemFolder(),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...inOwnTree(),
+  })
+  let stop: (reason: unknown) => void = () => {}
+  const stopped = new Promise<never>((_, reject) => {
+    stop = reject
+  })
+  const timer = setTimeout(() => stop(hung(tool)), Math.max(0, deadline - performance.now()))
+  const onAbort = () => stop(signal?.reason)
+  signal?.addEventListener('abort', onAbort)
+  child.on('error', error => stop(unstartable(tool, error)))
+  try {
+    return await Promise.race([collect(child, limit), stopped])
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', onAbort)
+    // Without a free file descriptor it has none.
+    child.stdout?.destroy()
+    child.stderr?.destroy()
+    killTree(child.pid)
+  }
+}
+
+/** Settles when the tool has ended and closed its output, or has printed more than `limit` bytes. */
+function collect(child: ChildProcess, limit: number): Promise<ToolOutput> {
+  return new Promise(resolve => {
+    const chunks: Buffer[] = []
+    let size = 0
+    let stderr = ''
+    const finish = (exitCode: number | null) => {
+      const cut = size > limit
+      resolve({ exitCode, stdout: Buffer.concat(chunks).subarray(0, limit), stderr: excerpt(stderr), cut })
+    }
+    child.stdout?.on('data', (chunk: Buffer) => {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size > limit) finish(null)
+    })
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      if (stderr.length < STDERR_CHARACTERS) stderr += text
+    })
+    child.on('close', finish)
+  })
+}
+
+/** The failure of a tool that ended with an error of its own. */
+export function toolFailed({ program, check }: Tool, { exitCode, stderr }: ToolOutput): UploadError {
+  const end = exitCode === null ? 'was killed' : `ended with status ${exitCode}`
+  const said = stderr === '' ? '' : ` (${stderr})`
+  return new UploadError(
+    'source_failed',
+    `The clipboard cannot be read, "${program}" ${end}${said}: ${check}.`,
+  )
+}
+
+function hung({ program }: Tool): UploadError {
+  return new UploadError(
+    'source_failed',
+    `The clipboard gave no answer in time, and "${program}" was stopped. Copy the picture again.`,
+  )
+}
+
+function unstartable({ program, remedy }: Tool, cause: Error): UploadError {
+  const code = systemCode(cause)
+  const message =
+    code === 'ENOENT'
+      ? `The clipboard cannot be read without "${program}", which is not on the PATH: ${remedy}.`
+      : `The clipboard cannot be read, "${program}" does not start (${code ?? cause.name}).`
+  return new UploadError('source_failed', message, { cause })
+}
+
+/** Addresses are left out, since a client takes the first one in an answer for the picture. */
+function excerpt(text: string): string {
+  const line = text.replace(/\s+/g, ' ').replace(/https?:\/\/\S*/gi, '…')
+  return line.trim().slice(0, STDERR_CHARACTERS)
+}

@@ -1,0 +1,77 @@
+import {
+  type ClipboardContent,
+  emptyClipboard,
+  imageTooLarge,
+  otherText,
+  TEXT_BYTES,
+  toImage,
+  toReference,
+} from './content.ts'
+import { type ClipboardReading, runTool, type Tool, toolFailed } from './tool.ts'
+
+const POWERSHELL: Tool = {
+  program: 'powershell.exe',
+  remedy: 'add the folder "System32\\WindowsPowerShell\\v1.0" of Windows',
+  check: 'run upload-server in the session of the user who copies',
+}
+const WSLPATH: Tool = {
+  program: 'wslpath',
+  remedy: 'WSL has it in "/usr/bin"',
+  check: 'copy the picture instead of its path',
+}
+
+/**
+ * Prints a word and base64, or nothing when the clipboard is empty. Browsers and screenshot tools offer a ready "PNG",
+ * which is taken as it is; GetImage would drop its transparency. No double quote and no line break may stand in it:
+ * it travels on a command line. Base64 keeps the console's code page out of file names.
+ */
+const SCRIPT = [
+  `$ErrorActionPreference = 'Stop'`,
+  `$ProgressPreference = 'SilentlyContinue'`,
+  `Add-Type -AssemblyName System.Windows.Forms, System.Drawing`,
+  `$board = [System.Windows.Forms.Clipboard]`,
+  `function Write-Bytes($word, $bytes) { [Console]::Out.Write($word + ' ' + [Convert]::ToBase64String($bytes)); exit 0 }`,
+  `function Write-Text($word, $text) { Write-Bytes $word ([System.Text.Encoding]::UTF8.GetBytes($text)) }`,
+  `$png = $board::GetData('PNG')`,
+  `if ($png -is [System.IO.MemoryStream]) { Write-Bytes 'image' ($png.ToArray()) }`,
+  `$image = $board::GetImage()`,
+  `if ($image) { $png = New-Object System.IO.MemoryStream; $image.Save($png, [System.Drawing.Imaging.ImageFormat]::Png); Write-Bytes 'image' ($png.ToArray()) }`,
+  `$files = $board::GetFileDropList()`,
+  `if ($files.Count -gt 0) { Write-Text 'text' ($files[0]) }`,
+  `if ($board::ContainsText()) { Write-Text 'text' ($board::GetText()) }`,
+].join('; ')
+
+// Windows Forms reads the clipboard only in a single-threaded apartment (-STA).
+const ARGUMENTS = ['-NoProfile', '-NonInteractive', '-STA', '-Command', SCRIPT]
+
+/** A path comes back as Windows writes it, drive letter or share in front. */
+export async function readWindows(reading: ClipboardReading): Promise<ClipboardContent> {
+  const { word, bytes } = await askPowershell(reading)
+  if (word === 'image') return toImage(bytes, reading.maxBytes)
+  return toReference(bytes.toString(), 'windows')
+}
+
+/** Reads the clipboard of Windows from inside WSL; a path comes back as Linux there sees it. */
+export async function readWsl(reading: ClipboardReading): Promise<ClipboardContent> {
+  const { word, bytes } = await askPowershell(reading)
+  if (word === 'image') return toImage(bytes, reading.maxBytes)
+  const text = bytes.toString()
+  if (/^\s*(?:\/|file:\/\/\/(?![a-z]:))/i.test(text)) return toReference(text, 'posix')
+  const found = toReference(text, 'windows')
+  if (found.kind !== 'path') return found
+  const output = await runTool(WSLPATH, ['-u', found.path], TEXT_BYTES, reading)
+  if (output.exitCode !== 0) throw toolFailed(WSLPATH, output)
+  return toReference(output.stdout.toString(), 'posix')
+}
+
+/** The first word that the script printed, and the bytes behind it. */
+async function askPowershell(reading: ClipboardReading): Promise<{ word: string; bytes: Buffer }> {
+  const limit = Math.max(TEXT_BYTES, 4 * Math.ceil(reading.maxBytes / 3)) + 64
+  const output = await runTool(POWERSHELL, ARGUMENTS, limit, reading)
+  const { stdout, cut, exitCode } = output
+  if (!cut && exitCode !== 0) throw toolFailed(POWERSHELL, output)
+  const word = /^(?:image|text)(?= )/.exec(stdout.toString('latin1', 0, 8))?.[0]
+  if (cut) throw word === 'image' ? imageTooLarge(reading.maxBytes) : otherText()
+  if (word === undefined) throw emptyClipboard()
+  return { word, bytes: Buffer.from(stdout.toString('latin1', word.length + 1), 'base64') }
+}

@@ -1,0 +1,104 @@
+import { localPath, secret } from '../options.ts'
+import * as z from '../packages/zod.ts'
+import { SOURCES } from '../uploader/input.ts'
+import { count, destinationName, ms, proxyAddress, section } from './values.ts'
+
+const uploadKey = z.strictObject({
+  name: z
+    .string()
+    .min(1)
+    .describe('Name of the upload key, shown in the log and in the history instead of the secret.'),
+  key: secret().describe('Secret that clients send.'),
+  destinations: z
+    .array(destinationName)
+    .optional()
+    .describe('Destinations that this key may use: "provider" or "provider/configName". Default: all.'),
+  sources: z
+    .array(z.enum(SOURCES))
+    .optional()
+    .describe(
+      'Sources that a request with this key may use. Default: "form", "url", and "path" if sources.path.roots is set.',
+    ),
+})
+
+/** `auth` of the configuration: upload keys, and who needs none. */
+export const authSection = section(
+  {
+    loopbackExempt: z
+      .boolean()
+      .default(true)
+      .describe(
+        'Let local clients (programs on the machine of the server) upload without an upload key. Set it to false behind a reverse proxy that does not add X-Forwarded-For.',
+      ),
+    anonymous: z.boolean().default(false).describe('Let anyone upload without an upload key.'),
+    allowedOrigins: z
+      .array(z.string().min(1))
+      .default([])
+      .describe(
+        'Web origins trusted like local clients: their pages, open in a browser on the machine of the server, may upload without an upload key. Their CORS preflights are granted any request header and access to private networks. Other origins may use the server from a browser, too, but with a key.',
+      ),
+    allowNullOrigin: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Treat requests with "Origin: null" as local. Any website can send that origin from a sandboxed frame.',
+      ),
+    maxFailures: count(
+      20,
+      'Number of wrong upload keys from one IP address (IPv6: /64 network) before its requests are rejected with 429. 0 disables the limit.',
+      0,
+    ),
+    failureWindowMs: ms(
+      60_000,
+      'Length of the window of that limit, from the first wrong upload key on. The limit is lifted when it ends.',
+    ),
+    keys: z
+      .array(uploadKey)
+      .default([])
+      .describe(
+        'Additional upload keys, each with a name. A key can be limited to destinations and sources.',
+      ),
+  },
+  'Who may upload.',
+)
+
+/** `sources` of the configuration: where the server may read files from. */
+export const sourcesSection = section(
+  {
+    path: section(
+      {
+        enabled: z.boolean().default(true).describe('Accept paths of files on the machine of the server.'),
+        roots: z
+          .array(localPath())
+          .default([])
+          .describe(
+            'Allowed directories: clients with an upload key may upload files below them by path. Local clients may upload any file that the server can read.',
+          ),
+      },
+      'Files on the machine of the server.',
+    ),
+    url: section(
+      {
+        enabled: z.boolean().default(true).describe('Accept URLs and fetch them.'),
+        allowPrivate: z
+          .boolean()
+          .default(false)
+          .describe(
+            'Disable SSRF protection for all clients: URLs may then lead to private, loopback, link-local and reserved IP addresses. If false, local clients may still use private and loopback addresses.',
+          ),
+        timeoutMs: ms(30_000, 'Timeout of one fetch, including the body.'),
+        proxy: proxyAddress()
+          .default('none')
+          .describe(
+            'Outbound proxy for fetching remote URLs: a proxy URL, "environment" or "none". The server resolves and checks hostnames first, so a URL cannot reach private addresses through the proxy.',
+          ),
+      },
+      'Remote URLs, fetched by the server.',
+    ),
+    clipboard: section(
+      { enabled: z.boolean().default(true).describe('Accept requests for the clipboard.') },
+      'The clipboard of the desktop session that the server runs in.',
+    ),
+  },
+  'Where the server reads files from, besides the request itself.',
+)

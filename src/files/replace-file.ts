@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto'
+import { constants } from 'node:fs'
+import { lstat, open, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { systemCode } from '../errors.ts'
+import { holdFolder } from './held.ts'
+import { makePath } from './make-path.ts'
+import { fenceOf, findWayOut } from './way-out.ts'
+
+const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0 } = constants
+
+/**
+ * Puts a text in the place of a file, at once or not at all. A symlink is neither followed nor replaced: in a cloned
+ * folder it is somebody else who says where it leads.
+ *
+ * @param path absolute
+ * @throws an error of the system; Error with a reason for a symlink
+ */
+export async function replaceFile(path: string, text: string, cwd: string): Promise<void> {
+  const fence = fenceOf(path, cwd)
+  const folder = dirname(path)
+  const check = async (real: string) => {
+    const fault = fence && (await findWayOut(folder, real, fence))
+    if (fault) throw new Error(fault)
+  }
+  await check(await realAncestor(folder))
+  await makePath(folder, 0o777)
+  const held = await holdFolder(folder, 'follow')
+  try {
+    await check(held.real)
+    const file = join(held.path, basename(path))
+    const status = await lstat(file).catch(ignoreMissing)
+    if (status?.isSymbolicLink()) throw new Error('it is a symlink')
+    // A pipe, or a device such as /dev/null.
+    if (status && !status.isFile()) return await writeFile(file, text)
+    const beside = join(held.path, `.${randomUUID()}`)
+    try {
+      await writeFile(beside, text, { flag: 'wx', ...(status && { mode: status.mode & 0o777 }) })
+      await rename(beside, file)
+    } finally {
+      await rm(beside, { force: true })
+    }
+  } finally {
+    await held.close()
+  }
+}
+
+/** Appends to a file, which must not be a symlink. @throws an error of the system, `ELOOP` for one */
+export async function appendToFile(path: string, text: string): Promise<void> {
+  const file = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW)
+  try {
+    await file.appendFile(text)
+  } finally {
+    await file.close()
+  }
+}
+
+/** Where the nearest folder lies that is there, with what is still to be made below it. */
+async function realAncestor(folder: string): Promise<string> {
+  const real = await realpath(folder).catch(ignoreMissing)
+  if (real !== undefined) return real
+  // A symlink to nowhere would be made there.
+  if ((await lstat(folder).catch(ignoreMissing)) !== undefined) throw new Error('it lies behind a symlink')
+  return join(await realAncestor(dirname(folder)), basename(folder))
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if (systemCode(error) !== 'ENOENT') throw error
+}

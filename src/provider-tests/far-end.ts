@@ -1,0 +1,142 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { expect } from 'vitest'
+import { messageOf, UploadError } from '../errors.ts'
+import type { Target, UploadObject } from '../providers/contract.ts'
+import { ADVICE } from '../providers/shared/explain-failure.ts'
+import { isRetried } from './expect.ts'
+import { listen } from './listen.ts'
+import type { FarEnd } from './setup.ts'
+
+/** So many steps are tried one by one, in both ways; of the others, which are alike, ever fewer. */
+const FIRST_STEPS = 6
+/** More than any put of a small file has. */
+const MOST_STEPS = 200
+/** A put to a far end that has reset the connection and waits for longer hangs. */
+const LONGEST_MS = 20_000
+
+/** A failure names the object and its destination, and says what to do. `openProvider` calls the destination "Default". */
+export function expectWords(error: unknown, key: string, name = 'Default'): void {
+  if (!(error instanceof UploadError)) return
+  expect(error.message).toContain(key)
+  expect(error.message).toContain(`/${name}`)
+  expectAdvice(error)
+}
+
+/** The failure of a check is about no object, and of no other destination than its own. */
+function expectAdvice(error: unknown): void {
+  if (!(error instanceof UploadError)) return
+  expect(error.message).toMatch(ADVICE)
+  expect(error.message).not.toMatch(/https?:\/\//i)
+}
+
+/** @returns what a check says that fails, if there is one */
+export async function expectCheckRefused({ check }: Target): Promise<string[]> {
+  if (!check) return []
+  const error = await check(new AbortController().signal).then(() => expect.fail('it passed'), identity)
+  expectAdvice(error)
+  return [messageOf(error)]
+}
+
+/** Where nothing listens each operation fails in words, with the object and the destination named. */
+export async function expectRefusal({ open }: FarEnd, object: UploadObject): Promise<void> {
+  const target = await open(await closedPort())
+  const { signal } = new AbortController()
+  const { exists, remove } = target
+  const operations = [
+    () => target.put(object, signal),
+    ...(exists ? [() => exists(object.key, signal)] : []),
+    ...(remove ? [() => remove(object.key, signal)] : []),
+  ]
+  for (const operation of operations) {
+    const error = await operation().then(() => expect.fail('nothing listens there'), identity)
+    expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
+    expectWords(error, object.key)
+  }
+  await expectCheckRefused(target)
+  await target.close?.()
+}
+
+/** The far end breaks a connection off at each step of a put in its turn: before it answers at all, and at each packet. */
+export async function expectSteps(far: FarEnd, newObject: () => UploadObject): Promise<void> {
+  const proxy = await startStepProxy(far.port)
+  async function breakOff(step: number, how: 'resets' | 'closes'): Promise<boolean> {
+    proxy.failAt(step, how)
+    const [target, object] = [await far.open(proxy.port), newObject()]
+    const error = await target.put(object, AbortSignal.timeout(LONGEST_MS)).then(() => {}, identity)
+    if (error !== undefined) expect(error, `it ${how} at step ${step}`).toBeInstanceOf(UploadError)
+    expectWords(error, object.key)
+    const hasFailed = proxy.hasFailed()
+    if (!hasFailed) expect(error, 'nothing failed any more').toBeUndefined()
+    await persist(() => target.put(newObject(), AbortSignal.timeout(LONGEST_MS)))
+    await target.close?.()
+    return hasFailed
+  }
+  try {
+    let step = 0
+    while (await breakOff(step, 'resets')) {
+      if (step < FIRST_STEPS) await breakOff(step, 'closes')
+      step = Math.ceil(step < FIRST_STEPS ? step + 1 : step * 1.4)
+      expect(step).toBeLessThan(MOST_STEPS)
+    }
+    expect(step).toBeGreaterThan(0)
+  } finally {
+    proxy.close()
+  }
+}
+
+const identity = (error: unknown) => error
+
+/** A connection that broke may be noticed by the next put only. */
+async function persist(put: () => Promise<unknown>): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    const error = await put().then(() => {}, identity)
+    if (error === undefined) return
+    if (attempt === 3 || !isRetried(error)) throw error
+  }
+}
+
+async function closedPort(): Promise<number> {
+  const server = createServer()
+  const port = await listen(server)
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+async function startStepProxy(targetPort: number) {
+  const sockets = new Set<Socket>()
+  let [step, failing, how] = [0, 0, 'resets']
+  const isTime = () => step++ === failing
+  const server = createServer({ noDelay: true }, client => {
+    const upstream = connect({ port: targetPort, host: '127.0.0.1', noDelay: true })
+    for (const socket of [client, upstream]) {
+      sockets.add(socket)
+      socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+    }
+    const fail = () => {
+      upstream.resetAndDestroy()
+      if (how === 'resets') client.resetAndDestroy()
+      else client.end()
+    }
+    if (isTime()) return fail()
+    client.on('data', data => upstream.write(data))
+    upstream.on('data', data => (isTime() ? fail() : client.write(data)))
+    client.on('end', () => upstream.end())
+    upstream.on('end', () => client.end())
+  })
+  return {
+    port: await listen(server),
+    /** Counts from anew, and lets so many steps through. */
+    failAt(count: number, way: 'resets' | 'closes') {
+      step = 0
+      failing = count
+      how = way
+    },
+    hasFailed: () => step > failing,
+    close() {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}

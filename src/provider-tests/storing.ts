@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { expectFileKept, expectOneWhole, expectStored, putTogether } from './expect.ts'
+import { largeObject, ODD_NAMES, objectOf, sha256 } from './objects.ts'
+import type { Trial } from './trial.ts'
+
+/** What is stored is what was given, whatever it is called and however it comes. */
+export function describeStoring(trial: Trial): void {
+  const { fresh, put, putWatched, largeBytes, skipWithout } = trial
+
+  it('stores exactly the bytes, 0x00 and 0xff among them', async () => {
+    const every = Buffer.from(Uint8Array.from({ length: 256 }, (_, i) => i).reverse())
+    const bytes = Buffer.concat([every, Buffer.from('ff000d0a1a', 'hex'), randomBytes(100_000), every])
+    await expectStored(trial.setup, await put(objectOf(fresh('bytes.bin'), bytes)), bytes)
+  })
+
+  it.for(ODD_NAMES)(
+    'answers with a URL that is its own normal form and decodes back to the key: %s',
+    async (file, context) => {
+      skipWithout(context, 'names')
+      const key = fresh(file)
+      const stored = await put(objectOf(key, Buffer.from(file), 'image/png'))
+      const { pathname } = new URL(stored.url, 'http://127.0.0.1/')
+      expect(`${pathname.split('/').map(decodeURIComponent).join('/')}\n`).toContain(`/${key}\n`)
+      await expectStored(trial.setup, stored, Buffer.from(file))
+    },
+  )
+
+  it('stores an empty file', async context => {
+    skipWithout(context, 'emptyFiles')
+    await expectStored(trial.setup, await put(objectOf(fresh('empty.txt'), Buffer.alloc(0))), Buffer.alloc(0))
+  })
+
+  it('replaces what has the same key, also by something shorter', async context => {
+    skipWithout(context, 'names')
+    const key = fresh('twice.bin')
+    await put(objectOf(key, randomBytes(90_000)))
+    const bytes = randomBytes(40_000)
+    await expectStored(trial.setup, await put(objectOf(key, bytes)), bytes)
+  })
+
+  it('does not mix puts that run at once', async () => {
+    const objects = Array.from({ length: 8 }, (_, i) => objectOf(fresh(`same.bin`), randomBytes(70_000 + i)))
+    const stored = await putTogether(trial.setup.target, objects, put)
+    for (const [i, one] of stored.entries())
+      await expectStored(trial.setup, one, (await objects[i]?.bytes()) ?? Buffer.alloc(0))
+  })
+
+  it('keeps one of two puts whole when both have the same key at once', async context => {
+    skipWithout(context, 'names')
+    await expectOneWhole(trial.setup, fresh('race.bin'), put)
+  })
+
+  it('streams a large file', { timeout: 120_000 }, async context => {
+    skipWithout(context, 'largeFiles')
+    const object = largeObject(fresh('large.bin'), largeBytes())
+    expect(sha256(await trial.setup.fetch(await putWatched(object)))).toBe(object.sha256)
+  })
+
+  it('takes a file, and leaves it as it is, mode and all', async () => {
+    await expectFileKept(trial.setup, objectOf(fresh('file.bin'), randomBytes(200_000)), put)
+  })
+
+  it('takes a large file of a folder, and leaves it as it is', { timeout: 120_000 }, async context => {
+    skipWithout(context, 'largeFiles')
+    await expectFileKept(trial.setup, largeObject(fresh('large-file.bin'), largeBytes()), putWatched)
+  })
+}

@@ -1,0 +1,66 @@
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { isSocketPath } from '../config/endpoint.ts'
+import type { LoadedConfig } from '../config/load.ts'
+import type { Settings } from '../config/schema.ts'
+import { makePath } from '../files/make-path.ts'
+import { membersOf } from '../members.ts'
+import { askWhoIsThere, type ListenAddress, urlOf } from './port.ts'
+
+type Located = Pick<LoadedConfig, 'dataDirectory'> & { readonly settings: Pick<Settings, 'server' | 'store'> }
+
+/** Lies beside the store while a server uses that: another port than the configured one may be its real one. */
+const fileOf = ({ settings, dataDirectory }: Located) =>
+  `${settings.store.path ?? join(dataDirectory, 'store.db')}-server`
+
+/** Writes down where a server really listens. @returns removes that again, unless a later server has replaced it */
+export async function noteUrl(config: Located, url: string): Promise<() => Promise<void>> {
+  const file = fileOf(config)
+  await makePath(dirname(file), 0o700)
+  const text = JSON.stringify({ url, pid: process.pid })
+  await writeFile(file, text, { mode: 0o600 })
+  return async () => {
+    if ((await readFile(file, 'utf8')) === text) await rm(file)
+  }
+}
+
+/** URL of the server that uses the store of a configuration; undefined when none answers. */
+export async function findRunning(config: Located): Promise<string | undefined> {
+  try {
+    const { url } = membersOf(JSON.parse(await readFile(fileOf(config), 'utf8')))
+    if (typeof url !== 'string') return undefined
+    const place = url.startsWith('unix:') ? socketAt(url.slice('unix:'.length)) : new URL(url)
+    return (await askWhoIsThere(place)).isAlive ? url : undefined
+  } catch {
+    return undefined // a server that was killed leaves the file, and a full disk half of it
+  }
+}
+
+const socketAt = (path: string): ListenAddress => ({ host: path, port: 0 })
+
+/** Where links to files that the server itself serves begin, with a final slash. */
+export async function findBase(config: Located): Promise<string> {
+  const { publicUrl, host } = config.settings.server
+  const own = async () => (await findRunning(config)) ?? urlOf(config.settings.server)
+  const url = publicUrl ?? (isSocketPath(host) ? 'http://localhost' : await own())
+  return url.endsWith('/') ? url : `${url}/`
+}
+
+/**
+ * Why links lead nowhere now, as the end of a sentence. Undefined when none of them leads to the server, or it runs.
+ *
+ * @param base where those to the server begin
+ */
+export async function explainDead(
+  urls: readonly string[],
+  base: string,
+  config: Located,
+): Promise<string | undefined> {
+  if (!urls.some(url => url.startsWith(base)) || (await findRunning(config)) !== undefined) return undefined
+  const { publicUrl } = config.settings.server
+  const { isAlive } = await askWhoIsThere(
+    publicUrl === undefined ? config.settings.server : new URL(publicUrl),
+  )
+  if (publicUrl !== undefined) return isAlive ? undefined : `no upload server answers at ${base}`
+  return isAlive ? `the server that answers at ${base} has another store` : 'it does not run now'
+}

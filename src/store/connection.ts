@@ -1,0 +1,118 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { UploadError } from '../errors.ts'
+import { type CompiledQuery, type Dialect, Kysely } from '../packages/kysely.ts'
+import { type MigrationSettings, migrate } from './migrate.ts'
+import { compileStatements, type Statements } from './statements.ts'
+import type { Database, Tables } from './tables.ts'
+import { storeUnavailable } from './unavailable.ts'
+
+/** One kind of database. */
+export interface Engine extends MigrationSettings {
+  connect(): Promise<DatabaseConnection>
+  /** Turns an error of the database into one for the caller, or says that it passes and the work may be done again. */
+  explain(error: unknown): Error | 'again'
+  /** The time by the clock of the database, milliseconds since the epoch, where that is another machine's. */
+  now?(db: Database): Promise<number>
+}
+
+export interface DatabaseConnection {
+  readonly dialect: Dialect
+  /**
+   * Does statements in one transaction before it returns, where that is possible and so for less than through the dialect.
+   *
+   * @throws when nothing was done, for one since another transaction is under way
+   */
+  commitNow?(statements: readonly CompiledQuery[]): void
+  /** @throws UploadError when what is written would be lost, since the file of the store is gone */
+  assertThere?(): void
+}
+
+interface OpenedDatabase extends DatabaseConnection {
+  readonly db: Database
+  readonly statements: Statements
+}
+
+/** A database that is opened when first used, and again when that failed: a server starts although its database is down. */
+export interface DatabaseAccess {
+  /** Does work with it, and again when another program is in the way. @param isLong all other work waits for it */
+  use<T>(work: (opened: OpenedDatabase) => Promise<T>, isLong?: boolean): Promise<T>
+  /** It, when it is open. */
+  current(): OpenedDatabase | undefined
+  close(): Promise<void>
+}
+
+const PAUSE_MS = 15
+
+/** @param patienceMs for how long a database is waited for that another program keeps busy */
+export function createReach(engine: Engine, patienceMs: number): DatabaseAccess {
+  let opening: Promise<OpenedDatabase> | undefined
+  let opened: OpenedDatabase | undefined
+  let isClosed = false
+  /** Works under way that are long. */
+  let long = 0
+
+  async function open(): Promise<OpenedDatabase> {
+    const connection = await engine.connect()
+    const db: Database = new Kysely<Tables>({ dialect: connection.dialect })
+    try {
+      await migrate(db, engine)
+    } catch (error) {
+      await db.destroy().catch(() => {})
+      throw error
+    }
+    opened = { ...connection, db, statements: compileStatements(db) }
+    return opened
+  }
+
+  async function attempt<T>(work: (opened: OpenedDatabase) => Promise<T>): Promise<T> {
+    if (isClosed) throw closed()
+    opening ??= open().catch(error => {
+      opening = undefined
+      throw error
+    })
+    const ready = await opening
+    ready.assertThere?.()
+    const result = await work(ready)
+    ready.assertThere?.()
+    return result
+  }
+
+  async function persist<T>(work: (opened: OpenedDatabase) => Promise<T>): Promise<T> {
+    for (const start = performance.now(); ; await sleep(PAUSE_MS)) {
+      try {
+        return await attempt(work)
+      } catch (error) {
+        const explained = engine.explain(error)
+        if (explained !== 'again') throw explained
+        if (performance.now() - start > patienceMs && long === 0) throw busy(error)
+      }
+    }
+  }
+
+  return {
+    async use(work, isLong = false) {
+      if (!isLong) return persist(work)
+      long++
+      return persist(work).finally(() => long--)
+    },
+    current: () => (isClosed ? undefined : opened),
+    async close() {
+      isClosed = true
+      const last = await opening?.catch(() => undefined)
+      await last?.db.destroy()
+    },
+  }
+}
+
+function closed(): UploadError {
+  return new UploadError('shutting_down', 'The server is going down. Try again in a moment.', {
+    retryAfterS: 5,
+  })
+}
+
+function busy(cause: unknown): UploadError {
+  return storeUnavailable(
+    'The store of the server is kept busy by another program. Try again in a moment.',
+    cause,
+  )
+}

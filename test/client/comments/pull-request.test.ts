@@ -1,0 +1,177 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { findJob, readPullAddress } from '../../../src/client/comments/pull-request.ts'
+import { makeDirectory } from '../../helpers/directory.ts'
+
+/** What the hosts document of their variables. */
+const ACTIONS = {
+  GITHUB_ACTIONS: 'true',
+  GITHUB_API_URL: 'https://api.github.com',
+  GITHUB_REPOSITORY: 'me/app',
+  GITHUB_REF: 'refs/pull/7/merge',
+  GITHUB_WORKFLOW: 'CI',
+  GITHUB_JOB: 'e2e',
+  GITHUB_RUN_NUMBER: '12',
+  GITHUB_RUN_ATTEMPT: '2',
+  GITHUB_TOKEN: 't',
+}
+const GITHUB = { forge: 'github', api: 'https://api.github.com', repo: 'me/app', pull: 7 }
+
+describe('a job of', () => {
+  it.each([
+    ['GitHub Actions', ACTIONS, { pullRequest: GITHUB, name: 'CI / e2e', run: 12_002, token: 't' }],
+    [
+      'Forgejo Actions',
+      {
+        ...ACTIONS,
+        FORGEJO_ACTIONS: 'true',
+        GITHUB_API_URL: 'https://codeberg.org/api/v1',
+        GITHUB_REF: 'refs/pull/7/head',
+      },
+      { pullRequest: { ...GITHUB, forge: 'gitea', api: 'https://codeberg.org/api/v1' }, token: 't' },
+    ],
+    [
+      'GitLab, for a merge request of a fork',
+      {
+        GITLAB_CI: 'true',
+        CI_API_V4_URL: 'https://gitlab.com/api/v4',
+        CI_PROJECT_ID: '1',
+        CI_MERGE_REQUEST_PROJECT_ID: '2',
+        CI_MERGE_REQUEST_IID: '7',
+        CI_JOB_NAME: 'e2e 1/3',
+        CI_PIPELINE_IID: '12',
+        GITLAB_TOKEN: 't',
+      },
+      {
+        pullRequest: { forge: 'gitlab', api: 'https://gitlab.com/api/v4', repo: '2', pull: 7 },
+        name: 'e2e 1/3',
+        run: 12,
+        token: 't',
+      },
+    ],
+    [
+      'Woodpecker',
+      {
+        CI: 'woodpecker',
+        CI_FORGE_TYPE: 'forgejo',
+        CI_FORGE_URL: 'https://codeberg.org',
+        CI_REPO: 'me/app',
+        CI_COMMIT_PULL_REQUEST: '7',
+        CI_WORKFLOW_NAME: 'test',
+        CI_STEP_NAME: 'e2e',
+        CI_PIPELINE_NUMBER: '12',
+      },
+      {
+        pullRequest: { ...GITHUB, forge: 'gitea', api: 'https://codeberg.org/api/v1' },
+        name: 'test / e2e',
+        run: 12,
+      },
+    ],
+    [
+      'Buildkite',
+      {
+        BUILDKITE: 'true',
+        BUILDKITE_REPO: 'git@github.com:me/app.git',
+        BUILDKITE_PULL_REQUEST: '7',
+        BUILDKITE_PIPELINE_SLUG: 'app',
+        BUILDKITE_STEP_KEY: 'e2e',
+        BUILDKITE_BUILD_NUMBER: '12',
+      },
+      { pullRequest: GITHUB, name: 'app / e2e', run: 12 },
+    ],
+    [
+      'Jenkins',
+      {
+        JENKINS_URL: 'https://ci',
+        CHANGE_URL: 'https://github.com/me/app/pull/7',
+        STAGE_NAME: 'e2e',
+        BUILD_NUMBER: '12',
+      },
+      { pullRequest: GITHUB, name: 'e2e', run: 12 },
+    ],
+    [
+      'GitHub Actions for a branch',
+      { ...ACTIONS, GITHUB_REF: 'refs/heads/main' },
+      { pullRequest: undefined },
+    ],
+    [
+      'Buildkite for a branch',
+      { BUILDKITE: 'true', BUILDKITE_PULL_REQUEST: 'false' },
+      { pullRequest: undefined },
+    ],
+  ])('%s', async (_, env, expected) => {
+    expect(await findJob(env)).toMatchObject(expected)
+  })
+
+  it.each([
+    ['pull_request_target', { pull_request: { number: 7 } }],
+    ['issue_comment', { issue: { number: 7, pull_request: {} } }],
+    ['workflow_run', { workflow_run: { pull_requests: [{ number: 7 }] } }],
+  ])('GitHub Actions started by %s', async (_, event) => {
+    const file = join(await makeDirectory(), 'event.json')
+    await writeFile(file, JSON.stringify(event))
+    const job = await findJob({ ...ACTIONS, GITHUB_REF: 'refs/heads/main', GITHUB_EVENT_PATH: file })
+    expect(job?.pullRequest).toEqual(GITHUB)
+  })
+
+  it.each<[string, Record<string, string>, object, boolean]>([
+    ['a fork', ACTIONS, pullFrom('somebody/app'), true],
+    [
+      'a fork that was deleted',
+      ACTIONS,
+      { pull_request: { head: { repo: null }, base: { repo: { full_name: 'me/app' } } } },
+      true,
+    ],
+    ['a branch', ACTIONS, pullFrom('me/app'), false],
+    ['a push', ACTIONS, {}, false],
+    [
+      'a fork at GitLab',
+      { GITLAB_CI: '1', CI_MERGE_REQUEST_SOURCE_PROJECT_ID: '3', CI_MERGE_REQUEST_PROJECT_ID: '2' },
+      {},
+      true,
+    ],
+    [
+      'a branch at GitLab',
+      { GITLAB_CI: '1', CI_MERGE_REQUEST_SOURCE_PROJECT_ID: '2', CI_MERGE_REQUEST_PROJECT_ID: '2' },
+      {},
+      false,
+    ],
+    ['a fork at Jenkins', { JENKINS_URL: 'https://ci', CHANGE_FORK: 'somebody' }, {}, true],
+  ])('says whether it comes from a fork: %s', async (_, env, event, isFork) => {
+    const file = join(await makeDirectory(), 'event.json')
+    await writeFile(file, JSON.stringify(event))
+    expect(await findJob({ ...env, GITHUB_EVENT_PATH: file })).toMatchObject({ isFork })
+  })
+
+  it('nobody that is known', async () => {
+    expect(await findJob({ CI: 'true' })).toBeUndefined()
+  })
+})
+
+/** The event of a pull request from a repository. */
+function pullFrom(name: string): object {
+  return { pull_request: { head: { repo: { full_name: name } }, base: { repo: { full_name: 'me/app' } } } }
+}
+
+describe('the address of a pull request', () => {
+  it.each([
+    ['https://github.com/me/app/pull/7', 'github', 'https://api.github.com', 'me/app'],
+    ['https://ghe.example.com/me/app/pull/7/', 'github', 'https://ghe.example.com/api/v3', 'me/app'],
+    ['https://example.com/git/me/app/pulls/7', 'gitea', 'https://example.com/git/api/v1', 'me/app'],
+    ['https://gitlab.com/a/b/c/-/merge_requests/7', 'gitlab', 'https://gitlab.com/api/v4', 'a/b/c'],
+  ])('%s', (address, forge, api, repo) => {
+    expect(readPullAddress(address)).toEqual({ forge, api, repo, pull: 7 })
+  })
+
+  it.each([
+    '',
+    'me/app#7',
+    'https://github.com/me/app/issues/7',
+    'https://github.com/me/app/pull/x',
+    'https://github.com/app/pull/7',
+    'ftp://github.com/me/app/pull/7',
+  ])('is not "%s"', address => {
+    expect(() => readPullAddress(address)).toThrow('is not the URL of a pull request')
+  })
+})

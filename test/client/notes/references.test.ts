@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest'
+import { findReferences } from '../../../src/client/notes/references.ts'
+import { rewrite } from '../../../src/client/notes/rewrite.ts'
+
+/** What is found, as it stands in the note. */
+const found = (note: string) => findReferences(note).map(({ from, to }) => note.slice(from, to))
+
+/** What it names. */
+const targets = (note: string) => findReferences(note).map(({ target }) => target)
+
+describe('a picture of a note', () => {
+  it.each([
+    ['![a](b.png)', 'b.png'],
+    ['![a](<b c.png> "title")', 'b c.png'],
+    ['![a](b(1).png)', 'b(1).png'],
+    ['[![a](thumb.png)](large.png)', 'thumb.png'],
+    ['> quoted ![a](b.png)', 'b.png'],
+    ['| a | b |\n|---|---|\n| ![](b.png) | c |', 'b.png'],
+    ['![a][x]\n\n[x]: b.png "title"', 'b.png'],
+    ['![X\t y][]\n\n[x y]: <b c.png>', 'b c.png'],
+    ['![x]\n\n[X]: b.png\n[x]: second.png', 'b.png'],
+    ['<img alt=1 src=b.png>', 'b.png'],
+    ["<IMG\nSRC = 'b.png' />", 'b.png'],
+    ['<div>\n<p><img src="b.png"></p>\n</div>', 'b.png'],
+    ['> <p>\n> <img\n> src="b.png">', 'b.png'],
+    ['![[b c.png]]', '![[b c.png]]'],
+    ['![[b.png|300]]', '![[b.png|300]]'],
+    ['| a |\n|---|\n| ![[b.png\\|300]] |', '![[b.png\\|300]]'],
+    ['---\ncover: ![](front.png)\n---\n![](b.png)', 'b.png'],
+    ['+++\ncover = "![](front.png)"\n+++\n![](b.png)', 'b.png'],
+    ['\ufeff---\r\na: b\r\n---\r\n![](b.png)\r\n', 'b.png'],
+    ['---\n![](b.png)', 'b.png'],
+    ['a\r![](b.png)\r', 'b.png'],
+    ['[^1]: ![a](b.png)', 'b.png'],
+    ['> [^1]:\n>     ![a](b.png)\n', 'b.png'],
+    ['[^note]: ![[b.png]]\n[^x]: text', '![[b.png]]'],
+    ['[^1]: <img src=b.png>', 'b.png'],
+    ['[^1]: ![a][x]\n\n[x]: b.png', 'b.png'],
+    ['[^1]: ![a](b.png "of two words") and more', 'b.png'],
+  ])('is found in %j', (note, place) => {
+    expect(found(note)).toEqual([place])
+  })
+
+  it.each([
+    ['![](a\\_b.png)', 'a_b.png'],
+    ['![](a&amp;b.png)', 'a&b.png'],
+    ['![](C:\\pictures\\a.png)', 'C:\\pictures\\a.png'],
+    ['<img src="a&amp;b.png">', 'a&b.png'],
+    ['![[folder/a.png#part|alt|300]]', 'folder/a.png'],
+  ])('is called in %j what it names', (note, target) => {
+    expect(targets(note)).toEqual([target])
+  })
+
+  it('is found with all others in their order', () => {
+    expect(targets('![[1.png]] <img src=2.png> ![][x] ![](4.png)\n\n[x]: 5.png\n')).toEqual([
+      ...['1.png', '2.png', '4.png', '5.png'],
+    ])
+  })
+})
+
+describe('no picture', () => {
+  it.each([
+    '![^1]\n\n[^1]: b.png',
+    '`![](b.png)`',
+    '```\n![](b.png)\n```',
+    '~~~md\r\n![[b.png]]\r\n~~~\r\n',
+    '    ![](b.png)',
+    '> ```\n> ![](b.png)\n> ```',
+    '<!-- ![](b.png) <img src="b.png"> -->',
+    '<div>\n<!-- <img src="b.png"> -->\n</div>',
+    '<script>\n"<img src=b.png>"\n</script>',
+    '\\![](b.png)',
+    '[a link](b.png)',
+    '[unused]: b.png',
+    '![no definition]',
+    '![]()',
+    '<img alt="x">',
+    '<image src="b.png">',
+    '![[no end.png]',
+    '$\\`$ \\<img src=b.png>',
+  ])('is found in %j', note => {
+    expect(found(note)).toEqual([])
+  })
+})
+
+describe('a note that was made to take long', () => {
+  it.each([
+    ['open embeds', '![['.repeat(300_000)],
+    ['open tags', '<div>\n' + '<img src=a '.repeat(50_000)],
+    ['front matter without end', '---\n' + '--- x\n'.repeat(100_000)],
+    ['quoted HTML', '> <div>\n' + '> <img src="a.png">\n'.repeat(20_000)],
+    ['footnotes in footnotes', '[^1]:'.repeat(200_000)],
+    ['many footnotes', '[^1]: ![](a.png)\n'.repeat(30_000)],
+    ['a picture in an address', `![](data:image/png;base64,${'A'.repeat(5_000_000)})`],
+  ])('is read in a time that grows with its length: %s', { timeout: 60_000 }, (_, note) => {
+    const begun = process.cpuUsage()
+    findReferences(note)
+    expect(process.cpuUsage(begun).user / 1000).toBeLessThan(10_000)
+  })
+})
+
+describe('whatever the note and the name of the file, only the bytes of the name change', () => {
+  const URL = 'https://img.example/1.png'
+  const SIGNS = [
+    'a',
+    'B',
+    '1',
+    ' ',
+    '(',
+    ')',
+    '%20',
+    '&',
+    ';',
+    '#',
+    '?',
+    "'",
+    '"',
+    '-',
+    '_',
+    '.',
+    '*',
+    '[',
+    'ä',
+    '🙂',
+    '\u0301',
+    '=',
+    '/',
+  ]
+  const NOISE = [
+    '',
+    '\ufeff',
+    '# ä\r\n\r\n',
+    'text\t  ',
+    '\u00a0',
+    '"q" \'q\' ',
+    '<b>b</b> ',
+    '> ',
+    '\n\n\n',
+    '&amp; ',
+  ]
+  const WAYS: Readonly<Record<string, (name: string) => readonly [string, string, string]>> = {
+    'in angle brackets': name => ['![x](<', name.trim(), "> 't')"],
+    'in single quotes': name => [
+      "<img alt=1  SRC = '",
+      name.replace(/&/g, '&amp;').replace(/'/g, '&#39;'),
+      "' width='3'>",
+    ],
+    'in double quotes': name => ['<IMG src="', name.replace(/&/g, '&amp;').replace(/"/g, '&quot;'), '"\t/>'],
+    'without quotes': name => ['<img src=', name.replace(/[\s"'=&/]/g, '_'), ' width=3>'],
+  }
+  it.each(Object.keys(WAYS))('%s', way => {
+    let seed = 7
+    const pick = <T>(list: readonly T[]): T => {
+      seed = (seed * 48_271) % 2_147_483_647
+      return list[seed % list.length] as T
+    }
+    for (let turn = 0; turn < 300; turn++) {
+      const name = `x${Array.from({ length: 1 + (turn % 9) }, () => pick(SIGNS)).join('')}.png`
+      const [begin, written, end] = WAYS[way]?.(name) ?? ['', '', '']
+      const [before, after] = [pick(NOISE), pick(NOISE)]
+      const note = `${before}${begin}${written}${end}${after}`
+      const links = findReferences(note).map(reference => ({ reference, url: URL }))
+      expect(rewrite(note, links), note).toBe(`${before}${begin}${URL}${end}${after}`)
+    }
+  })
+
+  it('a link that no value without quotes can hold gets some', () => {
+    const links = (note: string, url: string) =>
+      rewrite(
+        note,
+        findReferences(note).map(reference => ({ reference, url })),
+      )
+    expect(links('<img src=a.png>', 'https://x/?a=b')).toBe('<img src="https://x/?a=b">')
+    expect(links('<img src=a.png/>', 'https://x/')).toBe('<img src="https://x/">')
+  })
+})

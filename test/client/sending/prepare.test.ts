@@ -1,0 +1,58 @@
+import { appendFile, mkdir, rename, rm, symlink, truncate, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { expect, it, onTestFinished } from 'vitest'
+import type { Context } from '../../../src/client/context.ts'
+import { findEntries } from '../../../src/client/entries.ts'
+import { prepare } from '../../../src/client/sending/prepare.ts'
+import { makeDirectory } from '../../helpers/directory.ts'
+
+it('a file that vanishes between listing and sending is told as such', async () => {
+  const cwd = await makeDirectory()
+  await writeFile(join(cwd, 'a.png'), 'x')
+  const [entry] = await findEntries(['a.png'], {}, { cwd, platform: 'linux' })
+  await rm(join(cwd, 'a.png'))
+  await expect(prepare(entry!, {} as Context)).rejects.toThrow(
+    'it was removed or changed before it could be sent',
+  )
+})
+
+it.each<[string, (path: string) => Promise<void>]>([
+  ['grows', path => appendFile(path, 'x')],
+  ['shrinks', path => truncate(path, 3)],
+  ['gets other bytes, as many as before', path => writeFile(path, 'erutcip')],
+])('a file that %s after its hash was taken is not sent', async (_, change) => {
+  const cwd = await makeDirectory()
+  const path = join(cwd, 'a.png')
+  await writeFile(path, 'picture')
+  await utimes(path, 1, 1) // a clock may stand still for some ms
+  const [entry] = await findEntries(['a.png'], {}, { cwd, platform: 'linux' })
+  const part = await prepare(entry!, {} as Context)
+  onTestFinished(() => part.close())
+  const read = () => buffer(part.content!.chunks(new AbortController().signal))
+  expect((await read()).toString()).toBe('picture')
+  await change(path)
+  await expect(read()).rejects.toMatchObject({
+    code: 'source_failed',
+    message: 'it was changed while it was sent',
+  })
+})
+
+it.runIf(process.platform === 'linux')(
+  'attack: a name that leads elsewhere after it was found is not sent, nor is what takes its place later',
+  async () => {
+    const cwd = await makeDirectory()
+    await mkdir(join(cwd, 'shots'))
+    await writeFile(join(cwd, 'shots/a.png'), 'picture')
+    await mkdir(join(cwd, '.secret'))
+    await writeFile(join(cwd, '.secret/a.png'), 'secret!')
+    const [entry] = await findEntries(['shots/a.png'], { isLiteral: true }, { cwd, platform: 'linux' })
+    const part = await prepare(entry!, {} as Context)
+    await rename(join(cwd, 'shots'), join(cwd, 'aside'))
+    await symlink('.secret', join(cwd, 'shots'))
+    const chunks = part.content?.chunks(new AbortController().signal)
+    expect((await buffer(chunks!)).toString()).toBe('picture')
+    await part.close()
+    await expect(prepare(entry!, {} as Context)).rejects.toThrow('it is a symlink to .secret')
+  },
+)

@@ -1,0 +1,223 @@
+import { existsSync } from 'node:fs'
+import { mkdir, rename, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { runCli } from './cli/run-cli.ts'
+import { makeDirectory } from './helpers/directory.ts'
+import { download, formOf, post } from './helpers/form.ts'
+import { openSqlite } from './helpers/sqlite.ts'
+import { startApp, type TestApp } from './helpers/start-app.ts'
+
+const EVERY_MS = 100
+const TEMPLATE = { keyTemplate: '{filename}{extname}' }
+const SERVED = { serve: true, ...TEMPLATE }
+const EXPIRING = { expiry: { default: 'never' } }
+
+type Locals = Record<string, Record<string, unknown>>
+
+/** Destinations of kind "local". One called "sweep", with a folder of its own, tells when the sweeper has been at work. */
+async function start(locals: Locals, directory?: string): Promise<TestApp> {
+  const local = { ...locals, sweep: { directory: 'sweep', ...EXPIRING } }
+  const options = Object.entries(local).map(([name, one]) => [
+    name,
+    { ...SERVED, onConflict: 'replace', ...one },
+  ])
+  return startApp({
+    directory: directory ?? (await makeDirectory()),
+    config: {
+      ...{ expiry: { everyMs: EVERY_MS }, default: `local/${Object.keys(locals)[0]}` },
+      providers: { local: Object.fromEntries(options) },
+    },
+  })
+}
+
+interface Item {
+  readonly imgUrl: string
+  readonly expiresAt?: string
+}
+
+/** What "history --json" prints of an entry. */
+interface Listed {
+  readonly expiresAt?: string
+  readonly removedAt?: string
+}
+
+async function send(
+  app: TestApp,
+  to: string,
+  query = '',
+  files: Record<string, string> = { 'a.txt': 'one' },
+): Promise<Item> {
+  const answer = await post(`${app.url}/upload?configName=${to}${query}`, { body: formOf(files) })
+  expect(answer).toMatchObject({ status: 200, success: true })
+  return (answer as unknown as { items: [Item] }).items[0]
+}
+
+/** The least there is, from when the request arrives: on a busy machine a moment may have passed by then. */
+const SOON = '&expires=1s'
+
+const read = async ({ imgUrl }: Item) => (await download(imgUrl)).toString()
+
+/** Files that were due before are gone by then, if they go. */
+async function sweep(app: TestApp): Promise<void> {
+  const name = `${Date.now()}.txt`
+  const item = await send(app, 'sweep', SOON, { [name]: name })
+  expect(item.expiresAt).toBeDefined()
+  await expect.poll(() => existsSync(join(app.directory, 'sweep', name)), { timeout: 10_000 }).toBe(false)
+}
+
+const cli = (app: TestApp, ...args: string[]) =>
+  runCli(args, { cwd: app.directory, env: { XDG_DATA_HOME: join(app.directory, 'data') } })
+
+it.each<[string, Locals, before: (directory: string) => Promise<unknown>, sent: string]>([
+  ['one folder', { A: { directory: 'x' }, B: { directory: 'x', ...EXPIRING } }, async () => {}, 'a.txt'],
+  [
+    'a folder and one below it',
+    { A: { directory: 'x', keyTemplate: 'b/{filename}{extname}' }, B: { directory: 'x/b', ...EXPIRING } },
+    async () => {},
+    'a.txt',
+  ],
+  [
+    'a folder and one around it',
+    { A: { directory: 'x/b' }, B: { directory: 'x', keyTemplate: 'b/{filename}{extname}', ...EXPIRING } },
+    async () => {},
+    'a.txt',
+  ],
+  [
+    'a folder and a link to it',
+    { A: { directory: 'x' }, B: { directory: 'link/x', ...EXPIRING } },
+    directory => symlink(directory, join(directory, 'link')),
+    'a.txt',
+  ],
+  [
+    'a folder and a mirror there',
+    { A: { directory: 'x' }, B: { directory: 'y', mirrors: ['local/A'], ...EXPIRING } },
+    async () => {},
+    'a.txt',
+  ],
+  [
+    'a folder and a fallback there',
+    {
+      A: { directory: 'x' },
+      B: { directory: 'blocked/y', fallback: 'local/A', ...EXPIRING },
+    },
+    directory => writeFile(join(directory, 'blocked'), ''),
+    'a.txt',
+  ],
+])(
+  'the file of one destination was removed by the expiry of another: %s',
+  async (_, locals, before, sent) => {
+    const directory = await makeDirectory()
+    await before(directory)
+    const app = await start(locals, directory)
+    const kept = await send(app, 'A', '', { [sent]: 'one' })
+    await send(app, 'B', SOON, { [sent]: 'one' })
+    await sweep(app)
+    expect(await read(kept)).toBe('one')
+  },
+)
+
+it('the longer promise holds, whichever destination it was given by and whichever came first', async () => {
+  const app = await start({
+    A: { directory: 'x', ...EXPIRING },
+    B: { directory: 'x', ...EXPIRING },
+  })
+  await send(app, 'A', SOON)
+  const longer = await send(app, 'B', '&expires=1d')
+  const shorter = await send(app, 'A', SOON)
+  expect(shorter.expiresAt, 'the answer says until when it stays').toBe(longer.expiresAt)
+  await sweep(app)
+  expect(await read(shorter)).toBe('one')
+  expect((await send(app, 'B', '&expires=never')).expiresAt).toBeUndefined()
+  expect((await send(app, 'A', SOON)).expiresAt).toBeUndefined()
+  const listed = JSON.parse((await cli(app, 'history', '--json')).stdout) as Listed[]
+  // On a busy machine the first may have gone before the second came.
+  const kept = listed.filter(one => one.removedAt === undefined && !JSON.stringify(one).includes('sweep'))
+  expect(kept.length).toBeGreaterThan(0)
+  expect(kept.filter(one => one.expiresAt !== undefined)).toEqual([])
+})
+
+it('what "upload" printed as JSON did not say when a file goes', async () => {
+  const app = await start({ A: { directory: 'x', ...EXPIRING } })
+  await writeFile(join(app.directory, 'a.txt'), 'one')
+  const args = ['upload', 'a.txt', '--expires', '1d', '--format', 'json']
+  const here = JSON.parse((await cli(app, ...args)).stdout)
+  expect(Date.parse(here[0].expiresAt)).toBeGreaterThan(Date.now())
+  const there = JSON.parse((await cli(app, ...args, '--expires', '1h', '--server', app.url)).stdout)
+  expect(there[0].expiresAt).toBe(here[0].expiresAt)
+})
+
+it('a file that lay there before the server knew of it went with the expiry of an upload of the same name', async () => {
+  const app = await start({ A: { directory: 'x', ...EXPIRING } })
+  await mkdir(join(app.directory, 'x'))
+  await writeFile(join(app.directory, 'x', 'a.txt'), 'one')
+  expect((await send(app, 'A', SOON)).expiresAt).toBeUndefined()
+  const own = await send(app, 'A', SOON, { 'b.txt': 'one' })
+  expect(own.expiresAt).toBeDefined()
+  await sweep(app)
+  expect(await app.files()).toEqual(['x/a.txt'])
+})
+
+it('a file of the folder that a destination has by now went, since one of that name was due where it had been', async () => {
+  const directory = await makeDirectory()
+  const before = await start({ A: { directory: 'x', ...EXPIRING } }, directory)
+  await send(before, 'A', SOON)
+  await before.server.stop()
+  await mkdir(join(directory, 'y'))
+  await writeFile(join(directory, 'y', 'a.txt'), 'of somebody else')
+  const app = await start({ A: { directory: 'y', ...EXPIRING } }, directory)
+  await sweep(app)
+  expect(existsSync(join(directory, 'y', 'a.txt'))).toBe(true)
+  expect((await cli(app, 'history', '--expired')).stdout).toContain('it was stored at file:')
+  expect((await cli(app, 'remove', 'a.txt', '--yes')).stdout).toMatch(/^FAILED .*where no destination/)
+})
+
+it('what an older program wrote down without a place is known by its destination, at other ones, too', async () => {
+  const directory = await makeDirectory()
+  const before = await start({ A: { directory: 'x' }, B: { directory: 'x', ...EXPIRING } }, directory)
+  const kept = await send(before, 'A')
+  const gone = await send(before, 'B', SOON, { 'b.txt': 'two' })
+  await before.server.stop()
+  const database = openSqlite(join(directory, 'data', 'upload-server', 'store.db'))
+  database.exec('update history set place = null')
+  database.close()
+  const app = await start({ A: { directory: 'x' }, B: { directory: 'x', ...EXPIRING } }, directory)
+  expect((await send(app, 'B', SOON)).expiresAt).toBeUndefined()
+  await sweep(app)
+  expect((await app.files()).filter(path => path.startsWith('x/'))).toEqual(['x/a.txt'])
+  expect(existsSync(join(directory, 'x', 'a.txt'))).toBe(true)
+  expect([kept, gone].map(({ imgUrl }) => new URL(imgUrl).pathname)).toEqual([
+    '/files/A/a.txt',
+    '/files/B/b.txt',
+  ])
+})
+
+it('uploads to two destinations at once met at one file with different bytes', async () => {
+  const app = await start({
+    A: { directory: 'x' },
+    B: { directory: 'x' },
+    C: { directory: '.', keyTemplate: 'x/{filename}{extname}' },
+  })
+  const names = ['A', 'B', 'C', 'A', 'B', 'C']
+  const large = (n: number) => String(n).repeat(700_000)
+  const items = await Promise.all(names.map((name, n) => send(app, name, '', { 'a.txt': large(n % 3) })))
+  for (const [n, item] of items.entries())
+    expect((await read(item)).slice(0, 9), names[n]).toBe(large(n % 3).slice(0, 9))
+  const links = items.map(({ imgUrl }) => new URL(imgUrl).pathname)
+  expect(links.map(link => link.split('/')[2])).toEqual(names)
+})
+
+it('"remove" took a file that another destination had promised, or left its entry as if it were there', async () => {
+  const app = await start({ A: { directory: 'x' }, B: { directory: 'x' } })
+  const [kept] = [await send(app, 'A'), await send(app, 'B')]
+  const old = await cli(app, 'remove', '--destination', 'local/B', '--older-than', '1m', '--yes')
+  expect(old.stdout).toBe('')
+  const request = JSON.parse((await cli(app, 'history', '--json', '--destination', 'local/B')).stdout)[0]
+    .jobId
+  expect((await cli(app, 'remove', request, '--yes')).stdout).toMatch(/^kept .*another upload shares it/)
+  expect(await read(kept)).toBe('one')
+  expect((await cli(app, 'remove', '--destination', 'local/B', 'a.txt', '--yes')).stdout).toMatch(/^removed /)
+  const left = JSON.parse((await cli(app, 'history', '--json')).stdout) as { removedAt?: string }[]
+  expect(left.map(({ removedAt }) => removedAt === undefined)).toEqual([false, false])
+  await rename(join(app.directory, 'x'), join(app.directory, 'z'))
+})

@@ -1,0 +1,113 @@
+import { describe, expect, it } from 'vitest'
+import { NOBODY } from '../../src/store/contract.ts'
+import { FINISHED, newEntry, newFile, newJob, storeEngines } from '../helpers/stores.ts'
+
+describe.each(storeEngines())('the idempotency keys of a store in %s', (_name, make) => {
+  it('gives an idempotency key to one of many, and its answer to all', async context => {
+    const place = await make(context)
+    const stores = [place.open(), place.open()]
+    const taken = await Promise.all(
+      [0, 1, 0, 1].map(n =>
+        stores[n]!.reserve('k', { fingerprint: 'print', owner: `p${n}`, seed: 's', createdAt: 9 }),
+      ),
+    )
+    expect(taken.filter(Boolean)).toHaveLength(1)
+    const { owner } = (await stores[0]!.repetition('k'))!
+    expect(await stores[0]!.takeOver('k', 'someone', 'p9', 'print')).toBe(false)
+    expect(await stores[0]!.takeOver('k', owner, 'p9', 'print')).toBe(true)
+    await stores[0]!.answer('k', 'p9', { status: 200, body: '{"a":1}', jobId: 'j' })
+    await stores[1]!.answer('k', owner, { status: 200, body: '{"b":2}', jobId: 'late' })
+    expect(await stores[1]!.repetition('k')).toEqual({
+      fingerprint: 'print',
+      owner: 'p9',
+      createdAt: 9,
+      seed: 's',
+      jobId: 'j',
+      claims: [],
+      answer: { status: 200, body: '{"a":1}', jobId: 'j' },
+    })
+    await stores[1]!.release('k', 'p9')
+    expect(await stores[1]!.repetition('k')).toBeDefined()
+    expect(await stores[1]!.takeOver('k', 'p9', 'p10', 'print')).toBe(false)
+    await stores[1]!.pruneRepetitions(10)
+    expect(await stores[1]!.repetition('k')).toBeUndefined()
+  })
+
+  it('gives an idempotency key without an answer back for the one who has it', async context => {
+    const store = (await make(context)).open()
+    await store.reserve('k', { fingerprint: 'print', owner: 'me', seed: 's', createdAt: 9 })
+    await store.release('k', 'other')
+    expect(await store.repetition('k')).toBeDefined()
+    await store.release('k', 'me')
+    expect(await store.repetition('k')).toMatchObject({ owner: NOBODY, seed: 's', jobId: undefined })
+    expect(await store.takeOver('k', NOBODY, 'you', 'print')).toBe(true)
+  })
+
+  it('keeps what the request of a key may have stored for the next attempt, and not for another request', async context => {
+    const store = (await make(context)).open()
+    const claims = [{ destination: 'local/a', key: 'a.txt', sha256: '0', time: 9 }]
+    await store.reserve('k', { fingerprint: 'print', owner: 'me', seed: 's', createdAt: 9 })
+    await store.begin(newJob({ owner: 'me' }), 'k')
+    await store.noteClaims('k', 'me', claims)
+    await store.release('k', 'other')
+    expect(await store.repetition('k')).toMatchObject({ owner: 'me' })
+    await store.release('k', 'me')
+    const freed = {
+      fingerprint: 'print',
+      owner: NOBODY,
+      createdAt: 9,
+      seed: 's',
+      jobId: undefined,
+      answer: undefined,
+    }
+    expect(await store.repetition('k')).toEqual({ ...freed, claims })
+    expect(await store.takeOver('k', NOBODY, 'you', 'print')).toBe(true)
+    expect(await store.repetition('k')).toEqual({ ...freed, owner: 'you', claims })
+    await store.release('k', 'you')
+    expect(await store.takeOver('k', NOBODY, 'you', 'another')).toBe(true)
+    expect(await store.repetition('k')).toEqual({
+      ...freed,
+      owner: 'you',
+      fingerprint: 'another',
+      claims: [],
+    })
+  })
+
+  it('leads from an idempotency key to the job that was begun for it', async context => {
+    const store = (await make(context)).open()
+    const job = newJob()
+    await store.reserve('k', { fingerprint: 'print', owner: 'me', seed: 's', createdAt: 9 })
+    expect(await store.repetition('k')).toMatchObject({ jobId: undefined })
+    await store.begin(job, 'k')
+    expect(await store.repetition('k')).toMatchObject({ jobId: job.id, answer: undefined })
+    await store.begin(newJob({ owner: 'late' }), 'k')
+    expect(await store.repetition('k')).toMatchObject({ jobId: job.id })
+  })
+
+  it('does not give away the key of a request for which everything was stored', async context => {
+    const store = (await make(context)).open()
+    for (const state of ['delivered', 'finalizing', 'finished', 'failed'] as const) {
+      const job = newJob({ owner: 'gone' })
+      await store.reserve(state, { fingerprint: 'print', owner: 'gone', seed: 's', createdAt: 9 })
+      await store.begin(job, state)
+      await store.deliver(job.id, { ...FINISHED, state })
+      expect(await store.takeOver(state, 'gone', 'me', 'print')).toBe(state === 'failed')
+    }
+    const begun = newJob({ owner: 'gone' })
+    await store.reserve('begun', { fingerprint: 'print', owner: 'gone', seed: 's', createdAt: 9 })
+    await store.begin(begun, 'begun')
+    expect(await store.takeOver('begun', 'gone', 'me', 'print')).toBe(true)
+    expect(await store.job(begun.id)).toMatchObject({ state: 'uploading', owner: begun.owner })
+  })
+
+  it('gives away the key of a request whose job is forgotten with its history', async context => {
+    const store = (await make(context)).open()
+    const job = newJob({ owner: 'gone' })
+    await store.reserve('k', { fingerprint: 'print', owner: 'gone', seed: 's', createdAt: 9 })
+    await store.begin(job, 'k')
+    await store.deliver(job.id, { ...FINISHED, files: [newFile()], history: [newEntry(job)] })
+    expect(await store.takeOver('k', 'gone', 'me', 'print')).toBe(false)
+    await store.pruneHistory(Number.MAX_SAFE_INTEGER)
+    expect(await store.takeOver('k', 'gone', 'me', 'print')).toBe(true)
+  })
+})
