@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { runCli } from './cli/run-cli.ts'
 import { makeDirectory } from './helpers/directory.ts'
-import { download, formOf, post } from './helpers/form.ts'
+import { download, formOf, list, post } from './helpers/form.ts'
+import { startGate } from './helpers/gate.ts'
 import { openSqlite } from './helpers/sqlite.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
 
@@ -25,7 +26,9 @@ async function start(locals: Locals, directory?: string): Promise<TestApp> {
   return startApp({
     directory: directory ?? (await makeDirectory()),
     config: {
-      ...{ expiry: { everyMs: EVERY_MS }, default: `local/${Object.keys(locals)[0]}` },
+      expiry: { everyMs: EVERY_MS },
+      default: `local/${Object.keys(locals)[0]}`,
+      sources: { url: { allowPrivate: true } },
       providers: { local: Object.fromEntries(options) },
     },
   })
@@ -200,7 +203,21 @@ it('uploads to two destinations at once met at one file with different bytes', a
   })
   const names = ['A', 'B', 'C', 'A', 'B', 'C']
   const large = (n: number) => String(n).repeat(700_000)
-  const items = await Promise.all(names.map((name, n) => send(app, name, '', { 'a.txt': large(n % 3) })))
+  const paths = await Promise.all(
+    ['A', 'B', 'C'].map(async (name, n) => {
+      await mkdir(join(app.directory, 'sent', name), { recursive: true })
+      await writeFile(join(app.directory, 'sent', name, 'a.txt'), large(n))
+      return join(app.directory, 'sent', name, 'a.txt')
+    }),
+  )
+  // None of the requests ends before all have begun: the second file of each has to wait.
+  const gate = await startGate()
+  const sending = names.map((name, n) =>
+    post(`${app.url}/upload?configName=${name}`, list(paths[n % 3], gate.url)),
+  )
+  await gate.reached(names.length)
+  gate.open()
+  const items = (await Promise.all(sending)).map(({ items }) => items[0])
   for (const [n, item] of items.entries())
     expect((await read(item)).slice(0, 9), names[n]).toBe(large(n % 3).slice(0, 9))
   const links = items.map(({ imgUrl }) => new URL(imgUrl).pathname)
