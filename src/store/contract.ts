@@ -1,5 +1,8 @@
 import type { ExpiryStore, ObjectId } from './expiry-contract.ts'
+import type { FileEntry, HistoryEntry } from './history-columns.ts'
 import type { LockStore } from './lock-contract.ts'
+
+export type { HistoryEntry }
 
 /**
  * Where an upload is in its life. `uploading`: begun, perhaps on its way. `delivered`: everything is stored, history or
@@ -12,22 +15,9 @@ export type JobState = 'uploading' | 'delivered' | 'finalizing' | 'finished' | '
 export const STORED_STATES: readonly JobState[] = ['delivered', 'finalizing', 'finished']
 
 /** One file of a job, stored at a destination. */
-export interface StoredFile {
-  readonly index: number
-  readonly origin: string
-  readonly url: string
-  readonly key: string
-  /** Bytes. */
-  readonly size: number
-  readonly contentType: string
-  readonly sha256: string
-  readonly deleteUrl?: string | undefined
-  /** Until when it is promised to stay, milliseconds since the epoch; left out: for good. */
-  readonly expiresAt?: number | undefined
-  /** `provider/configName`, where it is another one than the job's: the fallback. */
+export interface StoredFile extends FileEntry {
+  /** `provider/configName`, if it is not the destination of the job: the fallback. */
   readonly destination?: string | undefined
-  /** Place of the destination where it lies, up to where the key begins; older programs wrote none. */
-  readonly place?: string | undefined
   readonly mirrors?: readonly Copy[] | undefined
 }
 
@@ -70,18 +60,6 @@ export type NewJob = Pick<
   Job,
   'id' | 'createdAt' | 'owner' | 'requestId' | 'caller' | 'destination' | 'origins'
 >
-
-/** One stored file, as it is remembered. It may be sensitive: over HTTP callers get some of their own. */
-export interface HistoryEntry extends Omit<StoredFile, 'mirrors'> {
-  /** Milliseconds since the epoch. */
-  readonly time: number
-  readonly jobId: string
-  readonly destination: string
-  readonly caller: string
-  readonly requestId: string
-  /** When it was removed, milliseconds since the epoch. */
-  readonly removedAt?: number | undefined
-}
 
 export interface HistoryFilter {
   /** `provider` or `provider/configName`. */

@@ -1,8 +1,37 @@
 import type { Selectable } from '../packages/kysely.ts'
-import type { HistoryEntry, StoredFile } from './contract.ts'
 
-/** What of an entry tells of the file, by the names of its columns. */
-const FILE = {
+/** What the history keeps of a file. A job keeps the same of its files. */
+export interface FileEntry {
+  /** Index of the input in the request. */
+  readonly index: number
+  readonly origin: string
+  readonly url: string
+  readonly key: string
+  /** Bytes. */
+  readonly size: number
+  readonly contentType: string
+  readonly sha256: string
+  readonly deleteUrl?: string | undefined
+  /** When the file expires, milliseconds since the epoch. Absent if it never does. */
+  readonly expiresAt?: number | undefined
+  /** Location of the destination that stores the file, up to where the object key begins. Earlier programs wrote none. */
+  readonly place?: string | undefined
+}
+
+/** One stored file, as the history keeps it. An entry may be sensitive: over HTTP, clients only get some of their own. */
+export interface HistoryEntry extends FileEntry {
+  /** Milliseconds since the epoch. */
+  readonly time: number
+  readonly jobId: string
+  /** `provider/configName`. */
+  readonly destination: string
+  readonly caller: string
+  readonly requestId: string
+  /** When the file was removed, milliseconds since the epoch. */
+  readonly removedAt?: number | undefined
+}
+
+const FILE_COLUMNS = {
   index: 'position',
   origin: 'origin',
   url: 'url',
@@ -13,11 +42,11 @@ const FILE = {
   deleteUrl: 'delete_url',
   expiresAt: 'expires_at',
   place: 'place',
-} as const satisfies Partial<Record<keyof StoredFile, string>>
+} as const satisfies Record<keyof FileEntry, string>
 
-/** The history: a property of `HistoryEntry` is kept by a line here or above, and a migration. */
-export const HISTORY = {
-  ...FILE,
+/** The column of each property. Statements, rows and entries are made from this table. */
+export const HISTORY_COLUMNS = {
+  ...FILE_COLUMNS,
   time: 'time',
   jobId: 'job_id',
   destination: 'destination',
@@ -26,9 +55,9 @@ export const HISTORY = {
   removedAt: 'removed_at',
 } as const satisfies Record<keyof HistoryEntry, string>
 
-type Columns = typeof HISTORY
+type Columns = typeof HISTORY_COLUMNS
 
-/** The row of an entry; what it leaves out is null. */
+/** The row of an entry. An absent property is null. */
 export type HistoryRow = {
   [Name in keyof Columns as Columns[Name]]: undefined extends HistoryEntry[Name]
     ? Exclude<HistoryEntry[Name], undefined> | null
@@ -44,7 +73,6 @@ const read = (columns: Readonly<Record<string, keyof HistoryRow>>) => {
   }
 }
 
-// What TypeScript does not follow through the loop: both are made from the tables above, as the types of rows are.
-export const toEntry = read(HISTORY) as (row: HistoryRow) => HistoryEntry
-/** Without its destination and its mirrors, which the history does not know as the file's. */
-export const toFile = read(FILE) as (row: HistoryRow) => StoredFile
+// TypeScript does not follow names through the loop. Each result has the properties of the table that it is read with.
+export const toEntry = read(HISTORY_COLUMNS) as (row: HistoryRow) => HistoryEntry
+export const toFile = read(FILE_COLUMNS) as (row: HistoryRow) => FileEntry

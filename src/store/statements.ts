@@ -1,7 +1,7 @@
 import { keysOf } from '../members.ts'
 import { type CompiledQuery, sql } from '../packages/kysely.ts'
 import type { Delivery, HistoryEntry, JobState, NewJob } from './contract.ts'
-import { HISTORY, type HistoryRow } from './history-columns.ts'
+import { HISTORY_COLUMNS, type HistoryRow } from './history-columns.ts'
 import { prepareStatement } from './statement.ts'
 import { type Database, IN_HISTORY } from './tables.ts'
 
@@ -97,9 +97,11 @@ function prepareLead(db: Database) {
 /** An entry that is there already stays as it is, so that a delivery may be written again. */
 function prepareAddEntry(db: Database) {
   return prepareStatement<HistoryEntry>(entry => {
-    const names = keysOf(HISTORY)
+    const names = keysOf(HISTORY_COLUMNS)
     // TypeScript does not follow names through `fromEntries`; `HistoryRow` is made of the same table.
-    const row = Object.fromEntries(names.map(name => [HISTORY[name], entry[name]])) as unknown as HistoryRow
+    const row = Object.fromEntries(
+      names.map(name => [HISTORY_COLUMNS[name], entry[name]]),
+    ) as unknown as HistoryRow
     return db
       .insertInto('history')
       .values(row)

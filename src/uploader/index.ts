@@ -225,6 +225,7 @@ async function uploadOne(
     })
     const { destination: id, end, ...where } = placed
     const { size, contentType, sha256 } = payload
+    // The history keeps all of this: see store/history-columns.ts.
     const file = { ok: true, index, origin, ...where, size, contentType, sha256, ...expiring(end) } as const
     return id === idOf(destination) ? file : { ...file, destination: id }
   } catch (error) {

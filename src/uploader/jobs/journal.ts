@@ -93,42 +93,13 @@ function withoutHold<T extends string>(state: T | 'finalizing'): T | 'delivered'
   return state === 'finalizing' ? 'delivered' : state
 }
 
-/** One entry for the file and one for each copy at a mirror. */
+/** One entry for the file and one for each copy at a mirror. What describes the content is the same in all of them. */
 function toEntries(job: Job, file: StoredFile, time: number): HistoryEntry[] {
-  const { index, origin, url, key, size, contentType, sha256, deleteUrl, expiresAt, place, mirrors } = file
-  const entry: HistoryEntry = {
-    time,
-    jobId: job.id,
-    index,
-    origin,
-    url,
-    key,
-    size,
-    contentType,
-    sha256,
-    deleteUrl,
-    destination: file.destination ?? job.destination,
-    caller: job.caller,
-    requestId: job.requestId,
-    ...(expiresAt !== undefined && { expiresAt }),
-    ...(place !== undefined && { place }),
-  }
-  if (!mirrors) return [entry]
-  const copies = mirrors.flatMap(({ destination: mirror, key, url, ...copy }) =>
-    key === undefined || url === undefined
-      ? []
-      : [
-          {
-            ...entry,
-            expiresAt: undefined,
-            place: undefined,
-            ...copy,
-            destination: mirror,
-            key,
-            url,
-            deleteUrl: undefined,
-          },
-        ],
+  const { mirrors = [], destination = job.destination, ...kept } = file
+  const { url, key, place, deleteUrl, expiresAt, ...content } = kept
+  const ofJob = { time, jobId: job.id, caller: job.caller, requestId: job.requestId }
+  const copies = mirrors.flatMap(({ url, key, error, ...copy }) =>
+    url === undefined || key === undefined ? [] : [{ ...content, ...ofJob, ...copy, url, key }],
   )
-  return [entry, ...copies]
+  return [{ ...kept, ...ofJob, destination }, ...copies]
 }
