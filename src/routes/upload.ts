@@ -3,7 +3,7 @@ import { UploadError } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
 import { once } from '../flow/once.ts'
 import type { Mask } from '../mask.ts'
-import type { Keyed } from '../uploader/delivery/claims.ts'
+import type { RetryContext } from '../uploader/delivery/claims.ts'
 import { type Destination, idOf } from '../uploader/delivery/destinations.ts'
 import type { Uploader, UploadRequest } from '../uploader/index.ts'
 import type { Input } from '../uploader/input.ts'
@@ -138,8 +138,8 @@ async function uploadOnce(
     return upload(uploader, unkept, res, mask)
   }
   let first: UploadReply | undefined
-  const run = async (keyed: Keyed) => {
-    first = await upload(uploader, { ...request, keyed, signal: createCanceller().signal }, res, mask)
+  const run = async (retryContext: RetryContext) => {
+    first = await upload(uploader, { ...request, retryContext, signal: createCanceller().signal }, res, mask)
     const { result, finalizationId } = first.body
     const keep = finalizationId !== undefined || (result?.length ?? 0) > 0
     return {
@@ -149,7 +149,7 @@ async function uploadOnce(
       keep,
     }
   }
-  const answer = await uploader.idempotency.answerOnce(idempotencyKey, fingerprint, run, signal)
+  const answer = await uploader.idempotency.respondOnce(idempotencyKey, fingerprint, run, signal)
   if (first) return first
   addToLog(res, { repeated: true })
   const { status, jobId } = answer

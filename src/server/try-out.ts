@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { LoadedConfig } from '../config/load.ts'
+import { beginTimeLimit } from '../flow/time-limit.ts'
 import { createHttpClient, type HttpClient, type HttpReply } from '../http/client.ts'
 import { deliver } from '../uploader/delivery/deliver.ts'
 import { type Destination, idOf } from '../uploader/delivery/destinations.ts'
@@ -83,10 +84,11 @@ async function fetchBack(
 ): Promise<string> {
   const { name, outgoing } = destination
   const client = createHttpClient({ insecureTls: false }, { name, outgoing, warn: () => {} })
+  const late = () => new Error('there was no response in time.')
+  const limit = beginTimeLimit(key === undefined ? TIMEOUT_MS : OWN_LINK_MS, signal, late)
   try {
-    const late = AbortSignal.timeout(key === undefined ? TIMEOUT_MS : OWN_LINK_MS)
-    const reply = await follow(client, link, AbortSignal.any([signal, late])).catch((error: Error) =>
-      late.aborted ? new Error('there was no response in time.') : error,
+    const reply = await follow(client, link, limit.signal).catch((error: Error) =>
+      limit.signal.aborted ? late() : error,
     )
     if (reply instanceof Error && key !== undefined)
       return `${await readInFolder(destination, key)} (its link was not opened: ${reply.message} ${hint})`
@@ -99,6 +101,7 @@ async function fetchBack(
       throw new Error(`the file was stored, but ${link} returned different content. ${hint}`)
     return 'downloaded'
   } finally {
+    limit.end()
     client.close()
   }
 }

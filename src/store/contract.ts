@@ -100,16 +100,16 @@ export interface HistoryFilter {
   readonly limit: number
 }
 
-/** The answer to a request with an `Idempotency-Key`. */
+/** The response to a request with an `Idempotency-Key`. */
 export interface KeptResponse {
   readonly status: number
   /** JSON. */
   readonly body: string
-  /** The job behind it; undefined: the one that was begun for the key. */
+  /** The job of the request. Undefined: the one that was begun for the idempotency key. */
   readonly jobId: string | undefined
 }
 
-/** A file that an attempt at a request was about to store under a key that was free. */
+/** A file that an attempt at a request was about to store under a free object key. */
 export interface Claim {
   /** `provider/configName`. */
   readonly destination: string
@@ -119,21 +119,22 @@ export interface Claim {
   readonly time: number
 }
 
-/** What is known of a request that carried an `Idempotency-Key`. */
-export interface Repetition {
+/** What the database knows of a request with an `Idempotency-Key`. */
+export interface IdempotencyRecord {
   /** Hash of what the request asked for. */
   readonly fingerprint: string
-  /** The process that answers it. */
+  /** The process that handles the request, or `NO_OWNER`. */
   readonly owner: string
+  /** Milliseconds since the epoch. */
   readonly createdAt: number
-  /** The job that was begun for it. */
+  /** The job that was begun for the request. */
   readonly jobId: string | undefined
-  /** What nobody can guess of the keys of its files; undefined: an older program has reserved it. */
+  /** The random part of its object keys, which nobody can guess. Undefined: an earlier program has reserved the key. */
   readonly seed: string | undefined
-  /** What its attempts so far may have stored; empty once there is an answer. */
+  /** What its attempts so far may have stored. Empty once there is a response. */
   readonly claims: readonly Claim[]
-  /** Once there is one. */
-  readonly answer: KeptResponse | undefined
+  /** Undefined until there is one. */
+  readonly response: KeptResponse | undefined
 }
 
 /** What a delivery came to. */
@@ -219,37 +220,37 @@ export interface HistoryStore {
   ): Promise<number>
 }
 
-/** Has the key of a request that has failed. */
-export const NOBODY = ''
+/** Owner of the idempotency key of a request that has failed. */
+export const NO_OWNER = ''
 
-export interface RepetitionStore {
-  /** Takes an idempotency key. @returns false when it is taken already */
+export interface IdempotencyStore {
+  /** Reserves an idempotency key. @returns false if it is reserved already */
   reserve(
     key: string,
-    request: Pick<Repetition, 'fingerprint' | 'owner' | 'seed' | 'createdAt'>,
+    request: Pick<IdempotencyRecord, 'fingerprint' | 'owner' | 'seed' | 'createdAt'>,
   ): Promise<boolean>
   /**
-   * Takes over the key of a request whose process is gone. What that process wrote last is waited for: it may still be on
-   * its way into the database.
+   * Takes over the idempotency key of a request whose process has ended. Waits for the last write of that process, which
+   * may still be on its way into the database.
    *
-   * @param fingerprint of the request that has it now
-   * @returns false when somebody else was faster, or when everything was stored for the request: its job is to be finished
+   * @param fingerprint of the request that takes it over
+   * @returns false if another process was faster, or if everything was stored for the request: then its job must be finished
    */
   takeOver(key: string, from: string, to: string, fingerprint: string): Promise<boolean>
-  /** Writes what the request of a key may store, unless somebody else has taken it over or there is an answer. */
+  /** Writes what the request of a key may store, unless another process has taken the key over or there is a response. */
   noteClaims(key: string, owner: string, claims: readonly Claim[]): Promise<void>
-  /** Writes the answer to a key, unless somebody else has taken it over. */
-  answer(key: string, owner: string, answer: KeptResponse): Promise<void>
+  /** Writes the response, unless another process has taken the key over. */
+  saveResponse(key: string, owner: string, response: KeptResponse): Promise<void>
   /**
-   * Frees a key that has no answer, unless somebody else has taken it over: it is `NOBODY`'s then. What its request may
-   * have stored is kept for the next attempt.
+   * Frees a key that has no response, unless another process has taken it over: its owner is `NO_OWNER` then. The claims of
+   * the request stay for the next attempt.
    */
   release(key: string, owner: string): Promise<void>
-  repetition(key: string): Promise<Repetition | undefined>
-  /** Frees a key that is older. */
-  expire(key: string, before: number): Promise<void>
-  /** Frees all keys that are older, a bounded part at a time. */
-  pruneRepetitions(before: number): Promise<void>
+  idempotencyRecord(key: string): Promise<IdempotencyRecord | undefined>
+  /** Deletes the record of a key if it is older. */
+  expireIdempotencyKey(key: string, before: number): Promise<void>
+  /** Deletes all records that are older, a bounded part at a time. */
+  pruneIdempotencyRecords(before: number): Promise<void>
 }
 
 /** The processes that use a store. */
@@ -262,7 +263,7 @@ export interface OwnerStore {
 }
 
 /** Keeps jobs, history and answers. Several processes may share one. */
-export interface Store extends JobStore, HistoryStore, LockStore, ExpiryStore, RepetitionStore, OwnerStore {
+export interface Store extends JobStore, HistoryStore, LockStore, ExpiryStore, IdempotencyStore, OwnerStore {
   /** Why uploads can't be written down since the last attempt; undefined when that worked, or was not tried. */
   problem(): Error | undefined
   close(): Promise<void>

@@ -5,11 +5,11 @@ import { createReach, type DatabaseAccess, type Engine } from './connection.ts'
 import type { Store } from './contract.ts'
 import { createExpiryStore } from './expiries.ts'
 import { createHistoryStore } from './history.ts'
+import { createIdempotencyStore } from './idempotency-records.ts'
 import { createJobStore } from './jobs.ts'
 import { createLockStore } from './locks.ts'
 import { INDEX_NAMES, type IndexName, makeIndex } from './migrate.ts'
 import { createOwnerStore } from './owners.ts'
-import { createRepetitionStore } from './repetitions.ts'
 
 export interface StoreOptions {
   /** For how long a store is waited for that another program keeps busy. Default 3 s. */
@@ -30,7 +30,7 @@ export function createSqlStore(engine: Engine, { patienceMs = PATIENCE_MS }: Sto
     ...createHistoryStore(access),
     ...createLockStore(access, holders),
     ...createExpiryStore(access),
-    ...createRepetitionStore(access),
+    ...createIdempotencyStore(access),
     ...createOwnerStore(access),
     problem: access.problem,
     close: reach.close,

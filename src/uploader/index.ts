@@ -6,7 +6,7 @@ import type { Spool } from '../payload/spool.ts'
 import type { PictureOptions } from '../pictures/options.ts'
 import { withWish } from '../pictures/wish.ts'
 import type { Job, Store, StoredFile } from '../store/contract.ts'
-import type { Keyed } from './delivery/claims.ts'
+import type { RetryContext } from './delivery/claims.ts'
 import {
   chooseDestination,
   type Destination,
@@ -68,7 +68,7 @@ export interface UploadRequest {
   /** Leads repetitions to the job. */
   readonly idempotencyKey?: string
   /** What it shares with earlier attempts of the same key. */
-  readonly keyed?: Keyed | undefined
+  readonly retryContext?: RetryContext | undefined
   /** Refuses a payload by throwing, before any of it is stored. */
   accept?(payload: Payload): void
   /** Called as each input is done, in whatever order. */
@@ -160,7 +160,7 @@ async function deliverAll(
   inSlot: InPlace,
   deps: UploaderDeps,
 ): Promise<Outcome[]> {
-  const { baseUrl, signal, keyed, wishes } = request
+  const { baseUrl, signal, retryContext, wishes } = request
   const { finalizer } = deps
   await finalizer.begin(job, request.idempotencyKey)
   const locks = createLocks(deps.locker)
@@ -170,8 +170,8 @@ async function deliverAll(
     end: expiresAt(request.destination, wishes?.expires, job.createdAt) ?? 'never',
     baseUrl,
     signal,
-    keyed,
-    now: new Date(keyed?.time ?? job.createdAt),
+    retryContext,
+    now: new Date(retryContext?.time ?? job.createdAt),
   }
   const done: Outcome[] = []
   try {
@@ -220,7 +220,7 @@ async function uploadOne(
       const changes = withWish(destination.pictures, wishes)
       const changed = changes ? await change(given, changes, request, deps) : given
       payload = changed
-      const seed = request.keyed?.seed && `${request.keyed.seed} ${index}`
+      const seed = request.retryContext?.seed && `${request.retryContext.seed} ${index}`
       return place(changed, destination, { ...shared, facts: { path: wishes.path, seed } }, deps)
     })
     const { destination: id, end, ...where } = placed

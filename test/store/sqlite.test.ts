@@ -83,7 +83,7 @@ it('the first pruning of very many rows in SQLite does not keep everything else 
   const prunings = [
     ['jobs', store.pruneJobs],
     ['history', store.pruneHistory],
-    ['repetitions', store.pruneRepetitions],
+    ['repetitions', store.pruneIdempotencyRecords],
   ] as const
   for (const [table, prune] of prunings) {
     let isOver = false

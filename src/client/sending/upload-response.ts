@@ -1,4 +1,5 @@
 import type { RawReply } from '../../http/exchange.ts'
+import { isObject, membersOf } from '../../members.ts'
 import { isLink } from '../../safe-text.ts'
 import { readTime } from '../../times.ts'
 
@@ -140,10 +141,3 @@ function codeIn(code: unknown): { code?: string } {
 function isIndex(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0
 }
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null
-}
-
-/** Of what is not an object, none. */
-const membersOf = (value: unknown) => (isObject(value) ? value : {})

@@ -2,7 +2,7 @@ import type { Claim, HistoryStore } from '../../store/contract.ts'
 import { identify, type Places } from '../../store/expiry-contract.ts'
 
 /** What the attempts at one request share. */
-export interface Keyed {
+export interface RetryContext {
   /** When the first one began, milliseconds since the epoch: the time in keys. */
   readonly time: number
   /** What is random in keys. */

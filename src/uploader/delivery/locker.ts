@@ -1,3 +1,4 @@
+import { onAbort } from '../../flow/cancellation.ts'
 import { poll } from '../../flow/poll.ts'
 import type { Stored } from '../../providers/contract.ts'
 import type { Store } from '../../store/contract.ts'
@@ -73,17 +74,15 @@ export function createMemoryLocker(): Locker {
 
   function wait({ waiting }: LockEntry, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      signal.throwIfAborted()
-      const go = () => {
-        signal.removeEventListener('abort', leave)
+      const resume = () => {
+        stopListening()
         resolve()
       }
-      const leave = () => {
-        waiting.delete(go)
+      waiting.add(resume)
+      const stopListening = onAbort(signal, () => {
+        waiting.delete(resume)
         reject(signal.reason)
-      }
-      waiting.add(go)
-      signal.addEventListener('abort', leave, { once: true })
+      })
     })
   }
 
@@ -103,7 +102,7 @@ export function createMemoryLocker(): Locker {
         entry.stored = stored
         // They have it from now on: whoever stored it may release it before they get to run.
         entry.holders += entry.waiting.size
-        for (const go of entry.waiting) go()
+        for (const resume of entry.waiting) resume()
         entry.waiting.clear()
       },
       release(after) {

@@ -4,7 +4,7 @@ import { splitExtension } from '../../payload/file-name.ts'
 import type { Payload } from '../../payload/index.ts'
 import type { HistoryStore } from '../../store/contract.ts'
 import type { End, Places } from '../../store/expiry-contract.ts'
-import type { Keyed } from './claims.ts'
+import type { RetryContext } from './claims.ts'
 import { type Destination, idOf } from './destinations.ts'
 import type { Lock, Locker } from './locker.ts'
 import { isSpelledOtherwise } from './same-bytes.ts'
@@ -15,7 +15,7 @@ export class ConflictError extends UploadError {}
 /** What a request says of the keys of its files. */
 export interface KeyRequest {
   /** What it shares with earlier attempts; undefined when it can't have any. */
-  readonly keyed: Pick<Keyed, 'claims'> | undefined
+  readonly retryContext: Pick<RetryContext, 'claims'> | undefined
   /** Until when the files are asked to stay. */
   readonly end: End
 }
@@ -36,7 +36,7 @@ export async function takeKey(
   destination: Destination,
   wanted: string,
   locker: Locker,
-  { keyed, end }: KeyRequest,
+  { retryContext, end }: KeyRequest,
   { places, history }: { places: Places; history: Pick<HistoryStore, 'history'> },
   signal: AbortSignal,
 ): Promise<TakenKey> {
@@ -48,17 +48,17 @@ export async function takeKey(
     if (lock.others) return { key, lock, isKnown: true }
     if (await isSpelledOtherwise(key, sha256, destination, places, history)) return undefined
     const file = { destination: id, key, sha256 }
-    const isOurs = async () => (await keyed?.claims.has(file, places)) ?? false
+    const isOurs = async () => (await retryContext?.claims.has(file, places)) ?? false
     if (onConflict === 'replace') {
       if (end === 'never') return { key, lock, isKnown: lock.isShared }
       const isKnown = lock.isShared || (await isOurs())
-      await keyed?.claims.add(file)
+      await retryContext?.claims.add(file)
       return { key, lock, isKnown }
     }
     const looking = target.exists?.(key, signal)
     const isThere = looking && (await orAborted(looking, signal))
     if (!isThere || (await isOurs())) {
-      await keyed?.claims.add(file)
+      await retryContext?.claims.add(file)
       return { key, lock, isKnown: true }
     }
     if (onConflict === 'rename') return undefined

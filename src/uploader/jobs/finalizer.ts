@@ -7,7 +7,7 @@ import type { Job, NewJob, Store, StoredFile } from '../../store/contract.ts'
 import type { Hook, HookDeps } from './hooks.ts'
 import { createHousekeeping } from './housekeeping.ts'
 import { createJournal } from './journal.ts'
-import { createLease, type Lease } from './lease.ts'
+import { createLease, isAbandoned, type Lease } from './lease.ts'
 import { LONGEST_PAUSE_MS, runSteps, type StepDeps } from './steps.ts'
 
 const ROUND_MS = 5000
@@ -79,7 +79,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
   const { store, roundMs = ROUND_MS } = deps
   let { hooks, keepDays }: FinalizerSettings = deps
   const owner = newOwner(SCOPE)
-  const { isGone } = createPresence(deps.patienceMs)
+  const presence = createPresence(deps.patienceMs)
   const journal = createJournal({ ...deps, owner })
   const lease = createLease(store, owner, roundMs, deps.now)
   const ending = new AbortController()
@@ -97,7 +97,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
     owner,
     roundMs,
     lease,
-    isGone,
+    isGone: presence.isGone,
     unsaved: journal.kept,
     retry: attemptOnce,
   })
@@ -113,16 +113,13 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
     const job = await store.job(id)
     if (job?.state === 'finished') return finished(job)
     if (job === undefined || job.state === 'failed' || job.state === 'interrupted') return UNFINISHABLE
-    const isFree = job.state === 'delivered' || job.owner === owner || (await isLeft(job))
+    const isFree =
+      job.state === 'delivered' || job.owner === owner || (await isAbandoned(job, store, presence))
     if (!isFree) return ELSEWHERE
     if (job.state === 'uploading') return UNFINISHABLE
     await lease.keepAlive()
     const claimed = await store.claim(id, owner, job.state === 'finalizing' ? job.owner : undefined)
     return claimed ? finished(await runSteps(claimed, hooks, stepDeps)) : ELSEWHERE
-  }
-
-  async function isLeft(job: Job): Promise<boolean> {
-    return isGone(job.owner, (await store.owners()).get(job.owner) ?? job.createdAt)
   }
 
   async function settle(withinMs: number): Promise<void> {

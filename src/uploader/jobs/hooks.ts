@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { onAbort } from '../../flow/cancellation.ts'
 import { runProgram, tailOf } from '../../flow/run-program.ts'
 import { createHttpClient } from '../../http/client.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
@@ -41,11 +42,9 @@ const MOST_URLS = 64 * 1024
 export async function runHook(hook: Hook, job: Job, deps: HookDeps, signal: AbortSignal): Promise<void> {
   const body = JSON.stringify(describe(job))
   const stop = new AbortController()
-  const cut = () => stop.abort(new Error('it was cut short because the server is going down'))
   const late = () => stop.abort(new Error(`it took longer than ${hook.timeoutMs / 1000} s`))
   const timer = setTimeout(late, hook.timeoutMs)
-  signal.addEventListener('abort', cut)
-  if (signal.aborted) cut()
+  const stopListening = onAbort(signal, () => stop.abort(new Error('the server is shutting down')))
   try {
     stop.signal.throwIfAborted()
     if (hook.command)
@@ -53,7 +52,7 @@ export async function runHook(hook: Hook, job: Job, deps: HookDeps, signal: Abor
     if (hook.webhook) await callWebhook(hook, hook.webhook, job, body, stop.signal)
   } finally {
     clearTimeout(timer)
-    signal.removeEventListener('abort', cut)
+    stopListening()
   }
 }
 

@@ -72,7 +72,7 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
 
   async function prune(): Promise<void> {
     await store.pruneJobs(nowMs() - deps.keepDays() * DAY_MS)
-    await store.pruneRepetitions(nowMs() - KEPT_MS)
+    await store.pruneIdempotencyRecords(nowMs() - KEPT_MS)
     lastPrune = performance.now()
   }
 

@@ -1,68 +1,82 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { UploadError } from '../../errors.ts'
 import { poll } from '../../flow/poll.ts'
-import { createPresence } from '../../flow/presence.ts'
+import { createPresence, type Presence } from '../../flow/presence.ts'
 import {
+  type IdempotencyRecord,
   type KeptResponse,
-  NOBODY,
-  type Repetition,
+  NO_OWNER,
   STORED_STATES,
   type Store,
 } from '../../store/contract.ts'
-import { createClaims, type Keyed } from '../delivery/claims.ts'
+import { createClaims, type RetryContext } from '../delivery/claims.ts'
 import type { Input } from '../input.ts'
+import { isAbandoned } from './lease.ts'
 
 const SAVE_AGAIN_MS = 1000
-/** Of one job. */
+/** History entries of one job. */
 const MOST_ENTRIES = 10_000
-/** After that a key counts as new. */
+/** After this time an idempotency key counts as new. */
 export const KEPT_MS = 24 * 60 * 60 * 1000
 
-/** An answer, and whether a repetition gets it again or is a new attempt. */
-export interface NewAnswer extends KeptResponse {
+/** A response. `keep`: whether repeated requests get it, or are new attempts. */
+export interface NewResponse extends KeptResponse {
   readonly keep: boolean
 }
 
-/** Everything was stored for the first request, but its process ended before it had an answer. */
+/** Everything was stored for the first request, but its process ended before it had a response. */
 interface UnansweredJob {
   readonly status: undefined
   /** The job to finish. */
   readonly jobId: string
 }
 
-type Run = (keyed: Keyed) => Promise<NewAnswer>
+/** `undefined`: another process handles the request. Ask again. */
+type Result = KeptResponse | UnansweredJob | undefined
 
-interface Unsaved {
-  readonly fingerprint: string
-  /** Undefined: the key is free. */
-  readonly answer: KeptResponse | undefined
-}
-
-/** Answers requests that carry an `Idempotency-Key` once (draft-ietf-httpapi-idempotency-key-header). */
+/** Handles requests with an `Idempotency-Key` once (draft-ietf-httpapi-idempotency-key-header). */
 export interface Idempotency {
   /**
-   * The first request with a key runs; the others wait for it and get its answer, also after a restart and from another
-   * process of the same store, for as long as what it stored is there.
+   * The first request with an idempotency key runs. The others wait for it and get its response, also after a restart and
+   * from another process that uses the same database, as long as the stored files exist.
    *
-   * @param key unique to the caller
+   * @param key unique to the client
    * @param fingerprint what the request asks for; see `fingerprintOf`
-   * @param run does what is asked; the job it begins is to carry the key
-   * @param signal ends waiting for another request; what runs is not its business
-   * @throws UploadError `idempotency_key_reused` when the key came with another request before
+   * @param run handles the request. The job that it begins must carry the idempotency key
+   * @param signal ends waiting for another request, but does not stop a request that runs
+   * @throws UploadError `idempotency_key_reused` if an earlier request with this key asked for something else
    */
-  answerOnce(
+  respondOnce(
     key: string,
     fingerprint: string,
-    run: Run,
+    run: (context: RetryContext) => Promise<NewResponse>,
     signal: AbortSignal,
   ): Promise<KeptResponse | UnansweredJob>
   /** Saves what could not be saved before, if that is possible now. */
   close(): Promise<void>
 }
 
+/** A request with an idempotency key. */
+interface KeyedRequest {
+  readonly key: string
+  readonly fingerprint: string
+  run(context: RetryContext): Promise<NewResponse>
+}
+
+/** What the functions of this file share. */
+interface Surroundings {
+  readonly store: Store
+  /** Name of this process in the database. */
+  readonly owner: string
+  readonly presence: Presence
+  readonly saver: ResponseSaver
+  /** Milliseconds since the epoch. */
+  now(): number
+}
+
 /**
- * @param owner name of this process in the store
- * @param patienceMs for how long a process of another machine may be silent; default 30 s
+ * @param owner name of this process in the database
+ * @param patienceMs after this time without a sign of life, a process of another machine counts as ended; default 30 s
  * @param now milliseconds since the epoch
  */
 export function createIdempotency(
@@ -71,92 +85,128 @@ export function createIdempotency(
   patienceMs?: number,
   now: () => number = Date.now,
 ): Idempotency {
-  const presence = createPresence(patienceMs)
-  /** Keys that this process is at, for one request each. What it has in the store of all others is left over. */
-  const busy = new Set<string>()
-  /** What the store did not take, by key: it would have the next request upload once more, or wait for ever. */
-  const unsaved = new Map<string, Unsaved>()
+  const keys = createKeyLocks()
+  const saver = createResponseSaver(store, owner, keys)
+  const surroundings = { store, owner, presence: createPresence(patienceMs), saver, now }
+  return {
+    respondOnce: (key, fingerprint, run, signal) =>
+      poll(async () => {
+        const request = { key, fingerprint, run }
+        if (!keys.isLocked(key)) return keys.run(key, () => attempt(request, surroundings))
+        const record = await store.idempotencyRecord(key).catch(() => undefined)
+        if (record && !isOld(record, now())) assertNotReused(record, fingerprint)
+        return undefined
+      }, signal),
+    close: saver.close,
+  }
+}
+
+/** Idempotency keys that this process works on, one request each. Its other records in the database are left over. */
+interface KeyLocks {
+  isLocked(key: string): boolean
+  run<T>(key: string, work: () => Promise<T>): Promise<T>
+}
+
+function createKeyLocks(): KeyLocks {
+  const locked = new Set<string>()
+  return {
+    isLocked: key => locked.has(key),
+    run(key, work) {
+      locked.add(key)
+      return work().finally(() => locked.delete(key))
+    },
+  }
+}
+
+/** Handles a request unless that has been done. */
+async function attempt(request: KeyedRequest, surroundings: Surroundings): Promise<Result> {
+  const { key, fingerprint } = request
+  const { store, owner, saver, now } = surroundings
+  const unsaved = saver.find(key)
+  if (unsaved?.response) {
+    assertSame(unsaved, fingerprint)
+    return unsaved.response
+  }
+  const record = await store.idempotencyRecord(key)
+  if (record === undefined) {
+    const reserved = { fingerprint, owner, seed: randomUUID(), createdAt: now(), claims: [] }
+    const isOurs = await store.reserve(key, reserved)
+    return isOurs ? runAndSave(request, reserved, surroundings) : undefined
+  }
+  if (isOld(record, now())) return expire(key, record, store)
+  assertNotReused(record, fingerprint)
+  const { response, jobId } = record
+  if (!response && !(await isUnattended(record, surroundings))) return undefined
+  if (jobId !== undefined && (await isRemoved(jobId, store, now()))) return expire(key, record, store)
+  if (response) return response
+  if (jobId !== undefined && (await isStored(jobId, store))) return { status: undefined, jobId }
+  const isOurs = await store.takeOver(key, record.owner, owner, fingerprint)
+  return isOurs ? runAndSave(request, record, surroundings) : undefined
+}
+
+async function runAndSave(
+  { key, fingerprint, run }: KeyedRequest,
+  record: Pick<IdempotencyRecord, 'fingerprint' | 'createdAt' | 'seed' | 'claims'>,
+  { store, owner, saver, now }: Surroundings,
+): Promise<KeptResponse> {
+  const earlier = record.fingerprint === fingerprint ? record.claims : []
+  const claims = createClaims(earlier, store, all => store.noteClaims(key, owner, all), now)
+  saver.drop(key) // an earlier request could not save that the key is free, and it is not free now
+  let kept: KeptResponse | undefined
+  try {
+    const { keep, ...response } = await run({ time: record.createdAt, seed: record.seed, claims })
+    if (keep) kept = response
+    return response
+  } finally {
+    await saver.save(key, { fingerprint, response: kept })
+  }
+}
+
+const isOld = ({ createdAt }: IdempotencyRecord, now: number) => createdAt < now - KEPT_MS
+
+async function expire(key: string, { createdAt }: IdempotencyRecord, store: Store): Promise<undefined> {
+  await store.expireIdempotencyKey(key, createdAt + 1)
+}
+
+/** Whether no process works on the request of a record any more. */
+async function isUnattended(record: IdempotencyRecord, { store, owner, presence }: Surroundings) {
+  return record.owner === owner || record.owner === NO_OWNER || isAbandoned(record, store, presence)
+}
+
+async function isStored(jobId: string, store: Store): Promise<boolean> {
+  const job = await store.job(jobId)
+  return job !== undefined && STORED_STATES.includes(job.state)
+}
+
+/** Whether a file of a job was removed or has expired: its URL no longer works. */
+async function isRemoved(jobId: string, store: Store, now: number): Promise<boolean> {
+  const stored = await store.history({ jobId, limit: MOST_ENTRIES })
+  return stored.some(({ removedAt, expiresAt = Infinity }) => removedAt !== undefined || expiresAt <= now)
+}
+
+interface UnsavedResponse {
+  readonly fingerprint: string
+  /** Undefined: the idempotency key is free. */
+  readonly response: KeptResponse | undefined
+}
+
+/** Saves responses. Keeps those that the database does not accept, so that the next request does not upload again. */
+interface ResponseSaver {
+  /** The response of an idempotency key that is not saved yet. */
+  find(key: string): UnsavedResponse | undefined
+  drop(key: string): void
+  save(key: string, what: UnsavedResponse): Promise<void>
+  /** Saves the rest, if that is possible now. */
+  close(): Promise<void>
+}
+
+function createResponseSaver(store: Store, owner: string, keys: KeyLocks): ResponseSaver {
+  const unsaved = new Map<string, UnsavedResponse>()
   let timer: NodeJS.Timeout | undefined
 
-  function exclusively<T>(key: string, work: () => Promise<T>): Promise<T> {
-    busy.add(key)
-    return work().finally(() => busy.delete(key))
-  }
-
-  /** Does what is asked unless that was done. @returns undefined: to be asked again, since another process is at it */
-  async function attempt(
-    key: string,
-    fingerprint: string,
-    run: Run,
-  ): Promise<KeptResponse | UnansweredJob | undefined> {
-    const kept = unsaved.get(key)
-    if (kept?.answer) {
-      assertSame(kept, fingerprint)
-      return kept.answer
-    }
-    const before = await store.repetition(key)
-    if (before === undefined) {
-      const reserved = { fingerprint, owner, seed: randomUUID(), createdAt: now(), claims: [] }
-      const isMine = await store.reserve(key, reserved)
-      return isMine ? runAndKeep(key, fingerprint, run, reserved) : undefined
-    }
-    if (isOld(before)) return forget(key, before)
-    assertFree(before, fingerprint)
-    const { answer, jobId } = before
-    if (!answer && !(await isAbandoned(before))) return undefined
-    if (await isGone(jobId)) return forget(key, before)
-    if (answer) return answer
-    if (jobId && (await isDelivered(jobId))) return { status: undefined, jobId }
-    const isMine = await store.takeOver(key, before.owner, owner, fingerprint)
-    return isMine ? runAndKeep(key, fingerprint, run, before) : undefined
-  }
-
-  const isOld = ({ createdAt }: Repetition) => createdAt < now() - KEPT_MS
-
-  async function forget(key: string, { createdAt }: Repetition): Promise<undefined> {
-    await store.expire(key, createdAt + 1)
-  }
-
-  /** Whether whoever has the key will never answer. */
-  async function isAbandoned({ owner: by, createdAt }: Repetition): Promise<boolean> {
-    if (by === owner || by === NOBODY) return true
-    return presence.isGone(by, (await store.owners()).get(by) ?? createdAt)
-  }
-
-  async function isDelivered(jobId: string): Promise<boolean> {
-    const job = await store.job(jobId)
-    return job !== undefined && STORED_STATES.includes(job.state)
-  }
-
-  /** Whether something that was stored for a job was removed since, or is due to be: its links lead nowhere. */
-  async function isGone(jobId: string | undefined): Promise<boolean> {
-    if (jobId === undefined) return false
-    const stored = await store.history({ jobId, limit: MOST_ENTRIES })
-    return stored.some(({ removedAt, expiresAt = Infinity }) => removedAt !== undefined || expiresAt <= now())
-  }
-
-  async function runAndKeep(
-    key: string,
-    fingerprint: string,
-    run: Run,
-    { createdAt: time, seed, ...before }: Pick<Repetition, 'fingerprint' | 'createdAt' | 'seed' | 'claims'>,
-  ): Promise<KeptResponse> {
-    const earlier = before.fingerprint === fingerprint ? before.claims : []
-    const claims = createClaims(earlier, store, all => store.noteClaims(key, owner, all), now)
-    unsaved.delete(key) // that it is free, which it is no more
-    let kept: KeptResponse | undefined
+  async function save(key: string, what: UnsavedResponse): Promise<void> {
     try {
-      const { keep, ...answer } = await run({ time, seed, claims })
-      if (keep) kept = answer
-      return answer
-    } finally {
-      await save(key, { fingerprint, answer: kept })
-    }
-  }
-
-  async function save(key: string, what: Unsaved): Promise<void> {
-    try {
-      await (what.answer ? store.answer(key, owner, what.answer) : store.release(key, owner))
+      await (what.response ? store.saveResponse(key, owner, what.response) : store.release(key, owner))
       unsaved.delete(key)
     } catch {
       unsaved.set(key, what)
@@ -167,7 +217,7 @@ export function createIdempotency(
   function saveLater(): void {
     timer ??= setTimeout(async () => {
       for (const [key, what] of unsaved) {
-        if (!busy.has(key)) await exclusively(key, () => save(key, what))
+        if (!keys.isLocked(key)) await keys.run(key, () => save(key, what))
       }
       timer = undefined
       if (unsaved.size > 0) saveLater()
@@ -175,13 +225,9 @@ export function createIdempotency(
   }
 
   return {
-    answerOnce: (key, fingerprint, run, signal) =>
-      poll(async () => {
-        if (!busy.has(key)) return exclusively(key, () => attempt(key, fingerprint, run))
-        const before = await store.repetition(key).catch(() => undefined)
-        if (before && !isOld(before)) assertFree(before, fingerprint)
-        return undefined
-      }, signal),
+    find: key => unsaved.get(key),
+    drop: key => void unsaved.delete(key),
+    save,
     async close() {
       for (const [key, what] of unsaved) await save(key, what)
       clearTimeout(timer)
@@ -189,24 +235,24 @@ export function createIdempotency(
   }
 }
 
-/** The key of a request that has failed may come with another one. */
-function assertFree(before: Repetition, fingerprint: string): void {
-  if (before.owner !== NOBODY) assertSame(before, fingerprint)
+/** The key of a failed request may be used for another request. */
+function assertNotReused(record: IdempotencyRecord, fingerprint: string): void {
+  if (record.owner !== NO_OWNER) assertSame(record, fingerprint)
 }
 
-function assertSame(before: Pick<Repetition, 'fingerprint'>, fingerprint: string): void {
-  if (before.fingerprint === fingerprint) return
+function assertSame(record: Pick<IdempotencyRecord, 'fingerprint'>, fingerprint: string): void {
+  if (record.fingerprint === fingerprint) return
   throw new UploadError(
     'idempotency_key_reused',
-    'This Idempotency-Key came with another request before. Send a new key with a new request.',
+    'This Idempotency-Key belongs to another request. Send a new Idempotency-Key with a new request.',
   )
 }
 
 /**
- * Hash of what a request asks for: its destination, its options and its inputs, files by their names and bytes, whatever
- * became of them. Undefined when some bytes are not known: it can't be told from another request then.
+ * Hash of what a request asks for: its destination, its options and its inputs. A file counts by its name and bytes, even if
+ * it was not stored. Undefined if some bytes are unknown, because another request could have the same hash then.
  *
- * @param options those that count, always in one order
+ * @param options those that are part of the fingerprint, always in the same order
  */
 export function fingerprintOf(
   destination: string,

@@ -1,3 +1,4 @@
+import type { Presence } from '../../flow/presence.ts'
 import type { Store } from '../../store/contract.ts'
 
 /** What this process holds in the store is its own for as long as it gives signs of life. */
@@ -25,4 +26,13 @@ export function createLease(store: Store, owner: string, everyMs: number, now: (
       await store.leave(owner)
     },
   }
+}
+
+/** Whether the process that began a job or a request has ended, so that it will never finish it. */
+export async function isAbandoned(
+  { owner, createdAt }: { readonly owner: string; readonly createdAt: number },
+  store: Pick<Store, 'owners'>,
+  presence: Presence,
+): Promise<boolean> {
+  return presence.isGone(owner, (await store.owners()).get(owner) ?? createdAt)
 }

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { LookupFunction } from 'node:net'
 import type { Response } from 'node-fetch'
 import { UploadError } from '../../errors.ts'
+import { beginTimeLimit } from '../../flow/time-limit.ts'
 import { describeFailure, describeHop, discard, guardedFetch } from '../../http/guarded-fetch.ts'
 import { percentDecode } from '../../http/percent-decode.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
@@ -29,14 +30,15 @@ export interface OpenUrlOptions {
  */
 export async function openUrl(url: URL, options: OpenUrlOptions): Promise<Source> {
   const { addresses, timeoutMs, maxBytes, lookup, outgoing } = options
-  const deadline = AbortSignal.timeout(timeoutMs)
-  const signal = AbortSignal.any([options.signal, deadline])
+  const late = new Error('the time limit has passed')
+  const limit = beginTimeLimit(timeoutMs, options.signal, () => late)
+  const { signal } = limit
 
-  /** What to report for an error, given that an abort shows as one of many others. */
+  /** Which error to report: libraries throw many others after an abort. */
   function translate(cause: unknown, name: string): unknown {
-    if (signal.aborted && signal.reason !== deadline.reason) return signal.reason
+    if (signal.aborted && signal.reason !== late) return signal.reason
     if (signal.aborted) {
-      const message = `${name} could not be fetched within ${timeoutMs} ms (sources.url.timeoutMs).`
+      const message = `${name} could not be fetched within ${timeoutMs} ms. Check the URL, or raise sources.url.timeoutMs.`
       return new UploadError('source_failed', message, { cause })
     }
     if (cause instanceof UploadError) return cause
@@ -57,6 +59,8 @@ export async function openUrl(url: URL, options: OpenUrlOptions): Promise<Source
       }
     } catch (error) {
       throw translate(error, name)
+    } finally {
+      limit.end()
     }
   }
 
@@ -66,6 +70,7 @@ export async function openUrl(url: URL, options: OpenUrlOptions): Promise<Source
     checkHead(response, name, maxBytes)
     return { name: lastSegment(url), folders: [], body: readBody(response, name) }
   } catch (error) {
+    limit.end()
     throw translate(error, describeHop(url, url))
   }
 }

@@ -12,7 +12,7 @@ let count = 0
 function take(locker: Locker, key: string, exists?: (key: string) => Promise<boolean>) {
   const onConflict = exists ? 'rename' : 'replace'
   const at = { type: 's3', name: 'a', place: 's3://a/', onConflict, target: { exists } }
-  const request = { keyed: undefined, end: 'never' as const }
+  const request = { retryContext: undefined, end: 'never' as const }
   const payload = { sha256: `bytes ${++count}` } as Payload
   return takeKey(payload, at as unknown as Destination, key, locker, request, around, signal)
 }

@@ -46,7 +46,7 @@ async function openDeaf() {
     place(payload: Payload, { timeoutMs = 10_000, cancellation = signal, ...more }: Asked = {}) {
       const baseUrl = 'http://127.0.0.1/'
       const request: PlaceRequest = {
-        ...{ baseUrl, signal: cancellation, now: new Date(), keyed: undefined },
+        ...{ baseUrl, signal: cancellation, now: new Date(), retryContext: undefined },
         end: 'never',
         lockerOf: () => locker,
         ...more,

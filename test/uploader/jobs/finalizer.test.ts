@@ -417,7 +417,7 @@ describe('the end', () => {
     await here.finalizer.close(100)
     expect(performance.now() - start).toBeLessThan(2000)
     const { id, outcome } = await uploaded
-    expect(outcome).toContain('going down')
+    expect(outcome).toContain('shutting down')
     const next = open([hook], { roundMs: 50 })
     expect(await next.store.job(id)).toMatchObject({ state: 'delivered', attempts: 0 })
     await isNot('slow')

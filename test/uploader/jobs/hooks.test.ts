@@ -171,7 +171,7 @@ describe('what takes too long is killed with its children', () => {
 
   it('when the server goes down', async () => {
     const message = await expectKilled(hook => failureOf(hook, AbortSignal.timeout(400)))
-    expect(message).toBe('it was cut short because the server is going down')
+    expect(message).toBe('the server is shutting down')
   })
 
   it('and when it ignores every polite signal', async () => {
@@ -183,7 +183,7 @@ describe('what takes too long is killed with its children', () => {
   it('nothing is started any more once the server goes down', async () => {
     const directory = await makeDirectory()
     const message = await failureOf(shell(`touch "${directory}/started"`), AbortSignal.abort())
-    expect(message).toContain('going down')
+    expect(message).toContain('shutting down')
     await expect(readFile(join(directory, 'started'))).rejects.toThrow('ENOENT')
   })
 })
@@ -233,7 +233,7 @@ describe('a webhook', () => {
   })
 
   it('that does not answer is left when the server goes down', async () => {
-    expect(await call(() => {}, 5000, AbortSignal.timeout(200))).toContain('going down')
+    expect(await call(() => {}, 5000, AbortSignal.timeout(200))).toContain('shutting down')
   })
 
   it('that nobody answers at says so', async () => {

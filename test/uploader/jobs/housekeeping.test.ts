@@ -94,8 +94,8 @@ it('old jobs and idempotency keys are forgotten, young ones are not', async () =
   await store.reserve('young', { fingerprint: 'print', owner: OWNER, seed: 's', createdAt: Date.now() })
   housekeeping.start()
   await expect.poll(() => store.job(old)).toBeUndefined()
-  await expect.poll(() => store.repetition('old')).toBeUndefined()
-  expect(await store.repetition('young')).toBeDefined()
+  await expect.poll(() => store.idempotencyRecord('old')).toBeUndefined()
+  expect(await store.idempotencyRecord('young')).toBeDefined()
 })
 
 it('an outage of the store is worth one line, and rounds go on after it', async () => {

@@ -5,11 +5,11 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { dropOwner, newOwner, SCOPE } from '../../../src/flow/owner.ts'
 import type { JobState, Store } from '../../../src/store/contract.ts'
 import { createSqliteStore } from '../../../src/store/sqlite.ts'
-import type { Keyed } from '../../../src/uploader/delivery/claims.ts'
+import type { RetryContext } from '../../../src/uploader/delivery/claims.ts'
 import {
   createIdempotency,
   type Idempotency,
-  type NewAnswer,
+  type NewResponse,
 } from '../../../src/uploader/jobs/idempotency.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 import { eventually } from '../../helpers/eventually.ts'
@@ -36,13 +36,13 @@ function open({ owner = newOwner(SCOPE), patienceMs = 30_000, now = Date.now } =
 }
 
 /** Counts how often something is done. `go` lets it end. */
-function makeWork(answer: Partial<NewAnswer> = {}) {
+function makeWork(answer: Partial<NewResponse> = {}) {
   let runs = 0
   let go = () => {}
   const gate = new Promise<void>(resolve => {
     go = resolve
   })
-  const run = async (): Promise<NewAnswer> => {
+  const run = async (): Promise<NewResponse> => {
     runs++
     await gate
     return { status: 200, body: `{"run":${runs}}`, jobId: undefined, keep: true, ...answer }
@@ -54,10 +54,10 @@ const lockStore = () => lockSqlite(join(directory, 'store.db'))
 
 const ask = (
   { idempotency }: Running,
-  run: () => Promise<NewAnswer>,
+  run: () => Promise<NewResponse>,
   signal = new AbortController().signal,
   fingerprint = 'print',
-) => idempotency.answerOnce('k', fingerprint, run, signal)
+) => idempotency.respondOnce('k', fingerprint, run, signal)
 
 describe('requests with the same key at once', () => {
   it('are answered by one run, whichever process they come to', async () => {
@@ -104,7 +104,7 @@ describe('requests with the same key at once', () => {
   it('are tried one after the other while they fail', async () => {
     const here = open()
     let runs = 0
-    const run = async (): Promise<NewAnswer> => {
+    const run = async (): Promise<NewResponse> => {
       runs++
       if (runs < 3) throw new Error(`no luck ${runs}`)
       return { status: 200, body: '{}', jobId: undefined, keep: true }
@@ -154,13 +154,13 @@ it('a key is new after 24 hours, in every process', async () => {
 it('a new attempt has the time and the seed of the first one when the clock was set since then', async () => {
   let clock = 1_000_000_000_000
   const here = open({ now: () => clock })
-  const seen: Keyed[] = []
+  const seen: RetryContext[] = []
   const ask = () =>
-    here.idempotency.answerOnce(
+    here.idempotency.respondOnce(
       'k',
       'print',
-      async keyed => {
-        seen.push(keyed)
+      async retryContext => {
+        seen.push(retryContext)
         return { status: 502, body: '{}', jobId: undefined, keep: false }
       },
       new AbortController().signal,
@@ -234,7 +234,7 @@ describe('when the store breaks while a request runs', () => {
     const second = ask(here, work.run)
     await eventually(() => expect(work.runs()).toBe(1))
     await sleep(1500)
-    expect(await here.store.repetition('k')).toMatchObject({ owner: here.owner })
+    expect(await here.store.idempotencyRecord('k')).toMatchObject({ owner: here.owner })
     work.go()
     await second
   })
@@ -249,7 +249,7 @@ describe('when the store breaks while a request runs', () => {
     await first
     unlock()
     await here.idempotency.close()
-    expect(await here.store.repetition('k')).toMatchObject({ answer: { body: '{"run":1}' } })
+    expect(await here.store.idempotencyRecord('k')).toMatchObject({ response: { body: '{"run":1}' } })
   })
 })
 
@@ -317,7 +317,7 @@ describe('after a kill -9', () => {
     const work = makeWork()
     work.go()
     const signal = AbortSignal.timeout(10_000)
-    await Promise.all(owners.map(owner => idempotency.answerOnce(owner, 'print', work.run, signal)))
+    await Promise.all(owners.map(owner => idempotency.respondOnce(owner, 'print', work.run, signal)))
     expect(work.runs()).toBe(3)
   })
 

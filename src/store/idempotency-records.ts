@@ -1,15 +1,15 @@
 import type { Selectable } from '../packages/kysely.ts'
 import type { StoreAccess } from './access.ts'
-import { NOBODY, type Repetition, type RepetitionStore, STORED_STATES } from './contract.ts'
+import { type IdempotencyRecord, type IdempotencyStore, NO_OWNER, STORED_STATES } from './contract.ts'
 import { readJob } from './jobs.ts'
 import { prune } from './prune.ts'
 import type { Database, Tables } from './tables.ts'
 
-/** The idempotency keys of a store. */
-export function createRepetitionStore({ read, write }: StoreAccess): RepetitionStore {
-  const find = async (db: Database, key: string): Promise<Repetition | undefined> => {
+/** The idempotency records of a store. */
+export function createIdempotencyStore({ read, write }: StoreAccess): IdempotencyStore {
+  const find = async (db: Database, key: string): Promise<IdempotencyRecord | undefined> => {
     const row = await db.selectFrom('repetitions').selectAll().where('key', '=', key).executeTakeFirst()
-    return row && toRepetition(row)
+    return row && toRecord(row)
   }
 
   return {
@@ -33,7 +33,7 @@ export function createRepetitionStore({ read, write }: StoreAccess): RepetitionS
           .set(eb => ({
             owner: to,
             fingerprint,
-            // What another request may have stored is not this one's.
+            // The claims belong to one request. Another one must not find them.
             body: eb.case().when('fingerprint', '=', fingerprint).then(eb.ref('body')).else(null).end(),
           }))
           .where('key', '=', key)
@@ -54,7 +54,7 @@ export function createRepetitionStore({ read, write }: StoreAccess): RepetitionS
           .execute()
       }),
 
-    answer: (key, owner, { status, body, jobId }) =>
+    saveResponse: (key, owner, { status, body, jobId }) =>
       write(async db => {
         await db
           .updateTable('repetitions')
@@ -68,27 +68,27 @@ export function createRepetitionStore({ read, write }: StoreAccess): RepetitionS
       write(async db => {
         await db
           .updateTable('repetitions')
-          .set({ owner: NOBODY, job_id: null })
+          .set({ owner: NO_OWNER, job_id: null })
           .where('key', '=', key)
           .where('owner', '=', owner)
           .where('status', 'is', null)
           .execute()
       }),
 
-    repetition: key => read(db => find(db, key)),
+    idempotencyRecord: key => read(db => find(db, key)),
 
-    expire: (key, before) =>
+    expireIdempotencyKey: (key, before) =>
       write(async db => {
         await db.deleteFrom('repetitions').where('key', '=', key).where('created_at', '<', before).execute()
       }),
 
-    pruneRepetitions: async before => void (await prune(write, 'repetitions', before)),
+    pruneIdempotencyRecords: async before => void (await prune(write, 'repetitions', before)),
   }
 }
 
 /**
- * Holds the job of a key once nobody is writing it any more: a process may be killed while the database commits what it
- * delivered. A change that changes nothing waits for that in every database; reading doesn't.
+ * Locks the job of an idempotency key, after the last write to it has ended: a process may be killed while the database
+ * commits what it delivered. An update that changes nothing waits for that commit in every database. A read does not.
  */
 function lockJob(db: Database, key: string): Promise<{ id: string } | undefined> {
   return db
@@ -99,7 +99,7 @@ function lockJob(db: Database, key: string): Promise<{ id: string } | undefined>
     .executeTakeFirst()
 }
 
-function toRepetition(row: Selectable<Tables['repetitions']>): Repetition {
+function toRecord(row: Selectable<Tables['repetitions']>): IdempotencyRecord {
   const { status, body } = row
   return {
     fingerprint: row.fingerprint,
@@ -108,6 +108,6 @@ function toRepetition(row: Selectable<Tables['repetitions']>): Repetition {
     jobId: row.job_id ?? undefined,
     seed: row.seed ?? undefined,
     claims: status === null && body !== null ? JSON.parse(body) : [],
-    answer: status !== null && body !== null ? { status, body, jobId: row.job_id ?? undefined } : undefined,
+    response: status !== null && body !== null ? { status, body, jobId: row.job_id ?? undefined } : undefined,
   }
 }

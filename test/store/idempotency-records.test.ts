@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { NOBODY } from '../../src/store/contract.ts'
+import { NO_OWNER } from '../../src/store/contract.ts'
 import { FINISHED, newEntry, newFile, newJob, storeEngines } from '../helpers/stores.ts'
 
 describe.each(storeEngines())('the idempotency keys of a store in %s', (_name, make) => {
@@ -12,35 +12,35 @@ describe.each(storeEngines())('the idempotency keys of a store in %s', (_name, m
       ),
     )
     expect(taken.filter(Boolean)).toHaveLength(1)
-    const { owner } = (await stores[0]!.repetition('k'))!
+    const { owner } = (await stores[0]!.idempotencyRecord('k'))!
     expect(await stores[0]!.takeOver('k', 'someone', 'p9', 'print')).toBe(false)
     expect(await stores[0]!.takeOver('k', owner, 'p9', 'print')).toBe(true)
-    await stores[0]!.answer('k', 'p9', { status: 200, body: '{"a":1}', jobId: 'j' })
-    await stores[1]!.answer('k', owner, { status: 200, body: '{"b":2}', jobId: 'late' })
-    expect(await stores[1]!.repetition('k')).toEqual({
+    await stores[0]!.saveResponse('k', 'p9', { status: 200, body: '{"a":1}', jobId: 'j' })
+    await stores[1]!.saveResponse('k', owner, { status: 200, body: '{"b":2}', jobId: 'late' })
+    expect(await stores[1]!.idempotencyRecord('k')).toEqual({
       fingerprint: 'print',
       owner: 'p9',
       createdAt: 9,
       seed: 's',
       jobId: 'j',
       claims: [],
-      answer: { status: 200, body: '{"a":1}', jobId: 'j' },
+      response: { status: 200, body: '{"a":1}', jobId: 'j' },
     })
     await stores[1]!.release('k', 'p9')
-    expect(await stores[1]!.repetition('k')).toBeDefined()
+    expect(await stores[1]!.idempotencyRecord('k')).toBeDefined()
     expect(await stores[1]!.takeOver('k', 'p9', 'p10', 'print')).toBe(false)
-    await stores[1]!.pruneRepetitions(10)
-    expect(await stores[1]!.repetition('k')).toBeUndefined()
+    await stores[1]!.pruneIdempotencyRecords(10)
+    expect(await stores[1]!.idempotencyRecord('k')).toBeUndefined()
   })
 
   it('gives an idempotency key without an answer back for the one who has it', async context => {
     const store = (await make(context)).open()
     await store.reserve('k', { fingerprint: 'print', owner: 'me', seed: 's', createdAt: 9 })
     await store.release('k', 'other')
-    expect(await store.repetition('k')).toBeDefined()
+    expect(await store.idempotencyRecord('k')).toBeDefined()
     await store.release('k', 'me')
-    expect(await store.repetition('k')).toMatchObject({ owner: NOBODY, seed: 's', jobId: undefined })
-    expect(await store.takeOver('k', NOBODY, 'you', 'print')).toBe(true)
+    expect(await store.idempotencyRecord('k')).toMatchObject({ owner: NO_OWNER, seed: 's', jobId: undefined })
+    expect(await store.takeOver('k', NO_OWNER, 'you', 'print')).toBe(true)
   })
 
   it('keeps what the request of a key may have stored for the next attempt, and not for another request', async context => {
@@ -50,22 +50,22 @@ describe.each(storeEngines())('the idempotency keys of a store in %s', (_name, m
     await store.begin(newJob({ owner: 'me' }), 'k')
     await store.noteClaims('k', 'me', claims)
     await store.release('k', 'other')
-    expect(await store.repetition('k')).toMatchObject({ owner: 'me' })
+    expect(await store.idempotencyRecord('k')).toMatchObject({ owner: 'me' })
     await store.release('k', 'me')
     const freed = {
       fingerprint: 'print',
-      owner: NOBODY,
+      owner: NO_OWNER,
       createdAt: 9,
       seed: 's',
       jobId: undefined,
-      answer: undefined,
+      response: undefined,
     }
-    expect(await store.repetition('k')).toEqual({ ...freed, claims })
-    expect(await store.takeOver('k', NOBODY, 'you', 'print')).toBe(true)
-    expect(await store.repetition('k')).toEqual({ ...freed, owner: 'you', claims })
+    expect(await store.idempotencyRecord('k')).toEqual({ ...freed, claims })
+    expect(await store.takeOver('k', NO_OWNER, 'you', 'print')).toBe(true)
+    expect(await store.idempotencyRecord('k')).toEqual({ ...freed, owner: 'you', claims })
     await store.release('k', 'you')
-    expect(await store.takeOver('k', NOBODY, 'you', 'another')).toBe(true)
-    expect(await store.repetition('k')).toEqual({
+    expect(await store.takeOver('k', NO_OWNER, 'you', 'another')).toBe(true)
+    expect(await store.idempotencyRecord('k')).toEqual({
       ...freed,
       owner: 'you',
       fingerprint: 'another',
@@ -77,11 +77,11 @@ describe.each(storeEngines())('the idempotency keys of a store in %s', (_name, m
     const store = (await make(context)).open()
     const job = newJob()
     await store.reserve('k', { fingerprint: 'print', owner: 'me', seed: 's', createdAt: 9 })
-    expect(await store.repetition('k')).toMatchObject({ jobId: undefined })
+    expect(await store.idempotencyRecord('k')).toMatchObject({ jobId: undefined })
     await store.begin(job, 'k')
-    expect(await store.repetition('k')).toMatchObject({ jobId: job.id, answer: undefined })
+    expect(await store.idempotencyRecord('k')).toMatchObject({ jobId: job.id, response: undefined })
     await store.begin(newJob({ owner: 'late' }), 'k')
-    expect(await store.repetition('k')).toMatchObject({ jobId: job.id })
+    expect(await store.idempotencyRecord('k')).toMatchObject({ jobId: job.id })
   })
 
   it('does not give away the key of a request for which everything was stored', async context => {
