@@ -169,7 +169,7 @@ it.each([
 })
 
 it.each([
-  [{ local: { a: { directory: 'x', serve: true, link: 'redirect' } } }, /can sign addresses/],
+  [{ local: { a: { directory: 'x', serve: true, link: 'redirect' } } }, /can sign URLs/],
   [
     { azure: { a: { account: 'pictures1', container: 'drafts', sasToken: 'sig=x', link: 'redirect' } } },
     /azure\/a: "link": "redirect" needs "accountKey"\.$/,

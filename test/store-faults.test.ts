@@ -68,7 +68,7 @@ async function fullDisk(context: TestContext, directory: string): Promise<Fault>
       status: 507,
       code: 'insufficient_storage',
       message:
-        /^The disk with the store of the server, store\.db, is full \(SQLITE_FULL\), not the one of the destination\. Free some space there/,
+        /^The disk with the database of the server, store\.db, is full \(SQLITE_FULL\)\. It is not the disk of the destination\. Free some space on it/,
     },
   }
 }
@@ -80,7 +80,7 @@ async function stoppedPostgres(context: TestContext): Promise<Fault> {
     store: { driver: 'postgres', url },
     breakDown: server.halt,
     cure: server.resume,
-    refusal: unavailable(/^The database of the server does not answer \(.*\)\. Try again in a moment\.$/),
+    refusal: unavailable(/^The database of the server does not respond \(.*\)\. Try again in a moment\.$/),
   }
 }
 
@@ -92,7 +92,7 @@ async function hangingPostgres(context: TestContext): Promise<Fault> {
     store: { driver: 'postgres', url: `${url}?query_timeout=500` },
     breakDown: server.freeze,
     cure: server.thaw,
-    refusal: unavailable(/^The database of the server does not answer \(.*\)\. Try again in a moment\.$/),
+    refusal: unavailable(/^The database of the server does not respond \(.*\)\. Try again in a moment\.$/),
   }
 }
 
@@ -115,7 +115,7 @@ async function start(directory: string, store: object): Promise<TestApp> {
 }
 
 const NEWER =
-  /^The store of the server was made by a newer version of upload-server \(schema 1\d\d\d, this one knows \d\)\. Start that version again, or put back a copy/
+  /^The database of the server was written by a newer version of upload-server \(schema 1\d\d\d, and this version supports \d\)\. Start that version, or restore a backup/
 
 /** What the figures say of the store. */
 async function isUp(app: TestApp): Promise<string | undefined> {
@@ -192,7 +192,7 @@ const FOUND: [
 ][] = [
   [
     'a disk that is read-only',
-    /^The store of the server, store\.db, can't be read or written \(EROFS\)\. .*mend its folder/,
+    /^The database of the server, store\.db, can't be read or written \(EROFS\)\. .*Fix its folder/,
     async (context, disk) => {
       await mountSmall(context, disk, '2m')
       execFileSync('mount', ['-o', 'remount,ro', disk])
@@ -201,7 +201,7 @@ const FOUND: [
   ],
   [
     'a file that is read-only',
-    /^The store of the server, store\.db, can't be read or written \(EROFS\)\. .*mend its folder/,
+    /^The database of the server, store\.db, can't be read or written \(EROFS\)\. .*Fix its folder/,
     async (context, disk, path) => {
       await mountSmall(context, disk, '2m')
       await createSqliteStore(path).pruneJobs(0)
@@ -212,7 +212,7 @@ const FOUND: [
   ],
   [
     'a folder that is read-only around a file that is not',
-    /^The store of the server, store\.db, can't be read or written \(SQLITE_READONLY\)\. .*mend its folder/,
+    /^The database of the server, store\.db, can't be read or written \(SQLITE_READONLY\)\. .*Fix its folder/,
     async (context, disk, path) => {
       needsRoot(context, 'it becomes somebody who may not write everywhere')
       const nobody = 65534
@@ -232,7 +232,7 @@ const FOUND: [
   ],
   [
     'a file in the place of its folder',
-    /^The store of the server, store\.db, can't be read or written \((EEXIST|ENOTDIR)\)\. .*mend its folder/,
+    /^The database of the server, store\.db, can't be read or written \((EEXIST|ENOTDIR)\)\. .*Fix its folder/,
     async (_context, disk) => {
       await writeFile(disk, '')
       return () => rm(disk)
@@ -240,7 +240,7 @@ const FOUND: [
   ],
   [
     'a folder in its place',
-    /^The store of the server, store\.db, can't be read or written \(SQLITE_CANTOPEN\)\. .*mend its folder/,
+    /^The database of the server, store\.db, can't be read or written \(SQLITE_CANTOPEN\)\. .*Fix its folder/,
     async (_context, _disk, path) => {
       await mkdir(path, { recursive: true })
       return () => rm(path, { recursive: true })
@@ -248,7 +248,7 @@ const FOUND: [
   ],
   [
     'a file that is no database',
-    /^The store of the server, store\.db, is damaged or no SQLite database \(SQLITE_NOTADB\)\. Put a sound one/,
+    /^The database of the server, store\.db, is damaged or not an SQLite database \(SQLITE_NOTADB\)\. Replace it with a backup/,
     async (_context, disk, path) => {
       await mkdir(disk)
       await writeFile(path, 'a picture, perhaps '.repeat(1000))
@@ -257,7 +257,7 @@ const FOUND: [
   ],
   [
     'a database with a hole in it',
-    /^The store of the server, store\.db, is damaged or no SQLite database \(SQLITE_CORRUPT\)\. Put a sound one/,
+    /^The database of the server, store\.db, is damaged or not an SQLite database \(SQLITE_CORRUPT\)\. Replace it with a backup/,
     async (_context, _disk, path) => {
       const made = join(dirname(path), 'made.db')
       const store = createSqliteStore(made)
@@ -294,7 +294,7 @@ it.for(FOUND)(
     await expectRefused(app, unavailable(message))
     await expect
       .poll(() => app.rawLog())
-      .toMatch(/The store can't be used, and uploads fail: The store of the server/)
+      .toMatch(/The database of the server can't be used, and uploads fail: The database of the server/)
     expect(await storedBy(app)).toBe(0)
     await cure()
     await expectWorks(app)
@@ -312,7 +312,7 @@ it('a store that another program keeps locked: waits for a while, then refuses, 
   onTestFinished(() => clearTimeout(early))
   await expectWorks(app)
   other.exec('begin exclusive')
-  await expectRefused(app, unavailable(/^The store of the server is kept busy by another program\./))
+  await expectRefused(app, unavailable(/^The database of the server is locked by another program\./))
   other.exec('commit')
   await expectWorks(app)
   other.close()
@@ -355,7 +355,7 @@ describe('a store whose file is lost under a running server', () => {
 
   const vanished = (file: string) =>
     unavailable(
-      new RegExp(`^The file ${file} of the server's store was moved, removed or replaced while .*restart`),
+      new RegExp(`^The file ${file} of the server's database was moved, removed or replaced while .*restart`),
     )
 
   async function startWithBackup() {

@@ -65,7 +65,7 @@ export function createSlots(places: number, waiting: number): Slots {
     if (busy < places || queue.length < waiting) return
     throw new UploadError(
       'overloaded',
-      'The server has as many uploads for this destination as it can take. Try again in a moment.',
+      'The upload queue of this destination is full. Try again in a moment.',
       { retryAfterS: 5 },
     )
   }

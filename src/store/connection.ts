@@ -105,14 +105,14 @@ export function createReach(engine: Engine, patienceMs: number): DatabaseAccess 
 }
 
 function closed(): UploadError {
-  return new UploadError('shutting_down', 'The server is going down. Try again in a moment.', {
+  return new UploadError('shutting_down', 'The server is shutting down. Try again in a moment.', {
     retryAfterS: 5,
   })
 }
 
 function busy(cause: unknown): UploadError {
   return storeUnavailable(
-    'The store of the server is kept busy by another program. Try again in a moment.',
+    'The database of the server is locked by another program. Try again in a moment.',
     cause,
   )
 }

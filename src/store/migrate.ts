@@ -50,7 +50,7 @@ async function readVersion(db: Database): Promise<number | undefined> {
 
 function tooNew(version: number): UploadError {
   return storeUnavailable(
-    `The store of the server was made by a newer version of upload-server (schema ${version}, this one knows ${SCHEMA_VERSION}). Start that version again, or put back a copy of the store from before it.`,
+    `The database of the server was written by a newer version of upload-server (schema ${version}, and this version supports ${SCHEMA_VERSION}). Start that version, or restore a backup that this version has written.`,
   )
 }
 

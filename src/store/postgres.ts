@@ -33,7 +33,7 @@ const BIGINT = 20
 export function createPostgresStore(url: string): Store {
   if (!isInstalled('pg'))
     throw storeUnavailable(
-      'The store of the server needs the package "pg", which is not installed. Run "npm install pg" where upload-server is installed.',
+      'The database of the server needs the package "pg", which is not installed. Run "npm install pg" where upload-server is installed.',
     )
   return createSqlStore({
     async connect() {
@@ -110,13 +110,13 @@ function explain(error: unknown): Error | 'again' {
   if (/^53[12]00$/.test(code)) {
     return new UploadError(
       'insufficient_storage',
-      `The database of the server has no space left (${code}); the destination is another place. Free some space there, then try again.`,
+      `The database of the server has no space left (${code}). It is not the destination. Free some space for the database, then try again.`,
       { cause: error, retryAfterS: 5 },
     )
   }
   if (/^(28|3D|42501|25006)/.test(code)) {
     return storeUnavailable(
-      `The database of the server refuses it (${code}). Check store.url and what its user may do there.`,
+      `The database of the server denies access (${code}). Check store.url and the permissions of its user.`,
       error,
     )
   }
@@ -126,7 +126,7 @@ function explain(error: unknown): Error | 'again' {
     /terminated|timeout exceeded|not queryable|Connection ended/i.test(String(error))
   if (isGone || systemCode(error) !== undefined) {
     return storeUnavailable(
-      `The database of the server does not answer (${code || 'no connection'}). Try again in a moment.`,
+      `The database of the server does not respond (${code || 'no connection'}). Try again in a moment.`,
       error,
     )
   }

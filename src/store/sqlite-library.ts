@@ -21,7 +21,7 @@ export function loadSqlite(name = sqliteModule()): SqliteLibrary {
     return createRequire(import.meta.url)(name)
   } catch (error) {
     throw storeUnavailable(
-      `The store of the server needs the package "${PACKAGE}", which is not installed or does not run on ${process.platform}-${process.arch}. Install it, update Node to 22.23 or newer, or set store.driver to "postgres".`,
+      `The database of the server needs the package "${PACKAGE}", which is not installed or does not run on ${process.platform}-${process.arch}. Install it, update Node to 22.23 or newer, or set store.driver to "postgres".`,
       error,
     )
   }
@@ -31,7 +31,7 @@ export function loadSqlite(name = sqliteModule()): SqliteLibrary {
 export function assertSound(version: string): void {
   if (isSound(version)) return
   throw storeUnavailable(
-    `The store of the server needs SQLite ${SOUND_SINCE} or newer, and this Node runs with SQLite ${version}, which may damage the file. Update SQLite or Node.`,
+    `The database of the server needs SQLite ${SOUND_SINCE} or newer, and this Node runs with SQLite ${version}, which may damage the file. Update SQLite or Node.`,
   )
 }
 

@@ -100,7 +100,7 @@ function numberOf(path: string): number | undefined {
 
 function vanished(file: string): UploadError {
   return storeUnavailable(
-    `The file ${file} of the server's store was moved, removed or replaced while the server had it open. Put it back, or restart the server to use what is in its place.`,
+    `The file ${file} of the server's database was moved, removed or replaced while the server had it open. Put it back, or restart the server to use the file that is there now.`,
   )
 }
 
@@ -175,19 +175,19 @@ function explain(error: unknown, path: string): Error | 'again' {
   if (/^(SQLITE_FULL|ENOSPC|EDQUOT)$/.test(code)) {
     return new UploadError(
       'insufficient_storage',
-      `The disk with the store of the server, ${file}, is full (${code}), not the one of the destination. Free some space there, then try again.`,
+      `The disk with the database of the server, ${file}, is full (${code}). It is not the disk of the destination. Free some space on it, then try again.`,
       { cause, retryAfterS: 5 },
     )
   }
   if (/^SQLITE_(IOERR|READONLY|CANTOPEN|PERM)|^(EROFS|EACCES|EPERM|ENOTDIR|EEXIST|EIO)$/.test(code)) {
     return storeUnavailable(
-      `The store of the server, ${file}, can't be read or written (${code}). It is written beside that file, too: mend its folder, its permissions or its disk, then try again.`,
+      `The database of the server, ${file}, can't be read or written (${code}). SQLite also writes files next to it. Fix its folder, its permissions or its disk, then try again.`,
       cause,
     )
   }
   if (/^SQLITE_(NOTADB|CORRUPT)/.test(code)) {
     return storeUnavailable(
-      `The store of the server, ${file}, is damaged or no SQLite database (${code}). Put a sound one in its place, or none.`,
+      `The database of the server, ${file}, is damaged or not an SQLite database (${code}). Replace it with a backup, or remove it.`,
       cause,
     )
   }

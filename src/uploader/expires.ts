@@ -26,7 +26,7 @@ export function readExpires(text: string, name: string): Expires {
   if (at !== undefined) return { at }
   throw new UploadError(
     'invalid_request',
-    `"${name}" must be "never", a time from now such as 90m, 12h or 14d, or a moment such as 2027-01-31T18:00:00Z.`,
+    `"${name}" must be "never", a duration such as 90m, 12h or 14d, or an RFC 3339 timestamp such as 2027-01-31T18:00:00Z.`,
   )
 }
 

@@ -76,7 +76,7 @@ export interface UploadRequest {
 }
 
 /** What the client is told of a defect. */
-const INTERNAL = 'Something went wrong inside upload-server; its log says what.'
+const INTERNAL = 'An internal error occurred. See the log of the server.'
 
 /** Takes inputs to destinations. Knows nothing of HTTP. */
 export interface Uploader {

@@ -147,9 +147,9 @@ describe('check', () => {
   })
 
   it.each([
-    ['nope', 'Provider "nope" does not exist. Known are "local/one".'],
-    ['local/nope', 'local has no configuration "nope". Known are "local/one".'],
-    ['s3/blog', 'Known are "local/one".'],
+    ['nope', 'Provider "nope" does not exist. Available: "local/one".'],
+    ['local/nope', 'local has no destination "nope". Available: "local/one".'],
+    ['s3/blog', 'Available: "local/one".'],
   ])('check %s names what there is', async (id, message) => {
     const { check } = await makePlace({ one: { directory: 'one', serve: true } })
     const { code, stdout, stderr } = await check(id)

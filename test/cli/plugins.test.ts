@@ -54,7 +54,7 @@ const BROKEN = echo('one').replace(
   'open: () =>',
   "open: () => { throw new TypeError('no luck') }, was: () =>",
 )
-const SAID = `echo/Default can't be opened by the plugin "./echo.mjs": TypeError: no luck. Correct the plugin or "providers.echo.Default", or take that out.`
+const SAID = `echo/Default can't be opened by the plugin "./echo.mjs": TypeError: no luck. Correct the plugin or "providers.echo.Default", or remove it.`
 
 it.each([['serve'], ['check'], ['upload', 'echo.mjs'], ['config', 'validate']])(
   '%s names a plugin whose destination can not be opened',

@@ -126,7 +126,7 @@ describe('upload --server', () => {
     expect(whole).toMatchObject({ code: 0, stdout: 'https://two.example/b.txt\n' })
     const { code, stdout, stderr } = await send(app.url, ['--config-name', 'three', 'a.txt', 'b.txt'])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr.match(/No provider has a configuration "three"/g)).toHaveLength(2)
+    expect(stderr.match(/No provider has a destination "three"/g)).toHaveLength(2)
   })
 
   it('shows what the server says of each file', async () => {

@@ -229,12 +229,12 @@ describe('upload --destination, and --picbed with --config-name', () => {
   })
 
   it.each([
-    [['--picbed', 'nope'], 'Provider "nope" does not exist. Known are "local/one", "local/two".'],
+    [['--picbed', 'nope'], 'Provider "nope" does not exist. Available: "local/one", "local/two".'],
     [
       ['--config-name', 'three'],
-      'No provider has a configuration "three". Known are "local/one", "local/two".',
+      'No provider has a destination "three". Available: "local/one", "local/two".',
     ],
-    [['--picbed', 'local', '--config-name', 'three'], 'local has no configuration "three".'],
+    [['--picbed', 'local', '--config-name', 'three'], 'local has no destination "three".'],
   ])('%j names what exists, and stores nothing', async (args, message) => {
     const cwd = await makePlace()
     const { code, stdout, stderr } = await upload([...args, 'a.txt'], cwd)

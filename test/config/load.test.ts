@@ -373,7 +373,7 @@ it('every mistake is reported at once, wherever it is', async () => {
     'providers.local.c: Set "serve" to true, or set "urlPrefix". Otherwise stored files have no URL.',
     'providers.local.d.keyTemplate: ends with "/": a key needs a name behind its folders',
     expect.stringMatching(/^providers\.nope: is not a provider. Available: aliyun, /),
-    expect.stringMatching(/^default: "local\/absent" can't be used\. .*Known are "local\/a", "local\/b"/),
+    expect.stringMatching(/^default: "local\/absent" can't be used\. .*Available: "local\/a", "local\/b"/),
     expect.stringMatching(
       /^auth\.keys\[0\]\.destinations: "local\/nowhere" is not a destination\. Available: "local\/a"/,
     ),
@@ -435,7 +435,7 @@ describe('default', () => {
     '%s names nothing',
     async value => {
       expect(await problemsOf({ default: value, providers: several })).toEqual([
-        `default: "${value}" can't be used. The setting "default" names no configuration. Known are "local/Default", "local/blog".`,
+        `default: "${value}" can't be used. The setting "default" does not match a destination. Available: "local/Default", "local/blog".`,
       ])
     },
   )
@@ -446,7 +446,7 @@ describe('default', () => {
       providers: { local: { a: LOCAL, b: LOCAL } },
     })
     expect(others).toEqual([])
-    expect(problem).toMatch(/^default: "local" can't be used\. local has several configurations/)
+    expect(problem).toMatch(/^default: "local" can't be used\. local has several destinations/)
   })
 
   it.each(['', '/', '/x', 'local/', 'local//x'])('%j is not even written like one', async value => {
@@ -650,7 +650,7 @@ describe('without a destination', () => {
 
   it('a default that names another one is a mistake', async () => {
     expect(await problemsOf({ default: 's3/blog' })).toEqual([
-      'default: "s3/blog" can\'t be used. The setting "default" names no configuration. Known are "local/Default".',
+      'default: "s3/blog" can\'t be used. The setting "default" does not match a destination. Available: "local/Default".',
     ])
     expect(await problemsOf({ default: 'local' })).toEqual([])
   })
@@ -745,7 +745,7 @@ describe('a PicGo or PicList file', () => {
       picBed: { uploader: 'local', local: { customUrl: 'https://img.example' } },
     })
     expect(problems).toContain('"picBed.local.path" is not set, so the destination was skipped.')
-    expect(problems.join('\n')).not.toMatch(/default:|Known are/)
+    expect(problems.join('\n')).not.toMatch(/default:|Available:/)
   })
 
   it('loses the uploaders for which there is no provider, with a note, when another one is in use', async () => {

@@ -188,7 +188,7 @@ describe('a saved configuration of PicGo or PicList that can not be used', () =>
       const answer = await post(`${url}/upload?${query}`, { body: formOf({ 'a.txt': 'x' }) })
       expect(answer).toMatchObject({ status: 400, code: 'unknown_destination' })
       expect(answer.message).toMatch(
-        /^piclist\/Default was left out, since .*"url".* Known are "local\/Good", "piclist\/Other"\.$/,
+        /^piclist\/Default was skipped because .*"url".* Available: "local\/Good", "piclist\/Other"\.$/,
       )
     }
     const { status, result } = await upload(`${url}/upload`, { 'a.txt': 'x' })

@@ -67,11 +67,11 @@ describe('when files may go', () => {
   })
 
   it.for<[query: string, name: string, code: string, message: string]>([
-    ['&expires=91d', 'both', 'expiry_not_allowed', 'Files stay at local/both for 90d at most.'],
-    ['&expires=never', 'both', 'expiry_not_allowed', 'for 90d at most'],
-    [`&expires=${inDays(91)}`, 'both', 'expiry_not_allowed', 'for 90d at most'],
-    ['&expires=13h', 'most', 'expiry_not_allowed', 'for 12h at most'],
-    ['&expires=1d', 'stays', 'expiry_not_allowed', 'Files at local/stays stay'],
+    ['&expires=91d', 'both', 'expiry_not_allowed', 'The maximum "expires" at local/both is 90d.'],
+    ['&expires=never', 'both', 'expiry_not_allowed', 'at local/both is 90d.'],
+    [`&expires=${inDays(91)}`, 'both', 'expiry_not_allowed', 'at local/both is 90d.'],
+    ['&expires=13h', 'most', 'expiry_not_allowed', 'at local/most is 12h.'],
+    ['&expires=1d', 'stays', 'expiry_not_allowed', 'Files at local/stays never expire'],
     ['&expires=never', 'stays', 'expiry_not_allowed', 'needs an "expiry" in its configuration'],
     ['&expires=2020-01-01T00:00:00Z', 'both', 'invalid_request', 'in the past'],
     ...['0d', '-1d', '1w', '1.5h', '1', '1000000000d', 'soon', '2027-02-30T00:00:00Z', '2027-01-01'].map(

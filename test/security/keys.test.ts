@@ -76,7 +76,7 @@ describe('a narrow key', () => {
     const app = await startApp({ config: { auth: { keys } } })
     const answer = await send(app, { 'X-Upload-Key': CI, ...headers }, body)
     expectFailure(answer, 403, 'source_forbidden')
-    expect(answer.message).toContain('Allowed is: url.')
+    expect(answer.message).toContain('Available: url.')
     expect(await app.files()).toEqual([])
   })
 

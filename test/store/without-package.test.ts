@@ -11,12 +11,12 @@ it.for([
   [
     sqliteModule(),
     { driver: 'sqlite' },
-    /^The store of the server needs the package "@photostructure\/sqlite", which is not installed .*update Node to 22\.23/m,
+    /^The database of the server needs the package "@photostructure\/sqlite", which is not installed .*update Node to 22\.23/m,
   ],
   [
     'pg',
     { driver: 'postgres', url: 'postgres://me@127.0.0.1:1/db' },
-    /^The store of the server needs the package "pg", which is not installed\. Run "npm install pg"/m,
+    /^The database of the server needs the package "pg", which is not installed\. Run "npm install pg"/m,
   ],
 ] as const)('without %s a server says so instead of starting', async ([name, store, message], context) => {
   if (name === 'node:sqlite') context.skip('this Node has SQLite in it')

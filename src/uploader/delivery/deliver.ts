@@ -84,7 +84,7 @@ export function timedOut(destination: Destination, what: string, timeoutMs: numb
   const [silent] = outgoing?.silentFor(timeoutMs / 2) ?? []
   const used = [...(outgoing?.used ?? [])].map(label => `"${label}"`).join(' and ')
   const message = silent
-    ? `Could not store "${what}" at ${id}: the proxy "${silent}" did not answer ${time}. Check the proxy`
-    : `${id} did not take "${what}" ${time}${used && `, through the proxy ${used}`}. Try again`
+    ? `Could not store "${what}" at ${id}: the proxy "${silent}" did not respond ${time}. Check the proxy`
+    : `Could not store "${what}" at ${id} ${time}${used && `, through the proxy ${used}`}. Try again`
   return new UploadError('delivery_timeout', `${message}, or raise limits.deliveryTimeoutMs.`)
 }

@@ -157,11 +157,11 @@ export function chooseDestination<T extends DestinationName>(
   if (!isCovered(found, allowed))
     throw new UploadError(
       'destination_forbidden',
-      `This key may not use ${idOf(found)}. It may use ${usable}.`,
+      `This upload key may not use ${idOf(found)}. Available: ${usable}.`,
     )
   const isLeftOut = (one: T | LeftOut): one is LeftOut => leftOut.some(other => other === one)
   if (!isLeftOut(found)) return found
-  return fail(`${idOf(found)} was left out, since it can't be used: ${found.reason}. Known are ${usable}.`)
+  return fail(`${idOf(found)} was skipped because it can't be used: ${found.reason}. Available: ${usable}.`)
 }
 
 function find<T extends DestinationName>(
@@ -170,7 +170,7 @@ function find<T extends DestinationName>(
   { picbed, configName }: DestinationChoice,
   usable: string,
 ): T {
-  const known = `Known are ${usable}.`
+  const known = `Available: ${usable}.`
   const preset = defaultId === undefined ? undefined : splitId(defaultId)
   const defaultType =
     preset?.type ?? (new Set(all.map(one => one.type)).size === 1 ? all[0]?.type : undefined)
@@ -179,25 +179,27 @@ function find<T extends DestinationName>(
     const type = canonicalType(picbed)
     const mine = all.filter(one => one.type === type)
     if (mine.length === 0) {
-      const reason = PROVIDER_TYPES.includes(type) ? 'has no configuration here' : 'does not exist'
+      const reason = PROVIDER_TYPES.includes(type) ? 'has no destination here' : 'does not exist'
       throw new UploadError('unknown_destination', `Provider "${picbed}" ${reason}. ${known}`)
     }
-    return pick(mine, configName, preset) ?? fail(`${picbed} has no configuration "${configName}". ${known}`)
+    return pick(mine, configName, preset) ?? fail(`${picbed} has no destination "${configName}". ${known}`)
   }
   if (!configName || configName === DEFAULT_NAME) {
     const mine = all.filter(one => one.type === defaultType)
-    if (mine.length === 0) fail(`The setting "default" names no configuration. ${known}`)
-    return pick(mine, configName, preset) ?? fail(`The setting "default" names no configuration. ${known}`)
+    if (mine.length === 0) fail(`The setting "default" does not match a destination. ${known}`)
+    return (
+      pick(mine, configName, preset) ?? fail(`The setting "default" does not match a destination. ${known}`)
+    )
   }
   const inDefault = all.find(one => one.type === defaultType && one.name === configName)
   const elsewhere = all.filter(one => one.name === configName)
   if (!inDefault && elsewhere.length > 1) {
     throw new UploadError(
       'ambiguous_destination',
-      `Several providers have a configuration "${configName}": ${listIds(elsewhere)}. Choose one by its full name, such as "${idOf(elsewhere[0] as T)}".`,
+      `Several providers have a destination "${configName}": ${listIds(elsewhere)}. Specify one by its full name, such as "${idOf(elsewhere[0] as T)}".`,
     )
   }
-  return inDefault ?? elsewhere[0] ?? fail(`No provider has a configuration "${configName}". ${known}`)
+  return inDefault ?? elsewhere[0] ?? fail(`No provider has a destination "${configName}". ${known}`)
 }
 
 /** The named configuration of one provider; without a name the one `default` names, else `Default`, else the only one. */
@@ -216,7 +218,7 @@ function pick<T extends DestinationName>(
   if (chosen) return chosen
   throw new UploadError(
     'ambiguous_destination',
-    `${mine[0]?.type} has several configurations and none is its default: ${listIds(mine)}. Choose one by its full name, such as "${idOf(mine[0] as T)}".`,
+    `${mine[0]?.type} has several destinations, and none is its default: ${listIds(mine)}. Specify one by its full name, such as "${idOf(mine[0] as T)}".`,
   )
 }
 
@@ -233,7 +235,7 @@ export function assertTakesPath(destination: Destination): void {
   if (destination.takesPath) return
   throw new UploadError(
     'path_not_allowed',
-    `${idOf(destination)} has no place for a folder of your choice: its "keyTemplate" needs {path}, as in "{path}/{filename}-{sha256-8}{extname}".`,
+    `Requests can't choose a folder at ${idOf(destination)}: its "keyTemplate" needs {path}, as in "{path}/{filename}-{sha256-8}{extname}".`,
   )
 }
 

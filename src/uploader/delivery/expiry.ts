@@ -11,19 +11,16 @@ export function assertMayExpire(expires: Expires, destination: Destination, now:
   if (!expiry) {
     throw new UploadError(
       'expiry_not_allowed',
-      `Files at ${id} stay: "expires" needs an "expiry" in its configuration, such as { "max": "90d" }.`,
+      `Files at ${id} never expire: "expires" needs an "expiry" in its configuration, such as { "max": "90d" }.`,
     )
   }
   if (expires !== 'never' && 'at' in expires && expires.at <= now)
-    throw new UploadError(
-      'invalid_request',
-      '"expires" is in the past. Name a time to come, or leave it out.',
-    )
+    throw new UploadError('invalid_request', '"expires" is in the past. Specify a later time, or omit it.')
   const until = endOf(expires, now)
   if (expiry.max === undefined || (until !== undefined && until <= now + expiry.max)) return
   throw new UploadError(
     'expiry_not_allowed',
-    `Files stay at ${id} for ${showDuration(expiry.max)} at most. Ask for that with "expires", or for less.`,
+    `The maximum "expires" at ${id} is ${showDuration(expiry.max)}. Set that or less.`,
   )
 }
 

@@ -78,7 +78,7 @@ function makeDestination(
   if ((onConflict !== 'replace' || common.dedupe) && !target.exists) {
     throw new UploadError(
       'invalid_request',
-      `${id}: onConflict and dedupe need a provider that can tell what is there.`,
+      `${id}: onConflict and dedupe need a provider that can check whether an object exists.`,
     )
   }
   const redirects = common.link === 'redirect' ? (common.linkAccess ?? 'anyone') : undefined
@@ -108,8 +108,7 @@ function makeDestination(
 }
 
 function unsigned(id: string, { about }: Provider): string {
-  const needed =
-    typeof about?.signs === 'string' ? `"${about.signs}"` : 'a destination that can sign addresses'
+  const needed = typeof about?.signs === 'string' ? `"${about.signs}"` : 'a destination that can sign URLs'
   return `${id}: "link": "redirect" needs ${needed}.`
 }
 
@@ -119,10 +118,11 @@ function assertRemovable(destinations: readonly Destination[]): void {
   for (const destination of destinations.filter(({ expiry }) => expiry)) {
     const fixed = placesOf(destination).find(id => keeping.has(id))
     if (fixed === undefined) continue
-    const whose = fixed === idOf(destination) ? 'that of this one' : `that of its mirror or fallback ${fixed}`
+    const whose =
+      fixed === idOf(destination) ? 'Its provider' : `The provider of its mirror or fallback ${fixed}`
     throw new UploadError(
       'invalid_request',
-      `${idOf(destination)}: "expiry" needs a provider that can remove files, which ${whose} can't. Leave "expiry" out.`,
+      `${idOf(destination)}: "expiry" needs a provider that can remove files. ${whose} can't. Omit "expiry".`,
     )
   }
 }
@@ -168,7 +168,7 @@ export async function openTarget(
   } catch (error) {
     const [whose, what] = plugin ? [` by the plugin "${plugin}"`, 'the plugin or '] : ['', '']
     const reason = describeThrown(error).replace(/\.$/, '')
-    const message = `${type}/${name} can't be opened${whose}: ${reason}. Correct ${what}"providers.${type}.${name}", or take that out.`
+    const message = `${type}/${name} can't be opened${whose}: ${reason}. Correct ${what}"providers.${type}.${name}", or remove it.`
     throw new UploadError('invalid_request', message, { cause: error })
   }
 }

@@ -221,7 +221,7 @@ function byId(destinations: readonly Destination[], id: string): Destination {
 function bothFailed(first: unknown, second: unknown, fallback: string): unknown {
   if (!(first instanceof UploadError) || !(second instanceof Error)) return first
   const { code, cause, retryAfterS } = first
-  return new UploadError(code, `${first.message} Its fallback ${fallback} failed, too: ${second.message}`, {
+  return new UploadError(code, `${first.message} Its fallback ${fallback} also failed: ${second.message}`, {
     cause: cause ?? second,
     ...(retryAfterS !== undefined && { retryAfterS }),
   })

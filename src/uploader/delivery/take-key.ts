@@ -64,7 +64,7 @@ export async function takeKey(
     if (onConflict === 'rename') return undefined
     throw new ConflictError(
       'delivery_failed',
-      `"${key}" is already at ${id}, and its onConflict is "error". Send it under another name.`,
+      `"${key}" already exists at ${id}, and its onConflict is "error". Upload the file under another name.`,
     )
   }
 

@@ -51,7 +51,7 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
   }
 
   function report({ id, requestId, destination, origins, caller }: Job): void {
-    deps.warn('An upload was interrupted when the server ended; what of it arrived is not known', {
+    deps.warn('An upload was interrupted when the server stopped. Some of its files may be stored.', {
       jobId: id,
       requestId,
       destination,
@@ -96,7 +96,7 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
     if (message !== problem && !isStopped) {
       const cause =
         error instanceof Error && error.cause instanceof Error ? { cause: error.cause.message } : {}
-      deps.warn(`The store can't be used, and uploads fail: ${message}`, cause)
+      deps.warn(`The database of the server can't be used, and uploads fail: ${message}`, cause)
     }
     problem = message
   }
@@ -105,7 +105,7 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
     try {
       if (store.problem() !== undefined) tell(store.problem())
       await lookAround()
-      if (problem !== '') deps.warn('The store can be used again')
+      if (problem !== '') deps.warn('The database of the server can be used again')
       problem = ''
     } catch (error) {
       tell(error)

@@ -44,7 +44,7 @@ export function createJournal({ store, owner, now, warn }: JournalDeps): Journal
     } catch (error) {
       unsaved.set(id, later)
       const reason = messageOf(error)
-      throw new FinalizationPending(id, `The history can't be saved: ${reason}`)
+      throw new FinalizationPending(id, `Could not save the history: ${reason}`)
     }
   }
 
@@ -76,7 +76,7 @@ export function createJournal({ store, owner, now, warn }: JournalDeps): Journal
         () => store.advance(job.id, owner, progress),
         () => store.advance(job.id, owner, later),
       )
-      if (!isOurs) throw new FinalizationPending(job.id, 'Another process of the server has taken it over.')
+      if (!isOurs) throw new FinalizationPending(job.id, 'Another server process has taken over the upload.')
     },
     kept: () => [...unsaved.keys()],
     async save(id) {

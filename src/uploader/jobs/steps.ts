@@ -49,7 +49,7 @@ export async function runSteps(job: Job, hooks: readonly Hook[], deps: StepDeps)
     await postpone(job, steps, missed, deps) // which does not concern the answer
   else {
     if (missed !== undefined)
-      warn(`${missed} It is not required, and given up.`, { requestId: job.requestId })
+      warn(`${missed} The hook is not required and is not retried again.`, { requestId: job.requestId })
     await journal.advance(job, { state: 'finished', steps })
   }
   return { ...job, state: 'finished', steps }

@@ -103,8 +103,7 @@ export function createSweeper(deps: SweeperDeps): Sweeper {
     } catch (error) {
       const message = messageOf(error)
       // An outage is worth one line.
-      if (message !== problem && !stop.signal.aborted)
-        deps.warn(`Files that are due can't be removed: ${message}`)
+      if (message !== problem && !stop.signal.aborted) deps.warn(`Could not delete expired files: ${message}`)
       problem = message
     }
     if (!stop.signal.aborted) schedule(everyMs)
@@ -226,14 +225,12 @@ function report(destination: string, tally: Tally, now: number, { info, warn, er
   const { removed, failed, dueAt, problem } = tally
   if (removed.length > 0) {
     const details = { destination, removed: removed.length, keys: removed.slice(0, MOST_NAMED) }
-    info(`${files(removed.length)} at ${destination} removed: their time has come`, details)
+    info('Deleted expired files', details)
   }
   if (failed > 0) {
-    const message = `${files(failed)} at ${destination} could not be removed, though their time has come: ${problem}`
+    const message = `Could not delete expired files at ${destination}: ${problem}`
     const details = { destination, failed, dueSince: new Date(dueAt).toISOString() }
     if (now - dueAt < PATIENCE_MS) warn(message, details)
-    else error(`${message} (for more than a week: see upload-server history --expired)`, details)
+    else error(`${message} (expired for more than a week, see upload-server history --expired)`, details)
   }
 }
-
-const files = (count: number) => (count === 1 ? 'One file' : `${count} files`)

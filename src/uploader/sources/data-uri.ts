@@ -16,7 +16,7 @@ export function decodeDataUri(uri: string): { bytes: Buffer } {
   if (comma < 0 || comma > MAX_HEAD || !/^data:/i.test(uri)) {
     throw new UploadError(
       'invalid_request',
-      `"${describe(uri)}" is no data URI. It has the form "data:image/png;base64,…".`,
+      `"${describe(uri)}" is not a data URI. A data URI has the form "data:image/png;base64,…".`,
     )
   }
   const parameters = uri.slice('data:'.length, comma).split(';').slice(1)
@@ -32,7 +32,7 @@ function decodeBase64(text: string, uri: string): Buffer {
   if (/[^A-Za-z0-9+/_-]/.test(unpadded) || unpadded.length % 4 === 1 || (padded && digits.length % 4 !== 0)) {
     throw new UploadError(
       'invalid_request',
-      `The data of "${describe(uri)}" is not valid base64. Check that it was not cut off, and send it again.`,
+      `The data of "${describe(uri)}" is not valid base64. Check that it is complete, and send it again.`,
     )
   }
   return Buffer.from(unpadded, 'base64')

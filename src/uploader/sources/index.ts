@@ -51,7 +51,7 @@ export async function obtain(
   })
   if (input.kind !== 'clipboard' || payload.contentType.startsWith('image/')) return payload
   await payload.dispose()
-  throw new UploadError('source_failed', 'The clipboard holds no picture, and no path or address of one.')
+  throw new UploadError('source_failed', 'The clipboard contains no image, and no path or URL of one.')
 }
 
 /** Whether a program of this machine could upload that path. To all others the answer is no: it says what exists. */
@@ -143,14 +143,12 @@ function inMemory(name: string, bytes: Buffer): Source {
 }
 
 function notAdmitted(kind: 'form' | 'url' | 'path' | 'clipboard', caller: Caller): UploadError {
-  const what = { form: 'Files', url: 'Addresses', path: 'Paths on the server', clipboard: 'The clipboard' }[
-    kind
-  ]
+  const what = { form: 'Files', url: 'URLs', path: 'Paths on the server', clipboard: 'The clipboard' }[kind]
   const why =
     caller.admittedBy === 'loopback' ? `sources.${kind}.enabled is false` : `caller "${caller.name}"`
   const instead = caller.sources.has('form')
     ? 'Send the file itself in a form instead.'
-    : `Allowed is: ${[...caller.sources].join(', ') || 'nothing'}.`
+    : `Available: ${[...caller.sources].join(', ') || 'nothing'}.`
   return new UploadError(
     'source_forbidden',
     `${what} can't be uploaded with this request (${why}). ${instead}`,

@@ -35,13 +35,13 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
     if (options.roots) throw outside(path)
     throw new UploadError(
       'source_failed',
-      `"${path}" is no path on the machine this server runs on (${process.platform}). Send the file itself in a form.`,
+      `"${path}" is not a path on the machine of the server (${process.platform}). Send the file itself in a form.`,
     )
   }
   if (Buffer.byteLength(path) > LONGEST_PATH)
-    throw new UploadError('source_failed', `"${path}" is longer than any path on this machine can be.`)
+    throw new UploadError('source_failed', `"${path}" is too long for a path.`)
   if (findWindowsFault(path, options.roots)) throw options.roots ? outside(path) : forbidden()
-  if (path.includes('\0')) throw new UploadError('source_failed', `"${path}" holds a NUL character.`)
+  if (path.includes('\0')) throw new UploadError('source_failed', `"${path}" contains a NUL character.`)
   if (isBelowAny(normalize(path), KERNEL_TREES)) throw options.roots ? outside(path) : forbidden()
 
   const real = await realpath(path).catch((error: unknown) => missing(path, options.roots, error))
@@ -57,7 +57,7 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
     if (!file.status.isFile()) {
       throw new UploadError(
         'source_failed',
-        `"${path}" is ${file.status.isDirectory() ? 'a folder. Name the files in it' : 'no regular file'}.`,
+        `"${path}" is ${file.status.isDirectory() ? 'a folder. Send the paths of its files' : 'not a regular file'}.`,
       )
     }
     const fault = await options.faultOf?.(file.real)
@@ -100,7 +100,7 @@ async function* read(handle: FileHandle, path: string, size: number): AsyncGener
 function outside(path: string): UploadError {
   return new UploadError(
     'source_forbidden',
-    `"${path}" is outside the folders this key may name (sources.path.roots). Send the file itself in a form instead.`,
+    `"${path}" is outside the folders that this client may upload from (sources.path.roots). Send the file itself in a form instead.`,
   )
 }
 
@@ -124,7 +124,7 @@ async function missing(path: string, roots: readonly string[] | undefined, error
   if (code !== 'ENOENT' && code !== 'ENOTDIR') throw unreadable(path, error)
   throw new UploadError(
     'source_failed',
-    `"${path}" does not exist on the machine this server runs on. Send the file itself in a form when it lies elsewhere.`,
+    `"${path}" does not exist on the machine of the server. If the file is on another machine, send it in a form.`,
   )
 }
 

@@ -83,17 +83,17 @@ function checkHead(response: Response, name: string, maxBytes: number): void {
   if (response.ok) throw tooLarge(name, maxBytes)
   throw new UploadError(
     'source_failed',
-    `${name} answered ${response.status}: ${explainStatus(response.status)}.`,
+    `${name} returned status ${response.status}: ${explainStatus(response.status)}.`,
   )
 }
 
 function explainStatus(status: number): string {
-  if (status === 401 || status === 407) return 'it wants credentials'
-  if (status === 403) return 'it refuses access; it may want a login or a browser'
-  if (status === 404 || status === 410) return 'there is nothing; check the address'
-  if (status === 429) return 'it was asked too often; try again later'
-  if (status >= 500) return 'that server has a problem; try again later'
-  return 'that is no file; check the address'
+  if (status === 401 || status === 407) return 'it requires credentials'
+  if (status === 403) return 'access denied. It may require a login or a browser'
+  if (status === 404 || status === 410) return 'not found. Check the URL'
+  if (status === 429) return 'rate limited. Try again later'
+  if (status >= 500) return 'that server failed. Try again later'
+  return 'that is not a file. Check the URL'
 }
 
 function tooLarge(name: string, maxBytes: number): UploadError {

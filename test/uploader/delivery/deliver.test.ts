@@ -193,7 +193,7 @@ describe('the time limit', () => {
     await expect(deliver(destination, OBJECT, { timeoutMs: 30, retries: 3 }, signal)).rejects.toMatchObject({
       code: 'delivery_timeout',
       message:
-        'test/one did not take "2026/a.png" within 0.03 s. Try again, or raise limits.deliveryTimeoutMs.',
+        'Could not store "2026/a.png" at test/one within 0.03 s. Try again, or raise limits.deliveryTimeoutMs.',
     })
     expect(signals.map(attempt => attempt.aborted)).toEqual([true])
   })

@@ -54,24 +54,24 @@ describe('chooseDestination', () => {
   it.each<[DestinationChoice, string]>([
     [{ picbed: 'nope' }, 'Provider "nope" does not exist.'],
     [{ picbed: 'nope', configName: 'blog' }, 'Provider "nope" does not exist.'],
-    [{ picbed: 's3', configName: 'nope' }, 's3 has no configuration "nope".'],
-    [{ picbed: 's3', configName: 'Blog' }, 's3 has no configuration "Blog".'],
-    [{ picbed: 'aws-s3', configName: 'nope' }, 'aws-s3 has no configuration "nope".'],
-    [{ configName: 'nope' }, 'No provider has a configuration "nope".'],
+    [{ picbed: 's3', configName: 'nope' }, 's3 has no destination "nope".'],
+    [{ picbed: 's3', configName: 'Blog' }, 's3 has no destination "Blog".'],
+    [{ picbed: 'aws-s3', configName: 'nope' }, 'aws-s3 has no destination "nope".'],
+    [{ configName: 'nope' }, 'No provider has a destination "nope".'],
     [{ picbed: 'S3' }, 'Provider "S3" does not exist.'],
     [{ picbed: 'constructor' }, 'Provider "constructor" does not exist.'],
   ])('%j is unknown, and what exists is listed', (choice, message) => {
     expect(() => choose(choice)).toThrow(
       expect.objectContaining({
         code: 'unknown_destination',
-        message: `${message} Known are ${ALL.map(one => `"${idOf(one)}"`).join(', ')}.`,
+        message: `${message} Available: ${ALL.map(one => `"${idOf(one)}"`).join(', ')}.`,
       }),
     )
   })
 
   it('tells a provider without a configuration from one that does not exist', () => {
     const all = named('s3/blog')
-    expect(() => choose({ picbed: 'local' }, all)).toThrow('Provider "local" has no configuration here.')
+    expect(() => choose({ picbed: 'local' }, all)).toThrow('Provider "local" has no destination here.')
   })
 
   it.each<[DestinationChoice, string[]]>([
@@ -89,7 +89,7 @@ describe('chooseDestination', () => {
       expect.objectContaining({
         code: 'ambiguous_destination',
         message:
-          'Several providers have a configuration "blog": "s3/blog", "local/blog". Choose one by its full name, such as "s3/blog".',
+          'Several providers have a destination "blog": "s3/blog", "local/blog". Specify one by its full name, such as "s3/blog".',
       }),
     )
   })
@@ -139,11 +139,11 @@ describe('chooseDestination', () => {
       expect(() => choose(choice, ALL, 's3/blog', allowed)).toThrow(
         expect.objectContaining({
           code: 'destination_forbidden',
-          message: expect.stringMatching(/It may use "s3\/screens", "webdav\/nas"\.$/),
+          message: expect.stringMatching(/Available: "s3\/screens", "webdav\/nas"\.$/),
         }),
       )
     expect(() => choose({ picbed: 'nope' }, ALL, 's3/blog', allowed)).toThrow(
-      'Provider "nope" does not exist. Known are "s3/screens", "webdav/nas".',
+      'Provider "nope" does not exist. Available: "s3/screens", "webdav/nas".',
     )
   })
 
@@ -151,7 +151,7 @@ describe('chooseDestination', () => {
     expect(() => choose({}, ALL, 's3/blog', [])).toThrow(
       expect.objectContaining({
         code: 'destination_forbidden',
-        message: expect.stringMatching(/It may use none\.$/),
+        message: expect.stringMatching(/Available: none\.$/),
       }),
     )
   })

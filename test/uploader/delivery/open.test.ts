@@ -78,7 +78,7 @@ describe('openDestinations', () => {
     async onConflict => {
       await expect(
         openDestinations([spec('one', target, { onConflict })], '{filename}', () => {}),
-      ).rejects.toThrow(/^test\/one: onConflict .*can tell what is there\.$/)
+      ).rejects.toThrow(/^test\/one: onConflict .*can check whether an object exists\.$/)
     },
   )
 
@@ -168,7 +168,7 @@ describe('openDestinations', () => {
     const { provider, ...rest } = spec('one', target)
     const slow = { ...rest, provider: { ...provider, open: () => new Promise<Target>(() => {}) } }
     await expect(openTarget(slow, { name: 'one', warn: () => {} }, 20)).rejects.toThrow(
-      `test/one can't be opened: it was not opened within 0.02 s. Correct "providers.test.one", or take that out.`,
+      `test/one can't be opened: it was not opened within 0.02 s. Correct "providers.test.one", or remove it.`,
     )
   })
 

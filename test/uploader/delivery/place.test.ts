@@ -47,7 +47,7 @@ describe('a fallback', () => {
     const app = await start({ broken: { fallback: 'local/main' }, main: { directory: 'blocked/y' } })
     const answer = await upload(`${app.url}/upload?configName=broken`, { 'a.png': 'one' })
     expect(answer.success).toBe(false)
-    expect(answer.message).toMatch(/local\/broken.*Its fallback local\/main failed, too/)
+    expect(answer.message).toMatch(/local\/broken.*Its fallback local\/main also failed/)
   })
 })
 
@@ -58,7 +58,7 @@ describe('a refusal over a conflict', () => {
     await upload(`${app.url}/upload`, { 'a.png': 'one' })
     const answer = await upload(`${app.url}/upload`, { 'a.png': 'two' })
     expect(answer).toMatchObject({ status: 502, success: false, code: 'delivery_failed' })
-    expect(answer.message).toContain('"a.png" is already at local/main')
+    expect(answer.message).toContain('"a.png" already exists at local/main')
     expect(await storedIn(app)).toEqual(['main'])
   })
 
@@ -67,7 +67,7 @@ describe('a refusal over a conflict', () => {
     const app = await start({ main: { mirrors: [{ destination: 'local/other', required: true }] }, other })
     await upload(`${app.url}/upload`, { 'a.png': 'one' })
     const answer = await upload(`${app.url}/upload`, { 'a.png': 'two' })
-    expect(answer.message).toMatch(/not at its required mirror local\/other: "a.png" is already at/)
+    expect(answer.message).toMatch(/not at its required mirror local\/other: "a.png" already exists at/)
   })
 })
 

@@ -112,7 +112,7 @@ describe('when the store breaks', () => {
     await here.finalizer.begin(job)
     const unlock = lockStore()
     const outcome = await outcomeOf(here.finalizer.complete(job, [FILE], true))
-    expect(outcome).toMatch(/^The history can't be saved: .* busy /)
+    expect(outcome).toMatch(/^Could not save the history: .* locked /)
     expect(here.warnings).toMatchObject([
       { details: { finalizationId: job.id, stored: [{ key: 'a.png', url: FILE.url }] } },
     ])
@@ -150,7 +150,7 @@ describe('when the store breaks', () => {
     await expect.poll(first.runs).toBe(1)
     const unlock = lockStore()
     await first.isNot('slow')
-    expect(await outcome).toMatch(/can't be saved/)
+    expect(await outcome).toMatch(/Could not save/)
     unlock()
     expect(await here.finalizer.retry(job.id, never)).toMatchObject({ state: 'finished' })
     expect([await first.runs(), await second.runs()]).toEqual([1, 1])
@@ -178,7 +178,7 @@ describe('when the store breaks', () => {
     await sleep(1000)
     unlock()
     expect(here.warnings).toHaveLength(1)
-    expect(here.warnings[0]?.message).toContain('kept busy by another program')
+    expect(here.warnings[0]?.message).toContain('locked by another program')
   })
 })
 
@@ -497,6 +497,6 @@ describe('a hook that is not required', () => {
     for (let n = 0; n < 10; n++) await running.finalizer.retry(id, never)
     expect(await chat.runs()).toBe(8)
     expect((await running.store.job(id))?.state).toBe('finished')
-    expect(running.warnings.at(-1)?.message).toContain('It is not required, and given up.')
+    expect(running.warnings.at(-1)?.message).toContain('The hook is not required and is not retried again.')
   })
 })

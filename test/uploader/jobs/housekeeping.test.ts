@@ -109,7 +109,7 @@ it('an outage of the store is worth one line, and rounds go on after it', async 
   }
   housekeeping.start()
   await expect.poll(() => failures).toBeGreaterThan(2)
-  expect(warnings).toEqual(["The store can't be used, and uploads fail: the disk is gone"])
+  expect(warnings).toEqual(["The database of the server can't be used, and uploads fail: the disk is gone"])
   store.due = due
   await expect.poll(() => retried).toContain(id)
 })
@@ -136,8 +136,10 @@ it('says once that uploads fail for the store, and once that it is back, while n
   await expect(addJob(store, OWNER)).rejects.toThrow("store.db, can't be read or written")
   await expect
     .poll(() => warnings)
-    .toMatchObject([expect.stringContaining("store can't be used, and uploads fail")])
+    .toMatchObject([expect.stringContaining("database of the server can't be used, and uploads fail")])
   await rm(join(folder, 'disk'))
-  await expect.poll(() => warnings).toMatchObject([expect.anything(), 'The store can be used again'])
+  await expect
+    .poll(() => warnings)
+    .toMatchObject([expect.anything(), 'The database of the server can be used again'])
   expect(store.problem()).toBeUndefined()
 })

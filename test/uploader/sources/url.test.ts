@@ -200,19 +200,19 @@ describe('openUrl', () => {
   describe('failures', () => {
     it.each([
       [401, 'credentials'],
-      [403, 'refuses access'],
-      [404, 'check the address'],
-      [410, 'check the address'],
-      [429, 'try again later'],
-      [500, 'try again later'],
-      [503, 'try again later'],
-      [304, 'no file'],
-      [418, 'no file'],
+      [403, 'access denied'],
+      [404, 'Check the URL'],
+      [410, 'Check the URL'],
+      [429, 'Try again later'],
+      [500, 'Try again later'],
+      [503, 'Try again later'],
+      [304, 'not a file'],
+      [418, 'not a file'],
     ])('explains the status %i', async (status, words) => {
       const server = await answer(res => res.writeHead(status).end(status === 304 ? undefined : BYTES))
       const error = await failure(`${server.origin}/a.png`)
       expect(error.code).toBe('source_failed')
-      expect(error.message).toContain(`"127.0.0.1:${server.port}/a.png" answered ${status}`)
+      expect(error.message).toContain(`"127.0.0.1:${server.port}/a.png" returned status ${status}`)
       expect(error.message).toContain(words)
     })
 
@@ -232,14 +232,14 @@ describe('openUrl', () => {
       )
       const [a, b] = ['a', 'b'].map(path => `"127.0.0.1:${server.port}/${path}"`)
       expect((await failure(`${server.origin}/a`)).message).toContain(
-        `${b}, to which ${a} redirects, answered 404`,
+        `${b}, to which ${a} redirects, returned status 404`,
       )
     })
 
     it('names a URL once when its credentials are all that was taken from it', async () => {
       const server = await answer(res => res.writeHead(404).end())
       const { message } = await failure(`${server.origin.replace('//', '//u:geheim@')}/a?token=geheim`)
-      expect(message).toBe(`"127.0.0.1:${server.port}/a" answered 404: there is nothing; check the address.`)
+      expect(message).toBe(`"127.0.0.1:${server.port}/a" returned status 404: not found. Check the URL.`)
     })
 
     it('shortens a long path and leaves no address in it', async () => {
