@@ -212,7 +212,7 @@ async function listOverdue(
   return 0
 }
 
-function describe({ time, contentType, expiresAt, removedAt, place, ...entry }: HistoryEntry) {
+function describe({ time, contentType, expiresAt, removedAt, location, ...entry }: HistoryEntry) {
   return {
     time: new Date(time).toISOString(),
     type: contentType,

@@ -76,7 +76,7 @@ export function createSenderHere(
       destination,
       inputs,
       caller,
-      wishes: { path, expires: wished },
+      options: { path, expires: wished },
       baseUrl: await findBase(config),
       signal,
       requestId: randomUUID(),

@@ -1,49 +1,49 @@
 import { UploadError } from '../errors.ts'
 import { onAbort } from './cancellation.ts'
 
-/** A bounded number of places, and a bounded queue in front of them. */
+/** A limited number of concurrency slots with a queue of limited length. */
 export interface Slots {
   /**
-   * Waits for a place, runs the work, frees the place.
-   * @throws UploadError `overloaded` when the queue is full
+   * Waits for a free slot, runs the work, and frees the slot.
+   * @throws UploadError `overloaded` if the queue is full
    */
   run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>
   /**
-   * One place for several works: taken when the first begins, freed when none is under way. Nobody is turned away: what
-   * comes to it has to be bounded elsewhere.
+   * Returns a function that runs several works in one slot. The first work waits for the slot, and the last one frees it.
+   * The length of the queue is not checked, so the caller must limit how many of these functions exist.
    */
-  share(signal: AbortSignal): InPlace
-  /** @throws UploadError `overloaded` when a newcomer would be turned away */
+  shareOne(signal: AbortSignal): RunInSlot
+  /** @throws UploadError `overloaded` if the queue is full */
   assertRoom(): void
-  /** Other numbers from now on; what runs or waits already is not turned away. */
-  resize(places: number, waiting: number): void
-  /** What runs and what waits now. */
+  /** Changes the limits. Work that runs or waits already is not rejected. */
+  resize(size: number, waiting: number): void
+  /** How many works run and wait now. */
   load(): { readonly running: number; readonly waiting: number }
 }
 
-/** Runs work in a place. */
-export type InPlace = <T>(work: () => Promise<T>) => Promise<T>
+/** Runs work in a slot. */
+export type RunInSlot = <T>(work: () => Promise<T>) => Promise<T>
 
-/** The same for each of several names, so that what holds up one keeps nobody else waiting. */
+/** Slots for each of several names, so that a slow one does not delay the others. */
 export interface NamedSlots {
   of(name: string): Slots
-  resize(places: number, waiting: number): void
-  /** Of all. */
+  resize(size: number, waiting: number): void
+  /** The sum over all names. */
   load(): { readonly running: number; readonly waiting: number }
 }
 
-export function createNamedSlots(places: number, waiting: number): NamedSlots {
+export function createNamedSlots(size: number, waiting: number): NamedSlots {
   const byName = new Map<string, Slots>()
   return {
     of(name) {
-      const slots = byName.get(name) ?? createSlots(places, waiting)
+      const slots = byName.get(name) ?? createSlots(size, waiting)
       byName.set(name, slots)
       return slots
     },
-    resize(newPlaces, newWaiting) {
-      places = newPlaces
+    resize(newSize, newWaiting) {
+      size = newSize
       waiting = newWaiting
-      for (const slots of byName.values()) slots.resize(places, waiting)
+      for (const slots of byName.values()) slots.resize(size, waiting)
     },
     load() {
       const loads = [...byName.values()].map(slots => slots.load())
@@ -54,15 +54,15 @@ export function createNamedSlots(places: number, waiting: number): NamedSlots {
 }
 
 /**
- * @param places how much runs at once
- * @param waiting how much may wait beyond that
+ * @param size number of slots
+ * @param waiting maximum length of the queue
  */
-export function createSlots(places: number, waiting: number): Slots {
+export function createSlots(size: number, waiting: number): Slots {
   let busy = 0
   const queue: (() => void)[] = []
 
   function assertRoom(): void {
-    if (busy < places || queue.length < waiting) return
+    if (busy < size || queue.length < waiting) return
     throw new UploadError(
       'overloaded',
       'The upload queue of this destination is full. Try again in a moment.',
@@ -76,14 +76,14 @@ export function createSlots(places: number, waiting: number): Slots {
   }
 
   function fill(): void {
-    while (busy < places && queue.length > 0) {
+    while (busy < size && queue.length > 0) {
       busy++
       queue.shift()?.()
     }
   }
 
   function take(signal: AbortSignal): Promise<void> | undefined {
-    if (busy < places) {
+    if (busy < size) {
       busy++
       return undefined
     }
@@ -102,8 +102,8 @@ export function createSlots(places: number, waiting: number): Slots {
 
   return {
     assertRoom,
-    resize(newPlaces, newWaiting) {
-      places = newPlaces
+    resize(newSize, newWaiting) {
+      size = newSize
       waiting = newWaiting
       fill()
     },
@@ -118,9 +118,9 @@ export function createSlots(places: number, waiting: number): Slots {
         free()
       }
     },
-    share(signal) {
+    shareOne(signal) {
       let users = 0
-      let place: Promise<void> | undefined
+      let entered: Promise<void> | undefined
       let isTaken = false
       async function enter(): Promise<void> {
         signal.throwIfAborted()
@@ -129,16 +129,16 @@ export function createSlots(places: number, waiting: number): Slots {
       }
       return async work => {
         users++
-        place ??= enter()
+        entered ??= enter()
         try {
-          await place
+          await entered
           return await work()
         } finally {
           users--
           if (users === 0) {
             if (isTaken) free()
             isTaken = false
-            place = undefined
+            entered = undefined
           }
         }
       }

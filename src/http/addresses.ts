@@ -3,7 +3,7 @@ import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 
 /** IP addresses that a client may make the server connect to, in addition to public ones of other machines. */
-export type Reach = 'public' | 'private' | 'any'
+export type AddressScope = 'public' | 'private' | 'any'
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 
@@ -33,7 +33,7 @@ const TRANSLATED: readonly [block: [ipaddr.IPv6, number], start: number][] = [
  * @param allowed `public`: globally routable ones of other machines; `private`: also this machine's, loopback, RFC 1918
  *   and unique local ones, but not link-local; `any`: all that name a single host
  */
-export function allowAddresses(allowed: Reach): (address: string) => boolean {
+export function allowAddresses(allowed: AddressScope): (address: string) => boolean {
   const own = allowed === 'public' ? listOwnAddresses() : []
   return address => {
     if (isIP(address) === 0) return false

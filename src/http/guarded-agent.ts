@@ -2,7 +2,7 @@ import { lookup as systemLookup } from 'node:dns'
 import http from 'node:http'
 import https from 'node:https'
 import { connect as connectTo, isIP, type LookupFunction, type Socket } from 'node:net'
-import { allowAddresses, type Reach } from './addresses.ts'
+import { type AddressScope, allowAddresses } from './addresses.ts'
 import { connectBy } from './agents.ts'
 import { type Endpoint, isLoopback } from './proxy/no-proxy.ts'
 
@@ -11,7 +11,7 @@ const NEXT_ADDRESS_MS = 2000
 
 /** The allowed IP addresses, and whether one was rejected: node-fetch does not pass on the errors of its agents. */
 export interface Guard {
-  readonly addresses: Reach
+  readonly addresses: AddressScope
   refused: boolean
   /** Whether the host has public IP addresses. */
   isPublic?: boolean

@@ -2,7 +2,7 @@ import type { LookupFunction } from 'node:net'
 import type { Readable } from 'node:stream'
 import type { Response } from 'node-fetch'
 import { UploadError } from '../errors.ts'
-import type { Reach } from './addresses.ts'
+import type { AddressScope } from './addresses.ts'
 import { basicAuthorization } from './exchange.ts'
 import { createGuardedAgent, type Dial, type Guard } from './guarded-agent.ts'
 import { type Outgoing, targetOf } from './proxy/outgoing.ts'
@@ -10,7 +10,7 @@ import { type Outgoing, targetOf } from './proxy/outgoing.ts'
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 const UNLESS = 'unless sources.url.allowPrivate is set'
-const ADVICE: Record<Reach, string> = {
+const ADVICE: Record<AddressScope, string> = {
   public: `Only public IP addresses of other machines are allowed, ${UNLESS}.`,
   private: `Only public, private and loopback IP addresses are allowed, ${UNLESS}.`,
   any: 'Use the IP address of a single host.',
@@ -34,7 +34,7 @@ const FAILURES: readonly [code: RegExp, reason: string][] = [
 
 export interface GuardedFetchOptions {
   /** IP addresses that may be connected to, on every hop. */
-  addresses: Reach
+  addresses: AddressScope
   /** Aborts the request and the reading of the body. */
   signal: AbortSignal
   /** Default: 5. */

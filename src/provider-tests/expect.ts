@@ -105,7 +105,7 @@ export async function expectSigned(
   expect(response.status).toBe(200)
   const body = Buffer.from(await response.arrayBuffer())
   expect(body.equals(method === 'HEAD' ? Buffer.alloc(0) : await object.bytes())).toBe(true)
-  if (target.linksEnd) expect((await fetch(url.replace(/\?.*/s, ''))).ok).toBe(false)
+  if (target.linksExpire) expect((await fetch(url.replace(/\?.*/s, ''))).ok).toBe(false)
   return url
 }
 

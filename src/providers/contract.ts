@@ -95,7 +95,7 @@ export interface Target {
    */
   sign?(key: string, method: 'GET' | 'HEAD', mostS: number, signal: AbortSignal): Promise<SignedUrl>
   /** If true, URLs that `put` returns expire, and `sign` creates new ones for stored objects. */
-  readonly linksEnd?: boolean
+  readonly linksExpire?: boolean
   /** Opens a stored object that this server may serve under /files/. Undefined if it does not exist. */
   locate?(key: string): Promise<HeldFile | undefined>
   close?(): Promise<void>

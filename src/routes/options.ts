@@ -41,7 +41,7 @@ export interface RequestOption<T = unknown> {
 
 /**
  * All query parameters of an upload request, except the upload key (credentials.ts). To add one, add a row here, and a
- * member of `Wishes` (uploader/input.ts) if the uploader needs it. Then run `npm run generate` to update docs/reference/http-api.md.
+ * member of `UploadOptions` (uploader/input.ts) if the uploader needs it. Then run `npm run generate` to update docs/reference/http-api.md.
  */
 export const OPTIONS = {
   destination: option({

@@ -81,7 +81,7 @@ export function createUploadRoute(
       const request = {
         destination,
         inputs,
-        wishes: options,
+        options: options,
         caller,
         requestId: req.id,
         baseUrl,

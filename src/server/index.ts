@@ -3,7 +3,7 @@ import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
 import { membersOf } from '../members.ts'
 import { answerProbeEarly } from '../routes/heartbeat.ts'
-import { createDestinationTurns } from '../uploader/delivery/open.ts'
+import { createPutQueues } from '../uploader/delivery/open.ts'
 import type { Generation, GenerationDeps } from './generation.ts'
 import { createHttpServer } from './http-server.ts'
 import type { ServerDeps } from './open-uploader.ts'
@@ -77,7 +77,7 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
     const runtime = createRuntime(config, deps)
     const around: GenerationDeps = {
       ...deps,
-      turns: deps.turns ?? createDestinationTurns(),
+      putQueues: deps.putQueues ?? createPutQueues(),
       runtime,
       warn: message => void (generations.current() ? logger.warn(message) : notes.push(message)),
       isStopping: () => stopping,

@@ -8,7 +8,7 @@ import { openDestinations } from '../uploader/delivery/open.ts'
 
 export interface DestinationDeps {
   /** Of targets that take one put at a time; shared with the configuration before. */
-  readonly turns?: NamedSlots
+  readonly putQueues?: NamedSlots
   /** Where the addresses of proxies stand. */
   readonly env: Readonly<Record<string, string | undefined>>
   /** A line for the operator from a destination. */
@@ -20,11 +20,11 @@ export interface DestinationDeps {
 /** Opens the destinations of a configuration. @throws when one can't be used as it is configured */
 export function openConfiguredDestinations(
   { destinations, settings, ownPaths, dataDirectory, programFolder }: LoadedConfig,
-  { warn, turns, env, mask }: DestinationDeps,
+  { warn, putQueues, env, mask }: DestinationDeps,
 ): Promise<Destination[]> {
   const { keyTemplate, pictures, network } = settings
   const learn = (credentials: readonly string[]) => mask?.learn?.(credentials)
   const own = { ownPaths, knownHosts: knownHosts(dataDirectory), programFolder, learn }
   const outgoing = createOutgoing(network, env)
-  return openDestinations(destinations, keyTemplate, warn, own, turns, pictures, outgoing)
+  return openDestinations(destinations, keyTemplate, warn, own, putQueues, pictures, outgoing)
 }

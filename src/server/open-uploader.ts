@@ -10,7 +10,7 @@ import { createSpool, sweepSpool } from '../payload/spool.ts'
 import type { Store } from '../store/contract.ts'
 import { createPostgresStore } from '../store/postgres.ts'
 import { createSqliteStore } from '../store/sqlite.ts'
-import { type Destination, placesFrom, placesOf } from '../uploader/delivery/destinations.ts'
+import { type Destination, destinationIdsOf, locationsOf } from '../uploader/delivery/destinations.ts'
 import { createMemoryLocker } from '../uploader/delivery/locker.ts'
 import { createUploader, type Uploader, type UploaderDeps } from '../uploader/index.ts'
 import { createFinalizer, type FinalizerSettings } from '../uploader/jobs/finalizer.ts'
@@ -22,7 +22,7 @@ export interface ServerDeps {
   readonly mask: Mask
   readonly env: Readonly<Record<string, string | undefined>>
   /** See `DestinationDeps`. */
-  readonly turns?: NamedSlots
+  readonly putQueues?: NamedSlots
 }
 
 /** What a process has once, whichever configuration holds: a reload changes its limits and hooks, nothing else. */
@@ -32,7 +32,7 @@ export interface Runtime
     'store' | 'locker' | 'finalizer' | 'idempotency' | 'payloads' | 'slots' | 'fetches' | 'spool'
   > {
   /** See `UploaderDeps`; the sweeper adds to them. */
-  readonly swept: Set<string>
+  readonly withExpiry: Set<string>
   /** The time by which files expire, milliseconds since the epoch. To be asked once in a round: see `createCautiousClock`. */
   dueNow(): number
   /** @param graceMs for how long what runs may go on; default: not at all */
@@ -84,7 +84,7 @@ export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
     slots: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
     fetches: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
     spool,
-    swept: new Set(),
+    withExpiry: new Set(),
     dueNow: createCautiousClock(),
     async close(graceMs) {
       await idempotency.close()
@@ -102,7 +102,8 @@ export function makeUploader(
   runtime: Runtime,
 ): Uploader {
   const { settings } = config
-  for (const one of destinations) if (one.expiry) for (const id of placesOf(one)) runtime.swept.add(id)
+  for (const one of destinations)
+    if (one.expiry) for (const id of destinationIdsOf(one)) runtime.withExpiry.add(id)
   const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))
   return createUploader({
     ...runtime,
@@ -110,7 +111,7 @@ export function makeUploader(
     mask: deps.mask,
     hooks: finalizerSettings(config, deps.env).hooks,
     destinations,
-    places: placesFrom(destinations),
+    locations: locationsOf(destinations),
     isStoreShared: settings.store.driver === 'postgres',
     defaultId: settings.default,
     leftOut: config.leftOut,

@@ -5,7 +5,7 @@ import { beginTimeLimit } from '../flow/time-limit.ts'
 import { createHttpClient, type HttpClient, type HttpReply } from '../http/client.ts'
 import { deliver } from '../uploader/delivery/deliver.ts'
 import { type Destination, idOf } from '../uploader/delivery/destinations.ts'
-import { toObject } from '../uploader/delivery/place.ts'
+import { toObject } from '../uploader/delivery/store-file.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { findBase } from './whereabouts.ts'
 

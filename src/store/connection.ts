@@ -44,7 +44,7 @@ export interface DatabaseAccess {
 const PAUSE_MS = 15
 
 /** @param patienceMs for how long a database is waited for that another program keeps busy */
-export function createReach(engine: Engine, patienceMs: number): DatabaseAccess {
+export function createDatabaseAccess(engine: Engine, patienceMs: number): DatabaseAccess {
   let opening: Promise<OpenedDatabase> | undefined
   let opened: OpenedDatabase | undefined
   let isClosed = false

@@ -27,7 +27,7 @@ export interface Copy {
   readonly destination: string
   readonly key?: string
   readonly url?: string
-  readonly place?: string
+  readonly location?: string
   /** As in `StoredFile`. */
   readonly expiresAt?: number
   readonly error?: string
@@ -255,10 +255,10 @@ export interface IdempotencyStore {
 
 /** The processes that use a store. */
 export interface OwnerStore {
-  /** Says that a process lives. */
+  /** Writes a heartbeat of a process. */
   beat(owner: string, now: number): Promise<void>
-  leave(owner: string): Promise<void>
-  /** Processes that said they live or have a job under way, and when that was. */
+  removeOwner(owner: string): Promise<void>
+  /** Processes with a heartbeat, a job in progress or a lock, and the time of the latest of these. */
   owners(): Promise<Map<string, number>>
 }
 

@@ -85,13 +85,13 @@ type Wanted = Parameters<ExpiryStore['takeDue']>[0]
 
 async function takeDue(
   db: Database,
-  { among, places, holder, owner, limit, longestPauseMs, now: mine }: Wanted,
+  { among, locations, holder, owner, limit, longestPauseMs, now: mine }: Wanted,
   { now: nowOf, lockNames }: StoreAccess,
 ): ReturnType<ExpiryStore['takeDue']> {
   const now = await nowOf(db, mine)
   const due = await selectDue(db, among, now, limit, longestPauseMs)
   if (due.length === 0) return { objects: [], isAll: true }
-  const known = due.map(row => ({ ...row, ...identify(row, places) }))
+  const known = due.map(row => ({ ...row, ...identify(row, locations) }))
   const free = await withoutLocked(db, known, lockNames, now)
   const found = await withoutPromised(db, free, now, longestPauseMs)
   const objects = found.map(object => ({ ...object, holder }))
@@ -170,7 +170,7 @@ async function withoutPromised(
   for (const row of due) {
     const { end, isHere, elsewhere } = await readPromise(db, row)
     // Nothing is removed that the history does not hold.
-    if (end === undefined || end === 'never') await forget(db, row)
+    if (end === undefined || end === 'never') await deleteExpiry(db, row)
     else if (end > now) await postpone(db, row, { due_at: end, next_attempt_at: end })
     else if (isHere) free.push({ ...toExpiry(row), object: row.object, aliases: row.aliases })
     else {
@@ -211,7 +211,7 @@ async function markSome(db: Database, object: LockedObject, now: number): Promis
   const part = sql`update history set removed_at = ${now} where ${isOf(object, MARKED_AT_ONCE)}`
   const { numAffectedRows = 0n } = await part.execute(db)
   if (numAffectedRows >= MARKED_AT_ONCE) return true
-  for (const one of object.aliases) await forget(db, one)
+  for (const one of object.aliases) await deleteExpiry(db, one)
   await unlock(db, object.holder, object.object)
   return false
 }
@@ -237,7 +237,7 @@ async function postpone(db: Database, { destination, key }: Row, changes: Partia
     .execute()
 }
 
-async function forget(db: Database, { destination, key }: ObjectName): Promise<void> {
+async function deleteExpiry(db: Database, { destination, key }: ObjectName): Promise<void> {
   await db.deleteFrom('expiries').where('destination', '=', destination).where('key', '=', key).execute()
 }
 

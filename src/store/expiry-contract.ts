@@ -6,7 +6,7 @@ export interface ObjectName {
 }
 
 /** Where destinations have their objects, up to where a key begins, by `provider/configName`. */
-export type Places = ReadonlyMap<string, string>
+export type Locations = ReadonlyMap<string, string>
 
 /** An object by the place where it lies, which is one however many destinations reach it. */
 export interface ObjectId {
@@ -16,10 +16,10 @@ export interface ObjectId {
   readonly aliases: readonly ObjectName[]
 }
 
-export function identify({ destination, key }: ObjectName, places: Places): ObjectId {
-  const object = (places.get(destination) ?? `${destination}/`) + key
-  const others = [...places].filter(([id, place]) => id !== destination && object.startsWith(place))
-  const aliases = others.map(([id, place]) => ({ destination: id, key: object.slice(place.length) }))
+export function identify({ destination, key }: ObjectName, locations: Locations): ObjectId {
+  const object = (locations.get(destination) ?? `${destination}/`) + key
+  const others = [...locations].filter(([id, location]) => id !== destination && object.startsWith(location))
+  const aliases = others.map(([id, location]) => ({ destination: id, key: object.slice(location.length) }))
   return { object, aliases: [{ destination, key }, ...aliases.filter(one => one.key !== '')] }
 }
 
@@ -54,13 +54,13 @@ export interface ExpiryStore {
   /**
    * Locks objects that are due, and gives them to be removed. One that is still promised is due when that ends.
    *
-   * @param wanted `among`: the destinations, `provider/configName`; `places`: of all destinations; `holder`: see `ObjectLock`;
+   * @param wanted `among`: the destinations, `provider/configName`; `locations`: of all destinations; `holder`: see `ObjectLock`;
    *   `longestPauseMs`: a next attempt that is further away was planned by a clock that has been set back since, and is due
    * @returns `isAll`: whether there were no more
    */
   takeDue(wanted: {
     readonly among: readonly string[]
-    readonly places: Places
+    readonly locations: Locations
     readonly holder: string
     readonly owner: string
     readonly now: number

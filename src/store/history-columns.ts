@@ -15,7 +15,7 @@ export interface FileEntry {
   /** When the file expires, milliseconds since the epoch. Absent if it never does. */
   readonly expiresAt?: number | undefined
   /** Location of the destination that stores the file, up to where the object key begins. Earlier programs wrote none. */
-  readonly place?: string | undefined
+  readonly location?: string | undefined
 }
 
 /** One stored file, as the history keeps it. An entry may be sensitive: over HTTP, clients only get some of their own. */
@@ -41,7 +41,7 @@ const FILE_COLUMNS = {
   sha256: 'sha256',
   deleteUrl: 'delete_url',
   expiresAt: 'expires_at',
-  place: 'place',
+  location: 'place',
 } as const satisfies Record<keyof FileEntry, string>
 
 /** The column of each property. Statements, rows and entries are made from this table. */

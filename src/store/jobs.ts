@@ -10,16 +10,16 @@ import { type Database, IN_HISTORY, type Tables } from './tables.ts'
 export function createJobStore({ read, write, commit }: StoreAccess, holders: Set<string>): JobStore {
   const writeSoon = createBatcher(commit)
   /** Begun here and not yet delivered. Without others nobody else writes soon. */
-  const underWay = new Set<string>()
+  const inProgress = new Set<string>()
   return {
     async begin(job, idempotencyKey) {
-      await writeSoon(statements => statements.begin(job, idempotencyKey), underWay.size === 0)
-      underWay.add(job.id)
+      await writeSoon(statements => statements.begin(job, idempotencyKey), inProgress.size === 0)
+      inProgress.add(job.id)
     },
     async deliver(id, delivery) {
-      underWay.delete(id)
+      inProgress.delete(id)
       const isHolding = holders.has(id)
-      await writeSoon(statements => statements.deliver(id, delivery, isHolding), underWay.size === 0)
+      await writeSoon(statements => statements.deliver(id, delivery, isHolding), inProgress.size === 0)
       holders.delete(id)
     },
 

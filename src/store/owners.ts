@@ -12,7 +12,7 @@ export function createOwnerStore({ read, write }: StoreAccess): OwnerStore {
           .onConflict(conflict => conflict.column('id').doUpdateSet({ seen_at: now }))
           .execute()
       }),
-    leave: owner =>
+    removeOwner: owner =>
       write(async db => {
         await db.deleteFrom('owners').where('id', '=', owner).execute()
       }),

@@ -1,7 +1,7 @@
 import { type ErrorCode, UploadError } from '../errors.ts'
 import { once } from '../flow/once.ts'
 import type { StoreAccess, StoreWrite } from './access.ts'
-import { createReach, type DatabaseAccess, type Engine } from './connection.ts'
+import { createDatabaseAccess, type DatabaseAccess, type Engine } from './connection.ts'
 import type { Store } from './contract.ts'
 import { createExpiryStore } from './expiries.ts'
 import { createHistoryStore } from './history.ts'
@@ -21,8 +21,8 @@ const FAULTS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['store_unavailable', 
 
 /** A store over an SQL database. */
 export function createSqlStore(engine: Engine, { patienceMs = PATIENCE_MS }: StoreOptions = {}): Store {
-  const reach = createReach(engine, patienceMs)
-  const access = createAccess(engine, reach)
+  const database = createDatabaseAccess(engine, patienceMs)
+  const access = createAccess(engine, database)
   /** Jobs that have locks: their delivery releases them. */
   const holders = new Set<string>()
   return {
@@ -33,7 +33,7 @@ export function createSqlStore(engine: Engine, { patienceMs = PATIENCE_MS }: Sto
     ...createIdempotencyStore(access),
     ...createOwnerStore(access),
     problem: access.problem,
-    close: reach.close,
+    close: database.close,
   }
 }
 

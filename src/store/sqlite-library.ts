@@ -38,7 +38,7 @@ export function assertSound(version: string): void {
 function isSound(version: string): boolean {
   const partsOf = (one: string) => one.split('.').map(Number)
   const [have, need] = [partsOf(version), partsOf(SOUND_SINCE)]
-  const different = need.findIndex((part, place) => part !== (have[place] ?? 0))
+  const different = need.findIndex((part, index) => part !== (have[index] ?? 0))
   return different === -1 || (have[different] ?? 0) > (need[different] ?? 0)
 }
 

@@ -84,10 +84,10 @@ function watchFiles(path: string): () => void {
   return () => {
     const now = performance.now()
     if (now - lastLook < GONE_FOR_MS) return
-    for (const [place, file] of files.entries()) {
+    for (const [index, file] of files.entries()) {
       const number = numberOf(file)
-      first[place] ??= number // the log is made with the first transaction
-      if (number !== first[place]) throw vanished(basename(file))
+      first[index] ??= number // the log is made with the first transaction
+      if (number !== first[index]) throw vanished(basename(file))
     }
     lastLook = now
   }

@@ -1,6 +1,6 @@
 import { asUploadError } from '../errors.ts'
-import { inOrder } from '../flow/in-order.ts'
-import type { InPlace, NamedSlots } from '../flow/slots.ts'
+import { mapConcurrently } from '../flow/map-concurrently.ts'
+import type { NamedSlots, RunInSlot } from '../flow/slots.ts'
 import type { Payload, Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import type { PictureOptions } from '../pictures/options.ts'
@@ -17,40 +17,40 @@ import {
 } from './delivery/destinations.ts'
 import { expiresAt } from './delivery/expiry.ts'
 import { createLocks, createStoreLocker, type Locker } from './delivery/locker.ts'
-import { expiring, type PlaceDeps, type PlaceRequest, place } from './delivery/place.ts'
-import { type Caller, type Input, keptOrigin, type Outcome, type Wishes } from './input.ts'
+import { expiring, type StoreFileDeps, type StoreFileRequest, storeFile } from './delivery/store-file.ts'
+import { type Caller, type Input, keptOrigin, type Outcome, type UploadOptions } from './input.ts'
 import type { Finalizer } from './jobs/finalizer.ts'
 import type { Hook } from './jobs/hooks.ts'
 import type { Idempotency } from './jobs/idempotency.ts'
 import { newJob } from './jobs/new-job.ts'
 import { isReadable, obtain, type SourceSettings } from './sources/index.ts'
 
-/** Files of one request that are on their way at the same time. */
+/** Files of one request that are uploaded at the same time. */
 const SIDE_BY_SIDE = 4
 
-export interface UploaderDeps extends PlaceDeps {
+export interface UploaderDeps extends StoreFileDeps {
   /** The setting `default`. */
   readonly defaultId: string | undefined
-  /** What requests may name and is told why it can't be used. */
+  /** Destinations that can't be used. A request for one of them gets the reason. */
   readonly leftOut: readonly LeftOut[]
   readonly payloads: Payloads
-  /** For destinations without a spool of their own. */
+  /** For destinations that have no spool. */
   readonly spool: Spool
   readonly sources: SourceSettings
-  /** For deliveries, by destination. Shared with the uploaders before, whose requests count, too. */
+  /** Upload slots, by destination. Uploaders of earlier configurations use the same ones, so their requests count. */
   readonly slots: NamedSlots
-  /** The same for requests whose inputs come from elsewhere. */
+  /** Slots for requests whose inputs are fetched from a URL or the clipboard. */
   readonly fetches: NamedSlots
   readonly store: Store
-  /** Of this process. Shared with the uploaders before. */
+  /** The locks of this process. Uploaders of earlier configurations use the same ones. */
   readonly locker: Locker
   readonly finalizer: Finalizer
-  /** What follows an upload that begins here. */
+  /** Hooks of uploads that begin with this configuration. */
   readonly hooks: readonly Hook[]
   readonly idempotency: Idempotency
-  /** Destinations at which files go again, `provider/configName`. */
-  readonly swept: ReadonlySet<string>
-  /** Whether other servers have the same store, which then tells them whose a key is. */
+  /** Destinations at which files expire, `provider/configName`. */
+  readonly withExpiry: ReadonlySet<string>
+  /** Whether other servers use the same database. Object keys are then locked in it. */
   readonly isStoreShared: boolean
   now(): Date
 }
@@ -60,50 +60,50 @@ export interface UploadRequest {
   readonly inputs: readonly Input[]
   readonly caller: Caller
   readonly requestId: string
-  /** Address of this server as the caller sees it, with a final slash; relative URLs of providers start there. */
+  /** URL of this server as the client sees it, with a final slash. Relative URLs of providers start there. */
   readonly baseUrl: string
-  /** Aborts what has not been delivered. */
+  /** Aborts transfers that have not ended. */
   readonly signal: AbortSignal
-  readonly wishes?: Wishes
-  /** Leads repetitions to the job. */
+  readonly options?: UploadOptions
+  /** The job is found by it when the client repeats the request. */
   readonly idempotencyKey?: string
-  /** What it shares with earlier attempts of the same key. */
+  /** What this request shares with earlier attempts with the same `Idempotency-Key`. */
   readonly retryContext?: RetryContext | undefined
-  /** Refuses a payload by throwing, before any of it is stored. */
+  /** Rejects a payload by throwing an error, before it is stored. */
   accept?(payload: Payload): void
-  /** Called as each input is done, in whatever order. */
+  /** Called when an input is done. The order is not that of the inputs. */
   onOutcome?(outcome: Outcome): void
 }
 
-/** What the client is told of a defect. */
+/** The message that a client gets for a bug. */
 const INTERNAL = 'An internal error occurred. See the log of the server.'
 
-/** Takes inputs to destinations. Knows nothing of HTTP. */
+/** Uploads inputs to destinations. It does not depend on HTTP. */
 export interface Uploader {
   readonly destinations: readonly Destination[]
   readonly payloads: Payloads
   readonly finalizer: Finalizer
   readonly idempotency: Idempotency
   readonly store: Store
-  /** Requests that are delivered, and those that wait for it, by `provider/configName`. */
+  /** Requests that upload and requests that wait, by `provider/configName`. */
   readonly slots: NamedSlots
   /** @throws UploadError `unknown_destination`, `ambiguous_destination`, `destination_forbidden` */
   choose(choice: DestinationChoice, caller: Caller): Destination
-  /** Whether a program of this machine could upload that path. To all others the answer is no: it says what exists. */
+  /** Whether a local client could upload this path. For remote clients it is always false, because it reveals which files exist. */
   isReadable(path: string, caller: Caller): Promise<boolean>
   /** Where payloads for a destination are spooled. */
   spoolFor(destination: Destination): Spool
   /**
-   * One outcome for each input, in order. One that fails does not stop the others. Payloads of form inputs are disposed
-   * of in any case.
+   * Returns one outcome for each input, in order. A failed input does not stop the others. Payloads of form inputs are
+   * always disposed of.
    *
-   * @throws FinalizationPending when everything is stored and what follows fails
-   * @throws UploadError when the job can't be written down: nothing is uploaded then
+   * @throws FinalizationPending if everything is stored and a post-upload step fails
+   * @throws UploadError if the job can't be saved; then nothing is uploaded
    */
   upload(request: UploadRequest): Promise<Outcome[]>
-  /** Gives back what form inputs hold that are not uploaded. */
+  /** Disposes of the payloads of form inputs. */
   discard(inputs: readonly Input[]): Promise<void>
-  /** @param graceMs for how long what runs may go on; default: not at all */
+  /** @param graceMs time that running work gets to finish; default 0 */
   close(graceMs?: number): Promise<void>
 }
 
@@ -132,10 +132,10 @@ async function upload(request: UploadRequest, deps: UploaderDeps): Promise<Outco
   const { finalizer } = deps
   const job = newJob(request, finalizer.owner, deps.now())
   try {
-    const outcomes = await deliverInTurn(job, request, deps)
+    const outcomes = await deliverQueued(job, request, deps)
     const isWhole = outcomes.every(outcome => outcome.ok)
     const completed = finalizer.complete(job, filesOf(outcomes), isWhole, deps.hooks)
-    // Of a job that failed in part the answer tells; its history is saved later when it can't be now.
+    // If some files failed, the response says so. Their job does not fail because its history can only be saved later.
     await (isWhole ? completed : completed.catch(() => {}))
     return outcomes
   } finally {
@@ -143,31 +143,31 @@ async function upload(request: UploadRequest, deps: UploaderDeps): Promise<Outco
   }
 }
 
-/** Others may take long to hand a file out: who waits for them has no slot, which somebody else could deliver in. */
-async function deliverInTurn(job: Job, request: UploadRequest, deps: UploaderDeps): Promise<Outcome[]> {
+/** A request that fetches its inputs holds no upload slot meanwhile, because a slow source would block other uploads. */
+async function deliverQueued(job: Job, request: UploadRequest, deps: UploaderDeps): Promise<Outcome[]> {
   const { inputs, signal } = request
   const slot = deps.slots.of(job.destination)
   if (!inputs.some(({ kind }) => kind === 'url' || kind === 'clipboard'))
     return slot.run(() => deliverAll(job, request, work => work(), deps), signal)
   const fetching = deps.fetches.of(job.destination)
-  return fetching.run(() => deliverAll(job, request, slot.share(signal), deps), signal)
+  return fetching.run(() => deliverAll(job, request, slot.shareOne(signal), deps), signal)
 }
 
-/** Delivers every input of a job that is written down. What arrived is written down even when the client has gone. */
+/** Saves the job, then uploads each input. The stored files are saved even if the client has disconnected. */
 async function deliverAll(
   job: Job,
   request: UploadRequest,
-  inSlot: InPlace,
+  inSlot: RunInSlot,
   deps: UploaderDeps,
 ): Promise<Outcome[]> {
-  const { baseUrl, signal, retryContext, wishes } = request
+  const { baseUrl, signal, retryContext, options } = request
   const { finalizer } = deps
   await finalizer.begin(job, request.idempotencyKey)
   const locks = createLocks(deps.locker)
   const stored = createLocks(createStoreLocker(deps.store, deps.locker, job))
-  const shared: PlaceRequest = {
-    lockerOf: at => (isHeld(at, deps) ? stored : locks),
-    end: expiresAt(request.destination, wishes?.expires, job.createdAt) ?? 'never',
+  const shared: StoreFileRequest = {
+    lockerOf: at => (needsStoreLock(at, deps) ? stored : locks),
+    end: expiresAt(request.destination, options?.expires, job.createdAt) ?? 'never',
     baseUrl,
     signal,
     retryContext,
@@ -175,7 +175,7 @@ async function deliverAll(
   }
   const done: Outcome[] = []
   try {
-    return await inOrder(request.inputs, SIDE_BY_SIDE, async (input, index) => {
+    return await mapConcurrently(request.inputs, SIDE_BY_SIDE, async (input, index) => {
       const outcome = await uploadOne(input, index, request, shared, inSlot, deps)
       done.push(outcome)
       request.onOutcome?.(outcome)
@@ -187,22 +187,25 @@ async function deliverAll(
   }
 }
 
-/** Where files go again, whatever destination they came by, or another server stores others under the same keys. */
-function isHeld(destination: Destination, { isStoreShared, destinations, swept }: UploaderDeps): boolean {
+/** Object keys are locked in the database if another server, or the removal of expired files, may use the same ones. */
+function needsStoreLock(
+  destination: Destination,
+  { isStoreShared, destinations, withExpiry }: UploaderDeps,
+): boolean {
   if (isStoreShared && !destination.immutable) return true
-  return destinations.some(one => swept.has(idOf(one)) && mayMeet(one, destination))
+  return destinations.some(one => withExpiry.has(idOf(one)) && mayMeet(one, destination))
 }
 
-/** @throws the reason of the request's signal; whatever else fails is the outcome */
+/** @throws the reason of the request's signal; every other failure is the outcome */
 async function uploadOne(
   input: Input,
   index: number,
   request: UploadRequest,
-  shared: PlaceRequest,
-  inSlot: InPlace,
+  shared: StoreFileRequest,
+  inSlot: RunInSlot,
   deps: UploaderDeps,
 ): Promise<Outcome> {
-  const { destination, caller, signal, wishes = {} } = request
+  const { destination, caller, signal, options = {} } = request
   const { origin } = input
   let payload: Payload | undefined
   try {
@@ -216,14 +219,14 @@ async function uploadOne(
     )
     payload = given
     request.accept?.(given)
-    const placed = await inSlot(async () => {
-      const changes = withWish(destination.pictures, wishes)
+    const storedAt = await inSlot(async () => {
+      const changes = withWish(destination.pictures, options)
       const changed = changes ? await change(given, changes, request, deps) : given
       payload = changed
       const seed = request.retryContext?.seed && `${request.retryContext.seed} ${index}`
-      return place(changed, destination, { ...shared, facts: { path: wishes.path, seed } }, deps)
+      return storeFile(changed, destination, { ...shared, facts: { path: options.path, seed } }, deps)
     })
-    const { destination: id, end, ...where } = placed
+    const { destination: id, end, ...where } = storedAt
     const { size, contentType, sha256 } = payload
     // The history keeps all of this: see store/history-columns.ts.
     const file = { ok: true, index, origin, ...where, size, contentType, sha256, ...expiring(end) } as const
@@ -236,7 +239,7 @@ async function uploadOne(
   }
 }
 
-/** Does to a picture what destination and request say; anything else comes back as it is. */
+/** Processes an image as the destination and the request specify. Other files are returned unchanged. */
 async function change(
   payload: Payload,
   options: PictureOptions,
@@ -264,7 +267,7 @@ function filesOf(outcomes: readonly Outcome[]): StoredFile[] {
   return stored.sort((a, b) => a.index - b.index)
 }
 
-/** What was uploaded has been given back already; a second time does no harm. */
+/** Payloads of uploaded inputs are disposed of already. A second time has no effect. */
 async function discard(inputs: readonly Input[]): Promise<void> {
   for (const input of inputs) {
     if (input.kind === 'form' && 'dispose' in input.payload) await input.payload.dispose()

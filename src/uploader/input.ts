@@ -1,5 +1,5 @@
 import type { UploadError } from '../errors.ts'
-import type { Reach } from '../http/addresses.ts'
+import type { AddressScope } from '../http/addresses.ts'
 import type { Payload } from '../payload/index.ts'
 import type { KeyFacts } from '../payload/object-key.ts'
 import type { PictureWish } from '../pictures/wish.ts'
@@ -44,7 +44,7 @@ export function keptOrigin(origin: string): string {
 }
 
 /** What a request wants beside being stored; all of it is optional, and checked before it comes here. */
-export interface Wishes extends PictureWish, KeyFacts {
+export interface UploadOptions extends PictureWish, KeyFacts {
   readonly expires?: Expires | undefined
 }
 
@@ -60,12 +60,12 @@ export interface Caller {
   /** Directories below which paths may be named; undefined: any regular file but the server's own. */
   readonly roots: readonly string[] | undefined
   /** Which addresses URL inputs may reach beside public ones. */
-  readonly addresses: Reach
+  readonly addresses: AddressScope
   /** `provider` or `provider/configName` entries the caller may use; undefined: all. */
   readonly destinations: readonly string[] | undefined
 }
 
-/** What became of one input. `index` is its place in the request. */
+/** What became of one input. `index` is its position in the request. */
 export type Outcome =
   | ({ readonly ok: true } & StoredFile)
   | { readonly ok: false; readonly index: number; readonly origin: string; readonly error: UploadError }

@@ -3,7 +3,7 @@ import { messageOf, UploadError } from '../errors.ts'
 import { decodeSafely } from '../mask.ts'
 import type { HistoryEntry, HistoryFilter, Store } from '../store/contract.ts'
 import { identify, type ObjectId, type ObjectName } from '../store/expiry-contract.ts'
-import { type Destination, idOf, placesFrom } from './delivery/destinations.ts'
+import { type Destination, idOf, locationsOf } from './delivery/destinations.ts'
 import type { Finalizer } from './jobs/finalizer.ts'
 
 /** Entries that are looked at for one word or object. */
@@ -123,15 +123,16 @@ function unique(
 
 /** The object of an entry, as the destination that reaches it now calls it: options may have changed since. */
 function objectOf(entry: HistoryEntry, destinations: readonly Destination[]): ObjectName & ObjectId {
-  const { destination, key, place } = entry
-  const places = placesFrom(destinations)
+  const { destination, key, location } = entry
+  const locations = locationsOf(destinations)
   const name = { destination, key }
-  if (place === undefined || places.get(destination) === place) return { ...name, ...identify(name, places) }
-  const object = place + key
-  const reached = destinations.find(one => object.startsWith(one.place) && object !== one.place)
+  if (location === undefined || locations.get(destination) === location)
+    return { ...name, ...identify(name, locations) }
+  const object = location + key
+  const reached = destinations.find(one => object.startsWith(one.location) && object !== one.location)
   if (!reached) return { ...name, object, aliases: [name] }
-  const other = { destination: idOf(reached), key: object.slice(reached.place.length) }
-  return { ...other, ...identify(other, places) }
+  const other = { destination: idOf(reached), key: object.slice(reached.location.length) }
+  return { ...other, ...identify(other, locations) }
 }
 
 /** What would become of an object. */
@@ -155,7 +156,7 @@ export async function previewRemoval(
 
 /** Where it is reached; undefined when its destination leads elsewhere by now. */
 function find({ destination, key, object }: RemovalTarget, destinations: readonly Destination[]) {
-  return destinations.find(one => idOf(one) === destination && one.place + key === object)
+  return destinations.find(one => idOf(one) === destination && one.location + key === object)
 }
 
 /** Removes an object and marks its entries, unless somebody is at it or another entry names it. */
@@ -164,16 +165,16 @@ export async function removeObject(wanted: RemovalTarget, deps: RemovalDeps): Pr
   const { destination, key, object, aliases } = wanted
   const holder = randomUUID()
   await finalizer.lease.keepAlive()
-  const hold = { object, content: holder, holder, owner: finalizer.owner, now: Date.now() }
+  const lock = { object, content: holder, holder, owner: finalizer.owner, now: Date.now() }
   try {
-    if (await store.lockObject(hold))
+    if (await store.lockObject(lock))
       return { kind: 'failed', problem: 'it is being uploaded or removed right now. Try again in a moment' }
     const found = await previewRemoval(wanted, deps)
     if (found.kind !== 'removed') return found
-    const place = find(wanted, destinations)
+    const reached = find(wanted, destinations)
     const signal = AbortSignal.timeout(TIMEOUT_MS)
-    const remove = async () => place?.target.remove?.(key, signal)
-    await (place?.queue ? place.queue.run(remove, signal) : remove())
+    const remove = async () => reached?.target.remove?.(key, signal)
+    await (reached?.queue ? reached.queue.run(remove, signal) : remove())
     await store.noteRemoved({ destination, key, object, aliases, holder }, Date.now())
     return found
   } catch (error) {

@@ -29,7 +29,7 @@ const settle = () => new Promise(resolve => setImmediate(resolve))
 describe('a shared place', () => {
   it('is taken when the first work begins and free when none is left', async () => {
     const slots = createSlots(1, 0)
-    const inPlace = slots.share(signal)
+    const inPlace = slots.shareOne(signal)
     expect(slots.load()).toEqual({ running: 0, waiting: 0 })
     const [one, two] = [makeWork(), makeWork()]
     const results = [inPlace(one.run), inPlace(two.run)]
@@ -51,8 +51,8 @@ describe('a shared place', () => {
     const work = makeWork()
     const result = slots.run(work.run, signal)
     const leaver = new AbortController()
-    const gone = [1, 2].map(n => slots.share(leaver.signal)(async () => n))
-    const inPlace = slots.share(signal)
+    const gone = [1, 2].map(n => slots.shareOne(leaver.signal)(async () => n))
+    const inPlace = slots.shareOne(signal)
     const waiting = [inPlace(async () => 'a'), inPlace(async () => 'b')]
     await settle()
     expect(slots.load()).toEqual({ running: 1, waiting: 3 })

@@ -41,7 +41,7 @@ let sweeps = 0
 async function takeDue(store: Store, now: number, limit = 100) {
   const wanted = {
     among: AMONG,
-    places: PLACES,
+    locations: PLACES,
     holder: `sweep ${++sweeps}`,
     owner: 'sweeper',
     now,
@@ -119,19 +119,19 @@ describe.each(ENGINES)('files that go again in %s', (_name, make) => {
 
   it('are one object at one place, however many destinations reach it', async context => {
     const store = (await openStore(context))()
-    const below = { destination: 'local/below', key: 'x/a.png', place: 'file:/ci/' }
-    const around = { destination: DESTINATION, key: 'a.png', place: 'file:/ci/x/' }
-    const places = new Map([
+    const below = { destination: 'local/below', key: 'x/a.png', location: 'file:/ci/' }
+    const around = { destination: DESTINATION, key: 'a.png', location: 'file:/ci/x/' }
+    const locations = new Map([
       [DESTINATION, 'file:/ci/x/'],
       ['local/below', 'file:/ci/'],
     ])
-    const object = identify(below, places)
+    const object = identify(below, locations)
     expect(object.object).toBe('file:/ci/x/a.png')
-    expect(identify(around, places).object).toBe(object.object)
+    expect(identify(around, locations).object).toBe(object.object)
     const take = (now: number) =>
       store.takeDue({
-        among: [...places.keys()],
-        places,
+        among: [...locations.keys()],
+        locations,
         holder: `sweep ${++sweeps}`,
         owner: 'sweeper',
         now,
@@ -139,7 +139,7 @@ describe.each(ENGINES)('files that go again in %s', (_name, make) => {
         longestPauseMs: 100,
       })
     await remember(store, { ...below, expiresAt: 10 }, { ...around, expiresAt: 30 })
-    expect(await store.promised([object, identify({ ...below, key: 'x/b.png' }, places)])).toEqual([
+    expect(await store.promised([object, identify({ ...below, key: 'x/b.png' }, locations)])).toEqual([
       30,
       undefined,
     ])
@@ -163,11 +163,11 @@ describe.each(ENGINES)('files that go again in %s', (_name, make) => {
 
   it('stay when one that came without an end lies there, also by an entry that knows no place', async context => {
     const store = (await openStore(context))()
-    const places = new Map([...PLACES, ['local/old', 'file:/']])
+    const locations = new Map([...PLACES, ['local/old', 'file:/']])
     const take = () =>
       store.takeDue({
         among: AMONG,
-        places,
+        locations,
         holder: `sweep ${++sweeps}`,
         owner: 'sweeper',
         now: 50,
@@ -176,9 +176,9 @@ describe.each(ENGINES)('files that go again in %s', (_name, make) => {
       })
     await remember(
       store,
-      { key: 'a.png', place: 'file:/ci/', expiresAt: 10 },
+      { key: 'a.png', location: 'file:/ci/', expiresAt: 10 },
       { destination: 'local/old', key: 'ci/a.png' },
-      { key: 'b.png', place: 'file:/ci/', expiresAt: 10 },
+      { key: 'b.png', location: 'file:/ci/', expiresAt: 10 },
       { key: 'c.png', expiresAt: 10 },
     )
     expect(keysOf((await take()).objects)).toEqual(['b.png', 'c.png'])
@@ -186,7 +186,7 @@ describe.each(ENGINES)('files that go again in %s', (_name, make) => {
 
   it('stay where they lie when their destination leads elsewhere by now, and that is said', async context => {
     const store = (await openStore(context))()
-    await remember(store, { key: 'a.png', place: 'file:/before/', expiresAt: 10 })
+    await remember(store, { key: 'a.png', location: 'file:/before/', expiresAt: 10 })
     expect(await takeDue(store, 20)).toEqual([])
     expect(await store.overdue(20, AMONG, 9)).toMatchObject([
       { key: 'a.png', attempts: 1, problem: expect.stringContaining('file:/before/') },

@@ -130,7 +130,7 @@ describe.each(storeEngines())('the jobs of a store in %s', (_name, make) => {
     expect(await store.job(uploading.id)).toMatchObject({ state: 'interrupted' })
     expect(await store.job(finalizing.id)).toMatchObject({ state: 'delivered' })
     expect(await store.job(foreign.id)).toMatchObject({ state: 'uploading' })
-    await store.leave('alive')
+    await store.removeOwner('alive')
     expect((await store.owners()).get('alive')).toBe(foreign.createdAt)
   })
 

@@ -35,7 +35,7 @@ const deliver = (store: Store, history: HistoryEntry[]) =>
 const takeFrom = (store: Store) =>
   store.takeDue({
     among: AMONG,
-    places: PLACES,
+    locations: PLACES,
     holder: 'sweep',
     owner: 'me',
     now: 50,

@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { messageOf, systemCode } from '../../errors.ts'
-import { inOrder } from '../../flow/in-order.ts'
+import { mapConcurrently } from '../../flow/map-concurrently.ts'
 import { INTERRUPTION } from '../result.ts'
 import { findPicture, isPicture } from './find-picture.ts'
 import { imageRootOf } from './front-matter.ts'
@@ -136,7 +136,7 @@ export async function movePictures(notes: readonly NamedNote[], options: MoveOpt
 
   try {
     for (let at = 0; at < notes.length && !options.signal.aborted; at += TOGETHER) {
-      const seen = await inOrder(notes.slice(at, at + TOGETHER), SIDE_BY_SIDE, look)
+      const seen = await mapConcurrently(notes.slice(at, at + TOGETHER), SIDE_BY_SIDE, look)
       if (options.signal.aborted) return
       const pictures = new Map(
         seen.flatMap(one => one.wanted.map(({ picture }) => [String(picture), picture])),

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { messageOf } from '../../errors.ts'
-import { inOrder } from '../../flow/in-order.ts'
+import { mapConcurrently } from '../../flow/map-concurrently.ts'
 import { type Passing, retry } from '../../flow/retry.ts'
 import { bodyOf, makeMultipartBody } from '../../http/request-body.ts'
 import { oneLine } from '../../safe-text.ts'
@@ -113,7 +113,7 @@ async function sendToServer(
     }
   }
 
-  await inOrder(batchesOf(entries), options.concurrency, async batch => {
+  await mapConcurrently(batchesOf(entries), options.concurrency, async batch => {
     if (!signal.aborted) await sendBatch(batch)
     else for (const [index, { name }] of batch) listener.settle(index, interruption(name))
   })

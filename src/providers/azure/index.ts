@@ -172,7 +172,7 @@ function open(options: Options, deps: ProviderDeps): Target {
       const blob = object.key
       return { url: linkType === 'public' ? joinUrl(publicUrl, blob) : signedUrl(blob, sasForS) }
     },
-    linksEnd: linkType === 'sas',
+    linksExpire: linkType === 'sas',
     // What may be read may be looked at.
     ...(accountKey !== undefined && {
       async sign(blob, _method, mostS) {

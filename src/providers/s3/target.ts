@@ -76,7 +76,7 @@ export function openS3(
       run({ what: `Could not remove "${key}"`, permission: 's3:DeleteObject' }, signal, () =>
         removeObject(s3, settings, key, signal),
       ),
-    linksEnd: settings.publicUrl === undefined,
+    linksExpire: settings.publicUrl === undefined,
     sign: (key, method, mostS, signal) =>
       run({ what: `Could not sign a link to "${key}"`, permission: 's3:GetObject' }, signal, () =>
         s3.presign(settings.keyPrefix + key, Math.min(settings.presignedForS, mostS), method),

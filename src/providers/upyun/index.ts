@@ -104,7 +104,7 @@ function open(options: z.output<typeof config>, deps: ProviderDeps): Target {
       await bucket.put(object, signal)
       return { url: urlOf(object.key) }
     },
-    linksEnd: token !== undefined,
+    linksExpire: token !== undefined,
     // The method is not signed.
     ...(token !== undefined && {
       async sign(key, _method, mostS) {

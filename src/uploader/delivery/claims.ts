@@ -1,32 +1,32 @@
 import type { Claim, HistoryStore } from '../../store/contract.ts'
-import { identify, type Places } from '../../store/expiry-contract.ts'
+import { identify, type Locations } from '../../store/expiry-contract.ts'
 
-/** What the attempts at one request share. */
+/** What all attempts at one request with an `Idempotency-Key` share. */
 export interface RetryContext {
-  /** When the first one began, milliseconds since the epoch: the time in keys. */
+  /** When the first attempt began, milliseconds since the epoch. It is the time in object keys. */
   readonly time: number
-  /** What is random in keys. */
+  /** The random part of object keys is made from it. */
   readonly seed: string | undefined
   readonly claims: Claims
 }
 
 /**
- * The keys under which the attempts at one request were about to store its files. They outlive the process. A repetition
- * makes the same keys and finds its own file there: only this tells `rename` and `error` that it is no conflict, and a
- * file with an end that it is not one which lay there before.
+ * The object keys under which the attempts at one request were about to store its files. They are in the database, so they
+ * survive the process. A repeated request makes the same keys and may find its own file there. Claims show that this is not
+ * a conflict for `onConflict`, and that the file may be removed when it expires.
  */
 export interface Claims {
-  /** Whether an earlier attempt may have stored the same bytes under the key, and nobody something else since then. */
-  has(file: ClaimedFile, places: Places): Promise<boolean>
-  /** Writes down, before it goes out, that a file is to be stored. */
+  /** Whether an earlier attempt may have stored the same bytes under the key, and no other upload has replaced them. */
+  has(file: ClaimedFile, locations: Locations): Promise<boolean>
+  /** Saves that a file is about to be stored. */
   add(file: ClaimedFile): Promise<void>
 }
 
 type ClaimedFile = Omit<Claim, 'time'>
 
 /**
- * @param earlier of attempts that were cut off
- * @param save writes all of them down
+ * @param earlier claims of interrupted attempts
+ * @param save writes all claims to the database
  */
 export function createClaims(
   earlier: readonly Claim[],
@@ -41,10 +41,10 @@ export function createClaims(
     list.find(one => one.destination === destination && one.key === key && one.sha256 === sha256)
 
   return {
-    async has(file, places) {
+    async has(file, locations) {
       const claim = find(earlier, file)
       if (!claim) return false
-      const object = identify(claim, places)
+      const object = identify(claim, locations)
       const since = await history({ object, since: claim.time, isRemoved: false, limit: MOST_SINCE })
       return since.every(one => one.sha256 === file.sha256)
     },
@@ -52,12 +52,12 @@ export function createClaims(
       if (find(claims, file)) return saving
       claims = [...claims, { ...file, time: now() }]
       const all = claims
-      // One after the other, so that the last one holds all of them. Without the store the upload is worth more.
+      // They are saved one after the other, so that the last write has all claims. An upload does not fail without them.
       saving = saving.then(() => save(all)).catch(() => {})
       return saving
     },
   }
 }
 
-/** Most history entries that are looked at: more are not stored under one name while a process is started again. */
+/** Maximum number of history entries to check. A process restarts before more are stored under one key. */
 const MOST_SINCE = 1000

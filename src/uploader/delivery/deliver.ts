@@ -6,19 +6,19 @@ import type { Stored, UploadObject } from '../../providers/contract.ts'
 import { explainFailure } from '../../providers/shared/explain-failure.ts'
 import { type Destination, idOf } from './destinations.ts'
 
-/** A destination that says when to come back is believed: when that is later, it is given up. */
+/** If a destination asks for a longer pause than this before a retry, the delivery fails at once. */
 const LONGEST_PAUSE_MS = 30_000
 
 export interface DeliveryLimits {
-  /** For one file at one destination: all attempts and the pauses between them, and waiting for its turn there. */
+  /** For one file at one destination: the queue, all attempts, and the pauses between them. */
   readonly timeoutMs: number
-  /** Further attempts after one that failed in passing. */
+  /** Number of retries after a transient failure. */
   readonly retries: number
 }
 
 /**
- * Puts one object at its destination, and again after failures that pass while there is time. The key stays the same, so
- * an attempt that did arrive is replaced and never doubled.
+ * Uploads one object to its destination, and retries transient failures until the time limit. The object key stays the
+ * same, so a retry replaces an attempt that did arrive and never duplicates it.
  *
  * @throws UploadError `delivery_failed`, `delivery_timeout`, `insufficient_storage`, or what the provider knows better
  * @throws the reason of `signal` when it is aborted
@@ -41,21 +41,21 @@ export async function deliver(
 /**
  * The same within a time limit that has begun. Ends with it even where a provider does not look at its signal.
  *
- * @param leave gets the put that goes on then: it may still read the object and write to the key
+ * @param onAbandoned gets a put that continues after the time limit: it may still read the object and write to its key
  */
 export async function deliverWithin(
   limit: TimeLimit,
   destination: Destination,
   object: UploadObject,
   retries: number,
-  leave: (put: Promise<Stored>) => void = () => {},
+  onAbandoned: (put: Promise<Stored>) => void = () => {},
 ): Promise<Stored> {
   const attempt = async () => {
-    const put = putInTurn(destination, object, limit.signal)
+    const put = putQueued(destination, object, limit.signal)
     try {
       return await orAborted(put, limit.signal)
     } catch (error) {
-      if (limit.signal.aborted) leave(put)
+      if (limit.signal.aborted) onAbandoned(put)
       throw explainFailure(error, { id: idOf(destination), what: { verb: 'store', key: object.key } })
     }
   }
@@ -63,8 +63,8 @@ export async function deliverWithin(
   return retry(attempt, { attempts: retries + 1, longestPauseMs: LONGEST_PAUSE_MS, leftMs }, limit.signal)
 }
 
-/** One attempt. Settles, and passes its turn on, when the put has really ended. */
-async function putInTurn(
+/** One attempt. Settles, and lets the next queued put start, when the put has really ended. */
+async function putQueued(
   { target, queue }: Destination,
   object: UploadObject,
   signal: AbortSignal,

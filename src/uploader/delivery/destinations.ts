@@ -5,7 +5,7 @@ import type { KeyTemplate } from '../../payload/object-key.ts'
 import type { PictureOptions } from '../../pictures/options.ts'
 import type { Provider, Target } from '../../providers/contract.ts'
 import { canonicalType, PROVIDER_TYPES } from '../../providers/registry.ts'
-import type { Places } from '../../store/expiry-contract.ts'
+import type { Locations } from '../../store/expiry-contract.ts'
 import type { ExpiryRule } from '../expires.ts'
 import type { RewriteRule } from './url-rewrite.ts'
 
@@ -24,11 +24,11 @@ export interface LeftOut extends DestinationName {
 export interface Destination extends DestinationName {
   readonly target: Target
   /** Where its objects lie: see `Target`. */
-  readonly place: string
+  readonly location: string
   /** Through which proxies it connects; undefined: none. */
   readonly outgoing?: Outgoing | undefined
   readonly keyTemplate: KeyTemplate
-  /** Whether its keys have a place for the folder that a request asks for. */
+  /** Whether its keys contain the folder that a request sets. */
   readonly takesPath: boolean
   /** Whether equal keys mean equal bytes, so that what is served under them may be cached for ever. */
   readonly immutable: boolean
@@ -142,7 +142,7 @@ export function readChoice({ destination, picbed, configName }: ChoiceAsSent): D
  * @param all every saved configuration
  * @param defaultId the setting `default`; may be missing when there is only one
  * @param allowed what the caller may use; the others are not even named
- * @param leftOut what can't be used: to choose one is an error, so that nothing else takes its place
+ * @param leftOut what can't be used: to choose one is an error, so that no other destination is used instead
  * @throws UploadError `unknown_destination`, `ambiguous_destination`, `destination_forbidden`
  */
 export function chooseDestination<T extends DestinationName>(
@@ -230,7 +230,7 @@ function listIds(list: readonly DestinationName[]): string {
   return list.map(one => `"${idOf(one)}"`).join(', ') || 'none'
 }
 
-/** @throws UploadError `path_not_allowed` for a destination whose keys have no place for a folder */
+/** @throws UploadError `path_not_allowed` for a destination whose object keys contain no `{path}` */
 export function assertTakesPath(destination: Destination): void {
   if (destination.takesPath) return
   throw new UploadError(
@@ -240,17 +240,17 @@ export function assertTakesPath(destination: Destination): void {
 }
 
 /** Where each destination has its objects. */
-export function placesFrom(destinations: readonly Destination[]): Places {
-  return new Map(destinations.map(one => [idOf(one), one.place]))
+export function locationsOf(destinations: readonly Destination[]): Locations {
+  return new Map(destinations.map(one => [idOf(one), one.location]))
 }
 
 /** Whether an object of one may be an object of the other. */
 export function mayMeet(one: Destination, other: Destination): boolean {
-  return one.place.startsWith(other.place) || other.place.startsWith(one.place)
+  return one.location.startsWith(other.location) || other.location.startsWith(one.location)
 }
 
 /** Destinations, `provider/configName`, at which the files of this one come to lie, its own first. */
-export function placesOf(destination: Destination): string[] {
+export function destinationIdsOf(destination: Destination): string[] {
   const { fallback, mirrors } = destination
   const copies = [...mirrors.map(mirror => mirror.destination), ...(fallback === undefined ? [] : [fallback])]
   const ids = copies.map(splitId).map(({ type, name = '' }) => idOf({ type, name }))

@@ -43,8 +43,8 @@ export async function withEnds(
 ): Promise<HistoryEntry[]> {
   const ending = entries.filter(one => one.expiresAt !== undefined && one.removedAt === undefined)
   if (ending.length === 0) return [...entries]
-  const objects = ending.map(({ destination, key, place = `${destination}/` }) => ({
-    object: place + key,
+  const objects = ending.map(({ destination, key, location = `${destination}/` }) => ({
+    object: location + key,
     aliases: [{ destination, key }],
   }))
   const promised = await store.promised(objects)

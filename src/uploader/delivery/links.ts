@@ -23,7 +23,7 @@ export async function linkAgain(
   signal: AbortSignal,
 ): Promise<string> {
   const { target, redirects } = destination
-  if (!redirects && !target.linksEnd) return cleanLink(url)
+  if (!redirects && !target.linksExpire) return cleanLink(url)
   const signed = redirects ? undefined : await target.sign?.(key, 'GET', Number.POSITIVE_INFINITY, signal)
   return linkTo(destination, key, signed ?? { url }, baseUrl)
 }

@@ -4,42 +4,42 @@ import type { Stored } from '../../providers/contract.ts'
 import type { Store } from '../../store/contract.ts'
 import { type End, foldKey } from '../../store/expiry-contract.ts'
 
-/** Locks objects, so that no two uploads store different bytes at one place, and nobody removes what is being stored. */
+/** Locks objects, so that two uploads never store different bytes in one object, and no object is removed during an upload. */
 export interface Locker {
   /**
-   * Locks an object for some content until the lock is released. While another upload stores the same content there, that
-   * is waited for; when it fails, one of those who wait has the lock.
+   * Locks an object for some content until the lock is released. While another upload stores the same content in it, this
+   * waits. If that upload fails, one of the waiting uploads gets the lock.
    *
-   * @param object place and key. Spellings that some disks take for one are one object
+   * @param object location and object key. Spellings that are one file on some disks are one object
    * @param content hash of the bytes
-   * @returns undefined: somebody has it for other content, or under another spelling
+   * @returns undefined if it is locked for other content, or under another spelling
    * @throws the reason of the signal when it is aborted meanwhile
    */
   take(object: string, content: string, signal: AbortSignal): Promise<Lock | undefined>
 }
 
 export interface Lock {
-  /** What another upload has stored there: the same content. */
+  /** What another upload of the same content has stored. */
   readonly others: Settled | undefined
-  /** Whether another upload has stored the same content there, or is at it. */
+  /** Whether another upload has stored the same content, or is storing it. */
   readonly isShared: boolean
-  /** Says that the content is stored. */
+  /** Tells the waiting uploads that the content is stored. */
   settle(stored: Settled): void
-  /** Ends it. Later calls do nothing. @param after a put that was given up and may still write to the object */
+  /** Later calls have no effect. @param after an abandoned put that may still write to the object; released when it ends */
   release(after?: Promise<unknown>): void
 }
 
-/** What was stored, and by whom. */
+/** What was stored, and through which destination. */
 export interface Settled extends Stored {
-  /** The destination, `provider/configName`; undefined: an earlier upload that the history knows. */
+  /** `provider/configName`. Undefined: an earlier upload that is in the history. */
   readonly by: string | undefined
-  /** Until when it is promised. */
+  /** When it expires. */
   readonly end: End
 }
 
-/** The locks of one piece of work. They are released when it is over, whatever else was forgotten. */
+/** The locks of one piece of work. `end` releases all of them, so that none is left after an error. */
 export interface Locks extends Locker {
-  /** Releases them once no `take` is under way any more. @param after see `Lock` */
+  /** Releases them once no `take` is in progress. @param after see `Lock` */
   end(after?: Promise<unknown>): Promise<void>
 }
 
@@ -61,14 +61,14 @@ export function createLocks(locker: Locker): Locks {
 
 interface LockEntry {
   readonly content: string
-  /** What was stored; undefined until then. */
+  /** Undefined until the content is stored. */
   stored: Settled | undefined
-  /** Those who have it: one until it is stored. */
+  /** Number of uploads that have the lock: one until the content is stored. */
   holders: number
   readonly waiting: Set<() => void>
 }
 
-/** For one process. */
+/** Locks for one process. */
 export function createMemoryLocker(): Locker {
   const entries = new Map<string, LockEntry>()
 
@@ -100,7 +100,7 @@ export function createMemoryLocker(): Locker {
       isShared: entry.stored !== undefined,
       settle(stored) {
         entry.stored = stored
-        // They have it from now on: whoever stored it may release it before they get to run.
+        // The waiting uploads count from now on, because this lock may be released before they run.
         entry.holders += entry.waiting.size
         for (const resume of entry.waiting) resume()
         entry.waiting.clear()
@@ -117,7 +117,7 @@ export function createMemoryLocker(): Locker {
   return {
     async take(object, content, signal) {
       const name = foldKey(object)
-      const spelled = spell(object, content)
+      const spelled = describeContent(object, content)
       const found = entries.get(name)
       if (found && found.content !== spelled) return undefined
       const entry = found ?? { content: spelled, stored: undefined, holders: 1, waiting: new Set() }
@@ -130,10 +130,10 @@ export function createMemoryLocker(): Locker {
 }
 
 /**
- * For several processes of one store: a job locks its objects there, too, until it is written down, which gives them back
- * in the same transaction. A removal that has begun is waited for.
+ * Locks for several processes that use one database. A job also locks its objects there until it is saved, which releases
+ * them in the same transaction. If an object is being removed, this waits for the end of the removal.
  *
- * @param memory asked first, so that a process asks the store for nothing that it has given away itself
+ * @param memory asked first, so that a process never asks the database for a lock that it has itself
  */
 export function createStoreLocker(
   store: Pick<Store, 'lockObject'>,
@@ -144,7 +144,7 @@ export function createStoreLocker(
     async take(object, content, signal) {
       const lock = await memory.take(object, content, signal)
       if (!lock) return undefined
-      const wanted = { object, content: spell(object, content), holder: job.id, owner: job.owner }
+      const wanted = { object, content: describeContent(object, content), holder: job.id, owner: job.owner }
       let hasWaited = false
       const ask = async () => {
         const other = await store.lockObject({ ...wanted, now: Date.now() })
@@ -158,12 +158,12 @@ export function createStoreLocker(
         throw error
       })
       if (held === 'taken') return void lock.release()
-      // What was removed meanwhile is gone, whoever had stored it.
+      // The object was removed meanwhile, so what another upload has stored does not exist any more.
       if (hasWaited) return { ...lock, others: undefined }
       return { ...lock, isShared: lock.isShared || held === 'shared' }
     },
   }
 }
 
-/** Another spelling of an object is another content: it may be the same file there, or may be not. */
-const spell = (object: string, content: string) => `${content} ${object}`
+/** Another spelling of an object counts as other content, because it may or may not be the same file. */
+const describeContent = (object: string, content: string) => `${content} ${object}`

@@ -5,7 +5,7 @@ import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { namesContent, parseKeyTemplate } from '../../payload/object-key.ts'
 import type { PictureOptions } from '../../pictures/options.ts'
 import type { Provider, ProviderDeps, Target } from '../../providers/contract.ts'
-import { type Destination, type DestinationSpec, idOf, placesOf } from './destinations.ts'
+import { type Destination, type DestinationSpec, destinationIdsOf, idOf } from './destinations.ts'
 import { createUrlRewrite } from './url-rewrite.ts'
 
 /** Nothing is connected meanwhile: libraries are loaded. */
@@ -16,7 +16,7 @@ const LONGEST_MS = 20_000
  *
  * @param keyTemplate for those that have none of their own
  * @param own files and folders of the server itself
- * @param turns shared with those of the configuration before, too: uploads to them may be under way
+ * @param putQueues shared with those of the configuration before, too: uploads to them may be under way
  * @param pictures what is done to pictures where nothing else is said
  * @param general through which proxies they connect that have none of their own
  */
@@ -25,7 +25,7 @@ export async function openDestinations(
   keyTemplate: string,
   warn: (message: string) => void,
   own: Pick<ProviderDeps, 'ownPaths' | 'knownHosts' | 'programFolder' | 'learn'> = {},
-  turns: NamedSlots = createDestinationTurns(),
+  putQueues: NamedSlots = createPutQueues(),
   pictures?: PictureOptions,
   general?: Outgoing,
 ): Promise<Destination[]> {
@@ -41,7 +41,7 @@ export async function openDestinations(
       // `openTargets` gives one for each.
       makeDestination(spec, targets[index] as Target, {
         keyTemplate,
-        turns,
+        putQueues,
         pictures,
         outgoing: deps[index]?.outgoing,
       }),
@@ -54,12 +54,12 @@ export async function openDestinations(
   }
 }
 
-/** For targets that take one put at a time, by their place. */
-export const createDestinationTurns = () => createNamedSlots(1, Number.POSITIVE_INFINITY)
+/** For targets that take one put at a time, by their location. */
+export const createPutQueues = () => createNamedSlots(1, Number.POSITIVE_INFINITY)
 
 interface Surroundings {
   readonly keyTemplate: string
-  readonly turns: NamedSlots
+  readonly putQueues: NamedSlots
   readonly pictures: PictureOptions | undefined
   readonly outgoing: Outgoing | undefined
 }
@@ -68,10 +68,10 @@ interface Surroundings {
 function makeDestination(
   { type, name, provider, common }: DestinationSpec,
   target: Target,
-  { turns, outgoing, ...general }: Surroundings,
+  { putQueues, outgoing, ...general }: Surroundings,
 ): Destination {
   const id = idOf({ type, name })
-  const place = target.place ?? `${id}/`
+  const location = target.place ?? `${id}/`
   const template = common.keyTemplate ?? general.keyTemplate
   const immutable = namesContent(template)
   const onConflict = common.onConflict ?? (immutable || !target.exists ? 'replace' : 'rename')
@@ -90,7 +90,7 @@ function makeDestination(
     type,
     name,
     target,
-    place,
+    location,
     outgoing,
     keyTemplate: parseKeyTemplate(template),
     takesPath: template.includes('{path}'),
@@ -103,7 +103,7 @@ function makeDestination(
     mirrors: common.mirrors ?? [],
     expiry: common.expiry,
     pictures: common.pictures ?? general.pictures,
-    queue: target.serial ? turns.of(place) : undefined,
+    queue: target.serial ? putQueues.of(location) : undefined,
   }
 }
 
@@ -116,7 +116,7 @@ function unsigned(id: string, { about }: Provider): string {
 function assertRemovable(destinations: readonly Destination[]): void {
   const keeping = new Set(destinations.filter(({ target }) => !target.remove).map(idOf))
   for (const destination of destinations.filter(({ expiry }) => expiry)) {
-    const fixed = placesOf(destination).find(id => keeping.has(id))
+    const fixed = destinationIdsOf(destination).find(id => keeping.has(id))
     if (fixed === undefined) continue
     const whose =
       fixed === idOf(destination) ? 'Its provider' : `The provider of its mirror or fallback ${fixed}`

@@ -1,23 +1,23 @@
 import type { Payload } from '../../payload/index.ts'
 import type { HistoryEntry, HistoryStore } from '../../store/contract.ts'
-import { foldKey, identify, type Places } from '../../store/expiry-contract.ts'
+import { foldKey, identify, type Locations } from '../../store/expiry-contract.ts'
 import { type Destination, idOf } from './destinations.ts'
 import type { Lock } from './locker.ts'
 
-/** With more that came since then it is not looked at any further. */
+/** Maximum number of later history entries to check. With more, the file counts as not found. */
 const MOST_SINCE = 1000
-/** Files of the same bytes that are looked at, the latest first: one that many others came after gets a number. */
+/** Maximum number of files with the same bytes to check, latest first. */
 const MOST_SAME = 100
 
 /**
- * A file of the same bytes that the history knows and that is still there: with `dedupe` any, with `rename` the one that
- * was asked for under the same key, unless something else has been stored under its key since then.
+ * Finds a file with the same bytes in the history that still exists: any with `dedupe`, and with `rename` one that was
+ * stored under the same wanted key, unless another file has been stored under its key since.
  */
 export async function findSame(
   payload: Payload,
   wanted: string,
   destination: Destination,
-  places: Places,
+  locations: Locations,
   history: Pick<HistoryStore, 'history'>,
   take: (key: string) => Promise<Lock | undefined>,
   signal: AbortSignal,
@@ -27,14 +27,14 @@ export async function findSame(
   const id = idOf(destination)
   const ofBytes = { among: [id], sha256: payload.sha256, isRemoved: false }
   const stored = await history.history({ ...ofBytes, limit: dedupe ? 1 : MOST_SAME })
-  const isHere = ({ place }: HistoryEntry) => place === undefined || place === destination.place
+  const isHere = ({ location }: HistoryEntry) => location === undefined || location === destination.location
   const same = stored.find(
     one => isHere(one) && (dedupe || one.key === wanted || withoutNumber(one.key) === wanted),
   )
   if (!same) return undefined
   if (!dedupe) {
     const since = await history.history({
-      object: identify({ destination: id, key: same.key }, places),
+      object: identify({ destination: id, key: same.key }, locations),
       isRemoved: false,
       since: same.time,
       limit: MOST_SINCE,
@@ -49,21 +49,21 @@ export async function findSame(
 }
 
 /**
- * Whether the history knows the same bytes under another spelling of a key, which is the same file on disks that know no
- * capitals. Where files go again that file would go with the first of their promises.
+ * Whether the history has the same bytes under another spelling of an object key. On case-insensitive disks both are one
+ * file, which would be removed when the first of them expires.
  */
 export async function isSpelledOtherwise(
   key: string,
   sha256: string,
   destination: Destination,
-  places: Places,
+  locations: Locations,
   history: Pick<HistoryStore, 'history'>,
 ): Promise<boolean> {
   if (!destination.expiry) return false
   const same = await history.history({ sha256, isRemoved: false, limit: MOST_SAME })
-  const object = destination.place + key
+  const object = destination.location + key
   return same
-    .map(one => (one.place === undefined ? identify(one, places).object : one.place + one.key))
+    .map(one => (one.location === undefined ? identify(one, locations).object : one.location + one.key))
     .some(other => other !== object && foldKey(other) === foldKey(object))
 }
 

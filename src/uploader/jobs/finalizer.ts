@@ -161,7 +161,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
       await settle(graceMs)
       ending.abort()
       await settle(LAST_WRITES_MS)
-      await Promise.allSettled([...journal.kept().map(journal.save), lease.leave()])
+      await Promise.allSettled([...journal.kept().map(journal.save), lease.end()])
       await store.close()
       dropOwner(owner)
     },

@@ -6,7 +6,7 @@ import type { Lease } from './lease.ts'
 const DAY_MS = 24 * 60 * 60 * 1000
 const AT_ONCE = 20
 /** A round works on pending jobs for at most this many times `roundMs`. */
-const SHARE = 3
+const MAX_ROUND_TIMES = 3
 
 export interface HousekeepingDeps {
   readonly store: Store
@@ -64,7 +64,7 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
   function pruneSometimes(): void {
     if (pruning || performance.now() - lastPrune < DAY_MS) return
     pruning = prune()
-      .catch(tell)
+      .catch(logProblem)
       .finally(() => {
         pruning = undefined
       })
@@ -76,13 +76,13 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
     lastPrune = performance.now()
   }
 
-  async function lookAround(): Promise<void> {
+  async function runRound(): Promise<void> {
     if (store.problem() !== undefined) await store.beat(owner, nowMs()) // only a write tells whether that is over
     await lease.keepAlive()
     await cleanUp()
     const due = (await store.due(nowMs(), AT_ONCE, deps.longestPauseMs)).map(job => job.id)
     // Slow hooks must not keep the rest waiting for long; what is left comes first in the next round.
-    const end = performance.now() + SHARE * roundMs
+    const end = performance.now() + MAX_ROUND_TIMES * roundMs
     for (const id of new Set([...deps.unsaved(), ...due])) {
       if (isStopped || performance.now() > end) break
       await deps.retry(id).catch(() => {}) // it has been logged, and its turn comes again
@@ -91,7 +91,7 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
   }
 
   /** An outage is worth one line, and its end another. */
-  function tell(error: unknown): void {
+  function logProblem(error: unknown): void {
     const message = messageOf(error)
     if (message !== problem && !isStopped) {
       const cause =
@@ -103,12 +103,12 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
 
   async function round(): Promise<void> {
     try {
-      if (store.problem() !== undefined) tell(store.problem())
-      await lookAround()
+      if (store.problem() !== undefined) logProblem(store.problem())
+      await runRound()
       if (problem !== '') deps.warn('The database of the server can be used again')
       problem = ''
     } catch (error) {
-      tell(error)
+      logProblem(error)
     }
     if (!isStopped) next = setTimeout(round, roundMs).unref()
   }

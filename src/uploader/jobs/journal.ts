@@ -59,7 +59,7 @@ export function createJournal({ store, owner, now, warn }: JournalDeps): Journal
         await write(
           job.id,
           () => writeAs(state),
-          () => writeAs(withoutHold(state)),
+          () => writeAs(unclaimed(state)),
         )
       } catch (error) {
         const stored = files.map(({ key, url }) => ({ key, url }))
@@ -70,7 +70,7 @@ export function createJournal({ store, owner, now, warn }: JournalDeps): Journal
     },
     async advance(job, change) {
       const progress = { attempts: job.attempts, now: now().getTime(), ...change }
-      const later = { ...progress, state: withoutHold(change.state) }
+      const later = { ...progress, state: unclaimed(change.state) }
       const isOurs = await write(
         job.id,
         () => store.advance(job.id, owner, progress),
@@ -89,14 +89,14 @@ export function createJournal({ store, owner, now, warn }: JournalDeps): Journal
 }
 
 /** A late write must not claim the job: `finalizing` is stored as `delivered`. */
-function withoutHold<T extends string>(state: T | 'finalizing'): T | 'delivered' {
+function unclaimed<T extends string>(state: T | 'finalizing'): T | 'delivered' {
   return state === 'finalizing' ? 'delivered' : state
 }
 
 /** One entry for the file and one for each copy at a mirror. What describes the content is the same in all of them. */
 function toEntries(job: Job, file: StoredFile, time: number): HistoryEntry[] {
   const { mirrors = [], destination = job.destination, ...kept } = file
-  const { url, key, place, deleteUrl, expiresAt, ...content } = kept
+  const { url, key, location, deleteUrl, expiresAt, ...content } = kept
   const ofJob = { time, jobId: job.id, caller: job.caller, requestId: job.requestId }
   const copies = mirrors.flatMap(({ url, key, error, ...copy }) =>
     url === undefined || key === undefined ? [] : [{ ...content, ...ofJob, ...copy, url, key }],

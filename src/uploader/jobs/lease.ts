@@ -1,15 +1,15 @@
 import type { Presence } from '../../flow/presence.ts'
 import type { Store } from '../../store/contract.ts'
 
-/** What this process holds in the store is its own for as long as it gives signs of life. */
+/** Locks and jobs of this process stay its own as long as it sends heartbeats to the database. */
 export interface Lease {
-  /** Gives signs of life from now on. Done when the first one is given. */
+  /** Starts the heartbeats. Resolves when the first one is written. */
   keepAlive(): Promise<void>
-  /** No more signs of life. */
-  leave(): Promise<void>
+  /** Stops the heartbeats, and removes this process from the database. */
+  end(): Promise<void>
 }
 
-/** @param owner name of this process in the store @param everyMs between two signs of life */
+/** @param owner name of this process in the store @param everyMs interval of the heartbeats */
 export function createLease(store: Store, owner: string, everyMs: number, now: () => Date): Lease {
   let beating: NodeJS.Timeout | undefined
   const beat = () => store.beat(owner, now().getTime())
@@ -17,13 +17,13 @@ export function createLease(store: Store, owner: string, everyMs: number, now: (
     async keepAlive() {
       if (beating) return
       await beat()
-      // By a timer of its own: hooks may hold up housekeeping for long.
+      // It has its own timer, because slow hooks can delay the rounds of housekeeping.
       beating ??= setInterval(() => void beat().catch(() => {}), everyMs).unref()
     },
-    async leave() {
+    async end() {
       if (!beating) return
       clearInterval(beating)
-      await store.leave(owner)
+      await store.removeOwner(owner)
     },
   }
 }

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { messageOf } from '../../errors.ts'
-import { inOrder } from '../../flow/in-order.ts'
+import { mapConcurrently } from '../../flow/map-concurrently.ts'
 import { beginTimeLimit, within } from '../../flow/time-limit.ts'
 import type { Store } from '../../store/contract.ts'
-import type { Expiry, LockedObject, Places } from '../../store/expiry-contract.ts'
-import { type Destination, idOf, placesFrom } from '../delivery/destinations.ts'
+import type { Expiry, Locations, LockedObject } from '../../store/expiry-contract.ts'
+import { type Destination, idOf, locationsOf } from '../delivery/destinations.ts'
 import type { Lease } from './lease.ts'
 
 /** Objects that are taken and removed at a time. */
@@ -38,7 +38,7 @@ export interface SweeperDeps {
   readonly lease: Lease
   readonly destinations: readonly Destination[]
   /** Destinations at which files go again, `provider/configName`; those that the store knows are added. */
-  readonly swept: Set<string>
+  readonly withExpiry: Set<string>
   /** Between two rounds. */
   readonly everyMs: number
   /** For one removal. */
@@ -65,7 +65,7 @@ type DueObject = Expiry & LockedObject
 interface Rounds extends SweeperDeps {
   /** Destinations from which files can be removed, `provider/configName`. */
   readonly removable: ReadonlyMap<string, Destination>
-  readonly places: Places
+  readonly locations: Locations
   /** Has the locks of what this sweeper removes. */
   readonly holder: string
   /** Once it is, nothing more is begun. */
@@ -80,7 +80,7 @@ export function createSweeper(deps: SweeperDeps): Sweeper {
   const rounds: Rounds = {
     ...deps,
     removable: new Map(destinations.filter(({ target }) => target.remove).map(one => [idOf(one), one])),
-    places: placesFrom(destinations),
+    locations: locationsOf(destinations),
     holder: randomUUID(),
     stopped: stop.signal,
     ended: end.signal,
@@ -134,20 +134,20 @@ export function createSweeper(deps: SweeperDeps): Sweeper {
 
 /** One round. @throws when the store fails: nothing more can be done without it */
 async function sweep(rounds: Rounds): Promise<void> {
-  const { store, swept, removable, places, holder, owner, listener } = rounds
+  const { store, withExpiry, removable, locations, holder, owner, listener } = rounds
   const ids = [...removable.keys()]
   if (ids.length === 0) return
   await rounds.lease.keepAlive()
-  for (const id of await store.expiring(ids)) swept.add(id)
+  for (const id of await store.expiring(ids)) withExpiry.add(id)
   const now = rounds.now()
   const tallies = new Map<string, Tally>()
   for (let isAll = false; !isAll && !rounds.stopped.aborted; ) {
-    const among = ids.filter(id => swept.has(id) && tallyOf(id, tallies).inARow < MOST_FAILURES)
-    const wanted = { among, places, holder, owner, now, limit: AT_ONCE, longestPauseMs: LONGEST_PAUSE_MS }
+    const among = ids.filter(id => withExpiry.has(id) && tallyOf(id, tallies).inARow < MOST_FAILURES)
+    const wanted = { among, locations, holder, owner, now, limit: AT_ONCE, longestPauseMs: LONGEST_PAUSE_MS }
     const taken = await store.takeDue(wanted)
     isAll = taken.isAll
     await nextTurn()
-    await inOrder(taken.objects, AT_ONCE, object =>
+    await mapConcurrently(taken.objects, AT_ONCE, object =>
       sweepOne(object, now, tallyOf(object.destination, tallies), rounds),
     )
   }

@@ -4,7 +4,7 @@ import { defineProvider, type Target } from '../../../src/providers/contract.ts'
 import type { DestinationSpec } from '../../../src/uploader/delivery/destinations.ts'
 import {
   closeTargets,
-  createDestinationTurns,
+  createPutQueues,
   openDestinations,
   openTarget,
 } from '../../../src/uploader/delivery/open.ts'
@@ -40,16 +40,16 @@ describe('openDestinations', () => {
     expect(one?.queue).toBeDefined()
   })
 
-  it('shares turns with destinations of the same name, and with no others', async () => {
+  it('shares putQueues with destinations of the same name, and with no others', async () => {
     const serial = { ...target, serial: true }
-    const turns = createDestinationTurns()
+    const putQueues = createPutQueues()
     const open = (...names: string[]) =>
       openDestinations(
         names.map(name => spec(name, serial)),
         '{filename}',
         () => {},
         {},
-        turns,
+        putQueues,
       )
     const [one, two] = await open('one', 'two')
     const [after] = await open('one')

@@ -42,7 +42,7 @@ async function find(wanted: string, around: Around) {
   const destination = {
     type: 's3',
     name: 'a',
-    place: 's3://a/',
+    location: 's3://a/',
     dedupe,
     onConflict,
     target,

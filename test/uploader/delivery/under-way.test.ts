@@ -7,7 +7,7 @@ import { createSpool } from '../../../src/payload/spool.ts'
 import { defineProvider, type Stored, type UploadObject } from '../../../src/providers/contract.ts'
 import { createLocks, createMemoryLocker, createStoreLocker } from '../../../src/uploader/delivery/locker.ts'
 import { openDestinations } from '../../../src/uploader/delivery/open.ts'
-import { type PlaceRequest, place } from '../../../src/uploader/delivery/place.ts'
+import { type StoreFileRequest, storeFile } from '../../../src/uploader/delivery/store-file.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 
 const { signal } = new AbortController()
@@ -31,7 +31,7 @@ async function openDeaf() {
   const [destination] = await openDestinations([spec], '{filename}{extname}', () => {})
   const deps = {
     destinations: [],
-    places: new Map(),
+    locations: new Map(),
     store: { history: async () => [], promised: async () => [] },
     mask: (text: string) => text,
     warn: () => {},
@@ -43,21 +43,21 @@ async function openDeaf() {
     puts,
     locker,
     payloadOf: (content: string) => payloads.read(bodyOf(content), { name: 'a.txt', spool, limit: 1e9 }),
-    place(payload: Payload, { timeoutMs = 10_000, cancellation = signal, ...more }: Asked = {}) {
+    storeFile(payload: Payload, { timeoutMs = 10_000, cancellation = signal, ...more }: Asked = {}) {
       const baseUrl = 'http://127.0.0.1/'
-      const request: PlaceRequest = {
+      const request: StoreFileRequest = {
         ...{ baseUrl, signal: cancellation, now: new Date(), retryContext: undefined },
         end: 'never',
         lockerOf: () => locker,
         ...more,
       }
-      return place(payload, destination!, request, { ...deps, limits: { timeoutMs, retries: 0 } })
+      return storeFile(payload, destination!, request, { ...deps, limits: { timeoutMs, retries: 0 } })
     },
   }
 }
 
 type Asked = { timeoutMs?: number; cancellation?: AbortSignal } & Partial<
-  Pick<PlaceRequest, 'lockerOf' | 'baseUrl'>
+  Pick<StoreFileRequest, 'lockerOf' | 'baseUrl'>
 >
 
 async function* bodyOf(content: string) {
@@ -67,21 +67,21 @@ async function* bodyOf(content: string) {
 it.each(['end', 'fail'] as const)(
   'a put that went on behind the time limit read a payload that was gone, and met the next put of its key (%s)',
   async how => {
-    const { puts, payloadOf, place } = await openDeaf()
+    const { puts, payloadOf, storeFile } = await openDeaf()
     const payload = await payloadOf('one')
-    await expect(place(payload, { timeoutMs: 50 })).rejects.toMatchObject({ code: 'delivery_timeout' })
+    await expect(storeFile(payload, { timeoutMs: 50 })).rejects.toMatchObject({ code: 'delivery_timeout' })
     await payload.dispose()
     expect((await puts[0]?.object.bytes())?.toString()).toBe('one')
 
     const other = await payloadOf('two')
-    const second = place(other)
+    const second = storeFile(other)
     await expect.poll(() => puts).toHaveLength(2)
     puts[1]?.end()
     expect(await second).toMatchObject({ key: 'a-2.txt' })
 
     puts[0]?.[how]()
     await expect.poll(() => existsSync(String(payload.path))).toBe(false)
-    const third = place(other)
+    const third = storeFile(other)
     await expect.poll(() => puts).toHaveLength(3)
     puts[2]?.end()
     expect(await third).toMatchObject({ key: 'a.txt' })
@@ -90,13 +90,13 @@ it.each(['end', 'fail'] as const)(
 )
 
 it('a put that went on after its client had left read a payload that was gone', async () => {
-  const { puts, payloadOf, place } = await openDeaf()
+  const { puts, payloadOf, storeFile } = await openDeaf()
   const leaver = new AbortController()
   const payload = await payloadOf('one')
-  const placed = place(payload, { cancellation: leaver.signal })
+  const stored = storeFile(payload, { cancellation: leaver.signal })
   await expect.poll(() => puts).toHaveLength(1)
   leaver.abort(new Error('gone'))
-  await expect(placed).rejects.toThrow('gone')
+  await expect(stored).rejects.toThrow('gone')
   await payload.dispose()
   expect((await puts[0]?.object.bytes())?.toString()).toBe('one')
   puts[0]?.end()
@@ -109,15 +109,15 @@ it.each([
 ])(
   'an object stayed locked when %s once it was taken for bytes that were stored',
   async (_, baseUrl, message) => {
-    const { puts, locker, payloadOf, place } = await openDeaf()
+    const { puts, locker, payloadOf, storeFile } = await openDeaf()
     const payload = await payloadOf('one')
     const locks = createLocks(locker)
-    const first = place(payload, { lockerOf: () => locks })
+    const first = storeFile(payload, { lockerOf: () => locks })
     await expect.poll(() => puts).toHaveLength(1)
     const down = { lockObject: () => Promise.reject(new Error('the store is down')) }
     const failingLocker = createStoreLocker(down, locker, { id: 'job', owner: 'me' })
     const lockerOf = () => (baseUrl === 'nonsense' ? locker : failingLocker)
-    const failing = [1, 2].map(() => place(payload, { lockerOf, baseUrl }))
+    const failing = [1, 2].map(() => storeFile(payload, { lockerOf, baseUrl }))
     const failed = Promise.allSettled(failing)
     puts[0]?.end()
     expect(await first).toMatchObject({ key: 'a.txt' })
@@ -126,7 +126,7 @@ it.each([
     await locks.end()
 
     const other = await payloadOf('two')
-    const second = place(other)
+    const second = storeFile(other)
     await expect.poll(() => puts).toHaveLength(2)
     puts[1]?.end()
     expect(await second, 'other bytes get the key').toMatchObject({ key: 'a.txt' })

@@ -34,7 +34,7 @@ async function open(change: (store: Store) => Partial<HousekeepingDeps> = () => 
   })
   onTestFinished(async () => {
     housekeeping.stop()
-    await lease.leave().catch(() => {})
+    await lease.end().catch(() => {})
     await store.close()
   })
   return { store, lease, housekeeping, warnings, retried }

@@ -11,7 +11,7 @@ async function open(everyMs: number) {
   let time = 1000
   const lease = createLease(store, OWNER, everyMs, () => new Date(time++))
   onTestFinished(async () => {
-    await lease.leave()
+    await lease.end()
     await store.close()
   })
   return { store, lease }
@@ -19,7 +19,7 @@ async function open(everyMs: number) {
 
 it('a process that nothing was asked of says nothing', async () => {
   const { store, lease } = await open(10)
-  await lease.leave()
+  await lease.end()
   expect(await store.owners()).toEqual(new Map())
 })
 
@@ -33,6 +33,6 @@ it('the first sign of life is there when it is asked for, and further ones follo
 it('a process that leaves is known no longer', async () => {
   const { store, lease } = await open(60_000)
   await lease.keepAlive()
-  await lease.leave()
+  await lease.end()
   expect(await store.owners()).toEqual(new Map())
 })

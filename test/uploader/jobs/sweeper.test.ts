@@ -31,9 +31,16 @@ async function open(
         ...(failed !== undefined && { failed }),
       })
   const destination = (name: string) =>
-    ({ type: 'local', name, place: `file:/${name}/`, target: { remove } }) as unknown as Destination
+    ({ type: 'local', name, location: `file:/${name}/`, target: { remove } }) as unknown as Destination
   const sweeper = createSweeper({
-    ...{ store: wrap(store), owner: 'me', lease, swept: new Set<string>(), everyMs: 20, timeoutMs: 1000 },
+    ...{
+      store: wrap(store),
+      owner: 'me',
+      lease,
+      withExpiry: new Set<string>(),
+      everyMs: 20,
+      timeoutMs: 1000,
+    },
     destinations: [destination('a'), destination('b')],
     now: Date.now,
     mask: text => text.replace('s3cret', '***'),
@@ -42,7 +49,7 @@ async function open(
   })
   onTestFinished(async () => {
     await sweeper.stop()
-    await lease.leave()
+    await lease.end()
     await store.close()
   })
   async function remember(key: string, expiresAt: number, name = 'a'): Promise<void> {

@@ -5,112 +5,112 @@ import type { Payload } from '../../payload/index.ts'
 import type { KeyFacts } from '../../payload/object-key.ts'
 import type { UploadObject } from '../../providers/contract.ts'
 import type { Copy, Store } from '../../store/contract.ts'
-import { type End, identify, laterEnd, type ObjectId, type Places } from '../../store/expiry-contract.ts'
+import { type End, identify, type Locations, laterEnd, type ObjectId } from '../../store/expiry-contract.ts'
+import { type ChosenKey, ConflictError, chooseKey, type KeyRequest } from './choose-key.ts'
 import { type DeliveryLimits, deliverWithin, timedOut } from './deliver.ts'
 import { type Destination, idOf, type Mirror, splitId } from './destinations.ts'
 import { linkAgain, linkTo } from './links.ts'
 import { createLocks, type Locker } from './locker.ts'
 import { findSame } from './same-bytes.ts'
-import { ConflictError, type KeyRequest, type TakenKey, takeKey } from './take-key.ts'
 
-/** Where a payload came to lie. */
-export interface Placed {
-  /** `provider/configName`; the fallback's when the destination failed. */
+/** Where a payload was stored. */
+export interface StoredAt {
+  /** `provider/configName`. The fallback if the destination failed. */
   readonly destination: string
   readonly key: string
   /** Absolute. */
   readonly url: string
   readonly deleteUrl?: string | undefined
-  /** Place of the destination, up to where the key begins. */
-  readonly place: string
-  /** Until when it stays. */
+  /** Location of the destination, up to where the object key begins. */
+  readonly location: string
+  /** When it expires. */
   readonly end: End
-  /** What became of the mirrors; undefined when there are none. */
+  /** The copies at the mirrors. Undefined if there are no mirrors. */
   readonly mirrors?: readonly Copy[] | undefined
 }
 
 /** What the files of one request share. */
-export interface PlaceRequest extends KeyRequest {
-  /** Where relative URLs of providers start. */
+export interface StoreFileRequest extends KeyRequest {
+  /** Relative URLs of providers start here. */
   readonly baseUrl: string
   readonly signal: AbortSignal
-  /** The time in keys: the same file twice gets the same one. */
+  /** The time in object keys. It is the same for each attempt at a request, so the same file gets the same key. */
   readonly now: Date
-  /** What else goes into keys. */
+  /** Other parts of object keys. */
   readonly facts?: KeyFacts
-  /** Locks objects of a destination until the request is over. */
+  /** Returns the locker for the objects of a destination. Its locks last until the request ends. */
   lockerOf(destination: Destination): Locker
 }
 
-export interface PlaceDeps {
+export interface StoreFileDeps {
   readonly destinations: readonly Destination[]
-  readonly places: Places
+  readonly locations: Locations
   readonly limits: DeliveryLimits
   readonly store: Pick<Store, 'history' | 'promised'>
   /** Hides secrets. */
   mask(text: string): string
-  /** A line for the operator. */
+  /** Writes a line of the log. */
   warn(message: string, details: object): void
 }
 
 /**
- * Stores a payload at a destination, at its fallback when that fails, and at its mirrors.
+ * Stores a payload at a destination, or at its fallback if the destination fails, and at its mirrors.
  *
- * @throws UploadError of the destination when its fallback fails, too, or of a mirror that is required
+ * @throws UploadError if the destination and its fallback fail, or a required mirror does
  */
-export async function place(
+export async function storeFile(
   payload: Payload,
   destination: Destination,
-  request: PlaceRequest,
-  deps: PlaceDeps,
-): Promise<Placed> {
-  let placed: Placed
+  request: StoreFileRequest,
+  deps: StoreFileDeps,
+): Promise<StoredAt> {
+  let storedAt: StoredAt
   try {
-    placed = await placeAt(payload, destination, request, deps)
+    storedAt = await storeAt(payload, destination, request, deps)
   } catch (error) {
-    placed = await placeAtFallback(payload, destination, error, request, deps)
+    storedAt = await storeAtFallback(payload, destination, error, request, deps)
   }
-  if (destination.mirrors.length === 0) return placed
-  // Each reads the payload to its end, also when another one has failed.
+  if (destination.mirrors.length === 0) return storedAt
+  // All are waited for, because each reads the payload, even after another one has failed.
   const copies = await Promise.allSettled(
-    destination.mirrors.map(mirror => placeAtMirror(payload, mirror, placed, request, deps)),
+    destination.mirrors.map(mirror => storeAtMirror(payload, mirror, storedAt, request, deps)),
   )
   const mirrors = copies.map(copy => {
     if (copy.status === 'rejected') throw copy.reason
     return copy.value
   })
-  return { ...placed, mirrors }
+  return { ...storedAt, mirrors }
 }
 
-/** @throws UploadError when it is required and fails */
-async function placeAtMirror(
+/** @throws UploadError if the mirror is required and fails */
+async function storeAtMirror(
   payload: Payload,
   { destination: id, required }: Mirror,
-  placed: Placed,
-  request: PlaceRequest,
-  deps: PlaceDeps,
+  storedAt: StoredAt,
+  request: StoreFileRequest,
+  deps: StoreFileDeps,
 ): Promise<Copy> {
   try {
-    const { key, url, place, end } = await placeAt(payload, byId(deps.destinations, id), request, deps)
-    // Copies go with what they are copies of, unless they are promised for longer.
-    return { destination: id, key, url, place, ...expiring(laterEnd(placed.end, end) ?? end) }
+    const { key, url, location, end } = await storeAt(payload, byId(deps.destinations, id), request, deps)
+    // A copy expires with the file, unless an earlier upload of the same object expires later.
+    return { destination: id, key, url, location, ...expiring(laterEnd(storedAt.end, end) ?? end) }
   } catch (error) {
     request.signal.throwIfAborted()
-    if (required) throw mirrorFailed(placed, id, error)
+    if (required) throw mirrorFailed(storedAt, id, error)
     const message = deps.mask(messageOf(error))
-    deps.warn(`The mirror ${id} failed`, { destination: id, problem: message, key: placed.key })
+    deps.warn(`The mirror ${id} failed`, { destination: id, problem: message, key: storedAt.key })
     return { destination: id, error: message }
   }
 }
 
 /** @param error why the destination failed */
-async function placeAtFallback(
+async function storeAtFallback(
   payload: Payload,
   destination: Destination,
   error: unknown,
-  request: PlaceRequest,
-  deps: PlaceDeps,
-): Promise<Placed> {
+  request: StoreFileRequest,
+  deps: StoreFileDeps,
+): Promise<StoredAt> {
   request.signal.throwIfAborted()
   if (destination.fallback === undefined || error instanceof ConflictError) throw error
   const id = destination.fallback
@@ -120,49 +120,52 @@ async function placeAtFallback(
     problem,
   })
   try {
-    return await placeAt(payload, byId(deps.destinations, id), request, deps)
+    return await storeAt(payload, byId(deps.destinations, id), request, deps)
   } catch (second) {
     request.signal.throwIfAborted()
     throw bothFailed(error, second, id)
   }
 }
 
-/** Within `deliveryTimeoutMs`, whatever it waits for. */
-async function placeAt(
+/** The time limit `deliveryTimeoutMs` includes everything that this waits for. */
+async function storeAt(
   payload: Payload,
   destination: Destination,
-  request: PlaceRequest,
-  { limits: { timeoutMs, retries }, store, places }: PlaceDeps,
-): Promise<Placed> {
+  request: StoreFileRequest,
+  { limits: { timeoutMs, retries }, store, locations }: StoreFileDeps,
+): Promise<StoredAt> {
   const id = idOf(destination)
-  const { place } = destination
+  const { location } = destination
   const wanted = await destination.keyTemplate(payload, request.now, request.facts)
   const limit = beginTimeLimit(timeoutMs, request.signal, () => timedOut(destination, wanted, timeoutMs))
   const { signal } = limit
   const locks = createLocks(request.lockerOf(destination))
   let left: Promise<unknown> | undefined
   try {
-    const take = (key: string) => locks.take(place + key, payload.sha256, signal)
-    const same = await orAborted(findSame(payload, wanted, destination, places, store, take, signal), signal)
+    const take = (key: string) => locks.take(location + key, payload.sha256, signal)
+    const same = await orAborted(
+      findSame(payload, wanted, destination, locations, store, take, signal),
+      signal,
+    )
     if (same) {
       const { key, deleteUrl } = same.entry
       const url = await linkAgain(destination, same.entry, request.baseUrl, signal)
-      const end = await endOf(identify({ destination: id, key }, places), request.end, store)
+      const end = await endOf(identify({ destination: id, key }, locations), request.end, store)
       same.lock.settle({ url, deleteUrl, by: undefined, end })
-      return { destination: id, place, key, url, deleteUrl, end }
+      return { destination: id, location, key, url, deleteUrl, end }
     }
-    const taken = await takeKey(
+    const taken = await chooseKey(
       payload,
       destination,
       wanted,
       locks,
       request,
-      { places, history: store },
+      { locations, history: store },
       signal,
     )
     const { key, lock } = taken
     const isThere = lock.others?.by === id && (await isStillThere(destination, key, signal))
-    const end = await endOfTaken(taken, destination, places, request, store, signal)
+    const end = await endOfTaken(taken, destination, locations, request, store, signal)
     const stored =
       isThere && lock.others
         ? lock.others
@@ -171,9 +174,9 @@ async function placeAt(
           })
     const url = linkTo(destination, key, stored, request.baseUrl)
     lock.settle({ ...stored, by: id, end })
-    return { destination: id, place, key, url, deleteUrl: stored.deleteUrl, end }
+    return { destination: id, location, key, url, deleteUrl: stored.deleteUrl, end }
   } catch (error) {
-    // Nobody may write to the key, nor may the payload go, while a put that was given up is at them.
+    // An abandoned put still reads the payload and writes to the key, so both are kept until it ends.
     const dispose = left && payload.hold()
     if (left) void left.then(dispose, dispose)
     await locks.end(left)
@@ -183,29 +186,29 @@ async function placeAt(
   }
 }
 
-/** The link of somebody else's upload is good for as long as the object is there. Who can't tell is believed. */
+/** The URL of another upload is valid while its object exists. If the destination can't check that, it is assumed. */
 async function isStillThere({ target }: Destination, key: string, signal: AbortSignal): Promise<boolean> {
   const looking = target.exists?.(key, signal).catch(() => true)
   return looking === undefined || orAborted(looking, signal)
 }
 
-/** Until when an object stays that is promised until `end`: all its promises hold, by whatever destination they came. */
-async function endOf(object: ObjectId, end: End, store: PlaceDeps['store']): Promise<End> {
+/** When an object expires that is stored until `end`: the latest time of all uploads of it, through any destination. */
+async function endOf(object: ObjectId, end: End, store: StoreFileDeps['store']): Promise<End> {
   if (end === 'never') return end
   return laterEnd(end, ...(await store.promised([object]))) ?? end
 }
 
-/** The same for a key that was taken. A file that lay there before the server knew of it is not the server's to remove. */
+/** The same for a chosen key. A file that was there before, and that the server did not store, must never be removed. */
 async function endOfTaken(
-  { key, lock: { others }, isKnown }: TakenKey,
+  { key, lock: { others }, isKnown }: ChosenKey,
   destination: Destination,
-  places: Places,
-  { end }: PlaceRequest,
-  store: PlaceDeps['store'],
+  locations: Locations,
+  { end }: StoreFileRequest,
+  store: StoreFileDeps['store'],
   signal: AbortSignal,
 ): Promise<End> {
   if (end === 'never') return end
-  const [promised] = await store.promised([identify({ destination: idOf(destination), key }, places)])
+  const [promised] = await store.promised([identify({ destination: idOf(destination), key }, locations)])
   if (promised !== undefined || isKnown) return laterEnd(end, others?.end, promised) ?? end
   const looking = destination.target.exists?.(key, signal).catch(() => false)
   return looking && (await orAborted(looking, signal)) ? 'never' : end
@@ -227,19 +230,19 @@ function bothFailed(first: unknown, second: unknown, fallback: string): unknown 
   })
 }
 
-/** As entries say it: what stays has no end. */
+/** The property of a history entry. A file that never expires has none. */
 export function expiring(end: End): { expiresAt?: number } {
   return end === 'never' ? {} : { expiresAt: end }
 }
 
-function mirrorFailed({ destination, key }: Placed, mirror: string, error: unknown): UploadError {
+function mirrorFailed({ destination, key }: StoredAt, mirror: string, error: unknown): UploadError {
   const reason = messageOf(error)
   const code = error instanceof UploadError ? error.code : 'delivery_failed'
   const message = `"${key}" was stored at ${destination}, but not at its required mirror ${mirror}: ${reason}`
   return new UploadError(code, message, { cause: error })
 }
 
-/** A payload with its key, as providers get it. */
+/** A payload with its object key, as providers get it. */
 export function toObject(payload: Payload, key: string): UploadObject {
   return {
     key,

@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import type { Payload } from '../../../src/payload/index.ts'
+import { chooseKey } from '../../../src/uploader/delivery/choose-key.ts'
 import type { Destination } from '../../../src/uploader/delivery/destinations.ts'
 import { createMemoryLocker, type Locker } from '../../../src/uploader/delivery/locker.ts'
-import { takeKey } from '../../../src/uploader/delivery/take-key.ts'
 
 const { signal } = new AbortController()
-const around = { places: new Map(), history: { history: async () => [] } }
+const around = { locations: new Map(), history: { history: async () => [] } }
 let count = 0
 
 /** Takes a key for bytes that nobody else has. @param exists what is there already */
 function take(locker: Locker, key: string, exists?: (key: string) => Promise<boolean>) {
   const onConflict = exists ? 'rename' : 'replace'
-  const at = { type: 's3', name: 'a', place: 's3://a/', onConflict, target: { exists } }
+  const at = { type: 's3', name: 'a', location: 's3://a/', onConflict, target: { exists } }
   const request = { retryContext: undefined, end: 'never' as const }
   const payload = { sha256: `bytes ${++count}` } as Payload
-  return takeKey(payload, at as unknown as Destination, key, locker, request, around, signal)
+  return chooseKey(payload, at as unknown as Destination, key, locker, request, around, signal)
 }
 
 const keyOf = async (...wanted: Parameters<typeof take>) => (await take(...wanted)).key

@@ -1,5 +1,5 @@
 /** Maps a list with at most `width` calls at a time and keeps the order. When one throws, those under way end first. */
-export async function inOrder<T, R>(
+export async function mapConcurrently<T, R>(
   list: readonly T[],
   width: number,
   map: (item: T, index: number) => Promise<R>,

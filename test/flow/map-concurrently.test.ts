@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
-import { inOrder } from '../../src/flow/in-order.ts'
+import { mapConcurrently } from '../../src/flow/map-concurrently.ts'
 
 const later = () => new Promise<void>(resolve => setImmediate(resolve))
 
 it('keeps the order and works on no more than are allowed at a time', async () => {
   let underWay = 0
   let most = 0
-  const doubled = await inOrder([1, 2, 3, 4, 5], 2, async number => {
+  const doubled = await mapConcurrently([1, 2, 3, 4, 5], 2, async number => {
     most = Math.max(most, ++underWay)
     for (let turns = 6 - number; turns > 0; turns--) await later()
     underWay--
@@ -17,7 +17,7 @@ it('keeps the order and works on no more than are allowed at a time', async () =
 
 it('lets those under way end before it fails', async () => {
   const ended: number[] = []
-  const work = inOrder([1, 2], 2, async number => {
+  const work = mapConcurrently([1, 2], 2, async number => {
     if (number === 1) throw new Error('one fails')
     await later()
     ended.push(number)

@@ -3,52 +3,52 @@ import { orAborted } from '../../flow/cancellation.ts'
 import { splitExtension } from '../../payload/file-name.ts'
 import type { Payload } from '../../payload/index.ts'
 import type { HistoryStore } from '../../store/contract.ts'
-import type { End, Places } from '../../store/expiry-contract.ts'
+import type { End, Locations } from '../../store/expiry-contract.ts'
 import type { RetryContext } from './claims.ts'
 import { type Destination, idOf } from './destinations.ts'
 import type { Lock, Locker } from './locker.ts'
 import { isSpelledOtherwise } from './same-bytes.ts'
 
-/** A file is not stored since its key is in use. Another destination would not make that good. */
+/** A file is not stored because its object key is in use. The fallback is not tried then. */
 export class ConflictError extends UploadError {}
 
-/** What a request says of the keys of its files. */
+/** What a request specifies for the object keys of its files. */
 export interface KeyRequest {
-  /** What it shares with earlier attempts; undefined when it can't have any. */
+  /** What it shares with earlier attempts. Undefined for a request without an `Idempotency-Key`. */
   readonly retryContext: Pick<RetryContext, 'claims'> | undefined
-  /** Until when the files are asked to stay. */
+  /** When the files expire. */
   readonly end: End
 }
 
-export interface TakenKey {
+export interface ChosenKey {
   readonly key: string
   readonly lock: Lock
-  /** Whether this server knows that the bytes may be there. */
+  /** Whether the server has stored, or may have stored, the object there now. */
   readonly isKnown: boolean
 }
 
 /**
- * Takes the wanted key for a payload, or the first of `-2`, `-3`… before the extension that is free. What an earlier
- * attempt at the same request has stored is no conflict.
+ * Chooses and locks the object key of a payload: the wanted one, or with `-2`, `-3`… before the extension if it is in use.
+ * A file that an earlier attempt at the same request has stored is not a conflict.
  */
-export async function takeKey(
+export async function chooseKey(
   { sha256 }: Payload,
   destination: Destination,
   wanted: string,
   locker: Locker,
   { retryContext, end }: KeyRequest,
-  { places, history }: { places: Places; history: Pick<HistoryStore, 'history'> },
+  { locations, history }: { locations: Locations; history: Pick<HistoryStore, 'history'> },
   signal: AbortSignal,
-): Promise<TakenKey> {
-  const { target, onConflict, place } = destination
+): Promise<ChosenKey> {
+  const { target, onConflict, location } = destination
   const id = idOf(destination)
 
-  /** @returns undefined: the key is in use */
-  async function look(key: string, lock: Lock): Promise<TakenKey | undefined> {
+  /** @returns undefined if the key is in use */
+  async function look(key: string, lock: Lock): Promise<ChosenKey | undefined> {
     if (lock.others) return { key, lock, isKnown: true }
-    if (await isSpelledOtherwise(key, sha256, destination, places, history)) return undefined
+    if (await isSpelledOtherwise(key, sha256, destination, locations, history)) return undefined
     const file = { destination: id, key, sha256 }
-    const isOurs = async () => (await retryContext?.claims.has(file, places)) ?? false
+    const isOurs = async () => (await retryContext?.claims.has(file, locations)) ?? false
     if (onConflict === 'replace') {
       if (end === 'never') return { key, lock, isKnown: lock.isShared }
       const isKnown = lock.isShared || (await isOurs())
@@ -70,7 +70,7 @@ export async function takeKey(
 
   for (let count = 1; ; count++) {
     const key = count === 1 ? wanted : numbered(wanted, count)
-    const lock = await locker.take(place + key, sha256, signal)
+    const lock = await locker.take(location + key, sha256, signal)
     const taken = lock && (await look(key, lock))
     if (taken) return taken
     lock?.release()
