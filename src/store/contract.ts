@@ -5,13 +5,13 @@ import type { LockStore } from './lock-contract.ts'
 export type { HistoryEntry }
 
 /**
- * Where an upload is in its life. `uploading`: begun, perhaps on its way. `delivered`: everything is stored, history or
- * hooks are missing. `finalizing`: somebody is at it. `finished`: all done. `failed`: not everything could be stored.
- * `interrupted`: the process ended while it was uploading.
+ * The state of an upload. `uploading`: begun. `delivered`: everything is stored, but the history or hooks are missing.
+ * `finalizing`: a process runs the hooks. `finished`: all done. `failed`: some files could not be stored. `interrupted`: the
+ * process ended during the upload.
  */
 export type JobState = 'uploading' | 'delivered' | 'finalizing' | 'finished' | 'failed' | 'interrupted'
 
-/** Everything is stored by then. */
+/** The states in which everything is stored. */
 export const STORED_STATES: readonly JobState[] = ['delivered', 'finalizing', 'finished']
 
 /** One file of a job, stored at a destination. */
@@ -21,7 +21,7 @@ export interface StoredFile extends FileEntry {
   readonly mirrors?: readonly Copy[] | undefined
 }
 
-/** A further copy of a file at a mirror, or why there is none. */
+/** A copy of a file at a mirror, or why there is none. */
 export interface Copy {
   /** `provider/configName`. */
   readonly destination: string
@@ -45,14 +45,14 @@ export interface Job {
   readonly caller: string
   /** `provider/configName`. */
   readonly destination: string
-  /** What was asked for, in order. */
+  /** The inputs of the request, in order. */
   readonly origins: readonly string[]
   readonly files: readonly StoredFile[]
-  /** Names of the steps of finalization that are done. */
+  /** Names of the completed post-upload steps. */
   readonly steps: readonly string[]
-  /** Attempts at finalization that failed. */
+  /** Number of failed attempts at the post-upload steps. */
   readonly attempts: number
-  /** Why the last one failed. */
+  /** Why the last attempt failed. */
   readonly problem: string | undefined
 }
 
@@ -70,11 +70,11 @@ export interface HistoryFilter {
   readonly text?: string | undefined
   /** A part of the origin or of the last segment of the key. */
   readonly name?: string | undefined
-  /** The folder that the key lies below, without a final slash. */
+  /** The folder of the object key or one of its parents, without a final slash. */
   readonly folder?: string | undefined
   /** The whole key. */
   readonly key?: string | undefined
-  /** Entries of this object that are not removed, whatever destination they came by. */
+  /** Entries of this object that are not removed, through any destination. */
   readonly object?: ObjectId | undefined
   /** One of these keys. */
   readonly keys?: readonly string[] | undefined
@@ -87,14 +87,14 @@ export interface HistoryFilter {
   /** A part of the caller's name. */
   readonly caller?: string | undefined
   readonly jobId?: string | undefined
-  /** No index knows these: all entries are gone through. */
+  /** There is no index for it, so all entries are read. */
   readonly requestId?: string | undefined
   readonly sha256?: string | undefined
   /** Milliseconds since the epoch. */
   readonly since?: number | undefined
   /** Only older ones, milliseconds since the epoch. */
   readonly before?: number | undefined
-  /** Whether it was removed; default: either. */
+  /** Whether it was removed. Default: both. */
   readonly isRemoved?: boolean | undefined
   /** Newest first. */
   readonly limit: number
@@ -137,21 +137,21 @@ export interface IdempotencyRecord {
   readonly response: KeptResponse | undefined
 }
 
-/** What a delivery came to. */
+/** The result of a delivery. */
 export interface Delivery {
-  /** `finalizing`: by the owner of the job. */
+  /** `finalizing`: the owner of the job runs the hooks. */
   readonly state: 'delivered' | 'finalizing' | 'finished' | 'failed'
-  /** Who tells. When somebody else has taken the job for finalization meanwhile, only the history is written. */
+  /** The process that writes it. If another process has claimed the job meanwhile, only the history is written. */
   readonly owner: string
   readonly files: readonly StoredFile[]
-  /** Steps of finalization that are done with it. */
+  /** Post-upload steps that are completed with it. */
   readonly steps: readonly string[]
   /** Written in the same transaction. */
   readonly history: readonly HistoryEntry[]
   readonly now: number
 }
 
-/** How far finalization came. */
+/** The progress of the post-upload steps. */
 export interface Progress {
   readonly state: 'delivered' | 'finalizing' | 'finished'
   readonly steps: readonly string[]
@@ -159,58 +159,59 @@ export interface Progress {
   readonly problem?: string | undefined
   /** Milliseconds since the epoch. */
   readonly now: number
-  /** Before a `delivered` job is tried again. Default 0. */
+  /** Pause before a `delivered` job is retried, milliseconds. Default 0. */
   readonly pauseMs?: number
 }
 
 export interface JobStore {
   /**
-   * Writes a job before its first byte goes out.
+   * Writes a job before its first byte is sent.
    *
-   * @param idempotencyKey reserved by the job's owner; it then leads to the job unless somebody else has taken it over
+   * @param idempotencyKey reserved by the owner of the job. Its record then refers to the job, unless another process has
+   *   taken it over
    */
   begin(job: NewJob, idempotencyKey?: string): Promise<void>
   deliver(id: string, delivery: Delivery): Promise<void>
   /**
-   * Takes a job for finalization that is `delivered`, or that another one had taken. One caller only gets it.
+   * Claims a `delivered` job, or one of a process that has ended, to run its hooks. Only one caller gets it.
    *
-   * @param from the process that had taken it and is gone
-   * @returns the job as it is then
+   * @param from the process that had claimed it and has ended
+   * @returns the claimed job
    */
   claim(id: string, owner: string, from?: string): Promise<Job | undefined>
-  /** Writes how far it came. @returns false when somebody else has taken the job meanwhile: then nothing is written */
+  /** Writes the progress. @returns false if another process has claimed the job meanwhile; then nothing is written */
   advance(id: string, owner: string, progress: Progress): Promise<boolean>
   job(id: string): Promise<Job | undefined>
   /**
-   * `delivered` jobs whose next attempt is due.
+   * Returns `delivered` jobs whose next attempt is due.
    *
-   * @param longestPauseMs one that is further away was planned by a clock that has been set back since, and is due
+   * @param longestPauseMs an attempt that is later than this was planned by a clock that has been set back, and is due
    */
   due(now: number, limit: number, longestPauseMs: number): Promise<Job[]>
-  /** All jobs that wait for finalization or are in it. */
+  /** All jobs whose post-upload steps are pending or running. */
   pending(): Promise<Job[]>
   /**
-   * Cleans up after a process that is gone: what it was uploading becomes `interrupted`, what it was finalizing
-   * `delivered`.
+   * Cleans up after a process that has ended. Its `uploading` jobs become `interrupted`, and its `finalizing` ones `delivered`.
    *
-   * @param report hears of each interrupted job before that is written: rather twice than never
+   * @param report called for each interrupted job before the change is committed, so that none is missed; it may be called
+   *   twice for a job
    */
   abandon(owner: string, report: (job: Job) => void): Promise<void>
-  /** Forgets jobs that were over before, a bounded part at a time. */
+  /** Deletes jobs that ended before a time, a bounded part at a time. */
   pruneJobs(before: number): Promise<void>
 }
 
 export interface HistoryStore {
   history(filter: HistoryFilter): Promise<HistoryEntry[]>
-  /** How many entries there are, whatever the limit says. */
+  /** The number of entries. */
   countHistory(filter: Omit<HistoryFilter, 'limit'>): Promise<number>
   /**
-   * Forgets older entries, a bounded part at a time. Those of objects that are still to be removed stay.
+   * Deletes older entries, a bounded part at a time. Entries of objects that still have to be removed are kept.
    *
    * @param among only at these destinations, `provider/configName`; default: all
-   * @param but at none of these: links to them need their entries
-   * @param keptLinks nor any whose link has this in it
-   * @returns how many went
+   * @param but except at these, because their URLs need the entries
+   * @param keptLinks except entries whose URL contains this
+   * @returns the number of deleted entries
    */
   pruneHistory(
     before: number,
@@ -253,7 +254,7 @@ export interface IdempotencyStore {
   pruneIdempotencyRecords(before: number): Promise<void>
 }
 
-/** The processes that use a store. */
+/** The processes that use a database. */
 export interface OwnerStore {
   /** Writes a heartbeat of a process. */
   beat(owner: string, now: number): Promise<void>
@@ -262,9 +263,9 @@ export interface OwnerStore {
   owners(): Promise<Map<string, number>>
 }
 
-/** Keeps jobs, history and answers. Several processes may share one. */
+/** The database of jobs, the history, locks and idempotency records. Several processes may share one. */
 export interface Store extends JobStore, HistoryStore, LockStore, ExpiryStore, IdempotencyStore, OwnerStore {
-  /** Why uploads can't be written down since the last attempt; undefined when that worked, or was not tried. */
+  /** Why the last write failed. Undefined if it succeeded, or there was none. */
   problem(): Error | undefined
   close(): Promise<void>
 }

@@ -5,14 +5,14 @@ export interface ObjectName {
   readonly key: string
 }
 
-/** Where destinations have their objects, up to where a key begins, by `provider/configName`. */
+/** Locations of destinations, up to where the object key begins, by `provider/configName`. */
 export type Locations = ReadonlyMap<string, string>
 
-/** An object by the place where it lies, which is one however many destinations reach it. */
+/** An object by its location, which is the same for all destinations that reach it. */
 export interface ObjectId {
-  /** Place and key. */
+  /** Location and object key. */
   readonly object: string
-  /** What it is called at each destination that reaches it: older programs wrote down no place. */
+  /** Its name at each destination that reaches it. Entries of earlier programs have no location. */
   readonly aliases: readonly ObjectName[]
 }
 
@@ -23,7 +23,7 @@ export function identify({ destination, key }: ObjectName, locations: Locations)
   return { object, aliases: [{ destination, key }, ...aliases.filter(one => one.key !== '')] }
 }
 
-/** How long something is promised, milliseconds since the epoch; `never`: it stays. */
+/** When something expires, milliseconds since the epoch, or `never`. */
 export type End = number | 'never'
 
 export function laterEnd(...ends: readonly (End | undefined)[]): End | undefined {
@@ -31,16 +31,16 @@ export function laterEnd(...ends: readonly (End | undefined)[]): End | undefined
   return ends.reduce((last, end) => (last === undefined || (end ?? 0) > last ? end : last))
 }
 
-/** Keys that differ in case or Unicode form only are one file on some disks: these have one name. */
+/** The same name for object keys that differ only in case or Unicode form, because they are one file on some disks. */
 export const foldKey = (key: string): string => key.normalize('NFC').toLowerCase()
 
-/** An object that goes again. */
+/** An object that expires. */
 export interface Expiry extends ObjectName {
-  /** When its last promise ends, milliseconds since the epoch. */
+  /** When it expires, milliseconds since the epoch. With several uploads, the latest time. */
   readonly dueAt: number
-  /** Attempts to remove it that failed. */
+  /** Number of failed attempts to remove it. */
   readonly attempts: number
-  /** Why the last one did. */
+  /** Why the last attempt failed. */
   readonly problem: string | undefined
 }
 
@@ -52,11 +52,11 @@ export interface LockedObject extends ObjectName, ObjectId {
 
 export interface ExpiryStore {
   /**
-   * Locks objects that are due, and gives them to be removed. One that is still promised is due when that ends.
+   * Locks expired objects and returns them, to be removed. An object that a later upload has extended is due at its new time.
    *
    * @param wanted `among`: the destinations, `provider/configName`; `locations`: of all destinations; `holder`: see `ObjectLock`;
-   *   `longestPauseMs`: a next attempt that is further away was planned by a clock that has been set back since, and is due
-   * @returns `isAll`: whether there were no more
+   *   `longestPauseMs`: a next attempt that is further away was planned by a clock that has been set back, and is due
+   * @returns `isAll`: whether there are no more
    */
   takeDue(wanted: {
     readonly among: readonly string[]
@@ -67,20 +67,20 @@ export interface ExpiryStore {
     readonly limit: number
     readonly longestPauseMs: number
   }): Promise<{ readonly objects: (Expiry & LockedObject)[]; readonly isAll: boolean }>
-  /** Writes that an object is gone, to all its entries, a bounded part at a time, and unlocks it. */
+  /** Marks all entries of an object as removed, a bounded part at a time, and unlocks it. */
   noteRemoved(object: LockedObject, now: number): Promise<void>
-  /** Writes that an object could not be removed, and when that is tried again, and unlocks it. */
+  /** Saves that an object could not be removed, and the time of the next attempt, and unlocks it. */
   postponeRemoval(
     object: ObjectName & Pick<LockedObject, 'object' | 'holder'>,
     nextAttemptAt: number,
     problem: string,
   ): Promise<void>
-  /** How many objects should be gone; beyond `most` they are not counted. */
+  /** Number of expired objects that still exist, counted up to `most`. */
   countDue(now: number, among: readonly string[], most: number): Promise<number>
-  /** Objects that should be gone, the oldest first. @param among destinations; undefined: all */
+  /** Expired objects that still exist, oldest first. @param among destinations; undefined: all */
   overdue(now: number, among: readonly string[] | undefined, limit: number): Promise<Expiry[]>
-  /** Until when objects are promised, in order; undefined for those that the history does not hold. */
+  /** When objects expire, in order. Undefined for objects that are not in the history. */
   promised(objects: readonly ObjectId[]): Promise<(End | undefined)[]>
-  /** Of these destinations, `provider/configName`, those with objects that go again. */
+  /** Those of these destinations, `provider/configName`, that have objects that expire. */
   expiring(among: readonly string[]): Promise<string[]>
 }

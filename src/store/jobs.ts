@@ -6,10 +6,10 @@ import { toFile } from './history-columns.ts'
 import { prune } from './prune.ts'
 import { type Database, IN_HISTORY, type Tables } from './tables.ts'
 
-/** The jobs of a store. @param holders those that hold keys */
+/** The jobs of a database. @param holders jobs that have locks */
 export function createJobStore({ read, write, commit }: StoreAccess, holders: Set<string>): JobStore {
   const writeSoon = createBatcher(commit)
-  /** Begun here and not yet delivered. Without others nobody else writes soon. */
+  /** Jobs of this process that are not delivered yet. If there are none, a write does not wait for others. */
   const inProgress = new Set<string>()
   return {
     async begin(job, idempotencyKey) {
@@ -92,7 +92,7 @@ async function readPending(db: Database): Promise<Job[]> {
   return rows.map(toJob)
 }
 
-/** Reports what is interrupted inside the transaction: see `JobStore.abandon`. */
+/** Reports interrupted jobs inside the transaction: see `JobStore.abandon`. */
 async function abandonJobs(db: Database, owner: string, report: (job: Job) => void): Promise<void> {
   await db
     .updateTable('jobs')
@@ -119,7 +119,7 @@ export async function readJob(db: Database, id: string): Promise<Job | undefined
   const row = await db.selectFrom('jobs').selectAll().where('id', '=', id).executeTakeFirst()
   if (row?.files !== IN_HISTORY) return row && toJob(row)
   const files = await readFiles(db, row)
-  // When its history is forgotten, so is the job.
+  // Without its history entries, the files of the job are unknown.
   return files.length === 0 ? undefined : toJob({ ...row, files: JSON.stringify(files) })
 }
 

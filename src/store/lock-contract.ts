@@ -1,27 +1,28 @@
-/** An object that somebody is at. */
+/** A lock of an object. */
 export interface ObjectLock {
   /** See `ObjectId`. */
   readonly object: string
-  /** What is stored there; of a removal its holder. Several may lock an object for the same content, and nobody else may then. */
+  /** What is being stored, or the holder if it is a removal. Several locks of one object need the same content. */
   readonly content: string
-  /** A job, whose delivery unlocks its objects, or what else stands for what is being done. */
+  /** A job, whose delivery releases its locks, or the ID of a removal. */
   readonly holder: string
-  /** The process. The locks of one that is gone are over. */
+  /** The process. When it has ended, its locks are released. */
   readonly owner: string
   /** Milliseconds since the epoch. */
   readonly now: number
 }
 
-/** What several processes have locked against each other, by whatever destination. */
+/** Locks of objects between processes. They apply to all destinations that reach an object. */
 export interface LockStore {
   /**
-   * Locks an object unless somebody has for another content.
+   * Locks an object unless it is locked for other content.
    *
-   * @returns who has; `shared`: it is locked now, as others have for the same content; undefined: it is locked now
+   * @returns undefined if it is locked now; `shared` if it is locked now and others have locked it for the same content;
+   *   otherwise the existing lock
    */
   lockObject(
     lock: ObjectLock,
   ): Promise<Pick<ObjectLock, 'content' | 'holder' | 'owner'> | 'shared' | undefined>
-  /** Unlocks one object of a holder, or all. */
+  /** Releases the lock of one object of a holder, or all its locks. */
   unlockObjects(holder: string, object?: string): Promise<void>
 }

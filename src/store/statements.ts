@@ -5,14 +5,14 @@ import { HISTORY_COLUMNS, type HistoryRow } from './history-columns.ts'
 import { prepareStatement } from './statement.ts'
 import { type Database, IN_HISTORY } from './tables.ts'
 
-/** A delivery may follow these: somebody may have thought its process gone too early. */
+/** States before a delivery. `interrupted`: another process may have cleaned up a job whose process still runs. */
 const DELIVERABLE: readonly JobState[] = ['uploading', 'interrupted']
 const HISTORY_STEPS = '["history"]'
 
 /** What every upload writes: statements with their values. */
 export interface Statements {
   begin(job: NewJob, idempotencyKey?: string): CompiledQuery[]
-  /** @param isHolding whether the job holds keys */
+  /** @param isHolding whether the job has locks */
   deliver(id: string, delivery: Delivery, isHolding: boolean): CompiledQuery[]
 }
 
@@ -48,7 +48,7 @@ export function compileStatements(db: Database): Statements {
   }
 }
 
-/** Whether the history says all of a finished job: then its files are not written a second time. */
+/** Whether all files of a finished job are in the history. Then they are not written to the job as well. */
 function isToldByHistory({ state, files, steps, history }: Delivery): boolean {
   return (
     state === 'finished' &&
@@ -82,7 +82,7 @@ function prepareBegin(db: Database) {
   )
 }
 
-/** Has an idempotency key lead to a job. */
+/** Refers the record of an idempotency key to a job. */
 function prepareLead(db: Database) {
   return prepareStatement<{ id: string; owner: string; idempotencyKey: string }>(
     ({ id, owner, idempotencyKey }) =>
@@ -94,7 +94,7 @@ function prepareLead(db: Database) {
   )
 }
 
-/** An entry that is there already stays as it is, so that a delivery may be written again. */
+/** An existing entry is not changed, so that a delivery can be written again. */
 function prepareAddEntry(db: Database) {
   return prepareStatement<HistoryEntry>(entry => {
     const names = keysOf(HISTORY_COLUMNS)
@@ -109,7 +109,7 @@ function prepareAddEntry(db: Database) {
   })
 }
 
-/** Of an object that is there already the later end counts. */
+/** If the object has an expiry already, the later one applies. */
 function prepareAddExpiry(db: Database) {
   return prepareStatement<{ destination: string; key: string; expiresAt: number }>(
     ({ destination, key, expiresAt }) =>
@@ -129,12 +129,12 @@ function prepareAddExpiry(db: Database) {
 
 const later = sql<number>`case when excluded.due_at > expiries.due_at then excluded.due_at else expiries.due_at end`
 
-/** Gives back the keys that a job holds. */
+/** Releases the locks of a job. */
 function prepareRelease(db: Database) {
   return prepareStatement<{ id: string }>(({ id }) => db.deleteFrom('key_holds').where('holder', '=', id))
 }
 
-/** A job by its id and its owner: it alone may be at its finalization. */
+/** A job by its ID and its owner, which is the only process that may run its hooks. */
 interface Owned {
   readonly id: string
   readonly owner: string

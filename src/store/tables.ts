@@ -2,7 +2,7 @@ import type { Kysely } from '../packages/kysely.ts'
 import type { JobState } from './contract.ts'
 import type { HistoryRow } from './history-columns.ts'
 
-/** Lists and records lie in the columns as JSON text; times are milliseconds since the epoch. */
+/** Lists and records are JSON text. Times are milliseconds since the epoch. */
 export interface Tables {
   jobs: {
     id: string
@@ -21,26 +21,26 @@ export interface Tables {
     next_attempt_at: number
   }
   history: HistoryRow
-  /** Objects that go again, each with the longest of its promises. */
+  /** Objects that expire, each with its latest expiry. */
   expiries: {
     destination: string
     key: string
     due_at: number
     next_attempt_at: number
-    /** Those that failed. */
+    /** Number of failed attempts. */
     attempts: number
-    /** Why the last one did. */
+    /** Why the last attempt failed. */
     problem: string | null
   }
-  /** Keys at which something is being done. */
+  /** Locks of objects. */
   key_holds: {
-    /** Empty: objects are told apart by their names. Older programs wrote the destination. */
+    /** Always empty now. Earlier programs wrote the destination. */
     destination: string
-    /** Of the object, as disks that know no capitals tell them apart. */
+    /** The object, in the form of `foldKey`. */
     name: string
-    /** What it is held for; others may hold it for the same. */
+    /** See `ObjectLock`. */
     content: string
-    /** The job, or what else stands for what is being done. */
+    /** See `ObjectLock`. */
     holder: string
     owner: string
     held_at: number
@@ -52,9 +52,9 @@ export interface Tables {
     created_at: number
     job_id: string | null
     status: number | null
-    /** Of the answer. While there is none: what the request may have stored, a list of claims. */
+    /** Body of the response. Until there is one: the claims of the request. */
     body: string | null
-    /** What is random in the keys of its files; older programs wrote none. */
+    /** The random part of its object keys. Earlier programs wrote none. */
     seed: string | null
   }
   owners: { id: string; seen_at: number }
@@ -63,5 +63,5 @@ export interface Tables {
 
 export type Database = Kysely<Tables>
 
-/** In `jobs.files`, in place of the files of a finished job whose history says all of them. */
+/** In `jobs.files`, instead of the files of a finished job that are all in the history. */
 export const IN_HISTORY = ''

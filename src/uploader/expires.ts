@@ -1,21 +1,21 @@
 import { UploadError } from '../errors.ts'
 import { readDuration, readTime } from '../times.ts'
 
-/** When a file is to go: never, so many milliseconds after it came, or at a time in milliseconds since the epoch. */
+/** When a file expires: never, a number of milliseconds after its upload, or at a time in milliseconds since the epoch. */
 export type Expires = 'never' | { readonly afterMs: number } | { readonly at: number }
 
 /** The expiry of a destination, in milliseconds. */
 export interface ExpiryRule {
-  /** What holds when a request says nothing. Default: `max`. */
+  /** Used if a request has no `expires`. Default: `max`. */
   readonly default?: number | 'never' | undefined
-  /** What a request may ask for at most. */
+  /** Maximum that a request may set. */
   readonly max?: number | undefined
 }
 
 /**
- * Reads what a request asks for.
+ * Parses the value of `expires`.
  *
- * @param name what the option is called, for messages
+ * @param name name of the option, for messages
  * @throws UploadError `invalid_request`
  */
 export function readExpires(text: string, name: string): Expires {

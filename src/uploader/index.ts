@@ -89,7 +89,7 @@ export interface Uploader {
   readonly slots: NamedSlots
   /** @throws UploadError `unknown_destination`, `ambiguous_destination`, `destination_forbidden` */
   choose(choice: DestinationChoice, caller: Caller): Destination
-  /** Whether a local client could upload this path. For remote clients it is always false, because it reveals which files exist. */
+  /** Whether a local client could upload this path. Always false for remote clients: it reveals which files exist. */
   isReadable(path: string, caller: Caller): Promise<boolean>
   /** Where payloads for a destination are spooled. */
   spoolFor(destination: Destination): Spool

@@ -6,11 +6,11 @@ import type { PictureWish } from '../pictures/wish.ts'
 import type { StoredFile } from '../store/contract.ts'
 import type { Expires } from './expires.ts'
 
-/** Kinds of input; a caller is admitted to some of them. */
+/** Kinds of input. A client may use some of them. */
 export const SOURCES = ['form', 'url', 'path', 'clipboard'] as const
 export type SourceKind = (typeof SOURCES)[number]
 
-/** One thing to upload, before its bytes are there. `origin` goes into the answer as the client sent it. */
+/** One thing to upload, before its bytes are there. The response repeats `origin` as the client sent it. */
 export type Input =
   | { readonly kind: 'form'; readonly origin: string; readonly payload: Payload | Unkept }
   | { readonly kind: 'data'; readonly origin: string; readonly bytes: Buffer }
@@ -19,53 +19,53 @@ export type Input =
       readonly kind: 'path'
       readonly origin: string
       readonly path: string
-      /** What it is called instead. */
+      /** File name to use instead. */
       readonly name?: string
-      /** Why it may not be uploaded, by where what was opened lies with symlinks resolved. */
+      /** Returns why the file may not be uploaded, by its real path after symlinks were resolved. */
       readonly faultOf?: ((real: string) => Promise<string | undefined>) | undefined
     }
   | { readonly kind: 'clipboard'; readonly origin: 'clipboard' }
 
-/** What came, but could not be kept. */
+/** A file that was received but could not be kept. */
 export interface Unkept {
   readonly error: UploadError
-  /** Of its bytes, hex; undefined when they were not read to their end. */
+  /** Hash of its bytes, hex. Undefined if they were not read completely. */
   readonly sha256: string | undefined
 }
 
-/** Most of an origin that is kept, in characters; no path is longer. Of a `data:` address the rest is in the file. */
+/** Maximum length of a saved origin, in characters. No path is longer, and the rest of a `data:` URI is in the file. */
 const LONGEST_ORIGIN = 4096
 const LONGEST_DATA_ORIGIN = 64
 
-/** An origin as jobs and history keep it. Answers to the request itself repeat all of it. */
+/** An origin as jobs and the history keep it. The response to the request repeats it completely. */
 export function keptOrigin(origin: string): string {
   const most = /^data:/i.test(origin) ? LONGEST_DATA_ORIGIN : LONGEST_ORIGIN
   return origin.length > most ? `${origin.slice(0, most)}…` : origin
 }
 
-/** What a request wants beside being stored; all of it is optional, and checked before it comes here. */
+/** The options of a request. All are optional, and have been checked. */
 export interface UploadOptions extends PictureWish, KeyFacts {
   readonly expires?: Expires | undefined
 }
 
-/** What callers without a key are called, in the history, too. */
+/** Names of clients without an upload key, also in the history. */
 export const KEYLESS: readonly string[] = ['loopback', 'anonymous', 'command line', 'mcp']
 
-/** Who sends a request, and what that caller may name. Decided once, in routes/access.ts. */
+/** The client of a request, and what it may upload. It is determined once, in routes/access.ts. */
 export interface Caller {
   /** Name of the upload key, `loopback` or `anonymous`; goes into the log. */
   readonly name: string
   readonly admittedBy: 'loopback' | 'key' | 'anonymous'
   readonly sources: ReadonlySet<SourceKind>
-  /** Directories below which paths may be named; undefined: any regular file but the server's own. */
+  /** Allowed directories of file paths. Undefined: any regular file except those of the server. */
   readonly roots: readonly string[] | undefined
-  /** Which addresses URL inputs may reach beside public ones. */
+  /** IP addresses that URL inputs may connect to. */
   readonly addresses: AddressScope
-  /** `provider` or `provider/configName` entries the caller may use; undefined: all. */
+  /** Destinations that the client may use, `provider` or `provider/configName`. Undefined: all. */
   readonly destinations: readonly string[] | undefined
 }
 
-/** What became of one input. `index` is its position in the request. */
+/** The result of one input. `index` is its position in the request. */
 export type Outcome =
   | ({ readonly ok: true } & StoredFile)
   | { readonly ok: false; readonly index: number; readonly origin: string; readonly error: UploadError }

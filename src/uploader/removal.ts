@@ -6,20 +6,20 @@ import { identify, type ObjectId, type ObjectName } from '../store/expiry-contra
 import { type Destination, idOf, locationsOf } from './delivery/destinations.ts'
 import type { Finalizer } from './jobs/finalizer.ts'
 
-/** Entries that are looked at for one word or object. */
+/** Maximum number of history entries to read for one search term or object. */
 const MOST_ENTRIES = 10_000
-/** Of a key, with which nearly every link ends. */
+/** Maximum number of segments of an object key. Most URLs end with the object key. */
 const MOST_SEGMENTS = 32
-/** For one removal. */
+/** Time limit of one removal. */
 const TIMEOUT_MS = 120_000
 
-/** An object that somebody wants removed. */
+/** An object to remove. */
 export interface RemovalTarget extends ObjectName, ObjectId {
-  /** Whether an entry of it is among what is to be removed. With one that is not, the object stays. */
+  /** Whether a history entry is among those to remove. The object is kept if one of its entries is not. */
   readonly covers: (entry: HistoryEntry) => boolean
 }
 
-/** What became of it. `manual`: the host can't remove it, and gave an address that does. */
+/** The result of a removal. `manual`: the provider can't remove it, but the image host has returned a URL that does. */
 export type Removal =
   | { readonly kind: 'removed' }
   | { readonly kind: 'kept'; readonly others: number }
@@ -33,10 +33,10 @@ interface RemovalDeps {
 }
 
 /**
- * Finds the objects of a link, a key, a job, its finalizationId or its request, copies included. Of a job only what no
- * other job names is covered.
+ * Finds the objects of a URL, an object key, a job ID (finalizationId) or a request ID, including their copies. An object of
+ * a job is kept if another job has stored it too.
  *
- * @param among destinations where it is looked for, `provider/configName` @param all those of copies, too
+ * @param among destinations to search, `provider/configName` @param all destinations, including those of copies
  */
 export async function findByWord(
   store: Store,
@@ -51,7 +51,7 @@ export async function findByWord(
   return unique(ofJob, all, ({ jobId }) => jobs.has(jobId))
 }
 
-/** When that was removed which a word names, milliseconds since the epoch; undefined: the history knows of nothing. */
+/** When the objects of a search term were removed, milliseconds since the epoch. Undefined if the history has none. */
 export async function findRemoved(
   store: Store,
   word: string,
@@ -63,9 +63,9 @@ export async function findRemoved(
 }
 
 interface FoundEntries {
-  /** By its link or its key. */
+  /** Found by URL or object key. */
   readonly ofObject: HistoryEntry[]
-  /** Else by its job or its request. */
+  /** Otherwise found by job or request. */
   readonly ofJob: HistoryEntry[]
 }
 
@@ -76,7 +76,7 @@ async function findEntries(
 ): Promise<FoundEntries> {
   const find = (what: Partial<HistoryFilter>) => store.history({ ...what, ...filter, limit: MOST_ENTRIES })
   const link = /^https?:/i.test(word) && URL.canParse(word) ? new URL(word).href : undefined
-  // A key is found at once, where an address has everything gone through.
+  // An index has the object keys. A search by URL alone reads all entries.
   if (link !== undefined) {
     const byKey = await find({ url: link, keys: keysIn(link) })
     return { ofObject: byKey.length > 0 ? byKey : await find({ url: link }), ofJob: [] }
@@ -87,7 +87,7 @@ async function findEntries(
   return { ofObject, ofJob: ofId.length > 0 ? ofId : await find({ requestId: word }) }
 }
 
-/** The ends of an address, which may be keys. */
+/** The ends of a URL, each of which may be an object key. */
 function keysIn(link: string): string[] {
   const segments = new URL(link).pathname.split('/').slice(-MOST_SEGMENTS).map(decodeSafely)
   return segments.map((_, index) => segments.slice(index).join('/'))
@@ -100,7 +100,7 @@ export async function withCopies(
   destinations: readonly Destination[],
   covers: (entry: HistoryEntry) => boolean,
 ): Promise<RemovalTarget[]> {
-  // What was stored for one input stands in the history under its job and index.
+  // All copies of one input have the same job and index in the history.
   const inputOf = ({ jobId, index }: HistoryEntry) => `${jobId}/${index}`
   const inputs = new Set(entries.map(inputOf))
   const all = [...entries]
@@ -121,7 +121,7 @@ function unique(
   return [...objects.values()].map(entry => ({ ...objectOf(entry, destinations), covers }))
 }
 
-/** The object of an entry, as the destination that reaches it now calls it: options may have changed since. */
+/** The object of an entry, by the destination that reaches it now, because options may have changed since. */
 function objectOf(entry: HistoryEntry, destinations: readonly Destination[]): ObjectName & ObjectId {
   const { destination, key, location } = entry
   const locations = locationsOf(destinations)
@@ -135,7 +135,7 @@ function objectOf(entry: HistoryEntry, destinations: readonly Destination[]): Ob
   return { ...other, ...identify(other, locations) }
 }
 
-/** What would become of an object. */
+/** The result that a removal would have. */
 export async function previewRemoval(
   wanted: RemovalTarget,
   { store, destinations }: Pick<RemovalDeps, 'store' | 'destinations'>,
@@ -154,12 +154,12 @@ export async function previewRemoval(
   return { kind: 'failed', problem }
 }
 
-/** Where it is reached; undefined when its destination leads elsewhere by now. */
+/** The destination of an object. Undefined if its options now lead to another location. */
 function find({ destination, key, object }: RemovalTarget, destinations: readonly Destination[]) {
   return destinations.find(one => idOf(one) === destination && one.location + key === object)
 }
 
-/** Removes an object and marks its entries, unless somebody is at it or another entry names it. */
+/** Removes an object and marks its entries, unless it is locked or has entries that must be kept. */
 export async function removeObject(wanted: RemovalTarget, deps: RemovalDeps): Promise<Removal> {
   const { store, finalizer, destinations } = deps
   const { destination, key, object, aliases } = wanted
@@ -178,7 +178,7 @@ export async function removeObject(wanted: RemovalTarget, deps: RemovalDeps): Pr
     await store.noteRemoved({ destination, key, object, aliases, holder }, Date.now())
     return found
   } catch (error) {
-    // Without the store nothing more can be said of any object.
+    // Without the database no other object can be removed either.
     if (error instanceof UploadError && error.code === 'store_unavailable') throw error
     return { kind: 'failed', problem: messageOf(error) }
   } finally {

@@ -9,51 +9,51 @@ import type { Locations } from '../../store/expiry-contract.ts'
 import type { ExpiryRule } from '../expires.ts'
 import type { RewriteRule } from './url-rewrite.ts'
 
-/** What is needed to choose a destination: the provider's id and the name of the saved configuration. */
+/** The name of a destination: the type of its provider and its own name. */
 export interface DestinationName {
   readonly type: string
   readonly name: string
 }
 
-/** One that is configured and can't be used. */
+/** A configured destination that can't be used. */
 export interface LeftOut extends DestinationName {
   readonly reason: string
 }
 
-/** A provider with options, under a name, ready to be used. */
+/** A named provider with options, ready to be used. */
 export interface Destination extends DestinationName {
   readonly target: Target
-  /** Where its objects lie: see `Target`. */
+  /** Location of its objects, up to where the object key begins: `place` of `Target`. */
   readonly location: string
-  /** Through which proxies it connects; undefined: none. */
+  /** Outbound proxies. Undefined: none. */
   readonly outgoing?: Outgoing | undefined
   readonly keyTemplate: KeyTemplate
   /** Whether its keys contain the folder that a request sets. */
   readonly takesPath: boolean
-  /** Whether equal keys mean equal bytes, so that what is served under them may be cached for ever. */
+  /** Whether object keys are content-addressed, so that a served file may be cached permanently. */
   readonly immutable: boolean
   readonly onConflict: OnConflict
-  /** Take a file of the same bytes that is there already. */
+  /** Whether an existing file with the same bytes is used instead of a new one. */
   readonly dedupe: boolean
-  /** Whom this server sends on to signed addresses; undefined: links lead to the destination itself. */
+  /** Which clients this server redirects to presigned URLs. Undefined: URLs lead to the destination itself. */
   readonly redirects?: 'anyone' | 'callers' | undefined
   readonly rewriteUrl: (url: string) => string
   /** `provider/configName` of the destination that is used when this one fails. */
   readonly fallback: string | undefined
   /** Destinations that get a copy. */
   readonly mirrors: readonly Mirror[]
-  /** When files go again; undefined: never. */
+  /** When files expire. Undefined: never. */
   readonly expiry?: ExpiryRule | undefined
-  /** What is done to pictures; undefined: nothing. */
+  /** How images are processed. Undefined: not at all. */
   readonly pictures?: PictureOptions | undefined
-  /** For targets that take one put at a time. */
+  /** For targets that allow one put at a time. */
   readonly queue: Pick<Slots, 'run'> | undefined
 }
 
 export interface Mirror {
   /** `provider/configName`. */
   readonly destination: string
-  /** Whether an upload fails when this copy does. */
+  /** Whether the upload fails if this copy does. */
   readonly required: boolean
 }
 
@@ -62,7 +62,7 @@ export type OnConflict = 'replace' | 'rename' | 'error'
 /** A destination as it is configured. */
 export interface DestinationSpec extends DestinationName {
   readonly provider: Provider
-  /** What the setting `plugins` calls the plugin that the provider is of; undefined: it is of this program. */
+  /** The entry of the setting `plugins` that has the provider. Undefined: a built-in provider. */
   readonly plugin?: string | undefined
   readonly options: Record<string, unknown>
   readonly common: {
@@ -80,7 +80,7 @@ export interface DestinationSpec extends DestinationName {
   }
 }
 
-/** What a request says of its destination; empty values count as absent. */
+/** The destination that a request specifies. Empty values count as absent. */
 export interface DestinationChoice {
   picbed?: string | undefined
   configName?: string | undefined
@@ -100,7 +100,7 @@ export function idOf({ type, name }: DestinationName): string {
   return `${type}/${name}`
 }
 
-/** Whether a list such as `["s3/screens", "local"]` covers a destination; no list covers everything. */
+/** Whether a list such as `["s3/screens", "local"]` covers a destination; undefined covers all. */
 export function isCovered(named: DestinationName, list: readonly string[] | undefined): boolean {
   return (
     list === undefined ||
@@ -137,11 +137,11 @@ export function readChoice({ destination, picbed, configName }: ChoiceAsSent): D
 }
 
 /**
- * Chooses the destination of one request. Nothing is switched, nothing falls back.
+ * Chooses the destination of one request. An invalid choice never selects another destination.
  *
- * @param all every saved configuration
- * @param defaultId the setting `default`; may be missing when there is only one
- * @param allowed what the caller may use; the others are not even named
+ * @param all all destinations
+ * @param defaultId the setting `default`; may be missing if there is only one
+ * @param allowed destinations that the client may use; messages do not name the others
  * @param leftOut what can't be used: to choose one is an error, so that no other destination is used instead
  * @throws UploadError `unknown_destination`, `ambiguous_destination`, `destination_forbidden`
  */
@@ -202,7 +202,7 @@ function find<T extends DestinationName>(
   return inDefault ?? elsewhere[0] ?? fail(`No provider has a destination "${configName}". ${known}`)
 }
 
-/** The named configuration of one provider; without a name the one `default` names, else `Default`, else the only one. */
+/** The named destination of one provider. Without a name: the one of the setting `default`, else `Default`, else the only one. */
 function pick<T extends DestinationName>(
   mine: readonly T[],
   name: string | undefined,
@@ -210,7 +210,7 @@ function pick<T extends DestinationName>(
 ): T | undefined {
   const named = name ? mine.find(one => one.name === name) : undefined
   if (named || (name && name !== DEFAULT_NAME)) return named
-  // What `default` names is that very configuration or nothing: a misspelt one must not become another.
+  // If the setting `default` is misspelt, no other destination may be used instead.
   if (preset?.type === mine[0]?.type && preset?.name !== undefined) {
     return mine.find(one => one.name === preset.name)
   }
@@ -239,17 +239,17 @@ export function assertTakesPath(destination: Destination): void {
   )
 }
 
-/** Where each destination has its objects. */
+/** The location of each destination. */
 export function locationsOf(destinations: readonly Destination[]): Locations {
   return new Map(destinations.map(one => [idOf(one), one.location]))
 }
 
-/** Whether an object of one may be an object of the other. */
+/** Whether two destinations may have an object in common. */
 export function mayMeet(one: Destination, other: Destination): boolean {
   return one.location.startsWith(other.location) || other.location.startsWith(one.location)
 }
 
-/** Destinations, `provider/configName`, at which the files of this one come to lie, its own first. */
+/** IDs of the destinations that store files of this one: itself, its mirrors and its fallback. */
 export function destinationIdsOf(destination: Destination): string[] {
   const { fallback, mirrors } = destination
   const copies = [...mirrors.map(mirror => mirror.destination), ...(fallback === undefined ? [] : [fallback])]

@@ -4,7 +4,7 @@ import { showDuration } from '../../times.ts'
 import { type Expires, endOf } from '../expires.ts'
 import { type Destination, idOf } from './destinations.ts'
 
-/** @throws UploadError for what a destination doesn't grant, or for a time that has passed */
+/** @throws UploadError if the destination does not allow this expiry, or the time has passed */
 export function assertMayExpire(expires: Expires, destination: Destination, now: number): void {
   const { expiry } = destination
   const id = idOf(destination)
@@ -24,19 +24,19 @@ export function assertMayExpire(expires: Expires, destination: Destination, now:
   )
 }
 
-/** When a file that comes now may go, milliseconds since the epoch; undefined: never. */
+/** When a file that is uploaded now expires, milliseconds since the epoch. Undefined: never. */
 export function expiresAt(
   { expiry }: Pick<Destination, 'expiry'>,
-  wish: Expires | undefined,
+  requested: Expires | undefined,
   now: number,
 ): number | undefined {
   if (!expiry) return undefined
-  if (wish) return endOf(wish, now)
+  if (requested) return endOf(requested, now)
   const standard = expiry.default ?? expiry.max ?? 'never'
   return standard === 'never' ? undefined : now + standard
 }
 
-/** Entries with the ends that hold now: an object stays as long as the longest of its promises, which may be later ones. */
+/** Entries with their current expiry. A later upload of the same object may have extended it. */
 export async function withEnds(
   store: Pick<Store, 'promised'>,
   entries: readonly HistoryEntry[],

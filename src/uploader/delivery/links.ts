@@ -4,18 +4,18 @@ import { cleanLink } from '../../safe-text.ts'
 import type { HistoryEntry } from '../../store/contract.ts'
 import type { Destination } from './destinations.ts'
 
-/** The link to what was stored under a key, which may be written into any text. */
+/** The URL of a stored object. It is safe in any text format. */
 export function linkTo(
   { type, name, redirects, rewriteUrl }: Destination,
   key: string,
   { url }: Stored,
   baseUrl: string,
 ): string {
-  const address = redirects ? `links/${type}/${encodeSegment(name)}/${encodeKey(key)}` : url
-  return cleanLink(rewriteUrl(new URL(address, baseUrl).href))
+  const target = redirects ? `links/${type}/${encodeSegment(name)}/${encodeKey(key)}` : url
+  return cleanLink(rewriteUrl(new URL(target, baseUrl).href))
 }
 
-/** The link to what the history knows. An address that ends after a while may have ended. */
+/** The URL of an object in the history. It is signed again if signed URLs expire. */
 export async function linkAgain(
   destination: Destination,
   { key, url }: HistoryEntry,

@@ -8,17 +8,17 @@ import type { Provider, ProviderDeps, Target } from '../../providers/contract.ts
 import { type Destination, type DestinationSpec, destinationIdsOf, idOf } from './destinations.ts'
 import { createUrlRewrite } from './url-rewrite.ts'
 
-/** Nothing is connected meanwhile: libraries are loaded. */
+/** Time limit for opening a destination. It loads libraries and does not connect. */
 const LONGEST_MS = 20_000
 
 /**
- * Opens every configured destination. Connects nothing.
+ * Opens every configured destination. It does not connect to them.
  *
- * @param keyTemplate for those that have none of their own
+ * @param keyTemplate default for destinations that have none
  * @param own files and folders of the server itself
- * @param putQueues shared with those of the configuration before, too: uploads to them may be under way
- * @param pictures what is done to pictures where nothing else is said
- * @param general through which proxies they connect that have none of their own
+ * @param putQueues shared with the destinations of earlier configurations, whose uploads may be in progress
+ * @param pictures default for destinations without `pictures`
+ * @param general outbound proxies of destinations that have none
  */
 export async function openDestinations(
   specs: readonly DestinationSpec[],
@@ -38,7 +38,7 @@ export async function openDestinations(
   const targets = await openTargets(specs, deps)
   try {
     const opened = specs.map((spec, index) =>
-      // `openTargets` gives one for each.
+      // `openTargets` returns one target for each spec.
       makeDestination(spec, targets[index] as Target, {
         keyTemplate,
         putQueues,
@@ -54,7 +54,7 @@ export async function openDestinations(
   }
 }
 
-/** For targets that take one put at a time, by their location. */
+/** Queues for targets that allow one put at a time, by their location. */
 export const createPutQueues = () => createNamedSlots(1, Number.POSITIVE_INFINITY)
 
 interface Surroundings {
@@ -64,7 +64,7 @@ interface Surroundings {
   readonly outgoing: Outgoing | undefined
 }
 
-/** @throws UploadError `invalid_request` when the target can't do what the destination is configured for */
+/** @throws UploadError `invalid_request` if the target does not support the options of the destination */
 function makeDestination(
   { type, name, provider, common }: DestinationSpec,
   target: Target,
@@ -112,7 +112,7 @@ function unsigned(id: string, { about }: Provider): string {
   return `${id}: "link": "redirect" needs ${needed}.`
 }
 
-/** @throws UploadError when files go again somewhere, and could not be removed there or where their copies are */
+/** @throws UploadError if files of a destination expire but can't be removed there, at its fallback or at a mirror */
 function assertRemovable(destinations: readonly Destination[]): void {
   const keeping = new Set(destinations.filter(({ target }) => !target.remove).map(idOf))
   for (const destination of destinations.filter(({ expiry }) => expiry)) {
@@ -128,9 +128,9 @@ function assertRemovable(destinations: readonly Destination[]): void {
 }
 
 /**
- * Opens targets, all or none.
+ * Opens all targets. If one fails, the others are closed again.
  *
- * @param deps of each, in order
+ * @param deps for each target, in order
  * @throws as `openTarget`
  */
 export async function openTargets(
@@ -152,9 +152,9 @@ export async function closeTargets(targets: readonly Target[]): Promise<void> {
 }
 
 /**
- * Opens one target. What others have written may throw anything, or never end.
+ * Opens one target. A plugin may throw anything, or never return.
  *
- * @throws UploadError `invalid_request` that names the destination, and the plugin that its provider is of
+ * @throws UploadError `invalid_request` with the destination and the plugin of its provider
  */
 export async function openTarget(
   { type, name, provider, plugin, options }: DestinationSpec,

@@ -4,13 +4,13 @@ import { replaceForeign } from '../../flow/foreign-expression.ts'
 export interface RewriteRule {
   readonly from: string
   readonly to: string
-  /** `g` for every match, `i` for capitals or not. */
+  /** `g` for every match, `i` for case-insensitive. */
   readonly flags?: string
 }
 
 /**
- * Rewrites the URLs of a destination, rule after rule, each on what the one before made of it. What comes out must be an
- * http or https address; a rule that makes something else, or takes longer than 100 ms, is left out.
+ * Rewrites the URLs of a destination, rule after rule, each applied to the result of the previous one. The result must be
+ * an http or https URL. A rule with another result, or that takes longer than 100 ms, is skipped.
  */
 export function createUrlRewrite(rules: readonly RewriteRule[]): (url: string) => string {
   const compiled = rules.map(({ from, to, flags }) => ({ from: new RegExp(from, flags), to }))

@@ -1,4 +1,4 @@
-/** The upload is done, what follows it is not. The wire knows it as status 424. */
+/** Everything is stored, but a post-upload step failed. The HTTP status is 424. */
 export class FinalizationPending extends Error {
   readonly finalizationId: string
   readonly problem: string

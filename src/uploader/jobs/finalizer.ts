@@ -11,64 +11,64 @@ import { createLease, isAbandoned, type Lease } from './lease.ts'
 import { LONGEST_PAUSE_MS, runSteps, type StepDeps } from './steps.ts'
 
 const ROUND_MS = 5000
-/** For what was cut short at the end to be written down. */
+/** Time to save the state of interrupted work at shutdown. */
 const LAST_WRITES_MS = 2000
 
-/** What a reload may change. */
+/** Settings that a reload may change. */
 export interface FinalizerSettings {
   readonly hooks: readonly Hook[]
-  /** Days for which jobs that are over are remembered. */
+  /** Finished jobs are deleted after this many days. */
   readonly keepDays: number
 }
 
 export interface FinalizerDeps extends HookDeps, FinalizerSettings {
   readonly store: Store
-  /** For how long a process of another machine may be silent before it counts as gone. Default 30 s. */
+  /** After this time without a heartbeat, a process of another machine counts as ended. Default 30 s. */
   readonly patienceMs?: number
-  /** Between looking for pending jobs, and between signs of life. Default 5 s. */
+  /** Interval of the scan for pending jobs, and of heartbeats. Default 5 s. */
   readonly roundMs?: number
   now(): Date
   warn(message: string, details?: object): void
 }
 
-/** Finishes delivered jobs: saves their history, then runs the hooks, each step once. */
+/** Finishes delivered jobs: saves their history, then runs each hook once. */
 export interface Finalizer {
-  /** Name of this process in the store. */
+  /** Name of this process in the database. */
   readonly owner: string
   readonly lease: Lease
   /**
-   * Writes down that an upload begins; `complete` must follow.
+   * Saves a new job before its upload begins. `complete` must follow.
    *
-   * @param idempotencyKey what it was asked with, once that is reserved
+   * @param idempotencyKey idempotency key of the request, already reserved
    */
   begin(job: NewJob, idempotencyKey?: string): Promise<void>
   /**
-   * Records what was delivered and, when it was everything, finishes the job.
+   * Saves what was delivered. If everything was, it also finishes the job.
    *
-   * @param hooks those of the configuration that it began with; default: those that hold now
-   * @throws FinalizationPending when a step fails
+   * @param hooks hooks of the configuration with which the job began; default: the current ones
+   * @throws FinalizationPending if a step fails
    */
   complete(job: Job, files: readonly StoredFile[], isWhole: boolean, hooks?: readonly Hook[]): Promise<void>
   /**
-   * Finishes a pending job; waits when somebody is at it already.
-   * @returns the finished job; undefined when there is no such job to finish
-   * @throws FinalizationPending when a step fails again
+   * Finishes a pending job. Waits if another request or process finishes it already.
+   * @returns the finished job; undefined if there is no such pending job
+   * @throws FinalizationPending if a step fails again
    */
   retry(id: string, signal: AbortSignal): Promise<Job | undefined>
-  /** Has jobs that are tried again finished by these settings from now on. */
+  /** From now on, jobs that are retried are finished with these settings. */
   adopt(settings: FinalizerSettings): void
-  /** Cleans up after processes that are gone, and retries pending jobs from time to time. */
+  /** Starts to clean up after processes that have ended, and to retry pending jobs, at intervals. */
   start(): void
-  /** @param graceMs for how long what runs may go on; default: not at all */
+  /** @param graceMs time that running work gets to finish; default 0 */
   close(graceMs?: number): Promise<void>
 }
 
-/** What came of an attempt to finish a job. */
+/** The result of an attempt to finish a job. */
 type Attempt =
   | { readonly kind: 'finished'; readonly job: Job }
   /** There is no such job, or not everything was stored for it. */
   | { readonly kind: 'unfinishable' }
-  /** Another process is at it. */
+  /** Another process finishes it. */
   | { readonly kind: 'elsewhere' }
 
 const finished = (job: Job): Attempt => ({ kind: 'finished', job })
@@ -85,9 +85,9 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
   const ending = new AbortController()
   setMaxListeners(0, ending.signal) // every hook that runs listens
   const stepDeps: StepDeps = { ...deps, journal, ending: ending.signal }
-  /** Jobs whose uploads go on in this process. */
+  /** Jobs whose uploads are in progress in this process. */
   const uploading = new Set<string>()
-  /** Jobs this process is finishing: one attempt at a time, which all who ask share. */
+  /** Jobs that this process finishes. There is one attempt at a time, and all requests wait for it. */
   const running = new Map<string, Promise<Attempt>>()
   const attemptOnce = (id: string) => running.get(id) ?? track(id, attempt(id))
   const housekeeping = createHousekeeping({

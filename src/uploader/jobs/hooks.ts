@@ -5,39 +5,39 @@ import { createHttpClient } from '../../http/client.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import type { Job } from '../../store/contract.ts'
 
-/** What is told when an upload is done. */
+/** A program or URL that is called after an upload. */
 export interface Hook {
   readonly name: string
   /** Program and arguments, started without a shell. */
   readonly command?: readonly string[] | undefined
-  /** Folder that the command is started in. Default: the root. */
+  /** Working directory of the command. Default: the root directory. */
   readonly folder?: string | undefined
-  /** Address that gets the job by POST. */
+  /** URL that gets the job in a POST request. */
   readonly webhook?: string | undefined
-  /** Signs the webhook. */
+  /** The key of the HMAC that signs the webhook. */
   readonly secret?: string | undefined
   readonly timeoutMs: number
-  /** Through which proxies the webhook is called, and the command told to go. Default: none. */
+  /** Outbound proxies for the webhook, also passed to the command as variables. Default: none. */
   readonly outgoing?: Outgoing
-  /** Whether an upload is not done while it fails. Default true. */
+  /** Whether the upload stays pending as long as the hook fails. Default true. */
   readonly required?: boolean
 }
 
 export interface HookDeps {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Takes secrets out of what a program printed. */
+  /** Masks secrets in the output of a program. */
   mask(text: string): string
 }
 
-/** Linux takes 128 KiB for one variable. */
+/** Limit of one variable, in bytes. Linux allows 128 KiB. */
 const MOST_URLS = 64 * 1024
 
 /**
  * Runs one hook for a job. It gets the job as JSON: a command on standard input, a webhook as its body, signed in
  * `X-Upload-Signature: sha256=<HMAC-SHA256 of the body, hex>`.
  *
- * @param signal cuts it short, as its time limit does
- * @throws Error that says how it failed
+ * @param signal stops the hook, as its time limit does
+ * @throws Error with the reason
  */
 export async function runHook(hook: Hook, job: Job, deps: HookDeps, signal: AbortSignal): Promise<void> {
   const body = JSON.stringify(describe(job))
@@ -93,7 +93,7 @@ function facts({ id, destination, files }: Job): Record<string, string> {
   }
 }
 
-/** The environment of the server without its own settings: the upload key is none of a hook's business. */
+/** The environment of the server without its own settings, because a hook must not get the upload key. */
 function forCommands(env: HookDeps['env']): HookDeps['env'] {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('UPLOAD_SERVER_')))
 }

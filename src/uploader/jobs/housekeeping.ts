@@ -13,24 +13,24 @@ export interface HousekeepingDeps {
   /** Name of this process. */
   readonly owner: string
   readonly lease: Lease
-  /** Jobs of which something is not written down yet. */
+  /** Jobs with a change that is not saved yet. */
   unsaved(): readonly string[]
-  /** Days for which jobs that are over are remembered. */
+  /** Finished jobs are deleted after this many days. */
   keepDays(): number
-  /** Between two rounds. */
+  /** Pause between two rounds. */
   readonly roundMs: number
   /** The longest time between two attempts at a job. */
   readonly longestPauseMs: number
   isGone(owner: string, sign: number): boolean
-  /** Tries once to finish a job. */
+  /** Makes one attempt to finish a job. */
   retry(id: string): Promise<unknown>
   now(): Date
   warn(message: string, details?: object): void
 }
 
-/** What a process does from time to time, whether or not it is asked for anything. */
+/** The periodic work of a server process. */
 export interface Housekeeping {
-  /** Looks for interrupted, pending and old jobs, now and then. */
+  /** Starts the periodic scan for interrupted, pending and old jobs. */
   start(): void
   stop(): void
 }
@@ -60,7 +60,7 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
     })
   }
 
-  /** Of a large store it takes long, though never much at a time: jobs must not wait for it. */
+  /** Jobs must not wait for it, because it takes long in a large database. */
   function pruneSometimes(): void {
     if (pruning || performance.now() - lastPrune < DAY_MS) return
     pruning = prune()
@@ -77,20 +77,20 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
   }
 
   async function runRound(): Promise<void> {
-    if (store.problem() !== undefined) await store.beat(owner, nowMs()) // only a write tells whether that is over
+    if (store.problem() !== undefined) await store.beat(owner, nowMs()) // only a write shows whether that is over
     await lease.keepAlive()
     await cleanUp()
     const due = (await store.due(nowMs(), AT_ONCE, deps.longestPauseMs)).map(job => job.id)
-    // Slow hooks must not keep the rest waiting for long; what is left comes first in the next round.
+    // A round is limited so that slow hooks do not delay other work. The rest comes first in the next round.
     const end = performance.now() + MAX_ROUND_TIMES * roundMs
     for (const id of new Set([...deps.unsaved(), ...due])) {
       if (isStopped || performance.now() > end) break
-      await deps.retry(id).catch(() => {}) // it has been logged, and its turn comes again
+      await deps.retry(id).catch(() => {}) // it has been logged, and a later round retries it
     }
     pruneSometimes()
   }
 
-  /** An outage is worth one line, and its end another. */
+  /** Logs an outage once, instead of in every round. */
   function logProblem(error: unknown): void {
     const message = messageOf(error)
     if (message !== problem && !isStopped) {

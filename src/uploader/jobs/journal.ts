@@ -14,26 +14,26 @@ export interface JournalDeps {
 
 type Change = Pick<Progress, 'state' | 'steps'> & Partial<Progress>
 
-/** Writes down how far jobs came. What the store does not take is kept, to be written again. */
+/** Saves the progress of jobs. What the database does not accept is kept in memory and written later. */
 export interface Journal {
   /**
-   * Writes what was delivered, with its history. @returns the job as it is then
-   * @throws FinalizationPending when it can't be written
+   * Saves what was delivered, with its history. @returns the changed job
+   * @throws FinalizationPending if it can't be saved
    */
   deliver(job: Job, files: readonly StoredFile[], state: 'finalizing' | 'finished' | 'failed'): Promise<Job>
-  /** @throws FinalizationPending when it can't be written, or the job belongs to somebody else by now */
+  /** @throws FinalizationPending if it can't be saved, or if another process has taken over the job */
   advance(job: Job, change: Change): Promise<void>
-  /** Jobs of which something is kept. */
+  /** Jobs with unsaved changes. */
   kept(): string[]
-  /** Writes what is kept of a job. @throws FinalizationPending */
+  /** Writes the unsaved changes of a job. @throws FinalizationPending */
   save(id: string): Promise<void>
 }
 
 export function createJournal({ store, owner, now, warn }: JournalDeps): Journal {
-  /** Until it is written, only this process knows what happened. */
+  /** Unsaved writes by job. Until they succeed, only this process knows the state of the job. */
   const unsaved = new Map<string, () => Promise<unknown>>()
 
-  /** @param later what to write instead when the store works again */
+  /** @param later what to write instead once the database works again */
   async function write<T>(
     id: string,
     work: () => Promise<T>,

@@ -3,7 +3,7 @@ import type { Job } from '../../store/contract.ts'
 import { type Destination, idOf } from '../delivery/destinations.ts'
 import { type Caller, type Input, keptOrigin } from '../input.ts'
 
-/** What of a request its job tells. */
+/** The part of a request that its job keeps. */
 interface Asked {
   readonly caller: Pick<Caller, 'name'>
   readonly destination: Pick<Destination, 'type' | 'name'>
@@ -11,7 +11,7 @@ interface Asked {
   readonly requestId: string
 }
 
-/** The job of a request, as it begins. @param owner name of this process in the store */
+/** The new job of a request. @param owner name of this process in the database */
 export function newJob({ caller, destination, inputs, requestId }: Asked, owner: string, now: Date): Job {
   return {
     id: newJobId(now),
@@ -30,8 +30,8 @@ export function newJob({ caller, destination, inputs, requestId }: Asked, owner:
 }
 
 /**
- * A UUID of version 7: it begins with the time, so that the entries of one moment lie together in an index, and 74
- * random bits keep it from being guessed.
+ * A UUID of version 7: it begins with the time, so that entries of the same time are next to each other in an
+ * index. 74 random bits make it unguessable.
  */
 function newJobId(now: Date): string {
   const time = now.getTime().toString(16).padStart(12, '0')

@@ -7,21 +7,21 @@ import type { Journal } from './journal.ts'
 const FIRST_PAUSE_MS = 5000
 /** The longest time between two attempts at a job. */
 export const LONGEST_PAUSE_MS = 10 * 60 * 1000
-/** Most attempts at a hook that is not required, the first one included: about 20 minutes. */
+/** Maximum number of attempts at a hook that is not required, including the first. They take about 20 minutes. */
 const MOST_TRIES = 8
 
 export interface StepDeps extends HookDeps {
   readonly journal: Pick<Journal, 'advance'>
-  /** Cuts hooks short when the process ends. */
+  /** Stops running hooks when the process ends. */
   readonly ending: AbortSignal
   warn(message: string, details?: object): void
 }
 
 /**
- * Runs the hooks that a job misses. The job is ours: its state is `finalizing` and its owner this process.
+ * Runs the hooks that a job has not run yet. Its state must be `finalizing`, and its owner this process.
  *
  * @returns the finished job
- * @throws FinalizationPending when a required hook fails, or how far the job came can't be written
+ * @throws FinalizationPending if a required hook fails, or the progress of the job can't be saved
  */
 export async function runSteps(job: Job, hooks: readonly Hook[], deps: StepDeps): Promise<Job> {
   const { journal, warn } = deps
@@ -46,7 +46,7 @@ export async function runSteps(job: Job, hooks: readonly Hook[], deps: StepDeps)
     if (hook !== hooks.at(-1)) await journal.advance(job, { state: 'finalizing', steps })
   }
   if (missed !== undefined && job.attempts + 1 < MOST_TRIES)
-    await postpone(job, steps, missed, deps) // which does not concern the answer
+    await postpone(job, steps, missed, deps) // which does not change the response
   else {
     if (missed !== undefined)
       warn(`${missed} The hook is not required and is not retried again.`, { requestId: job.requestId })
@@ -64,7 +64,7 @@ async function postpone(
   warn(problem, { finalizationId: job.id, requestId: job.requestId })
   const { attempts } = job
   const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** attempts, LONGEST_PAUSE_MS)
-  // What was cut short at the end is done first at the next start.
+  // A hook that was stopped by the shutdown counts as no attempt, so that it runs first after the restart.
   const pause = ending.aborted ? {} : { attempts: attempts + 1, pauseMs }
   await journal.advance(job, { state: 'delivered', steps, problem, ...pause }).catch(() => {})
   return new FinalizationPending(job.id, problem)

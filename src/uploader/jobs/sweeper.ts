@@ -8,26 +8,26 @@ import type { Expiry, Locations, LockedObject } from '../../store/expiry-contrac
 import { type Destination, idOf, locationsOf } from '../delivery/destinations.ts'
 import type { Lease } from './lease.ts'
 
-/** Objects that are taken and removed at a time. */
+/** Number of objects that are locked and removed at a time. */
 const AT_ONCE = 8
-/** So many failures in a row, and a destination is left alone until the next round. */
+/** After this many consecutive failures, a destination is skipped until the next round. */
 const MOST_FAILURES = 32
 const FIRST_PAUSE_MS = 60_000
 const LONGEST_PAUSE_MS = 6 * 60 * 60_000
-/** After it a failure is an error for the operator. */
+/** A file that expired longer ago than this is logged as an error. */
 const PATIENCE_MS = 7 * 24 * 60 * 60_000
-/** What is due is counted up to here. */
+/** Expired objects are counted up to this number. */
 const MOST_COUNTED = 10_000
-/** Keys that one line of the log names. */
+/** Maximum number of object keys in one log line. */
 const MOST_NAMED = 100
-/** What runs may take at the end. */
+/** Time that running removals get to finish at shutdown. */
 const GRACE_MS = 2000
 
-/** Hears what a sweeper does. */
+/** Receives the results of a sweeper. */
 export interface SweepListener {
   removed(destination: string): void
   failed(destination: string): void
-  /** How many objects should be gone by now; counted up to 10,000. */
+  /** Number of expired objects that still exist, counted up to 10,000. */
   due(count: number): void
 }
 
@@ -37,14 +37,14 @@ export interface SweeperDeps {
   readonly owner: string
   readonly lease: Lease
   readonly destinations: readonly Destination[]
-  /** Destinations at which files go again, `provider/configName`; those that the store knows are added. */
+  /** Destinations at which files expire, `provider/configName`. The sweeper adds those that the database knows. */
   readonly withExpiry: Set<string>
-  /** Between two rounds. */
+  /** Pause between two rounds. */
   readonly everyMs: number
-  /** For one removal. */
+  /** Time limit of one removal. */
   readonly timeoutMs: number
   readonly listener?: SweepListener | undefined
-  /** Milliseconds since the epoch; asked once in a round. See `createCautiousClock`. */
+  /** Milliseconds since the epoch. It is called once in a round; see `createCautiousClock`. */
   now(): number
   mask(text: string): string
   info(message: string, details: object): void
@@ -52,10 +52,10 @@ export interface SweeperDeps {
   error(message: string, details: object): void
 }
 
-/** Removes files whose time has come, from time to time. */
+/** Deletes expired files at intervals. */
 export interface Sweeper {
   start(): void
-  /** Settles when nothing is under way any more. */
+  /** Settles when no removal is in progress. */
   stop(): Promise<void>
 }
 
@@ -66,11 +66,11 @@ interface Rounds extends SweeperDeps {
   /** Destinations from which files can be removed, `provider/configName`. */
   readonly removable: ReadonlyMap<string, Destination>
   readonly locations: Locations
-  /** Has the locks of what this sweeper removes. */
+  /** Holder of the locks of this sweeper. */
   readonly holder: string
-  /** Once it is, nothing more is begun. */
+  /** Once aborted, no removal begins. */
   readonly stopped: AbortSignal
-  /** Once it is, what still runs is cut short. */
+  /** Once aborted, running removals are stopped. */
   readonly ended: AbortSignal
 }
 
@@ -102,7 +102,7 @@ export function createSweeper(deps: SweeperDeps): Sweeper {
       problem = ''
     } catch (error) {
       const message = messageOf(error)
-      // An outage is worth one line.
+      // An outage is logged once, instead of in every round.
       if (message !== problem && !stop.signal.aborted) deps.warn(`Could not delete expired files: ${message}`)
       problem = message
     }
@@ -110,8 +110,8 @@ export function createSweeper(deps: SweeperDeps): Sweeper {
   }
 
   /**
-   * A round that the store has failed may have left objects locked, also some of which it never heard. None of them is being
-   * removed now. What was removed and not written down is removed once more, which does no harm.
+   * If the database failed in a round, objects may still be locked, even if this process got no response for them. None of
+   * them is being removed now. An object whose removal was not saved is removed again, which has no effect.
    */
   async function unlockLeft(): Promise<void> {
     if (problem !== '') await store.unlockObjects(rounds.holder)
@@ -132,7 +132,7 @@ export function createSweeper(deps: SweeperDeps): Sweeper {
   }
 }
 
-/** One round. @throws when the store fails: nothing more can be done without it */
+/** One round. @throws if the database fails, which ends the round */
 async function sweep(rounds: Rounds): Promise<void> {
   const { store, withExpiry, removable, locations, holder, owner, listener } = rounds
   const ids = [...removable.keys()]
@@ -155,7 +155,7 @@ async function sweep(rounds: Rounds): Promise<void> {
   if (listener && !rounds.stopped.aborted) listener.due(await store.countDue(now, ids, MOST_COUNTED))
 }
 
-/** Removes an object and writes down what came of it. @throws when the store fails */
+/** Removes an object and saves the result. @throws if the database fails */
 async function sweepOne(object: DueObject, now: number, tally: Tally, rounds: Rounds): Promise<void> {
   const { store, listener } = rounds
   const { destination, key, dueAt } = object
@@ -178,7 +178,7 @@ async function sweepOne(object: DueObject, now: number, tally: Tally, rounds: Ro
   }
 }
 
-/** @returns why it could not be removed; undefined: it is gone */
+/** @returns why the object could not be removed; undefined if it was */
 async function remove({ destination, key }: DueObject, rounds: Rounds): Promise<string | undefined> {
   const { removable, timeoutMs, ended, mask } = rounds
   const at = removable.get(destination)
@@ -196,16 +196,16 @@ async function remove({ destination, key }: DueObject, rounds: Rounds): Promise<
   }
 }
 
-/** What came of the removals at one destination in a round. */
+/** The results of the removals at one destination in a round. */
 interface Tally {
-  /** Keys. */
+  /** Object keys. */
   readonly removed: string[]
   failed: number
-  /** Failures since the last removal that worked. */
+  /** Number of failures since the last successful removal. */
   inARow: number
-  /** Of those that failed: when the first one should have gone, milliseconds since the epoch. */
+  /** The earliest expiry of the objects that could not be removed, milliseconds since the epoch. */
   dueAt: number
-  /** Of the last one that failed. */
+  /** Reason of the last failure. */
   problem: string
 }
 

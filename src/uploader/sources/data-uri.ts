@@ -1,13 +1,13 @@
 import { UploadError } from '../../errors.ts'
 import { percentDecode } from '../../http/percent-decode.ts'
 
-/** Longest media type with its parameters, characters. */
+/** Maximum length of the media type with its parameters, in characters. */
 const MAX_HEAD = 1000
 
 /**
  * The bytes of a `data:` URI (RFC 2397). The media type and its parameters are ignored: the type is read from the bytes.
- * Base64 may be of either alphabet, with white space and with or without its padding. A `#` belongs to the data, since
- * pictures in SVG are full of them.
+ * Base64 may use either alphabet, with white space and with or without its padding. A `#` belongs to the data, because
+ * SVG images often contain it.
  *
  * @throws UploadError `invalid_request`
  */
@@ -38,7 +38,7 @@ function decodeBase64(text: string, uri: string): Buffer {
   return Buffer.from(unpadded, 'base64')
 }
 
-/** The beginning of a URI, fit for a message. */
+/** The beginning of a URI, safe for a message. */
 function describe(uri: string): string {
   const [head = ''] = uri.slice(0, 60).split(',')
   return `${head.replace(/[^\w/+.;=: -]/g, '_').replace(/\/{2,}/g, '/')},…`

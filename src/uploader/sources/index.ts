@@ -9,24 +9,24 @@ import type { Source } from './source.ts'
 const loadPathSource = once(() => import('./path.ts'))
 const loadUrlSource = once(() => import('./url.ts'))
 
-/** What opening inputs needs to know beside the input. */
+/** Settings for opening inputs. */
 export interface SourceSettings {
-  /** Largest file, bytes. */
+  /** Maximum size of a file, bytes. */
   readonly fileSize: number
-  /** For a whole fetch. */
+  /** Time limit of a fetch. */
   readonly urlTimeoutMs: number
-  /** Through which proxies addresses are fetched. Default: none. */
+  /** Outbound proxies for fetches. Default: none. */
   readonly outgoing?: Outgoing
   /** Files and directories of the server itself. */
   readonly ownPaths: readonly string[]
-  /** Tells the clipboard tools which display to ask. */
+  /** Environment of the clipboard tools. It specifies the display. */
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
 /**
  * Turns one input into a payload.
  *
- * @throws UploadError `source_forbidden` when the caller may not name it, `source_failed` when it can't be read,
+ * @throws UploadError `source_forbidden` if the client may not upload it, `source_failed` if it can't be read,
  *   `too_large`, `insufficient_storage`
  */
 export async function obtain(
@@ -54,7 +54,7 @@ export async function obtain(
   throw new UploadError('source_failed', 'The clipboard contains no image, and no path or URL of one.')
 }
 
-/** Whether a program of this machine could upload that path. To all others the answer is no: it says what exists. */
+/** Whether a local client could upload this path. Always false for remote clients: it reveals which files exist. */
 export async function isReadable(
   path: string,
   caller: Caller,
@@ -64,7 +64,7 @@ export async function isReadable(
   try {
     const { openPath } = await loadPathSource()
     const { body } = await openPath(path, { roots: caller.roots, ownPaths })
-    // What was opened is closed by its reader.
+    // Only reading closes the file.
     const reading = body[Symbol.asyncIterator]()
     await reading.next()
     await reading.return?.()
@@ -74,7 +74,7 @@ export async function isReadable(
   }
 }
 
-/** Stops when the client has left. Reading begins even then, since a body closes what it holds open only at its end. */
+/** Stops if the client has disconnected. Reading begins even then, because only the reader closes the body. */
 async function* readUntil(signal: AbortSignal, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   for await (const chunk of body) {
     signal.throwIfAborted()
@@ -82,7 +82,7 @@ async function* readUntil(signal: AbortSignal, body: AsyncIterable<Uint8Array>):
   }
 }
 
-/** Which kind of source an input counts as: what stands in the request itself counts as a form. */
+/** The kind of source of an input. Data in the request itself counts as a form. */
 function sourceKind(input: Exclude<Input, { kind: 'form' }>) {
   return input.kind === 'data' ? 'form' : input.kind
 }
@@ -124,7 +124,7 @@ async function openClipboard(caller: Caller, settings: SourceSettings, signal: A
   const { readClipboard } = await import('../../clipboard/index.ts')
   const content = await readClipboard({ env: settings.env, maxBytes: settings.fileSize, signal })
   if (content.kind === 'image') return inMemory(content.name, content.body)
-  // A path or an address in the clipboard is held to the same rules as one in a request.
+  // A path or URL from the clipboard must pass the same checks as one in a request.
   const input: Input =
     content.kind === 'path'
       ? { kind: 'path', origin: content.path, path: content.path }

@@ -8,26 +8,26 @@ import type { Source } from './source.ts'
 
 const READ_BYTES = 256 * 1024
 
-/** File systems of the kernel: what lies there are no files, and some of it is secret. */
+/** File systems of the kernel. They contain no regular files, and some of their contents are secret. */
 const KERNEL_TREES = ['/proc', '/sys', '/dev']
 
-/** Longest path that any system opens, bytes: the 32,767 characters of Windows. */
+/** Maximum length of a path on any system, in bytes: 32,767 characters on Windows. */
 const LONGEST_PATH = 3 * 32_767
 
 export interface PathOptions {
-  /** Directories the file must lie below; undefined: anywhere. */
+  /** Allowed directories. Undefined: all. */
   roots: readonly string[] | undefined
   /** Files and directories of the server itself. */
   ownPaths: readonly string[]
-  /** Why what was opened may not be uploaded, by where it lies. Default: it may. */
+  /** Returns why the file may not be uploaded, by its real path. Default: it may. */
   faultOf?: ((real: string) => Promise<string | undefined>) | undefined
 }
 
 /**
- * Opens a file named by its path. The path is used literally; links are followed and the real path is what counts.
+ * Opens a file named by its path. The path is used literally. Symlinks are followed, and the real path is checked.
  *
- * @throws UploadError `source_forbidden` outside the roots (whether it exists or not) and for what belongs to the
- *   server or the kernel; `source_failed` when it is not there, no regular file or not readable
+ * @throws UploadError `source_forbidden` outside the allowed directories (whether it exists or not) and for files of
+ *   the server or the kernel; `source_failed` if it does not exist, is not a regular file, or is not readable
  */
 export async function openPath(path: string, options: PathOptions): Promise<Source> {
   const forbidden = () => new UploadError('source_forbidden', `"${path}" may not be uploaded.`)
@@ -51,7 +51,7 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
     throw unreadable(path, error)
   })
   try {
-    // Between realpath and open somebody may have exchanged a folder on the way: what was opened is what counts.
+    // A folder of the path may change between realpath and open (symlink race), so the opened file is checked.
     if (options.roots && !isBelowAny(file.real, await realRoots(options.roots))) throw outside(path)
     if (isBelowAny(file.real, KERNEL_TREES)) throw forbidden()
     if (!file.status.isFile()) {
@@ -111,7 +111,7 @@ function unreadable(path: string, error: unknown): UploadError {
   return new UploadError('source_failed', `"${path}" can't be read: ${reason}.`, { cause: error })
 }
 
-/** Answers for a path that leads nowhere, without telling what is outside the roots. */
+/** The error for a path that does not exist. It does not reveal what exists outside the allowed directories. */
 async function missing(path: string, roots: readonly string[] | undefined, error: unknown): Promise<never> {
   if (roots) {
     const isLink = await lstat(path).then(
@@ -128,7 +128,7 @@ async function missing(path: string, roots: readonly string[] | undefined, error
   )
 }
 
-/** The real path of the deepest folder on the way that exists. Begins at the root: what names thousands costs no more. */
+/** The real path of the deepest existing folder of a path. The search begins at the root, so that long paths are not slow. */
 async function realAncestor(path: string): Promise<string> {
   const { root } = parse(path)
   let deepest = root

@@ -11,19 +11,19 @@ import type { Source } from './source.ts'
 
 export interface OpenUrlOptions {
   addresses: Caller['addresses']
-  /** For everything from the first look-up to the last byte of the body. */
+  /** Time limit from the DNS lookup to the last byte of the body. */
   timeoutMs: number
   signal: AbortSignal
-  /** Most bytes the body may have, decompressed. */
+  /** Maximum size of the body after decompression, in bytes. */
   maxBytes: number
-  /** How host names are looked up; default that of node:dns. */
+  /** Resolves hostnames. Default: that of node:dns. */
   lookup?: LookupFunction
-  /** Through which proxies it is fetched; default: none. */
+  /** Outbound proxies. Default: none. */
   outgoing?: Outgoing | undefined
 }
 
 /**
- * Fetches a URL. It is named after its own last path segment, not after where it redirects to.
+ * Fetches a URL. The file name is the last path segment of this URL, not of a redirect.
  *
  * @throws UploadError `source_forbidden`, `source_failed` or `too_large`, as does the reading of the body; the signal's
  *   reason once that is aborted
@@ -75,7 +75,7 @@ export async function openUrl(url: URL, options: OpenUrlOptions): Promise<Source
   }
 }
 
-/** Refuses an answer by its status and its announced length. */
+/** Rejects a response by its status and its Content-Length. */
 function checkHead(response: Response, name: string, maxBytes: number): void {
   const length = Number(response.headers.get('content-length'))
   if (response.ok && !(length > maxBytes)) return
@@ -100,7 +100,7 @@ function tooLarge(name: string, maxBytes: number): UploadError {
   return new UploadError('too_large', `${name} is larger than ${maxBytes} bytes (limits.fileSize).`)
 }
 
-/** The last path segment that is not empty, decoded unless its bytes are no UTF-8. */
+/** The last path segment that is not empty. It is decoded if its bytes are UTF-8. */
 function lastSegment(url: URL): string {
   const segment = url.pathname.split('/').findLast(part => part !== '') ?? ''
   const decoded = percentDecode(segment)
