@@ -166,7 +166,7 @@ describe('the first heartbeat', () => {
   })
 
   const LATER = [
-    'server/generation',
+    'server/configured-app',
     'routes/app',
     'uploader/index',
     'store/sqlite',

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { glance } from '../config/load.ts'
-import { askWhoIsThere, type Occupant, urlOf } from '../server/port.ts'
-import { findRunning } from '../server/whereabouts.ts'
+import { type PortHolder, probeServer, urlOf } from '../server/port.ts'
+import { findRunning } from '../server/running-server.ts'
 import { configOption, endWith, parseServer } from './command.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 
@@ -30,21 +30,21 @@ Examples:
 async function heartbeat(options: HeartbeatOptions, terminal: Terminal): Promise<number> {
   if (options.server === undefined) return heartbeatHere(options, terminal)
   const url = baseOf(options.server)
-  return tell(`${url.origin}${url.pathname}`, await askWhoIsThere(url), terminal)
+  return tell(`${url.origin}${url.pathname}`, await probeServer(url), terminal)
 }
 
 /** Also finds a server that listens on another port because the configured one was in use. */
 async function heartbeatHere({ config: file }: HeartbeatOptions, terminal: Terminal): Promise<number> {
   const config = await glance({ ...terminal, file })
   const wanted = config.settings.server
-  const occupant = await askWhoIsThere(wanted)
-  const elsewhere = occupant.isAlive ? undefined : await findRunning(config)
+  const holder = await probeServer(wanted)
+  const elsewhere = holder.isAlive ? undefined : await findRunning(config)
   return elsewhere === undefined
-    ? tell(urlOf(wanted), occupant, terminal)
-    : tell(elsewhere, { ...occupant, isAlive: true }, terminal)
+    ? tell(urlOf(wanted), holder, terminal)
+    : tell(elsewhere, { ...holder, isAlive: true }, terminal)
 }
 
-function tell(name: string, { isAlive, description }: Occupant, terminal: Terminal): number {
+function tell(name: string, { isAlive, description }: PortHolder, terminal: Terminal): number {
   if (isAlive) terminal.print(`${name} is up`)
   else terminal.note(`${name} is not up: ${description}.`)
   return isAlive ? 0 : 1

@@ -1,7 +1,7 @@
 import { isAbsolute, resolve } from 'node:path'
 import type { Command, CommanderError } from 'commander'
 import { keysOf } from '../members.ts'
-import { keepOutputOurs, keepReportsQuiet } from '../server/crash.ts'
+import { hideSecretsInCrashes, redirectConsole } from '../server/crash.ts'
 import { readVersion } from '../version.ts'
 import type { CommandFile } from './command.ts'
 import { untilInterrupted } from './signals.ts'
@@ -30,8 +30,8 @@ const NAMES = keysOf(COMMANDS)
 export async function main(argv: readonly string[]): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', endUnlessReaderLeft)
   const terminal = createTerminal(process, untilInterrupted)
-  keepOutputOurs()
-  keepReportsQuiet(terminal.mask)
+  redirectConsole()
+  hideSecretsInCrashes(terminal.mask)
   process.exitCode = await run(argv.slice(2), terminal)
 }
 

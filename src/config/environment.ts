@@ -82,7 +82,7 @@ export function findSettings(env: Environment, note: (sentence: string) => void)
   const found: GivenSetting[] = []
   for (const [variable, text] of Object.entries(env)) {
     const name = variable.toUpperCase()
-    if (!text || !isOurs(name) || isOfOthers(name, text)) continue
+    if (!text || !isOurs(name) || isNotASetting(name, text)) continue
     const path = pathOf(name)
     if (path !== undefined) found.push({ variable, path, text })
     else {
@@ -122,7 +122,7 @@ export function applySettings(
   return result
 }
 
-function isOfOthers(name: string, text: string): boolean {
+function isNotASetting(name: string, text: string): boolean {
   if (name === 'UPLOAD_SERVER_PORT') return SERVICE_ADDRESS.test(text)
   return name === 'UPLOAD_SERVER_CONFIG' || OF_KUBERNETES.test(name)
 }

@@ -4,7 +4,7 @@ import type { ParseError } from 'jsonc-parser'
 import { messageOf, systemCode } from '../errors.ts'
 import type { OnProblem } from './interpolate.ts'
 import { type PathContext, resolveLocalPath, userConfigFile } from './paths.ts'
-import { HERE, isPlainFile, type Origin, TAKE_IT } from './trust.ts'
+import { isPlainFile, LOCAL_CONFIG_FILE, type Origin, TRUST_OPTION } from './trust.ts'
 
 /** A configuration file that was found but not parsed yet. */
 export interface ConfigFile {
@@ -34,7 +34,7 @@ export function findConfigFile(where: WhereToLook): ConfigFile | undefined {
   const { cwd, env, file, origin = 'named' } = where
   const wanted = file ?? (env['UPLOAD_SERVER_CONFIG'] || undefined)
   if (wanted !== undefined) return readConfig(resolveLocalPath(wanted, cwd), origin)
-  const here = { path: join(cwd, HERE), origin: 'here' } as const
+  const here = { path: join(cwd, LOCAL_CONFIG_FILE), origin: 'here' } as const
   const user = { path: userConfigFile(where), origin: 'user' } as const
   for (const { path, origin } of where.looksHere ? [here, user] : [user]) {
     try {
@@ -50,7 +50,7 @@ function readConfig(path: string, origin: Origin): ConfigFile {
   const isOdd = origin === 'here' && existsSync(path) && !statSync(path).isDirectory()
   if (isOdd && !isPlainFile(path, join(path, '..')))
     throw new Error(
-      `${path} was ignored, because it is a link to a file outside the working directory, or not a regular file. If you trust it, start with ${TAKE_IT}.`,
+      `${path} was ignored, because it is a link to a file outside the working directory, or not a regular file. If you trust it, start with ${TRUST_OPTION}.`,
     )
   return { path, text: readText(path), origin }
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { messageOf, systemCode } from '../errors.ts'
 import { resolveLocalPath } from './paths.ts'
-import { isPlainFile, TAKE_IT } from './trust.ts'
+import { isPlainFile, TRUST_OPTION } from './trust.ts'
 
 export interface Interpolation {
   value: unknown
@@ -9,7 +9,7 @@ export interface Interpolation {
   files: string[]
 }
 
-const elsewhere = `a configuration that was only found in the working directory gets no values from outside of it. If you trust it, start with ${TAKE_IT}`
+const elsewhere = `a configuration that was only found in the working directory gets no values from outside of it. If you trust it, start with ${TRUST_OPTION}`
 
 /** Is called for each error, with the path of the option. */
 export type OnProblem = (path: string, message: string) => void
@@ -19,14 +19,14 @@ export type OnProblem = (path: string, message: string) => void
  * line break) in every string of a configuration. `$${` is a literal `${`.
  *
  * @param base directory that relative file paths start at
- * @param isStrange whether the configuration is not trusted, so that it may read nothing outside of `base`
+ * @param isUntrusted whether the configuration is not trusted, so that it may read nothing outside of `base`
  */
 export function interpolate(
   value: unknown,
   env: Readonly<Record<string, string | undefined>>,
   base: string,
   report: OnProblem,
-  isStrange = false,
+  isUntrusted = false,
 ): Interpolation {
   const files: string[] = []
 
@@ -43,7 +43,7 @@ export function interpolate(
         return whole
       }
       const found = Object.hasOwn(env, name) ? env[name] : undefined
-      if (found === undefined && isStrange)
+      if (found === undefined && isUntrusted)
         report(
           path,
           `the variable ${name} is not set in the .env file next to the configuration; ${elsewhere}`,
@@ -55,7 +55,7 @@ export function interpolate(
 
   function readValue(name: string, path: string): string | undefined {
     const file = resolveLocalPath(name, base)
-    if (isStrange && !isPlainFile(file, base)) {
+    if (isUntrusted && !isPlainFile(file, base)) {
       report(path, `the file "${name}" is not below the folder of the configuration; ${elsewhere}`)
       return undefined
     }

@@ -29,7 +29,15 @@ import { loadPlugins, NO_PLUGINS } from './plugins.ts'
 import { listNamed, mentionedTypes, wholeSchema } from './providers.ts'
 import { configSchema } from './schema.ts'
 import { createLocator, flagSources, type Sources } from './sources.ts'
-import { findCode, HERE, isPlainFile, isSameFolder, type Origin, setsCode, TAKE_IT } from './trust.ts'
+import {
+  findCode,
+  isPlainFile,
+  isSameFolder,
+  LOCAL_CONFIG_FILE,
+  type Origin,
+  setsCode,
+  TRUST_OPTION,
+} from './trust.ts'
 
 /** An error in a configuration. */
 export interface Problem {
@@ -108,9 +116,9 @@ export async function readRaw(options: LoadOptions, report: OnProblem): Promise<
   } catch (error) {
     throw new ConfigError(undefined, [{ path: '', message: messageOf(error) }])
   }
-  const isStrange = found?.origin === 'here'
+  const isUntrusted = found?.origin === 'here'
   const base = found ? dirname(found.path) : options.cwd
-  const codeBase = found && !isStrange ? base : dirname(userConfigFile(options))
+  const codeBase = found && !isUntrusted ? base : dirname(userConfigFile(options))
   const { env, files, from, nearby } = await readVariables(options, found)
 
   let value: unknown = {}
@@ -130,20 +138,20 @@ export async function readRaw(options: LoadOptions, report: OnProblem): Promise<
       notes = imported.notes
     }
   }
-  if (found && isStrange) {
+  if (found && isUntrusted) {
     const code = findCode(value)
     const { text } = found
     if (code.length > 0) throw new ConfigError(found.path, code, await createLocator({ text, given: [] }))
   }
-  const filled = interpolate(value, isStrange ? nearby : env, base, report, isStrange)
+  const filled = interpolate(value, isUntrusted ? nearby : env, base, report, isUntrusted)
   value = filled.value
   const given = findSettings(env, note => notes.push(note))
-  if (isStrange)
+  if (isUntrusted)
     for (const { variable, path } of given)
       if (path[0]?.toLowerCase() === 'providers' && from[variable] === undefined)
         report(
           variable,
-          `is not used with a configuration that was only found in the working directory, because that file would decide where its value is sent. If you trust it, start with ${TAKE_IT}`,
+          `is not used with a configuration that was only found in the working directory, because that file would decide where its value is sent. If you trust it, start with ${TRUST_OPTION}`,
         )
   if (given.length > 0) {
     const types = given.flatMap(({ path: [section, type = ''] }) =>
@@ -180,7 +188,7 @@ export async function readRaw(options: LoadOptions, report: OnProblem): Promise<
     codeBase,
     dataDirectory: userDataDirectory(options),
     files: [...(found ? [found.path] : []), ...files, ...filled.files],
-    nearby: [HERE, '.env'].map(name => join(options.cwd, name)),
+    nearby: [LOCAL_CONFIG_FILE, '.env'].map(name => join(options.cwd, name)),
     notes,
     secrets: listProxyVariables(env).flatMap(secretsOfProxy),
     leftOut,
@@ -205,7 +213,10 @@ async function readVariables(
   let variables: Variables = { env: options.env, files: [], from: {} }
   if (found && (found.origin === 'user' || !isHere))
     variables = await withDotenv(variables, dirname(found.path))
-  const unused = looksHere || found?.origin === 'named' || !existsSync(join(cwd, HERE)) ? [] : [HERE]
+  const unused =
+    looksHere || found?.origin === 'named' || !existsSync(join(cwd, LOCAL_CONFIG_FILE))
+      ? []
+      : [LOCAL_CONFIG_FILE]
   const file = join(cwd, '.env')
   let nearby: Environment = {}
   if (!variables.files.includes(file) && isPlainFile(file, cwd)) {
@@ -231,7 +242,8 @@ const maySet = (name: string) =>
   name.toUpperCase() !== 'UPLOAD_SERVER_CONFIG' && !setsCode(pathOf(name) ?? [])
 
 function describeUnused(unused: readonly string[], options: LoadOptions): string {
-  const way = unused[0] === HERE ? `add ${TAKE_IT}` : `move it next to ${userConfigFile(options)}`
+  const way =
+    unused[0] === LOCAL_CONFIG_FILE ? `add ${TRUST_OPTION}` : `move it next to ${userConfigFile(options)}`
   return `Ignored ${unused.join(', ')}, because this folder is not trusted. If you trust it, ${way}.`
 }
 

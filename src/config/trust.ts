@@ -12,10 +12,10 @@ import { isRecord } from './json.ts'
 export type Origin = 'named' | 'here' | 'user'
 
 /** Name of the configuration file in the working directory. */
-export const HERE = 'upload-server.json'
+export const LOCAL_CONFIG_FILE = 'upload-server.json'
 
 /** The flag that makes a command trust the file in the working directory. */
-export const TAKE_IT = `--config ${HERE}`
+export const TRUST_OPTION = `--config ${LOCAL_CONFIG_FILE}`
 
 /** Finds all settings of a configuration that run code. */
 export function findCode(config: unknown): { path: string; message: string }[] {
@@ -27,7 +27,7 @@ export function findCode(config: unknown): { path: string; message: string }[] {
   const hooks = isRecord(finalization) && Array.isArray(finalization['hooks']) ? finalization['hooks'] : []
   for (const [index, hook] of hooks.entries())
     if (isRecord(hook) && hook['command'] !== undefined) paths.push(`finalization.hooks[${index}].command`)
-  const message = `runs code, which is not allowed in a configuration that was only found in the working directory. If you trust it, start with ${TAKE_IT}`
+  const message = `runs code, which is not allowed in a configuration that was only found in the working directory. If you trust it, start with ${TRUST_OPTION}`
   return paths.map(path => ({ path, message }))
 }
 

@@ -1,6 +1,6 @@
 import { editorsFor, isLocalUrl } from './editors.ts'
 import { type Credential, examplesFor } from './examples.ts'
-import { type DestinationChoice, type PageFacts, queryOf } from './facts.ts'
+import { type DestinationChoice, destinationQuery, type PageFacts } from './facts.ts'
 import { type Html, html, prose } from './html.ts'
 import { renderUploader } from './uploader.ts'
 import type { Words } from './words-en.ts'
@@ -66,7 +66,7 @@ function renderDestinations({ words, visitor }: PageFacts): Html {
   const { title, known, unknown } = words.destinations
   const row = ({ picbed, configName, isDefault }: DestinationChoice) => html`<li>
 <span>${picbed} / ${configName} ${isDefault && html`<small>${words.upload.default}</small>`}</span>
-<code>?${queryOf({ picbed, configName })}</code>
+<code>?${destinationQuery({ picbed, configName })}</code>
 </li>\n`
   return html`<section id="destinations">
 <h2>${title}</h2>

@@ -43,6 +43,9 @@ export interface PageFacts {
 }
 
 /** The query parameter that chooses a destination. */
-export function queryOf({ picbed, configName }: Pick<DestinationChoice, 'picbed' | 'configName'>): string {
+export function destinationQuery({
+  picbed,
+  configName,
+}: Pick<DestinationChoice, 'picbed' | 'configName'>): string {
   return `destination=${encodeURIComponent(picbed)}/${encodeURIComponent(configName)}`
 }

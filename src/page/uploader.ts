@@ -1,4 +1,4 @@
-import { type DestinationChoice, type PageFacts, queryOf } from './facts.ts'
+import { type DestinationChoice, destinationQuery, type PageFacts } from './facts.ts'
 import { type Html, html } from './html.ts'
 import type { Words } from './words-en.ts'
 
@@ -142,7 +142,7 @@ ${
 <select id="destination">
 ${choices.map(
   choice =>
-    html`<option value="${queryOf(choice)}" data-pictures="${choice.pictures.join(' ')}" data-expiry="${offeredTimes(choice, words)}"${choice.isDefault && html` selected`}>${choice.picbed} / ${choice.configName}${choice.isDefault ? ` (${texts.default})` : ''}</option>\n`,
+    html`<option value="${destinationQuery(choice)}" data-pictures="${choice.pictures.join(' ')}" data-expiry="${offeredTimes(choice, words)}"${choice.isDefault && html` selected`}>${choice.picbed} / ${choice.configName}${choice.isDefault ? ` (${texts.default})` : ''}</option>\n`,
 )}</select></p>
 <p id="expiry" class="choice" hidden><label for="expires">${texts.expiry}</label>
 <select id="expires"></select></p>

@@ -114,11 +114,11 @@ function ask(
   job: PictureJob,
 ): Promise<Extract<PictureAnswer, { is: 'same' | 'changed' }>> {
   return new Promise((resolve, reject) => {
-    const leave = (code: number | null, signal: string | null) =>
+    const onExit = (code: number | null, signal: string | null) =>
       reject(new Error(`the process that read it ended with ${signal ?? code}`))
-    child.once('exit', leave)
+    child.once('exit', onExit)
     child.once('message', (answer: PictureAnswer) => {
-      child.off('exit', leave)
+      child.off('exit', onExit)
       if (answer.is === 'failed') reject(new UploadError(answer.code, answer.message))
       else if (answer.is === 'unreadable') reject(new Error(answer.reason))
       else resolve(answer)

@@ -13,8 +13,8 @@ import { createFilesRoute } from './files.ts'
 import { answerProbe, type Probe } from './heartbeat.ts'
 import { createHistoryRoute } from './history.ts'
 import { isHost } from './host.ts'
+import { createJsonMemory, type JsonMemory } from './json-memory.ts'
 import { createLinksRoute } from './links.ts'
-import { createListMemory, type ListMemory } from './list-memory.ts'
 import { findForwardingHeader } from './loopback.ts'
 import type { Prototypes } from './message-types.ts'
 import type { Metrics } from './metrics.ts'
@@ -34,12 +34,12 @@ export interface Limiters {
   /** Failed attempts with the metrics token. They don't count against upload keys. */
   readonly tokens: FailureWindow
   /** Memory budget that all JSON bodies share. */
-  readonly lists: ListMemory
+  readonly jsonMemory: JsonMemory
 }
 
 export function createLimiters(): Limiters {
   const now = () => performance.now()
-  return { keys: createFailureWindow(now), tokens: createFailureWindow(now), lists: createListMemory() }
+  return { keys: createFailureWindow(now), tokens: createFailureWindow(now), jsonMemory: createJsonMemory() }
 }
 
 export interface AppDeps {
@@ -97,7 +97,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
     if (!loopbackExempt || !isLoopbackAddress(socket.remoteAddress)) return
     if (findForwardingHeader(headers) !== undefined) deps.noteProxy()
   }
-  const answerUpload = createUploadRoute(uploader, access, settings, mask, deps.limiters.lists)
+  const answerUpload = createUploadRoute(uploader, access, settings, mask, deps.limiters.jsonMemory)
   const upload: RequestHandler = (req, res) => {
     // Set before anything can fail: the error handler sends another body for failed uploads.
     res.locals.isUpload = true

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
-import type { ListShare } from './list-memory.ts'
+import type { JsonBodyMemory } from './json-memory.ts'
 
 /**
  * Fewer bytes than this in one period count as idle. Otherwise, a client that sends a byte per second could hold a
@@ -13,7 +13,7 @@ const LEAST_BYTES = 1024
 export const LINGER_MS = 5000
 
 /** Sends 100 Continue if the client expects it (RFC 9110 section 10.1.1). */
-export function invite(req: Request, res: Response): void {
+export function sendContinue(req: Request, res: Response): void {
   const waits = req.headers.expect?.toLowerCase() === '100-continue' && req.httpVersion !== '1.0'
   if (waits) res.writeContinue()
 }
@@ -50,10 +50,15 @@ export function watchBody(req: Request, idleMs: number, onStall: (error: UploadE
 /**
  * Reads a body into memory.
  *
- * @param share counts the bytes and may reject them
+ * @param memory counts the bytes and may reject them
  * @throws UploadError `too_large`, `request_timeout`, `invalid_request` when it is cut off or encoded
  */
-export function readBody(req: Request, limit: number, idleMs: number, share: ListShare): Promise<Buffer> {
+export function readBody(
+  req: Request,
+  limit: number,
+  idleMs: number,
+  memory: JsonBodyMemory,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let size = 0
@@ -63,7 +68,7 @@ export function readBody(req: Request, limit: number, idleMs: number, share: Lis
       chunks.push(chunk)
       try {
         if (size > limit) throw tooLargeBody(limit)
-        share.take(chunk.length)
+        memory.take(chunk.length)
       } catch (error) {
         end(() => reject(error))
       }
@@ -93,7 +98,7 @@ export function tooLargeBody(limit: number): UploadError {
 }
 
 /** Discards the rest of the body after an early response, so that the client can read the response. */
-export function drainAfterAnswer(req: IncomingMessage, res: ServerResponse): void {
+export function drainAfterResponse(req: IncomingMessage, res: ServerResponse): void {
   // Runs before Node's own listener, which closes the connection in both directions by `destroySoon`. Bytes that arrive
   // after that make the client's system discard the response. Node has no option for it, and reading the rest of the body
   // is not enough: of 20 clients that sent 30 MB, none got the response. With this, all did.

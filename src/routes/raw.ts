@@ -5,9 +5,9 @@ import { baseName, percentDecoded } from '../payload/file-name.ts'
 import { type Payload, type Payloads, type PayloadWriter, tooLarge } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import type { Input, Unkept } from '../uploader/input.ts'
-import { cutOff, invite, tooLargeBody, watchBody } from './body.ts'
+import { cutOff, sendContinue, tooLargeBody, watchBody } from './body.ts'
+import type { JsonBodyMemory } from './json-memory.ts'
 import { parseList } from './list.ts'
-import type { ListShare } from './list-memory.ts'
 
 export interface RawOptions {
   /** What the request calls the file; undefined when it does not say. */
@@ -24,7 +24,7 @@ export interface RawOptions {
     readonly bodyIdleMs: number
   }
   /** Counts the bytes of what turns out to be a list. */
-  readonly share: ListShare
+  readonly memory: JsonBodyMemory
 }
 
 /** Types under which a file may come without a name. */
@@ -76,7 +76,7 @@ export async function receiveRaw(
     if (req.method === 'PUT')
       throw new UploadError('no_file', 'The body is empty. Send a file, for example: curl -T picture.png.')
     if (payload.size > limits.jsonBody) throw tooLargeBody(limits.jsonBody)
-    options.share.take(payload.size)
+    options.memory.take(payload.size)
     const inputs = await parseList(await payload.bytes(), limits.files)
     await payload.dispose()
     return inputs
@@ -93,7 +93,7 @@ async function receive(
   writer: PayloadWriter,
   idleMs: number,
 ): Promise<Payload | Unkept> {
-  invite(req, res)
+  sendContinue(req, res)
   try {
     await pour(req, writer, idleMs)
     return await writer.finish()

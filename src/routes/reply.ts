@@ -35,7 +35,7 @@ export const FINALIZATION_STATUS = 424
  *
  * @param destination `provider/configName`
  */
-export function answerOf(
+export function replyForOutcomes(
   outcomes: readonly Outcome[],
   destination: string,
   requestId: string,
@@ -44,7 +44,7 @@ export function answerOf(
   const stored = outcomes.filter(outcome => outcome.ok)
   const failed = outcomes.filter(outcome => !outcome.ok)
   const [first] = failed
-  if (!first) return answerOfFiles({ files: stored, destination })
+  if (!first) return replyForFiles({ files: stored, destination })
   const errors = failed.map(outcome => toError(outcome, mask))
   const message = summarise(errors, outcomes.length)
   const { code, retryAfterS } = first.error
@@ -68,7 +68,7 @@ export function answerOf(
 }
 
 /** The response if every file was stored. */
-export function answerOfFiles({ files, destination }: Pick<Job, 'files' | 'destination'>): UploadReply {
+export function replyForFiles({ files, destination }: Pick<Job, 'files' | 'destination'>): UploadReply {
   const items = files.map(file => toItem(file, destination))
   return {
     status: 200,
@@ -77,7 +77,7 @@ export function answerOfFiles({ files, destination }: Pick<Job, 'files' | 'desti
 }
 
 /** The response if every file was stored but a post-upload step failed. It has exactly these members. */
-export function answerOfPending(pending: FinalizationPending, mask: Mask): UploadReply {
+export function replyForPending(pending: FinalizationPending, mask: Mask): UploadReply {
   const { finalizationId } = pending
   const message = publicMessage(pending, mask)
   return {

@@ -11,20 +11,20 @@ import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import { fingerprintOf } from '../uploader/jobs/idempotency.ts'
 import { type Access, admitCaller } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
-import { invite, readBody, tooLargeBody } from './body.ts'
+import { readBody, sendContinue, tooLargeBody } from './body.ts'
 import type { FormBody } from './form.ts'
+import type { JsonBodyMemory, JsonMemory } from './json-memory.ts'
 import { parseList } from './list.ts'
-import type { ListMemory, ListShare } from './list-memory.ts'
 import { readBoundary } from './multipart.ts'
 import { checkOptions, fingerprintedOptions, readOptions, withFields } from './options.ts'
 import { headerName, isRaw, receiveRaw } from './raw.ts'
 import {
-  answerOf,
-  answerOfFiles,
-  answerOfPending,
   FINALIZATION_STATUS,
   logOutcomes,
   readKept,
+  replyForFiles,
+  replyForOutcomes,
+  replyForPending,
   send,
   type UploadReply,
   withOrigins,
@@ -52,7 +52,7 @@ export function createUploadRoute(
   access: Access,
   settings: UploadRouteSettings,
   mask: Mask,
-  lists: ListMemory,
+  jsonMemory: JsonMemory,
 ): (req: Request, res: Response) => Promise<void> {
   return async (req, res) => {
     const query = parametersOf(req.url)
@@ -70,11 +70,20 @@ export function createUploadRoute(
     uploader.slots.of(idOf(destination)).assertRoom()
 
     const name = asked.filename ?? req.params['name']?.toString() ?? headerName(req.get('x-file-name'))
-    const share = lists.open(settings.limits.memory)
+    const memory = jsonMemory.open(settings.limits.memory)
     let inputs: readonly Input[] = []
     try {
       const isReadable = (path: string) => uploader.isReadable(path, caller)
-      const body = await readInputs(req, res, name, uploader, destination, settings.limits, share, isReadable)
+      const body = await readInputs(
+        req,
+        res,
+        name,
+        uploader,
+        destination,
+        settings.limits,
+        memory,
+        isReadable,
+      )
       inputs = body.inputs
       const options = withFields(asked, body.fields, destination)
       addToLog(res, { inputs: inputs.length, source: inputs[0]?.kind })
@@ -98,7 +107,7 @@ export function createUploadRoute(
         : await upload(uploader, request, res, mask)
       send(res, answer)
     } finally {
-      share.release()
+      memory.release()
       await uploader.discard(inputs)
     }
   }
@@ -113,11 +122,11 @@ async function upload(
   try {
     const outcomes = await uploader.upload(request)
     logOutcomes(res, outcomes, mask)
-    return answerOf(outcomes, idOf(request.destination), request.requestId, mask)
+    return replyForOutcomes(outcomes, idOf(request.destination), request.requestId, mask)
   } catch (error) {
     if (!(error instanceof FinalizationPending)) throw error
     addToLog(res, { finalizationId: error.finalizationId, problem: error.message })
-    return answerOfPending(error, mask)
+    return replyForPending(error, mask)
   }
 }
 
@@ -159,7 +168,7 @@ async function uploadOnce(
   const job = isPending ? await uploader.store.job(jobId).catch(() => undefined) : undefined
   const kept =
     job?.state === 'finished'
-      ? answerOfFiles(job)
+      ? replyForFiles(job)
       : { status, body: readKept(answer.body, idOf(request.destination)) }
   return withOrigins(kept, inputs)
 }
@@ -168,9 +177,9 @@ async function uploadOnce(
 async function finish(uploader: Uploader, id: string, signal: AbortSignal, mask: Mask): Promise<UploadReply> {
   try {
     const job = await uploader.finalizer.retry(id, signal)
-    if (job) return answerOfFiles(job)
+    if (job) return replyForFiles(job)
   } catch (error) {
-    if (error instanceof FinalizationPending) return answerOfPending(error, mask)
+    if (error instanceof FinalizationPending) return replyForPending(error, mask)
     throw error
   }
   throw new UploadError('unknown_finalization', 'No pending upload has this finalizationId.')
@@ -201,7 +210,7 @@ async function readInputs(
   uploader: Uploader,
   destination: Destination,
   limits: UploadRouteSettings['limits'],
-  share: ListShare,
+  memory: JsonBodyMemory,
   isReadable: (path: string) => Promise<boolean>,
 ): Promise<FormBody> {
   const encoding = req.headers['content-encoding']
@@ -215,16 +224,19 @@ async function readInputs(
   const { payloads } = uploader
   const spool = uploader.spoolFor(destination)
   if (boundary === undefined && isRaw(req, name))
-    return { inputs: await receiveRaw(req, res, { name, payloads, spool, limits, share }), fields: NO_FIELDS }
+    return {
+      inputs: await receiveRaw(req, res, { name, payloads, spool, limits, memory }),
+      fields: NO_FIELDS,
+    }
   if (boundary === undefined) {
     if (Number(req.headers['content-length']) > limits.jsonBody) throw tooLargeBody(limits.jsonBody)
-    invite(req, res)
-    const body = await readBody(req, limits.jsonBody, limits.bodyIdleMs, share)
+    sendContinue(req, res)
+    const body = await readBody(req, limits.jsonBody, limits.bodyIdleMs, memory)
     return { inputs: await parseList(body, limits.files, isReadable), fields: NO_FIELDS }
   }
   const { readForm, assertFits } = await loadForm()
   assertFits(req, limits)
-  invite(req, res)
+  sendContinue(req, res)
   return readForm(req, res, {
     boundary,
     payloads,
@@ -238,11 +250,11 @@ async function readInputs(
 /** Aborts if the client disconnects before it has the response. */
 function abortWhenGone(res: Response): AbortSignal {
   const gone = createCanceller()
-  const leave = () => {
+  const onDisconnect = () => {
     if (res.writableFinished) return
     gone.abort(new UploadError('invalid_request', 'The client disconnected before the upload was complete.'))
   }
-  if (res.closed) leave()
-  else res.once('close', leave)
+  if (res.closed) onDisconnect()
+  else res.once('close', onDisconnect)
   return gone.signal
 }

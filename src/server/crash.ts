@@ -3,12 +3,12 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { hideSignatures, type Mask } from '../mask.ts'
 
 /** Standard output is for results and the log: what a plugin says to the console goes to standard error. */
-export function keepOutputOurs(): void {
+export function redirectConsole(): void {
   globalThis.console = new Console(process.stderr)
 }
 
 /** What Node says of a crash would show headers and the environment, and with them secrets. */
-export function keepReportsQuiet(mask: Mask): void {
+export function hideSecretsInCrashes(mask: Mask): void {
   Object.assign(process.report, { excludeEnv: true })
   process.on('uncaughtException', error => {
     process.stderr.write(`${mask(hideSignatures(explainCrash(error)))}\n`)
@@ -23,13 +23,13 @@ function explainCrash(thrown: unknown): string {
     stacks.push(error instanceof Error ? (error.stack ?? error.message) : String(error))
     error = error instanceof Error ? error.cause : undefined
   }
-  return `${blame(stacks[0] ?? '')}\n${stacks.join('\ncaused by ')}`
+  return `${nameCulprit(stacks[0] ?? '')}\n${stacks.join('\ncaused by ')}`
 }
 
 const OWN = pathToFileURL(`${import.meta.dirname}/../../`).href
 
 /** A plugin runs in this process, and its author gets the report then. */
-function blame(stack: string): string {
+function nameCulprit(stack: string): string {
   const [first] = /file:\/\/[^\s?)]+/.exec(stack) ?? []
   if (first === undefined || first.startsWith(OWN))
     return 'This is a mistake in upload-server, which ends here. Please report it.'

@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse, S
 import { Server as NetServer, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { drainAfterAnswer, LINGER_MS } from '../routes/body.ts'
+import { drainAfterResponse, LINGER_MS } from '../routes/body.ts'
 import { MESSAGE_TYPES } from '../routes/message-types.ts'
 
 /** Time for the headers of a request; bodies are watched by `limits.bodyIdleMs`. */
@@ -67,14 +67,16 @@ export function createHttpServer(
   const takeTurn = createRequestTurns()
   const accept: RequestListener = (req, res) => {
     const running = connections.get(req.socket)?.add(res)
-    const leave = () => running?.delete(res)
-    res.on('close', () => (req.complete || req.destroyed ? leave() : req.once('end', leave)))
+    const removeResponse = () => running?.delete(res)
+    res.on('close', () =>
+      req.complete || req.destroyed ? removeResponse() : req.once('end', removeResponse),
+    )
     // Until the connection waits for its next request, when Node sets its own limit.
     res.on('prefinish', () => {
       if (req.socket.writableLength > 0) req.socket.setTimeout(stallMs)
     })
     takeTurn(req.socket, running?.size ?? 1, () => {
-      drainAfterAnswer(req, res)
+      drainAfterResponse(req, res)
       handle(req, res)
     })
   }

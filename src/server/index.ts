@@ -4,11 +4,11 @@ import type { Settings } from '../config/schema.ts'
 import { membersOf } from '../members.ts'
 import { answerProbeEarly } from '../routes/heartbeat.ts'
 import { createPutQueues } from '../uploader/delivery/open.ts'
-import type { Generation, GenerationDeps } from './generation.ts'
+import type { ConfiguredApp, ConfiguredAppDeps } from './configured-app.ts'
 import { createHttpServer } from './http-server.ts'
 import type { ServerDeps } from './open-uploader.ts'
 import { takePort, urlOf } from './port.ts'
-import { noteUrl } from './whereabouts.ts'
+import { noteUrl } from './running-server.ts'
 
 export interface RunningServer {
   /** Real address, or that of the server of the same kind that was there already. */
@@ -49,13 +49,13 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   let url = urlOf(listener)
   let stopping = false
   const notes: string[] = []
-  const generations = createSuccession()
+  const apps = createAppSwitch()
 
   const { server, stop } = createHttpServer(
     (req, res) => {
       const isUnlogged = !logger.isLevelEnabled('debug')
       if (isUnlogged && !stopping && answerProbeEarly(req, res, deps.mask)) return
-      generations.answer(req, res)
+      apps.answer(req, res)
     },
     (requestId, status, message, address) => logger.warn({ requestId, address, res: { status } }, message),
   )
@@ -64,22 +64,22 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   if (taken.kind === 'already-running') return notOurs(url)
 
   let knowsProxy = false
-  const { runtime, around, openGeneration, first } = await open().catch(async error => {
+  const { runtime, around, openConfiguredApp, first } = await open().catch(async error => {
     await stop(0) // it answers heartbeats already, which nothing that failed may do
     throw error
   })
   let lastReload: Promise<unknown> = Promise.resolve()
   const forgetUrl = await noteUrl(config, url).catch(() => undefined) // nor can the store be written then, which says so
-  generations.take(first) // the next line of the log says where it listens: nothing is awaited in between
+  apps.take(first) // the next line of the log says where it listens: nothing is awaited in between
 
   async function open() {
-    const { createRuntime, openGeneration } = await import('./generation.ts')
+    const { createRuntime, openConfiguredApp } = await import('./configured-app.ts')
     const runtime = createRuntime(config, deps)
-    const around: GenerationDeps = {
+    const around: ConfiguredAppDeps = {
       ...deps,
       putQueues: deps.putQueues ?? createPutQueues(),
       runtime,
-      warn: message => void (generations.current() ? logger.warn(message) : notes.push(message)),
+      warn: message => void (apps.current() ? logger.warn(message) : notes.push(message)),
       isStopping: () => stopping,
       noteProxy() {
         if (!knowsProxy) logger.warn(PROXY_SEEN)
@@ -88,7 +88,7 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
       listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
     }
     try {
-      return { runtime, around, openGeneration, first: await openGeneration(config, around) }
+      return { runtime, around, openConfiguredApp, first: await openConfiguredApp(config, around) }
     } catch (error) {
       await runtime.close()
       throw error
@@ -96,14 +96,14 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   }
 
   async function reload(wanted: LoadedConfig): Promise<string[]> {
-    const old = generations.current() ?? first
+    const old = apps.current() ?? first
     const { config: possible, kept } = keepFixed(old.config, wanted)
-    const next = await openGeneration(possible, around, old)
+    const next = await openConfiguredApp(possible, around, old)
     if (stopping) {
       await next.close()
       return []
     }
-    generations.take(next)
+    apps.take(next)
     logger.level = possible.settings.log.level
     return kept
   }
@@ -117,15 +117,15 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
       lastReload = reloaded.catch(() => {})
       return reloaded
     },
-    refused: () => generations.current()?.metrics?.reloaded(false),
+    refused: () => apps.current()?.metrics?.reloaded(false),
     async stop() {
       stopping = true
-      const { graceMs } = (generations.current() ?? first).config.settings.shutdown
+      const { graceMs } = (apps.current() ?? first).config.settings.shutdown
       const end = performance.now() + graceMs
-      const open = generations.all()
-      const swept = Promise.all(open.map(one => one.stopSweeping()))
+      const open = apps.all()
+      const sweepersStopped = Promise.all(open.map(one => one.stopSweeping()))
       const finished = await stop(graceMs)
-      await swept
+      await sweepersStopped
       await runtime.close(end - performance.now())
       await Promise.all(open.map(one => one.close()))
       await forgetUrl?.().catch(() => {}) // somebody has removed it
@@ -134,22 +134,22 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
   }
 }
 
-/** Which generation answers; requests wait until there is one. */
-function createSuccession() {
-  let current: Generation | undefined
+/** The app of the current configuration. Requests wait until there is one. */
+function createAppSwitch() {
+  let current: ConfiguredApp | undefined
   const early: (() => void)[] = []
-  const retiring = new Set<Generation>()
+  const retiring = new Set<ConfiguredApp>()
   return {
     /** Undefined until everything is there that requests need. */
     current: () => current,
     /** The current one, and those before that still have requests. */
     all: () => (current ? [current, ...retiring] : []),
-    answer(...message: Parameters<Generation['answer']>): void {
+    answer(...message: Parameters<ConfiguredApp['answer']>): void {
       if (current) current.answer(...message)
       else early.push(() => current?.answer(...message))
     },
     /** Puts one in the place of the current one. */
-    take(next: Generation): void {
+    take(next: ConfiguredApp): void {
       const old = current
       current = next
       next.start()

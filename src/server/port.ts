@@ -56,12 +56,12 @@ export async function takePort(server: Server, wanted: ListenAddress, strict: bo
     }
     if (port > wanted.port) continue
     const url = urlOf(wanted)
-    const occupant = await askWhoIsThere(wanted)
+    const holder = await probeServer(wanted)
     if (strict)
       throw new PortTakenError(
-        `Port ${port} of ${wanted.host} is taken: ${occupant.description}. Stop that, or choose another with --port.`,
+        `Port ${port} of ${wanted.host} is taken: ${holder.description}. Stop that, or choose another with --port.`,
       )
-    if (occupant.isAlive) return { kind: 'already-running', url }
+    if (holder.isAlive) return { kind: 'already-running', url }
   }
   throw new PortTakenError(
     `The ports ${wanted.port} to ${last} of ${wanted.host} are all taken. Choose another with --port.`,
@@ -78,16 +78,16 @@ async function takeSocket(server: Server, wanted: ListenAddress, strict: boolean
     return isListening
   }
   if (await listenWithMode()) return { kind: 'listening', url }
-  const occupant = await askWhoIsThere(wanted)
-  if (occupant.isAlive && !strict) return { kind: 'already-running', url }
+  const holder = await probeServer(wanted)
+  if (holder.isAlive && !strict) return { kind: 'already-running', url }
   // A file that is no socket refuses as well, and is somebody's.
   if (!(await lstat(wanted.host)).isSocket())
     throw new PortTakenError(`${wanted.host} is there and no socket.`)
-  if (occupant.isRefused) {
+  if (holder.isRefused) {
     await unlink(wanted.host)
     if (await listenWithMode()) return { kind: 'listening', url }
   }
-  throw new PortTakenError(`The socket ${wanted.host} is taken: ${occupant.description}.`)
+  throw new PortTakenError(`The socket ${wanted.host} is taken: ${holder.description}.`)
 }
 
 /** @returns false when the place is taken */
@@ -117,7 +117,7 @@ function explainListen(error: unknown, where: ListenAddress): Error {
   return new Error(`The server can't listen on ${urlOf(where)}: ${reason} (${code}).`, { cause: error })
 }
 
-export interface Occupant {
+export interface PortHolder {
   readonly isAlive: boolean
   /** Nobody listens. */
   readonly isRefused: boolean
@@ -125,7 +125,7 @@ export interface Occupant {
 }
 
 /** Whether a server of this kind answers at an endpoint, or below an address. */
-export async function askWhoIsThere(where: ListenAddress | URL): Promise<Occupant> {
+export async function probeServer(where: ListenAddress | URL): Promise<PortHolder> {
   const socketPath = !(where instanceof URL) && isSocketPath(where.host) ? where.host : undefined
   const base = where instanceof URL ? where.href : socketPath ? 'http://localhost' : urlOf(where)
   const signal = AbortSignal.timeout(HEARTBEAT_TIMEOUT_MS)

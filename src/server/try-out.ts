@@ -7,7 +7,7 @@ import { deliver } from '../uploader/delivery/deliver.ts'
 import { type Destination, idOf } from '../uploader/delivery/destinations.ts'
 import { toObject } from '../uploader/delivery/store-file.ts'
 import type { Uploader } from '../uploader/index.ts'
-import { findBase } from './whereabouts.ts'
+import { findBase } from './running-server.ts'
 
 const TIMEOUT_MS = 60_000
 const MOST_REDIRECTS = 5

@@ -6,7 +6,7 @@ import { trustProxy } from '../../src/config/values.ts'
 import { createLog } from '../../src/log.ts'
 import { createMask } from '../../src/mask.ts'
 import { MESSAGE_TYPES } from '../../src/routes/message-types.ts'
-import { createRuntime, openGeneration } from '../../src/server/generation.ts'
+import { createRuntime, openConfiguredApp } from '../../src/server/configured-app.ts'
 import { type RunningServer, startServer } from '../../src/server/index.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { upload } from '../helpers/form.ts'
@@ -87,10 +87,10 @@ describe('reloads', () => {
       noteProxy() {},
       listenUrl: () => 'http://localhost',
     }
-    const discarded = await openGeneration(config, around)
+    const discarded = await openConfiguredApp(config, around)
     await discarded.close()
     expect(madeFor()).toBe(before)
-    const taken = await openGeneration(config, around)
+    const taken = await openConfiguredApp(config, around)
     taken.start()
     expect(madeFor()).not.toBe(before)
     await taken.close()

@@ -5,7 +5,7 @@ import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
 import { makePath } from '../files/make-path.ts'
 import { membersOf } from '../members.ts'
-import { askWhoIsThere, type ListenAddress, urlOf } from './port.ts'
+import { type ListenAddress, probeServer, urlOf } from './port.ts'
 
 type Located = Pick<LoadedConfig, 'dataDirectory'> & { readonly settings: Pick<Settings, 'server' | 'store'> }
 
@@ -30,7 +30,7 @@ export async function findRunning(config: Located): Promise<string | undefined> 
     const { url } = membersOf(JSON.parse(await readFile(fileOf(config), 'utf8')))
     if (typeof url !== 'string') return undefined
     const place = url.startsWith('unix:') ? socketAt(url.slice('unix:'.length)) : new URL(url)
-    return (await askWhoIsThere(place)).isAlive ? url : undefined
+    return (await probeServer(place)).isAlive ? url : undefined
   } catch {
     return undefined // a server that was killed leaves the file, and a full disk half of it
   }
@@ -51,16 +51,14 @@ export async function findBase(config: Located): Promise<string> {
  *
  * @param base where those to the server begin
  */
-export async function explainDead(
+export async function explainDeadLinks(
   urls: readonly string[],
   base: string,
   config: Located,
 ): Promise<string | undefined> {
   if (!urls.some(url => url.startsWith(base)) || (await findRunning(config)) !== undefined) return undefined
   const { publicUrl } = config.settings.server
-  const { isAlive } = await askWhoIsThere(
-    publicUrl === undefined ? config.settings.server : new URL(publicUrl),
-  )
+  const { isAlive } = await probeServer(publicUrl === undefined ? config.settings.server : new URL(publicUrl))
   if (publicUrl !== undefined) return isAlive ? undefined : `no upload server answers at ${base}`
   return isAlive ? `the server that answers at ${base} has another store` : 'it does not run now'
 }

@@ -7,12 +7,12 @@ const SMALL_BYTES = 64 * 1024
  * Memory budget that the JSON bodies of all requests share. Unlike files, they can't be buffered on disk: their `data:` URLs
  * stay in memory until they are stored.
  */
-export interface ListMemory {
+export interface JsonMemory {
   /** @param most budget in bytes; a single JSON body may exceed it */
-  open(most: number): ListShare
+  open(most: number): JsonBodyMemory
 }
 
-export interface ListShare {
+export interface JsonBodyMemory {
   /**
    * Counts bytes as they arrive.
    * @throws UploadError `overloaded` if a large JSON body doesn't fit into the budget
@@ -22,7 +22,7 @@ export interface ListShare {
   release(): void
 }
 
-export function createListMemory(): ListMemory {
+export function createJsonMemory(): JsonMemory {
   let held = 0
   return {
     open(most) {

@@ -14,7 +14,7 @@ import { finalizerSettings, makeUploader, type Runtime, type ServerDeps } from '
 
 export { createRuntime } from './open-uploader.ts'
 
-export interface GenerationDeps extends ServerDeps {
+export interface ConfiguredAppDeps extends ServerDeps {
   readonly runtime: Runtime
   /** A line for the operator from a destination. */
   warn(message: string): void
@@ -26,7 +26,7 @@ export interface GenerationDeps extends ServerDeps {
 }
 
 /** What answers requests by one configuration. A reload opens the next one; this one ends with its last request. */
-export interface Generation {
+export interface ConfiguredApp {
   readonly config: LoadedConfig
   /** Undefined when they are switched off. */
   readonly metrics: Metrics | undefined
@@ -46,29 +46,29 @@ export interface Generation {
  * Opens the destinations of a configuration and makes what answers requests with them. Nothing of that is left for the
  * first request.
  *
- * @param before the generation that this one follows: what is counted goes on
+ * @param before the app of the previous configuration, whose metrics and limits are kept
  * @throws when it can't answer; nothing stays open then
  */
-export async function openGeneration(
+export async function openConfiguredApp(
   config: LoadedConfig,
-  deps: GenerationDeps,
-  before?: Generation,
-): Promise<Generation> {
+  deps: ConfiguredAppDeps,
+  before?: ConfiguredApp,
+): Promise<ConfiguredApp> {
   const destinations = await openConfiguredDestinations(config, deps)
   try {
-    return await createGeneration(config, deps, destinations, before)
+    return await createConfiguredApp(config, deps, destinations, before)
   } catch (error) {
     await Promise.allSettled(destinations.map(({ target }) => target.close?.()))
     throw error
   }
 }
 
-async function createGeneration(
+async function createConfiguredApp(
   config: LoadedConfig,
-  deps: GenerationDeps,
+  deps: ConfiguredAppDeps,
   destinations: readonly Destination[],
-  before: Generation | undefined,
-): Promise<Generation> {
+  before: ConfiguredApp | undefined,
+): Promise<ConfiguredApp> {
   const { settings } = config
   const { runtime, logger, mask, isStopping, listenUrl, noteProxy } = deps
   const metrics = settings.metrics.enabled
