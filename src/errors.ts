@@ -84,7 +84,7 @@ export function describeThrown(error: unknown): string {
 function wordsOf(error: unknown): string {
   if (typeof error === 'string') return error
   if (!(error instanceof Error))
-    return `it threw what is no error: ${inspect(error, { depth: 1 }).slice(0, 200)}`
+    return `it threw a value that is not an error: ${inspect(error, { depth: 1 }).slice(0, 200)}`
   return `${['Error', 'UploadError'].includes(error.name) ? '' : `${error.name}: `}${error.message}`
 }
 

@@ -57,7 +57,7 @@ export function createLogLines(isColoured: boolean): (json: string) => string {
 
   /** What was wrong, unless the line before says just that. */
   function once(reason: string): string {
-    const shown = reason === last ? 'the same again' : reason
+    const shown = reason === last ? 'same error as above' : reason
     last = reason
     return shown
   }
@@ -75,7 +75,7 @@ export function createLogLines(isColoured: boolean): (json: string) => string {
       const stack = err?.code === 'internal_error' ? err.cause?.stack?.split('\n') : undefined
       return [['failed', `${what}${from(entry)}: ${once(reason ?? String(entry.res?.status))}`, stack]]
     }
-    if (entry.repeated) return [['done', `${what}: answered as before  ${entry.ms} ms`]]
+    if (entry.repeated) return [['done', `${what}: earlier response returned again  ${entry.ms} ms`]]
     return level === 'debug' ? [['plain', `${what}  ${entry.res?.status}  ${entry.ms} ms`]] : []
   }
 

@@ -28,7 +28,7 @@ const hostOf = (address: string) => (URL.canParse(address) ? new URL(address).ho
 export function webUrl(): z.ZodURL {
   return z
     .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
-    .refine(address => isPossibleHost(hostOf(address)), 'names a host that cannot exist')
+    .refine(address => isPossibleHost(hostOf(address)), 'has an invalid hostname')
 }
 
 /** An http or https address that is a secret by itself, as those are that chat services give for webhooks. */
@@ -40,7 +40,7 @@ const path = () =>
   z
     .string()
     .min(1)
-    .refine(text => !text.includes('\0'), 'holds a NUL character, which no path can')
+    .refine(text => !text.includes('\0'), 'contains a NUL character')
 
 /** A path on this machine: `~/` is the home directory, relative ones start at the configuration file's directory. */
 export function localPath(): z.ZodString {
@@ -56,7 +56,7 @@ export function ownFile(): z.ZodString {
  * Has an option go on to work while its use is told of at the start, and editors strike it through.
  *
  * @param instead what to do in place of it, as in `write "server.watch"`
- * @param until the major version that takes it away
+ * @param until the major version that removes it
  */
 export function deprecated<T extends z.ZodType>(schema: T, instead: string, until: string): T {
   deprecations.add(schema, { instead, until })
@@ -71,7 +71,7 @@ export function deprecated<T extends z.ZodType>(schema: T, instead: string, unti
 export function findDeprecated(schema: z.ZodType, value: unknown, path = ''): string[] {
   const inner = unwrap(schema)
   const found = deprecations.get(schema) ?? deprecations.get(inner)
-  if (found) return [`${path} is deprecated: ${found.instead} instead. Version ${found.until} takes it away`]
+  if (found) return [`${path} is deprecated: ${found.instead} instead. Version ${found.until} removes it`]
   if (Array.isArray(value)) {
     if (!(inner instanceof z.ZodArray)) return []
     return value.flatMap((item, index) => findDeprecated(elementOf(inner), item, `${path}[${index}]`))
@@ -93,7 +93,7 @@ export function toJsonSchema(schema: z.ZodType): object {
       if (!found) return
       jsonSchema.deprecated = true
       jsonSchema.description =
-        `Deprecated: ${found.instead} instead. Version ${found.until} takes it away. ${jsonSchema.description ?? ''}`.trim()
+        `Deprecated: ${found.instead} instead. Version ${found.until} removes it. ${jsonSchema.description ?? ''}`.trim()
     },
   })
 }
@@ -101,7 +101,7 @@ export function toJsonSchema(schema: z.ZodType): object {
 /** The address of a proxy, or a word in its place, whose password must never be seen again. */
 export function proxySetting(isValid: (text: string) => boolean): z.ZodString {
   const error =
-    'must be "environment", "none", or an address such as "http://user:password@proxy.example.com:3128"; it may also begin with https, socks5 or socks5h'
+    'must be "environment", "none", or a URL such as "http://user:password@proxy.example.com:3128"; it may also begin with https, socks5 or socks5h'
   return z.string().refine(isValid, error).register(marks, { is: 'proxy' })
 }
 

@@ -40,9 +40,9 @@ it('a deprecated option that is used is told of at the start, wherever it stands
     { name: 'b', key: 'of-the-second', sources: ['url'] },
   ]
   expect(await notesOf({ server: { watch: false }, auth: { keys } })).toEqual([
-    'providers.webdavplist.nas.url is deprecated: write "address" instead. Version 3.0 takes it away',
-    'server.watch is deprecated: write "server.reload" instead. Version 2.0 takes it away',
-    'auth.keys[1].sources is deprecated: name them in "auth.rules" instead. Version 2.0 takes it away',
+    'providers.webdavplist.nas.url is deprecated: write "address" instead. Version 3.0 removes it',
+    'server.watch is deprecated: write "server.reload" instead. Version 2.0 removes it',
+    'auth.keys[1].sources is deprecated: name them in "auth.rules" instead. Version 2.0 removes it',
   ])
 })
 
@@ -118,7 +118,7 @@ it.each(RENAMED)('the earlier names of options of %s are accepted, and told of',
   const notes = (await read(before)).toSorted()
   const names = Object.keys(before).map(name => (name === 'expiry' ? 'expiry.most' : name))
   expect(
-    notes.map(note => note.replace(/ is deprecated: write .* instead\. Version 1\.0 takes it away$/, '')),
+    notes.map(note => note.replace(/ is deprecated: write .* instead\. Version 1\.0 removes it$/, '')),
   ).toEqual(names.map(name => `providers.${type}.a.${name}`).sort())
   // Both names with one value are fine.
   const both = { ...now, ...before, expiry: { max: '30d', most: '30d' } }

@@ -395,7 +395,7 @@ describe('a client that goes away half-way leaves nothing behind:', () => {
     else await once(socket, 'connect').then(() => sleep(50)) // the server tells nobody that it has begun
     socket.destroy()
     await eventually(() =>
-      expect(app.log).toContainEqual(expect.objectContaining({ msg: 'client went away' })),
+      expect(app.log).toContainEqual(expect.objectContaining({ msg: 'client disconnected' })),
     )
     await eventually(async () => expect(await uploadedFiles(app)).toEqual([]))
     expect(app.log.filter(entry => entry['level'] === 'error')).toEqual([])
@@ -411,7 +411,7 @@ describe('a client that goes away half-way leaves nothing behind:', () => {
     await expect(gone).rejects.toThrow()
     gate.open()
     await eventually(() =>
-      expect(app.log).toContainEqual(expect.objectContaining({ msg: 'client went away' })),
+      expect(app.log).toContainEqual(expect.objectContaining({ msg: 'client disconnected' })),
     )
     await eventually(async () => expect(await uploadedFiles(app)).toEqual([]))
   })

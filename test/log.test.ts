@@ -171,7 +171,7 @@ describe('one line for each request', () => {
       stored: 2,
       bytes: 16,
       ms: expect.any(Number),
-      msg: 'answered',
+      msg: 'response sent',
     })
   })
 
@@ -197,7 +197,7 @@ describe('one line for each request', () => {
     const app = await startApp()
     expect(await ask(app.url, 'POST', target, { headers, body })).toMatchObject({ status })
     const entry = line(app, 'this-one')
-    expect(entry).toMatchObject({ level: 'warn', res: { status }, msg: 'failed', ...fields })
+    expect(entry).toMatchObject({ level: 'warn', res: { status }, msg: 'request failed', ...fields })
     // What is expected has no stack of ours.
     expect(JSON.stringify(entry)).not.toMatch(/\bat .*\.[jt]s:\d+/)
   })
@@ -206,7 +206,11 @@ describe('one line for each request', () => {
     const app = await startApp({ config: { compat: { alwaysOk: true } } })
     const body = '{"list":["/nowhere.png"]}'
     expect(await ask(app.url, 'POST', '/upload', { headers, body })).toMatchObject({ status: 200 })
-    expect(line(app, 'this-one')).toMatchObject({ level: 'warn', res: { status: 200 }, msg: 'failed' })
+    expect(line(app, 'this-one')).toMatchObject({
+      level: 'warn',
+      res: { status: 200 },
+      msg: 'request failed',
+    })
   })
 
   it('says that nobody is told who was refused', async () => {

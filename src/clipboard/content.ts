@@ -28,7 +28,7 @@ export async function toImage(body: Buffer, maxBytes: number): Promise<Clipboard
   if (!contentType.startsWith('image/'))
     throw new UploadError(
       'source_failed',
-      'The clipboard offers a picture, but its bytes are none. Copy the picture again.',
+      'The clipboard offers an image, but its data is not an image. Copy the image again.',
     )
   return { kind: 'image', name: `clipboard${extension}`, body }
 }
@@ -75,20 +75,20 @@ function pathOfUrl(url: string, style: PathStyle): string | undefined {
 export function imageTooLarge(maxBytes: number): UploadError {
   return new UploadError(
     'too_large',
-    `The picture in the clipboard is larger than ${maxBytes} bytes (limits.fileSize).`,
+    `The image in the clipboard is larger than ${maxBytes} bytes (limits.fileSize).`,
   )
 }
 
 export function emptyClipboard(): UploadError {
   return new UploadError(
     'source_failed',
-    'The clipboard is empty. Copy a picture, or the path or URL of one, and repeat the upload.',
+    'The clipboard is empty. Copy an image, or the path or URL of one, and repeat the upload.',
   )
 }
 
 export function otherText(): UploadError {
   return new UploadError(
     'source_failed',
-    'The clipboard holds text that is no absolute path and no URL of a picture. Copy a picture, or one of these.',
+    'The clipboard contains text that is neither an absolute path nor a URL. Copy an image, or the path or URL of one.',
   )
 }

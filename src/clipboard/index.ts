@@ -58,7 +58,7 @@ function chooseReaders(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): Clipb
   if (readers.length > 0) return readers
   throw new UploadError(
     'source_failed',
-    'There is no clipboard, as neither "WAYLAND_DISPLAY" nor "DISPLAY" is set: run upload-server inside the graphical session, or send the picture as a file.',
+    'The clipboard is not available, because neither "WAYLAND_DISPLAY" nor "DISPLAY" is set. Run upload-server inside the graphical session, or send the image as a file.',
   )
 }
 

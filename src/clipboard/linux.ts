@@ -39,7 +39,7 @@ interface Board extends Tool {
 const X11: Board = {
   program: 'xclip',
   remedy: 'install the package "xclip"',
-  check: 'see that "DISPLAY" and "XAUTHORITY" name a running display that this account may use',
+  check: 'check that "DISPLAY" and "XAUTHORITY" belong to a running display that this account may use',
   list: ['-selection', 'clipboard', '-t', 'TARGETS', '-o'],
   read: type => ['-selection', 'clipboard', '-t', type, '-o'],
   empty: /target .{0,200} not available/i,
@@ -49,7 +49,7 @@ const WAYLAND: Board = {
   program: 'wl-paste',
   remedy: 'install the package "wl-clipboard"',
   check:
-    'see that "WAYLAND_DISPLAY" and "XDG_RUNTIME_DIR" name a running compositor that this account may use',
+    'check that "WAYLAND_DISPLAY" and "XDG_RUNTIME_DIR" belong to a running compositor that this account may use',
   list: ['--list-types'],
   read: type => ['--no-newline', '--type', type],
   empty: /no selection|nothing is copied|no suitable type/i,
@@ -95,6 +95,6 @@ async function readBoard(board: Board, reading: ClipboardReading): Promise<Clipb
   }
   throw new UploadError(
     'source_failed',
-    'The clipboard holds neither a picture nor a file nor text. Copy a picture, and repeat the upload.',
+    'The clipboard contains neither an image nor a file nor text. Copy an image and repeat the upload.',
   )
 }

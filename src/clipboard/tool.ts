@@ -101,14 +101,14 @@ export function toolFailed({ program, check }: Tool, { exitCode, stderr }: ToolO
   const said = stderr === '' ? '' : ` (${stderr})`
   return new UploadError(
     'source_failed',
-    `The clipboard cannot be read, "${program}" ${end}${said}: ${check}.`,
+    `Could not read the clipboard: "${program}" ${end}${said}: ${check}.`,
   )
 }
 
 function hung({ program }: Tool): UploadError {
   return new UploadError(
     'source_failed',
-    `The clipboard gave no answer in time, and "${program}" was stopped. Copy the picture again.`,
+    `The clipboard did not respond in time, and "${program}" was stopped. Copy the image again.`,
   )
 }
 
@@ -116,8 +116,8 @@ function unstartable({ program, remedy }: Tool, cause: Error): UploadError {
   const code = systemCode(cause)
   const message =
     code === 'ENOENT'
-      ? `The clipboard cannot be read without "${program}", which is not on the PATH: ${remedy}.`
-      : `The clipboard cannot be read, "${program}" does not start (${code ?? cause.name}).`
+      ? `Could not read the clipboard: "${program}" is not on the PATH; ${remedy}.`
+      : `Could not read the clipboard: "${program}" could not be started (${code ?? cause.name}).`
   return new UploadError('source_failed', message, { cause })
 }
 

@@ -17,7 +17,7 @@ const POWERSHELL: Tool = {
 const WSLPATH: Tool = {
   program: 'wslpath',
   remedy: 'WSL has it in "/usr/bin"',
-  check: 'copy the picture instead of its path',
+  check: 'copy the image instead of its path',
 }
 
 /**

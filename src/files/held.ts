@@ -54,7 +54,7 @@ export async function holdFolder(path: string, links: 'follow' | 'refuse'): Prom
   if (folder.status.isDirectory() && folder.status.nlink > 0) return folder
   await folder.close()
   const code = folder.status.isDirectory() ? 'ENOENT' : 'ENOTDIR'
-  throw Object.assign(new Error(`${code}: "${path}" is no folder`), { code })
+  throw Object.assign(new Error(`${code}: "${path}" is not a folder`), { code })
 }
 
 async function held(path: string, handle: FileHandle | undefined): Promise<Held> {
@@ -85,7 +85,9 @@ async function heldByName(path: string, handle: FileHandle | undefined): Promise
   const status = await lstat(real)
   const isSame = handle === undefined || isSameFile(await handle.stat(), status)
   if (!isSame || (await realpath(path)) !== real || (await realpath(real)) !== real)
-    throw Object.assign(new Error(`ESTALE: "${path}" was exchanged while it was opened`), { code: 'ESTALE' })
+    throw Object.assign(new Error(`ESTALE: "${path}" was replaced while it was being opened`), {
+      code: 'ESTALE',
+    })
   return {
     handle,
     path: real,

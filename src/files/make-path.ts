@@ -18,7 +18,9 @@ export async function makePath(path: string, mode: number): Promise<string | und
   const outermost = await makePath(dirname(path), mode)
   const made = await makeFolder(path, mode).catch(error => {
     if (systemCode(error) !== 'ENOENT') throw error
-    throw Object.assign(new Error(`EACCES: no folder can be made in "${dirname(path)}"`), { code: 'EACCES' })
+    throw Object.assign(new Error(`EACCES: could not create a folder in "${dirname(path)}"`), {
+      code: 'EACCES',
+    })
   })
   return outermost ?? made
 }

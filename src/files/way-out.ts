@@ -26,7 +26,7 @@ export function fenceOf(name: string, cwd: string): string | undefined {
 export async function findWayOut(path: string, real: string, fence: string): Promise<string | undefined> {
   const realFence = await realpath(fence)
   if (!isBelowAny(real, [realFence]))
-    return `it is a symlink that leads out of ${fence}: name ${real} instead if you mean that`
+    return `it is a symlink that leads out of ${fence}: use ${real} instead if you mean that file`
   const named = new Set(relative(fence, path).split(sep))
   const hidden = relative(realFence, real)
     .split(sep)

@@ -20,10 +20,10 @@ export function findWindowsFault(
   platform: NodeJS.Platform = process.platform,
 ): string | undefined {
   if (platform !== 'win32') return undefined
-  if (DEVICE_TREE.test(path)) return 'it names a device'
+  if (DEVICE_TREE.test(path)) return 'it is the name of a device'
   const names = path.replace(/^[a-z]:/i, '').split(/[\\/]/)
-  if (names.some(name => name.includes(':'))) return 'it names a data stream of a file'
-  if (names.some(name => DEVICE.test(name.trim()))) return 'it names a device'
+  if (names.some(name => name.includes(':'))) return 'it is an alternate data stream of a file'
+  if (names.some(name => DEVICE.test(name.trim()))) return 'it is the name of a device'
   if (!roots || !SHARE.test(path)) return undefined
   const isInside = roots.some(root => {
     const inner = win32.relative(root, path)

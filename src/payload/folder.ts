@@ -14,13 +14,13 @@ const MOST_BYTES = 512
  */
 export function readFolder(text: string, name: string): string {
   const refuse = (reason: string) => new UploadError('invalid_request', `"${name}" ${reason}.`)
-  if (Buffer.byteLength(text) > MOST_BYTES) throw refuse(`may have ${MOST_BYTES} bytes at most`)
-  if (text.includes('\\')) throw refuse('holds a backslash: folders are parted by "/"')
+  if (Buffer.byteLength(text) > MOST_BYTES) throw refuse(`must have up to ${MOST_BYTES} bytes`)
+  if (text.includes('\\')) throw refuse('contains a backslash: separate folders with "/"')
   if (/^\s*(?:\/|[a-z]:(?:\/|$))/i.test(text))
-    throw refuse('is an absolute path: it starts below the folder of the destination, as in "notes/trip"')
+    throw refuse('is an absolute path: use a relative one, such as "notes/trip"')
   const segments = text.split('/').map(segment => segment.trim())
   if (segments.includes('..')) throw refuse('has a ".." segment')
   const kept = segments.filter(segment => segment !== '' && segment !== '.')
-  if (kept.length > MOST_SEGMENTS) throw refuse(`may have ${MOST_SEGMENTS} folders at most`)
+  if (kept.length > MOST_SEGMENTS) throw refuse(`must have up to ${MOST_SEGMENTS} folders`)
   return kept.map(segment => cleanFileName(segment, '')).join('/')
 }

@@ -232,7 +232,7 @@ export function tooLarge(name: string, limit: number): UploadError {
   const most = `${+(limit / 1024 ** step).toFixed(1)} ${['bytes', 'KB', 'MB'][step]}`
   return new UploadError(
     'too_large',
-    `"${name || 'The file'}" is larger than ${most}, the most that is taken (limits.fileSize).`,
+    `"${name || 'The file'}" is larger than the maximum of ${most} (limits.fileSize).`,
   )
 }
 

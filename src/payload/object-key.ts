@@ -87,10 +87,11 @@ const PARAMETERS: [RegExp, (value: number) => Placeholder | undefined][] = [
  */
 export function parseKeyTemplate(template: string): KeyTemplate {
   if (template.trim() === '')
-    throw new Error('is empty: a key needs a name, for example "{filename}{extname}"')
-  if (/\/\s*$/.test(template)) throw new Error('ends with "/": a key needs a name behind its folders')
-  if (template.startsWith('/')) throw new Error('starts with "/": keys are relative to the destination')
-  if (/[\\\u0000-\u001f]/.test(template)) throw new Error('holds a backslash or a control character')
+    throw new Error('is empty: an object key needs a file name, for example "{filename}{extname}"')
+  if (/\/\s*$/.test(template)) throw new Error('ends with "/": an object key must end with a file name')
+  if (template.startsWith('/'))
+    throw new Error('starts with "/": object keys are relative to the destination')
+  if (/[\\\u0000-\u001f]/.test(template)) throw new Error('contains a backslash or a control character')
   if (template.split('/').some(segment => segment === '.' || segment === '..')) {
     throw new Error('has a "." or ".." segment')
   }
@@ -131,13 +132,13 @@ function assertKnown(written: readonly string[]): void {
   const names = [...Object.keys(PLACEHOLDERS), 'md5-16', 'sha1-N', 'sha256-N', 'str-N', 'localFolder:N']
   const what = unknown.length === 1 ? 'the unknown placeholder' : 'the unknown placeholders'
   throw new Error(
-    `has ${what} ${[...new Set(unknown)].join(' ')}; known are ${names.map(n => `{${n}}`).join(' ')}`,
+    `has ${what} ${[...new Set(unknown)].join(' ')}; available: ${names.map(n => `{${n}}`).join(' ')}`,
   )
 }
 
 function parsePart(text: string): string | Placeholder {
   const part = findPart(text)
-  if (!part && /[{}]/.test(text)) throw new Error(`has a lone brace near "${text}"`)
+  if (!part && /[{}]/.test(text)) throw new Error(`has an unmatched brace near "${text}"`)
   return part ?? text
 }
 

@@ -157,7 +157,7 @@ async function holdOwn(path: string): Promise<Held> {
     const { uid } = await stat(probe)
     await rmdir(probe)
     if (uid === folder.status.uid) return folder
-    throw Object.assign(new Error(`EACCES: "${path}" belongs to somebody else`), { code: 'EACCES' })
+    throw Object.assign(new Error(`EACCES: "${path}" belongs to another user`), { code: 'EACCES' })
   } catch (error) {
     await folder.close()
     throw error

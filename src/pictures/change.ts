@@ -87,25 +87,25 @@ async function work(
 }
 
 function tooSlow({ name }: Payload, { timeoutMs }: PictureOptions): UploadError {
-  const what = `"${name || 'The picture'}"`
+  const what = `"${name || 'The image'}"`
   return new UploadError(
     'source_failed',
-    `${what} could not be changed within ${timeoutMs / 1000} s (pictures.timeoutMs). Send a smaller one.`,
+    `${what} could not be processed within ${timeoutMs / 1000} s (pictures.timeoutMs). Send a smaller image.`,
   )
 }
 
 function tooLate({ name }: Payload): UploadError {
-  const what = `"${name || 'The picture'}"`
-  const message = `${what} waited too long for its turn: too many pictures are worked on here (pictures.timeoutMs). Try again in a moment.`
+  const what = `"${name || 'The image'}"`
+  const message = `${what} was queued for too long, because the server is processing too many images (pictures.timeoutMs). Try again in a moment.`
   return new UploadError('overloaded', message, { retryAfterS: 5 })
 }
 
 function unreadable({ name }: Payload, error: unknown): UploadError {
   const reason = error instanceof Error ? error.message.split('\n')[0] : String(error)
-  const what = `"${name || 'The picture'}"`
+  const what = `"${name || 'The image'}"`
   return new UploadError(
     'source_failed',
-    `${what} can't be read as a picture (${reason}). Send it whole, or have it stored as it is by "pictures.unreadable": "keep".`,
+    `${what} could not be decoded as an image (${reason}). Send an intact file, or set "pictures.unreadable" to "keep" to store such files unchanged.`,
     { cause: error },
   )
 }

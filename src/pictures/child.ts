@@ -33,7 +33,7 @@ process.on('message', async (job: PictureJob) => {
 
 /** Whoever gets this kills the process. */
 function giveUp({ name }: PictureJob): void {
-  const message = `"${name || 'The picture'}" takes more memory than pictures of its size do, and is not worked on.`
+  const message = `"${name || 'The image'}" was not processed, because it needs more memory than other images of its size.`
   process.send?.({ is: 'failed', code: 'too_large', message } satisfies PictureAnswer)
 }
 

@@ -9,7 +9,7 @@ const STYLE = 2
  * those of the system.
  *
  * @see https://learn.microsoft.com/typography/opentype/spec/name
- * @throws Error for what is no TrueType or OpenType font
+ * @throws Error for what is not a TrueType or OpenType font
  */
 export async function readFontName(path: string): Promise<string> {
   const file = await readFile(path)
@@ -21,7 +21,7 @@ export async function readFontName(path: string): Promise<string> {
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
   }
-  throw new Error(`"${path}" is no TrueType or OpenType font`)
+  throw new Error(`"${path}" is not a TrueType or OpenType font`)
 }
 
 /** @throws RangeError where the file is shorter than it says */

@@ -18,9 +18,9 @@ const { bytes, library, maxPixels } = workerData
 const { HeifDecoder } = require(library)
 const images = new HeifDecoder().decode(bytes)
 const image = images.find(one => one.is_primary()) ?? images[0]
-if (!image) throw new Error('it holds no picture')
+if (!image) throw new Error('it contains no image')
 const [width, height] = [image.get_width(), image.get_height()]
-if (width * height > maxPixels) throw new Error('it has more pixels than it says')
+if (width * height > maxPixels) throw new Error('it has more pixels than its header declares')
 image.display({ data: new Uint8ClampedArray(width * height * 4), width, height }, shown => {
   if (!shown) throw new Error('its data is damaged')
   const pixels = { width, height, hasAlpha: image.has_alpha_channel(), data: new Uint8Array(shown.data.buffer) }
@@ -67,6 +67,6 @@ function decode({
     const worker = new Worker(DECODE, { eval: true, workerData, stdout: true, stderr: true })
     worker.once('message', resolve)
     worker.once('error', reject)
-    worker.once('exit', () => reject(new Error('its decoder ended')))
+    worker.once('exit', () => reject(new Error('its decoder stopped')))
   })
 }

@@ -35,6 +35,6 @@ export async function loadLibrary<T>(name: string, load: () => Promise<T>): Prom
   } catch (error) {
     if (!(error instanceof UploadError)) throw error
     const { message, cause } = error
-    throw new UploadError('delivery_failed', `Pictures can't be changed here: ${message}.`, { cause })
+    throw new UploadError('delivery_failed', `The server can't process images: ${message}.`, { cause })
   }
 }

@@ -99,6 +99,6 @@ function tooManyPixels({ name }: PictureJob, pixels: number, most: number): Uplo
   const millions = (count: number) => `${+(count / 1e6).toFixed(1)} million`
   return new UploadError(
     'too_large',
-    `"${name || 'The picture'}" has ${millions(pixels)} pixels, more than the ${millions(most)} that are worked on here (pictures.maxPixels).`,
+    `"${name || 'The image'}" has ${millions(pixels)} pixels, more than the maximum of ${millions(most)} (pictures.maxPixels).`,
   )
 }

@@ -73,7 +73,7 @@ async function start(): Promise<ChildProcess> {
     const reason = systemCode(error) ?? String(error)
     throw new UploadError(
       'delivery_failed',
-      `Pictures can't be changed here: the process that does it can't be started (${reason}).`,
+      `The server can't process images: the worker process could not be started (${reason}).`,
       { cause: error },
     )
   }
@@ -115,7 +115,7 @@ function ask(
 ): Promise<Extract<PictureAnswer, { is: 'same' | 'changed' }>> {
   return new Promise((resolve, reject) => {
     const onExit = (code: number | null, signal: string | null) =>
-      reject(new Error(`the process that read it ended with ${signal ?? code}`))
+      reject(new Error(`the process that decoded it exited with ${signal ?? code}`))
     child.once('exit', onExit)
     child.once('message', (answer: PictureAnswer) => {
       child.off('exit', onExit)
@@ -136,5 +136,5 @@ async function* readBytes(stdout: Socket, size: number): AsyncGenerator<Uint8Arr
     yield chunk
     if (left <= 0) break
   }
-  if (left !== 0) throw new Error('the process that changed it ended')
+  if (left !== 0) throw new Error('the process that changed it exited')
 }

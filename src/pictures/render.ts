@@ -25,7 +25,7 @@ export async function render(
   if (size && pixels > options.maxPixels)
     throw new UploadError(
       'too_large',
-      `A picture of ${size.width} x ${size.height} pixels would be too large (pictures.maxPixels).`,
+      `An image of ${size.width} x ${size.height} pixels would be too large (pictures.maxPixels).`,
     )
   allowPixels(pixels)
   let pipeline = picture.open().autoOrient()

@@ -15,7 +15,7 @@ export function assertMayAsk(what: (typeof WISHES)[number], options: PictureOpti
   if (options?.requests.includes(what)) return
   throw new UploadError(
     'invalid_request',
-    `Requests may not ask for the ${what} of pictures here (pictures.requests).`,
+    `Requests may not set the ${what} of images at this destination (pictures.requests).`,
   )
 }
 

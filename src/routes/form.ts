@@ -56,7 +56,7 @@ type FormLimits = Pick<FormOptions, 'files' | 'fileSize'>
 const mostBytes = ({ files, fileSize }: FormLimits) => files * fileSize + OVERHEAD_BYTES
 
 /** What the client is told of a file that the server itself could not keep. */
-const NOT_KEPT = 'The file could not be kept on the server; its log says why.'
+const NOT_KEPT = 'The server could not buffer the file. Its log has the reason.'
 
 /** Before a client that waits to be asked for the body is asked. @throws UploadError `too_large` */
 export function assertFits(req: Request, limits: FormLimits): void {
@@ -169,7 +169,7 @@ class Form {
   take(file: Express.Multer.File, done: (error: unknown, info?: object) => void): void {
     const { payloads, spool, fileSize: limit, files } = this.#options
     const header = this.#mender.files[this.#received.length]
-    if (header === undefined) throw new Error('multer has found a file that its mender has not')
+    if (header === undefined) throw new Error('multer found a file that PartMender did not find')
     if (!header.mayBeEmptyInput && ++this.#files > files) {
       file.stream.resume()
       done(tooMany(files))
@@ -261,5 +261,9 @@ async function receive(stream: Readable, writer: PayloadWriter, header: PartHead
 /** multer and busboy reject with plain errors for what is the client's doing. */
 function unreadable(error: unknown): UploadError {
   const reason = messageOf(error)
-  return new UploadError('invalid_request', `The body can't be read as a form: ${reason}.`, { cause: error })
+  return new UploadError(
+    'invalid_request',
+    `The body is not a valid form: ${reason}. Send multipart/form-data.`,
+    { cause: error },
+  )
 }

@@ -80,8 +80,8 @@ const NEITHER =
 /** Paths of Windows are what goes wrong first. */
 function describeBroken(text: string): string {
   return /(?<!\\)(?:\\\\)*\\(?!["\\/bfnrt]|u[0-9a-f]{4})/i.test(text)
-    ? 'The body is no valid JSON: each \\ of a path is written \\\\ there.'
-    : 'The body is no valid JSON: look for a comma, quote or bracket too many or too few.'
+    ? 'The body is not valid JSON: write each \\ of a path as \\\\.'
+    : 'The body is not valid JSON: check for an extra or missing comma, quotation mark or bracket.'
 }
 
 /** The refusal of more files than one request may have. */
@@ -113,7 +113,7 @@ async function parseEntries(
   // A plugin of Obsidian sends such paths on Linux and macOS.
   const isCut = relative !== undefined && (await isReadable(`/${relative}`))
   const advice = isCut
-    ? ` "/${shorten(relative ?? '', MOST_SHOWN)}" exists: did the program drop the first /?`
+    ? ` "/${shorten(relative ?? '', MOST_SHOWN)}" exists: the program may have dropped the first "/".`
     : ''
   throw invalid(`Nothing was uploaded: ${shown}${more}.${advice}`)
 }

@@ -59,7 +59,7 @@ export function createRequestLog(
           err,
           ms: Date.now() - began,
         },
-        !res.writableFinished ? 'client went away' : failed ? 'failed' : 'answered',
+        !res.writableFinished ? 'client disconnected' : failed ? 'request failed' : 'response sent',
       )
     })
   }

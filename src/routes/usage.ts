@@ -116,7 +116,7 @@ export function createUsageRoutes(
     async asset(req, res) {
       const { version, files } = await assets()
       const content = req.params.version === version ? files.get(req.params.file) : undefined
-      if (content === undefined) throw new UploadError('not_found', `There is nothing at ${req.path}.`)
+      if (content === undefined) throw new UploadError('not_found', `Not found: ${req.path}.`)
       res.set('Cache-Control', 'public, max-age=31536000, immutable')
       res.set('X-Content-Type-Options', 'nosniff')
       res.type(TYPES[extname(req.params.file)] ?? '').send(content)

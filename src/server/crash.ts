@@ -32,7 +32,7 @@ const OWN = pathToFileURL(`${import.meta.dirname}/../../`).href
 function nameCulprit(stack: string): string {
   const [first] = /file:\/\/[^\s?)]+/.exec(stack) ?? []
   if (first === undefined || first.startsWith(OWN))
-    return 'This is a mistake in upload-server, which ends here. Please report it.'
+    return 'upload-server stopped because of a bug in its own code. Please report it.'
   const file = fileURLToPath(first).replace(/(?::\d+){1,2}$/, '')
-  return `This is a mistake in "${file}", and upload-server ends here. If that is a plugin, tell its author; else please report it.`
+  return `upload-server stopped because of a bug in "${file}". If that file is a plugin, report it to the author of the plugin. Otherwise, report it to upload-server.`
 }

@@ -137,7 +137,7 @@ function createConnectionLimit(note: NoteUnreadable): (socket: Socket, open: num
     socket.destroy()
     if (performance.now() - notedAt < DROP_NOTE_MS) return
     notedAt = performance.now()
-    const message = `More than ${most} connections are open, so new ones are closed. The process may have ${files} open files: raise that limit (ulimit -n), or have a proxy limit connections`
+    const message = `More than ${most} connections are open, so new ones are closed. The process may have ${files} open files: raise that limit (ulimit -n), or limit connections in the reverse proxy`
     note(crypto.randomUUID(), 503, message, address)
   }
 }
@@ -191,13 +191,13 @@ function answerUnreadable(error: Unreadable, socket: Duplex, note: NoteUnreadabl
 const TLS_HANDSHAKE = 0x16
 
 function explainUnreadable({ code, rawPacket }: Unreadable): string {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'The headers of the request stopped arriving.'
-  if (code === 'HPE_HEADER_OVERFLOW') return 'The headers of the request are too large.'
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'The request headers did not arrive in time.'
+  if (code === 'HPE_HEADER_OVERFLOW') return 'The request headers are too large.'
   if (code === 'HPE_INVALID_URL')
-    return 'The address of the request holds a character that must be percent-encoded, such as a letter beyond ASCII.'
+    return 'The URL of the request contains a character that must be percent-encoded, such as a non-ASCII letter.'
   if (rawPacket?.[0] === TLS_HANDSHAKE)
-    return 'The client speaks HTTPS, this server plain HTTP: the address begins with http, or a proxy in front does TLS.'
-  return 'The request is no readable HTTP.'
+    return 'The client sent an HTTPS request, but this server accepts plain HTTP. Use http instead of https, or terminate TLS in a reverse proxy.'
+  return 'The request is not valid HTTP.'
 }
 
 async function stopServer(

@@ -59,12 +59,12 @@ export async function takePort(server: Server, wanted: ListenAddress, strict: bo
     const holder = await probeServer(wanted)
     if (strict)
       throw new PortTakenError(
-        `Port ${port} of ${wanted.host} is taken: ${holder.description}. Stop that, or choose another with --port.`,
+        `Port ${port} of ${wanted.host} is in use: ${holder.description}. Stop that process, or choose another port with --port.`,
       )
     if (holder.isAlive) return { kind: 'already-running', url }
   }
   throw new PortTakenError(
-    `The ports ${wanted.port} to ${last} of ${wanted.host} are all taken. Choose another with --port.`,
+    `Ports ${wanted.port} to ${last} of ${wanted.host} are all in use. Choose another port with --port.`,
   )
 }
 
@@ -82,12 +82,14 @@ async function takeSocket(server: Server, wanted: ListenAddress, strict: boolean
   if (holder.isAlive && !strict) return { kind: 'already-running', url }
   // A file that is no socket refuses as well, and is somebody's.
   if (!(await lstat(wanted.host)).isSocket())
-    throw new PortTakenError(`${wanted.host} is there and no socket.`)
+    throw new PortTakenError(
+      `${wanted.host} exists but is not a socket. Choose another path with --host or server.host.`,
+    )
   if (holder.isRefused) {
     await unlink(wanted.host)
     if (await listenWithMode()) return { kind: 'listening', url }
   }
-  throw new PortTakenError(`The socket ${wanted.host} is taken: ${holder.description}.`)
+  throw new PortTakenError(`The socket ${wanted.host} is in use: ${holder.description}.`)
 }
 
 /** @returns false when the place is taken */
@@ -104,8 +106,8 @@ async function listen(server: Server, { host, port }: ListenAddress): Promise<bo
 }
 
 const LISTEN_REASONS: Record<string, string> = {
-  EADDRNOTAVAIL: 'this machine has no such address. Choose another with --host or server.host',
-  ENOTFOUND: 'there is no host of that name. Choose another with --host or server.host',
+  EADDRNOTAVAIL: 'this machine does not have this IP address. Choose another with --host or server.host',
+  ENOTFOUND: 'this hostname does not exist. Choose another with --host or server.host',
   EACCES: 'permission denied. Ports below 1024 need a privilege: choose another with --port or server.port',
 }
 
@@ -134,8 +136,8 @@ export async function probeServer(where: ListenAddress | URL): Promise<PortHolde
     const { status, text } = await get(url, socketPath, signal)
     const isAlive = status === 200 && /"result"\s*:\s*"alive"/.test(text)
     const description = isAlive
-      ? 'an upload server of this kind answers there'
-      : `something that answers /heartbeat with status ${status} is there`
+      ? 'an upload server is already running there'
+      : `another program responds there (status ${status} for /heartbeat)`
     return { isAlive, isRefused: false, description }
   } catch (error) {
     return {
@@ -153,9 +155,9 @@ const codeOf = (error: unknown): string =>
 /** @param code undefined when there was no answer in time */
 function describeSilence(code: string | undefined): string {
   if (code === 'ECONNREFUSED') return 'nothing listens there (ECONNREFUSED)'
-  if (code === 'EPROTO') return 'what is there speaks no TLS: its address begins with http:// (EPROTO)'
+  if (code === 'EPROTO') return 'the program there does not use TLS: use http instead of https (EPROTO)'
   const reason = code === undefined ? `within ${HEARTBEAT_TIMEOUT_MS / 1000} s` : `(${code})`
-  return `what is there does not answer /heartbeat ${reason}`
+  return `the program there does not respond to /heartbeat ${reason}`
 }
 
 /** The client is loaded here: most starts find their port free, and answer heartbeats before they have it. */

@@ -47,7 +47,7 @@ export function keepUpToDate(deps: ReloadDeps): () => void {
     filesToWatch(current),
     deps.seen,
     () => void reload(),
-    reason => logger.warn(`${reason}: send SIGHUP after a change of the configuration`),
+    reason => logger.warn(`${reason}. Send SIGHUP after you change the configuration`),
   )
   return () => void reload()
 }
@@ -83,17 +83,14 @@ async function take(old: LoadedConfig, { server, logger, learn, load }: ReloadDe
       `Configuration reloaded: ${changed.length > 0 ? `changed ${changed.join(', ')}` : 'nothing has changed'}`,
     )
     for (const name of kept)
-      logger.warn(
-        { setting: name },
-        `${name} has changed, which takes effect when the server is started again`,
-      )
+      logger.warn({ setting: name }, `${name} has changed. Restart the server to apply it`)
     for (const note of config.notes.filter(one => !old.notes.includes(one))) logger.warn(note)
     return config
   } catch (error) {
     const problems = error instanceof ConfigError ? { problems: error.problems } : {}
     const reason = messageOf(error)
     server.refused()
-    logger.error(problems, `The old configuration stays in use. ${reason}`)
+    logger.error(problems, `Could not reload the configuration. The previous one stays in use. ${reason}`)
     return old
   }
 }

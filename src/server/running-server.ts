@@ -59,6 +59,6 @@ export async function explainDeadLinks(
   if (!urls.some(url => url.startsWith(base)) || (await findRunning(config)) !== undefined) return undefined
   const { publicUrl } = config.settings.server
   const { isAlive } = await probeServer(publicUrl === undefined ? config.settings.server : new URL(publicUrl))
-  if (publicUrl !== undefined) return isAlive ? undefined : `no upload server answers at ${base}`
-  return isAlive ? `the server that answers at ${base} has another store` : 'it does not run now'
+  if (publicUrl !== undefined) return isAlive ? undefined : `no upload server responds at ${base}`
+  return isAlive ? `the server at ${base} uses another database` : 'it is not running'
 }

@@ -92,7 +92,7 @@ describe('heartbeat ends with 1, and says why, for', () => {
     const { code, stdout, stderr } = await beat(['--server', url])
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toBe(
-      `${url}/ is not up: something that answers /heartbeat with status ${status} is there.\n`,
+      `${url}/ is not up: another program responds there (status ${status} for /heartbeat).\n`,
     )
   })
 

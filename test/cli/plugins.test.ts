@@ -43,7 +43,11 @@ it('a plugin stores for a server, which reloads it when it changes', async () =>
   const url = await server.url
   expect(await linkFrom(url)).toEqual(['https://one.example/a.txt'])
   await writeFile(join(cwd, 'echo.mjs'), 'export default {{')
-  await eventually(() => expect(server.lines.join('\n')).toContain('The old configuration stays in use'))
+  await eventually(() =>
+    expect(server.lines.join('\n')).toContain(
+      'Could not reload the configuration. The previous one stays in use',
+    ),
+  )
   expect(await linkFrom(url)).toEqual(['https://one.example/a.txt'])
   await writeFile(join(cwd, 'echo.mjs'), echo('two'))
   await eventually(async () => expect(await linkFrom(url)).toEqual(['https://two.example/a.txt']))
@@ -71,7 +75,7 @@ it('a server goes on when a plugin can not be opened any more, and says which', 
   const server = await spawnServer([], { directory: cwd })
   const url = await server.url
   await writeFile(join(cwd, 'echo.mjs'), BROKEN)
-  const said = `The old configuration stays in use. ${SAID}`
+  const said = `Could not reload the configuration. The previous one stays in use. ${SAID}`
   await eventually(() => expect(server.lines.map(line => JSON.parse(line).msg)).toContain(said))
   expect(await linkFrom(url)).toEqual(['https://one.example/a.txt'])
 })
@@ -85,7 +89,7 @@ it('a plugin that fails behind the back of the server is named', async () => {
     { cwd },
   )
   expect(exitCode).toBe(1)
-  expect(stderr).toContain(`This is a mistake in "${join(cwd, 'echo.mjs')}", and upload-server ends here.`)
+  expect(stderr).toContain(`upload-server stopped because of a bug in "${join(cwd, 'echo.mjs')}".`)
   expect(stderr).toContain('Error: no luck')
 })
 

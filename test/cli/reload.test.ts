@@ -121,7 +121,7 @@ describe('SIGHUP', () => {
       expect(found).toBeDefined()
       return found as Line
     })
-    expect(error.msg).toContain('The old configuration stays in use.')
+    expect(error.msg).toContain('Could not reload the configuration. The previous one stays in use.')
     expect(error['problems']).toEqual([
       'server.port: must be a number, not a string',
       'server.prot: is not an option. Did you mean "port"?',
@@ -176,7 +176,7 @@ describe('SIGHUP', () => {
       log: { level: 'debug' },
     })
     server.reload()
-    await server.said('store.path has changed, which takes effect when the server is started again')
+    await server.said('store.path has changed. Restart the server to apply it')
     const warned = server.log().flatMap(line => line['setting'] ?? [])
     expect(warned).toEqual(['server.host', 'server.port', 'store.path'])
     expect(await upload(`${server.url}/upload`, { 'a.txt': 'x' })).toMatchObject({ status: 200 })

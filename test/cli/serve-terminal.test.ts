@@ -84,7 +84,7 @@ it('says a sentence once', async context => {
   const lines = (await seen).stdout.split('\r\n').flatMap(line => line.split(/^[\d:]{8} (?=✗)/)[1] ?? [])
   expect(lines.slice(0, 7)).toEqual([
     expect.stringMatching(/^✗ POST \/upload: This server has no upload key/),
-    ...Array.from({ length: 6 }, () => '✗ POST /upload: the same again'),
+    ...Array.from({ length: 6 }, () => '✗ POST /upload: same error as above'),
   ])
   expect(lines[7]).toMatch(/^✗ \/nowhere\/7\.png: /)
 })
@@ -102,7 +102,7 @@ describe('a line of the log on a terminal', () => {
   it('says who was refused and why, and the same sentence only once', () => {
     expect(show(refused, refused)).toEqual([
       '✗ POST /upload from 203.0.113.9: No key.\n',
-      '✗ POST /upload from 203.0.113.9: the same again\n',
+      '✗ POST /upload from 203.0.113.9: same error as above\n',
     ])
   })
 

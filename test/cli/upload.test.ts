@@ -484,8 +484,8 @@ describe('links to what the server hands out itself', () => {
   }
 
   const keyTemplate = '{filename}{extname}'
-  const isDown = 'it does not run now'
-  const isUnreached = 'no upload server answers at https://i.example/up/'
+  const isDown = 'it is not running'
+  const isUnreached = 'no upload server responds at https://i.example/up/'
 
   it.each([
     [{ port: 1 }, 'http://127.0.0.1:1/files/Default/a.txt\n', isDown],
@@ -534,9 +534,7 @@ describe('links to what the server hands out itself', () => {
     const { code, stderr } = await linkWith({ server: { port } })
     expect({ code, stderr }).toEqual({
       code: 0,
-      stderr: expect.stringContaining(
-        `the server that answers at http://127.0.0.1:${port}/ has another store`,
-      ),
+      stderr: expect.stringContaining(`the server at http://127.0.0.1:${port}/ uses another database`),
     })
   })
 

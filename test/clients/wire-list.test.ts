@@ -167,8 +167,8 @@ describe('POST /upload with a list that can not all be had', () => {
 })
 
 it.each([
-  ['a path of Windows', '{"list":["C:\\Users\\me\\a.png"]}', 'each \\ of a path is written \\\\ there'],
-  ['a comma too many', '{"list":["/a.png",]}', 'look for a comma'],
+  ['a path of Windows', '{"list":["C:\\Users\\me\\a.png"]}', 'write each \\ of a path as \\\\'],
+  ['a comma too many', '{"list":["/a.png",]}', 'check for an extra or missing comma'],
   ['something else', 'a.png', 'neither a form nor JSON'],
   ['a path in quotes', JSON.stringify({ list: ['"/a.png"'] }), 'list[0] contains quotation marks'],
 ])('%s in a body is told from other mistakes', async (_what, body, message) => {

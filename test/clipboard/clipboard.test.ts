@@ -15,8 +15,8 @@ const MIB = 1024 * 1024
 const PNG = makePng(16)
 const GIF = Buffer.from('R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=', 'base64')
 const SVG = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><title>å</title></svg>')
-const EMPTY = /^The clipboard is empty\. Copy a picture/
-const NO_REFERENCE = /^The clipboard holds text that is no absolute path and no URL of a picture/
+const EMPTY = /^The clipboard is empty\. Copy an image/
+const NO_REFERENCE = /^The clipboard contains text that is neither an absolute path nor a URL/
 
 /** A square of noise, which no compression makes smaller. */
 function makePng(side: number): Buffer {
@@ -141,7 +141,7 @@ describe.each(DISPLAYS)('a real clipboard under %s', (name, startDisplay, ...pro
     await display.copy('image/png', PNG)
     expect(await failure(read(display.env, { maxBytes: PNG.length - 1 }))).toEqual({
       code: 'too_large',
-      message: `The picture in the clipboard is larger than ${PNG.length - 1} bytes (limits.fileSize).`,
+      message: `The image in the clipboard is larger than ${PNG.length - 1} bytes (limits.fileSize).`,
     })
     expect(await read(display.env, { maxBytes: PNG.length })).toMatchObject({ kind: 'image' })
   })
@@ -182,14 +182,14 @@ describe.each(DISPLAYS)('a real clipboard under %s', (name, startDisplay, ...pro
     const display = await shareDisplay()
     await display.copy('image/png', 'hello')
     const { message } = await failure(read(display.env))
-    expect(message).toContain('offers a picture, but its bytes are none')
+    expect(message).toContain('offers an image, but its data is not an image')
   })
 
   it('says when it holds something else altogether', async () => {
     const display = await shareDisplay()
     await display.copy('audio/x-wav', 'RIFF')
     const { message } = await failure(read(display.env))
-    expect(message).toContain('holds neither a picture nor a file nor text')
+    expect(message).toContain('contains neither an image nor a file nor text')
   })
 
   it('fails within 2 s once the display is gone, and says what to look at', async () => {
@@ -199,7 +199,7 @@ describe.each(DISPLAYS)('a real clipboard under %s', (name, startDisplay, ...pro
     const { code, message } = await failure(read(display.env, { timeoutMs: 2000 }))
     expect(performance.now() - started).toBeLessThan(2000)
     expect(code).toBe('source_failed')
-    expect(message).toContain(name === 'X11' ? 'see that "DISPLAY"' : 'see that "WAYLAND_DISPLAY"')
+    expect(message).toContain(name === 'X11' ? 'check that "DISPLAY"' : 'check that "WAYLAND_DISPLAY"')
   })
 })
 
@@ -298,7 +298,7 @@ describe('without display or tool', () => {
   it.each([{}, { DISPLAY: '', WAYLAND_DISPLAY: '' }])('says that there is no display (%j)', async env => {
     const { code, message } = await failure(read({ ...env, PATH: process.env['PATH'] }))
     expect(code).toBe('source_failed')
-    expect(message).toContain('neither "WAYLAND_DISPLAY" nor "DISPLAY" is set: run upload-server inside')
+    expect(message).toContain('neither "WAYLAND_DISPLAY" nor "DISPLAY" is set. Run upload-server inside')
   })
 
   it.each([
@@ -320,7 +320,7 @@ describe('without display or tool', () => {
     const PATH = await makePrograms({ xclip: '' })
     await chmod(join(PATH, 'xclip'), 0o644)
     const { message } = await failure(read({ PATH, DISPLAY: ':0' }))
-    expect(message).toContain('"xclip" does not start (EACCES)')
+    expect(message).toContain('"xclip" could not be started (EACCES)')
   })
 })
 
@@ -332,7 +332,7 @@ describe('a tool that misbehaves', () => {
     expect(performance.now() - started).toBeLessThan(2000)
     expect(code).toBe('source_failed')
     expect(message).toBe(
-      'The clipboard gave no answer in time, and "xclip" was stopped. Copy the picture again.',
+      'The clipboard did not respond in time, and "xclip" was stopped. Copy the image again.',
     )
     await ended(join(env['PATH'] ?? '', 'pid'))
   })
@@ -340,7 +340,7 @@ describe('a tool that misbehaves', () => {
   it('shares one deadline among all its calls', async () => {
     const env = await withXclip(`sleep 0.4; ${offering({ UTF8_STRING: '/a.png' })}`)
     const { message } = await failure(read(env, { timeoutMs: 600 }))
-    expect(message).toContain('gave no answer in time')
+    expect(message).toContain('did not respond in time')
   })
 
   it('is killed when it prints a picture without end', async () => {
@@ -354,8 +354,8 @@ describe('a tool that misbehaves', () => {
     const env = await withXclip('yes "see https://example.org/help for help" | head -n 9999 >&2; exit 3')
     const { code, message } = await failure(read(env))
     expect(code).toBe('source_failed')
-    expect(message).toMatch(/^The clipboard cannot be read, "xclip" ended with status 3 \(see … for help see/)
-    expect(message).toMatch(/: see that "DISPLAY" and "XAUTHORITY" name a running display/)
+    expect(message).toMatch(/^Could not read the clipboard: "xclip" ended with status 3 \(see … for help see/)
+    expect(message).toMatch(/: check that "DISPLAY" and "XAUTHORITY" belong to a running display/)
     expect(message.length).toBeLessThan(500)
     expect(message).not.toContain('\n')
   })
@@ -374,7 +374,7 @@ describe('a tool that misbehaves', () => {
     await expect.poll(() => read(display.env).catch(() => undefined)).toBeDefined()
     owner.kill('SIGSTOP')
     const { message } = await failure(read(display.env, { timeoutMs: 300 }))
-    expect(message).toContain('gave no answer in time')
+    expect(message).toContain('did not respond in time')
   })
 })
 
@@ -394,7 +394,7 @@ describe('an aborted read', () => {
     const controller = new AbortController()
     const outcome = read(env, { signal: controller.signal }).catch((error: unknown) => error)
     await expect.poll(() => readFile(pidFile, 'utf8').catch(() => ''), { timeout: 5000 }).toMatch(/\d/)
-    const reason = new Error('client went away')
+    const reason = new Error('client disconnected')
     controller.abort(reason)
     expect(await outcome).toBe(reason)
     await ended(pidFile)
@@ -402,7 +402,7 @@ describe('an aborted read', () => {
 
   it('starts no tool when it was aborted before', async () => {
     const env = await withXclip('touch "$here/started"')
-    const reason = new Error('client went away')
+    const reason = new Error('client disconnected')
     await expect(read(env, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
     await expect(readFile(join(env['PATH'] ?? '', 'started'))).rejects.toThrow('ENOENT')
   })

@@ -234,7 +234,7 @@ describe('a mistake is reported with its path and what is allowed', () => {
       { server: { trustProxy: ['::ffff:10.0.0.0/96'] } },
       'server.trustProxy[0]: trusts every address, so any client could forge X-Forwarded-For. Name your proxies only, such as "10.0.0.0/8"',
     ],
-    [{ store: { path: 'a\0b' } }, 'store.path: holds a NUL character, which no path can'],
+    [{ store: { path: 'a\0b' } }, 'store.path: contains a NUL character'],
     [{ auth: { anonymous: 'yes' } }, 'auth.anonymous: must be a boolean, not a string'],
     [{ auth: { keys: [{ key: 'k' }] } }, 'auth.keys[0].name: is missing. It must be a string'],
     [{ auth: { keys: [{ name: 'n', key: '' }] } }, 'auth.keys[0].key: must not be empty'],
@@ -270,12 +270,18 @@ describe('a mistake is reported with its path and what is allowed', () => {
       { finalization: { hooks: [{ name: 'a', command: [] }] } },
       'finalization.hooks[0].command: must not be empty',
     ],
-    [{ keyTemplate: '' }, 'keyTemplate: is empty: a key needs a name, for example "{filename}{extname}"'],
-    [{ keyTemplate: '/{filename}' }, 'keyTemplate: starts with "/": keys are relative to the destination'],
-    [{ keyTemplate: '{Y}/{m}/' }, 'keyTemplate: ends with "/": a key needs a name behind its folders'],
+    [
+      { keyTemplate: '' },
+      'keyTemplate: is empty: an object key needs a file name, for example "{filename}{extname}"',
+    ],
+    [
+      { keyTemplate: '/{filename}' },
+      'keyTemplate: starts with "/": object keys are relative to the destination',
+    ],
+    [{ keyTemplate: '{Y}/{m}/' }, 'keyTemplate: ends with "/": an object key must end with a file name'],
     [{ keyTemplate: 'a/../{filename}' }, 'keyTemplate: has a "." or ".." segment'],
-    [{ keyTemplate: 'a\\{filename}' }, 'keyTemplate: holds a backslash or a control character'],
-    [{ keyTemplate: '{filename' }, 'keyTemplate: has a lone brace near "{filename"'],
+    [{ keyTemplate: 'a\\{filename}' }, 'keyTemplate: contains a backslash or a control character'],
+    [{ keyTemplate: '{filename' }, 'keyTemplate: has an unmatched brace near "{filename"'],
     [{ keyTemplate: 7 }, 'keyTemplate: must be a string, not a number'],
     [{ providers: [] }, 'providers: must be an object, not a list'],
     [{ providers: null }, 'providers: must be an object, not null'],
@@ -318,7 +324,7 @@ describe('a mistake is reported with its path and what is allowed', () => {
     ],
     [
       { providers: { local: { a: { ...LOCAL, keyTemplate: '{x}/' } } } },
-      'providers.local.a.keyTemplate: ends with "/": a key needs a name behind its folders',
+      'providers.local.a.keyTemplate: ends with "/": an object key must end with a file name',
     ],
   ])('%j', async (config, problem) => {
     const problems = await problemsOf(config)
@@ -334,7 +340,7 @@ describe('a mistake is reported with its path and what is allowed', () => {
     const [problem, ...others] = await problemsOf(config)
     expect(others).toEqual([])
     expect(problem).toMatch(
-      /keyTemplate: has the unknown placeholder \{nope\}; known are \{Y\} .*\{localFolder:N\}$/,
+      /keyTemplate: has the unknown placeholder \{nope\}; available: \{Y\} .*\{localFolder:N\}$/,
     )
   })
 })
@@ -366,12 +372,12 @@ it('every mistake is reported at once, wherever it is', async () => {
     'auth.keys[1].typo: is not an option. Available: name, key, destinations, sources',
     'limits.fileSize: must be a number of bytes above 0, or a string such as "100MB", "512KB" or "2GB"',
     'providers.local.b: must be an object, not a number',
-    'keyTemplate: has a lone brace near "{filename"',
+    'keyTemplate: has an unmatched brace near "{filename"',
     'sever: is not an option. Did you mean "server"?',
     'providers.local.a.directory: is missing. It must be a string',
     'providers.local.a.directry: is not an option. Did you mean "directory"?',
     'providers.local.c: Set "serve" to true, or set "urlPrefix". Otherwise stored files have no URL.',
-    'providers.local.d.keyTemplate: ends with "/": a key needs a name behind its folders',
+    'providers.local.d.keyTemplate: ends with "/": an object key must end with a file name',
     expect.stringMatching(/^providers\.nope: is not a provider. Available: aliyun, /),
     expect.stringMatching(/^default: "local\/absent" can't be used\. .*Available: "local\/a", "local\/b"/),
     expect.stringMatching(

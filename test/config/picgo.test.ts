@@ -521,8 +521,8 @@ describe('names of files', () => {
 
   it.each([
     ['{filename}.{ext}', 'it has the unknown placeholder {ext}'],
-    ['{Y', 'it has a lone brace near "{Y"'],
-    ['C:\\{uuid}', 'it holds a backslash or a control character'],
+    ['{Y', 'it has an unmatched brace near "{Y"'],
+    ['C:\\{uuid}', 'it contains a backslash or a control character'],
     ['photo', 'without a placeholder every file would get the same name'],
     ['photo{extname}', 'without a placeholder every file would get the same name'],
     ['../{uuid}', 'it has a "." or ".." segment'],

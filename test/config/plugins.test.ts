@@ -120,8 +120,13 @@ it.each([
   ['whose package is not there', 'none', 'the package is not installed. Run in CWD: npm install none'],
   ['that throws', './x.mjs', 'no luck', "throw new Error('no luck')"],
   ['that throws what is no error', './x.mjs', 'no luck', "throw 'no luck'"],
-  ['that throws nothing', './x.mjs', 'it threw what is no error: undefined', 'throw undefined'],
-  ['that throws an object', './x.mjs', 'it threw what is no error: { code: 1 }', 'throw { code: 1 }'],
+  ['that throws nothing', './x.mjs', 'it threw a value that is not an error: undefined', 'throw undefined'],
+  [
+    'that throws an object',
+    './x.mjs',
+    'it threw a value that is not an error: { code: 1 }',
+    'throw { code: 1 }',
+  ],
   ['that misses a package', './x.mjs', "Cannot find package 'absent'", "import 'absent'"],
   [
     'that exports no function',

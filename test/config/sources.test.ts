@@ -94,7 +94,7 @@ describe('what would show only later is found with the configuration:', () => {
     ],
     [
       { keyTemplate: '{year}/{monat}/{year}{extname}' },
-      /^keyTemplate: has the unknown placeholders \{year\} \{monat\}; known/,
+      /^keyTemplate: has the unknown placeholders \{year\} \{monat\}; available:/,
     ],
   ])('%j', async (config, problem) => {
     const { load } = await setUp(JSON.stringify({ ...config, providers: LOCAL }))

@@ -417,7 +417,7 @@ describe('a watermark', () => {
     expect(sans?.equals(mono!)).toBe(false)
     const failed = await inFont(process.execPath)
     expectFailure(failed, 502, 'delivery_failed')
-    expect(failed.message).toMatch(/no TrueType or OpenType font/)
+    expect(failed.message).toMatch(/not a TrueType or OpenType font/)
   })
 
   it('of text says that no font is there, instead of drawing boxes', async () => {
@@ -510,7 +510,7 @@ describe('hostile pictures', () => {
     const broken = whole.subarray(0, whole.length / 2)
     const answer = await store(await startWith({ strip: true, flip: true }), 'a.png', broken)
     expectFailure(answer, 422, 'source_failed')
-    expect(answer.message).toMatch(/"a\.png" can't be read as a picture.*pictures\.unreadable/)
+    expect(answer.message).toMatch(/"a\.png" could not be decoded as an image.*pictures\.unreadable/)
     const kept = await store(
       await startWith({ strip: true, flip: true, unreadable: 'keep' }),
       'a.png',
@@ -534,7 +534,7 @@ describe('hostile pictures', () => {
     ])
     const answer = await store(await startWith({ format: 'jpeg' }), 'a.heic', heic)
     expectFailure(answer, 422, 'source_failed')
-    expect(answer.message).toContain("can't be read as a picture")
+    expect(answer.message).toContain('could not be decoded as an image')
     const whole = await readFile(HEIC)
     const cut = Buffer.concat([whole.subarray(0, -300), randomBytes(300)])
     for (const options of [{ format: 'webp' }, { strip: true, maxPixels: 1000 }] as const) {
@@ -571,7 +571,7 @@ describe('a request asks for', () => {
 
   it.for([
     ['?format=webp', {}, 'pictures.requests'],
-    ['?width=100', { requests: ['format'] }, 'the size of pictures'],
+    ['?width=100', { requests: ['format'] }, 'the size of images'],
     ['?format=bmp', { requests }, '"format" must be webp, avif, jpeg, png'],
     ['?quality=0', { requests }, '"quality" must be'],
     ['?height=99999', { requests }, '"height" must be'],
@@ -631,7 +631,7 @@ describe('without a package', () => {
     const url = await spawnWithout('sharp', { strip: true })
     const answer = await upload(`${url}/upload`, { 'a.png': await plain(10, 10).png().toBuffer() })
     expectFailure(answer, 502, 'delivery_failed')
-    expect(answer.message).toMatch(/^Pictures can't be changed here: .*"npm install sharp"/)
+    expect(answer.message).toMatch(/^The server can't process images: .*"npm install sharp"/)
     await expectStored(await upload(`${url}/upload`, { 'a.txt': 'text' }), ['text'])
   })
 
@@ -639,7 +639,7 @@ describe('without a package', () => {
     const url = await spawnWithout('libheif-js', { format: 'webp', larger: true })
     const answer = await upload(`${url}/upload`, { 'a.heic': await readFile(HEIC) })
     expectFailure(answer, 502, 'delivery_failed')
-    expect(answer.message).toMatch(/^Pictures can't be changed here: .*"npm install libheif-js"/)
+    expect(answer.message).toMatch(/^The server can't process images: .*"npm install libheif-js"/)
     const other = await upload(`${url}/upload`, { 'a.png': await plain(10, 10).png().toBuffer() })
     expect((await open(other)).item.contentType).toBe('image/webp')
   })

@@ -89,7 +89,7 @@ describe('the text field "path" of a form', () => {
   it('is read no further than an option is long', async () => {
     const app = await startApp({ config: KEYS })
     const answer = await post(`${app.url}/upload`, { body: formWith('a'.repeat(5_000_000)) })
-    expect(answer).toMatchObject({ status: 400, message: '"path" may have 512 bytes at most.' })
+    expect(answer).toMatchObject({ status: 400, message: '"path" must have up to 512 bytes.' })
   })
 
   it('is one of those that are kept', () => expect([...FIELDS]).toContain('path'))

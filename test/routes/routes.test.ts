@@ -177,7 +177,7 @@ describe('the request id', () => {
   })
 })
 
-describe('what is no readable HTTP still gets JSON with CORS headers:', () => {
+describe('what is not valid HTTP still gets JSON with CORS headers:', () => {
   it.for<[string, number, string]>([
     ['garbage', 400, 'garbage\r\n\r\n'],
     ['a TLS greeting', 400, '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n'],
@@ -224,7 +224,9 @@ describe('what is no readable HTTP still gets JSON with CORS headers:', () => {
   it('tells HTTPS, which the client itself can not read, apart in the log', async () => {
     const app = await startApp()
     await exchange(app.url, Buffer.from('1603010200010001fc03030d0a0d0a', 'hex'))
-    expect(app.log).toContainEqual(expect.objectContaining({ msg: expect.stringContaining('speaks HTTPS') }))
+    expect(app.log).toContainEqual(
+      expect.objectContaining({ msg: expect.stringContaining('sent an HTTPS request') }),
+    )
   })
 
   it('closes the connection even when the client keeps its end open', async () => {

@@ -42,7 +42,7 @@ const startWith = (providers: object, deliveryTimeoutMs = 10_000) =>
 
 const flooded: Socket[] = []
 
-/** Writes the same again and again until the other side hangs up. */
+/** Writes same error as above and again until the other side hangs up. */
 function flood(socket: Socket, more: string): void {
   flooded.push(socket)
   const write = () => {

@@ -145,7 +145,7 @@ it('attack: somebody asks for a stored file and never reads it', async () => {
   const socket = connect(Number(port), hostname).on('error', () => {})
   socket.pause()
   socket.write(`GET ${pathname} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
-  await expect.poll(() => app.log.some(line => line['msg'] === 'client went away')).toBe(true)
+  await expect.poll(() => app.log.some(line => line['msg'] === 'client disconnected')).toBe(true)
   socket.destroy()
 })
 

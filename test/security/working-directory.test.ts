@@ -154,7 +154,11 @@ describe('code of a cloned folder is not run', () => {
     const server = await serve()
     const url = await server.url
     await writeFile(file, evil)
-    await eventually(() => expect(server.lines.join('\n')).toContain('The old configuration stays in use'))
+    await eventually(() =>
+      expect(server.lines.join('\n')).toContain(
+        'Could not reload the configuration. The previous one stays in use',
+      ),
+    )
     await post(`${url}/upload`, { body: formOf({ 'a.txt': 'x' }) })
     expect(wasRun()).toBe(false)
   })

@@ -151,7 +151,7 @@ describe('a port that is taken', () => {
   it.for(OCCUPANTS)('by %s: with --strict-port it is said who is there', async ([, start]) => {
     const port = await occupy(start())
     await expect(take(port, true)).rejects.toThrow(
-      new RegExp(`^Port ${port} .* taken: .*(?:/heartbeat|there)`),
+      new RegExp(`^Port ${port} .* in use: .*(?:/heartbeat|there)`),
     )
   })
 
@@ -160,7 +160,7 @@ describe('a port that is taken', () => {
     const server = await spawnServer(['--port', String(port), '--strict-port'])
     expect(await server.exit).toBe(1)
     expect(parse(server)).toMatchObject([
-      { level: 'fatal', msg: expect.stringMatching(/an upload server of this kind/) },
+      { level: 'fatal', msg: expect.stringMatching(/an upload server is already running/) },
     ])
     expect(messages(server)[0]).toContain(String(port))
     expect(server.errors()).toBe('')
@@ -233,7 +233,7 @@ describe('a unix socket', () => {
     expect(parse(second.server)).toMatchObject([{ url: `unix:${socketPath}` }])
     const strict = await spawnOnSocket(['--strict-port'], folder)
     expect(await strict.server.exit).toBe(1)
-    expect(messages(strict.server)[0]).toMatch(/an upload server of this kind/)
+    expect(messages(strict.server)[0]).toMatch(/an upload server is already running/)
     expect(await ask('http://localhost', 'GET', '/heartbeat', { socketPath })).toMatchObject(alive)
   })
 

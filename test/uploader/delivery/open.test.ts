@@ -126,7 +126,7 @@ describe('openDestinations', () => {
 
   it.each([
     [new TypeError('no luck'), 'TypeError: no luck', false],
-    [null, 'it threw what is no error: null', false],
+    [null, 'it threw a value that is not an error: null', false],
     [Object.assign(new Error('x'), { code: 'ECONNRESET' }), 'it closed the connection', true],
     [new Error('Sent Authorization: Bearer abc'), 'Sent Authorization: \\[hidden\\]', false],
   ])('says where %s comes from, when it is thrown by what is asked', async (thrown, reason, retryable) => {
