@@ -129,7 +129,7 @@ function readDestination(
     name,
     provider,
     options,
-    // By names that `destinationSchema` has, and by it checked.
+    // The cast is safe: `destinationSchema` has validated exactly the options with these names.
     common: Object.fromEntries(
       Object.entries(all).filter(([key]) => common.includes(key)),
     ) as DestinationConfig['common'],

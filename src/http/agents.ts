@@ -86,7 +86,7 @@ export function createHttpAgents(options: AgentOptions): HttpAgents {
 /** Replaces how an agent opens connections. HTTPS agents add TLS on top. */
 export function connectBy(agent: HttpAgent, open: (target: Endpoint) => Promise<Socket>): void {
   const secure = agent instanceof HttpsAgent ? agent.createConnection.bind(agent) : undefined
-  // Node's types know neither the address in `options` nor a socket that comes later, by `done`.
+  // The casts are needed because Node's types lack the host and port in `options`, and the socket that `done` gets later.
   agent.createConnection = (options, done) => {
     const { host, port } = options as { host?: string; port?: number | string }
     open({ host: host ?? '', port: Number(port) }).then(

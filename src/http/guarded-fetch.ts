@@ -78,7 +78,7 @@ export async function guardedFetch(url: URL, options: GuardedFetchOptions): Prom
 
 /** Closes the connection of a response whose body is not needed. */
 export function discard(response: Response): void {
-  const body = response.body as Readable | null // node-fetch types it as less than it is
+  const body = response.body as Readable | null // node-fetch types its Readable as NodeJS.ReadableStream
   body?.destroy()
 }
 

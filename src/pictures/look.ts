@@ -41,7 +41,7 @@ export async function look(sharp: SharpModule, job: PictureJob): Promise<Looked>
     loader,
     open: () => sharp(input, { ...settings, limitInputPixels: options.maxPixels }),
     meta,
-    source: source as SourceFormat, // one of `LOADERS`, which read no other
+    source: source as SourceFormat, // Only the loaders in `LOADERS` can read a file here, so it is one of these.
     isAnimated: pages > 1,
     width: isTurned ? frameHeight : meta.width,
     height: isTurned ? meta.width : frameHeight,

@@ -10,7 +10,7 @@ export const SOURCE_FORMATS = ['jpeg', 'png', 'webp', 'avif', 'gif', 'tiff', 'he
 export type SourceFormat = (typeof SOURCE_FORMATS)[number]
 
 /** Image options that a request may set, if `pictures.requests` allows them. */
-export const WISHES = ['format', 'quality', 'size', 'strip'] as const
+export const REQUESTABLE_OPTIONS = ['format', 'quality', 'size', 'strip'] as const
 
 const format = z.enum(FORMATS)
 const degrees = z.number().min(-360).max(360)
@@ -132,7 +132,7 @@ export const pictureSchema = z.strictObject({
     .default(30_000)
     .describe('Timeout for one image, including time in the queue. Milliseconds.'),
   requests: z
-    .array(z.enum(WISHES))
+    .array(z.enum(REQUESTABLE_OPTIONS))
     .default([])
     .describe(
       'Image options that a request may set with its query parameters: "format", "quality", "size" (width and height), "strip" (remove metadata). Default: none.',

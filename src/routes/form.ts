@@ -11,20 +11,20 @@ import { MENDED_HEADERS, PartMender, tooLargeForm } from './multipart.ts'
 import { FIELDS } from './options.ts'
 import type { PartHeader } from './part-header.ts'
 
-/** Text fields that may stand beside the files. */
+/** Maximum number of text fields of a form, in addition to the files. */
 const MAX_FIELDS = 1000
-/** Bytes of a form beside those of its files. */
+/** Maximum bytes of a form in addition to those of its files. */
 const OVERHEAD_BYTES = 32 * 1024 * 1024
 
 export interface FormOptions {
   readonly boundary: string
   readonly payloads: Payloads
   readonly spool: Spool
-  /** Largest file, bytes. */
+  /** Maximum size of one file. Bytes. */
   readonly fileSize: number
-  /** Most files. */
+  /** Maximum number of files. */
   readonly files: number
-  /** How long the body may stall. */
+  /** Idle timeout of the body. Milliseconds. */
   readonly bodyIdleMs: number
 }
 
@@ -34,13 +34,13 @@ export interface FormBody {
   readonly fields: ReadonlyMap<string, string>
 }
 
-/** What became of one file part: an input, or nothing for a browser's empty file field. */
+/** The input of one file part; undefined for the empty file field of a browser. */
 type Received = Promise<Payload | Unkept | undefined>
 
-/** Bytes of a form that multer's parser may hold, more than what arrives at once. */
+/** Buffer size of multer's parser. Bytes; it is larger than the chunks that arrive. */
 const PARSER_BYTES = 128 * 1024
 
-/** One for all forms: multer passes on what it takes for the request, which is a `Form` here (see there why, and the casts). */
+/** One parser serves all forms. multer passes its request to the callbacks, and here that is a `Form`, which explains the casts. */
 const parse = multer({
   storage: {
     _handleFile: (form, file, done) => asForm(form).take(file, done),
@@ -55,26 +55,28 @@ type FormLimits = Pick<FormOptions, 'files' | 'fileSize'>
 
 const mostBytes = ({ files, fileSize }: FormLimits) => files * fileSize + OVERHEAD_BYTES
 
-/** What the client is told of a file that the server itself could not keep. */
+/** Error message for a file that the server itself could not buffer. */
 const NOT_KEPT = 'The server could not buffer the file. Its log has the reason.'
 
-/** Before a client that waits to be asked for the body is asked. @throws UploadError `too_large` */
+/** Checks the size before the server sends 100 Continue. @throws UploadError `too_large` */
 export function assertFits(req: Request, limits: FormLimits): void {
   if (Number(req.headers['content-length']) > mostBytes(limits)) throw tooLargeForm()
 }
 
+/** multer passes on the value that `parse` got, which is a `Form`. */
 const asForm = (form: unknown) => form as Form
 
 /**
- * Reads a multipart body: every file part becomes an input, spooled; of text fields the options of requests are kept.
+ * Reads a multipart body. Every file part becomes an input. Of the text fields, only request options are kept.
  *
- * @throws UploadError `invalid_request` when it can't be read as a form, `no_file`, `too_large` for too many files,
- *   `request_timeout`; nothing that was received stays behind
+ * @throws UploadError `invalid_request` if the body is not a valid form, `no_file`, `too_large` for too many files,
+ *   `request_timeout`. Everything that was received is then discarded
  */
 export async function readForm(req: Request, res: Response, options: FormOptions): Promise<FormBody> {
   const form = new Form(req, options)
   try {
     await new Promise<void>((resolve, reject) => {
+      // `Form` has the members of a request that multer uses.
       parse(form as unknown as Request, res, (error: unknown) => {
         if (error) reject(error instanceof UploadError ? error : unreadable(error))
         else resolve()
@@ -90,12 +92,12 @@ export async function readForm(req: Request, res: Response, options: FormOptions
 }
 
 /**
- * One form on its way: request → `#read` → `PartMender` → multer's parser → `take` → payload.
+ * Reads one form: request → `#read` → `PartMender` → multer's parser → `take` → payload.
  *
- * To multer this is the request: what multer asks of one, and no more. Those are `headers`; `on`, by which it hears of failures;
- * the last three members, which it uses when it is done. package.json pins multer for that reason. The real request has
- * headers that multer must not see, and after a failure multer waits for all of its body before it says so. A `Readable` in
- * between took 4 % more processor time for an upload on Node 20, 12 % on Node 24.
+ * multer gets this object as its request. It has only the members that multer uses: `headers`; `on`, which reports failures;
+ * and the last three, which multer uses at the end. Therefore, package.json pins the version of multer. multer must not get the
+ * real request, because that has other headers, and because multer would read its whole body before it reports a failure. A
+ * `Readable` in between took 4 % more processor time per upload on Node 20, and 12 % more on Node 24.
  */
 class Form {
   readonly headers = MENDED_HEADERS
@@ -104,7 +106,7 @@ class Form {
   readonly #mender: PartMender
   readonly #received: { readonly header: PartHeader; readonly payload: Received }[] = []
   readonly #stopWatch: () => void
-  /** Files but for those that may be a browser's empty input. */
+  /** Number of files, without those that may be the empty file field of a browser. */
   #files = 0
   #parser: Writable | undefined
   #tellMulter: (error: unknown) => void = () => {}
@@ -122,7 +124,7 @@ class Form {
     this.#stopWatch = watchBody(req, bodyIdleMs, this.#fail)
   }
 
-  /** Gives the parser the mended body, no faster than it takes it. */
+  /** Pipes the repaired body into the parser, with backpressure. */
   feed(parser: Writable): void {
     this.#parser = parser
     this.#req.on('data', this.#read).on('end', this.#end).on('close', this.#cut)
@@ -158,7 +160,7 @@ class Form {
     this.#tellMulter(error)
   }
 
-  /** Takes nothing more from the request. */
+  /** Stops reading the request. */
   release(): void {
     this.#stopWatch()
     if (this.#req.readableEnded) return
@@ -210,13 +212,13 @@ class Form {
     if (event === 'error') this.#tellMulter = listener
   }
 
-  // What multer calls when it is done: it then drains a request, and this one has nothing left to read.
+  // At the end, multer drains its request with these members. Nothing is left to read here.
   readonly readable = false
   unpipe(): void {}
   resume(): void {}
 }
 
-/** Writes one part into a payload. What goes wrong becomes the result: the other parts go on. */
+/** Writes one part into a payload. An error becomes the result, so that the other parts are still read. */
 async function receive(stream: Readable, writer: PayloadWriter, header: PartHeader): Received {
   let failure: unknown
   let size = 0
@@ -258,7 +260,7 @@ async function receive(stream: Readable, writer: PayloadWriter, header: PartHead
   }
 }
 
-/** multer and busboy reject with plain errors for what is the client's doing. */
+/** multer and busboy reject with plain errors if the client sent an invalid form. */
 function unreadable(error: unknown): UploadError {
   const reason = messageOf(error)
   return new UploadError(

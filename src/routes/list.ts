@@ -7,11 +7,11 @@ import { shorten } from './error-handler.ts'
 const CLIPBOARD: readonly Input[] = [{ kind: 'clipboard', origin: 'clipboard' }]
 
 /**
- * Reads the body of a request that is no form. Nothing is opened here. Empty bodies, `null`, `{}` and empty lists ask
- * for the clipboard, as PicGo's clients do.
+ * Parses the JSON body of an upload. It doesn't open the files. An empty body, `null`, `{}` or an empty list means the
+ * clipboard, because PicGo's clients send these.
  *
- * @param isReadable whether the caller could upload that path: asked once at most, of an entry without its first slash
- * @throws UploadError `invalid_request` naming every entry that can't be understood, `too_large` for too many
+ * @param isReadable whether the client could upload a path. It is called at most once, for an entry without its first slash
+ * @throws UploadError `invalid_request` that names every invalid entry, `too_large` for too many entries
  */
 export async function parseList(
   body: Buffer,
@@ -39,13 +39,13 @@ export async function parseList(
   return parseEntries(list, isReadable)
 }
 
-/** What may stand around the list, and what may stand in objects in other members. */
+/** Limits of the JSON body: nesting, and values other than the entries of the list. */
 const MOST_DEPTH = 64
 const MOST_OTHER_VALUES = 10_000
 
 const [QUOTE, COMMA, OPEN_LIST, BACKSLASH, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = Buffer.from('",[\\]{}')
 
-/** Values take 50 times as much memory as JSON: a body is looked through before it is parsed. */
+/** Checks a body before it is parsed, because parsed values can take 50 times the memory of their JSON. */
 function assertSmall(body: Buffer, maxFiles: number): void {
   const most = maxFiles + MOST_OTHER_VALUES
   let depth = 0
@@ -64,27 +64,27 @@ function assertSmall(body: Buffer, maxFiles: number): void {
   }
 }
 
-/** The place of its closing quote. */
+/** The index of the closing quote. */
 function endOfString(body: Buffer, start: number): number {
   let at = start + 1
   while (at < body.length && body[at] !== QUOTE) at += body[at] === BACKSLASH ? 2 : 1
   return at
 }
 
-/** What is looked at of a body that can't be parsed, in characters. */
+/** Maximum number of characters of an invalid body that are checked for the reason. */
 const LOOKED_AT = 64 * 1024
 
 const NEITHER =
   'The body is neither a form nor JSON. Send multipart/form-data with a file, or {"list": ["/path/to/file.png"]}.'
 
-/** Paths of Windows are what goes wrong first. */
+/** Explains invalid JSON. The most frequent cause is a Windows path with single backslashes. */
 function describeBroken(text: string): string {
   return /(?<!\\)(?:\\\\)*\\(?!["\\/bfnrt]|u[0-9a-f]{4})/i.test(text)
     ? 'The body is not valid JSON: write each \\ of a path as \\\\.'
     : 'The body is not valid JSON: check for an extra or missing comma, quotation mark or bracket.'
 }
 
-/** The refusal of more files than one request may have. */
+/** The error for a request with more files than it may have. */
 export function tooMany(maxFiles: number): UploadError {
   return new UploadError(
     'too_large',
@@ -110,7 +110,7 @@ async function parseEntries(
   if (problems.length === 0) return inputs
   const shown = problems.slice(0, 10).join('; ')
   const more = problems.length > 10 ? `; and ${problems.length - 10} more` : ''
-  // A plugin of Obsidian sends such paths on Linux and macOS.
+  // An Obsidian plugin drops the first slash on Linux and macOS.
   const isCut = relative !== undefined && (await isReadable(`/${relative}`))
   const advice = isCut
     ? ` "/${shorten(relative ?? '', MOST_SHOWN)}" exists: the program may have dropped the first "/".`

@@ -2,7 +2,7 @@ import { UploadError } from '../errors.ts'
 import { keysOf, membersOf } from '../members.ts'
 import { readFolder } from '../payload/folder.ts'
 import { FORMATS, type Format } from '../pictures/options.ts'
-import { assertMayAsk } from '../pictures/wish.ts'
+import { assertRequestable } from '../pictures/requested-options.ts'
 import { assertTakesPath, type Destination, readChoice } from '../uploader/delivery/destinations.ts'
 import { assertMayExpire } from '../uploader/delivery/expiry.ts'
 import { readExpires } from '../uploader/expires.ts'
@@ -85,31 +85,31 @@ export const OPTIONS = {
     description:
       'Format to convert images to: `webp`, `avif`, `jpeg` or `png`. The destination must allow it.',
     parse: oneOf<Format>(FORMATS),
-    check: (_, { pictures }) => assertMayAsk('format', pictures),
+    check: (_, { pictures }) => assertRequestable('format', pictures),
     isFingerprinted: true,
   }),
   quality: option({
     description: 'Quality of images in lossy formats, 1 to 100. The destination must allow it.',
     parse: wholeNumber(100, 'a whole number from 1 to 100'),
-    check: (_, { pictures }) => assertMayAsk('quality', pictures),
+    check: (_, { pictures }) => assertRequestable('quality', pictures),
     isFingerprinted: true,
   }),
   width: option({
     description: 'Maximum width of images, in pixels. The destination must allow it.',
     parse: wholeNumber(65_535, 'a number of pixels'),
-    check: (_, { pictures }) => assertMayAsk('size', pictures),
+    check: (_, { pictures }) => assertRequestable('size', pictures),
     isFingerprinted: true,
   }),
   height: option({
     description: 'Maximum height of images, in pixels. The destination must allow it.',
     parse: wholeNumber(65_535, 'a number of pixels'),
-    check: (_, { pictures }) => assertMayAsk('size', pictures),
+    check: (_, { pictures }) => assertRequestable('size', pictures),
     isFingerprinted: true,
   }),
   strip: option({
     description: '`1` or `true` removes metadata from images. The destination must allow it.',
     parse: yes,
-    check: (_, { pictures }) => assertMayAsk('strip', pictures),
+    check: (_, { pictures }) => assertRequestable('strip', pictures),
     isFingerprinted: true,
   }),
   status: option({

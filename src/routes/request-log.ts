@@ -11,23 +11,23 @@ import { pathnameOf } from './target.ts'
 
 declare module 'http' {
   interface IncomingMessage {
-    /** The id of the request. */
+    /** The request ID. */
     id: string
   }
   interface ServerResponse {
-    /** Why the request failed, for its line in the log. */
+    /** Why the request failed, for its log line. */
     err?: Error
-    /** What else stands in that line. */
+    /** Further fields of the log line. */
     logged: Record<string, unknown>
   }
 }
 
-/** What a route adds to the line of its request. */
+/** Adds fields to the log line of a request. */
 export function addToLog(res: ServerResponse, fields: Record<string, unknown>): void {
   Object.assign(res.logged, fields)
 }
 
-/** Gives every request an id and, at its end, one line in the log, without the query and without headers. */
+/** Assigns every request an ID and writes one log line at its end, without the query and the headers, which hold secrets. */
 export function createRequestLog(
   logger: Logger,
   mask: Mask,
@@ -35,7 +35,7 @@ export function createRequestLog(
   const log = logger.child({}, { serializers: { err: describeError } })
   return (req, res) => {
     const { method } = req
-    const path = pathnameOf(req.url ?? '') // keys stand in the query
+    const path = pathnameOf(req.url ?? '') // The query may contain an upload key.
     const began = Date.now()
     const id = requestIdOf(req, mask)
     req.id = id
@@ -47,7 +47,7 @@ export function createRequestLog(
     })
     res.on('close', () => {
       const err = broken ?? res.err
-      // With `compat.alwaysOk` the status of a failure is 200.
+      // With `compat.alwaysOk`, failures have status 200.
       const status = res.err instanceof UploadError ? statusOf(res.err.code) : res.statusCode
       const failed = err !== undefined || status >= 500
       log[levelOf(status, broken !== undefined, path)](
@@ -68,20 +68,21 @@ export function createRequestLog(
 function levelOf(status: number, isBroken: boolean, path: string): 'error' | 'warn' | 'info' | 'debug' {
   if (status >= 500 || (isBroken && status < 400)) return 'error'
   if (status >= 400) return 'warn'
-  // Health checks and scrapers come every few seconds and say nothing as long as they succeed.
+  // Successful health checks and scrapes come every few seconds, so they are not logged at `info`.
   return isProbe(path) || path === '/metrics' ? 'debug' : 'info'
 }
 
-/** Expected failures need no stack of ours; what caused them does. Their message is what the client is told. */
+/** Expected failures are logged with the message for the client and without a stack. Their cause is logged with its stack. */
 function describeError(error: unknown): unknown {
-  if (!(error instanceof UploadError)) return tidyTexts(stdSerializers.err(error as Error)) // which gives anything else as it is
+  // pino's serializer returns a value that is not an Error unchanged, so the cast is safe.
+  if (!(error instanceof UploadError)) return tidyTexts(stdSerializers.err(error as Error))
   const cause = error.cause instanceof Error && { cause: tidyTexts(stdSerializers.err(error.cause)) }
   return { code: error.code, message: shorten(error.message), ...cause }
 }
 
 function tidyTexts(fields: object): object {
   const entries = Object.entries(fields)
-  // Some destinations repeat our request, and with it its signature, in what becomes the cause.
+  // Some destinations repeat the request with its signature in their response, which becomes the cause.
   const clean = (value: unknown) => (typeof value === 'string' ? hideSignatures(shorten(value)) : value)
   return Object.fromEntries(entries.map(([name, value]) => [name, clean(value)]))
 }

@@ -4,7 +4,7 @@ import type { NamedSlots, RunInSlot } from '../flow/slots.ts'
 import type { Payload, Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import type { PictureOptions } from '../pictures/options.ts'
-import { withWish } from '../pictures/wish.ts'
+import { withRequestedOptions } from '../pictures/requested-options.ts'
 import type { Job, Store, StoredFile } from '../store/contract.ts'
 import type { RetryContext } from './delivery/claims.ts'
 import {
@@ -220,7 +220,7 @@ async function uploadOne(
     payload = given
     request.accept?.(given)
     const storedAt = await inSlot(async () => {
-      const changes = withWish(destination.pictures, options)
+      const changes = withRequestedOptions(destination.pictures, options)
       const changed = changes ? await change(given, changes, request, deps) : given
       payload = changed
       const seed = request.retryContext?.seed && `${request.retryContext.seed} ${index}`

@@ -2,7 +2,7 @@ import type { UploadError } from '../errors.ts'
 import type { AddressScope } from '../http/addresses.ts'
 import type { Payload } from '../payload/index.ts'
 import type { KeyFacts } from '../payload/object-key.ts'
-import type { PictureWish } from '../pictures/wish.ts'
+import type { RequestedImageOptions } from '../pictures/requested-options.ts'
 import type { StoredFile } from '../store/contract.ts'
 import type { Expires } from './expires.ts'
 
@@ -44,7 +44,7 @@ export function keptOrigin(origin: string): string {
 }
 
 /** The options of a request. All are optional, and have been checked. */
-export interface UploadOptions extends PictureWish, KeyFacts {
+export interface UploadOptions extends RequestedImageOptions, KeyFacts {
   readonly expires?: Expires | undefined
 }
 

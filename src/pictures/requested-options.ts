@@ -1,8 +1,8 @@
 import { UploadError } from '../errors.ts'
-import { type Format, type PictureOptions, pictureSchema, type WISHES } from './options.ts'
+import { type Format, type PictureOptions, pictureSchema, type REQUESTABLE_OPTIONS } from './options.ts'
 
-/** What one request wants of its pictures. */
-export interface PictureWish {
+/** The image options that a request sets with its query parameters. */
+export interface RequestedImageOptions {
   readonly format?: Format
   readonly quality?: number
   readonly width?: number
@@ -10,8 +10,11 @@ export interface PictureWish {
   readonly strip?: true
 }
 
-/** @throws UploadError `invalid_request` when requests may not ask for this here */
-export function assertMayAsk(what: (typeof WISHES)[number], options: PictureOptions | undefined): void {
+/** @throws UploadError `invalid_request` if the destination does not allow requests to set this option */
+export function assertRequestable(
+  what: (typeof REQUESTABLE_OPTIONS)[number],
+  options: PictureOptions | undefined,
+): void {
   if (options?.requests.includes(what)) return
   throw new UploadError(
     'invalid_request',
@@ -20,12 +23,12 @@ export function assertMayAsk(what: (typeof WISHES)[number], options: PictureOpti
 }
 
 /**
- * What is done to the pictures of one request: what the destination says, and what the request wants, which has been
- * checked. A size of the destination stays the largest.
+ * Merges the image options of a destination with those of a request, which must have been checked. The size of the
+ * destination stays the maximum.
  */
-export function withWish(
+export function withRequestedOptions(
   options: PictureOptions | undefined,
-  { format, quality, width, height, strip }: PictureWish,
+  { format, quality, width, height, strip }: RequestedImageOptions,
 ): PictureOptions | undefined {
   if (!(format ?? quality ?? width ?? height ?? strip)) return options
   const base = options ?? pictureSchema.parse({})
