@@ -2,12 +2,12 @@ import { Console } from 'node:console'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { hideSignatures, type Mask } from '../mask.ts'
 
-/** Standard output is for results and the log: what a plugin says to the console goes to standard error. */
+/** Redirects the console to standard error, because standard output is for results and the log, and plugins may write to the console. */
 export function redirectConsole(): void {
   globalThis.console = new Console(process.stderr)
 }
 
-/** What Node says of a crash would show headers and the environment, and with them secrets. */
+/** Replaces Node's crash report, which contains headers and the environment, and so secrets. */
 export function hideSecretsInCrashes(mask: Mask): void {
   Object.assign(process.report, { excludeEnv: true })
   process.on('uncaughtException', error => {
@@ -16,7 +16,7 @@ export function hideSecretsInCrashes(mask: Mask): void {
   })
 }
 
-/** The stacks of an error and of its causes. What else they hold, such as a request, is left out. */
+/** The stacks of an error and of its causes. Other members, such as a request, are omitted, because they may contain secrets. */
 function explainCrash(thrown: unknown): string {
   const stacks: string[] = []
   for (let error = thrown; error !== undefined && stacks.length < 10; ) {
@@ -28,7 +28,7 @@ function explainCrash(thrown: unknown): string {
 
 const OWN = pathToFileURL(`${import.meta.dirname}/../../`).href
 
-/** A plugin runs in this process, and its author gets the report then. */
+/** Names the file that threw, because plugins run in this process and their authors should get the report. */
 function nameCulprit(stack: string): string {
   const [first] = /file:\/\/[^\s?)]+/.exec(stack) ?? []
   if (first === undefined || first.startsWith(OWN))

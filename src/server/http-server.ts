@@ -7,36 +7,36 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { drainAfterResponse, LINGER_MS } from '../routes/body.ts'
 import { MESSAGE_TYPES } from '../routes/message-types.ts'
 
-/** Time for the headers of a request; bodies are watched by `limits.bodyIdleMs`. */
+/** Timeout of the request headers. Bodies have `limits.bodyIdleMs`. */
 const HEADERS_TIMEOUT_MS = 20_000
-/** Longer than the idle time of common proxies, so that it is they who close a connection. */
+/** Keep-alive timeout. It is longer than that of common reverse proxies, so that the proxy closes idle connections. */
 const KEEP_ALIVE_MS = 65_000
-/** How long nothing of a whole answer may be read before the connection is cut. */
+/** How long a client may stop reading a complete response before the connection is closed. */
 const STALL_MS = 60_000
-/** Most files that are open beside connections and theirs: loading a library opens hundreds at once. */
+/** Maximum number of open files other than connections and their files. Loading a library opens hundreds at once. */
 const OTHER_FILES = 600
 /**
- * What a message may buffer, bytes: as much as arrives at once. The first part of a body comes with the headers, before
- * anybody reads it, and would otherwise have Node stop the socket and start it again for each request.
+ * Buffer size of a message. Bytes, as many as arrive at once. The first part of a body arrives with the headers, before it is
+ * read. With a smaller buffer, Node would pause and resume the socket for each request.
  */
 const BUFFERED_BYTES = 64 * 1024
-/** How often the log says that connections are turned away. */
+/** Minimum interval between log lines about rejected connections. */
 const DROP_NOTE_MS = 60_000
 
 export interface HttpServer {
   readonly server: Server
   /**
-   * Stops listening and lets running requests finish.
+   * Stops listening and waits for requests in progress.
    *
-   * @returns false when they took longer than `graceMs` and were cut
+   * @returns false if they took longer than `graceMs` and were aborted
    */
   stop(graceMs: number): Promise<boolean>
 }
 
-/** Hears of every request that never reaches `handle`. */
+/** Is called for every request that never reaches `handle`. */
 type NoteUnreadable = (id: string, status: number, message: string, address: string | undefined) => void
 
-/** A server with its time limits set; `handle` gets every request, those that ask before they send a body included. */
+/** Creates a server with its timeouts. `handle` gets every request, including those that expect 100 Continue. */
 export function createHttpServer(
   handle: RequestListener,
   note: NoteUnreadable,
@@ -50,15 +50,15 @@ export function createHttpServer(
     connectionsCheckingInterval: 5000,
     noDelay: true,
     highWaterMark: BUFFERED_BYTES,
-    // The application says so, in an answer that is not empty.
+    // The application rejects such requests itself, because Node's response has no body.
     requireHostHeader: false,
   })
-  // Beyond a count Node drops headers without a word, forwarding headers among them; the total size stays limited.
+  // By default, Node silently drops headers beyond a count, which may include forwarding headers. The total size stays limited.
   server.maxHeadersCount = 0
-  // Open connections, each with the answers that are being given on it.
+  // Open connections, each with its responses in progress.
   const connections = new Map<Duplex, Set<ServerResponse>>()
   const turnAwayBeyondLimit = createConnectionLimit(note)
-  // Ahead of Node's own listener, which reads from the socket.
+  // This listener must run before Node's own, which reads from the socket.
   server.prependListener('connection', (socket: Socket) => {
     connections.set(socket, new Set())
     socket.once('close', () => connections.delete(socket))
@@ -71,7 +71,7 @@ export function createHttpServer(
     res.on('close', () =>
       req.complete || req.destroyed ? removeResponse() : req.once('end', removeResponse),
     )
-    // Until the connection waits for its next request, when Node sets its own limit.
+    // This timeout applies until the connection is idle, when Node sets its keep-alive timeout.
     res.on('prefinish', () => {
       if (req.socket.writableLength > 0) req.socket.setTimeout(stallMs)
     })
@@ -81,11 +81,11 @@ export function createHttpServer(
     })
   }
   server.on('request', accept)
-  // The body is asked for only when it is wanted (routes/body.ts). Node would refuse other expectations without a body.
+  // routes/body.ts sends 100 Continue only when the body is needed. Node would reject other expectations with an empty body.
   server.on('checkContinue', accept)
   server.on('checkExpectation', accept)
   server.on('clientError', (error: Unreadable, socket) => {
-    // What is written now would end up inside another answer.
+    // A response written now would end up inside another response.
     if ([...(connections.get(socket) ?? [])].some(res => res.headersSent)) socket.destroy()
     else answerUnreadable(error, socket, note)
   })
@@ -93,8 +93,8 @@ export function createHttpServer(
 }
 
 /**
- * A packet holds more than a thousand requests. Of those that a connection sends without waiting for answers one is begun
- * in each turn of the event loop, in order and as the answers are read, so that other connections have their turn.
+ * Starts one pipelined request of a connection per turn of the event loop, in order, and only while the client reads the
+ * responses. One packet can contain more than 1000 requests, which would otherwise block all other connections.
  */
 function createRequestTurns(): (socket: Duplex, running: number, begin: () => void) => void {
   const waiting = new WeakMap<Duplex, (() => void)[]>()
@@ -123,8 +123,8 @@ function createRequestTurns(): (socket: Duplex, running: number, begin: () => vo
 }
 
 /**
- * Keeps enough open files for everything but connections, each of which may have a file of its own: what can't be loaded
- * for want of files can't be loaded later either.
+ * Limits the number of connections, so that enough files can be opened for everything else. Each connection may have an open
+ * file of its own. A module that fails to load for lack of files can't be loaded later either.
  */
 function createConnectionLimit(note: NoteUnreadable): (socket: Socket, open: number) => void {
   const files = mostOpenFiles()
@@ -142,7 +142,7 @@ function createConnectionLimit(note: NoteUnreadable): (socket: Socket, open: num
   }
 }
 
-/** Undefined where the system does not say; Node has raised the limit as far as it may. */
+/** The limit of open files, which Node has raised to its maximum; undefined on systems without `/proc`. */
 function mostOpenFiles(): number | undefined {
   try {
     const [, files] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
@@ -152,12 +152,12 @@ function mostOpenFiles(): number | undefined {
   }
 }
 
-/** What Node says of a request it can't parse. */
+/** Node's error for a request that it can't parse. */
 type Unreadable = NodeJS.ErrnoException & { rawPacket?: Buffer }
 
-/** Requests that Node can't parse never reach the application, and still get an answer of the contract. */
+/** Sends the JSON response of the API for requests that Node can't parse and so never reach the application. */
 function answerUnreadable(error: Unreadable, socket: Duplex, note: NoteUnreadable): void {
-  // Answered already: what still arrives is thrown away, so that the client gets to read the answer.
+  // The response has been sent. Data that still arrives is discarded, so that the client can read the response.
   if (socket.writableEnded) return
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
@@ -168,7 +168,7 @@ function answerUnreadable(error: Unreadable, socket: Duplex, note: NoteUnreadabl
   const message = explainUnreadable(error)
   const code = timeout ? 'request_timeout' : 'invalid_request'
   const requestId = crypto.randomUUID()
-  // Once all is written, the socket no longer knows it.
+  // The address must be read now, because the socket loses it once everything is written.
   const address = socket instanceof Socket ? socket.remoteAddress : undefined
   const body = JSON.stringify({
     success: false,
@@ -187,7 +187,7 @@ function answerUnreadable(error: Unreadable, socket: Duplex, note: NoteUnreadabl
   note(requestId, status, message, address)
 }
 
-/** The first byte of a client that speaks TLS (RFC 8446 section 5.1). */
+/** The first byte of a TLS handshake (RFC 8446 section 5.1). */
 const TLS_HANDSHAKE = 0x16
 
 function explainUnreadable({ code, rawPacket }: Unreadable): string {
@@ -206,7 +206,7 @@ async function stopServer(
   graceMs: number,
 ): Promise<boolean> {
   const closed = once(server, 'close')
-  // Not the `close` of HTTP servers: it also cuts idle connections, on which a client may be sending its next request.
+  // The `close` of HTTP servers would also close idle connections, on which a client may be sending its next request.
   NetServer.prototype.close.call(server)
   const isBusy = () => [...connections.values()].some(running => running.size > 0)
   const end = performance.now() + graceMs
@@ -214,6 +214,6 @@ async function stopServer(
   const finished = !isBusy()
   for (const socket of connections.keys()) socket.destroy()
   await closed
-  server.close() // ends Node's watch over header time-outs
+  server.close() // This stops Node's timer for header timeouts.
   return finished
 }

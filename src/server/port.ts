@@ -5,11 +5,11 @@ import { isSocketPath } from '../config/endpoint.ts'
 import { messageOf, systemCode } from '../errors.ts'
 import type { RawReply } from '../http/exchange.ts'
 
-/** How many ports are tried when the wanted one is taken, itself not counted. */
+/** Number of further ports that are tried if the configured one is in use. */
 const FURTHER_PORTS = 10
 const HEARTBEAT_TIMEOUT_MS = 1000
 
-/** Where a server listens: a port of an address, or a Unix socket when `host` is an absolute path. */
+/** Where a server listens: an IP address and a port, or a Unix socket if `host` is an absolute path. */
 export interface ListenAddress {
   readonly host: string
   readonly port: number
@@ -17,13 +17,13 @@ export interface ListenAddress {
   readonly socketMode?: string | undefined
 }
 
-/** What came of taking a port. */
+/** The result of `takePort`. */
 export type TakenPort =
   | { readonly kind: 'listening'; readonly url: string }
-  /** One of the same kind answers there already. */
+  /** Another upload server responds there. */
   | { readonly kind: 'already-running'; readonly url: string }
 
-/** The port, or every one that was tried, is taken. */
+/** The port, or every port that was tried, is in use. */
 export class PortTakenError extends Error {
   constructor(message: string) {
     super(message)
@@ -31,19 +31,19 @@ export class PortTakenError extends Error {
   }
 }
 
-/** An address for people; a server on every address is reached on this machine by the loopback one. */
+/** The URL to show to people. A server that listens on all addresses is reached at the loopback address. */
 export function urlOf({ host, port }: ListenAddress): string {
   if (isSocketPath(host)) return `unix:${host}`
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
-  // Only an IPv6 address has a colon. To ask node:net compiles a pattern that takes 5 ms of the start.
+  // Only IPv6 addresses contain a colon. `isIPv6` of node:net would compile a pattern, which takes 5 ms at the start.
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }
 
 /**
- * Listens by the rule: a port taken by a server of the same kind ends the search, by anything else the next ports are
- * tried; with `strict` it is an error in both cases.
+ * Listens on a port. If another upload server uses it, the search ends; if another program uses it, the next ports are tried.
+ * With `strict`, both are errors.
  *
- * @throws PortTakenError, or an Error that says why the address can't be used at all
+ * @throws PortTakenError, or an Error with the reason why the address can't be used at all
  */
 export async function takePort(server: Server, wanted: ListenAddress, strict: boolean): Promise<TakenPort> {
   if (isSocketPath(wanted.host)) return takeSocket(server, wanted, strict)
@@ -68,7 +68,7 @@ export async function takePort(server: Server, wanted: ListenAddress, strict: bo
   )
 }
 
-/** One that a crash left is replaced. */
+/** Listens on a Unix socket. A socket file that a crashed server left behind is replaced. */
 async function takeSocket(server: Server, wanted: ListenAddress, strict: boolean): Promise<TakenPort> {
   const url = urlOf(wanted)
   const listenWithMode = async () => {
@@ -80,7 +80,7 @@ async function takeSocket(server: Server, wanted: ListenAddress, strict: boolean
   if (await listenWithMode()) return { kind: 'listening', url }
   const holder = await probeServer(wanted)
   if (holder.isAlive && !strict) return { kind: 'already-running', url }
-  // A file that is no socket refuses as well, and is somebody's.
+  // A regular file refuses connections as well, but must not be deleted.
   if (!(await lstat(wanted.host)).isSocket())
     throw new PortTakenError(
       `${wanted.host} exists but is not a socket. Choose another path with --host or server.host.`,
@@ -92,7 +92,7 @@ async function takeSocket(server: Server, wanted: ListenAddress, strict: boolean
   throw new PortTakenError(`The socket ${wanted.host} is in use: ${holder.description}.`)
 }
 
-/** @returns false when the place is taken */
+/** @returns false if the port or socket is in use */
 async function listen(server: Server, { host, port }: ListenAddress): Promise<boolean> {
   const ready = once(server, 'listening')
   server.listen(isSocketPath(host) ? { path: host } : { host, port })
@@ -121,12 +121,12 @@ function explainListen(error: unknown, where: ListenAddress): Error {
 
 export interface PortHolder {
   readonly isAlive: boolean
-  /** Nobody listens. */
+  /** No program listens. */
   readonly isRefused: boolean
   readonly description: string
 }
 
-/** Whether a server of this kind answers at an endpoint, or below an address. */
+/** Checks whether an upload server responds at an endpoint or below a URL. */
 export async function probeServer(where: ListenAddress | URL): Promise<PortHolder> {
   const socketPath = !(where instanceof URL) && isSocketPath(where.host) ? where.host : undefined
   const base = where instanceof URL ? where.href : socketPath ? 'http://localhost' : urlOf(where)
@@ -148,11 +148,11 @@ export async function probeServer(where: ListenAddress | URL): Promise<PortHolde
   }
 }
 
-/** Of TLS and of what is not HTTP, too. */
+/** The code of any error, including errors of TLS and of the HTTP parser. */
 const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : messageOf(error)
 
-/** @param code undefined when there was no answer in time */
+/** @param code undefined if there was no response in time */
 function describeSilence(code: string | undefined): string {
   if (code === 'ECONNREFUSED') return 'nothing listens there (ECONNREFUSED)'
   if (code === 'EPROTO') return 'the program there does not use TLS: use http instead of https (EPROTO)'
@@ -160,7 +160,7 @@ function describeSilence(code: string | undefined): string {
   return `the program there does not respond to /heartbeat ${reason}`
 }
 
-/** The client is loaded here: most starts find their port free, and answer heartbeats before they have it. */
+/** Loads the HTTP client only when it is needed, because most starts find their port free and should answer heartbeats quickly. */
 async function get(url: URL, socketPath: string | undefined, signal: AbortSignal): Promise<RawReply> {
   const [{ createHttpAgents }, { basicAuthorization, endpointOf, exchange }] = await Promise.all([
     import('../http/agents.ts'),

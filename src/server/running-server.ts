@@ -9,11 +9,11 @@ import { type ListenAddress, probeServer, urlOf } from './port.ts'
 
 type Located = Pick<LoadedConfig, 'dataDirectory'> & { readonly settings: Pick<Settings, 'server' | 'store'> }
 
-/** Lies beside the store while a server uses that: another port than the configured one may be its real one. */
+/** The file next to the database that has the URL of the running server, whose port may differ from the configured one. */
 const fileOf = ({ settings, dataDirectory }: Located) =>
   `${settings.store.path ?? join(dataDirectory, 'store.db')}-server`
 
-/** Writes down where a server really listens. @returns removes that again, unless a later server has replaced it */
+/** Saves the URL at which a server listens. @returns deletes it, unless a later server has replaced it */
 export async function noteUrl(config: Located, url: string): Promise<() => Promise<void>> {
   const file = fileOf(config)
   await makePath(dirname(file), 0o700)
@@ -24,7 +24,7 @@ export async function noteUrl(config: Located, url: string): Promise<() => Promi
   }
 }
 
-/** URL of the server that uses the store of a configuration; undefined when none answers. */
+/** URL of the server that uses the database of a configuration; undefined if none responds. */
 export async function findRunning(config: Located): Promise<string | undefined> {
   try {
     const { url } = membersOf(JSON.parse(await readFile(fileOf(config), 'utf8')))
@@ -32,13 +32,13 @@ export async function findRunning(config: Located): Promise<string | undefined> 
     const place = url.startsWith('unix:') ? socketAt(url.slice('unix:'.length)) : new URL(url)
     return (await probeServer(place)).isAlive ? url : undefined
   } catch {
-    return undefined // a server that was killed leaves the file, and a full disk half of it
+    return undefined // A server that was killed leaves the file behind, and a full disk truncates it.
   }
 }
 
 const socketAt = (path: string): ListenAddress => ({ host: path, port: 0 })
 
-/** Where links to files that the server itself serves begin, with a final slash. */
+/** Base URL of files that the server itself serves, with a final slash. */
 export async function findBase(config: Located): Promise<string> {
   const { publicUrl, host } = config.settings.server
   const own = async () => (await findRunning(config)) ?? urlOf(config.settings.server)
@@ -47,9 +47,10 @@ export async function findBase(config: Located): Promise<string> {
 }
 
 /**
- * Why links lead nowhere now, as the end of a sentence. Undefined when none of them leads to the server, or it runs.
+ * Explains why links can't be opened now, as the end of a sentence. Undefined if none of them leads to the server, or if the
+ * server is running.
  *
- * @param base where those to the server begin
+ * @param base base URL of the server
  */
 export async function explainDeadLinks(
   urls: readonly string[],

@@ -1,11 +1,13 @@
 import { element } from './words.ts'
 
 const details = element('pictures')
+// The document is made by uploader.ts, which always contains this element, so the cast is safe.
 const form = details.querySelector('form') as HTMLFormElement
 
 export function setUpChoices(): void {
   form.addEventListener('submit', event => event.preventDefault())
   document.addEventListener('change', event => {
+    // Only elements send `change` events.
     if ((event.target as Element).id === 'destination') showAllowed()
   })
   showAllowed()

@@ -66,5 +66,6 @@ function makeOpener(url: string, name: string): HTMLAnchorElement {
 }
 
 function chosenFormat(): Format {
+  // One of the radio buttons is always checked, and their values are the formats.
   return fieldset.querySelector<HTMLInputElement>('input:checked')?.value as Format
 }

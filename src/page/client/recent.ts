@@ -17,6 +17,7 @@ const MAX_STORED = 500
 const MAX_SHOWN = 20
 
 const details = element<HTMLDetailsElement>('recent')
+// The document is made by uploader.ts, which always contains these elements, so the casts are safe.
 const title = details.querySelector('summary') as HTMLElement
 const list = details.querySelector('ol') as HTMLOListElement
 const field = element<HTMLInputElement>('recent-text')
@@ -90,6 +91,7 @@ async function fetchHistory(signal: AbortSignal): Promise<readonly StoredLink[] 
     const response = await fetch(urlOf(`history?${query}`), { headers: keyHeaders(), signal })
     const { success, result, code } = await response.json()
     if (!success) return words.failures[code] ?? words.foreign
+    // A successful response of the history has these fields (routes/history.ts).
     return (result as (Link & { time: string; contentType: string })[]).map(
       ({ time, contentType, ...rest }) => ({
         ...rest,
@@ -121,6 +123,7 @@ function read(): readonly StoredLink[] {
 }
 
 function isSaved(value: unknown): value is StoredLink {
+  // Nothing is assumed about the members: each is checked below.
   const { url, name, time } = (value ?? {}) as Partial<StoredLink>
   return typeof url === 'string' && typeof name === 'string' && Number.isFinite(time)
 }

@@ -4,6 +4,7 @@ export type State = 'waiting' | 'sending' | 'stored' | 'pending' | 'failed' | 'c
 
 /** Creates a row of the list from the document's template. @param image shown as the thumbnail */
 export function makeRow(name: string, about: string, image?: File): HTMLLIElement {
+  // The document is made by uploader.ts, which always contains this template and its row, so the casts are safe.
   const template = document.getElementById('row') as HTMLTemplateElement
   const row = (template.content.cloneNode(true) as DocumentFragment).firstElementChild as HTMLLIElement
   row.tabIndex = -1
@@ -14,7 +15,7 @@ export function makeRow(name: string, about: string, image?: File): HTMLLIElemen
   return row
 }
 
-/** The element of a row that matches a selector. */
+/** The element of a row that matches a selector. Every row is made from the template, so the callers' selectors match. */
 export function part<T extends HTMLElement = HTMLElement>(row: HTMLLIElement, selector: string): T {
   return row.querySelector(selector) as T
 }

@@ -38,6 +38,7 @@ let running = 0
 let created = 0
 
 const section = element('uploads')
+// The document is made by uploader.ts, which always contains this element, so the cast is safe.
 const list = section.querySelector('ol') as HTMLOListElement
 const stored = new Set<Upload>()
 /** Uploads rejected because no valid key was sent. */
@@ -251,6 +252,7 @@ function showStored(upload: Upload, { url, type, size, expiresAt }: Outcome & { 
 }
 
 function count(): void {
+  // The list only has rows of `makeRow`.
   const rows = [...list.children] as HTMLElement[]
   showOverview({ rows, batch, failed: retries.size, isOffline })
 }

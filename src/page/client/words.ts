@@ -13,7 +13,11 @@ export function announce(text: string): void {
   element('status').textContent = text
 }
 
-/** The element with an ID. @throws Error if the document has no such element */
+/**
+ * The element with an ID. The caller names its type, which is not checked: the document is made by uploader.ts.
+ *
+ * @throws Error if the document has no such element
+ */
 export function element<T extends HTMLElement = HTMLElement>(id: string): T {
   const found = document.getElementById(id)
   if (!found) throw new Error(`The page has no #${id}.`)
