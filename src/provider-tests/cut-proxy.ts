@@ -1,12 +1,12 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { listen } from './listen.ts'
 
-/** A TCP proxy on 127.0.0.1 that can break off every connection. */
+/** A TCP proxy on 127.0.0.1 that can reset every connection. */
 export interface CutProxy {
   readonly port: number
-  /** From now on a connection is reset as soon as this many bytes have gone to the server over it. */
+  /** Resets each connection as soon as it has carried this many bytes to the server. */
   cutAfter(bytes: number): void
-  /** Lets everything through again. */
+  /** Stops resetting connections. */
   mend(): void
   close(): void
 }

@@ -15,7 +15,7 @@ import type { Absence, ContractSetup, FarEnd } from './setup.ts'
 
 type Put = (object: UploadObject) => Promise<Stored>
 
-/** An absolute URL, or one relative to the server's address, in normal form and safe in Markdown, HTML and shells. */
+/** Expects an absolute URL, or one relative to the server's URL, in normal form and safe in Markdown, HTML and shells. */
 export function expectCleanUrl(url: string): void {
   const base = 'http://127.0.0.1/'
   const absolute = new URL(url, base)
@@ -25,12 +25,12 @@ export function expectCleanUrl(url: string): void {
 
 export async function expectStored(setup: ContractSetup, stored: Stored, bytes: Buffer): Promise<void> {
   const found = await setup.fetch(stored)
-  // No toEqual on buffers: its report of a difference in megabytes takes minutes.
+  // `toEqual` needs minutes to report a difference between buffers of megabytes.
   expect(found.length).toBe(bytes.length)
   expect(found.equals(bytes)).toBe(true)
 }
 
-/** Puts two objects of one key at once. One that looks for its object may find the other's: it says so, and may be sent again. */
+/** Stores two objects under one key at once. A put that verifies its object may find the other one; it must be retryable then. */
 export async function expectOneWhole(setup: ContractSetup, key: string, put: Put): Promise<void> {
   const objects = [objectOf(key, randomBytes(200_000)), objectOf(key, randomBytes(150_000))]
   const puts = await Promise.allSettled(objects.map(object => put(object)))
@@ -51,25 +51,25 @@ export function expectNoSecrets({ secrets }: ContractSetup, text: string): void 
       expect(text).not.toContain(form)
 }
 
-/** The place of a target is told by its options alone, and not by who logs in. */
-export async function expectPlace(setup: ContractSetup): Promise<void> {
+/** Expects that `place` depends on where the objects are, and not on the credentials. */
+export async function expectStablePlace(setup: ContractSetup): Promise<void> {
   const { place } = setup.target
   expect(place).toMatch(/^[a-z][\w+.-]*[:/].*\/$/s)
   if (setup.without?.credentials !== undefined) return
-  const other = await given(setup.withBadCredentials, 'withBadCredentials', 'credentials')()
+  const other = await required(setup.withBadCredentials, 'withBadCredentials', 'credentials')()
   onTestFinished(() => other.close?.())
   expect(other.place).toBe(place)
   expectNoSecrets(setup, String(place))
 }
 
-/** A hook the setup has to have, since it does not declare an absence. */
-export function given<T>(hook: T | undefined, member: string, absence: Absence): T {
+/** Returns a member that the setup must have unless it declares in `without` why it is missing. */
+export function required<T>(hook: T | undefined, member: string, absence: Absence): T {
   if (hook === undefined)
-    throw new Error(`give "${member}", or say in "without.${absence}" why there is none`)
+    throw new Error(`set "${member}", or explain in "without.${absence}" why it is missing`)
   return hook
 }
 
-/** Runs something that fails and waits for errors that nobody catches. */
+/** Runs work that may fail, and expects that it leaves no uncaught error or unhandled rejection. */
 export async function withoutStrayErrors(work: () => Promise<unknown>): Promise<void> {
   const stray: unknown[] = []
   const note = (error: unknown) => void stray.push(error)
@@ -85,12 +85,12 @@ export async function withoutStrayErrors(work: () => Promise<unknown>): Promise<
   expect(stray).toEqual([])
 }
 
-/** Whether a delivery is tried again after an error. */
+/** Returns whether the server retries an upload after this error. */
 export function isRetried(error: unknown): boolean {
   return error instanceof UploadError ? error.retryable : isPassing(systemCode(error))
 }
 
-/** @returns the signed address, which opens the object, and without its signature nothing when links end */
+/** Expects a signed URL that opens the object. If URLs expire, the same URL without its signature must not open it. */
 export async function expectSigned(
   target: Target,
   object: UploadObject,
@@ -109,25 +109,25 @@ export async function expectSigned(
   return url
 }
 
-/** Removes all but one of a folder at once, each twice, and stores one of them again. */
+/** Removes all objects of a folder but one concurrently, each twice, and stores one of them again. */
 export async function expectSwept(
   { target, fetch: fetchBack }: ContractSetup,
   folder: string,
   put: Put,
 ): Promise<void> {
   const content = randomBytes(1000)
-  const gone = ['a.bin', 'b.bin', 'c.bin', 'd.bin'].map(name => objectOf(`${folder}/${name}`, content))
+  const removed = ['a.bin', 'b.bin', 'c.bin', 'd.bin'].map(name => objectOf(`${folder}/${name}`, content))
   const stored: Stored[] = []
-  for (const object of gone) stored.push(await put(object))
-  const stays = await put(objectOf(`${folder}/stays.bin`, content))
+  for (const object of removed) stored.push(await put(object))
+  const kept = await put(objectOf(`${folder}/kept.bin`, content))
   const { signal } = new AbortController()
-  await Promise.all([...gone, ...gone].map(({ key }) => target.remove?.(key, signal)))
+  await Promise.all([...removed, ...removed].map(({ key }) => target.remove?.(key, signal)))
   for (const one of stored) await expect(fetchBack(one)).rejects.toThrow()
   const again = await put(objectOf(`${folder}/a.bin`, content))
-  for (const one of [stays, again]) expect((await fetchBack(one)).equals(content)).toBe(true)
+  for (const one of [kept, again]) expect((await fetchBack(one)).equals(content)).toBe(true)
 }
 
-/** The payload of a put lies in a file, which others still read. */
+/** Expects that a put does not modify the file of its payload, because other destinations still read it. */
 export async function expectFileKept(
   { fetch: fetchBack }: ContractSetup,
   object: UploadObject,
@@ -144,7 +144,7 @@ export async function expectFileKept(
   expect(statSync(path)).toMatchObject({ mode, ino })
 }
 
-/** Puts to a server that takes everything and says nothing, and is aborted then. */
+/** Uploads to a server that reads everything and never responds, and aborts the upload. */
 export async function putInSilence({ open }: FarEnd, object: UploadObject): Promise<unknown> {
   const sockets = new Set<Socket>()
   const abort = new AbortController()
@@ -161,7 +161,7 @@ export async function putInSilence({ open }: FarEnd, object: UploadObject): Prom
   return target.put(object, abort.signal)
 }
 
-/** Puts all at once, or where the target takes one put at a time one after the other. */
+/** Stores all objects concurrently, or one by one if the target is serial. */
 export async function putTogether(
   { serial }: Target,
   objects: readonly UploadObject[],

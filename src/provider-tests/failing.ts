@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { UploadError } from '../errors.ts'
-import { expectStored, given, isRetried, withoutStrayErrors } from './expect.ts'
+import { expectStored, isRetried, required, withoutStrayErrors } from './expect.ts'
 import { expectCheckRefused } from './far-end.ts'
 import { MIB, objectOf, stallingObject, tearingObject } from './objects.ts'
 import type { Trial } from './trial.ts'
 
-/** What fails leaves nothing half, says why, and nothing passes for stored that is not. */
+/** Tests failed uploads: they leave no partial object, explain the reason, and are never reported as stored. */
 export function describeFailing(trial: Trial): void {
-  const { fresh, put, failureOf, expectNothingHalf, skipWithout, never, shown } = trial
+  const { fresh, put, failureOf, expectNoPartialObject, skipWithout, never, shown } = trial
 
   it('stores nothing when it is aborted before the put', async () => {
     const key = fresh('aborted.bin')
-    await expectNothingHalf(key, () =>
+    await expectNoPartialObject(key, () =>
       withoutStrayErrors(() =>
         failureOf(trial.setup.target.put(objectOf(key, randomBytes(10_000)), AbortSignal.abort())),
       ),
@@ -21,7 +21,7 @@ export function describeFailing(trial: Trial): void {
 
   it('stores nothing when it is aborted during the put', async () => {
     const key = fresh('stalled.bin')
-    await expectNothingHalf(key, () =>
+    await expectNoPartialObject(key, () =>
       withoutStrayErrors(async () => {
         const abort = new AbortController()
         const object = stallingObject(key, () => abort.abort())
@@ -30,19 +30,19 @@ export function describeFailing(trial: Trial): void {
     )
   })
 
-  it('stores nothing when the body breaks off halfway', async () => {
+  it('stores nothing when the body fails halfway', async () => {
     const key = fresh('torn.bin')
-    await expectNothingHalf(key, () =>
+    await expectNoPartialObject(key, () =>
       withoutStrayErrors(() => failureOf(trial.setup.target.put(tearingObject(key), never()))),
     )
   })
 
   it('stores nothing when the connection breaks halfway, and the next put works', async context => {
     skipWithout(context, 'connection')
-    const { target, cutAfter, mend } = await given(trial.setup.breakable, 'breakable', 'connection')()
+    const { target, cutAfter, mend } = await required(trial.setup.breakable, 'breakable', 'connection')()
     context.onTestFinished(() => target.close?.())
     const key = fresh('cut.bin')
-    await expectNothingHalf(key, async () => {
+    await expectNoPartialObject(key, async () => {
       cutAfter(MIB)
       await withoutStrayErrors(async () => {
         const error = await failureOf(target.put(objectOf(key, randomBytes(4 * MIB)), never()))
@@ -57,7 +57,7 @@ export function describeFailing(trial: Trial): void {
 
   it('fails with a message when the credentials are refused', async context => {
     skipWithout(context, 'credentials')
-    const bad = await given(trial.setup.withBadCredentials, 'withBadCredentials', 'credentials')()
+    const bad = await required(trial.setup.withBadCredentials, 'withBadCredentials', 'credentials')()
     context.onTestFinished(() => bad.close?.())
     const error = await failureOf(bad.put(objectOf(fresh('refused.bin'), randomBytes(1000)), never()))
     expect(error).toBeInstanceOf(UploadError)

@@ -8,38 +8,38 @@ import { isRetried } from './expect.ts'
 import { listen } from './listen.ts'
 import type { FarEnd } from './setup.ts'
 
-/** So many steps are tried one by one, in both ways; of the others, which are alike, ever fewer. */
+/** Number of steps that are tested one by one, with a reset and a close. Later steps are similar, so ever fewer are tested. */
 const FIRST_STEPS = 6
-/** More than any put of a small file has. */
+/** More steps than any upload of a small file has. */
 const MOST_STEPS = 200
-/** A put to a far end that has reset the connection and waits for longer hangs. */
+/** A put that still waits this long after a reset connection hangs, in milliseconds. */
 const LONGEST_MS = 20_000
 
-/** A failure names the object and its destination, and says what to do. `openProvider` calls the destination "Default". */
-export function expectWords(error: unknown, key: string, name = 'Default'): void {
+/** Expects that a failure names the object and its destination, and advises what to do. `openProvider` names the destination "Default". */
+export function expectMessage(error: unknown, key: string, name = 'Default'): void {
   if (!(error instanceof UploadError)) return
   expect(error.message).toContain(key)
   expect(error.message).toContain(`/${name}`)
   expectAdvice(error)
 }
 
-/** The failure of a check is about no object, and of no other destination than its own. */
+/** Expects advice and no URL. The failure of a check concerns no object. */
 function expectAdvice(error: unknown): void {
   if (!(error instanceof UploadError)) return
   expect(error.message).toMatch(ADVICE)
   expect(error.message).not.toMatch(/https?:\/\//i)
 }
 
-/** @returns what a check says that fails, if there is one */
+/** Expects that the check fails. Returns its message, or nothing if the target has no check. */
 export async function expectCheckRefused({ check }: Target): Promise<string[]> {
   if (!check) return []
-  const error = await check(new AbortController().signal).then(() => expect.fail('it passed'), identity)
+  const error = await check(new AbortController().signal).then(() => expect.fail('it passed'), returnError)
   expectAdvice(error)
   return [messageOf(error)]
 }
 
-/** Where nothing listens each operation fails in words, with the object and the destination named. */
-export async function expectRefusal({ open }: FarEnd, object: UploadObject): Promise<void> {
+/** Expects that each operation fails on a closed port with a message that names the object and the destination. */
+export async function expectUnreachable({ open }: FarEnd, object: UploadObject): Promise<void> {
   const target = await open(await closedPort())
   const { signal } = new AbortController()
   const { exists, remove } = target
@@ -49,23 +49,23 @@ export async function expectRefusal({ open }: FarEnd, object: UploadObject): Pro
     ...(remove ? [() => remove(object.key, signal)] : []),
   ]
   for (const operation of operations) {
-    const error = await operation().then(() => expect.fail('nothing listens there'), identity)
+    const error = await operation().then(() => expect.fail('nothing listens there'), returnError)
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })
-    expectWords(error, object.key)
+    expectMessage(error, object.key)
   }
   await expectCheckRefused(target)
   await target.close?.()
 }
 
-/** The far end breaks a connection off at each step of a put in its turn: before it answers at all, and at each packet. */
+/** Breaks the connection of a put at each step: before the first response, and at each packet. */
 export async function expectSteps(far: FarEnd, newObject: () => UploadObject): Promise<void> {
   const proxy = await startStepProxy(far.port)
   async function breakOff(step: number, how: 'resets' | 'closes'): Promise<boolean> {
     proxy.failAt(step, how)
     const [target, object] = [await far.open(proxy.port), newObject()]
-    const error = await target.put(object, AbortSignal.timeout(LONGEST_MS)).then(() => {}, identity)
+    const error = await target.put(object, AbortSignal.timeout(LONGEST_MS)).then(() => {}, returnError)
     if (error !== undefined) expect(error, `it ${how} at step ${step}`).toBeInstanceOf(UploadError)
-    expectWords(error, object.key)
+    expectMessage(error, object.key)
     const hasFailed = proxy.hasFailed()
     if (!hasFailed) expect(error, 'nothing failed any more').toBeUndefined()
     await persist(() => target.put(newObject(), AbortSignal.timeout(LONGEST_MS)))
@@ -85,12 +85,12 @@ export async function expectSteps(far: FarEnd, newObject: () => UploadObject): P
   }
 }
 
-const identity = (error: unknown) => error
+const returnError = (error: unknown) => error
 
-/** A connection that broke may be noticed by the next put only. */
+/** Retries, because only the next put may notice that a connection has broken. */
 async function persist(put: () => Promise<unknown>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
-    const error = await put().then(() => {}, identity)
+    const error = await put().then(() => {}, returnError)
     if (error === undefined) return
     if (attempt === 3 || !isRetried(error)) throw error
   }
@@ -127,7 +127,7 @@ async function startStepProxy(targetPort: number) {
   })
   return {
     port: await listen(server),
-    /** Counts from anew, and lets so many steps through. */
+    /** Resets the step counter. The step after so many steps fails. */
     failAt(count: number, way: 'resets' | 'closes') {
       step = 0
       failing = count

@@ -3,26 +3,26 @@ import { listen } from './listen.ts'
 
 /** What happens to a request instead of being passed on. */
 export type Fault =
-  /** answered at once, before the body has been read */
+  /** The proxy responds at once, before it has read the body. */
   | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: string }
-  /** read, but never answered */
+  /** The proxy reads the request and never responds. */
   | 'silence'
-  /** the connection is reset */
+  /** The proxy resets the connection. */
   | 'reset'
-  /** passed on, but the connection is reset in the place of the answer */
+  /** The proxy forwards the request, and resets the connection instead of forwarding the response. */
   | 'lost answer'
 
-/** An HTTP proxy on 127.0.0.1 in front of a server, which passes on what it is not told to break. */
+/** An HTTP proxy on 127.0.0.1 in front of a server. It forwards each request for which no fault is chosen. */
 export interface FaultProxy {
   readonly port: number
   /** `METHOD /path` of every request. */
   readonly seen: readonly string[]
-  /** Connections that are open now. */
+  /** Returns the number of open connections. */
   countConnections(): Promise<number>
   close(): void
 }
 
-/** @param decide what to do with the request; `index` counts from 0 */
+/** @param decide returns the fault for a request, or undefined to forward it; `index` counts from 0 */
 export async function startFaultProxy(
   targetPort: number,
   decide: (request: { line: string; index: number }) => Fault | undefined,
@@ -64,7 +64,7 @@ function passOn(
       return
     }
     response.writeHead(answer.statusCode ?? 502, answer.headers)
-    // OpenStack Swift sends the end of a body behind some answers to HEAD, which node:http takes for a failure.
+    // OpenStack Swift sends the end of a chunked body after some responses to HEAD, which node:http reports as an error.
     if (method === 'HEAD') response.end()
     else answer.pipe(response)
   })

@@ -3,20 +3,20 @@ import { runInNewContext } from 'node:vm'
 import { expect } from 'vitest'
 import { MIB } from './objects.ts'
 
-/** Puts of so much are watched. */
+/** The memory of puts of at least this size is measured. */
 const WATCHED_BYTES = 64 * MIB
-/** What a put of 64 MiB may hold at once: less than the body, more than the parts an SDK keeps in flight. */
+/** Memory limit of a put of 64 MiB: less than the body, more than the parts of a multipart upload in flight. */
 const MEMORY_BOUND_BYTES = 48 * MIB
 
 let collector: (() => void) | undefined
 
-/** At its first use: to import this changes nothing of V8. */
+/** Runs at the first use, so that importing this module does not change V8's flags. */
 function exposeCollector(): () => void {
   setFlagsFromString('--expose-gc')
   return runInNewContext('gc')
 }
 
-/** Expects a put to hold less than its body. A small body would tell nothing: its stream is the proof that it is not held. */
+/** Expects a put to hold less memory than its body. A small body is not measured, because its stream already shows that it is not held. */
 export async function withinMemory<T>(bodyBytes: number, put: () => Promise<T>): Promise<T> {
   if (bodyBytes < WATCHED_BYTES) return put()
   const { result, peakBytes } = await watchMemory(put)
@@ -24,19 +24,19 @@ export async function withinMemory<T>(bodyBytes: number, put: () => Promise<T>):
   return result
 }
 
-/** Counts what is still in use: what waits to be collected says when the collector ran, not what is held. */
+/** Collects garbage before each measurement, so that only memory in use counts. */
 async function watchMemory<T>(work: () => Promise<T>): Promise<{ result: T; peakBytes: number }> {
   collector ??= exposeCollector()
   const collectGarbage = collector
   const measure = () => {
-    // The memory of buffers is given back by a thread, and counted until then; the second collection waits for that.
+    // A background thread frees the memory of buffers, which counts until then. The second collection waits for the thread.
     collectGarbage()
     collectGarbage()
     return process.memoryUsage().external
   }
   const before = measure()
   let peak = before
-  // Where collecting takes long, as on a busy machine, the work must still get most of the time.
+  // The pause grows with the collection time, so that the work gets most of the time on a busy machine.
   const look = () => {
     const began = performance.now()
     peak = Math.max(peak, measure())

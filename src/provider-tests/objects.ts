@@ -5,7 +5,7 @@ import type { UploadObject } from '../providers/contract.ts'
 
 export const MIB = 1024 * 1024
 
-/** Names that are not easy to write into an address. */
+/** File names that are hard to encode in a URL. */
 export const ODD_NAMES = [
   'plain.png',
   'über ordner/日本語/смайл 😀.png',
@@ -16,7 +16,7 @@ export const ODD_NAMES = [
   `${'long'.repeat(45)}.png`,
 ]
 
-/** What no object can be called, in words and as it is. */
+/** Invalid object keys, each with a description. */
 export const REFUSED_KEYS = [
   ['an empty one', ''],
   ['an absolute one', '/a.bin'],
@@ -31,7 +31,7 @@ export const REFUSED_KEYS = [
   ['one too long', `${'a/'.repeat(512)}b`],
 ] as const
 
-/** An object with bytes in memory, or with those of a file when its path is given. */
+/** Makes an object from bytes in memory, or from the bytes of a file if its path is given. */
 export function objectOf(key: string, content: Buffer | string, contentType?: string): UploadObject {
   const path = typeof content === 'string' ? content : undefined
   const bytes = typeof content === 'string' ? readFileSync(content) : content
@@ -47,7 +47,7 @@ export function objectOf(key: string, content: Buffer | string, contentType?: st
   }
 }
 
-/** Bytes that nobody holds: made chunk by chunk, each different from its neighbours. @param size multiple of 64 KiB */
+/** Makes an object whose bytes are generated chunk by chunk, so that no code holds them. @param size multiple of 64 KiB */
 export function largeObject(key: string, size: number): UploadObject {
   const pattern = randomBytes(MIB)
   function* chunks() {
@@ -69,17 +69,17 @@ async function refuseBytes(): Promise<Buffer> {
   throw new Error('a large body was read with bytes(): use stream()')
 }
 
-/** 8 MiB of which the second never comes. `onStall` is called when all before it is written and the put waits. */
+/** Makes an object of 8 MiB that stalls after the first MiB. `onStall` is called when that MiB was written and the put waits. */
 export function stallingObject(key: string, onStall: () => void): UploadObject {
   const object = interruptedObject(key, () => setTimeout(onStall, 100))
   const bytes = () => {
-    setImmediate(onStall) // who takes the body as a whole is stopped while sending it
+    setImmediate(onStall) // a put that reads the whole body is aborted while it sends the body
     return object.bytes()
   }
   return { ...object, bytes }
 }
 
-/** 8 MiB of which the second fails. */
+/** Makes an object of 8 MiB whose stream fails after the first MiB. */
 export function tearingObject(key: string): UploadObject {
   const torn = new Error('the body broke off')
   const object = interruptedObject(key, stream => stream.destroy(torn))

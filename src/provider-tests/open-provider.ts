@@ -2,10 +2,10 @@ import { isDefined, type Provider, type Target } from '../providers/contract.ts'
 import { kit, type Plugin } from '../providers/kit.ts'
 
 /**
- * Opens a provider as the server does: options it does not have are a mistake, and so is what it says to the operator.
+ * Opens a provider as the server does. Unknown options and warnings to the operator are errors.
  *
- * @param plugin one that returns several providers needs the type of one of them
- * @throws Error when the options are wrong
+ * @param type required if the plugin returns several providers
+ * @throws Error if the options are invalid
  */
 export async function openProvider(
   plugin: Plugin | Provider,
@@ -15,7 +15,8 @@ export async function openProvider(
   const made = typeof plugin === 'function' ? await plugin(kit) : plugin
   const all = 'type' in made ? [made] : made
   const provider = type === undefined ? all[0] : all.find(one => one.type === type)
-  if (!isDefined(provider)) throw new Error('the plugin must return what defineProvider of its kit made')
+  if (!isDefined(provider))
+    throw new Error('the plugin must return a provider made by defineProvider of the kit that it received')
   const config = provider.config.strict().parse(options)
   const problem = provider.validate?.(config)
   if (problem !== undefined) throw new Error(problem)

@@ -1,62 +1,62 @@
 import type { Stored, Target } from '../providers/contract.ts'
 
-/** How a destination is reached: over a port of 127.0.0.1, or over another one by way of something in between. */
+/** How to connect to a destination: directly through a port of 127.0.0.1, or through the port of a proxy. */
 export interface FarEnd {
-  /** Of the true server, on 127.0.0.1. */
+  /** Port of the real server on 127.0.0.1. */
   readonly port: number
-  /** The same destination by way of another port of 127.0.0.1. */
+  /** Opens the same destination through another port of 127.0.0.1. */
   open(port: number): Target | Promise<Target>
 }
 
-/** A destination of the same server behind a connection that can be cut. */
+/** A destination on the same server behind a proxy that can reset connections. */
 export interface Breakable {
   target: Target
-  /** From now on every connection is cut as soon as this many bytes have gone to the destination over it. */
+  /** Resets each connection as soon as it has carried this many bytes to the destination. */
   cutAfter(bytes: number): void
-  /** Lets everything through again. */
+  /** Stops resetting connections. */
   mend(): void
 }
 
-/** What some kind of destination cannot have. Whoever declares one says why; the report shows it. */
+/** What a kind of destination may lack. The setup declares the reason, which the test report shows. */
 export type Absence =
-  /** nothing is secret, so nothing can be refused or given away */
+  /** The destination has no secrets, so no credentials can be rejected or leaked. */
   | 'credentials'
-  /** no connection to lose */
+  /** The destination uses no connection. */
   | 'connection'
-  /** the destination makes up the names of objects: keys mean nothing to it, nothing is replaced */
+  /** The destination chooses the names of objects, so that equal object keys replace nothing. */
   | 'names'
-  /** files of 0 bytes are refused */
+  /** The destination rejects files of 0 bytes. */
   | 'emptyFiles'
-  /** files of `largeBytes` are refused, or cannot be sent in pieces */
+  /** The destination rejects files of `largeBytes`, or they can't be streamed. */
   | 'largeFiles'
-  /** its answers say nothing but a status */
+  /** Responses of the destination have only a status, which proves nothing. */
   | 'proof'
-  /** it speaks no HTTP, so no web page can answer in its place */
+  /** The destination does not use HTTP, so no web page can respond instead of it. */
   | 'http'
 
 export interface ContractSetup {
-  /** Of the configuration, for messages. Default: that of `openProvider`. */
+  /** Name of the destination, which messages contain. Default: the name that `openProvider` gives. */
   name?: string
   target: Target
-  /** Reads back what `put` answered, as a visitor would. */
+  /** Downloads a stored object as a visitor would. */
   fetch(stored: Stored): Promise<Buffer>
-  /** Everything in the options that nobody may see again. */
+  /** All secrets in the options. They must not appear in URLs or messages. */
   secrets: readonly string[]
-  /** The same destination with credentials it refuses; needed unless `without.credentials`. */
+  /** Opens the same destination with invalid credentials. Required unless `without.credentials` is set. */
   withBadCredentials?(): Target | Promise<Target>
-  /** Needed unless `without.connection`. */
+  /** Required unless `without.connection` is set. */
   breakable?(): Breakable | Promise<Breakable>
-  /** Needed unless `without.connection`. Default: `forgeable`. */
+  /** Required unless `without.connection` is set. Default: `forgeable`. */
   farEnd?: FarEnd
-  /** A way by which answers can be forged. Needed unless `without.http`. */
+  /** A connection over HTTP on which the suite forges responses. Required unless `without.http` is set. */
   forgeable?: FarEnd
   /**
-   * Size of the large files, a multiple of 64 KiB. Default: 8 MiB. From 64 MiB on the memory that a put holds is measured,
+   * Size of the large files, a multiple of 64 KiB. Default: 8 MiB. From 64 MiB, the suite measures the memory of a put,
    * which takes seconds.
    */
   largeBytes?: number
-  /** Why something does not apply, as a phrase: `{ credentials: 'a folder has none' }`. */
+  /** Reasons why tests do not apply, as phrases: `{ credentials: 'a folder has none' }`. */
   without?: Partial<Record<Absence, string>>
-  /** Ends what `setup` started. The suite has closed the target before. */
+  /** Stops the servers that the setup started. The suite has already closed the target. */
   close(): Promise<void>
 }

@@ -4,7 +4,7 @@ import { expectFileKept, expectOneWhole, expectStored, putTogether } from './exp
 import { largeObject, ODD_NAMES, objectOf, sha256 } from './objects.ts'
 import type { Trial } from './trial.ts'
 
-/** What is stored is what was given, whatever it is called and however it comes. */
+/** Tests that objects are stored unchanged, with any name, of any size, from memory and from files. */
 export function describeStoring(trial: Trial): void {
   const { fresh, put, putWatched, largeBytes, skipWithout } = trial
 
@@ -15,7 +15,7 @@ export function describeStoring(trial: Trial): void {
   })
 
   it.for(ODD_NAMES)(
-    'answers with a URL that is its own normal form and decodes back to the key: %s',
+    'returns a URL in normal form that decodes to the object key: %s',
     async (file, context) => {
       skipWithout(context, 'names')
       const key = fresh(file)
@@ -31,7 +31,7 @@ export function describeStoring(trial: Trial): void {
     await expectStored(trial.setup, await put(objectOf(fresh('empty.txt'), Buffer.alloc(0))), Buffer.alloc(0))
   })
 
-  it('replaces what has the same key, also by something shorter', async context => {
+  it('replaces an object with the same key, also by a shorter one', async context => {
     skipWithout(context, 'names')
     const key = fresh('twice.bin')
     await put(objectOf(key, randomBytes(90_000)))
@@ -39,14 +39,14 @@ export function describeStoring(trial: Trial): void {
     await expectStored(trial.setup, await put(objectOf(key, bytes)), bytes)
   })
 
-  it('does not mix puts that run at once', async () => {
+  it('does not mix concurrent puts', async () => {
     const objects = Array.from({ length: 8 }, (_, i) => objectOf(fresh(`same.bin`), randomBytes(70_000 + i)))
     const stored = await putTogether(trial.setup.target, objects, put)
     for (const [i, one] of stored.entries())
       await expectStored(trial.setup, one, (await objects[i]?.bytes()) ?? Buffer.alloc(0))
   })
 
-  it('keeps one of two puts whole when both have the same key at once', async context => {
+  it('stores one of two concurrent puts with the same key completely', async context => {
     skipWithout(context, 'names')
     await expectOneWhole(trial.setup, fresh('race.bin'), put)
   })
@@ -57,11 +57,11 @@ export function describeStoring(trial: Trial): void {
     expect(sha256(await trial.setup.fetch(await putWatched(object)))).toBe(object.sha256)
   })
 
-  it('takes a file, and leaves it as it is, mode and all', async () => {
+  it('stores a file and changes neither its bytes nor its mode', async () => {
     await expectFileKept(trial.setup, objectOf(fresh('file.bin'), randomBytes(200_000)), put)
   })
 
-  it('takes a large file of a folder, and leaves it as it is', { timeout: 120_000 }, async context => {
+  it('stores a large file and does not change it', { timeout: 120_000 }, async context => {
     skipWithout(context, 'largeFiles')
     await expectFileKept(trial.setup, largeObject(fresh('large-file.bin'), largeBytes()), putWatched)
   })

@@ -1,15 +1,15 @@
 import { describe } from 'vitest'
 import { describeFailing } from './failing.ts'
-import { describeFarEnd } from './far-end-answers.ts'
 import { describeOperations } from './operations.ts'
+import { describeServerFailures } from './server-failures.ts'
 import type { ContractSetup } from './setup.ts'
 import { describeStoring } from './storing.ts'
 import { prepareTrial } from './trial.ts'
 
 /**
- * Registers the suite that says what a provider is. Every provider joins it, against a real server.
+ * Registers the contract suite, which every provider must pass, against a real server.
  *
- * @param unavailable why it can't run here, as a phrase: reported as skipped, and under CI=true as failed
+ * @param unavailable reason why the suite can't run here: its tests are reported as skipped, or as failed with CI=true
  */
 export function describeProvider(
   name: string,
@@ -20,7 +20,7 @@ export function describeProvider(
     const trial = prepareTrial(name, start, unavailable)
     describeStoring(trial)
     describeFailing(trial)
-    describeFarEnd(trial)
+    describeServerFailures(trial)
     describeOperations(trial)
   })
 }

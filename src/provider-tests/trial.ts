@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, type TestContext } from 'vitest'
 import type { Stored, UploadObject } from '../providers/contract.ts'
-import { expectCleanUrl, expectStored, given } from './expect.ts'
-import { expectWords } from './far-end.ts'
+import { expectCleanUrl, expectStored, required } from './expect.ts'
+import { expectMessage } from './far-end.ts'
 import { withinMemory } from './memory.ts'
 import { MIB, objectOf } from './objects.ts'
 import type { Absence, ContractSetup, FarEnd } from './setup.ts'
 
-/** One run of the suite: what its tests share. */
+/** State and helpers that the tests of one suite have in common. */
 export type Trial = ReturnType<typeof prepareTrial>
 
 /** @param unavailable as in `describeProvider` */
@@ -21,7 +21,7 @@ export function prepareTrial(
   const setupOf = prepareServer(start, unavailable)
 
   const fresh = (file: string): string => `${folder}/${randomBytes(4).toString('hex')}/${file}`
-  const newUntrue = () => objectOf(fresh('untrue/a.bin'), randomBytes(1000))
+  const newForged = () => objectOf(fresh('forged/a.bin'), randomBytes(1000))
   const never = (): AbortSignal => new AbortController().signal
 
   async function put(object: UploadObject, target = setupOf().target): Promise<Stored> {
@@ -34,19 +34,19 @@ export function prepareTrial(
   const largeBytes = () => setupOf().largeBytes ?? 8 * MIB
   const putWatched = (object: UploadObject) => withinMemory(object.size, () => put(object))
 
-  /** The error of a put that has to fail. */
+  /** Returns the error of an operation that must fail, after checking its message. */
   async function failureOf(promise: Promise<unknown>): Promise<unknown> {
     const error = await promise.then(
       () => expect.fail('this should have failed'),
       (reason: unknown) => reason,
     )
-    expectWords(error, folder, setupOf().name)
+    expectMessage(error, folder, setupOf().name)
     shown.push(error instanceof Error ? error.message : String(error))
     return error
   }
 
-  /** `object` fails halfway; what was under its key before stays, and the next put works. */
-  async function expectNothingHalf(key: string, fail: () => Promise<unknown>): Promise<void> {
+  /** Expects that a failed put keeps the earlier object with its key, and that the next put works. */
+  async function expectNoPartialObject(key: string, fail: () => Promise<unknown>): Promise<void> {
     const hasNames = setupOf().without?.names === undefined
     const before = hasNames ? objectOf(key, randomBytes(3000)) : undefined
     const stored = before && (await put(before))
@@ -58,49 +58,49 @@ export function prepareTrial(
 
   function farEndIn(context: TestContext): FarEnd {
     skipWithout(context, 'connection')
-    return setupOf().farEnd ?? given(setupOf().forgeable, 'farEnd', 'connection')
+    return setupOf().farEnd ?? required(setupOf().forgeable, 'farEnd', 'connection')
   }
 
-  /** Where answers can be forged; else the test is skipped. */
+  /** Returns the connection on which responses can be forged. Skips the test if there is none. */
   function forgeableIn(context: TestContext): FarEnd {
     skipWithout(context, 'connection')
     skipWithout(context, 'http')
-    return given(setupOf().forgeable, 'forgeable', 'http')
+    return required(setupOf().forgeable, 'forgeable', 'http')
   }
 
   function skipWithout(context: TestContext, absence: Absence): void {
     const reason = setupOf().without?.[absence]
-    if (reason !== undefined) leaveOut(context, `${absence}: ${reason}`)
+    if (reason !== undefined) skipUnsupported(context, `${absence}: ${reason}`)
   }
 
-  /** What the protocol or vendor cannot do, no package would add: such a test is skipped with its reason, in CI, too. */
-  function leaveOut(context: TestContext, what: string): never {
-    return context.skip(`${name} leaves out ${what}`)
+  /** Skips a test of something that the protocol or vendor does not support, also in CI: no installed package would change that. */
+  function skipUnsupported(context: TestContext, what: string): never {
+    return context.skip(`${name} does not have ${what}`)
   }
 
   return {
-    /** There once a test runs. */
+    /** Available as soon as a test runs. */
     get setup(): ContractSetup {
       return setupOf()
     },
-    /** What was shown to clients: addresses, and messages of errors. */
+    /** All URLs and error messages that clients would see. */
     shown,
     fresh,
-    newUntrue,
+    newForged,
     never,
     put,
     largeBytes,
     putWatched,
     failureOf,
-    expectNothingHalf,
+    expectNoPartialObject,
     farEndIn,
     forgeableIn,
     skipWithout,
-    leaveOut,
+    skipUnsupported,
   }
 }
 
-/** The server of a provider, started before the first test and ended after the last one. */
+/** Starts the setup before the first test and closes it after the last one. */
 function prepareServer(
   start: () => ContractSetup | Promise<ContractSetup>,
   unavailable?: string,

@@ -26,8 +26,8 @@ async function startContract(server: DavServer, more: Options = {}): Promise<Con
       await proxy.close()
       const files = await readdir(server.directory, { recursive: true })
       await server.close()
-      // Where removing was answered untruly there may be some left.
-      const left = files.filter(file => file.includes('.upload-server-') && !file.includes('/untrue/'))
+      // A forged response to a removal may leave a temporary file behind.
+      const left = files.filter(file => file.includes('.upload-server-') && !file.includes('/forged/'))
       expect(left).toEqual([])
     },
   }

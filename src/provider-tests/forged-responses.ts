@@ -4,11 +4,11 @@ import { startFaultProxy } from './fault-proxy.ts'
 import type { FarEnd } from './setup.ts'
 
 const PAGE = '<!DOCTYPE html><html><head><title>Log in</title></head><body>Please log in</body></html>'
-/** As web servers give them to their pages. */
+/** Headers that web servers send with pages. */
 const PAGE_HEADERS = { 'content-type': 'text/html', etag: '"65f0c3a1-54"', 'x-request-id': '7f3a' }
 
-/** What gateways, login walls and other people's servers say, and what is no proof of anything. */
-const UNTRUE = [
+/** Responses of gateways, login pages and other servers. None of them proves that an operation succeeded. */
+const FORGED = [
   { status: 200, headers: PAGE_HEADERS, body: PAGE },
   { status: 200, body: '' },
   {
@@ -24,20 +24,20 @@ const UNTRUE = [
 const never = () => new AbortController().signal
 
 /**
- * Answers each request of an operation untruly in its turn, and all of them at once. `judge` gets what the operation came
- * to, and says whether that is so.
+ * Forges the response to each request of an operation, one request at a time, and then to all requests. `judge` checks the
+ * result if the operation succeeds anyway.
  */
-async function tellUntruths<T>(
+async function forgeResponses<T>(
   { port, open }: FarEnd,
   run: (target: Target) => Promise<T>,
-  judge: (result: T, untruth: string) => Promise<void>,
+  judge: (result: T, forged: string) => Promise<void>,
 ): Promise<void> {
-  let untrue: { from: number; to: number; answer: (typeof UNTRUE)[number] } | undefined
+  let forging: { from: number; to: number; answer: (typeof FORGED)[number] } | undefined
   let count = 0
   const proxy = await startFaultProxy(port, ({ line }) => {
-    if (line.includes(' /login/')) return UNTRUE[0]
+    if (line.includes(' /login/')) return FORGED[0]
     const index = count++
-    return untrue && index >= untrue.from && index < untrue.to ? untrue.answer : undefined
+    return forging && index >= forging.from && index < forging.to ? forging.answer : undefined
   })
   onTestFinished(() => proxy.close())
 
@@ -53,41 +53,41 @@ async function tellUntruths<T>(
     }
   }
 
-  expect(await attempt(), 'nothing was untrue yet').toBeDefined()
+  expect(await attempt(), 'no response was forged yet').toBeDefined()
   const requests = count
   const turns = Array.from({ length: requests }, (_, from) => ({ from, to: from + 1 }))
   for (const turn of [{ from: 0, to: Number.POSITIVE_INFINITY }, ...turns]) {
-    for (const answer of UNTRUE) {
-      untrue = { ...turn, answer }
+    for (const answer of FORGED) {
+      forging = { ...turn, answer }
       const done = await attempt()
-      untrue = undefined
-      const untruth = `request ${turn.from} of ${requests} answered ${answer.status} "${'body' in answer ? answer.body : ''}"`
-      if (done) await judge(done.result, untruth)
+      forging = undefined
+      const forged = `request ${turn.from} of ${requests} answered ${answer.status} "${'body' in answer ? answer.body : ''}"`
+      if (done) await judge(done.result, forged)
     }
   }
 }
 
-/** What was answered untruly must either fail, or be there all the same. */
-export async function expectTruePuts(
+/** Expects that a put with a forged response fails, or that its object was stored. */
+export async function expectConfirmedPuts(
   forgeable: FarEnd,
   newObject: () => UploadObject,
   fetch: (stored: Stored) => Promise<Buffer>,
 ): Promise<void> {
-  await tellUntruths(
+  await forgeResponses(
     forgeable,
     async target => {
       const object = newObject()
       return { object, stored: await target.put(object, never()) }
     },
-    async ({ object, stored }, untruth) => {
+    async ({ object, stored }, forged) => {
       const found = await fetch(stored).catch(() => undefined)
-      expect(found?.equals(await object.bytes()), `a put succeeded with ${untruth}`).toBe(true)
+      expect(found?.equals(await object.bytes()), `a put succeeded with ${forged}`).toBe(true)
     },
   )
 }
 
-/** The same for what is asked about, there or not, and for what is removed. */
-export async function expectTrueFinds(
+/** Expects that forged responses never make `exists` or `remove` report a wrong result. */
+export async function expectConfirmedLookups(
   forgeable: FarEnd,
   truth: Target,
   newObject: () => UploadObject,
@@ -96,10 +96,10 @@ export async function expectTrueFinds(
   const there = newObject()
   let stored = await truth.put(there, never())
   for (const key of truth.exists ? [there.key, newObject().key] : []) {
-    await tellUntruths(
+    await forgeResponses(
       forgeable,
       async target => target.exists?.(key, never()),
-      async (found, untruth) => expect(found, `it was looked for with ${untruth}`).toBe(key === there.key),
+      async (found, forged) => expect(found, `it was looked for with ${forged}`).toBe(key === there.key),
     )
   }
   if (!truth.remove) return
@@ -109,20 +109,20 @@ export async function expectTrueFinds(
       () => true,
       () => false,
     )
-  await tellUntruths(
+  await forgeResponses(
     forgeable,
     async target => {
       stored = await truth.put(there, never())
       await target.remove?.(there.key, never())
     },
-    async (_, untruth) => expect(await isThere(), `it was removed with ${untruth}`).toBe(false),
+    async (_, forged) => expect(await isThere(), `it was removed with ${forged}`).toBe(false),
   )
 }
 
-/** What answers nothing but untruths is no destination that works. */
-export async function expectTrueChecks({ port, open }: FarEnd): Promise<void> {
-  for (const answer of UNTRUE) {
-    const proxy = await startFaultProxy(port, ({ line }) => (line.includes(' /login/') ? UNTRUE[0] : answer))
+/** Expects that `check` fails if all responses are forged. */
+export async function expectConfirmedChecks({ port, open }: FarEnd): Promise<void> {
+  for (const answer of FORGED) {
+    const proxy = await startFaultProxy(port, ({ line }) => (line.includes(' /login/') ? FORGED[0] : answer))
     onTestFinished(() => proxy.close())
     const target = await open(proxy.port)
     onTestFinished(() => target.close?.())
