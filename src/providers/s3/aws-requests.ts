@@ -4,7 +4,7 @@ import { endpointOf, exchange } from '../../http/exchange.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { formatQuery } from './sign.ts'
 
-/** A request as Amazon's library makes it. */
+/** A request in the format of the AWS SDK. */
 interface SdkRequest {
   readonly protocol: string
   readonly hostname: string
@@ -16,12 +16,12 @@ interface SdkRequest {
   readonly body?: string | Uint8Array
 }
 
-/** For one request and its answer. */
+/** Time limit for one request and its response. */
 const LONGEST_MS = 30_000
 
 /**
- * Has Amazon's library send its requests through the same proxies as everything else, and trust the same authorities.
- * What it asks of this machine and its host (metadata) it sends by itself.
+ * Makes the AWS SDK send its requests through the configured outbound proxies and trust the configured CA certificates.
+ * The SDK sends requests to instance metadata services without this handler.
  *
  * @throws as `exchange`
  */
@@ -31,7 +31,7 @@ export function createRequestHandler(outgoing: Outgoing | undefined) {
     async handle({ protocol, hostname, port, path, query, method, headers, body }: SdkRequest) {
       const url = new URL(`${protocol}//${hostname}${port === undefined ? '' : `:${port}`}${path}`)
       url.search = formatQuery(query ?? {})
-      // Asked for once an hour at most: nothing is kept open.
+      // Credentials are requested once an hour at most, so no connection is kept open.
       const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: LONGEST_MS, outgoing })
       try {
         const reply = await exchange(

@@ -14,12 +14,12 @@ const HASH_OF_NOTHING = hash('sha256', '')
 
 interface S3Request {
   readonly method: 'PUT' | 'POST' | 'HEAD' | 'DELETE'
-  /** Of the object, with the folder in front of it. */
+  /** Object key, including the folder of the destination. */
   readonly key: string
   readonly query?: Readonly<Record<string, string>>
-  /** With lower-case names. */
+  /** Headers with lower-case names. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Needed by `PUT` and `POST`. */
+  /** Required for `PUT` and `POST`. */
   readonly body?: S3Body
 }
 
@@ -27,7 +27,7 @@ export interface S3Body {
   readonly content: Content
   /** Bytes. */
   readonly size: number
-  /** Hex. The server compares it with what arrives. */
+  /** SHA-256 of the content, hex. The service compares it with the bytes that it receives. */
   readonly sha256: string
 }
 
@@ -36,11 +36,11 @@ export interface S3Client {
   /**
    * Sends a request once.
    *
-   * @throws Refusal when the status is not 200 to 299
+   * @throws Refusal if the status is not 200 to 299
    * @throws UploadError `delivery_failed`, whose message is the end of a sentence; or what `exchange` throws
    */
   send(request: S3Request, signal: AbortSignal): Promise<RawReply>
-  /** A URL that opens one object for so many seconds, or until the credentials end. */
+  /** Creates a URL that opens one object for `expiresS` seconds, or until the credentials expire. */
   presign(key: string, expiresS: number, method?: 'GET' | 'HEAD'): Promise<SignedUrl>
 }
 
@@ -96,16 +96,16 @@ function tooLong(): UploadError {
   return new UploadError('delivery_failed', `its response is longer than ${MAX_REPLY_BYTES} bytes`)
 }
 
-/** Bytes in memory as a body. */
+/** Makes a request body of bytes in memory. */
 export function bodyOf(content: Buffer): S3Body {
   return { content, size: content.length, sha256: hash('sha256', content) }
 }
 
 /**
- * The headers of an object; undefined when there is none of that key.
+ * Returns the headers of an object. Undefined if no object has the key.
  *
- * @param key with the folder in front of it
- * @throws UploadError `delivery_failed` when it was answered by something that says yes to every key
+ * @param key including the folder of the destination
+ * @throws UploadError `delivery_failed` if the server returns a success for every key, so it is not an S3 service
  */
 export async function findObject(
   s3: S3Client,
@@ -115,7 +115,7 @@ export async function findObject(
   const found = await ask(s3, key, signal)
   if (found.status === 404) return undefined
   if (isFromService(found.headers)) return found.headers
-  // Some services give their answers no id. Then they give none to others either, and do not have everything.
+  // Some services send no request ID. They send none for a missing key either, and must return 404 for it.
   const other = await ask(s3, `${key}-${randomUUID()}`, signal)
   if (other.status !== 404 || isFromService(other.headers)) throw notS3()
   return found.headers
@@ -135,8 +135,8 @@ async function ask(
 }
 
 /**
- * A web server that says 200 to everything must not pass for a bucket. A service may leave out the ETag, as OpenStack
- * Swift does when a newer put of the same key has overtaken this one, but it has given the request an id then.
+ * Makes the error for a web server that returns 200 for every request. A service may omit the ETag, as OpenStack Swift does
+ * after a newer put with the same key has finished first, but then it sends a request ID.
  */
 export function notS3(): UploadError {
   return new UploadError(

@@ -11,11 +11,11 @@ import type { S3Credentials } from './sign.ts'
 /** @throws UploadError `delivery_failed`, whose message is the end of a sentence */
 export type GetCredentials = () => Promise<S3Credentials>
 
-/** Through which proxies Amazon is asked for temporary ones, and who has them masked. */
+/** Outbound proxies for requests of temporary credentials, and the function that masks them. */
 export type CredentialsDeps = Pick<ProviderDeps, 'outgoing' | 'learn'>
 
 /**
- * Those of the options, or else of the environment.
+ * Returns the credentials of the options, or else those of the environment.
  */
 export function createCredentials(
   { credentials, region }: S3Settings,
@@ -31,13 +31,13 @@ export function createCredentials(
 }
 
 /**
- * Looks where AWS looks: environment variables, its files, the roles of containers and machines. Temporary credentials
- * are kept, and fetched anew when they end within five minutes.
+ * Looks up credentials as the AWS SDK does: environment variables, files, roles of containers and machines. Temporary
+ * credentials are cached, and requested again when they expire within 5 minutes.
  *
- * @param region where tokens are exchanged when the environment names none
+ * @param region where tokens are exchanged if the environment sets no region
  */
 function fromEnvironment(region: string, outgoing: Outgoing | undefined): GetCredentials {
-  const getChain = once(() => loadChain(outgoing)) // of its own, since it keeps what it found
+  const getChain = once(() => loadChain(outgoing)) // one for each destination, because it caches credentials
   return async () => {
     try {
       const find = await getChain()
@@ -49,7 +49,7 @@ function fromEnvironment(region: string, outgoing: Outgoing | undefined): GetCre
 }
 
 async function loadChain(outgoing: Outgoing | undefined) {
-  // It would tell everybody on Node 20 that its versions of 2027 will not run there.
+  // The SDK would warn on Node 20 that its versions of 2027 need a newer Node.
   process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true'
   const name = '@aws-sdk/credential-provider-node'
   const [{ defaultProvider }, { createRequestHandler }] = await Promise.all([
@@ -65,7 +65,7 @@ async function loadChain(outgoing: Outgoing | undefined) {
 function explain(error: unknown): UploadError {
   if (error instanceof UploadError) return error
   const { name, message } = error instanceof Error ? error : { name: '', message: String(error) }
-  // Of a source that was found and fails the library has other words.
+  // The SDK has another message for a source that exists and fails.
   if (name === 'CredentialsProviderError' && message.includes('from any providers')) {
     const advice =
       'Set "accessKeyId" and "secretAccessKey", or the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'

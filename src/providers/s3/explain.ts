@@ -1,15 +1,15 @@
 import { messageOf, UploadError } from '../../errors.ts'
 import { excerpt } from '../../http/client.ts'
 import { isNoTls, isUntrusted, networkCodeOf } from '../../http/network.ts'
-import { mayPass, Refusal, type RefusalFacts, retryAfterOf } from './refusal.ts'
+import { isTransient, Refusal, type RefusalFacts, retryAfterOf } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
 
-/** Further from the server's clock than this, signatures are refused (Amazon: 15 minutes; some take less). */
+/** Clock skew above which services may reject signatures (Amazon: 15 minutes; some services: less), in seconds. */
 const SKEW_S = 4 * 60
 
-/** What failed, as the beginning of a sentence, and the permission it needs. */
+/** The operation that failed, as the beginning of a sentence, and the permission that it needs. */
 export interface S3Action {
-  /** Such as `Could not store "a.png"`. */
+  /** For example `Could not store "a.png"`. */
   readonly what: string
   readonly permission: string
 }
@@ -54,7 +54,7 @@ const refusedOption: Explanation = ({ options }) => {
     : ''
 }
 
-/** Codes of Amazon, and of Alibaba, Tencent, Volcengine and MinIO where theirs differ. */
+/** Error codes of Amazon, and codes of Alibaba, Tencent, Volcengine and MinIO that differ. */
 const BY_CODE: Readonly<Record<string, Explanation>> = {
   RequestTimeTooSkewed: wrongClock,
   RequestIsExpired: wrongClock,
@@ -78,7 +78,7 @@ const BY_CODE: Readonly<Record<string, Explanation>> = {
   InvalidStorageClass: noStorageClass,
 }
 
-/** Says of a failure what happened, at which bucket, and what to do about it. */
+/** Makes an error that tells what failed, at which bucket, why, and what to do. */
 export function explainS3(
   error: unknown,
   label: string,
@@ -89,7 +89,7 @@ export function explainS3(
   const reason = reasonOf(error, settings, action)
   return new UploadError('delivery_failed', `${action.what} at ${label}: ${reason}.`, {
     cause: causeOf(error),
-    retryable: mayPass(error),
+    retryable: isTransient(error),
     ...(retryAfterS !== undefined && { retryAfterS }),
   })
 }
@@ -105,7 +105,7 @@ function reasonOf(error: unknown, settings: S3Settings, action: S3Action): strin
   return hint ? `${hint} (${answer}${words})` : `${answer}${words}`
 }
 
-/** For the log: the words of the service instead of everything that hangs on its answer. */
+/** Returns a short cause for the log: the status, code and message, without the whole response. */
 function causeOf(error: unknown): unknown {
   if (!(error instanceof Refusal)) return error
   const { status, code, message, requestId } = error.facts
@@ -117,7 +117,7 @@ function chooseExplanation(facts: RefusalFacts, region: string): Explanation | u
   const bucketRegion = headers['x-amz-bucket-region'] ?? region
   if (Object.hasOwn(BY_CODE, code)) return BY_CODE[code]
   if (code.startsWith('KMS.')) return noKms
-  // Alibaba names the right endpoint in an AccessDenied.
+  // Alibaba returns the correct endpoint in an AccessDenied error.
   if (endpoint !== undefined || bucketRegion !== region) return wrongRegion
   if (status >= 300 && status < 400) return headers.location ? notS3 : wrongRegion
   if ([400, 401, 403].includes(status) && Math.abs(skewS) > SKEW_S) return wrongClock
@@ -130,7 +130,7 @@ function describeSkew({ skewS }: RefusalFacts): string {
   return `it is ${Math.round(Math.abs(skewS) / 60)} minutes ${skewS > 0 ? 'slow' : 'fast'}`
 }
 
-/** The end of a sentence about a service that gave no answer. */
+/** Returns the end of a sentence about a service that did not respond. */
 function explainNoAnswer(error: unknown, { bucketUrl, endpoint }: S3Settings): string {
   const name = new URL(bucketUrl).host
   const orPath = name !== new URL(endpoint).host ? ', or set "addressingStyle" to "path"' : ''

@@ -5,7 +5,7 @@ import { fromPicGo } from './picgo-s3.ts'
 import { findProblem, requireSettings } from './settings.ts'
 import { openS3 } from './target.ts'
 
-/** Amazon S3 and everything that speaks its protocol. */
+/** Amazon S3 and compatible services. */
 export const s3 = defineProvider({
   type: 's3',
   about: {

@@ -6,26 +6,26 @@ import type { UploadObject } from '../contract.ts'
 import { type BodyPart, readParts } from '../shared/body.ts'
 import { readElement } from '../shared/xml-path.ts'
 import { bodyOf, findObject, type S3Client } from './client.ts'
-import { mayPass, Refusal, retryAfterOf } from './refusal.ts'
+import { isTransient, Refusal, retryAfterOf } from './refusal.ts'
 
-/** Parts of an object that are sent at the same time. */
+/** Number of parts of an object that are sent at the same time. */
 const PARALLEL = 2
-/** How often one part is sent before the whole upload fails. */
+/** Number of attempts to send one part before the whole upload fails. */
 const PART_ATTEMPTS = 4
 const IS_COMPLETE = /MultipartUploadResult\b/
-/** How long taking back a failed upload may last. */
-const TAKE_BACK_MS = 10_000
+/** Time limit for aborting a failed upload, in milliseconds. */
+const ABORT_MS = 10_000
 
-/** An upload in parts that has begun. */
+/** A multipart upload that was started. */
 interface MultipartUpload {
   readonly key: string
   readonly uploadId: string
-  /** By the clock of the service; NaN when it does not say. */
+  /** Start time by the clock of the service. NaN if the response has no date. */
   readonly begunAt: number
 }
 
-/** Sends an object in parts. Ends at the first part that fails for good, and takes back what had arrived. */
-export async function putInParts(
+/** Sends an object as a multipart upload. Aborts the upload if all attempts of one part fail, so that no parts remain. */
+export async function putMultipart(
   s3: S3Client,
   key: string,
   headers: Readonly<Record<string, string>>,
@@ -51,7 +51,7 @@ export async function putInParts(
     ending.throwIfAborted()
     await completeUpload(s3, upload, object.size, etags, ending)
   } catch (error) {
-    await abortUpload(s3, upload, AbortSignal.timeout(TAKE_BACK_MS)).catch(() => {})
+    await abortUpload(s3, upload, AbortSignal.timeout(ABORT_MS)).catch(() => {})
     throw error
   }
 }
@@ -78,7 +78,7 @@ export async function abortUpload(
   await s3.send({ method: 'DELETE', key, query: { uploadId } }, signal)
 }
 
-/** Sends a part again by itself, so that a broken connection does not cost the parts that have arrived. */
+/** Retries each part separately, so that a broken connection does not discard the parts that were sent. */
 async function sendPart(
   s3: S3Client,
   { key, uploadId }: MultipartUpload,
@@ -121,14 +121,14 @@ async function completeUpload(
     await retry(send, { attempts: PART_ATTEMPTS, passing: unlessGone }, signal)
   } catch (error) {
     signal.throwIfAborted()
-    // Where an answer was lost, the object may be there all the same.
-    const isRefused = error instanceof Refusal && !mayPass(error)
+    // If the response was lost, the object may exist anyway.
+    const isRefused = error instanceof Refusal && !isTransient(error)
     const found = isRefused ? undefined : await findObject(s3, key, signal).catch(() => undefined)
     if (!found || !isResult(found, upload, size, etags)) throw error
   }
 }
 
-/** Whether an object is what an upload in parts has made, and not what was there before. */
+/** Returns whether an object is the result of this multipart upload, and not an earlier object with the same key. */
 function isResult(
   found: IncomingHttpHeaders,
   { begunAt }: MultipartUpload,
@@ -137,14 +137,14 @@ function isResult(
 ): boolean {
   const etag = found.etag?.replaceAll('"', '').toLowerCase()
   if (found['content-length'] !== String(size) || !etag?.endsWith(`-${etags.length}`)) return false
-  // Most services name the object by the MD5 of the MD5s of its parts.
+  // The ETag of most services is the MD5 of the MD5s of the parts.
   const names = Buffer.from(etags.join('').replaceAll('"', ''), 'hex')
   const isOfParts = etag === `${createHash('md5').update(names).digest('hex')}-${etags.length}`
   return isOfParts || Date.parse(found['last-modified'] ?? '') >= begunAt
 }
 
 function passing(error: unknown): Passing | false {
-  return mayPass(error) && { retryAfterS: retryAfterOf(error) }
+  return isTransient(error) && { retryAfterS: retryAfterOf(error) }
 }
 
 function isUploadGone(error: unknown): boolean {

@@ -7,16 +7,16 @@ import { cleanRelative } from '../shared/remote-path.ts'
 import { PRESET_NAMES } from './presets.ts'
 
 const MIB = 1024 * 1024
-/** Limits of S3 itself: a single put takes 5 GiB, a part of more of them has at least 5 MiB. */
+/** Limits of S3: one PUT accepts at most 5 GiB, and a part that is not the last one has at least 5 MiB. */
 const LARGEST_PUT = 5 * 1024 * MIB
 const SMALLEST_PART = 5 * MIB
 
 const name = () => z.string().trim().min(1)
 
-/** Text for a header: what Node refuses there would fail at the first upload only. */
+/** Option for the value of a header. Without this check, a value that Node rejects would fail only at the first upload. */
 const header = () => z.string().regex(/^[\x20-\x7e]+$/, 'must contain only printable ASCII characters')
 
-/** The address of an API, with or without scheme; https is assumed. */
+/** Option for the URL of an API. The default scheme is https. */
 const endpoint = () =>
   name().refine(
     value => parseEndpoint(value) !== undefined,
@@ -35,7 +35,7 @@ const isDots = (segment: string): boolean => segment === '.' || segment === '..'
 
 const linkType = () => z.enum(['public', 'presigned'])
 
-/** As the signature allows. */
+/** Limit of Signature Version 4, in seconds. */
 export const LONGEST_PRESIGNED_S = 7 * 86_400
 
 /** Options that do not depend on the vendor. */
@@ -164,11 +164,11 @@ const schema = z.object(s3Options)
 
 export type S3Options = z.output<typeof schema>
 
-/** The address of an API as a URL, https unless it says otherwise; undefined when it is none. */
+/** Parses the URL of an API, whose default scheme is https. Undefined if it is invalid. */
 export function parseEndpoint(value: string): URL | undefined {
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(value) ? value : `https://${value}`
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username) return undefined
-  // "https://http://host" is a host called "http" with an empty port.
+  // "https://http://host" would be parsed as the hostname "http" with an empty port.
   return /^https?$/.test(url.hostname) || !isPossibleHost(url.hostname) ? undefined : url
 }

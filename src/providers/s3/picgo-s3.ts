@@ -6,7 +6,7 @@ import { PRESETS, type Preset, recognizeHost } from './presets.ts'
 
 type ReadOption = (name: string) => string | undefined
 
-/** Placeholders of the S3 plugins; ours of the same name mean the same. */
+/** Placeholders of the S3 plugins that have another name here. */
 const PLACEHOLDERS: Readonly<Record<string, string>> = {
   year: '{Y}',
   month: '{m}',
@@ -20,10 +20,10 @@ const PLACEHOLDERS: Readonly<Record<string, string>> = {
   timestampMS: '{timestamp}',
 }
 
-/** Placeholders that tell files apart, or at least name them. */
+/** Matches placeholders that make file names different. */
 const NAMING = /\{(?:filename|md5|sha1|sha256|uuid|ulid|timestamp|str-)/
 
-/** Options of PicList's `aws-s3-plist` and of PicGo's plugin `s3` (`aws-s3`) as ours. */
+/** Translates options of PicList's `aws-s3-plist` and of PicGo's plugin `s3` (`aws-s3`). */
 export function fromPicGo(options: Record<string, unknown>): Translated {
   const notes: string[] = []
   const read = createReader(options)
@@ -38,7 +38,7 @@ export function fromPicGo(options: Record<string, unknown>): Translated {
   }
   const ours = {
     endpoint,
-    // "auto" lets the SDK of PicList guess; it stands in no address of a vendor.
+    // "auto" makes the SDK of PicList guess the region. No vendor has it in a hostname.
     region: region === 'auto' && preset.host?.includes('{region}') ? undefined : region,
     bucket: read('bucketName'),
     accessKeyId: read('accessKeyID'),
@@ -62,7 +62,7 @@ function readAcl(acl: string | undefined, preset: Preset, notes: string[]): stri
   return undefined
 }
 
-/** Without an own address PicList answers with plain URLs of the API when the ACL is public, else with signed ones. */
+/** Without `urlPrefix`, PicList returns plain URLs of the API if the ACL is public, and signed URLs otherwise. */
 function readUrls(
   options: Record<string, unknown>,
   read: ReadOption,
@@ -74,7 +74,7 @@ function readUrls(
   const isPath = isTrue(options['pathStyleAccess'])
   const bucket = read('bucketName') ?? ''
   if (urlPrefix !== undefined) {
-    // Only PicList has the switch and puts the bucket there; the plugin of PicGo does not.
+    // Only PicList has this option and appends the bucket. The plugin of PicGo does not append it.
     const isPicList = Object.hasOwn(options, 'disableBucketPrefixToURL')
     const withBucket = isPicList && isPath && !isTrue(options['disableBucketPrefixToURL'])
     return { urlPrefix: withBucket ? `${urlPrefix}/${encodeURIComponent(bucket)}` : urlPrefix, urlSuffix }
@@ -93,19 +93,19 @@ function readUrls(
   return { linkType: 'presigned' }
 }
 
-/** A template, or in newer versions of PicList a folder: what does not name a file at its end is taken for one. */
+/** Translates a template. In newer versions of PicList it may be a folder, which does not end with a file name. */
 function readTemplate(uploadPath: string | undefined, notes: string[]): string {
   const translated = (uploadPath ?? '')
     .replace(/^\/+/, '')
     .replace(/\{(\w+)\}/g, (whole, name: string) => PLACEHOLDERS[name] ?? whole)
-    // Our {extname} has its dot.
+    // {extname} includes the dot here.
     .replaceAll('.{extname}', '{extname}')
   const last = translated.slice(translated.lastIndexOf('/') + 1)
   if (NAMING.test(last) && isTemplate(translated)) return translated
   return toKeyTemplate(translated, notes)
 }
 
-/** The desktop application writes some switches as text. */
+/** Reads a boolean, which the desktop application may write as text. */
 function isTrue(value: unknown): boolean {
   return value === true || (typeof value === 'string' && value.toLowerCase() === 'true')
 }

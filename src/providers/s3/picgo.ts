@@ -3,14 +3,14 @@ import { HASHED_NAME, readTextOption } from '../shared/picgo-options.ts'
 import { withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
 
-/** Reads options of PicGo and PicList by name, as `readText` does. */
+/** Returns a function that reads an option of PicGo or PicList by its name, as `readTextOption` does. */
 export function createReader(
   options: Readonly<Record<string, unknown>>,
 ): (name: string) => string | undefined {
   return name => readTextOption(Object.hasOwn(options, name) ? options[name] : undefined)
 }
 
-/** PicGo's folder as the beginning of a key template, with a name behind it that no other file has. */
+/** Makes a key template of PicGo's folder and a file name with a hash, so that no file replaces another one. */
 export function toKeyTemplate(path: string | undefined, notes: string[]): string {
   const folder = cleanRelative(path ?? '')
   const template = folder === '' ? HASHED_NAME : `${folder}/${HASHED_NAME}`
@@ -28,7 +28,7 @@ export function isTemplate(template: string): boolean {
   }
 }
 
-/** An address without a slash at its end; https is assumed where there is no scheme. */
+/** Translates a base URL of PicGo to `urlPrefix`. The default scheme is https. */
 export function toUrlPrefix(address: string | undefined, name: string, notes: string[]): string | undefined {
   if (address === undefined) return undefined
   const hasScheme = /^https?:\/\//i.test(address)

@@ -1,23 +1,23 @@
 import { keysOf } from '../../members.ts'
-/** How a bucket is named: in the host (`BUCKET.HOST/KEY`), in the path (`HOST/BUCKET/KEY`), or by a host of its own. */
+/** Where a URL has the bucket: in the hostname (`BUCKET.HOST/KEY`), in the path (`HOST/BUCKET/KEY`), or nowhere, on a domain of the bucket. */
 export type AddressingStyle = 'virtual' | 'path' | 'cname'
 
-/** What is the same for all buckets of a vendor. */
+/** Settings for all buckets of a vendor. */
 export interface Preset {
-  /** Host of the API; `{region}` and `{account}` stand for the options. Undefined: everybody has another one. */
+  /** Hostname of the API, with placeholders for options. Undefined: each installation has another hostname. */
   readonly host?: string
   readonly style: 'virtual' | 'path'
-  /** What requests are signed for when no region is given; undefined: it is part of the host and must be known. */
+  /** Default region for signatures. Undefined: the region is part of the hostname and must be set. */
   readonly region?: string
-  /** Where visitors find objects: at the API's address, or at this host. Undefined: nowhere, unless a domain is bound. */
+  /** Hostname of public URLs, or `api` for that of the API. Undefined: objects are public only through a bound domain. */
   readonly publicHost?: 'api' | (string & {})
-  /** Options the vendor refuses or ignores. */
+  /** Options that the vendor rejects or ignores. */
   readonly without?: readonly ('acl' | 'serverSideEncryption' | 'sessionToken')[]
-  /** Most parts of one upload; 10000 where nothing else is said. */
+  /** Maximum number of parts of one upload. Default: 10000. */
   readonly maxParts?: number
 }
 
-/** From the vendors' documentation, checked against the definitions rclone keeps of them. */
+/** Values of the vendors' documentation, compared with rclone's definitions. */
 export const PRESETS = {
   aws: { host: 's3.{region}.amazonaws.com', style: 'virtual', publicHost: 'api' },
   aliyun: {
@@ -79,13 +79,13 @@ export type PresetName = keyof typeof PRESETS
 
 export const PRESET_NAMES = keysOf(PRESETS)
 
-/** A vendor of which one knows by the host alone, with the region that stands in it. */
+/** A vendor that was detected by the hostname, with the region in it. */
 export interface Recognized {
   readonly name: PresetName
   readonly region: string | undefined
 }
 
-/** The vendor whose API has this host: `s3.eu-central-1.amazonaws.com` is `aws` in `eu-central-1`. */
+/** Detects the vendor by the hostname of its API: `s3.eu-central-1.amazonaws.com` is `aws` in `eu-central-1`. */
 export function recognizeHost(host: string): Recognized | undefined {
   for (const name of PRESET_NAMES) {
     const pattern = patternOf(PRESETS[name])
@@ -95,7 +95,7 @@ export function recognizeHost(host: string): Recognized | undefined {
   return undefined
 }
 
-/** Jurisdictions of R2 (`ACCOUNT.eu.r2…`), AWS in China and Alibaba's hosts without `s3.` differ from the template. */
+/** Makes a pattern, which also matches jurisdictions of R2 (`ACCOUNT.eu.r2…`), AWS in China and Alibaba's hostnames without `s3.`. */
 function patternOf(preset: Preset): RegExp | undefined {
   if (preset.host === undefined) return undefined
   const source = preset.host
@@ -107,7 +107,7 @@ function patternOf(preset: Preset): RegExp | undefined {
   return new RegExp(`^${source}$`)
 }
 
-/** The API's host of a preset, with what stands for the options put in. */
+/** Returns the hostname of the API with the placeholders replaced. */
 export function hostOf(preset: Preset, region: string, account = ''): string | undefined {
   const host = preset.host?.replace('{region}', region).replace('{account}', account)
   return host?.endsWith('.amazonaws.com') && region.startsWith('cn-') ? `${host}.cn` : host

@@ -4,24 +4,24 @@ import type { RawReply } from '../../http/exchange.ts'
 import { isPassing, isPassingStatus, networkCodeOf, parseRetryAfter } from '../../http/network.ts'
 import { readElement } from '../shared/xml-path.ts'
 
-/** What a refusal tells. */
+/** The parts of an error response that explain the error. */
 export interface RefusalFacts {
   /** HTTP status. */
   readonly status: number
-  /** Of the error document, such as `NoSuchBucket`; empty when the answer had none. */
+  /** Code in the error document, such as `NoSuchBucket`. Empty if the response has no code. */
   readonly code: string
   readonly message: string
-  /** Of the bucket, as the document says. */
+  /** Region of the bucket in the error document. */
   readonly region: string | undefined
-  /** Host to ask instead, as the document says. */
+  /** Hostname in the error document, to use instead. */
   readonly endpoint: string | undefined
-  /** Seconds by which the server's clock is ahead of ours; undefined when it does not say. */
+  /** Seconds by which the service's clock is ahead of this one. Undefined if the response has no time. */
   readonly skewS: number | undefined
   readonly requestId: string | undefined
   readonly headers: IncomingHttpHeaders
 }
 
-/** An answer that says no. */
+/** A response with an error status. */
 export class Refusal extends Error {
   readonly facts: RefusalFacts
 
@@ -46,30 +46,30 @@ function readFacts({ status, headers, text }: RawReply): RefusalFacts {
   }
 }
 
-/** What Amazon, and Alibaba, Tencent, Huawei, Volcengine and Qiniu in its place, give to an answer; no web server does. */
-const OF_A_SERVICE = /^x-(?:amz|oss|cos|obs|tos)-(?:request-id|id-2|version-id)$|^x-reqid$/
+/** Matches the request ID headers of Amazon, Alibaba, Tencent, Huawei, Volcengine and Qiniu, which no web server sends. */
+const REQUEST_ID_HEADER = /^x-(?:amz|oss|cos|obs|tos)-(?:request-id|id-2|version-id)$|^x-reqid$/
 
-/** Whether an answer is that of an S3 service, and not of a page that stands at its address. */
+/** Returns whether a response is from an S3 service, and not from a web server at the same URL. */
 export function isFromService(headers: IncomingHttpHeaders): boolean {
-  return Object.keys(headers).some(name => OF_A_SERVICE.test(name))
+  return Object.keys(headers).some(name => REQUEST_ID_HEADER.test(name))
 }
 
-/** Failures that pass. An upload in parts that is gone was taken back by somebody, or is complete already. */
-const PASSING_CODES = new Set(
+/** Codes of transient failures. After NoSuchUpload, the multipart upload was aborted by another program, or is already complete. */
+const TRANSIENT_CODES = new Set(
   'InternalError RequestTimeout ServiceUnavailable SlowDown OperationAborted NoSuchUpload'.split(' '),
 )
-/** Of MinIO, with the status 507 that passes elsewhere. */
+/** MinIO's code for a full disk. Its status 507 is transient at other services. */
 const FULL_CODE = 'XMinioStorageFull'
 
-/** Whether sending the same again may help. */
-export function mayPass(error: unknown): boolean {
+/** Returns whether a failure is transient, so that a retry may succeed. */
+export function isTransient(error: unknown): boolean {
   if (error instanceof UploadError) return error.retryable
   if (!(error instanceof Refusal)) return isPassing(networkCodeOf(error))
   const { code, status } = error.facts
-  return PASSING_CODES.has(code) || (code !== FULL_CODE && isPassingStatus(status))
+  return TRANSIENT_CODES.has(code) || (code !== FULL_CODE && isPassingStatus(status))
 }
 
-/** How long the service asks to wait, in seconds. */
+/** Returns the `Retry-After` of the service, in seconds. */
 export function retryAfterOf(error: unknown): number | undefined {
   if (error instanceof Refusal) return parseRetryAfter(error.facts.headers['retry-after'])
   return error instanceof UploadError ? error.retryAfterS : undefined

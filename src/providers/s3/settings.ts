@@ -11,43 +11,43 @@ import {
   recognizeHost,
 } from './presets.ts'
 
-/** What all options together come to. */
+/** Settings computed from all options. */
 export interface S3Settings {
   readonly preset: PresetName
   readonly bucket: string
-  /** Address of the API without a slash at its end; of the bucket itself with the style `cname`. */
+  /** URL of the API, or of the bucket with the style `cname`, without a slash at the end. */
   readonly endpoint: string
-  /** Address of the bucket, below which requests for its objects go; without a slash at its end. */
+  /** URL of the bucket, to which object keys are appended, without a slash at the end. */
   readonly bucketUrl: string
-  /** For the signature. */
+  /** Region in signatures. */
   readonly region: string
   readonly style: AddressingStyle
-  /** Undefined: the environment is asked. */
+  /** Undefined: credentials are looked up in the environment. */
   readonly credentials: { accessKeyId: string; secretAccessKey: string; sessionToken?: string } | undefined
-  /** In front of every key: empty, or a folder with its slash. */
+  /** Prefix of every object key: empty, or a folder with a slash at the end. */
   readonly keyPrefix: string
-  /** The same in front of the keys of URLs. */
+  /** The same prefix for object keys in URLs. */
   readonly urlFolder: string
-  /** Address below which visitors find objects; undefined: answers are presigned. */
+  /** Public base URL of the objects. Undefined: URLs are presigned. */
   readonly publicUrl: string | undefined
-  /** Of every object, with lower-case names. */
+  /** Headers of every object, with lower-case names. */
   readonly headers: Readonly<Record<string, string>>
-  /** Bytes. */
+  /** Returns the part size for an object of `size` bytes, in bytes. */
   readonly partSizeOf: (size: number) => number
-  /** Lifetime of presigned URLs, seconds. */
+  /** Lifetime of presigned URLs, in seconds. */
   readonly presignedForS: number
   readonly options: S3Options
 }
 
 const DEFAULT_CACHE = 'max-age=86400'
 
-/** A sentence that says what is wrong with options that are valid one by one. */
+/** Returns a sentence about options that are valid alone but not together, or undefined. */
 export function findProblem(options: S3Options): string | undefined {
   const settings = resolveSettings(options)
   return typeof settings === 'string' ? settings : undefined
 }
 
-/** @throws Error when `findProblem` finds one */
+/** @throws Error with the sentence of `findProblem` */
 export function requireSettings(options: S3Options): S3Settings {
   const settings = resolveSettings(options)
   if (typeof settings === 'string') throw new Error(settings)
@@ -74,7 +74,7 @@ function resolveSettings(options: S3Options): S3Settings | string {
     ? (options.urlPrefix ?? naturalUrl(options.bucket, preset, endpoint, style, known))
     : undefined
   if (isPublic && publicUrl === undefined) {
-    return `"urlPrefix" is required: ${name} has no public URL of its own. Set it, or set "linkType" to "presigned".`
+    return `"urlPrefix" is required: ${name} has no public URL. Set it, or set "linkType" to "presigned".`
   }
   const { accessKeyId, secretAccessKey, sessionToken } = options
   return {
@@ -162,7 +162,7 @@ function findContradiction(options: S3Options, name: PresetName, preset: Preset)
   return undefined
 }
 
-/** `https://pictures.s3.example.com` with the bucket "pictures" would end at `pictures.pictures.s3.example.com`. */
+/** Detects an endpoint with the bucket: "pictures" would result in `pictures.pictures.s3.example.com`. */
 function findDoubledBucket(
   bucket: string,
   given: URL | undefined,
@@ -187,8 +187,8 @@ function naturalUrl(
 }
 
 /**
- * Buckets are named in the path where they can't be in the host: numbers have no subdomains, and a wildcard
- * certificate covers one label.
+ * Returns the URL of the bucket. It has the bucket in the path if the hostname can't have it: IP addresses have no
+ * subdomains, and a wildcard certificate covers one label.
  */
 function bucketUrl(endpoint: string, bucket: string, style: AddressingStyle): string {
   if (style === 'cname') return endpoint
@@ -198,7 +198,7 @@ function bucketUrl(endpoint: string, bucket: string, style: AddressingStyle): st
   return endpoint.replace('://', `://${bucket}.`)
 }
 
-/** Vendors' networks inside have hosts such as `oss-cn-hangzhou-internal`; the region is `cn-hangzhou`. */
+/** Internal hostnames such as `oss-cn-hangzhou-internal` are in the region `cn-hangzhou`. */
 function publicRegion(region: string): string {
   return region.replace(/-internal$/, '')
 }

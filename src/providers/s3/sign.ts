@@ -3,24 +3,24 @@ import { encodeSegment } from '../shared/public-url.ts'
 
 const ALGORITHM = 'AWS4-HMAC-SHA256'
 const UNSIGNED = 'UNSIGNED-PAYLOAD'
-/** Proxies may change it, so the services do not ask for it. */
+/** This header is not signed, because proxies may change it. Services do not require its signature. */
 const UNSIGNED_HEADER = 'cache-control'
 
 export interface S3Credentials {
   readonly accessKeyId: string
   readonly secretAccessKey: string
   readonly sessionToken?: string | undefined
-  /** When they stop to work; undefined: never, or nobody knows. */
+  /** Time at which the credentials expire. Undefined if they do not expire, or if the time is unknown. */
   readonly expiration?: Date | undefined
 }
 
 interface RequestToSign {
   readonly method: string
-  /** Encoded as it is sent. */
+  /** Path, encoded as it is sent. */
   readonly path: string
-  /** As `formatQuery` makes it. */
+  /** Query in the format of `formatQuery`. */
   readonly query: string
-  /** With lower-case names, `host` among them. */
+  /** Headers with lower-case names, including `host`. */
   readonly headers: Readonly<Record<string, string>>
   /** SHA-256 of the body, hex. */
   readonly sha256: string
@@ -28,10 +28,10 @@ interface RequestToSign {
 
 /** Signs requests to one bucket. */
 export interface Signer {
-  /** All headers, with those of the signature. */
+  /** Returns all headers, including those of the signature. */
   sign(request: RequestToSign, credentials: S3Credentials, now: Date): Record<string, string>
   /**
-   * The query that lets whoever has it send one request to one object.
+   * Returns a query that allows one request to one object without credentials.
    *
    * @param expiresS seconds, from 1 to 604800
    */
@@ -43,11 +43,11 @@ export interface Signer {
 }
 
 /**
- * AWS Signature Version 4, as "Authenticating Requests (AWS Signature Version 4)" of the Amazon S3 API reference says:
- * in the header `Authorization`, or in the query of a URL.
+ * Creates signatures of AWS Signature Version 4, as in "Authenticating Requests (AWS Signature Version 4)" of the Amazon S3
+ * API reference: in the header `Authorization`, or in the query of a URL.
  */
 export function createSigner(region: string): Signer {
-  /** The key of the last request: it is the same for a whole day. */
+  /** Signing key of the last request. It is valid for one day. */
   let last: { day: string; secret: string; key: Buffer } | undefined
 
   function keyOf(day: string, secret: string): Buffer {
@@ -102,7 +102,7 @@ export function createSigner(region: string): Signer {
   }
 }
 
-/** A query in the order and the encoding in which it is signed; empty without parameters. */
+/** Formats a query in the order and the encoding in which it is signed. Empty without parameters. */
 export function formatQuery(parameters: Readonly<Record<string, string>>): string {
   return Object.entries(parameters)
     .map(([name, value]) => [encodeSegment(name), encodeSegment(value)] as const)
@@ -111,12 +111,12 @@ export function formatQuery(parameters: Readonly<Record<string, string>>): strin
     .join('&')
 }
 
-/** `20260131T235959Z`. */
+/** Formats a time as `20260131T235959Z`. */
 function formatTime(time: Date): string {
   return time.toISOString().replace(/[-:]|\.\d+/g, '')
 }
 
-/** Without blanks at the ends and doubled ones in between, as headers are signed. */
+/** Trims a header value and merges repeated spaces, as the signature requires. */
 function trim(value: string): string {
   const trimmed = value.trim()
   return trimmed.includes('  ') ? trimmed.replace(/ +/g, ' ') : trimmed

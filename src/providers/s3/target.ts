@@ -9,21 +9,21 @@ import { placeAt } from '../shared/place.ts'
 import { joinUrl } from '../shared/public-url.ts'
 import { bodyOf, createS3Client, findObject, notS3, type S3Client } from './client.ts'
 import { explainS3, type S3Action } from './explain.ts'
-import { abortUpload, beginUpload, putInParts } from './multipart.ts'
+import { abortUpload, beginUpload, putMultipart } from './multipart.ts'
 import { isFromService, Refusal } from './refusal.ts'
 import type { S3Settings } from './settings.ts'
 
 /** Idle timeout of a connection. */
 const IDLE_TIMEOUT_MS = 60_000
-/** Objects in memory up to this size are sent at once, in bytes. */
-const AT_ONCE = 1024 * 1024
+/** Objects in memory up to this size are sent as one buffer. */
+const MAX_BUFFERED_BYTES = 1024 * 1024
 const PROBE_PERMISSION = 's3:PutObject and s3:AbortMultipartUpload'
 
 /**
- * A bucket.
+ * Opens a bucket.
  *
- * @param type id of the provider, for messages
- * @param agents for tests that lead connections elsewhere
+ * @param type type of the provider, for messages
+ * @param agents tests use it to redirect connections
  */
 export function openS3(
   type: string,
@@ -82,14 +82,14 @@ export function openS3(
         s3.presign(settings.keyPrefix + key, Math.min(settings.presignedForS, mostS), method),
       ),
     async close() {
-      // Behind an abort parts are still taken back.
+      // Aborted uploads still remove their parts.
       await Promise.allSettled(running)
       connections.close()
     },
   }
 }
 
-/** Names of buckets are unique at AWS, and hosts inside of a vendor's network lead to the same buckets. */
+/** Bucket names are unique at AWS, and internal hostnames of a vendor reach the same buckets. */
 function placeOf({ endpoint, style, bucket, keyPrefix }: S3Settings): string {
   const address = new URL(endpoint)
   address.hostname = address.hostname
@@ -99,7 +99,7 @@ function placeOf({ endpoint, style, bucket, keyPrefix }: S3Settings): string {
   return placeAt('s3', address.href, style === 'cname' ? '' : bucket) + keyPrefix
 }
 
-/** Stores an object and gives its URL. */
+/** Stores an object and returns its URL. */
 async function storeObject(
   s3: S3Client,
   settings: S3Settings,
@@ -110,7 +110,7 @@ async function storeObject(
   const key = keyPrefix + object.key
   const headers = { ...settings.headers, 'content-type': object.contentType }
   if (object.size > options.multipartThreshold) {
-    await putInParts(s3, key, headers, object, settings.partSizeOf(object.size), signal)
+    await putMultipart(s3, key, headers, object, settings.partSizeOf(object.size), signal)
   } else {
     await putAtOnce(s3, key, headers, object, signal)
   }
@@ -118,7 +118,7 @@ async function storeObject(
   return joinUrl(publicUrl, urlFolder + object.key) + (options.urlSuffix ?? '')
 }
 
-/** Sends an object in one request, whose length and hash are known before its first byte. */
+/** Sends an object in one request. The length and the hash are known before the first byte. */
 async function putAtOnce(
   s3: S3Client,
   key: string,
@@ -127,15 +127,15 @@ async function putAtOnce(
   signal: AbortSignal,
 ): Promise<void> {
   const { path, size, sha256 } = object
-  const isSmall = path === undefined && size <= AT_ONCE
+  const isSmall = path === undefined && size <= MAX_BUFFERED_BYTES
   const content = isSmall ? await object.bytes() : lendBody(object, signal)
   const reply = await s3.send({ method: 'PUT', key, headers, body: { content, size, sha256 } }, signal)
   if (!(await isStored(reply, object, signal))) throw notS3()
 }
 
 /**
- * Whether the answer to a put is that of a service: it has an id, or is empty and has an ETag. One that looks like an MD5
- * has to be that of the object; those of encrypted objects and of some services look otherwise.
+ * Returns whether the response to a PUT is from an S3 service: it has a request ID, or is empty and has an ETag. An ETag that
+ * looks like an MD5 must be that of the object. Encrypted objects and some services have other ETags.
  */
 async function isStored(
   { headers, text }: RawReply,
@@ -148,15 +148,15 @@ async function isStored(
   return !/^[\da-f]{32}$/.test(etag) || etag === (await hashBody(object, 'md5', signal))
 }
 
-/** How services without multipart refuse it. */
+/** Statuses with which services without multipart uploads reject them. */
 const WITHOUT_PARTS = new Set([400, 404, 405, 501])
 
 /**
- * Begins an upload in parts and takes it back: that needs the rights of a put, the same headers are looked at, and
- * unlike a small object nothing can stay behind, not even in a bucket with versions or without the right to delete.
- * Where there are no uploads in parts, a small object is stored and removed.
+ * Starts a multipart upload and aborts it. This needs the permissions of a PUT and validates the same headers. Unlike a small
+ * object, it leaves nothing behind, even in a bucket with versioning or without the permission to delete.
+ * If the service does not support multipart uploads, a small object is stored and removed.
  *
- * @returns a sentence about what can't be stored; undefined when everything can
+ * @returns a sentence about objects that can't be stored; undefined if all can be stored
  */
 async function probeBucket(
   s3: S3Client,
@@ -178,7 +178,7 @@ async function probeBucket(
   }
 }
 
-/** An answer that makes no sense to us, unlike a connection that fails. */
+/** Returns whether the response was invalid, unlike a failed connection. */
 function isNoService(error: unknown): boolean {
   return error instanceof UploadError && !error.retryable
 }

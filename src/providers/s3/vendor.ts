@@ -10,33 +10,33 @@ import { openS3 } from './target.ts'
 
 const s3 = z.strictObject(s3Options)
 
-/** A vendor for which PicGo has an uploader of its own, under its name and with its words. */
+/** A vendor for which PicGo has a separate uploader, with the names of PicGo. */
 export interface Vendor {
   readonly type: PresetName
   readonly about: About
-  /** PicGo's options as it writes them: text, empty when unset. Those that are also ours have our meaning. */
+  /** PicGo's options in its format: strings that are empty if unset. Names that exist in both have the meaning here. */
   readonly options: Readonly<Record<string, z.ZodType>>
-  /** PicGo's names for options of ours. */
+  /** Options that PicGo has under other names: from its name to the name here. */
   readonly names: Readonly<Record<string, keyof typeof bucketOptions>>
-  /** Changes what cannot be taken over as it is. */
+  /** Translates options that need more than another name. */
   adapt(reading: PicGoOptions): void
 }
 
-/** PicGo's options while they are read. */
+/** PicGo's options during their translation. */
 interface PicGoOptions {
   readonly options: Readonly<Record<string, unknown>>
-  /** An option as text; undefined when it is unset. */
+  /** Returns an option as text. Undefined if it is unset. */
   read(name: string): string | undefined
-  /** What has been read, under our names. */
+  /** The translated options. */
   readonly ours: Record<string, unknown>
   readonly notes: string[]
 }
 
-/** A provider that takes our option names and PicGo's, and is a preset of S3 behind. */
+/** Makes a provider for a preset of S3 that accepts the option names of `s3` and those of PicGo. */
 export function defineVendor(vendor: Vendor): Provider {
   const config = z.object({ ...bucketOptions, ...vendor.options })
 
-  /** @returns a sentence when something is wrong */
+  /** @returns a sentence if the options are invalid */
   function toS3(options: Record<string, unknown>): z.output<typeof s3> | string {
     for (const [theirs, ours] of Object.entries(vendor.names)) {
       if (options[theirs] && options[ours] && theirs !== ours) {
@@ -70,7 +70,7 @@ export function defineVendor(vendor: Vendor): Provider {
   })
 }
 
-/** PicGo's options under our names. */
+/** Translates PicGo's options to those of `s3`. */
 function translate(
   { names, adapt }: Vendor,
   options: Record<string, unknown>,
@@ -92,7 +92,7 @@ function translate(
   return Object.fromEntries(Object.entries(ours).filter(([, value]) => value !== undefined))
 }
 
-/** Names that PicGo and we have in common. */
+/** Options with the same name in PicGo. */
 const SHARED = ['bucket', 'accessKeyId', 'endpoint'] as const
 
 function readPicGo(vendor: Vendor, options: Record<string, unknown>): Translated {
@@ -100,7 +100,7 @@ function readPicGo(vendor: Vendor, options: Record<string, unknown>): Translated
   const read = createReader(options)
   const shared = SHARED.map(name => [name, read(name)] as const).filter(([, value]) => value !== undefined)
   const ours = { ...Object.fromEntries(shared), ...translate(vendor, options, notes) }
-  // Where URLs have another folder, it has to be an option: the key begins with one of the two only.
+  // If URLs have another folder, both must be options, because the object key starts with only one of them.
   const webPath = read('webPath')
   const folders = webPath && { path: read('path') ?? '', webPath }
   const keyTemplate = toKeyTemplate(webPath ? undefined : read('path'), notes)
