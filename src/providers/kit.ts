@@ -17,6 +17,7 @@ import * as z from '../packages/zod.ts'
 import { defineProvider, type Provider } from './contract.ts'
 import { cutBody, hashBody, lendBody, readObject, readParts } from './shared/body.ts'
 import { createHost, findDescriptionFault, httpAddress, literal } from './shared/form-host/index.ts'
+import { createPathQueue } from './shared/path-queue.ts'
 import {
   cleanUrl,
   encodeKey,
@@ -37,7 +38,6 @@ import {
   resolveKey,
   temporaryPath,
 } from './shared/remote-path.ts'
-import { createPathTurns } from './shared/turns.ts'
 
 export type { ErrorCode, UploadErrorOptions } from '../errors.ts'
 export type { HttpClient, HttpOptions, HttpReply, HttpRequest } from '../http/client.ts'
@@ -74,13 +74,13 @@ export const kit = Object.freeze({
     createClient: createHttpClient,
     excerpt,
     parseRetryAfter,
-    isPassingStatus,
+    isTransientStatus: isPassingStatus,
   }),
   network: Object.freeze({
     systemCode,
     codeOf: networkCodeOf,
     explain: explainNetwork,
-    isPassing,
+    isTransient: isPassing,
     isUntrusted,
     isNoTls,
   }),
@@ -108,7 +108,7 @@ export const kit = Object.freeze({
     resolveKey,
     temporaryPath,
   }),
-  flow: Object.freeze({ once, retry, createSlots, createTurns: createPathTurns }),
+  flow: Object.freeze({ once, retry, createSlots, createPathQueue }),
 })
 
 export type ProviderKit = typeof kit

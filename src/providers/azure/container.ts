@@ -4,7 +4,7 @@ import { encodeKey } from '../shared/public-url.ts'
 import { readElement } from '../shared/xml-path.ts'
 import { type AccountKey, API_VERSION, signRequest } from './sign.ts'
 
-/** How to be let in: the key of the account, or a token somebody has made with it. */
+/** Credentials: the account key, or a SAS token that was created with it. */
 export type AzureAccess = { readonly key: AccountKey } | { readonly sasToken: string }
 
 export interface BlobRequest {
@@ -12,10 +12,10 @@ export interface BlobRequest {
   /** Name of the blob. */
   readonly name: string
   readonly query?: Readonly<Record<string, string>>
-  /** With lower-case names. */
+  /** Headers with lower-case names. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: NonNullable<HttpRequest['body']>
-  /** Statuses that are no failure. */
+  /** Statuses that are not errors. */
   readonly accept: readonly number[]
 }
 
@@ -25,16 +25,16 @@ export interface Container {
   send(request: BlobRequest, signal: AbortSignal): Promise<HttpReply>
 }
 
-/** Longest name of a blob, in characters. */
+/** Maximum length of a blob name, in characters. */
 const MAX_NAME = 1024
-/** A clock that differs by more is worth telling. The service refuses 15 minutes. */
+/** Clock skew above which an error mentions the clock, in seconds. The service rejects 15 minutes. */
 const MAX_SKEW_S = 300
 
-/** @param address of the container, without a slash at its end */
-export function createContainer(address: string, access: AzureAccess, client: HttpClient): Container {
+/** @param containerUrl without a slash at the end */
+export function createContainer(containerUrl: string, access: AzureAccess, client: HttpClient): Container {
   return {
     async send({ method, name, query, headers, body, accept }, signal) {
-      const url = new URL(`${address}/${encodeKey(checkName(name))}`)
+      const url = new URL(`${containerUrl}/${encodeKey(checkName(name))}`)
       for (const [parameter, value] of Object.entries(query ?? {})) url.searchParams.append(parameter, value)
       const all: Record<string, string> = {
         ...headers,
@@ -63,7 +63,7 @@ export function createContainer(address: string, access: AzureAccess, client: Ht
   }
 }
 
-/** Names that the service cuts or refuses. */
+/** Rejects names that the service would shorten or reject. */
 function checkName(name: string): string {
   const fault =
     name.length > MAX_NAME
@@ -95,6 +95,6 @@ function explain(refusal: HttpReply): string | undefined {
     const minutes = Math.round(Math.abs(skewS) / 60)
     return `${code}: the clock of this machine is ${minutes} minutes ${skewS > 0 ? 'fast' : 'slow'}. Set it, for example with NTP.`
   }
-  const said = readElement(text, 'Message')?.split('\n')[0]
-  return `${code}: ${HINTS[code] ?? said ?? 'no reason given.'}`
+  const message = readElement(text, 'Message')?.split('\n')[0]
+  return `${code}: ${HINTS[code] ?? message ?? 'no reason given.'}`
 }

@@ -11,7 +11,7 @@ import { createReadToken } from './sign.ts'
 
 const TEN_YEARS_S = 10 * 365 * 86_400
 
-/** Text for a header: what Node refuses there would fail at the first upload only. */
+/** Option for the value of a header. Without this check, a value that Node rejects would fail only at the first upload. */
 const header = () =>
   z.string().regex(/^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/, 'must contain only printable ASCII characters')
 
@@ -173,7 +173,7 @@ function open(options: Options, deps: ProviderDeps): Target {
       return { url: linkType === 'public' ? joinUrl(publicUrl, blob) : signedUrl(blob, sasForS) }
     },
     linksExpire: linkType === 'sas',
-    // What may be read may be looked at.
+    // The permission to read also allows HEAD.
     ...(accountKey !== undefined && {
       async sign(blob, _method, mostS) {
         const forS = Math.min(sasForS, mostS)

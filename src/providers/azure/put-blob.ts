@@ -6,18 +6,18 @@ import { cutBody, lendBody, type Range } from '../shared/body.ts'
 import type { BlobRequest, Container } from './container.ts'
 
 const MIB = 1024 * 1024
-/** Larger blobs are sent in blocks. */
+/** Maximum size of a blob that is sent in one request, in bytes. Larger blobs are sent as block uploads. */
 const MAX_AT_ONCE = 64 * MIB
-/** Smallest size of a block that is used. */
+/** Minimum size of a block, in bytes. */
 const BLOCK_BYTES = 8 * MIB
-/** Most blocks of a blob, a limit of the service. */
+/** Maximum number of blocks of a blob, a limit of the service. */
 const MAX_BLOCKS = 50_000
 const PROBE = Buffer.from('probe')
-/** How often a block is sent before the whole upload fails. */
+/** Number of attempts to send one block before the whole upload fails. */
 const BLOCK_ATTEMPTS = 4
 
 /**
- * Stores a blob. It is there whole or not at all.
+ * Stores a blob atomically.
  *
  * @param properties headers of the blob: `x-ms-blob-…` and `x-ms-access-tier`
  */
@@ -47,7 +47,7 @@ async function putAtOnce(
   await container.send({ method: 'PUT', name: object.key, headers, body, accept: [201] }, signal)
 }
 
-/** Blocks that are never committed are removed by the service after a week. */
+/** Sends a blob in blocks and commits them. The service removes blocks without a commit after a week. */
 async function putInBlocks(
   container: Container,
   object: UploadObject,
@@ -58,7 +58,7 @@ async function putInBlocks(
   const blockBytes = Math.max(BLOCK_BYTES, Math.ceil(object.size / MAX_BLOCKS))
   const ids: string[] = []
   for (const block of cutBody(object, blockBytes)) {
-    // Ids of the same length, and different from those of another upload to the same name.
+    // Block IDs must have the same length, and must differ from those of a concurrent upload to the same name.
     const id = Buffer.from(`${upload}-${String(ids.length + 1).padStart(5, '0')}`).toString('base64')
     await sendBlock(container, object, id, block, signal)
     ids.push(id)
@@ -76,7 +76,7 @@ async function putInBlocks(
   throw new UploadError('delivery_failed', message, { retryable: true })
 }
 
-/** Asks for the rights of an upload. What it leaves behind is not to be seen, and removed by the service. */
+/** Checks the permission to upload with a block that is never committed. It is invisible, and the service removes it. */
 export async function probeContainer(container: Container, signal: AbortSignal): Promise<void> {
   const id = Buffer.from('probe').toString('base64')
   const name = `upload-server-${randomBytes(8).toString('hex')}`

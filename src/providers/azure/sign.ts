@@ -1,24 +1,24 @@
 import { createHmac } from 'node:crypto'
 
-/** Version of the REST API, for requests and for SAS tokens. The first one that knows the access tier "Cold". */
+/** Version of the REST API, for requests and for SAS tokens: the first one with the access tier "Cold". */
 export const API_VERSION = '2021-12-02'
 
 export interface AccountKey {
   readonly account: string
-  /** Base64, as the portal shows it. */
+  /** Base64 text, as the portal shows it. */
   readonly key: string
 }
 
-/** Headers whose values are signed without their names, in this order. */
+/** Headers whose values are signed, without their names and in this order. */
 const SIGNED_HEADERS = (
   'content-encoding content-language content-length content-md5 content-type date ' +
   'if-modified-since if-match if-none-match if-unmodified-since range'
 ).split(' ')
 
 /**
- * Value of `Authorization` by "Authorize with Shared Key" of Microsoft's REST reference.
+ * Creates the value of `Authorization`, as in "Authorize with Shared Key" of Microsoft's REST reference.
  *
- * @param headers all that are sent, with lower-case names
+ * @param headers all headers of the request, with lower-case names
  */
 export function signRequest(
   method: string,
@@ -37,10 +37,10 @@ export function signRequest(
 }
 
 /**
- * A query that lets whoever has it read one blob: a service SAS by "Create a service SAS" of the same reference.
+ * Creates a query that gives read access to one blob: a service SAS, as in "Create a service SAS" of the same reference.
  *
  * @param path `container/name`, not encoded
- * @param withHttp whether it also works without TLS
+ * @param withHttp if true, the URL also works without TLS
  */
 export function createReadToken(
   path: string,
@@ -51,7 +51,7 @@ export function createReadToken(
   const [permissions, resource] = ['r', 'b']
   const expiry = expires.toISOString().replace(/\.\d+Z$/, 'Z')
   const protocol = withHttp ? 'https,http' : 'https'
-  // No start and stored policy, any address; then no snapshot and encryption scope, no changed headers.
+  // The empty fields are: start, stored policy, IP range; below, snapshot, encryption scope and overridden headers.
   const policy = [
     permissions,
     '',

@@ -37,7 +37,7 @@ const config = z.object({
     ),
 })
 
-/** Any program. It runs as whoever the server runs as. */
+/** Any program. It runs as the user of the server. */
 export const command = defineProvider({
   type: 'command',
   about: {

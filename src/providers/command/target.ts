@@ -21,15 +21,15 @@ export interface CommandOptions {
   readonly timeoutMs: number
 }
 
-/** How a program says that another attempt may help (EX_TEMPFAIL of sysexits.h). */
-const PASSES = 75
-/** What a program gets of the server's own environment, which may hold secrets of others. */
+/** Exit code of a transient failure (EX_TEMPFAIL of sysexits.h). */
+const TEMPORARY_FAILURE = 75
+/** Variables that programs inherit. The rest of the server's environment may contain secrets of other destinations. */
 const PASSED_ON =
   /^(?:PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_\w+|TZ|TMPDIR|TE?MP|XDG_\w+|SSH_AUTH_SOCK|(?:HTTPS?|ALL|NO)_PROXY|SYSTEMROOT|PATHEXT|COMSPEC|(?:LOCAL)?APPDATA|USERPROFILE)$/i
-/** Longest name of a file, in bytes, where file systems take 255. */
-const LONGEST_NAME = 200
+/** Maximum length of a file name, in bytes. File systems accept 255. */
+const MAX_NAME_BYTES = 200
 
-/** A destination that is reached by programs. */
+/** Opens a destination that programs store to. */
 export function openCommands(
   options: CommandOptions,
   { name, warn, outgoing, programFolder = '/' }: ProviderDeps,
@@ -79,8 +79,8 @@ export function openCommands(
   }
 
   function refuse(words: readonly string[], { code, problem, output }: ProgramEnd): UploadError {
-    const said = tailOf(output, mask).replace(/https?:\/\//gi, '')
-    return fail(words, `failed with ${problem}${said}`, { retryable: code === PASSES })
+    const printed = tailOf(output, mask).replace(/https?:\/\//gi, '')
+    return fail(words, `failed with ${problem}${printed}`, { retryable: code === TEMPORARY_FAILURE })
   }
 
   async function store(object: UploadObject, file: string | undefined, signal: AbortSignal): Promise<string> {
@@ -126,7 +126,7 @@ export function openCommands(
   }
 }
 
-/** Why a program can't be started; undefined when it is for another reason. */
+/** Explains why a program can't be started. Undefined for other errors. */
 function describeAbsence([program = '']: readonly string[], code: string | undefined): string | undefined {
   if (code === 'EACCES')
     return "can't be run: it is not a program, or is not executable. Check it, or run chmod +x"
@@ -144,10 +144,10 @@ function factsOf({ key, size, contentType, sha256 }: UploadObject): Omit<ObjectF
   return { key, size: String(size), contentType, sha256 }
 }
 
-/** The one of the key, as programs tell kinds of files by it. */
+/** Returns the file name of the object key, because programs detect the type of a file by its name. */
 function fileName(key: string): string {
   const name = key.slice(key.lastIndexOf('/') + 1)
-  if (Buffer.byteLength(name) <= LONGEST_NAME) return name
+  if (Buffer.byteLength(name) <= MAX_NAME_BYTES) return name
   const extension = extname(name)
   return `file${Buffer.byteLength(extension) < 20 ? extension : ''}`
 }

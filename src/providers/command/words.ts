@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import { UploadError } from '../../errors.ts'
 import { cleanUrl, encodeKey } from '../shared/public-url.ts'
 
-/** What stands for a fact of the object, with all its facts. */
+/** Values of the placeholders: the properties of an object. */
 export interface ObjectFacts {
   readonly key: string
   readonly size: string
@@ -15,17 +15,17 @@ export interface ObjectFacts {
 const PLACEHOLDER = /\{(\w{1,40})\}/g
 const NAMES: readonly (keyof ObjectFacts)[] = ['key', 'size', 'contentType', 'sha256', 'file']
 
-/** A word that some language may read: a name in it would be run, or read as something else. */
+/** Matches an argument that may be code in some language, which a file name in it could change. */
 const READ_AS_CODE = /["'`()[\]{}<>|$\s]/
-/** What has a program run the next word, or the rest of this one: `-c`, `-lc`, `-e`, `env -S`, `--eval=`. */
+/** Matches options that run the next argument, or the rest of this one: `-c`, `-lc`, `-e`, `env -S`, `--eval=`. */
 const RUNS_NEXT = /(?:^|\s)(?:-[a-zA-Z]*[ceES]|--?(?:eval|command|exec|execute|run)|\/[ck])$/
 const RUNS_REST = /^(?:-[ceES]|--?(?:eval|command|exec|execute|run)=)/
-/** Programs that make one line of code of all their words, here or elsewhere. */
+/** Matches programs that join their arguments into one line of code, for this machine or another one. */
 const JOINS_WORDS = /^(?:ssh|su|eval|cmd|powershell|pwsh|watch)(?:\.exe)?$/i
 
 type Commands = Readonly<Record<string, readonly string[] | undefined>>
 
-/** What is wrong with the commands, as a sentence; undefined when nothing is. */
+/** Returns a sentence about invalid commands, or undefined. */
 export function findCommandFault(commands: Commands, url: string | undefined): string | undefined {
   for (const [option, words] of Object.entries(commands)) {
     const fault = words && faultOf(words, option === 'command' ? NAMES : ['key'])
@@ -48,22 +48,22 @@ function faultOf(words: readonly string[], names: readonly string[]): string | u
   const unknown = args.map(word => unknownIn(word, names)).find(name => name !== undefined)
   if (unknown !== undefined)
     return `has the unknown placeholder "{${unknown}}". Available: {${names.join('}, {')}}.`
-  // The path of a file ends with the name that it has in the key.
+  // The path of a file ends with the file name of the object key.
   const risky = words.filter(
     (word, index) => /\{(?:key|file)\}/.test(word) && isCode(word, words.slice(0, index)),
   )
   return risky[0] === undefined
     ? undefined
     : `would let a file name chosen by a client be run as code, in "${risky[0]}". ` +
-        'Make {key} and {file} arguments of their own, or use "$UPLOAD_OBJECT_KEY" and "$UPLOAD_FILE" in a script.'
+        'Make {key} and {file} separate arguments, or use "$UPLOAD_OBJECT_KEY" and "$UPLOAD_FILE" in a script.'
 }
 
-/** @param before the words in front of it */
+/** @param before the arguments before it */
 function isCode(word: string, before: readonly string[]): boolean {
   return (
     READ_AS_CODE.test(word.replace(PLACEHOLDER, '')) ||
     RUNS_REST.test(word) ||
-    // `test -e` looks for a file.
+    // `test -e` checks whether a file exists.
     (RUNS_NEXT.test(before.at(-1) ?? '') && basename(before[0] ?? '') !== 'test') ||
     before.some(one => JOINS_WORDS.test(basename(one)))
   )
@@ -74,9 +74,9 @@ function unknownIn(text: string, names: readonly string[]): string | undefined {
 }
 
 /**
- * The command for one object.
+ * Fills in the command for one object.
  *
- * @throws UploadError `delivery_failed` when a program would take what was filled in for an option
+ * @throws UploadError `delivery_failed` if a program would read a value as an option
  */
 export function fillCommand(words: readonly string[], facts: Partial<ObjectFacts>): string[] {
   let endsOptions = false
@@ -98,7 +98,7 @@ export function fillUrl(url: string, { key, ...facts }: ObjectFacts): string {
   return cleanUrl(fill(url, { ...encoded, key: encodeKey(key) }))
 }
 
-/** In one pass: what was filled in is not looked at again. */
+/** Replaces placeholders in one pass, so that placeholders in a value are not replaced. */
 function fill(text: string, facts: Partial<ObjectFacts>): string {
   return text.replace(PLACEHOLDER, (whole, name: string) =>
     isFact(name, facts) ? (facts[name] ?? '') : whole,
@@ -108,7 +108,7 @@ function fill(text: string, facts: Partial<ObjectFacts>): string {
 const isFact = (name: string, facts: Partial<ObjectFacts>): name is keyof ObjectFacts =>
   Object.hasOwn(facts, name)
 
-/** The same facts as variables, for scripts. */
+/** Returns the same properties as environment variables, for scripts. */
 export function variablesOf({
   key,
   size,

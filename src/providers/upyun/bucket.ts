@@ -2,11 +2,11 @@ import { UploadError } from '../../errors.ts'
 import type { HttpClient, HttpReply, HttpRequest } from '../../http/client.ts'
 import type { UploadObject } from '../contract.ts'
 import { hashBody, lendBody } from '../shared/body.ts'
+import { createPathQueue } from '../shared/path-queue.ts'
 import { encodeKey } from '../shared/public-url.ts'
-import { createPathTurns } from '../shared/turns.ts'
 import { type Operator, signRequest } from './sign.ts'
 
-/** Codes of Upyun's list of API errors. */
+/** Error codes from Upyun's API documentation. */
 const BUCKET_IS_FULL = 40300004
 const NOT_FOUND = 40400001
 const HINTS: Readonly<Record<number, string>> = {
@@ -24,14 +24,14 @@ export interface Bucket {
   put(object: UploadObject, signal: AbortSignal): Promise<void>
   exists(key: string, signal: AbortSignal): Promise<boolean>
   remove(key: string, signal: AbortSignal): Promise<void>
-  /** Asks for a file that is not there. */
+  /** Checks the credentials with a request for a missing file. */
   probe(name: string, signal: AbortSignal): Promise<void>
 }
 
-/** @param address of the bucket, without a slash at its end */
-export function createBucket(address: string, operator: Operator, client: HttpClient): Bucket {
-  const { host } = new URL(address)
-  const inTurn = createPathTurns()
+/** @param bucketUrl without a slash at the end */
+export function createBucket(bucketUrl: string, operator: Operator, client: HttpClient): Bucket {
+  const { host } = new URL(bucketUrl)
+  const runInOrder = createPathQueue()
 
   async function send(
     method: 'GET' | 'HEAD' | 'PUT' | 'DELETE',
@@ -40,7 +40,7 @@ export function createBucket(address: string, operator: Operator, client: HttpCl
     signal: AbortSignal,
     content?: { headers: Record<string, string>; bodyMd5: string; body: NonNullable<HttpRequest['body']> },
   ): Promise<HttpReply> {
-    const url = new URL(`${address}/${encodeKey(key)}`)
+    const url = new URL(`${bucketUrl}/${encodeKey(key)}`)
     const date = new Date().toUTCString()
     const { headers, bodyMd5, body } = content ?? {}
     const Authorization = signRequest(operator, { method, path: url.pathname, date, bodyMd5 })
@@ -66,7 +66,7 @@ export function createBucket(address: string, operator: Operator, client: HttpCl
     }
   }
 
-  /** What is there. The answers to PUT and DELETE are empty and could be anybody's, those to HEAD are not. */
+  /** Looks up a file. Responses to PUT and DELETE are empty, so any server could send them. Responses to HEAD have Upyun's headers. */
   async function find(key: string, signal: AbortSignal): Promise<{ size: number } | undefined> {
     const { status, headers } = await send('HEAD', key, [200, 404], signal)
     if (status === 404) return undefined
@@ -79,7 +79,7 @@ export function createBucket(address: string, operator: Operator, client: HttpCl
     return new UploadError('delivery_failed', message)
   }
 
-  function notDone(what: string): UploadError {
+  function notConfirmed(what: string): UploadError {
     const message = `${host} reported that it ${what}, but it did not. Try again.`
     return new UploadError('delivery_failed', message, { retryable: true })
   }
@@ -93,10 +93,11 @@ export function createBucket(address: string, operator: Operator, client: HttpCl
         'Content-MD5': bodyMd5,
       }
       const body = (ending: AbortSignal) => lendBody(object, ending)
-      await inTurn(object.key, async () => {
+      await runInOrder(object.key, async () => {
         signal.throwIfAborted()
         await send('PUT', object.key, [200], signal, { headers, bodyMd5, body })
-        if ((await find(object.key, signal))?.size !== object.size) throw notDone(`stored "${object.key}"`)
+        if ((await find(object.key, signal))?.size !== object.size)
+          throw notConfirmed(`stored "${object.key}"`)
       })
     },
     async exists(key, signal) {
@@ -104,7 +105,7 @@ export function createBucket(address: string, operator: Operator, client: HttpCl
     },
     async remove(key, signal) {
       await send('DELETE', key, [200, 404], signal)
-      if (await find(key, signal)) throw notDone(`removed "${key}"`)
+      if (await find(key, signal)) throw notConfirmed(`removed "${key}"`)
     },
     async probe(name, signal) {
       const reply = await send('GET', name, [404], signal)
@@ -113,13 +114,13 @@ export function createBucket(address: string, operator: Operator, client: HttpCl
   }
 }
 
-/** Of `{"code":40400001,"msg":"…","id":"…"}`, or of the header that does for it where there is no body. */
+/** Returns the code of `{"code":40400001,"msg":"…","id":"…"}`, or of the header if the response has no body. */
 function codeOf({ headers, text }: HttpReply): number | undefined {
   const code = headers['x-error-code'] ?? /"code"\s*:\s*(\d+)/.exec(text)?.[1]
   return code === undefined ? undefined : Number(code)
 }
 
 function explain({ text }: HttpReply, code: number): string {
-  const said = /"msg"\s*:\s*"([^"]*)"/.exec(text)?.[1] ?? 'refused'
-  return [`${said} (${code}).`, HINTS[code]].filter(Boolean).join(' ')
+  const message = /"msg"\s*:\s*"([^"]*)"/.exec(text)?.[1] ?? 'rejected'
+  return [`${message} (${code}).`, HINTS[code]].filter(Boolean).join(' ')
 }

@@ -11,7 +11,7 @@ import { addToken } from './sign.ts'
 
 const TEN_YEARS_S = 10 * 365 * 86_400
 
-/** Name of a file that nobody has. */
+/** Name of a file that does not exist in any bucket. */
 const PROBE = 'upload-server-probe-0b1d6d2e'
 
 const config = z.object({
@@ -45,7 +45,7 @@ const config = z.object({
   ...httpOptions,
 })
 
-/** Upyun (又拍云) by its REST API. Its S3 interface is a preset of "s3". */
+/** Upyun (又拍云) through its REST API. Its S3 API is a preset of "s3". */
 export const upyun = defineProvider({
   type: 'upyun',
   about: {
@@ -98,14 +98,14 @@ function open(options: z.output<typeof config>, deps: ProviderDeps): Target {
   }
 
   return {
-    // The endpoints are networks that lead to the same services.
+    // All endpoints reach the same storage services through different networks.
     place: `upyun:${options.bucket}/`,
     async put(object, signal) {
       await bucket.put(object, signal)
       return { url: urlOf(object.key) }
     },
     linksExpire: token !== undefined,
-    // The method is not signed.
+    // The token does not depend on the method.
     ...(token !== undefined && {
       async sign(key, _method, mostS) {
         const forS = Math.min(lifetimeS, mostS)
@@ -121,7 +121,7 @@ function open(options: z.output<typeof config>, deps: ProviderDeps): Target {
   }
 }
 
-/** Whole days when it is long, since a duration has six digits. */
+/** Formats a duration, in whole days if it is long, because a duration has at most six digits. */
 function toLifetime(seconds: number): string {
   const days = Math.floor(Math.min(seconds, TEN_YEARS_S) / 86_400)
   return days < 10 ? showDuration(seconds * 1000) : `${days}d`

@@ -7,9 +7,9 @@ export interface Operator {
 }
 
 /**
- * Value of `Authorization` as Upyun's page on authentication of its REST API says.
+ * Creates the value of `Authorization`, as in Upyun's documentation of REST API authentication.
  *
- * @param path of the request, encoded as it is sent
+ * @param path path of the request, encoded as it is sent
  * @param date value of the header `Date`
  * @param bodyMd5 value of the header `Content-MD5`, hex
  */
@@ -27,10 +27,10 @@ export function signRequest(
 }
 
 /**
- * Appends the parameter that opens links protected by a token ("Token 防盗链").
+ * Appends the parameter that domains with token protection ("Token 防盗链") require.
  *
- * @param url with the name of a version of the picture in it, if any: it is signed, too
- * @param expiresS when it stops to work, in seconds since 1970
+ * @param url complete URL; the name of an image style in it is also signed
+ * @param expiresS time at which the URL expires, in seconds since 1970
  */
 export function addToken(url: string, token: string, expiresS: number): string {
   const hash = md5(`${token}&${expiresS}&${decode(new URL(url).pathname)}`)

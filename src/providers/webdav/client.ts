@@ -5,23 +5,23 @@ import { encodeKey } from '../shared/public-url.ts'
 import { findInXml, parseXmlPath } from '../shared/xml-path.ts'
 import type { WebDavLogin } from './login.ts'
 
-/** How often a request is sent until its login is right: without one, with a nonce, with another one. */
+/** Maximum number of attempts to log in: without credentials, with a nonce, and with a new nonce. */
 const LOGIN_ATTEMPTS = 3
 
 interface DavRequest {
   readonly method: string
-  /** From the base address, starting with `/`; that of a folder may end with one. */
+  /** Path below the base URL. It starts with `/`; that of a folder may end with `/`. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: NonNullable<HttpRequest['body']>
-  /** Statuses that are no failure. `any` leaves only those of a refused login. */
+  /** Statuses that are not errors. With `any`, only a rejected login is an error. */
   readonly accept: readonly number[] | 'any'
 }
 
-/** What lies at a path. */
+/** A file or folder at a path. */
 interface Resource {
   readonly isFolder: boolean
-  /** Bytes, if the server tells. */
+  /** Size in bytes, if the server returns it. */
   readonly size: number | undefined
 }
 
@@ -29,9 +29,9 @@ interface Resource {
 export interface WebDavClient {
   /** @throws UploadError `delivery_failed`, or `insufficient_storage` for 507 */
   request(request: DavRequest, signal: AbortSignal): Promise<HttpReply>
-  /** Undefined when nothing is there. */
+  /** Returns undefined if the path does not exist. */
   find(path: string, signal: AbortSignal): Promise<Resource | undefined>
-  /** Gives another name to a file. False when something that is not to be replaced may be in the way. */
+  /** Renames a file. Returns false if the target may exist and `overwrite` is false. */
   move(from: string, to: string, options: { overwrite: boolean }, signal: AbortSignal): Promise<boolean>
 }
 
@@ -50,7 +50,7 @@ const CANNOT_MOVE =
 const NO_DAV = 'this is not a response of a WebDAV server. Check "url" and any proxy in between.'
 const GONE = [404, 410]
 
-/** Refusals that mean something else here than in general. */
+/** Meanings of error statuses that differ from the general ones. */
 const REASONS: Readonly<Record<number, string>> = {
   405: 'it does not allow this request there. Check that "url" is a WebDAV URL and is writable.',
   409: 'the folder does not exist, or a file has its name. Check "url", "directory" and the key template.',
@@ -59,14 +59,14 @@ const REASONS: Readonly<Record<number, string>> = {
   507: 'no space left.',
 }
 
-/** @param base address of the collection, without a slash at its end */
+/** @param base URL of the collection, without a slash at the end */
 export function createWebDavClient(base: string, http: HttpClient, login: WebDavLogin): WebDavClient {
   let hasPropfind = true
   const urlOf = (path: string): URL => new URL(`${base}/${encodeKey(path.slice(1))}`)
 
   async function request(request: DavRequest, signal: AbortSignal): Promise<HttpReply> {
     const { method, accept } = request
-    // A large body is not sent only to learn how to log in.
+    // A request without a body finds out how to log in, so that a large body is not sent in vain.
     if (login.isUnknown && method === 'PUT') await send({ ...PROPFIND, path: '/', accept: 'any' }, signal)
     const reply = await send(request, signal)
     if (accept === 'any' || accept.includes(reply.status)) return reply
@@ -91,7 +91,7 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
       )
       if (reply.status !== 401) return reply
       const challenges = reply.headers['www-authenticate'] ?? ''
-      const mayHelp = login.learn(challenges, authorization)
+      const mayHelp = login.handleChallenges(challenges, authorization)
       if (!mayHelp || attempt === LOGIN_ATTEMPTS) throw refusal(method, 401, login.explain(challenges))
     }
   }
@@ -112,7 +112,7 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
     return findByHead(path, signal)
   }
 
-  /** For nginx without its module for PROPFIND; folders are known by the redirect to their address with a slash. */
+  /** Looks up a path of nginx without its module for PROPFIND. A folder redirects to its URL with a slash. */
   async function findByHead(path: string, signal: AbortSignal): Promise<Resource | undefined> {
     const headers = { 'Accept-Encoding': 'identity' }
     const accept = [200, 301, 302, 303, 307, 308, 404, 410]
@@ -127,12 +127,12 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
       return { isFolder: true, size: undefined }
     }
     const length = reply.headers['content-length']
-    // A page that stands at every address is no file.
+    // A server that returns a page for every URL also returns one for a random name, so the page is not a file.
     const isFile = length !== undefined && GONE.includes((await ask(`${plain}-${randomUUID()}`)).status)
     return isFile ? { isFolder: false, size: Number(length) } : notDav('HEAD', status)
   }
 
-  /** For what some gateway, or a page that asks for a login, has answered. */
+  /** Makes the error for a response of a gateway or a login page. */
   function notDav(method: string, status: number): never {
     throw refusal(method, status, NO_DAV)
   }
@@ -144,7 +144,7 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
     signal: AbortSignal,
   ): Promise<boolean> {
     const url = urlOf(to)
-    // The second is what Apache wants behind a proxy that takes the TLS off, the third is newer (RFC 4918, 10.3).
+    // Apache needs the second form behind a reverse proxy that terminates TLS. The third is newer (RFC 4918, section 10.3).
     const spellings = new Set([url.href, url.href.replace(/^https:/, 'http:'), url.pathname])
     const accept = [200, 201, 204, 400, 405, 501, 502, ...(overwrite ? [] : [409, 412])]
     let status = 0
@@ -160,13 +160,13 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
   return { request, find, move }
 }
 
-/** What is asked of one path is answered in less. */
+/** Maximum number of characters that are read. The response for one path is shorter. */
 const DOCUMENT_CHARACTERS = 64 * 1024
 const MULTISTATUS = parseXmlPath('/multistatus')
 const CONTENT_LENGTH = parseXmlPath('//getcontentlength')
 const COLLECTION = parseXmlPath('//resourcetype/collection')
 
-/** Undefined when it is no answer to PROPFIND. */
+/** Returns undefined if the text is not a response to PROPFIND. */
 function readProperties(text: string): Resource | undefined {
   const xml = text.slice(0, DOCUMENT_CHARACTERS)
   if (findInXml(xml, MULTISTATUS) === undefined) return undefined

@@ -3,11 +3,11 @@ import { UploadError } from '../../errors.ts'
 import type { UploadObject } from '../contract.ts'
 import { lendBody } from '../shared/body.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
+import { createPathQueue } from '../shared/path-queue.ts'
 import { resolveKey, temporaryPath } from '../shared/remote-path.ts'
-import { createPathTurns } from '../shared/turns.ts'
 import type { WebDavClient } from './client.ts'
 
-/** How long removing a temporary file may last. */
+/** Time limit for removing a temporary file, in milliseconds. */
 const DISCARD_MS = 10_000
 
 const DONE = [200, 201, 202, 204]
@@ -16,9 +16,9 @@ const GONE = [404, 410]
 const PROBE = Buffer.from('upload-server')
 
 export interface CollectionOptions {
-  /** Folder below the base address, starting with `/`. */
+  /** Folder below the base URL, starting with `/`. */
   readonly directory: string
-  /** Upload under a temporary name and move, so that an object is there whole or not at all. */
+  /** If true, objects are uploaded with a temporary name and then renamed, so that they appear atomically. */
   readonly atomic: boolean
 }
 
@@ -32,20 +32,20 @@ export interface Collection {
 
 export function createCollection(dav: WebDavClient, { directory, atomic }: CollectionOptions): Collection {
   const folders = createFolders(dav)
-  /** Temporary files that could not be removed yet. */
+  /** Temporary files that could not be removed so far. */
   const left = new Set<string>()
-  const inTurn = createPathTurns()
+  const runInOrder = createPathQueue()
 
   async function put(object: UploadObject, signal: AbortSignal): Promise<void> {
     const { folder, path } = resolveKey(directory, object.key)
-    if (!atomic) return inTurn(path, () => upload(folder, path, object, signal))
+    if (!atomic) return runInOrder(path, () => upload(folder, path, object, signal))
     void removeLeft()
     const temporary = temporaryPath(folder)
     let isUploaded = false
     try {
       await upload(folder, temporary, object, signal)
       isUploaded = true
-      await inTurn(path, () => move(dav, temporary, path, object, signal))
+      await runInOrder(path, () => move(dav, temporary, path, object, signal))
     } catch (error) {
       if (isUploaded || signal.aborted || mayHaveArrived(error)) await discard(temporary)
       throw error
@@ -64,7 +64,7 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
     const send = (refusals: number[]) =>
       dav.request({ method: 'PUT', path, headers, body, accept: [...DONE, ...refusals] }, signal)
     await folders.inFolder(signal, folder, async isRemembered => {
-      // Where the folder is gone, nginx says 500.
+      // nginx returns 500 if the folder was removed.
       const { status } = await send(isRemembered ? [...GONE, 409, 500] : [])
       return DONE.includes(status) || undefined
     })
@@ -104,7 +104,7 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
     },
     async remove(key, signal) {
       const { path } = resolveKey(directory, key)
-      // DELETE takes a folder with all that is in it.
+      // DELETE would remove a folder with its content.
       if ((await dav.find(path, signal))?.isFolder) throw inTheWay('folder', path)
       await removeFile(dav, path, signal)
       if (await dav.find(path, signal))
@@ -116,7 +116,7 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
   }
 }
 
-/** There are servers that say yes and store nothing, or less. */
+/** Looks up the object, because some servers return a success although they stored nothing, or only a part. */
 async function verify(
   dav: WebDavClient,
   path: string,
@@ -130,7 +130,7 @@ async function verify(
   throw new UploadError('delivery_failed', message, { retryable: true })
 }
 
-/** With `overwrite` a folder would be replaced too, with all that is in it: so it is asked for only where a file is. */
+/** Renames a file. `overwrite` would also replace a folder with its content, so it is used only if a file exists. */
 async function move(
   dav: WebDavClient,
   from: string,
@@ -155,7 +155,7 @@ function createFolders(dav: WebDavClient): KnownFolders<AbortSignal> {
       return (await dav.find(`${path}/`, signal))?.isFolder ?? false
     },
     async make(signal, path) {
-      // 405: something is there. 400: that is a file.
+      // 405: the path exists. 400: the path is a file.
       const accept = [...DONE, 400, 405]
       const { status } = await dav.request({ method: 'MKCOL', path: `${path}/`, accept }, signal)
       if (DONE.includes(status)) return
@@ -165,7 +165,7 @@ function createFolders(dav: WebDavClient): KnownFolders<AbortSignal> {
   })
 }
 
-/** A refusal leaves nothing behind. Everything else may. */
+/** Returns whether a failed upload may have left a file. Only a rejected one has left nothing. */
 function mayHaveArrived(error: unknown): boolean {
   return !(error instanceof UploadError) || error.retryable || error.code === 'insufficient_storage'
 }

@@ -1,32 +1,32 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-/** Names of hashes in RFC 7616, section 6.1, and in OpenSSL; the strongest first. */
+/** Hash algorithms by their names in RFC 7616, section 6.1, and in OpenSSL, strongest first. */
 const HASHES: readonly (readonly [algorithm: string, hash: string])[] = [
   ['SHA-512-256', 'sha512-256'],
   ['SHA-256', 'sha256'],
   ['MD5', 'md5'],
 ]
 
-/** One way a server offers to log in (RFC 9110, section 11.6.1). */
+/** A challenge of a server: one way to log in (RFC 9110, section 11.6.1). */
 export interface Challenge {
-  /** In lower case. */
+  /** Name of the scheme, in lower case. */
   readonly scheme: string
-  /** By lower-case name. */
+  /** Parameters by their names in lower case. */
   readonly parameters: ReadonlyMap<string, string>
 }
 
-/** A challenge of the scheme Digest that can be answered. */
+/** A supported challenge of the scheme Digest. */
 export interface DigestChallenge {
   readonly nonce: string
-  /** The server takes the login for right, and its own nonce for too old. */
+  /** If true, the credentials were correct, but the nonce has expired. */
   readonly isStale: boolean
-  /** How often it was answered. */
+  /** Number of requests that have used it. */
   readonly uses: number
-  /** Value of `Authorization` for a request. Each call counts as one, as the server does. */
+  /** Creates the value of `Authorization` for a request. Each call increments the nonce count, as the server does. */
   answer(method: string, target: string): string
 }
 
-/** Reads `WWW-Authenticate`, where several challenges may stand behind each other. Its bytes are taken for UTF-8. */
+/** Parses `WWW-Authenticate`, which may contain several challenges. Its bytes are read as UTF-8. */
 export function parseChallenges(header: string): Challenge[] {
   const text = Buffer.from(header, 'latin1').toString()
   const part = /([\w!#$%&'*+.^`|~-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?/g
@@ -40,9 +40,9 @@ export function parseChallenges(header: string): Challenge[] {
 }
 
 /**
- * The strongest of the challenges by RFC 7616; undefined when there is none that can be answered.
+ * Chooses the challenge with the strongest algorithm (RFC 7616). Undefined if none is supported.
  *
- * @param cnonce nonce of the client; another one for every challenge
+ * @param cnonce nonce of the client, a new one for every challenge
  */
 export function chooseDigest(
   challenges: readonly Challenge[],
@@ -69,7 +69,7 @@ export function chooseDigest(
 interface Variant {
   hash(text: string): string
   readonly cnonce: string
-  /** Without it, as in RFC 2069, requests are not counted. */
+  /** If false, as in RFC 2069, requests have no nonce count. */
   readonly hasQop: boolean
   readonly isSession: boolean
 }
@@ -117,7 +117,7 @@ function createDigest(
   }
 }
 
-/** Headers are sent as Latin-1: this way they hold the bytes of UTF-8, which is what is hashed. */
+/** Quotes text for a header. Node sends headers as Latin-1, so each byte of the UTF-8 text, which is hashed, becomes a character. */
 function quote(text: string): string {
   return `"${Buffer.from(text.replace(/["\\]/g, '\\$&')).toString('latin1')}"`
 }

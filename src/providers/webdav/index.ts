@@ -42,7 +42,7 @@ const config = z.object({
 
 type Options = z.output<typeof config>
 
-/** A server that speaks WebDAV. */
+/** A WebDAV server. */
 export const webdav = defineProvider({
   type: 'webdav',
   about: {
@@ -95,7 +95,7 @@ function open(options: Options, deps: ProviderDeps): Target {
   const base = withoutSlash(new URL(options.url).href)
   const directory = `/${cleanRelative(options.directory)}`
   const publicUrl = options.urlPrefix ?? joinUrl(base, directory.slice(1))
-  if (username !== undefined && authType === 'basic' && isListenedTo(base)) {
+  if (username !== undefined && authType === 'basic' && isUnencrypted(base)) {
     deps.warn(
       `webdav/${deps.name}: the password is sent in plain text, without TLS. Use https, or set "authType" to "digest".`,
     )
@@ -123,8 +123,8 @@ function open(options: Options, deps: ProviderDeps): Target {
   }
 }
 
-/** Whether somebody may read along. */
-function isListenedTo(url: string): boolean {
+/** Returns whether the password could be intercepted: no TLS, and not the loopback interface. */
+function isUnencrypted(url: string): boolean {
   const { protocol, hostname } = new URL(url)
   return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 }

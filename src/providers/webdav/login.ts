@@ -6,20 +6,20 @@ export interface WebDavCredentials {
   readonly authType: 'basic' | 'digest'
 }
 
-/** What requests say of who sends them. */
+/** Authentication of requests: none, Basic or Digest. */
 export interface WebDavLogin {
-  /** Whether the first request should be one without a body, since its answer decides how the others log in. */
+  /** If true, the first request should have no body, because its response decides how the others log in. */
   readonly isUnknown: boolean
-  /** Value of `Authorization`, if any. */
+  /** Returns the value of `Authorization`, if there is one. */
   authorize(method: string, target: string): string | undefined
   /**
-   * Learns from a refusal (401).
+   * Reads the challenges of a 401.
    *
-   * @param sent what `authorize` gave for the refused request
+   * @param sent value of `Authorization` in the rejected request
    * @returns whether another attempt may succeed
    */
-  learn(challenges: string, sent: string | undefined): boolean
-  /** Words for a refusal that stays. */
+  handleChallenges(challenges: string, sent: string | undefined): boolean
+  /** Returns the reason and the advice for a login that was finally rejected. */
   explain(challenges: string): string
 }
 
@@ -32,7 +32,7 @@ function createAnonymous(): WebDavLogin {
   return {
     isUnknown: false,
     authorize: () => undefined,
-    learn: () => false,
+    handleChallenges: () => false,
     explain: () => 'it requires a login. Set "username" and "password".',
   }
 }
@@ -42,7 +42,7 @@ function createBasicLogin({ username, password }: WebDavCredentials): WebDavLogi
   return {
     isUnknown: false,
     authorize: () => value,
-    learn: () => false,
+    handleChallenges: () => false,
     explain: challenges => explainRefusal(challenges, 'basic'),
   }
 }
@@ -55,10 +55,10 @@ function createDigestLogin(credentials: WebDavCredentials): WebDavLogin {
       return challenge === undefined
     },
     authorize: (method, target) => challenge?.answer(method, target),
-    learn(header, sent) {
+    handleChallenges(header, sent) {
       const next = chooseDigest(parseChallenges(header), credentials)
       if (next === undefined) return false
-      // A nonce that was used before may be used up without the server saying so, or another request has a new one.
+      // A server may reject a used nonce without `stale`, or another request has got a new nonce.
       const isOld =
         challenge !== undefined && (challenge.uses > 1 || !sent?.includes(`nonce="${challenge.nonce}"`))
       challenge = next

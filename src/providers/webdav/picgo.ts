@@ -8,8 +8,8 @@ import {
 import { toUrlSuffix } from '../shared/public-url.ts'
 
 /**
- * PicList's options for WebDAV (`webdavplist`) as ours. URLs are as PicList builds them: `customUrl`, else the server, and
- * the folder of the web site, else the one on the server.
+ * Translates PicList's options for WebDAV (`webdavplist`). URLs are built as in PicList: `customUrl` or else the server, and
+ * the folder of the website or else the folder on the server.
  */
 export function fromPicGo(options: Record<string, unknown>): Translated {
   const notes: string[] = []

@@ -112,9 +112,9 @@ describe('a login by Digest', () => {
     const login = make()
     expect(login.isUnknown).toBe(true)
     expect(login.authorize('PUT', '/')).toBeUndefined()
-    expect(login.learn(challenge('1'), undefined)).toBe(true)
+    expect(login.handleChallenges(challenge('1'), undefined)).toBe(true)
     expect(login.isUnknown).toBe(false)
-    expect(login.learn(challenge('2'), login.authorize('PUT', '/'))).toBe(false)
+    expect(login.handleChallenges(challenge('2'), login.authorize('PUT', '/'))).toBe(false)
   })
 
   it.each([
@@ -122,19 +122,19 @@ describe('a login by Digest', () => {
     ['it had been used before', '', 2],
   ])('tries again with a new nonce when %s', (_, more, uses) => {
     const login = make()
-    login.learn(challenge('1'), undefined)
+    login.handleChallenges(challenge('1'), undefined)
     let sent: string | undefined
     for (let use = 0; use < uses; use++) sent = login.authorize('PUT', '/')
-    expect(login.learn(challenge('2', more), sent)).toBe(true)
+    expect(login.handleChallenges(challenge('2', more), sent)).toBe(true)
     expect(login.authorize('PUT', '/')).toContain('nonce="2"')
   })
 
   it('tries again when another request has got a new nonce meanwhile', () => {
     const login = make()
-    login.learn(challenge('1'), undefined)
+    login.handleChallenges(challenge('1'), undefined)
     const sent = login.authorize('PUT', '/')
-    login.learn(challenge('2'), undefined)
-    expect(login.learn(challenge('3'), sent)).toBe(true)
+    login.handleChallenges(challenge('2'), undefined)
+    expect(login.handleChallenges(challenge('3'), sent)).toBe(true)
   })
 
   it.each([

@@ -1,5 +1,5 @@
 /** Runs work on the same path one after the other, so that one upload is not mistaken for another. */
-export function createPathTurns(): (path: string, work: () => Promise<void>) => Promise<void> {
+export function createPathQueue(): (path: string, work: () => Promise<void>) => Promise<void> {
   const last = new Map<string, Promise<void>>()
   return async (path, work) => {
     const before = last.get(path)
