@@ -2,7 +2,7 @@ import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineVendor } from './s3/vendor.ts'
 
-/** Alibaba Cloud OSS, under the name and with the options it has in PicGo. */
+/** Alibaba Cloud OSS, with PicGo's name and options. */
 export const aliyun = defineVendor({
   type: 'aliyun',
   about: {

@@ -14,7 +14,7 @@ const config = z.object({
   ...httpOptions,
 })
 
-/** Catbox. Its answer is the address, or a sentence about what went wrong, with status 200 as well. */
+/** Catbox. The response is the URL, or an error message, both with status 200. */
 export const catbox = defineProvider({
   type: 'catbox',
   about: {
@@ -28,7 +28,7 @@ export const catbox = defineProvider({
   open: (options, deps) => createHost(describe(options), options, deps),
 })
 
-/** catbox.moe/tools.php */
+/** Describes the API: catbox.moe/tools.php */
 function describe({ url, userhash }: z.output<typeof config>): HostDescription {
   return {
     url: literal(url),

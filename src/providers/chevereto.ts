@@ -19,7 +19,7 @@ const config = z.object({
   ...httpOptions,
 })
 
-/** A site made with Chevereto, API version 1 and 1.1. */
+/** A Chevereto site, API version 1 and 1.1. */
 export const chevereto = defineProvider({
   type: 'chevereto',
   about: {
@@ -39,7 +39,7 @@ export const chevereto = defineProvider({
   open: (options, deps) => createHost(describe(options), options, deps),
 })
 
-/** v4-docs.chevereto.com/api/1/file-upload. Versions before 4 read the key from the form only. */
+/** Describes the API: v4-docs.chevereto.com/api/1/file-upload. Versions before 4 read the API key only from the form. */
 function describe({ url, apiKey, album, expiration }: z.output<typeof config>): HostDescription {
   return {
     url: `${literal(withoutSlash(url))}/api/1/upload`,

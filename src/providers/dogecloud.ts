@@ -13,7 +13,7 @@ import { urlPrefix, urlSuffix, withoutSlash } from './shared/public-url.ts'
 import { cleanRelative } from './shared/remote-path.ts'
 
 const API_PATH = '/auth/tmp_token.json'
-/** Keys that end sooner are not used any more: a large file takes its time. */
+/** Minimum remaining lifetime of access keys that are used, in milliseconds, because a large file takes some minutes. */
 const MARGIN_MS = 15 * 60_000
 
 const config = z.object({
@@ -42,7 +42,7 @@ const answer = z.object({
         secretAccessKey: z.string().min(1),
         sessionToken: z.string(),
       }),
-      /** Seconds since 1970. */
+      /** Time in seconds since 1970. */
       ExpiredAt: z.number(),
       Buckets: z.array(z.object({ name: z.string(), s3Bucket: z.string(), s3Endpoint: z.string() })),
     })
@@ -51,7 +51,8 @@ const answer = z.object({
 })
 
 /**
- * DogeCloud: S3 by keys that end after two hours and are asked for anew (docs.dogecloud.com: "API 鉴权", "临时密钥").
+ * DogeCloud: S3 with temporary access keys that expire after 2 hours and are then requested again (docs.dogecloud.com:
+ * "API 鉴权", "临时密钥").
  */
 export const dogecloud = defineProvider({
   type: 'dogecloud',
@@ -82,7 +83,7 @@ export const dogecloud = defineProvider({
 
 interface Session {
   readonly target: Target
-  /** Milliseconds since the epoch. */
+  /** Time at which the access keys expire, in milliseconds since 1970. */
   readonly endsAt: number
 }
 
@@ -119,12 +120,12 @@ function open(options: Options, deps: ProviderDeps): Target {
     return { target: openS3('dogecloud', settings, deps), endsAt: ExpiredAt * 1000 }
   }
 
-  /** Requests that come at once share one asking for keys. */
+  /** Returns the current session. Concurrent calls share one request for access keys. */
   async function current(signal: AbortSignal): Promise<Session> {
     const used = session
     const found = await used?.catch(() => undefined)
     if (found && Date.now() < found.endsAt - MARGIN_MS) return found
-    // What runs with the old keys ends by itself.
+    // Uploads with the old access keys finish first.
     if (session === used) void found?.target.close?.()
     const next = session === used || session === undefined ? begin(createCanceller().signal) : session
     session = next
@@ -152,7 +153,7 @@ function open(options: Options, deps: ProviderDeps): Target {
   }
 }
 
-/** The signature is that of the path and the body. */
+/** Requests temporary access keys. The signature covers the path and the body. */
 async function requestKeys(
   client: ReturnType<typeof createHttpClient>,
   { apiUrl, accessKey, secretKey, bucket }: Options,

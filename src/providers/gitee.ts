@@ -52,7 +52,7 @@ export const gitee = defineProvider({
 
 function describeGitee(options: Options): Forge {
   const { apiUrl, repo, branch, token, authorName, authorEmail } = options
-  // Names with brackets, as in forms, are its own also in JSON.
+  // Gitee expects names with brackets, as in forms, also in JSON.
   const author = authorName === undefined ? {} : { 'author[name]': authorName, 'author[email]': authorEmail }
   return {
     ...createGitHubLike(options),
@@ -64,10 +64,10 @@ function describeGitee(options: Options): Forge {
   }
 }
 
-/** What `customPath` of picgo-plugin-gitee-uploader puts in the place of `$customPath`. */
+/** Replacements for `$customPath` by `customPath` of picgo-plugin-gitee-uploader. */
 const CUSTOM_PATHS: Record<string, string> = { year: '{Y}', yearMonth: '{Y}/{m}', yearQuarter: '{Y}' }
 
-/** Options of picgo-plugin-gitee-uploader. */
+/** Translates options of picgo-plugin-gitee-uploader. */
 function fromUploaderPlugin(old: Record<string, unknown>): Translated {
   const notes: string[] = []
   const customPath = readTextOption(old['customPath']) ?? ''
@@ -84,7 +84,7 @@ function fromUploaderPlugin(old: Record<string, unknown>): Translated {
   return { options, notes }
 }
 
-/** Options of picgo-plugin-gitee, which knows no branch but "master" in its addresses. */
+/** Translates options of picgo-plugin-gitee, whose URLs always have the branch "master". */
 function fromGiteePlugin(owner: string, old: Record<string, unknown>): Translated {
   const notes: string[] = []
   const repo = `${owner}/${readTextOption(old['repo']) ?? ''}`

@@ -7,7 +7,7 @@ import { readAddress, readPathTemplate, readTextOption } from './shared/picgo-op
 import { encodeKey } from './shared/public-url.ts'
 
 const API_URL = 'https://api.github.com'
-/** jsDelivr answers 403 for larger files of GitHub repositories. */
+/** jsDelivr returns 403 for larger files of GitHub repositories. */
 const JSDELIVR_MAX_BYTES = 20 * 1024 * 1024
 
 const config = z.object({
@@ -83,7 +83,7 @@ function describeGitHub(options: Options): Forge {
     ...createGitHubLike(options),
     headers: {
       Authorization: `Bearer ${options.token}`,
-      // The content of files over 1 MB is left out then.
+      // With this type, responses omit the content of files over 1 MB.
       Accept: 'application/vnd.github.object+json',
       'X-GitHub-Api-Version': '2022-11-28',
     },
@@ -92,12 +92,12 @@ function describeGitHub(options: Options): Forge {
   }
 }
 
-/** Where visitors find the files of the branch, without a slash at the end. */
+/** Returns the public URL of the branch, without a slash at the end. */
 export function publicUrlOf({ repo, branch, cdn, apiUrl }: Options): string {
   const [name, ref] = [encodeKey(repo), encodeKey(branch)]
   if (cdn === 'jsdelivr') return `https://cdn.jsdelivr.net/gh/${name}@${ref}`
   if (apiUrl === API_URL) return `https://raw.githubusercontent.com/${name}/${ref}`
-  // Servers of a company's own have the API below their website, GitHub's servers for companies beside it.
+  // GitHub Enterprise Server has the API below its website. GitHub Enterprise Cloud has it on the hostname `api.`.
   const site = apiUrl.replace(/\/api\/v3$/, '').replace(/^(https?:\/\/)api\.(.+\.ghe\.com)$/, '$1$2')
   return `${site}/${name}/raw/${ref}`
 }

@@ -81,7 +81,7 @@ function describeGitLab({ apiUrl, repo, branch, token, authorName, authorEmail }
   }
 }
 
-/** A HEAD request answers all about a file but its content in headers. */
+/** Reads the headers of a response to HEAD, which have all properties of a file. */
 function readHeaders({ headers }: HttpReply): RepositoryFile | 'unknown' {
   const { 'x-gitlab-blob-id': sha, 'x-gitlab-size': size, 'x-gitlab-last-commit-id': commit } = headers
   return sha === undefined || size === undefined ? 'unknown' : { sha, size: Number(size), commit }

@@ -16,7 +16,7 @@ const config = z.object({
   ...httpOptions,
 })
 
-/** ImgBB. The key goes into the form, since addresses end up in logs. */
+/** ImgBB. The API key is sent in the form, because URLs are logged. */
 export const imgbb = defineProvider({
   type: 'imgbb',
   about: {
@@ -30,7 +30,7 @@ export const imgbb = defineProvider({
   open: (options, deps) => createHost(describe(options), options, deps),
 })
 
-/** api.imgbb.com */
+/** Describes the API: api.imgbb.com */
 function describe({ url, apiKey, expiration }: z.output<typeof config>): HostDescription {
   return {
     url: literal(url),

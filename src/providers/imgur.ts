@@ -39,7 +39,7 @@ export const imgur = defineProvider({
   fromPicGo,
 })
 
-/** apidocs.imgur.com; errors come in three forms. Whoever has the delete hash may remove the file on the site. */
+/** Describes the API: apidocs.imgur.com. Errors have three formats. The delete hash is enough to delete the file on the site. */
 function describe({ url, clientId, accessToken, album }: z.output<typeof config>): HostDescription {
   return {
     url: literal(url),
@@ -54,7 +54,7 @@ function describe({ url, clientId, accessToken, album }: z.output<typeof config>
   }
 }
 
-/** PicList takes the token only together with a user name, and looks albums up by their title. */
+/** Translates options of PicList, which uses the token only with a user name, and looks up albums by their title. */
 function fromPicGo({ clientId, username, accessToken: token, album, proxy }: Record<string, unknown>) {
   const notes: string[] = []
   const accessToken = readTextOption(username) && readTextOption(token)?.replace(/^Bearer\s*/, '')

@@ -49,13 +49,13 @@ export const lsky = defineProvider({
   fromPicGo,
 })
 
-/** lsky-org/lsky-pro 1.x, application/api/controller/Upload.php */
+/** Describes the API of lsky-org/lsky-pro 1.x: application/api/controller/Upload.php */
 function describeV1({ url, token }: Options): HostDescription {
   return {
     url: `${literal(withoutSlash(url))}/api/upload`,
     headers: { token: token && '{secret:token}' },
     field: 'image',
-    // A wrong token is answered with 500, which elsewhere means "try again".
+    // The site returns 500 for a wrong token, which would otherwise be a transient failure.
     statuses: [200, 500],
     success: { at: 'code', is: [200] },
     resultUrl: 'data.url',
@@ -64,7 +64,7 @@ function describeV1({ url, token }: Options): HostDescription {
   }
 }
 
-/** lsky-org/lsky-pro 2.x, app/Http/Controllers/Api/V1/ImageController.php */
+/** Describes the API of lsky-org/lsky-pro 2.x: app/Http/Controllers/Api/V1/ImageController.php */
 function describeV2({ url, token, strategyId, albumId, permission }: Options): HostDescription {
   return {
     url: `${literal(withoutSlash(url))}/api/v1/upload`,
@@ -82,7 +82,7 @@ function describeV2({ url, token, strategyId, albumId, permission }: Options): H
   }
 }
 
-/** PicList wants the token of v2 with `Bearer` in front, and keeps the permission as a number or as `{ value }`. */
+/** Translates options of PicList, which has the token of v2 with `Bearer`, and the permission as a number or as `{ value }`. */
 function fromPicGo(options: Record<string, unknown>) {
   const { host, version, token, strategyId, albumId, permission } = options
   const value =

@@ -39,7 +39,7 @@ const config = z.object({
 
 type Options = z.output<typeof config>
 
-/** What every answer looks like; its status is 200 whatever happened. */
+/** Format of every response. Its status is 200 also for errors. */
 const envelope = z.object({ code: z.number(), message: z.string(), data: z.unknown() })
 const session = z.object({ token: z.string().min(1) })
 const user = z.object({ username: z.string(), base_path: z.string(), disabled: z.boolean() })
@@ -91,13 +91,13 @@ interface ApiRequest extends Omit<HttpRequest, 'url'> {
   readonly path: string
 }
 
-/** The API as the user sees it. */
+/** The API with the permissions of the user. */
 interface OpenListApi {
   ask(request: ApiRequest, signal: AbortSignal): Promise<OpenListReply>
   close(): void
 }
 
-/** With the token; a login that has ended is made anew. */
+/** Sends requests with the token. Logs in again after the session has expired. */
 function createApi(address: string, options: Options, deps: ProviderDeps): OpenListApi {
   const client = createHttpClient(options, deps)
   const { host } = new URL(address)
@@ -155,7 +155,7 @@ function open(options: Options, deps: ProviderDeps): Target {
   const api = createApi(address, options, deps)
   const folder = cleanRelative(options.directory)
   const pathOf = (key: string): string => (folder === '' ? `/${key}` : `/${folder}/${key}`)
-  /** Folder of the user, in front of every path of links. */
+  /** Folder of the user, which is the prefix of every path in URLs. */
   let base: string | undefined
 
   async function findBase(signal: AbortSignal): Promise<string> {

@@ -27,7 +27,7 @@ const config = z.object({
   ...httpOptions,
 })
 
-/** Another server of this kind: upload-server, PicList or PicGo. */
+/** Another server with the same API: upload-server, PicList or PicGo. */
 export const piclist = defineProvider({
   type: 'piclist',
   about: {
@@ -50,13 +50,13 @@ export const piclist = defineProvider({
   fromPicGo,
 })
 
-/** PicList answers a failed upload with `{"success":true,"result":[null]}`, so that nothing stands at the place. */
+/** Describes the API. PicList returns `{"success":true,"result":[null]}` for a failed upload, so there is no value at the path. */
 function describe(options: z.output<typeof config>): HostDescription {
   const { url, serverKey, picbed, configName, keyInQuery } = options
   const key = serverKey && '{secret:serverKey}'
   return {
     url: `${literal(url.replace(/\/(upload\/?)?$/, ''))}/upload`,
-    // PicGo takes files under no other name, and knows `picbed` as `uploader` alone.
+    // PicGo accepts no other field name, and names `picbed` only `uploader`.
     field: 'files',
     query: {
       picbed: picbed && literal(picbed),

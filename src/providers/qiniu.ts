@@ -3,7 +3,7 @@ import * as z from '../packages/zod.ts'
 import { toUrlPrefix } from './s3/picgo.ts'
 import { defineVendor } from './s3/vendor.ts'
 
-/** Regions in PicGo's words; the others have the same name in both. */
+/** Regions with another name in PicGo. */
 const REGIONS: Readonly<Record<string, string>> = {
   z0: 'cn-east-1',
   z1: 'cn-north-1',
@@ -12,7 +12,7 @@ const REGIONS: Readonly<Record<string, string>> = {
   as0: 'ap-southeast-1',
 }
 
-/** Qiniu Kodo, under the name and with the options it has in PicGo. */
+/** Qiniu Kodo, with PicGo's name and options. */
 export const qiniu = defineVendor({
   type: 'qiniu',
   about: {

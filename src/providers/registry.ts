@@ -2,23 +2,23 @@ import { readdirSync } from 'node:fs'
 import { extname } from 'node:path'
 import { FAMILIES, type Provider } from './contract.ts'
 
-/** Of this file: `.ts` as source, `.js` when it was built. */
+/** Extension of this file: `.ts` in the source, `.js` after the build. */
 const EXTENSION = extname(import.meta.filename)
 
-/** What lies in this folder beside the providers. */
+/** Files and folders here that are not providers. */
 const NO_PROVIDERS = ['contract', 'kit', 'registry', 'shared']
 
-/** The module of every provider: this folder is the list of them. `smms.ts` or `smms/index.ts` exports `smms`. */
+/** Modules of all providers, read from this folder. `smms.ts` or `smms/index.ts` exports `smms`. */
 const MODULES: ReadonlyMap<string, string> = new Map(
   readdirSync(import.meta.dirname, { withFileTypes: true }).flatMap(entry => {
-    // As source or built; declarations lie beside built files.
+    // Declaration files next to the built files do not match.
     const [, type = '', extension] = /^([a-z0-9]+)(\.[jt]s)?$/.exec(entry.name) ?? []
     if (type === '' || NO_PROVIDERS.includes(type)) return []
     return [[type, extension ? entry.name : `${type}/index${EXTENSION}`]]
   }),
 )
 
-/** Other names under which providers are known to existing clients and configurations. */
+/** Aliases of providers in existing clients and configurations. */
 const ALIASES: ReadonlyMap<string, string> = new Map([
   ['aws-s3', 's3'],
   ['aws-s3-plist', 's3'],
@@ -29,15 +29,15 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
   ['advancedplist', 'http'],
 ])
 
-/** Ids of all providers of this version. */
+/** Types of all providers of this version. */
 export const PROVIDER_TYPES: readonly string[] = [...MODULES.keys()].sort()
 
-/** The provider id behind a name that may be an alias. */
+/** Returns the type of a provider for its type or an alias. */
 export function canonicalType(name: string): string {
   return ALIASES.get(name) ?? name
 }
 
-/** Loads a provider by its id or an alias, with nothing of the others; undefined when there is none. */
+/** Loads only the provider with this type or alias. Undefined if it does not exist. */
 export async function loadProvider(name: string): Promise<Provider | undefined> {
   const type = canonicalType(name)
   const path = MODULES.get(type)
@@ -46,7 +46,7 @@ export async function loadProvider(name: string): Promise<Provider | undefined> 
   return module[type]
 }
 
-/** Loads every provider, which takes a while, in the order in which people are told of them. */
+/** Loads all providers, which takes some time, in the order of `init` and the README. */
 export async function loadProviders(): Promise<Provider[]> {
   const all = (await Promise.all(PROVIDER_TYPES.map(loadProvider))).filter(provider => provider !== undefined)
   const rank = ({ about }: Provider) => FAMILIES.indexOf(about?.family ?? 'other')

@@ -14,7 +14,7 @@ const config = z.object({
   ...httpOptions,
 })
 
-/** S.EE, which SM.MS has become, and servers that still speak the second version of the old API. */
+/** S.EE, the successor of SM.MS, and servers with version 2 of the former SM.MS API. */
 export const smms = defineProvider({
   type: 'smms',
   about: {
@@ -36,7 +36,8 @@ export const smms = defineProvider({
 })
 
 /**
- * s.ee/docs/developers/smms-compatibility. The old form answers a picture it has already with `image_repeated`, no success, and the address in `images`.
+ * Describes the API: s.ee/docs/developers/smms-compatibility. For an image that already exists, the former API returns the code
+ * `image_repeated`, no success, and the URL in `images`.
  */
 function describe({ url, token, domain }: z.output<typeof config>): HostDescription {
   return {
@@ -51,7 +52,7 @@ function describe({ url, token, domain }: z.output<typeof config>): HostDescript
   }
 }
 
-/** SM.MS has moved to S.EE; a backup domain is a host of its old form. */
+/** Translates options of SM.MS, which is now S.EE. A backup domain is a host of the former API. */
 function fromPicGo({ token, backupDomain }: Record<string, unknown>) {
   const backup = readTextOption(backupDomain)
   const url = backup && `https://${backup.replace(/^https?:\/\/|(?<!\/)\/+$/g, '')}/api/v2/upload`

@@ -2,7 +2,7 @@ import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineVendor } from './s3/vendor.ts'
 
-/** What version 4 of the API called the regions. */
+/** Names of the regions in version 4 of the API. */
 const OLD_REGIONS: Readonly<Record<string, string>> = {
   tj: 'ap-beijing-1',
   bj: 'ap-beijing',
@@ -15,7 +15,7 @@ const OLD_REGIONS: Readonly<Record<string, string>> = {
   ger: 'eu-frankfurt',
 }
 
-/** Tencent Cloud COS, under the name and with the options it has in PicGo. */
+/** Tencent Cloud COS, with PicGo's name and options. */
 export const tcyun = defineVendor({
   type: 'tcyun',
   about: {

@@ -11,7 +11,7 @@ import { cleanFolder, joinRemote } from '../shared/remote-path.ts'
 import { type Explain, replyCode } from './explain.ts'
 import { connectOver, type DialPort, prepareTransfer } from './through-proxy.ts'
 
-/** For the whole way in; and a connection on which nothing moves for so long is given up. */
+/** Time limit for connecting and logging in, and idle timeout of a transfer, in milliseconds. */
 const TIMEOUT_MS = 30_000
 
 export interface LoginOptions {
@@ -26,16 +26,16 @@ export interface LoginOptions {
 }
 
 export interface ConnectDeps {
-  /** Words for the server, for messages. */
+  /** Name of the server in messages. */
   readonly server: string
   readonly explain: Explain
   readonly outgoing: Outgoing
 }
 
-/** A connection that does one thing at a time. */
+/** A connection that runs one command at a time. */
 export interface FtpConnection {
   readonly client: Client
-  /** The folder of the destination, from the root: nothing depends on where the connection is. */
+  /** Absolute path of the destination's folder, so that nothing depends on the working directory of the connection. */
   readonly directory: string
 }
 
@@ -75,8 +75,8 @@ export async function connect(
 }
 
 /**
- * basic-ftp closes everything when a data connection breaks. But that is how servers begin to refuse a file, and the
- * reason comes over the control connection a moment later.
+ * Keeps the control connection open when a data connection breaks, unlike basic-ftp: a server that rejects a file first
+ * closes the data connection, and sends the reason over the control connection a moment later.
  */
 function hearOut(client: Client): Client {
   const { ftp } = client
@@ -98,7 +98,7 @@ async function greet(
   const tls = { ...secureOptions, host }
   const socket = await dial(port, signal)
   if (socket) {
-    // One that has made a connection makes all of them.
+    // The cast is safe: a proxy that is used for the first connection is used for all of them.
     client.prepareTransfer = prepareTransfer(dial as DialPort)
     await connectOver(client, socket, secure === 'implicit' ? tls : undefined)
   } else if (secure === 'implicit') await client.connectImplicitTLS(host, port, tls)
@@ -117,7 +117,7 @@ async function logIn(client: Client, options: LoginOptions, secureOptions: Conne
       )
     })
   }
-  // Names, and a user name, that are not ASCII (RFC 2640); not every server knows it before the login.
+  // For a user name and file names outside ASCII (RFC 2640). Some servers support it only after the login.
   await client.sendIgnoringError('OPTS UTF8 ON')
   await client.login(username, password)
   await client.useDefaultSettings()

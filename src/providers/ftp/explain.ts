@@ -2,10 +2,10 @@ import { systemCode, UploadError } from '../../errors.ts'
 import { excerpt } from '../../http/client.ts'
 import { explainNetwork, isNoTls, isUntrusted, networkCodeOf } from '../../http/network.ts'
 
-/** Turns what went wrong into words for a client. `what` is a phrase such as `Storing "a.png"`. */
+/** Explains an error to a client. `what` is a phrase such as `Storing "a.png"`. */
 export type Explain = (error: unknown, what: string) => unknown
 
-/** Codes of FTP (RFC 959, section 4.2) that say more than "no". */
+/** Advice for reply codes of FTP (RFC 959, section 4.2) that have a specific reason. */
 const HINTS: Record<number, string> = {
   421: 'too many connections',
   430: 'the user name or password is wrong',
@@ -17,8 +17,8 @@ const HINTS: Record<number, string> = {
 const NO_SPACE = new Set([452, 552])
 
 /**
- * @param server words for the server
- * @param secret must not be shown when the server repeats it
+ * @param server name of the server in messages
+ * @param secret password, which is masked because servers may repeat it
  */
 export function createExplain(server: string, secret: string): Explain {
   const fail = (what: string, cause: unknown, retryable: boolean) =>
@@ -28,11 +28,11 @@ export function createExplain(server: string, secret: string): Explain {
     if (error instanceof UploadError || !(error instanceof Error)) return error
     const code = replyCode(error)
     if (code !== undefined) {
-      const said = excerpt(error.message.replaceAll(secret, '***'))
+      const reply = excerpt(error.message.replaceAll(secret, '***'))
       const hint = HINTS[code] === undefined ? '' : ` (${HINTS[code]})`
-      const message = `${what} failed: ${server} returned ${said}${hint}.`
+      const message = `${what} failed: ${server} returned ${reply}${hint}.`
       if (NO_SPACE.has(code)) return new UploadError('insufficient_storage', message, { cause: error })
-      // 4xx is what passes, 5xx is what stays (RFC 959, section 4.2.1).
+      // 4xx is a transient failure, 5xx a permanent one (RFC 959, section 4.2.1).
       return new UploadError('delivery_failed', message, { cause: error, retryable: code < 500 })
     }
     const tls = networkCodeOf(error)
@@ -51,7 +51,7 @@ export function createExplain(server: string, secret: string): Explain {
   }
 }
 
-/** The code with which a server refused a command; undefined for every other error. */
+/** Returns the reply code with which a server rejected a command. Undefined for other errors. */
 export function replyCode(error: unknown): number | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'number' ? error.code : undefined
 }

@@ -7,18 +7,18 @@ import { UploadError } from '../../errors.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
 import { replyCode } from './explain.ts'
 
-/** "Not available", which servers say for what is missing, forbidden and in the way alike (RFC 959, section 4.2). */
+/** Reply code for files that don't exist, are forbidden or can't be replaced (RFC 959, section 4.2). */
 const UNAVAILABLE = 550
 
-/** What a server that does not know a command answers. */
+/** Reply codes for an unknown command. */
 const UNKNOWN_COMMAND = new Set([500, 502, 504])
 
-/** How long a server may take to say why it broke off. */
+/** Time limit for the reason after a closed data connection, in milliseconds. */
 const REASON_MS = 2000
 
 type Chunks = AsyncIterable<Buffer> | Iterable<Buffer>
 
-/** Sends a body and asks the server how much of it arrived, where it can tell. */
+/** Sends a body, and compares its size with the size that the server reports, if the server supports it. */
 export async function writeFile(client: Client, path: string, body: Chunks, size: number): Promise<void> {
   const stream = Readable.from(size === 0 ? afterHandshake(client, body) : body, { objectMode: false })
   try {
@@ -26,7 +26,7 @@ export async function writeFile(client: Client, path: string, body: Chunks, size
   } catch (error) {
     throw (await hearReason(client, error)) ?? error
   } finally {
-    stream.destroy() // it is still open when the server refuses the name
+    stream.destroy() // it is still open if the server rejects the name
   }
   const stored = await askSize(client, path)
   if (stored === undefined || stored === size) return
@@ -34,17 +34,17 @@ export async function writeFile(client: Client, path: string, body: Chunks, size
   throw new UploadError('delivery_failed', message, { retryable: true })
 }
 
-/** A server that wants no more bytes breaks the data connection off, and then says why over the other one. */
+/** Waits for the reason of a server that closed the data connection. It arrives over the control connection. */
 async function hearReason(client: Client, error: unknown): Promise<unknown> {
   if (client.closed || replyCode(error) !== undefined) return undefined
-  const reply = client.ftp.handle(undefined, (said, task) => task.resolve(said))
-  const said: unknown = await Promise.race([reply, sleep(REASON_MS, undefined, { ref: false })])
-  return replyCode(said) === undefined ? undefined : said
+  const reply = client.ftp.handle(undefined, (received, task) => task.resolve(received))
+  const reason: unknown = await Promise.race([reply, sleep(REASON_MS, undefined, { ref: false })])
+  return replyCode(reason) === undefined ? undefined : reason
 }
 
 /**
- * basic-ftp 6.2.3 takes a resumed TLS session for an established one, so it would close the data connection of an empty
- * file in the middle of the handshake. In the very turn the handshake ends, Node 20 would do the same.
+ * Delays the body until the TLS handshake is complete. basic-ftp 6.2.3 treats a resumed TLS session as an established one, so
+ * it would close the data connection of an empty file during the handshake. Node 20 would do so right after the handshake.
  */
 async function* afterHandshake(client: Client, body: Chunks): AsyncGenerator<Buffer> {
   yield* body
@@ -54,7 +54,7 @@ async function* afterHandshake(client: Client, body: Chunks): AsyncGenerator<Buf
   await nextTurn()
 }
 
-/** Renames; where the server does not replace a file that is there, it is removed first. */
+/** Renames a file. Removes an existing file first if the server does not replace it. */
 export async function replaceFile(client: Client, from: string, to: string): Promise<void> {
   try {
     await client.rename(from, to)
@@ -65,7 +65,7 @@ export async function replaceFile(client: Client, from: string, to: string): Pro
   }
 }
 
-/** Whether a file of that name is there. Folders are none. */
+/** Returns whether a file exists. A folder does not count. */
 export async function fileExists(client: Client, path: string): Promise<boolean> {
   try {
     await client.size(path)
@@ -76,7 +76,7 @@ export async function fileExists(client: Client, path: string): Promise<boolean>
   }
 }
 
-/** Removes a file; it may be absent. */
+/** Removes a file, which need not exist. */
 export async function removeFile(client: Client, path: string): Promise<void> {
   try {
     await client.remove(path)

@@ -44,7 +44,7 @@ const config = z.object({
   ...httpOptions,
 })
 
-/** A server that speaks FTP, with TLS unless told otherwise. Data connections are passive. */
+/** An FTP server, by default with TLS. Data connections are passive. */
 export const ftp = defineProvider({
   type: 'ftp',
   about: {
@@ -94,7 +94,7 @@ function open(options: z.output<typeof config>, { name, warn, outgoing = DIRECT 
   const pool = createPool(options.connections, signal =>
     connect(options, { server, explain, outgoing }, signal),
   )
-  // The port of implicit TLS leads to the same files.
+  // The port of implicit TLS serves the same files.
   const port = options.port === undefined || options.port === 990 ? 21 : options.port
   const uploads = createFtpUploads()
   const background = createBackground()

@@ -4,29 +4,29 @@ import { createSlots } from '../../flow/slots.ts'
 import type { FtpConnection } from './connect.ts'
 import { replyCode } from './explain.ts'
 
-/** A connection that is not used for so long is closed. */
+/** Idle timeout of a connection, in milliseconds. */
 const IDLE_MS = 30_000
 
-/** How servers say "too many connections" (RFC 959, section 4.2); 530 is also said of a wrong password. */
+/** Reply codes for too many connections (RFC 959, section 4.2). 530 also means a wrong password. */
 const TOO_MANY = new Set([421, 530])
 
-/** A few connections of one destination, each for one thing at a time. */
+/** Connections of one destination. Each runs one task at a time. */
 export interface Pool {
-  /** Waits for a connection. When the work fails or its signal is aborted, the connection is not used again. */
+  /** Waits for a connection. If the work fails or its signal is aborted, the connection is closed. */
   use<T>(work: (connection: FtpConnection) => Promise<T>, signal: AbortSignal): Promise<T>
   close(): void
 }
 
-/** @param size how many connections may be open at once; fewer when the server does not let so many in */
+/** @param size maximum number of connections. Fewer are opened if the server accepts fewer */
 export function createPool(size: number, open: (signal: AbortSignal) => Promise<FtpConnection>): Pool {
   const slots = createSlots(size, Number.POSITIVE_INFINITY)
   const closing = new AbortController()
   const idle = createIdle(end)
   const changes = new EventEmitter<{ change: [] }>().setMaxListeners(size)
-  /** Connections that are logged in. */
+  /** Number of connections that are logged in. */
   let count = 0
   let opening = 0
-  /** As many as the server has let in; unknown again once all are closed. */
+  /** Number of connections that the server accepts. It is reset to `size` when all are closed. */
   let limit = size
 
   function end(connection: FtpConnection): void {
@@ -49,7 +49,7 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
     for (;;) {
       const connection = idle.take()
       if (connection) return connection
-      // While nobody is in, one goes first: so a wrong password is tried once for each use, never several times at once.
+      // The first connection is opened alone, so that a wrong password is not tried several times at once.
       if (count + opening < (count === 0 ? 1 : limit)) {
         const opened = await tryOpen(signal)
         if (opened) return opened
@@ -57,7 +57,7 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
     }
   }
 
-  /** Undefined when the server lets in no more than those who are in. */
+  /** Opens a connection. Returns undefined if the server accepts no more than are open. */
   async function tryOpen(signal: AbortSignal): Promise<FtpConnection | undefined> {
     opening++
     try {
@@ -66,7 +66,7 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
       return connection
     } catch (error) {
       const code = error instanceof Error ? replyCode(error.cause) : undefined
-      // They got in with the same password, so it is no wrong one.
+      // Other connections are logged in with the same password, so it is correct.
       if (count === 0 || !TOO_MANY.has(code ?? 0)) throw error
       limit = count
       return undefined
@@ -104,7 +104,7 @@ export function createPool(size: number, open: (signal: AbortSignal) => Promise<
   }
 }
 
-/** Connections that are not used. @param end closes one that the server has closed, or that has waited for too long */
+/** Keeps idle connections. @param end closes a connection that the server has closed, or whose idle timeout has passed */
 function createIdle(end: (connection: FtpConnection) => void) {
   const idle: { connection: FtpConnection; timer: NodeJS.Timeout }[] = []
   return {
@@ -116,7 +116,7 @@ function createIdle(end: (connection: FtpConnection) => void) {
       }, IDLE_MS).unref()
       idle.push({ connection, timer })
     },
-    /** The one used last, which is the least likely to have been closed by the server. */
+    /** Returns the most recently used connection, because the server is least likely to have closed it. */
     take(): FtpConnection | undefined {
       for (let last = idle.pop(); last; last = idle.pop()) {
         clearTimeout(last.timer)

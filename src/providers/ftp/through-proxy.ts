@@ -9,10 +9,10 @@ export type DialPort = (port: number, signal: AbortSignal) => Promise<Socket>
 type FtpContext = Client['ftp']
 
 /**
- * Gives a client a control connection that is open already, and has those for data made in the same way, to the same
- * server: basic-ftp itself would connect to the address at the other end, which is the proxy's.
+ * Gives a client a control connection that is already open, and a function that opens data connections to the same server.
+ * basic-ftp itself would connect to the remote address of the control connection, which is that of the proxy.
  *
- * @param tls of a server that speaks TLS from the first byte
+ * @param tls TLS options, if the server uses implicit TLS
  */
 export async function connectOver(
   { ftp }: Client,
@@ -27,12 +27,12 @@ export async function connectOver(
   })
 }
 
-/** How a client gets a connection for data: passive, through `dial`. */
+/** Opens a passive data connection with `dial`. */
 export function prepareTransfer(dial: DialPort): Client['prepareTransfer'] {
   return async ftp => {
     const { reply, port } = await askPort(ftp)
     const socket = await whileOpen(ftp, signal => dial(port, signal))
-    // The session of the control connection, as servers want it that compare the two.
+    // Some servers require the TLS session of the control connection.
     const session =
       ftp.tlsSessionStore ?? (ftp.socket instanceof TLSSocket ? ftp.socket.getSession() : undefined)
     const isSecure = ftp.socket instanceof TLSSocket
@@ -55,7 +55,7 @@ async function askPort(ftp: FtpContext) {
   )
 }
 
-/** Ends some work when the control connection does. */
+/** Aborts work when the control connection ends. */
 async function whileOpen<T>({ socket }: FtpContext, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const gone = new AbortController()
   const leave = () => gone.abort(new Error('the connection was closed'))

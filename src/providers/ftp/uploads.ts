@@ -6,15 +6,15 @@ import type { FtpConnection } from './connect.ts'
 import { replyCode } from './explain.ts'
 import { createFtpFolders, removeFile, replaceFile, writeFile } from './files.ts'
 
-/** Stores objects under a temporary name beside their own, and renames them when they are whole. */
+/** Stores objects with a temporary name in the same folder, and renames them when they are complete. */
 export interface FtpUploads {
-  /** @param path of the object below the folder of the destination */
+  /** @param path path of the object below the folder of the destination */
   put(connection: FtpConnection, object: UploadObject, path: string, signal: AbortSignal): Promise<void>
   /** Writes a file and removes it. */
   probe(connection: FtpConnection): Promise<void>
-  /** Removes the temporary files of puts that failed; their own connections were closed. */
+  /** Removes the temporary files of failed puts, whose connections were closed. */
   tidy(connection: FtpConnection): Promise<void>
-  /** Whether there are any. */
+  /** Returns whether such files exist. */
   isUntidy(): boolean
 }
 
@@ -69,7 +69,7 @@ export function createFtpUploads(): FtpUploads {
         try {
           await removeFile(client, path)
         } catch (error) {
-          if (replyCode(error) !== undefined) continue // it refuses for good
+          if (replyCode(error) !== undefined) continue // the server rejects the removal, so a retry would not help
           left.add(path)
           throw error
         }

@@ -74,7 +74,7 @@ const config = z.object({
 
 type Options = z.output<typeof config>
 
-/** Any host that takes a file in one HTTP request and answers with its address. */
+/** Any host that accepts a file in one HTTP request and returns its URL. */
 export const http = defineProvider({
   type: 'http',
   about: {

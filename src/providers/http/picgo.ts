@@ -5,12 +5,12 @@ import { readTextOption, type Translated } from '../shared/picgo-options.ts'
 type Options = Record<string, unknown>
 type Texts = Record<string, string>
 
-/** Options of picgo-plugin-web-uploader, and those of PicList's `advancedplist`, which begin with an `endpoint`. */
+/** Translates options of picgo-plugin-web-uploader, or of PicList's `advancedplist`, which have an `endpoint`. */
 export function fromPicGo(old: Options): Translated {
   return 'endpoint' in old || 'uploadScriptName' in old ? fromAdvanced(old) : fromWebUploader(old)
 }
 
-/** Its `jsonPath` is split at dots, numbers included; without one the answer is the address. */
+/** The plugin splits `jsonPath` at dots, also before numbers. Without it, the response is the URL. */
 function fromWebUploader({ url, paramName, jsonPath, customHeader, customBody }: Options): Translated {
   const notes: string[] = []
   const secrets: Texts = {}
@@ -42,7 +42,7 @@ function fromAdvanced(old: Options): Translated {
   return { options: { ...options, secrets, keyTemplate: '{filename}{extname}' }, notes }
 }
 
-/** As PicList builds it: with a `webPath` only the last part of the address is used, and `customPrefix` goes in front. */
+/** Builds the URL as PicList does: `customPrefix` is prepended, and with `webPath` only the last segment of the URL is used. */
 function joinResult(old: Options): string {
   const path = readTextOption(old['resDataPath']) ?? 'data.url'
   const [prefix, webPath] = [readTextOption(old['customPrefix']) ?? '', readTextOption(old['webPath'])]
@@ -51,7 +51,7 @@ function joinResult(old: Options): string {
   return prefix === '' ? path : `${literal(prefix)}{json:${path}}`
 }
 
-/** A JSON object, or the text of one. */
+/** Reads a JSON object, or text with one. */
 function readTexts(name: string, value: unknown, notes: string[]): Texts {
   const text = readTextOption(value)
   try {
@@ -59,7 +59,7 @@ function readTexts(name: string, value: unknown, notes: string[]): Texts {
     if (typeof object === 'object' && object !== null && !Array.isArray(object))
       return Object.fromEntries(Object.entries(object).map(([key, item]) => [key, asText(item)]))
   } catch {
-    // Said below.
+    // The note below reports it.
   }
   if (value !== '' && value !== false) notes.push(`"${name}" was not imported: it is not a JSON object.`)
   return {}
@@ -69,7 +69,7 @@ function asText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** The type follows from the body, boundary included. */
+/** Removes `Content-Type`, which is set from the body, including the boundary. */
 function withoutType(headers: Texts): Texts {
   return Object.fromEntries(
     Object.entries(headers).filter(([name]) => !/^content-?(type|length)$/i.test(name)),

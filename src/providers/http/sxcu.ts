@@ -6,10 +6,10 @@ import { type HostDescription, literal } from '../shared/form-host/index.ts'
 
 type Texts = Record<string, string>
 
-/** The last version whose files have `$json:path$` in the place of `{json:path}`. */
+/** The last version of ShareX that writes `$json:path$` instead of `{json:path}`. */
 const LAST_WITH_DOLLARS = [13, 7, 1]
 
-/** What `%name` stands for in parameters, headers and arguments; the times of ShareX that a file can be told by. */
+/** Placeholders for `%name` in parameters, headers and arguments: the dates and times of ShareX. */
 const PATTERNS: Texts = {
   yy: 'y',
   y: 'Y',
@@ -23,7 +23,7 @@ const PATTERNS: Texts = {
   guid: 'uuid',
 }
 
-/** Members of a file by the names their templates have in a description. */
+/** Names of members in a ShareX file, by the names of the same templates in a description. */
 const MEMBERS: Texts = {
   url: 'RequestURL',
   query: 'Parameters',
@@ -37,7 +37,7 @@ const MEMBERS: Texts = {
 /**
  * Reads a custom uploader of ShareX.
  *
- * @throws Error that says what of it can't be used, and goes on after a name for the file
+ * @throws Error about a member that is not supported. Its message follows the name of the file
  */
 export function readSxcu(path: string): HostDescription {
   let text: string
@@ -50,9 +50,9 @@ export function readSxcu(path: string): HostDescription {
 }
 
 /**
- * The text of such a file as a description (getsharex.com/docs/custom-uploader).
+ * Translates the text of such a file to a description (getsharex.com/docs/custom-uploader).
  *
- * @throws Error that goes on after a name for the file
+ * @throws Error whose message follows the name of the file
  */
 export function parseSxcu(text: string): HostDescription {
   const file = parseObject(text)
@@ -83,7 +83,7 @@ export function parseSxcu(text: string): HostDescription {
   }
 }
 
-/** A message about a description, in the words of the file. */
+/** Replaces names of a description in a message with the names in the file. */
 export function inWordsOfSxcu(message: string): string {
   return message.replace(/^"(\w+)/, (whole, option: string) => `"${MEMBERS[option] ?? whole.slice(1)}`)
 }
@@ -100,7 +100,7 @@ function asText(value: unknown): string {
   return value === undefined || value === null ? '' : String(value)
 }
 
-/** Files from before there was a `Body` are all forms. */
+/** Files of versions without `Body` are always forms. */
 function readBody(body: string, field: string): Pick<HostDescription, 'body' | 'field'> {
   if (body === 'Binary') return { body: 'raw' }
   if (body !== 'MultipartFormData' && !(body === '' && field !== ''))
@@ -111,7 +111,7 @@ function readBody(body: string, field: string): Pick<HostDescription, 'body' | '
   return { body: 'multipart', field }
 }
 
-/** Without a `URL` the answer is the address. */
+/** Without `URL`, the response is the URL. */
 function readResult(url: string, responseType: string): string {
   if (url !== '' && !url.includes('{'))
     throw new Error('has a "URL" without a placeholder, so every file would have the same URL.')
@@ -124,7 +124,7 @@ function withoutBodyHeaders(headers: Texts): Texts {
   )
 }
 
-/** Files without a version are older than any. */
+/** Files without a version are older than all versions. */
 function hasDollars(version: string): boolean {
   const numbers = version.split('.').map(Number)
   for (const [index, last] of LAST_WITH_DOLLARS.entries()) {
@@ -134,7 +134,7 @@ function hasDollars(version: string): boolean {
   return true
 }
 
-/** `$json:url$` becomes `{json:url}`, and braces that stood for themselves keep doing so. */
+/** Replaces `$json:url$` with `{json:url}`, and escapes literal braces. */
 function replaceDollars(text: string): string {
   let inside = false
   return text.replace(/\\(.?)|[${}]/gs, (found, escaped: string | undefined) => {
@@ -145,7 +145,7 @@ function replaceDollars(text: string): string {
   })
 }
 
-/** Old files keep regular expressions in a list and name them by their number: `{regex:1|2}`. */
+/** Inserts regular expressions. Old files have them in a list and refer to them by number: `{regex:1|2}`. */
 function fillRegexes(text: string, regexes: readonly string[]): string {
   if (regexes.length === 0) return text
   return text.replace(
@@ -163,7 +163,7 @@ function fillPatterns(text: string): string {
   return text.replace(/%(guid|unix|mo(?!n)|mi|ms|yy|y|d|h|s)/g, (_, name: string) => `{${PATTERNS[name]}}`)
 }
 
-/** What must not show up in messages. The file has no word for secrets: credentials by their name, and what looks like one. */
+/** Returns values to mask in messages. The format does not mark secrets, so they are detected by their names and their form. */
 function listSecrets(texts: readonly (readonly [name: string, value: string])[]): Texts {
   const words = texts.flatMap(([name, value]) =>
     value.split(/[\s:{}|$]+/).filter(word => word.length >= (isCredential(name) ? 4 : 20)),

@@ -21,10 +21,10 @@ const REASONS: Record<string, string> = {
   ENAMETOOLONG: 'the path is too long for the file system. Use a shorter object key',
 }
 
-const PASSING = new Set(['EMFILE', 'ENFILE', 'EBUSY', 'EAGAIN', 'ENOENT', 'ESTALE'])
+const TRANSIENT_CODES = new Set(['EMFILE', 'ENFILE', 'EBUSY', 'EAGAIN', 'ENOENT', 'ESTALE'])
 
 /**
- * Runs `work`. What the file system refuses in it becomes an UploadError; after an abort its reason is thrown.
+ * Runs `work`. Errors of the file system become an UploadError. After an abort, the reason of the signal is thrown.
  * `what` is a phrase such as `Storing "a.png"`.
  */
 export type Explained = <T>(
@@ -33,7 +33,7 @@ export type Explained = <T>(
   work: () => Promise<T>,
 ) => Promise<T>
 
-/** @param folder words for the folder that name its configuration; its path is no business of clients */
+/** @param folder name of the folder by its destination, because clients must not see the path */
 export function createExplained(folder: string): Explained {
   return async (what, signal, work) => {
     try {
@@ -55,6 +55,6 @@ function explain(error: unknown, folder: string, what: string): unknown {
   const reason = REASONS[code] ?? 'check the log of the server'
   return new UploadError('delivery_failed', `${what} failed in ${folder} (${code}): ${reason}.`, {
     cause: error,
-    retryable: PASSING.has(code),
+    retryable: TRANSIENT_CODES.has(code),
   })
 }

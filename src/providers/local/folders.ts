@@ -9,36 +9,36 @@ import { makePath } from '../../files/make-path.ts'
 
 const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'])
 
-/** How often others may remove a folder while it is made. */
-const MOST_TRIES = 100
+/** Number of attempts to create a folder that other programs remove at the same time. */
+const MAX_ATTEMPTS = 100
 /**
- * Folders below one directory, that no link leads out of. Paths given are absolute and lie below it by their names. What
- * is done in a folder goes by its `path`, so that it is done there whatever others put in its place.
+ * Folders below one directory. No symbolic link may lead out of it. Paths are absolute and begin with the directory. `work`
+ * uses the `path` of the open folder, which prevents symlink races: it stays the same folder even if it is replaced.
  */
 export interface Folders {
   /**
-   * Does `work` in a folder that is there; undefined when none is.
-   * @throws UploadError `delivery_failed` when a link leads out of the directory or to something hidden in it
+   * Runs `work` in an existing folder. Returns undefined if it does not exist.
+   * @throws UploadError `delivery_failed` if a link leads out of the directory, or to a hidden path in it
    */
   find<T>(path: string, work: (folder: Held) => Promise<T>): Promise<T | undefined>
-  /** Does `work` in a folder, which is made with all around it when it is missing. `mode` is for the innermost. */
+  /** Runs `work` in a folder, which is created with its parents if it does not exist. `mode` applies to the folder itself. */
   make<T>(path: string, work: (folder: Held) => Promise<T>, mode?: number): Promise<T>
-  /** Opens a file that is there, links resolved; undefined when none is. @throws as `find` */
+  /** Opens an existing file and follows links. Returns undefined if it does not exist. @throws as `find` */
   open(path: string): Promise<HeldFile | undefined>
   close(): Promise<void>
 }
 
 /**
- * The links are resolved for each call, so that one put into the directory later leads nowhere, either. That costs 10 to
- * 20 microseconds, a tenth of a put of 100 KB at most.
+ * Links are resolved at each call, so that a link that is created later can't lead out of the directory either. This takes
+ * 10 to 20 microseconds, at most 10 % of a put of 100 KB.
  *
- * @param durable whether a new folder is on the disk before `make` is done
+ * @param durable if true, new folders are written durably (fsync) before `make` resolves
  */
 export function createFolders(directory: string, folderMode: number, durable: boolean): Folders {
   const admit = createAdmission(directory)
   const kept = createKeptFolders()
   const searches = new Map<string, Promise<Kept | undefined>>()
-  const underWay = new Map<string, Promise<Kept>>()
+  const inProgress = new Map<string, Promise<Kept>>()
 
   async function open(path: string): Promise<Kept> {
     const folder = await holdFolder(path, 'follow')
@@ -51,7 +51,7 @@ export function createFolders(directory: string, folderMode: number, durable: bo
     return kept.keep(path, folder)
   }
 
-  /** Whoever asks for the same folder at the same time shares the answer. */
+  /** Looks up a folder. Concurrent calls for the same folder share one lookup. */
   async function search(path: string): Promise<Kept | undefined> {
     const found = searches.get(path) ?? lookUp(path).catch(ignoreCodes(ABSENT))
     searches.set(path, found)
@@ -68,15 +68,15 @@ export function createFolders(directory: string, folderMode: number, durable: bo
   }
 
   async function obtain(path: string, mode: number): Promise<Kept> {
-    for (let tries = 1; ; tries++) {
-      const found = underWay.get(path) ?? (await search(path))
+    for (let attempt = 1; ; attempt++) {
+      const found = inProgress.get(path) ?? (await search(path))
       if (found !== undefined) return found
-      const adding = underWay.get(path) ?? add(path, mode).finally(() => underWay.delete(path))
-      underWay.set(path, adding)
+      const adding = inProgress.get(path) ?? add(path, mode).finally(() => inProgress.delete(path))
+      inProgress.set(path, adding)
       try {
         return await adding
       } catch (error) {
-        if (systemCode(error) !== 'ENOENT' || tries === MOST_TRIES) throw error
+        if (systemCode(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw error
       }
     }
   }
@@ -123,8 +123,8 @@ export function createFolders(directory: string, folderMode: number, durable: bo
 }
 
 /**
- * Whether a path leads to where its name says, given what it has led to.
- * @throws UploadError `delivery_failed` when a link leads out of the directory or to something hidden in it
+ * Returns a function that rejects a path whose real path is outside the directory.
+ * @throws UploadError `delivery_failed` if a link leads out of the directory, or to a hidden path in it
  */
 function createAdmission(directory: string): (path: string, real: string) => Promise<void> {
   let root: string | undefined
@@ -136,7 +136,7 @@ function createAdmission(directory: string): (path: string, real: string) => Pro
   }
   return async (path, real) => {
     if (isInside(path, real)) return
-    root = await resolveLinks(directory) // not yet known, or the directory is a link that leads elsewhere now
+    root = await resolveLinks(directory) // it is unknown so far, or the directory is a link whose target has changed
     if (isInside(path, real)) return
     throw new UploadError(
       'delivery_failed',
@@ -145,7 +145,7 @@ function createAdmission(directory: string): (path: string, real: string) => Pro
   }
 }
 
-/** Makes the directory itself, with all around it. */
+/** Creates the directory itself, with its parents. */
 async function addRoot(directory: string, folderMode: number, durable: boolean): Promise<void> {
   const outermost = await makePath(directory, folderMode).catch(error => {
     if (systemCode(error) !== 'EEXIST') throw error
@@ -162,16 +162,16 @@ async function addRoot(directory: string, folderMode: number, durable: boolean):
 }
 
 async function addFolder(around: Held, path: string, mode: number, durable: boolean): Promise<void> {
-  const place = join(around.path, basename(path))
-  const isNew = await mkdir(place, mode).then(() => true, ignoreCodes(new Set(['EEXIST'])))
+  const folderPath = join(around.path, basename(path))
+  const isNew = await mkdir(folderPath, mode).then(() => true, ignoreCodes(new Set(['EEXIST'])))
   if (isNew) {
-    const folder = await holdFolder(place, 'refuse')
+    const folder = await holdFolder(folderPath, 'refuse')
     await setMode(folder, mode).finally(() => folder.close())
   }
   if (durable) await syncFolder(around)
 }
 
-/** Gives a new folder its mode whatever the umask is, and leaves it the group it inherits. */
+/** Sets the mode of a new folder regardless of the umask, and keeps the setgid bit that it inherited. */
 async function setMode({ path, status }: Held, mode: number): Promise<void> {
   await chmod(path, mode | (status.mode & 0o2000)).catch(ignoreCodes(UNSUPPORTED))
 }

@@ -17,7 +17,7 @@ import { createFolders, type Folders } from './folders.ts'
 import { splitKey } from './key-path.ts'
 import { createWriter, type FileBody } from './writer.ts'
 
-/** Where the temporary files of a folder lie. No key can name it, since their parts do not start with a dot. */
+/** Folder of the temporary files. Object keys can't refer to it, because no segment starts with a dot. */
 const SPOOL_NAME = '.upload-server'
 
 const PROBE_BYTES = Buffer.from('upload-server')
@@ -90,14 +90,14 @@ export const local = defineProvider({
       ? undefined
       : 'Set "serve" to true, or set "urlPrefix". Otherwise stored files have no URL.',
   open: async (options, deps) => openFolder(options, deps, await placeOf(resolve(options.directory))),
-  // What PicList has in its folder lies there without folders by date.
+  // PicList stores files directly in its folder, without folders by date.
   fromPicGo: options => ({
     options: { ...options, keyTemplate: HASHED_NAME },
     notes: [],
   }),
 })
 
-/** The real folder, also when it is not made yet. */
+/** Returns `place` by the real path of the folder, which need not exist. */
 async function placeOf(directory: string): Promise<string> {
   const real = (await realOf(directory)).split(sep).join('/')
   return `file:${real.replace(/\/$/, '')}/`
@@ -135,7 +135,7 @@ function openFolder(
     durable,
   })
   const explained = createExplained(`the folder of "local/${name}"`)
-  const swept = sweepSpool(spoolPath).catch(error =>
+  const cleanup = sweepSpool(spoolPath).catch(error =>
     warn(
       `local/${name}: could not remove the temporary files of an earlier run in "${SPOOL_NAME}" (${systemCode(error)}).`,
     ),
@@ -152,7 +152,7 @@ function openFolder(
     put: (object, signal) =>
       explained(`Storing "${object.key}"`, signal, async () => {
         const { parents, file } = splitKey(object.key)
-        await swept
+        await cleanup
         await write(object, join(directory, ...parents), file, signal)
         return { url: toUrl(object.key) }
       }),
@@ -165,10 +165,10 @@ function openFolder(
     ...createLookup(directory, folders, explained),
     ...(serve && { locate: createLocate(directory, folders, isOwn) }),
     async close() {
-      await swept
+      await cleanup
       await spool.close()
       await folders.close()
-      await rmdir(spoolPath).catch(() => {}) // stays while another process uses it
+      await rmdir(spoolPath).catch(() => {}) // it is not empty while another process uses it
     },
   }
 }
@@ -178,7 +178,7 @@ function createLookup(
   folders: Folders,
   explained: Explained,
 ): Required<Pick<Target, 'exists' | 'remove'>> {
-  /** Does work with the path of an object; links in its folders are resolved, one in its own place is not. */
+  /** Runs work with the path of an object. Links among its folders are followed, but not a link with its own name. */
   async function find<T>(key: string, work: (path: string) => Promise<T>): Promise<T | undefined> {
     const { parents, file } = splitKey(key)
     return folders.find(join(directory, ...parents), ({ path }) => work(join(path, file)))
@@ -194,7 +194,7 @@ function createLookup(
   }
 }
 
-/** Finds the server's own files in the folder, by real paths: its configuration may lie beside what it stores. */
+/** Returns whether a path is a file of the server itself, whose configuration may be in the same folder. Compares real paths. */
 type OwnCheck = (path: string, identity?: FileIdentity) => Promise<boolean>
 
 function createOwnCheck(directory: string, ownPaths: readonly string[]): OwnCheck {
@@ -226,7 +226,7 @@ function createLocate(
       if (found?.status.isFile() && !(await isOwn(found.real, found.status))) return found
     } catch (error) {
       await found?.close()
-      // A key that no object can have, or a link that leads out.
+      // The object key is invalid, or a link leads out of the folder.
       if (!(error instanceof UploadError)) throw error
       return undefined
     }

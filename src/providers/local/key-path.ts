@@ -1,15 +1,15 @@
 import { UploadError } from '../../errors.ts'
 
-/** Longest name common file systems take, in UTF-8 bytes. */
+/** Maximum length of a name on common file systems, in UTF-8 bytes. */
 const MAX_NAME_BYTES = 255
 
-/** Names Windows keeps for devices, whatever follows their first dot. */
+/** Matches reserved device names of Windows, with any extension. */
 const WINDOWS_DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])[ .]*(?:\.|$)/i
 const WINDOWS_CHARACTER = /[<>:"|?*]/
 
 /**
- * The names of the folders of a key, outermost first, and of its file. Beside what no key may have (`contract.ts`), one
- * that would hide in the folder or become another on its disk is refused, never repaired.
+ * Splits an object key into the names of its folders, outermost first, and its file name. In addition to the rules for object
+ * keys (`contract.ts`), it rejects hidden names and names that the file system would change. It never corrects a name.
  *
  * @throws UploadError `delivery_failed`
  */

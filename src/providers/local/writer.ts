@@ -19,40 +19,41 @@ import { writeAll } from '../../files/write-all.ts'
 import type { Spool } from '../../payload/spool.ts'
 import type { UploadObject } from '../contract.ts'
 
-/** Up to this size a body is taken as a whole and written in one go. */
-const AT_ONCE_BYTES = 1024 * 1024
-/** What `link` answers where a second name is not to be had: another file system, one without links, too many of them. */
+/** Maximum size of a body that is written at once, in bytes. */
+const MAX_BUFFERED_BYTES = 1024 * 1024
+/** Error codes of `link` if hard links are impossible: another file system, one without hard links, or too many links. */
 const NO_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
-/** What file systems answer that have no permissions of their own. */
+/** Error codes of file systems without permissions. */
 const NO_MODES = new Set(['EPERM', 'ENOTSUP', 'ENOSYS'])
 
 export type FileBody = Pick<UploadObject, 'size' | 'path' | 'chunks' | 'stream' | 'bytes'>
 
 export interface WriterOptions {
-  /** On the file system the files go to. */
+  /** Spool on the same file system as the files. */
   spool: Spool
-  /** Does work in a folder, and makes the folder when it is missing. */
+  /** Runs work in a folder, which is created if it does not exist. */
   inFolder<T>(path: string, work: (folder: Held) => Promise<T>): Promise<T>
-  /** Refuses files that may not be replaced, by their real path. */
+  /** Rejects files that must not be replaced, by their real path. */
   admit(path: string): Promise<void>
-  /** Puts the entries of a folder on the disk. */
+  /** Writes the entries of a folder durably (fsync). */
   syncFolder(folder: Held): Promise<void>
   fileMode: number
-  /** Whether a file and its name are on the disk before `write` is done. */
+  /** If true, a file and its name are written durably (fsync) before `write` resolves. */
   durable: boolean
 }
 
-/** Writes a file whole or not at all: into a temporary one first, which a rename then puts in its place. */
+/** Writes a file atomically: into a temporary file, which is then renamed. */
 export type WriteFile = (body: FileBody, folder: string, file: string, signal: AbortSignal) => Promise<void>
 
 export function createWriter(options: WriterOptions): WriteFile {
   const { spool, inFolder, admit, syncFolder, fileMode, durable } = options
   const isMasked = (fileMode & process.umask()) !== 0
 
-  /** Makes the temporary file, and removes what it made when that fails. */
+  /** Writes the temporary file, and removes it if that fails. */
   async function fill(path: string, body: FileBody, signal: AbortSignal): Promise<string> {
     try {
-      if (body.path !== undefined || isMasked || body.size > AT_ONCE_BYTES) await copy(path, body, signal)
+      if (body.path !== undefined || isMasked || body.size > MAX_BUFFERED_BYTES)
+        await copy(path, body, signal)
       else {
         const chunks = body.chunks?.() ?? [await body.bytes()]
         assertSize(bytesOf(chunks), body)
@@ -66,8 +67,8 @@ export function createWriter(options: WriterOptions): WriteFile {
   }
 
   /**
-   * What is linked shares bytes and mode with all its names: only a payload that was spooled for this folder, and is
-   * nowhere else yet, becomes the object itself.
+   * Links or copies a payload. A hard link shares bytes and mode with all its names, so only a payload that was spooled for
+   * this folder and has no other name is linked.
    */
   async function linkOrCopy(source: string, path: string): Promise<void> {
     try {
@@ -106,7 +107,7 @@ export function createWriter(options: WriterOptions): WriteFile {
     }
   }
 
-  /** For a folder on which another file system is mounted: the copy is made beside the target, and renamed there. */
+  /** Copies the file to a temporary name in its folder and renames it there, if another file system is mounted on the folder. */
   async function copyOver(path: string, folder: string, file: string): Promise<void> {
     const beside = join(folder, `.${randomUUID()}`)
     try {
@@ -135,12 +136,12 @@ export function createWriter(options: WriterOptions): WriteFile {
       await discard(path)
       throw error
     }
-    // A rename onto another name of the same file does nothing and leaves both (POSIX); a repeated put is one.
+    // A repeated put may rename a file to another name of the same file, which does nothing and keeps both names (POSIX).
     if (body.path !== undefined) await discard(path)
   }
 }
 
-/** Without a `FileHandle`, nor the promises of node:fs, which take longer to make than a small file to write. */
+/** Writes a new file with callbacks, because creating a `FileHandle` and promises takes longer than writing a small file. */
 function writeNew(
   path: string,
   chunks: readonly Uint8Array[],
@@ -204,7 +205,7 @@ async function syncFile(path: string): Promise<void> {
   }
 }
 
-/** Removes a temporary file if it is still there. What cannot be removed goes with its spool. */
+/** Removes a temporary file if it exists. If that fails, it is removed with its spool. */
 async function discard(path: string): Promise<void> {
   await unlink(path).catch(() => {})
 }

@@ -1,33 +1,33 @@
 import type { AnyAuthMethod, AuthenticationType } from 'ssh2'
 
-/** What a login may use, in the order it is tried: keys, an agent, the password. */
+/** Credentials of a login, in the order in which they are tried: private key, agent, password. */
 export interface SftpCredentials {
   readonly username: string
   readonly password?: string | undefined
-  /** A private key, in a format and with a passphrase that were found right. */
+  /** A private key whose format and passphrase were checked. */
   readonly key?: { readonly text: string; readonly passphrase?: string | undefined } | undefined
   /** Path of the agent's socket. */
   readonly agent?: string | undefined
 }
 
 export interface Authentication {
-  /** Gives the next method to try, given what the server takes; false when there is none left. */
+  /** Returns the next method that the server accepts, or false if none is left. */
   next(offered: readonly AuthenticationType[] | null): AnyAuthMethod | false
-  /** What went wrong, when nothing is left. */
+  /** Explains the failure if no method is left. */
   explain(): string
 }
 
-/** The names methods have in the protocol (RFC 4252). */
+/** Names of methods in the protocol (RFC 4252). */
 const PROTOCOL_NAMES: Partial<Record<AuthenticationType, AuthenticationType>> = { agent: 'publickey' }
 
-/** Tries only what the server offers, and a password once: servers count failures and lock accounts. */
+/** Tries only methods that the server offers, and the password once, because servers lock accounts after several failures. */
 export function createAuthentication(credentials: SftpCredentials): Authentication {
   const left = listMethods(credentials)
   const tried: string[] = []
   let takes: readonly string[] = []
 
   function next(offered: readonly AuthenticationType[] | null): AnyAuthMethod | false {
-    // The answer to "none" says what the server takes.
+    // The response to "none" lists the methods that the server accepts.
     if (offered === null) return { type: 'none', username: credentials.username }
     takes = offered
     for (let method = left.shift(); method; method = left.shift()) {

@@ -12,7 +12,7 @@ import { explainConnect } from './explain.ts'
 import type { HostKeys } from './host-keys.ts'
 import { createSftpSession, type SftpSession } from './session.ts'
 
-/** How a server may sign with its host key, the best first: as the library has it by itself. */
+/** Accepted signature algorithms of host keys, best first. These are the defaults of ssh2. */
 const HOST_KEYS: readonly ServerHostKeyAlgorithm[] = [
   'ssh-ed25519',
   'ecdsa-sha2-nistp256',
@@ -23,7 +23,7 @@ const HOST_KEYS: readonly ServerHostKeyAlgorithm[] = [
   'ssh-rsa',
 ]
 
-/** For everything until a session is there. */
+/** Time limit for connecting, logging in and opening the channel, in milliseconds. */
 const CONNECT_MS = 20_000
 
 export interface LoginOptions {
@@ -38,7 +38,7 @@ export interface LoginOptions {
 }
 
 interface ConnectDeps {
-  /** Words for the server, for messages. */
+  /** Name of the server in messages. */
   readonly server: string
   readonly hostKeys: HostKeys
   readonly outgoing: Outgoing
@@ -48,7 +48,7 @@ interface ConnectDeps {
 /**
  * Connects, logs in and opens an SFTP channel.
  *
- * @param signal ends the session, at whatever stage it is
+ * @param signal ends the session at any stage
  * @throws UploadError `delivery_failed`
  */
 export async function connect(
@@ -67,8 +67,8 @@ export async function connect(
       : explainConnect(error, server, authentication)
   })
   const client = new ssh2.Client()
-  // Without delay: 32 KiB at a time would each wait for the acknowledgement of the one before. Nothing is waited for
-  // between here and the login, which listens for errors of the socket: one that nobody hears ends the process.
+  // `noDelay`, because otherwise each 32 KiB would wait for the previous acknowledgement. There is no `await` between here
+  // and the login, which listens for errors of the socket, because an error without a listener ends the process.
   const socket = tunnel ?? connectSocket({ host, port, noDelay: true })
   socket.once(
     'close',
@@ -127,15 +127,15 @@ interface SftpLogin {
   readonly username: string
   readonly authentication: Authentication
   readonly hostKeys: Pick<HostKeys, 'judge' | 'trust'>
-  /** Kinds of host keys that the server is to show if it has them. */
+  /** Types of host keys that the server should use if it has them. */
   readonly kinds: readonly string[]
 }
 
-/** Rejects when the connection is over. Takes every error, also those that come when nobody waits any more. */
+/** Rejects when the connection ends. Handles all errors, also late ones, because an error without a listener ends the process. */
 function waitForEnd(client: Client): Promise<never> {
   const end = new Promise<never>((_, reject) => {
     client.on('error', error => {
-      // An agent that cannot be used is only one of the ways to log in.
+      // Other methods may work if the agent does not.
       if (error.level !== 'agent') reject(error)
     })
     client.on('close', () => reject(new Error('the connection was closed')))
@@ -175,7 +175,7 @@ function logIn(
   })
 }
 
-/** What this end offers by itself, those kinds first. An RSA key signs in three ways (RFC 8332). */
+/** Returns the default algorithms with these types first. An RSA key has three algorithms (RFC 8332). */
 function preferring(kinds: readonly string[]): ServerHostKeyAlgorithm[] {
   const ways = kinds.flatMap(kind =>
     kind === 'ssh-rsa' ? ['rsa-sha2-512', 'rsa-sha2-256', 'ssh-rsa'] : [kind],
@@ -187,7 +187,7 @@ function preferring(kinds: readonly string[]): ServerHostKeyAlgorithm[] {
 function openChannel(client: Client, server: string): Promise<SFTPWrapper> {
   return new Promise((resolve, reject) => {
     client.sftp((cause, sftp) => {
-      // Whoever gets it comes a moment later, and an error that nobody hears ends the process.
+      // The caller adds its listener later, and an error without a listener ends the process.
       if (!cause) return resolve(sftp.on('error', () => {}))
       const message = `${server} accepted the login but does not offer SFTP: ${excerpt(cause.message)}`
       reject(new UploadError('delivery_failed', message, { cause }))

@@ -6,7 +6,7 @@ import type { Authentication } from './authenticate.ts'
 /** SSH_DISCONNECT_TOO_MANY_CONNECTIONS (RFC 4253, section 11.1). */
 const TOO_MANY_CONNECTIONS = 12
 
-/** What was wrong while a connection was made. `server` stands for the server in the message. */
+/** Explains a failed connection. `server` is the name of the server in the message. */
 export function explainConnect(error: unknown, server: string, authentication: Authentication): UploadError {
   const { message, level, code } = detailsOf(error)
   const system = systemCode(error)
@@ -26,7 +26,7 @@ export function explainConnect(error: unknown, server: string, authentication: A
   return fail('closed the connection before the login was complete', true)
 }
 
-/** Status codes of SFTP (draft-ietf-secsh-filexfer-02, section 7; those above 8 are of later drafts). */
+/** Status codes of SFTP (draft-ietf-secsh-filexfer-02, section 7). Codes above 8 are from later drafts. */
 const REASONS: Record<number, string> = {
   2: 'the file or a folder of its path does not exist. Try again',
   3: 'permission denied. Give the user write access, or set "directory" to a folder that is writable for it',
@@ -38,7 +38,7 @@ const REASONS: Record<number, string> = {
 
 const NO_SPACE = new Set([14, 15])
 
-/** What a server answered to a request, for a client. `what` is a phrase such as `Storing "a.png"`. */
+/** Explains an error response to a client. `what` is a phrase such as `Storing "a.png"`. */
 export function explainStatus(error: unknown, server: string, what: string): unknown {
   const { code, message } = detailsOf(error)
   if (error instanceof UploadError || typeof code !== 'number') return error
@@ -54,7 +54,7 @@ export function noSpace(server: string, what: string, cause: unknown): UploadErr
   return new UploadError('insufficient_storage', message, { cause })
 }
 
-/** The status code of SFTP in an error, if it has one. */
+/** Returns the SFTP status code of an error, if it has one. */
 export function sftpStatusOf(error: unknown): number | undefined {
   const { code } = detailsOf(error)
   return typeof code === 'number' ? code : undefined

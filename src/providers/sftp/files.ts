@@ -11,12 +11,12 @@ const FAILURE = 4
 const S_IFMT = 0o170000
 const S_IFDIR = 0o040000
 
-/** Bytes of one write request: what every server takes (34,000 with its head), and ssh2 sends in one piece. */
+/** Size of one write request, in bytes. Every server accepts it (34,000 with its header), and ssh2 sends it in one packet. */
 const WRITE_BYTES = 30 * 1024
-/** Write requests under way for one file: as fast as a line with 100 ms there and back allows at 150 Mbit/s. */
+/** Number of write requests in flight for one file: enough for 150 Mbit/s with a round-trip time of 100 ms. */
 const WRITES_AHEAD = 64
 
-/** @throws an error with a status code, or UploadError when the connection is lost */
+/** @throws an error with a status code, or UploadError if the connection is lost */
 export async function writeBody(
   session: SftpSession,
   handle: Buffer,
@@ -29,7 +29,7 @@ export async function writeBody(
       if (answers.length >= WRITES_AHEAD) await answers.shift()
       const [length, at] = [Math.min(WRITE_BYTES, chunk.length - start), position]
       const answer = session.call((sftp, done) => sftp.write(handle, chunk, start, length, at, done))
-      answer.catch(() => {}) // seen when its turn comes, unless one before it has failed
+      answer.catch(() => {}) // its error is thrown when it is awaited, unless an earlier one has failed
       answers.push(answer)
       position += length
     }
@@ -37,7 +37,7 @@ export async function writeBody(
   await Promise.all(answers)
 }
 
-/** Writes through to the disk, where the server can. */
+/** Writes a file durably (fsync) if the server supports it. */
 export async function syncFile(session: SftpSession, handle: Buffer): Promise<void> {
   try {
     await session.call((sftp, done) => sftp.ext_openssh_fsync(handle, done))
@@ -46,7 +46,7 @@ export async function syncFile(session: SftpSession, handle: Buffer): Promise<vo
   }
 }
 
-/** Renames, replacing a file of that name in one step where the server can, and in two where it cannot. */
+/** Renames a file and replaces an existing one: atomically if the server supports it, otherwise in two steps. */
 export async function replaceFile(session: SftpSession, from: string, to: string): Promise<void> {
   try {
     await session.call((sftp, done) => sftp.ext_openssh_rename(from, to, done))
@@ -65,17 +65,17 @@ export async function replaceFile(session: SftpSession, from: string, to: string
   }
 }
 
-/** What lies there; links are not followed. Undefined when nothing does. */
+/** Returns the attributes of a file or folder. Links are not followed. Undefined if it does not exist. */
 export async function findFile(session: SftpSession, path: string): Promise<Attributes | undefined> {
   return unlessAbsent(session.call<Attributes>((sftp, done) => sftp.lstat(path, done)))
 }
 
-/** Removes a file; it may be absent. */
+/** Removes a file, which need not exist. */
 export async function removeFile(session: SftpSession, path: string): Promise<void> {
   await unlessAbsent(session.call((sftp, done) => sftp.unlink(path, done)))
 }
 
-/** @param mode of folders that are made; undefined leaves it to the server */
+/** @param mode of new folders. Undefined: the default of the server */
 export function createRemoteFolders(mode: number | undefined): KnownFolders<SftpSession> {
   return createKnownFolders<SftpSession>({
     async isThere(session, path) {
@@ -85,13 +85,13 @@ export function createRemoteFolders(mode: number | undefined): KnownFolders<Sftp
     },
     async make(session, path) {
       await session.call((sftp, done) => sftp.mkdir(path, done))
-      // What mkdir says of the mode is subject to the umask of the server.
+      // The umask of the server changes the mode that mkdir sends.
       if (mode !== undefined) await session.call((sftp, done) => sftp.chmod(path, mode, done))
     },
   })
 }
 
-/** Whether the file system around a path has less room than that, as far as the server tells. */
+/** Returns whether the file system of a path has less free space. False if the server does not report it. */
 export async function lacksRoom(session: SftpSession, path: string, bytes: number): Promise<boolean> {
   try {
     const info = await session.call<{ f_bavail: bigint | number; f_frsize: bigint | number }>((sftp, done) =>

@@ -3,16 +3,16 @@ import { systemCode, UploadError } from '../../errors.ts'
 import type { KnownHosts } from '../contract.ts'
 import { type KnownKey, keepKey, knownName, readKnownKeys } from './known-hosts.ts'
 
-/** Decides which host keys of one server are trusted: those that are pinned, else those that are known, else the first. */
+/** Decides which host keys of a server are trusted: pinned ones, otherwise known ones, otherwise the first one (trust on first use). */
 export interface HostKeys {
-  /** Kinds of keys that are known: a server that has several is to show one of these. */
+  /** Returns the types of known host keys. A server with several types should use one of them. */
   kinds(): Promise<string[]>
-  /** What to make of a key: an error refuses it. */
+  /** Returns whether a host key is trusted, or an error if it must be rejected. */
   judge(key: Buffer): Promise<'trusted' | 'unknown' | UploadError>
-  /** Trusts a key from now on, and keeps it where it can. */
+  /** Trusts a host key from now on, and writes it to the file if possible. */
   trust(key: Buffer): Promise<void>
-  /** Words for a key: who showed it, its kind and its fingerprint. */
-  tell(key: Buffer): string
+  /** Describes a host key: its server, its type and its fingerprint. */
+  describe(key: Buffer): string
 }
 
 export interface HostKeyOptions {
@@ -20,28 +20,28 @@ export interface HostKeyOptions {
   readonly port: number
   /** Fingerprints as `ssh-keygen -lf` prints them: `SHA256:` and base64 without padding. */
   readonly pinned: readonly string[]
-  /** Undefined: what is trusted is forgotten when the process ends. */
+  /** Undefined: trusted host keys are kept only until the process ends. */
   readonly files: KnownHosts | undefined
-  /** Words for the server, for messages. */
+  /** Name of the server in messages. */
   readonly server: string
   warn(message: string): void
 }
 
 export function createHostKeys({ host, port, pinned, files, server, warn }: HostKeyOptions): HostKeys {
   const name = knownName(host, port)
-  /** What this process has trusted, for where it can't be kept. */
+  /** Host keys that this process trusts, in case they can't be written to the file. */
   const trusted = new Set<string>()
-  const tell = (key: Buffer) => `${server} presented the host key ${kindOf(key)} ${fingerprintOf(key)}`
+  const describe = (key: Buffer) => `${server} presented the host key ${kindOf(key)} ${fingerprintOf(key)}`
   const known = async () => (files === undefined || pinned.length > 0 ? [] : await readKnownKeys(files, name))
   const refuse = (key: Buffer, why: string) =>
     new UploadError(
       'delivery_failed',
-      `${tell(key)}, ${why}. This may be a man-in-the-middle attack, or the server was reinstalled. Nothing was sent. ` +
+      `${describe(key)}, ${why}. This may be a man-in-the-middle attack, or the server was reinstalled. Nothing was sent. ` +
         'Ask its operator.',
     )
 
   return {
-    tell,
+    describe,
     kinds: async () => (await known()).filter(one => !one.isRevoked).map(one => one.kind),
     async judge(key) {
       const shown = fingerprintOf(key)
@@ -70,7 +70,7 @@ export function createHostKeys({ host, port, pinned, files, server, warn }: Host
           },
         ))
       warn(
-        `${tell(key)}, which was unknown. It is trusted ${isKept ? 'from now on' : 'until this process ends'}: ` +
+        `${describe(key)}, which was unknown. It is trusted ${isKept ? 'from now on' : 'until this process ends'}: ` +
           'compare it with what "ssh-keygen -lf" prints on that server. Set "hostFingerprint" to pin it.',
       )
     },
@@ -88,7 +88,7 @@ function fingerprintOf(key: Buffer): string {
     .replace(/={1,2}$/, '')}`
 }
 
-/** Its kind is the first string of a public key (RFC 4253, section 6.6). */
+/** Returns the type of a public key, which is its first string (RFC 4253, section 6.6). */
 function kindOf(key: Buffer): string {
   return key.toString('latin1', 4, 4 + key.readUInt32BE(0)).replace(/[^\w@.-]/g, '?')
 }

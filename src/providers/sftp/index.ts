@@ -60,7 +60,7 @@ const config = z.object({
 
 type Options = z.output<typeof config>
 
-/** A server that speaks SFTP. Nothing is ever run in a shell there. */
+/** An SFTP server. No command is ever run in a shell there. */
 export const sftp = defineProvider({
   type: 'sftp',
   about: {
@@ -131,7 +131,7 @@ function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: P
   ): Promise<T> =>
     background.run(async () => {
       let session: SftpSession | undefined
-      const stopListening = onAbort(signal, () => session?.doubt())
+      const stopListening = onAbort(signal, () => session?.closeIfUnresponsive())
       try {
         session = await connection.get()
         signal.throwIfAborted()
@@ -163,7 +163,7 @@ function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: P
         signal,
       ).catch(() => {})
       const key = stranger
-      return key && { shown: hostKeys.tell(key), trust: () => hostKeys.trust(key) }
+      return key && { shown: hostKeys.describe(key), trust: () => hostKeys.trust(key) }
     },
     check: signal => use('Storing a probe file', signal, uploads.probe),
     async exists(key, signal) {

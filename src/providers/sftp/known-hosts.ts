@@ -4,24 +4,24 @@ import { dirname } from 'node:path'
 import { makePath } from '../../files/make-path.ts'
 import type { KnownHosts } from '../contract.ts'
 
-/** A host key that a file names for a server. The format is that of OpenSSH: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT". */
+/** A host key of a server from a file in OpenSSH's format: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT". */
 export interface KnownKey {
-  /** As `ssh-ed25519`. */
+  /** Type of the host key, such as `ssh-ed25519`. */
   readonly kind: string
-  /** Base64. */
+  /** Public key in Base64. */
   readonly key: string
   readonly isRevoked: boolean
-  /** Words for the file and the line. */
+  /** File and line, for messages. */
   readonly where: string
 }
 
-/** How the files name a server. */
+/** Returns the name of a server in the files. */
 export function knownName(host: string, port: number): string {
   const name = host.toLowerCase()
   return port === 22 ? name : `[${name}]:${port}`
 }
 
-/** What the files say of a server. One that is missing or can't be read says nothing. */
+/** Reads the host keys of a server from the files. Files that don't exist or can't be read are skipped. */
 export async function readKnownKeys({ kept, others }: KnownHosts, name: string): Promise<KnownKey[]> {
   const files = [{ path: kept, words: '"known_hosts" in the data folder' }, ...others]
   const found = await Promise.all(
@@ -37,7 +37,7 @@ function readLine(line: string, name: string, where: string): KnownKey[] {
   const fields = line.trim().split(/\s+/)
   const marker = fields[0]?.startsWith('@') ? fields.shift() : undefined
   const [names = '', kind, key] = fields
-  // Certificates are not understood here, and what signs them is no host key.
+  // Certificates are not supported, and the key of a certificate authority is not a host key.
   if (names.startsWith('#') || !kind || !key || marker === '@cert-authority' || !isNamed(names, name))
     return []
   return [{ kind, key, isRevoked: marker === '@revoked', where }]
@@ -54,7 +54,7 @@ function isNamed(names: string, name: string): boolean {
   return isIn(patterns) && !isIn(excluded)
 }
 
-/** `*` stands for any text, `?` for a character. */
+/** Matches a pattern: `*` is any text, `?` any character. */
 function isLike(text: string, pattern: string): boolean {
   let [at, p, star, retry] = [0, 0, -1, 0]
   while (at < text.length) {
@@ -66,7 +66,7 @@ function isLike(text: string, pattern: string): boolean {
   return /^\**$/.test(pattern.slice(p))
 }
 
-/** Adds a line to the program's own file, which is made when it is missing. @throws an error of the system */
+/** Appends a line to the server's own file, which is created if it does not exist. @throws an error of the file system */
 export async function keepKey(file: string, name: string, kind: string, key: Buffer): Promise<void> {
   await makePath(dirname(file), 0o700)
   const before = await readFile(file, 'utf8').catch(() => '')

@@ -7,8 +7,8 @@ import {
 } from '../shared/picgo-options.ts'
 
 /**
- * PicList's options for SFTP (`sftpplist`) as ours. URLs are as PicList builds them: `customUrl`, else the host, and the
- * folder of the web site, else the one on the server.
+ * Translates PicList's options for SFTP (`sftpplist`). URLs are built as in PicList: `customUrl` or else the host, and the
+ * folder of the website or else the folder on the server.
  */
 export function fromPicGo(options: Record<string, unknown>): Translated {
   const notes: string[] = []
@@ -40,7 +40,7 @@ export function fromPicGo(options: Record<string, unknown>): Translated {
       host,
       port: Number.isInteger(port) && port > 0 && port < 65_536 ? port : undefined,
       username: read('username'),
-      // With a key, PicList does not use the password.
+      // PicList does not use the password if it has a private key.
       ...(privateKeyFile === undefined
         ? { password: read('password') }
         : { privateKeyFile, passphrase: read('passphrase') }),

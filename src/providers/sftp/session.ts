@@ -2,32 +2,32 @@ import type { Socket } from 'node:net'
 import type { Client, SFTPWrapper } from 'ssh2'
 import { UploadError } from '../../errors.ts'
 
-/** A connection that is not used for so long is closed. */
+/** Idle timeout of a connection, in milliseconds. */
 const IDLE_MS = 60_000
-/** So long a server may leave requests without an answer: it may be writing a large file through to a slow disk. */
+/** Time limit for a response, in milliseconds. The server may be writing a large file to a slow disk. */
 const SILENT_MS = 300_000
-/** After so long without an answer, a put that is given up takes the connection with it. */
-const DOUBT_MS = 10_000
-/** How long a connection that is closed may take to say goodbye. */
+/** Time without a response after which an aborted put closes the connection, in milliseconds. */
+const UNRESPONSIVE_MS = 10_000
+/** Time limit for closing a connection gracefully, in milliseconds. */
 const LINGER_MS = 2000
 /** SSH_FX_OP_UNSUPPORTED (draft-ietf-secsh-filexfer-02, section 7). */
 export const UNSUPPORTED = 8
 
 type Done<T> = (error?: Error | null, value?: T) => void
 
-/** A connection with an SFTP channel in it, used by several puts at once. */
+/** A connection with an SFTP channel, which concurrent puts share. */
 export interface SftpSession {
-  /** Sends one request. Fails, retryable, as soon as the connection is lost. */
+  /** Sends one request. Fails as soon as the connection is lost, with a retryable error. */
   call<T = void>(send: (sftp: SFTPWrapper, done: Done<T>) => void): Promise<T>
-  /** To be called when a put is given up: closes a connection that seems dead, so that the next put has another. */
-  doubt(): void
-  /** Closes the connection; requests under way fail. */
+  /** Call it when a put was aborted. Closes a connection that does not respond, so that the next put opens another one. */
+  closeIfUnresponsive(): void
+  /** Closes the connection. Requests in flight fail. */
   end(): void
 }
 
 /**
- * @param server words for the server, for messages
- * @param onLost called once, when the session cannot be used any more
+ * @param server name of the server in messages
+ * @param onLost called once, when the session can't be used any more
  */
 export function createSftpSession(
   { client, sftp, socket }: { client: Client; sftp: SFTPWrapper; socket: Socket },
@@ -57,7 +57,7 @@ export function createSftpSession(
     else if (!loseAfter(SILENT_MS)) socket.setTimeout(IDLE_MS)
   })
 
-  /** @returns whether requests have waited for longer than that */
+  /** @returns whether requests have waited for longer than `ms` */
   function loseAfter(ms: number): boolean {
     const isSilent = waiting.size > 0 && Date.now() - heardAt >= ms
     if (isSilent) lose(`did not respond for ${ms / 1000} s`)
@@ -70,17 +70,17 @@ export function createSftpSession(
       const done: Done<T> = (error, value) => {
         waiting.delete(reject)
         heardAt = Date.now()
-        // When a channel ends, ssh2 fails its requests before it tells anybody why.
+        // When a channel ends, ssh2 rejects its requests before it reports the reason.
         if (error && !('code' in error)) setImmediate(() => reject(lost ?? error))
         else if (error) reject(error)
-        else resolve(value as T) // without an error ssh2 gives what it promises
+        else resolve(value as T) // the cast is safe: without an error, ssh2 passes a value of the declared type
       }
       if (waiting.size === 0) heardAt = Date.now()
       waiting.add(reject)
       try {
         send(sftp, done)
       } catch (error) {
-        // So ssh2 does for an extension that the server lacks.
+        // ssh2 throws if the server does not support an extension.
         done(Object.assign(new Error('not supported', { cause: error }), { code: UNSUPPORTED }))
       }
     })
@@ -88,18 +88,18 @@ export function createSftpSession(
 
   return {
     call,
-    doubt: () => void loseAfter(DOUBT_MS),
+    closeIfUnresponsive: () => void loseAfter(UNRESPONSIVE_MS),
     end: () => lose('was left'),
   }
 }
 
-/** One session for all puts of a destination: made when it is first needed, and again after it was lost. */
+/** One session for all puts of a destination, opened on demand, and again after it was lost. */
 export interface SftpConnection {
   get(): Promise<SftpSession>
   close(): void
 }
 
-/** @param open gets a function to call when the session it has made cannot be used any more */
+/** @param open gets a function that it must call when its session can't be used any more */
 export function createConnection(
   open: (onLost: () => void, signal: AbortSignal) => Promise<SftpSession>,
 ): SftpConnection {

@@ -7,15 +7,15 @@ import { isMissing, isSftpFailure, lacksRoom, removeFile, replaceFile, syncFile,
 import type { SftpSession } from './session.ts'
 
 export interface SftpUploadsOptions {
-  /** Words for the server, for messages. */
+  /** Name of the server in messages. */
   readonly server: string
   readonly directory: string
-  /** Of files; undefined leaves it to the server. */
+  /** Mode of new files. Undefined: the default of the server. */
   readonly fileMode: number | undefined
   readonly folders: KnownFolders<SftpSession>
 }
 
-/** Stores objects under a temporary name beside their own, and renames them when they are whole. */
+/** Stores objects with a temporary name in the same folder, and renames them when they are complete. */
 export interface SftpUploads {
   put(session: SftpSession, object: UploadObject, place: RemotePath, signal: AbortSignal): Promise<void>
   /** Writes a file and removes it. */
@@ -23,7 +23,7 @@ export interface SftpUploads {
 }
 
 export function createSftpUploads({ server, directory, fileMode, folders }: SftpUploadsOptions): SftpUploads {
-  /** Temporary files of connections that broke, to be removed over the next one. */
+  /** Temporary files of broken connections, which the next connection removes. */
   const left = new Set<string>()
 
   async function put(
@@ -51,7 +51,7 @@ export function createSftpUploads({ server, directory, fileMode, folders }: Sftp
     const create = () => session.call<Buffer>((sftp, done) => sftp.open(path, 'wx', done))
     const handle = await folders.inFolder(session, folder, isRemembered =>
       create().catch(error => {
-        // Whose answer was lost may have been made.
+        // If the response was lost, the file may exist.
         if (sftpStatusOf(error) === undefined) left.add(path)
         if (!isRemembered || !isMissing(error)) throw error
         return undefined
@@ -60,7 +60,7 @@ export function createSftpUploads({ server, directory, fileMode, folders }: Sftp
     return { path, handle, isOpen: true }
   }
 
-  /** Sends it all at once: a server does what concerns one file in order. */
+  /** Sends all requests without waiting, because a server handles the requests for one file in order. */
   async function finish(session: SftpSession, file: TemporaryFile): Promise<void> {
     const { handle } = file
     const setMode = session.call((sftp, done) =>
@@ -99,7 +99,7 @@ interface TemporaryFile {
   isOpen: boolean
 }
 
-/** Closes it once: its handle may already belong to another file. */
+/** Closes a file only once, because the server may have reused its handle for another file. */
 async function closeFile(session: SftpSession, file: TemporaryFile): Promise<void> {
   if (!file.isOpen) return
   file.isOpen = false
