@@ -42,7 +42,7 @@ export interface Stored {
 }
 
 /** A server whose host key is unknown. */
-export interface Stranger {
+export interface UnknownHost {
   /** Its host key, as text for a person. */
   readonly shown: string
   /** Trusts the host key from now on. */
@@ -81,7 +81,7 @@ export interface Target {
   /** If true, the destination names files itself, so that equal object keys replace nothing. */
   readonly namesFiles?: boolean
   /** Returns the server if its host key is not trusted yet. Sends it no credentials. */
-  meet?(signal: AbortSignal): Promise<Stranger | undefined>
+  findUnknownHost?(signal: AbortSignal): Promise<UnknownHost | undefined>
   /** Verifies the URL and the credentials. Leaves nothing behind. */
   check?(signal: AbortSignal): Promise<void>
   /** Removes an object. Used by `upload-server check`, `remove`, expiry and the tests, never by a route. */
@@ -200,7 +200,7 @@ const MAX_KEY_BYTES = 1024
 const LONGEST_CLOSE_MS = 30_000
 const notClosed = () => new Error(`it did not close within ${LONGEST_CLOSE_MS / 1000} s`)
 
-const OPTIONAL_METHODS = ['meet', 'check', 'remove', 'exists', 'sign', 'locate', 'close'] as const
+const OPTIONAL_METHODS = ['findUnknownHost', 'check', 'remove', 'exists', 'sign', 'locate', 'close'] as const
 
 /** Plugins may be written in JavaScript, so their types are checked at run time. */
 function checkTarget(target: Target): void {
@@ -216,12 +216,12 @@ function checkTarget(target: Target): void {
 /** Makes a target that gets only valid object keys: `remove('')` could delete a whole bucket or folder. */
 function withCheckedKeys(target: Target, id: string): Target {
   checkTarget(target)
-  const { exists, remove, sign, locate, meet, check, close, place = `${id}/` } = target
+  const { exists, remove, sign, locate, findUnknownHost, check, close, place = `${id}/` } = target
   return {
     ...target,
     place,
     // Spreading does not copy the methods of a class.
-    ...(meet && { meet: async signal => meet.call(target, signal) }),
+    ...(findUnknownHost && { findUnknownHost: async signal => findUnknownHost.call(target, signal) }),
     ...(check && { check: signal => attempt({ id }, signal, async () => check.call(target, signal)) }),
     ...(close && { close: async () => within(close.call(target), LONGEST_CLOSE_MS, notClosed) }),
     async put(object, signal) {

@@ -221,7 +221,7 @@ it('has the options of plugins in the schema for editors', async () => {
   await symlink(SHELF, join(cwd, 'shelf'))
   const plugins = await loadPlugins(['./shelf/index.js'], cwd, (_, message) => expect.fail(message))
   const schema = JSON.stringify(z.toJSONSchema(await wholeSchema([], plugins), { unrepresentable: 'any' }))
-  expect(schema).toContain('Token that may write there.')
+  expect(schema).toContain('Token with write access.')
 })
 
 it('does not wait for ever for a plugin: without anything else to do the program would end without a word', async () => {

@@ -5,8 +5,8 @@ export default ({ defineProvider, z, secret, UploadError, http, url, body }) =>
   defineProvider({
     type: 'shelf',
     config: z.object({
-      address: url.prefix().describe('Address of the shelf, such as https://shelf.example.com/pictures.'),
-      token: secret().describe('Token that may write there.'),
+      address: url.prefix().describe('URL of the shelf, such as "https://shelf.example.com/pictures".'),
+      token: secret().describe('Token with write access.'),
       ...http.options,
     }),
     about: {
@@ -24,29 +24,31 @@ export default ({ defineProvider, z, secret, UploadError, http, url, body }) =>
        * @param {string} key
        * @param {AbortSignal} signal
        * @param {Partial<import('upload-server/provider').HttpRequest>} [more]
-       * @returns {Promise<string>} what the shelf says: login pages and gateways answer 200 as well, but not in its words
+       * @returns {Promise<string>} value of the header `Shelf`, which login pages and gateways do not send with their status 200
        */
       async function ask(method, key, signal, more) {
         const headers = { Authorization: `Bearer ${options.token}`, ...more?.headers }
         const accept = (/** @type {number} */ status) => status < 300 || status === 404
         const address = url.join(options.address, key)
         const reply = await client.send({ ...more, method, url: address, headers, accept }, signal)
-        const said = reply.headers.shelf
-        if (said !== undefined) return said
+        const stored = reply.headers.shelf
+        if (stored !== undefined) return stored
         throw new UploadError(
           'delivery_failed',
-          `${options.address.split('/')[2]} does not answer as a shelf.`,
+          `${options.address.split('/')[2]} returned a response that is not from a shelf. Check "address".`,
         )
       }
 
       return {
         async put(object, signal) {
-          const said = await ask('PUT', object.key, signal, {
+          const stored = await ask('PUT', object.key, signal, {
             headers: { 'Content-Type': object.contentType, 'Content-Length': String(object.size) },
             body: signal => body.lend(object, signal),
           })
-          if (said !== object.sha256)
-            throw new UploadError('delivery_failed', `"${object.key}" arrived damaged.`, { retryable: true })
+          if (stored !== object.sha256)
+            throw new UploadError('delivery_failed', `"${object.key}" was damaged on the way. Try again.`, {
+              retryable: true,
+            })
           return { url: url.join(options.address, object.key) }
         },
         async exists(key, signal) {

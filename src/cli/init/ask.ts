@@ -2,7 +2,7 @@ import * as prompts from '@clack/prompts'
 import { coerce } from '../../config/environment.ts'
 import { collectMarked, memberOf, unwrap } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
-import type { InitChoice, Provider, Stranger } from '../../providers/contract.ts'
+import type { InitChoice, Provider, UnknownHost } from '../../providers/contract.ts'
 import { loadProviders } from '../../providers/registry.ts'
 import type { Answers, Preset } from './answers.ts'
 import { askSettings } from './ask-settings.ts'
@@ -36,7 +36,7 @@ export function ask(given: Preset, file: string, added: readonly Provider[]): Pr
 }
 
 /** Asks whether to trust the host key of an unknown SFTP server. */
-export async function askTrust({ shown }: Stranger): Promise<boolean> {
+export async function askTrust({ shown }: UnknownHost): Promise<boolean> {
   prompts.log.info(`${shown}.`, { output })
   const message = 'Trust this host key? Compare it with the output of "ssh-keygen -lf" on that server.'
   return (await unlessCancelled(() => answerOf(prompts.confirm({ message, output })))) ?? false

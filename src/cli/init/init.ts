@@ -228,10 +228,10 @@ async function trustHostKeys(draft: string, terminal: Terminal): Promise<boolean
   const { uploader } = await openForCommand({ config: draft }, terminal, () => {})
   try {
     for (const { target } of uploader.destinations) {
-      const stranger = await target.meet?.(AbortSignal.timeout(HOST_KEY_TIMEOUT_MS))
-      if (stranger === undefined) continue
-      if (!(await (await import('./ask.ts')).askTrust(stranger))) return false
-      await stranger.trust()
+      const unknownHost = await target.findUnknownHost?.(AbortSignal.timeout(HOST_KEY_TIMEOUT_MS))
+      if (unknownHost === undefined) continue
+      if (!(await (await import('./ask.ts')).askTrust(unknownHost))) return false
+      await unknownHost.trust()
     }
     return true
   } finally {

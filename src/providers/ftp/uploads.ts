@@ -35,10 +35,10 @@ export function createFtpUploads(): FtpUploads {
       left.add(path)
       throw error
     }
-    await folders.inFolder(client, folder, isRemembered =>
+    await folders.inFolder(client, folder, isCached =>
       send(path).then(
         () => true,
-        error => (isRemembered && replyCode(error) !== undefined ? undefined : fail(error)),
+        error => (isCached && replyCode(error) !== undefined ? undefined : fail(error)),
       ),
     )
     await use(path).catch(fail)

@@ -150,7 +150,7 @@ function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: P
       await use(`Storing "${object.key}"`, signal, session => uploads.put(session, object, path, signal))
       return { url: joinUrl(options.urlPrefix, object.key) }
     },
-    async meet(signal) {
+    async findUnknownHost(signal) {
       let stranger: Buffer | undefined
       const look = async (key: Buffer) => {
         if ((await hostKeys.judge(key)) === 'unknown') stranger = key

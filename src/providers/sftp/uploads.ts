@@ -49,11 +49,11 @@ export function createSftpUploads({ server, directory, fileMode, folders }: Sftp
   async function createFile(session: SftpSession, folder: string): Promise<TemporaryFile> {
     const path = temporaryPath(folder)
     const create = () => session.call<Buffer>((sftp, done) => sftp.open(path, 'wx', done))
-    const handle = await folders.inFolder(session, folder, isRemembered =>
+    const handle = await folders.inFolder(session, folder, isCached =>
       create().catch(error => {
         // If the response was lost, the file may exist.
         if (sftpStatusOf(error) === undefined) left.add(path)
-        if (!isRemembered || !isMissing(error)) throw error
+        if (!isCached || !isMissing(error)) throw error
         return undefined
       }),
     )

@@ -13,18 +13,18 @@ export interface Background {
 }
 
 export function createBackground(): Background {
-  const going = new Set<Promise<unknown>>()
+  const inProgress = new Set<Promise<unknown>>()
 
   return {
     async run(work, signal) {
       signal.throwIfAborted()
       const done = work()
-      const ended = done.catch(() => {}).finally(() => going.delete(ended))
-      going.add(ended)
+      const ended = done.catch(() => {}).finally(() => inProgress.delete(ended))
+      inProgress.add(ended)
       return orAborted(done, signal)
     },
     async settle() {
-      await within(Promise.all(going), SETTLE_MS, () => new Error('still going on')).catch(() => {})
+      await within(Promise.all(inProgress), SETTLE_MS, () => new Error('still in progress')).catch(() => {})
     },
   }
 }

@@ -8,8 +8,8 @@ import type { UploadObject } from '../contract.ts'
 /** Size of one read from a file, in bytes. */
 const CHUNK_BYTES = 256 * 1024
 /** Number of chunk buffers that are kept for the next file. */
-const MOST_KEPT = 16
-const kept: Buffer[] = []
+const MAX_SPARE = 16
+const spare: Buffer[] = []
 
 /** A part of a body, as byte offsets. */
 export interface Range {
@@ -36,7 +36,7 @@ export async function* readObject(
   let position = seeks ? start : 0
   try {
     for await (const chunk of stream as AsyncIterable<Buffer>) {
-      // no encoding is set: no strings come
+      // The cast is safe: without an encoding, chunks are buffers.
       const piece = chunk.subarray(Math.max(0, start - position), end - position)
       position += chunk.length
       if (position > object.size) break
@@ -52,8 +52,8 @@ export async function* readObject(
 }
 
 /**
- * The same as `readObject`, but each chunk is good only until the next one is asked for: files are read into the same
- * memory over and over, which takes a third of the time of having new memory for each chunk.
+ * Does the same as `readObject`, but each chunk is valid only until the next one is requested. Files are read into the same
+ * memory again and again, which takes a third of the time of new memory for each chunk.
  */
 export async function* lendBody(
   object: UploadObject,
@@ -66,7 +66,7 @@ export async function* lendBody(
     throw unreadable(key, error)
   }
   const file = await open(path).catch(fail)
-  const takeMemory = () => kept.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
+  const takeMemory = () => spare.pop() ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
   const memory: [Buffer, Buffer] = [takeMemory(), takeMemory()]
   let [current, other] = memory
   let position = start
@@ -97,7 +97,7 @@ export async function* lendBody(
   } finally {
     await reading.catch(() => {})
     // If it ends early, a socket may still use the last chunk.
-    if (isDone && kept.length < MOST_KEPT) kept.push(...memory)
+    if (isDone && spare.length < MAX_SPARE) spare.push(...memory)
     await file.close()
   }
 }
@@ -159,7 +159,7 @@ export async function* readParts(
   for await (const chunk of readObject(object, signal)) {
     for (let rest = chunk; rest.length > 0; ) {
       const range = ranges[index]
-      if (range === undefined) return // no more comes than the object says
+      if (range === undefined) return // `readObject` yields no more bytes than the size of the object
       if (filled === 0) part = free.pop() ?? Buffer.allocUnsafeSlow(partBytes)
       const copied = rest.copy(part, filled)
       filled += copied

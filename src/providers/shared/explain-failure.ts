@@ -10,7 +10,6 @@ export interface Attempted {
   /** `provider/configName`. */
   readonly id: string
   /** Undefined for a check, which concerns no object. */
-  /** Undefined for a check, which concerns no object. */
   readonly what?: { readonly verb: 'store' | 'look for' | 'remove' | 'sign a link to'; readonly key: string }
 }
 

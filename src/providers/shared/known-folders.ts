@@ -1,7 +1,7 @@
 import { parentOf } from './remote-path.ts'
 
 /** Maximum number of known folders. Then the list is cleared, because a key template can create a folder for each file. */
-const MOST = 10_000
+const MAX_FOLDERS = 10_000
 
 /** Folders on a server, created on demand and then cached. `S` is a session with the server. */
 export interface KnownFolders<S> {
@@ -9,7 +9,7 @@ export interface KnownFolders<S> {
    * Runs `work` in a folder, which is created if it does not exist. If the folder was only cached, work that fails as if it
    * were missing may return undefined. Then the folder is checked and created again, and the work is repeated once.
    */
-  inFolder<T>(session: S, path: string, work: (isRemembered: boolean) => Promise<T | undefined>): Promise<T>
+  inFolder<T>(session: S, path: string, work: (isCached: boolean) => Promise<T | undefined>): Promise<T>
 }
 
 export interface FolderOperations<S> {
@@ -31,19 +31,19 @@ export function createKnownFolders<S>({ isThere, make }: FolderOperations<S>): K
         if (!(await isThere(session, path))) throw error
       }
     }
-    if (known.size >= MOST) known.clear()
+    if (known.size >= MAX_FOLDERS) known.clear()
     known.add(path)
   }
 
   return {
-    async inFolder<T>(session: S, path: string, work: (isRemembered: boolean) => Promise<T | undefined>) {
+    async inFolder<T>(session: S, path: string, work: (isCached: boolean) => Promise<T | undefined>) {
       if (known.has(path)) {
         const done = await work(true)
         if (done !== undefined) return done
         known.clear()
       }
       await ensure(session, path)
-      return (await work(false)) as T // undefined only where it was remembered: see `inFolder`
+      return (await work(false)) as T // the cast is safe: work returns undefined only for a cached folder
     },
   }
 }

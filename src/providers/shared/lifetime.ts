@@ -2,29 +2,29 @@ import * as z from '../../packages/zod.ts'
 import { readDuration } from '../../times.ts'
 
 /**
- * An option for how long a signed URL works, such as "90m" or "7d". It stays text, since vendors parse their options twice:
- * `secondsOf` reads it.
+ * Option for the lifetime of a signed URL, such as "90m" or "7d". The value stays text, because vendors parse their options
+ * twice. `secondsOf` reads it.
  *
- * @param leastS in seconds, as `mostS`
+ * @param minS shortest lifetime, in seconds
  */
-export function lifetime(leastS: number, mostS: number) {
+export function lifetime(minS: number, maxS: number) {
   const isInRange = (text: string) => {
     const seconds = secondsOf(text) ?? 0
-    return seconds >= leastS && seconds <= mostS
+    return seconds >= minS && seconds <= maxS
   }
-  return z.string().refine(isInRange, `must be a time such as "90m", "12h" or "7d", ${leastS} to ${mostS} s`)
+  return z.string().refine(isInRange, `must be a time such as "90m", "12h" or "7d", ${minS} to ${maxS} s`)
 }
 
-/** @returns undefined for undefined */
+/** Returns a duration in seconds. Undefined for undefined. */
 export function secondsOf(text: string | undefined): number | undefined {
   const ms = readDuration(text ?? '')
   return ms === undefined ? undefined : ms / 1000
 }
 
 /**
- * A sentence when an option is set under its present and its deprecated name, to different values.
+ * Returns a sentence if an option has different values under its name and its deprecated name.
  *
- * @param value of the present name; undefined: not set
+ * @param value value under the current name. Undefined: not set
  */
 export function findDisagreement<T extends string | number>(
   name: string,

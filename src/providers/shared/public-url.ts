@@ -2,7 +2,7 @@ import { webUrl } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 
 /** Characters that are allowed in a URL path but end a link in Markdown, HTML attributes or shells. */
-const TROUBLE = /[!'()*]/g
+const LINK_ENDINGS = /[!'()*]/g
 
 /** Option for the public base URL of the objects. */
 export function urlPrefix() {
@@ -18,10 +18,10 @@ export function urlPrefix() {
  * @throws URIError for a lone surrogate
  */
 export function encodeSegment(segment: string): string {
-  return encodeURIComponent(segment).replace(TROUBLE, toPercent)
+  return encodeURIComponent(segment).replace(LINK_ENDINGS, toPercent)
 }
 
-/** Encodes an object key as the path of a URL, without a leading slash. Slashes stay; each segment is encoded. */
+/** Encodes an object key as the path of a URL, without a leading slash. Slashes are kept; each segment is encoded. */
 export function encodeKey(key: string): string {
   return key.split('/').map(encodeSegment).join('/')
 }
@@ -38,7 +38,7 @@ export function withoutSlash(url: string): string {
 
 /** Returns a URL in normal form, without characters that end a link in Markdown. */
 export function cleanUrl(url: string): string {
-  return new URL(url).href.replace(TROUBLE, toPercent)
+  return new URL(url).href.replace(LINK_ENDINGS, toPercent)
 }
 
 /** Option for text appended to every URL: a query, or the name of an image style. */

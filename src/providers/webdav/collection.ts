@@ -63,9 +63,9 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
     const body = (ending: AbortSignal) => lendBody(object, ending)
     const send = (refusals: number[]) =>
       dav.request({ method: 'PUT', path, headers, body, accept: [...DONE, ...refusals] }, signal)
-    await folders.inFolder(signal, folder, async isRemembered => {
+    await folders.inFolder(signal, folder, async isCached => {
       // nginx returns 500 if the folder was removed.
-      const { status } = await send(isRemembered ? [...GONE, 409, 500] : [])
+      const { status } = await send(isCached ? [...GONE, 409, 500] : [])
       return DONE.includes(status) || undefined
     })
     await verify(dav, path, object, signal)

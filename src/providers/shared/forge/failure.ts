@@ -25,8 +25,8 @@ const STALE = [
   /(?:does not|doesn't) exist|sha is missing/i, // GitLab, Gitee
   /refresh and try again/i, // GitLab, when two commits meet
 ]
-/** Number of characters of a response that are searched. */
-const MOST_WORDS = 4096
+/** Maximum number of characters of a response that are searched. */
+const MAX_SEARCHED_CHARACTERS = 4096
 
 /**
  * Returns whether a commit was rejected because the branch or the file has changed: by a concurrent commit, or by an earlier
@@ -49,8 +49,9 @@ export function lacksBranch(reply: HttpReply): boolean {
 /** Makes the error for a response that is not a success, with advice. */
 export function explainReply(reply: HttpReply, doing: string, remote: RemoteBranch): UploadError {
   const words = wordsOf(reply)
-  const said = words === '' ? '' : ` Response: ${excerpt(words.replaceAll(remote.token, '[secret]'))}`
-  const message = (hint: string) => `${remote.host} returned ${reply.status} when ${doing}: ${hint}.${said}`
+  const response = words === '' ? '' : ` Response: ${excerpt(words.replaceAll(remote.token, '[secret]'))}`
+  const message = (hint: string) =>
+    `${remote.host} returned ${reply.status} when ${doing}: ${hint}.${response}`
   if (isLimited(reply, words)) {
     const retryAfterS = readPause(reply)
     return new UploadError('delivery_failed', message('the rate limit is exceeded'), {
@@ -63,11 +64,11 @@ export function explainReply(reply: HttpReply, doing: string, remote: RemoteBran
 }
 
 /** Makes the error for a successful response that is not from the API of a Git host. */
-export function noForge(reply: HttpReply, doing: string, { host, token }: RemoteBranch): UploadError {
-  const said = excerpt(reply.text.replaceAll(token, '[secret]'))
+export function notGitHost(reply: HttpReply, doing: string, { host, token }: RemoteBranch): UploadError {
+  const response = excerpt(reply.text.replaceAll(token, '[secret]'))
   return new UploadError(
     'delivery_failed',
-    `${host} returned ${reply.status} when ${doing}, but not a response of its API. Check "apiUrl" and any proxy in between. Response: ${said}`,
+    `${host} returned ${reply.status} when ${doing}, but not a response of its API. Check "apiUrl" and any proxy in between. Response: ${response}`,
   )
 }
 
@@ -109,7 +110,7 @@ function speaksOfStale(words: string): boolean {
 
 /** Returns the beginning of the message in a JSON response, or of the whole text if it is not JSON. */
 function wordsOf({ text }: HttpReply): string {
-  return allWordsOf(text).slice(0, MOST_WORDS)
+  return allWordsOf(text).slice(0, MAX_SEARCHED_CHARACTERS)
 }
 
 function allWordsOf(text: string): string {

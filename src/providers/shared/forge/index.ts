@@ -6,7 +6,7 @@ import type { ProviderDeps, Target, UploadObject } from '../../contract.ts'
 import { placeAt } from '../place.ts'
 import { joinUrl } from '../public-url.ts'
 import { createCommitBody, isBlobOf } from './body.ts'
-import { explainReply, isStale, lacksBranch, noForge, type RemoteBranch } from './failure.ts'
+import { explainReply, isStale, lacksBranch, notGitHost, type RemoteBranch } from './failure.ts'
 import type { ContentsOptions } from './options.ts'
 
 /** Some Git hosts include the content of the file in their responses: Gitea up to 10 MiB in Base64. */
@@ -105,7 +105,7 @@ async function lookUp(
   if (reply.status === 409 && /empty/i.test(reply.text)) return undefined // no commit in the repository yet
   if (reply.status !== 200) throw explainReply(reply, `looking for "${key}"`, remote)
   const found = forge.read(reply)
-  if (found === 'unknown') throw noForge(reply, `looking for "${key}"`, remote)
+  if (found === 'unknown') throw notGitHost(reply, `looking for "${key}"`, remote)
   return found
 }
 
@@ -151,7 +151,7 @@ async function confirm(
 ): Promise<void> {
   const isContent = (sha: string) => isBlobOf(object, sha, signal)
   if (await forge.confirms(readMembers(reply), object.key, isContent)) return
-  throw noForge(reply, `committing "${object.key}"`, remote)
+  throw notGitHost(reply, `committing "${object.key}"`, remote)
 }
 
 function commit(
@@ -187,7 +187,7 @@ async function confirmRemoval(
 ): Promise<void> {
   const { forge, remote } = repository
   const isGone = forge.confirmsRemoval?.(readMembers(reply)) ?? !(await lookUp(repository, key, signal))
-  if (!isGone) throw noForge(reply, `removing "${key}"`, remote)
+  if (!isGone) throw notGitHost(reply, `removing "${key}"`, remote)
 }
 
 function messageOf(template: string, key: string): string {
@@ -214,7 +214,7 @@ async function check({ forge, remote, send }: Repository, signal: AbortSignal): 
     const reply = await send({ method: 'GET', url }, signal)
     if (reply.status !== 200) throw explainReply(reply, doing, remote)
     const members = readMembers(reply)
-    if (!isRight(members)) throw noForge(reply, doing, remote)
+    if (!isRight(members)) throw notGitHost(reply, doing, remote)
     return members
   }
   const isRepo = ({ id }: Members) => typeof id === 'number'

@@ -4,7 +4,7 @@ import { literal } from './template.ts'
 type Texts = Record<string, string>
 
 const CREDENTIAL = /(authorization|cookie|key|token|secret|passw(or)?d|pwd|userhash|auth|signature)$/i
-/** A parameter of a query with its value. */
+/** Matches a parameter of a query with its value. */
 const PARAMETER = /([?&])([^?=&#]+)=([^&#]*)/g
 
 /** Returns whether a header, field or parameter with that name usually contains a credential. */
@@ -13,8 +13,8 @@ export function isCredential(name: string): boolean {
 }
 
 /**
- * The name of a header, field or parameter whose credential stands in the open. It would be shown by `config show`,
- * since only what is in `secrets` is known to be one.
+ * Returns the name of a header, field or parameter with a literal credential. `config show` would print it, because only
+ * values in `secrets` are masked.
  */
 export function findOpenCredential(url: string, texts: readonly (Texts | undefined)[]): string | undefined {
   const parameters = [...url.matchAll(PARAMETER)].map(([, , name = '', value = '']) => [name, value] as const)
@@ -32,7 +32,7 @@ export function hideCredentials(texts: Texts, secrets: Texts): Texts {
   )
 }
 
-/** The same for an address. */
+/** Makes a template of a URL, with the credentials in its query moved to `secrets`. */
 export function hideInUrl(url: string, secrets: Texts): string {
   return literal(url).replace(PARAMETER, (whole, separator: string, name: string, value: string) => {
     if (!isCredential(name) || value === '') return whole
@@ -40,7 +40,7 @@ export function hideInUrl(url: string, secrets: Texts): string {
   })
 }
 
-/** Puts a credential under a free name. */
+/** Adds a credential to `secrets` under a free name and returns its placeholder. */
 function keep(name: string, value: string, secrets: Texts): string {
   const plain = name.replace(/[^\w.-]/g, '_')
   let label = plain

@@ -3,12 +3,12 @@ import type { UploadObject } from '../../contract.ts'
 import { answerFunctions, objectFunctions } from './placeholders.ts'
 import { type Functions, fillTemplate, listNames, parseTemplate, type Template } from './template.ts'
 
-/** Texts by name; members that are undefined are left out. */
+/** Texts by name. Undefined members are ignored. */
 type Texts = Readonly<Record<string, string | undefined>>
 
 /**
- * How a host takes a file and what it answers, as data. Texts are templates (see `template.ts`); where a text names a
- * place in the answer, one without braces is a JSON path.
+ * Describes the request and the response of a host. Texts are templates (see `template.ts`). If a text refers to a value in
+ * the response, text without braces is a JSON path.
  */
 export interface HostDescription {
   /** Default `POST`. */
@@ -17,50 +17,50 @@ export interface HostDescription {
   /** Added to the query of `url`. */
   readonly query?: Texts | undefined
   readonly headers?: Texts | undefined
-  /** `multipart` (default): a form with the file in `field`; `raw`: the bytes alone. */
+  /** `multipart` (default): a form with the file in `field`. `raw`: only the bytes of the file. */
   readonly body?: 'multipart' | 'raw' | undefined
   /** Form field of the file. Default `file`. */
   readonly field?: string | undefined
   /** Form fields before the file. */
   readonly fields?: Texts | undefined
-  /** Where the address of the file stands in the answer; of several places the first that holds something. */
+  /** Where the response contains the URL of the file. Of several templates, the first one with a value is used. */
   readonly resultUrl: string | readonly string[]
-  /** Where the address that removes the file stands. */
+  /** Where the response contains the URL that deletes the file. */
   readonly deleteUrl?: string | undefined
-  /** Where the answer says what went wrong. */
+  /** Where the response contains the error message. */
   readonly errorMessage?: string | readonly string[] | undefined
-  /** An answer is a success only with one of these values at that place. */
+  /** If set, a response is a success only if the value at `at` is one of `is`. */
   readonly success?: { readonly at: string; readonly is: readonly (string | number | boolean)[] } | undefined
-  /** Statuses of success. Default: 200 to 299, and redirects when the address is taken from `Location`. */
+  /** Statuses of success. Default: 200 to 299, and redirects if the URL is read from `Location`. */
   readonly statuses?: readonly number[] | undefined
-  /** What `{secret:NAME}` stands for. */
+  /** Values of `{secret:NAME}`. */
   readonly secrets?: Texts | undefined
 }
 
 type Pairs = readonly (readonly [name: string, value: Template])[]
 
-/** A description whose templates have been read. */
+/** A description with parsed templates. */
 export interface CompiledHost {
   readonly method: 'POST' | 'PUT' | 'PATCH'
   readonly url: Template
   readonly query: Pairs
-  /** Names in lower case. */
+  /** Headers with lower-case names. */
   readonly headers: Pairs
   readonly fields: Pairs
-  /** Undefined: the body is the file alone. */
+  /** Undefined: the body is only the bytes of the file. */
   readonly field: string | undefined
   readonly resultUrl: readonly Template[]
   readonly deleteUrl: readonly Template[]
   readonly errorMessage: readonly Template[]
   readonly success: { readonly at: Template; readonly is: ReadonlySet<string> } | undefined
-  /** Whether success depends on anything in the answer but its status. */
+  /** If true, success depends on the content of the response, and not only on its status. */
   readonly readsAnswer: boolean
   readonly secrets: Readonly<Record<string, string>>
   accept(status: number): boolean
 }
 
-/** What can't be told without the answer; `responseurl` is the address of the request when nothing else is said. */
-const READ_FROM_ANSWERS = new Set(['response', 'header', 'json', 'xml', 'regex'])
+/** Placeholders with values of the response. `responseurl` is omitted, because by default it is the URL of the request. */
+const RESPONSE_PLACEHOLDERS = new Set(['response', 'header', 'json', 'xml', 'regex'])
 
 const SAMPLE: UploadObject = {
   key: 'a/b.png',
@@ -73,13 +73,13 @@ const SAMPLE: UploadObject = {
   bytes: async () => Buffer.alloc(0),
 }
 
-/** Headers that follow from the body. */
+/** Headers that are set from the body. */
 const OWN_HEADERS = ['content-length', 'transfer-encoding', 'connection', 'expect']
 
 /**
- * Reads a description.
+ * Parses and checks a description.
  *
- * @throws Error with a sentence that names what is wrong in it
+ * @throws Error with a sentence if the description is invalid
  */
 export function compileHost(description: HostDescription): CompiledHost {
   const { method = 'POST', body = 'multipart', field = 'file', success, statuses } = description
@@ -91,8 +91,8 @@ export function compileHost(description: HostDescription): CompiledHost {
 
   const compile = (option: string, texts: Texts | undefined): Pairs =>
     pairsOf(texts).map(([name, text]) => [name, read(`${option}.${name}`, text, sent)])
-  const locate = (option: string, places: string | readonly string[] = []): readonly Template[] =>
-    [places].flat().map(place => read(option, asTemplate(option, place), answered))
+  const locate = (option: string, texts: string | readonly string[] = []): readonly Template[] =>
+    [texts].flat().map(text => read(option, asTemplate(option, text), answered))
   const compiled = {
     method,
     url: read('url', description.url, sent),
@@ -117,7 +117,7 @@ export function compileHost(description: HostDescription): CompiledHost {
   const accept = (status: number) =>
     statuses?.includes(status) ?? ((status >= 200 && status < 300) || redirects.includes(status))
   const names = [...compiled.resultUrl, ...(compiled.success ? [compiled.success.at] : [])].flatMap(listNames)
-  const readsAnswer = names.some(name => READ_FROM_ANSWERS.has(name))
+  const readsAnswer = names.some(name => RESPONSE_PLACEHOLDERS.has(name))
   return { ...compiled, readsAnswer, accept }
 }
 
@@ -128,21 +128,21 @@ function pairsOf(texts: Texts = {}): [string, string][] {
 function read(option: string, text: string, known: Functions): Template {
   try {
     const template = parseTemplate(text, known)
-    fillTemplate(template, known) // finds parameters that make no sense
+    fillTemplate(template, known) // throws for invalid parameters
     return template
   } catch (error) {
     throw new Error(`"${option}" ${messageOf(error)}.`)
   }
 }
 
-/** A text without braces is a JSON path; an address without any would be the same for every file. */
-function asTemplate(option: string, place: string): string {
-  if (place.includes('{')) return place
-  if (place.includes('/'))
+/** Makes a template of text without braces, which is a JSON path. A literal URL is rejected: it would be the same for every file. */
+function asTemplate(option: string, text: string): string {
+  if (text.includes('{')) return text
+  if (text.includes('/'))
     throw new Error(
       `"${option}" has no placeholder. Write where the response contains the value, such as data.url.`,
     )
-  return `{json:${place}}`
+  return `{json:${text}}`
 }
 
 function checkUrl(url: string | undefined): void {
@@ -150,7 +150,7 @@ function checkUrl(url: string | undefined): void {
     throw new Error('"url" must be an http or https URL.')
 }
 
-/** Names are tokens (RFC 9110, section 5.6.2). */
+/** Checks header names, which are tokens (RFC 9110, section 5.6.2). */
 function checkHeaders({ headers, field }: Pick<CompiledHost, 'headers' | 'field'>): void {
   for (const [name] of headers) {
     if (!/^[!#$%&'*+.^_`|~\da-z-]+$/.test(name))
@@ -160,10 +160,8 @@ function checkHeaders({ headers, field }: Pick<CompiledHost, 'headers' | 'field'
   }
 }
 
-/** Whether a redirect tells the address of the file, and so is a success. */
+/** Returns whether the URL of the file is read from a redirect, which is a success then. */
 function usesLocation({ resultUrl }: HostDescription, templates: readonly Template[]): boolean {
   const names = templates.flatMap(listNames)
-  return (
-    names.includes('responseurl') || [resultUrl].flat().some(place => /\{header:\s*location/i.test(place))
-  )
+  return names.includes('responseurl') || [resultUrl].flat().some(text => /\{header:\s*location/i.test(text))
 }

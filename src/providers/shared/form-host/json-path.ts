@@ -1,13 +1,13 @@
 import { isObject } from '../../../members.ts'
 
-/** One step: a name or an index. Other syntax of JSONPath finds several values, but one is needed. */
+/** Matches one step: a name or an index. Other syntax of JSONPath finds several values, but one is needed. */
 const STEP = /\.?([^.[\]'"*?()]+)|\[\s*(?:(\d+)|'([^']*)'|"([^"]*)")\s*\]/y
 
 /**
- * Reads paths such as `data.links.url`, `files[0].url`, `$.data['image url']` and, as PicGo's plugins write it,
+ * Parses paths such as `data.links.url`, `files[0].url`, `$.data['image url']` and, as PicGo's plugins write it,
  * `0.src`.
  *
- * @throws Error whose message goes on after the name of the option
+ * @throws Error whose message follows the name of the option
  */
 export function parseJsonPath(path: string): string[] {
   const text = path.trim().replace(/^\$\.?/, '')

@@ -1,4 +1,4 @@
-/** A text with placeholders such as `{filename}` or `{json:data.url}`, read once and filled in often. */
+/** Text with placeholders such as `{filename}` or `{json:data.url}`, parsed once and filled in often. */
 export type Template = readonly (string | Call)[]
 
 interface Call {
@@ -19,8 +19,8 @@ interface TemplateReader {
 }
 
 /**
- * Reads the syntax of ShareX: `{name}`, `{name:parameter|parameter}`, nested as one likes, and a backslash in front of
- * `{`, `}`, `|` and itself. Any other backslash is one, so that a regular expression may be written as usual.
+ * Parses the syntax of ShareX: `{name}` and `{name:parameter|parameter}`, which may be nested. A backslash escapes `{`, `}`,
+ * `|` and itself. Any other backslash is literal, so that regular expressions need no second escaping.
  *
  * @throws Error whose message follows the name of the option: `has the unknown placeholder…`
  */
