@@ -11,9 +11,9 @@ import type { FarEnd } from './setup.ts'
 /** Number of steps that are tested one by one, with a reset and a close. Later steps are similar, so ever fewer are tested. */
 const FIRST_STEPS = 6
 /** More steps than any upload of a small file has. */
-const MOST_STEPS = 200
+const MAX_STEPS = 200
 /** A put that still waits this long after a reset connection hangs, in milliseconds. */
-const LONGEST_MS = 20_000
+const PUT_LIMIT_MS = 20_000
 
 /** Expects that a failure names the object and its destination, and advises what to do. `openProvider` names the destination "Default". */
 export function expectMessage(error: unknown, key: string, name = 'Default'): void {
@@ -63,12 +63,12 @@ export async function expectSteps(far: FarEnd, newObject: () => UploadObject): P
   async function breakOff(step: number, how: 'resets' | 'closes'): Promise<boolean> {
     proxy.failAt(step, how)
     const [target, object] = [await far.open(proxy.port), newObject()]
-    const error = await target.put(object, AbortSignal.timeout(LONGEST_MS)).then(() => {}, returnError)
+    const error = await target.put(object, AbortSignal.timeout(PUT_LIMIT_MS)).then(() => {}, returnError)
     if (error !== undefined) expect(error, `it ${how} at step ${step}`).toBeInstanceOf(UploadError)
     expectMessage(error, object.key)
     const hasFailed = proxy.hasFailed()
     if (!hasFailed) expect(error, 'nothing failed any more').toBeUndefined()
-    await persist(() => target.put(newObject(), AbortSignal.timeout(LONGEST_MS)))
+    await persist(() => target.put(newObject(), AbortSignal.timeout(PUT_LIMIT_MS)))
     await target.close?.()
     return hasFailed
   }
@@ -77,7 +77,7 @@ export async function expectSteps(far: FarEnd, newObject: () => UploadObject): P
     while (await breakOff(step, 'resets')) {
       if (step < FIRST_STEPS) await breakOff(step, 'closes')
       step = Math.ceil(step < FIRST_STEPS ? step + 1 : step * 1.4)
-      expect(step).toBeLessThan(MOST_STEPS)
+      expect(step).toBeLessThan(MAX_STEPS)
     }
     expect(step).toBeGreaterThan(0)
   } finally {

@@ -197,8 +197,8 @@ export function isDefined(provider: unknown): provider is Provider {
 const MAX_KEY_BYTES = 1024
 
 /** Time limit for `close`, which may wait for uploads in progress. */
-const LONGEST_CLOSE_MS = 30_000
-const notClosed = () => new Error(`it did not close within ${LONGEST_CLOSE_MS / 1000} s`)
+const CLOSE_LIMIT_MS = 30_000
+const notClosed = () => new Error(`it did not close within ${CLOSE_LIMIT_MS / 1000} s`)
 
 const OPTIONAL_METHODS = ['findUnknownHost', 'check', 'remove', 'exists', 'sign', 'locate', 'close'] as const
 
@@ -223,7 +223,7 @@ function withCheckedKeys(target: Target, id: string): Target {
     // Spreading does not copy the methods of a class.
     ...(findUnknownHost && { findUnknownHost: async signal => findUnknownHost.call(target, signal) }),
     ...(check && { check: signal => attempt({ id }, signal, async () => check.call(target, signal)) }),
-    ...(close && { close: async () => within(close.call(target), LONGEST_CLOSE_MS, notClosed) }),
+    ...(close && { close: async () => within(close.call(target), CLOSE_LIMIT_MS, notClosed) }),
     async put(object, signal) {
       checkKey(object.key)
       const work = async () => checkStored(await target.put(object, signal), object.key)

@@ -171,16 +171,16 @@ async function requestKeys(
     },
     signal,
   )
-  const { success, data: said } = answer.safeParse(reply.text.startsWith('{') ? reply.json() : undefined)
+  const { success, data: issued } = answer.safeParse(reply.text.startsWith('{') ? reply.json() : undefined)
   if (!success)
     throw failure(
       'The response to the request for temporary access keys is not from DogeCloud. Check "apiUrl".',
     )
-  if (said.code !== 200 || !said.data) {
-    const message = `DogeCloud issued no temporary access keys: ${said.msg ?? 'no reason given'} (${said.code}).`
-    throw failure(`${message} Check "accessKey", "secretKey" and "bucket".`, said.code >= 500)
+  if (issued.code !== 200 || !issued.data) {
+    const message = `DogeCloud issued no temporary access keys: ${issued.msg ?? 'no reason given'} (${issued.code}).`
+    throw failure(`${message} Check "accessKey", "secretKey" and "bucket".`, issued.code >= 500)
   }
-  return said.data
+  return issued.data
 }
 
 function failure(message: string, retryable = false): UploadError {

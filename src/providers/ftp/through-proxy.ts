@@ -58,11 +58,11 @@ async function askPort(ftp: FtpContext) {
 /** Aborts work when the control connection ends. */
 async function whileOpen<T>({ socket }: FtpContext, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const gone = new AbortController()
-  const leave = () => gone.abort(new Error('the connection was closed'))
-  socket.once('close', leave)
+  const onClose = () => gone.abort(new Error('the connection was closed'))
+  socket.once('close', onClose)
   try {
     return await work(gone.signal)
   } finally {
-    socket.removeListener('close', leave)
+    socket.removeListener('close', onClose)
   }
 }

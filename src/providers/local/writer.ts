@@ -109,13 +109,13 @@ export function createWriter(options: WriterOptions): WriteFile {
 
   /** Copies the file to a temporary name in its folder and renames it there, if another file system is mounted on the folder. */
   async function copyOver(path: string, folder: string, file: string): Promise<void> {
-    const beside = join(folder, `.${randomUUID()}`)
+    const temporary = join(folder, `.${randomUUID()}`)
     try {
-      await copyFile(path, beside, constants.COPYFILE_EXCL)
-      if (durable) await syncFile(beside)
-      await rename(beside, join(folder, file))
+      await copyFile(path, temporary, constants.COPYFILE_EXCL)
+      if (durable) await syncFile(temporary)
+      await rename(temporary, join(folder, file))
     } catch (error) {
-      await discard(beside)
+      await discard(temporary)
       throw error
     }
     await discard(path)

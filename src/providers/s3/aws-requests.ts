@@ -17,7 +17,7 @@ interface SdkRequest {
 }
 
 /** Time limit for one request and its response. */
-const LONGEST_MS = 30_000
+const TIME_LIMIT_MS = 30_000
 
 /**
  * Makes the AWS SDK send its requests through the configured outbound proxies and trust the configured CA certificates.
@@ -32,7 +32,7 @@ export function createRequestHandler(outgoing: Outgoing | undefined) {
       const url = new URL(`${protocol}//${hostname}${port === undefined ? '' : `:${port}`}${path}`)
       url.search = formatQuery(query ?? {})
       // Credentials are requested once an hour at most, so no connection is kept open.
-      const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: LONGEST_MS, outgoing })
+      const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: TIME_LIMIT_MS, outgoing })
       try {
         const reply = await exchange(
           {
@@ -43,7 +43,7 @@ export function createRequestHandler(outgoing: Outgoing | undefined) {
             path: url.pathname + url.search,
             body: typeof body === 'string' ? Buffer.from(body) : body && Buffer.concat([body]),
           },
-          AbortSignal.timeout(LONGEST_MS),
+          AbortSignal.timeout(TIME_LIMIT_MS),
         )
         const answer = {
           statusCode: reply.status,

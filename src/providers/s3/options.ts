@@ -36,7 +36,7 @@ const isDots = (segment: string): boolean => segment === '.' || segment === '..'
 const linkType = () => z.enum(['public', 'presigned'])
 
 /** Limit of Signature Version 4, in seconds. */
-export const LONGEST_PRESIGNED_S = 7 * 86_400
+export const MAX_PRESIGNED_S = 7 * 86_400
 
 /** Options that do not depend on the vendor. */
 export const bucketOptions = {
@@ -82,19 +82,13 @@ export const bucketOptions = {
     'write "linkType"',
     '1.0',
   ),
-  presignedFor: lifetime(1, LONGEST_PRESIGNED_S)
+  presignedFor: lifetime(1, MAX_PRESIGNED_S)
     .optional()
     .describe(
       'Lifetime of presigned URLs, such as "12h". At most and by default "7d". With temporary credentials, URLs expire with them.',
     ),
   presignedForS: deprecated(
-    z
-      .number()
-      .int()
-      .min(1)
-      .max(LONGEST_PRESIGNED_S)
-      .optional()
-      .describe('Lifetime of presigned URLs. Seconds.'),
+    z.number().int().min(1).max(MAX_PRESIGNED_S).optional().describe('Lifetime of presigned URLs. Seconds.'),
     'write "presignedFor", such as "12h"',
     '1.0',
   ),

@@ -1,7 +1,7 @@
 import { findDisagreement, secondsOf } from '../shared/lifetime.ts'
 import { encodeSegment, withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
-import { LONGEST_PRESIGNED_S, parseEndpoint, type S3Options } from './options.ts'
+import { MAX_PRESIGNED_S, parseEndpoint, type S3Options } from './options.ts'
 import {
   type AddressingStyle,
   hostOf,
@@ -93,7 +93,7 @@ function resolveSettings(options: S3Options): S3Settings | string {
     publicUrl,
     headers: headersOf(options),
     partSizeOf: size => Math.max(options.partSize, Math.ceil(size / (preset.maxParts ?? 10_000))),
-    presignedForS: secondsOf(options.presignedFor) ?? options.presignedForS ?? LONGEST_PRESIGNED_S,
+    presignedForS: secondsOf(options.presignedFor) ?? options.presignedForS ?? MAX_PRESIGNED_S,
     options,
   }
 }

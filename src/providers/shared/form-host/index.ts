@@ -118,13 +118,13 @@ function readAnswer(host: CompiledHost, object: UploadObject, reply: HttpReply, 
       `${url.host} returned an HTML page instead of the result of storing "${object.key}": ${excerpt(reply.text)}`,
     )
   if (success && !success.is.has(fillTemplate(success.at, functions) ?? '')) {
-    const said = find(host.errorMessage, functions) ?? reply.text
-    throw failure(`${url.host} did not store "${object.key}": ${excerpt(said)}`)
+    const reason = find(host.errorMessage, functions) ?? reply.text
+    throw failure(`${url.host} did not store "${object.key}": ${excerpt(reason)}`)
   }
   const address = find(host.resultUrl, functions)
   if (address === undefined) {
-    const said = find(host.errorMessage, functions) ?? reply.text
-    throw failure(`${url.host} returned no URL for "${object.key}": ${excerpt(said)}`)
+    const reason = find(host.errorMessage, functions) ?? reply.text
+    throw failure(`${url.host} returned no URL for "${object.key}": ${excerpt(reason)}`)
   }
   const resultUrl = toCleanUrl(address)
   if (resultUrl === undefined) {
