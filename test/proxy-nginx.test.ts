@@ -73,7 +73,7 @@ describe('behind the nginx of compose.yaml', () => {
     const { app, url } = await startBehindNginx(context)
     const cwd = await makeDirectory()
     await writeFile(join(cwd, 'a.png'), makePicture(30 * 1024 * 1024))
-    const args = ['upload', '--quiet', '--timeout', '0', '--server', url, 'a.png']
+    const args = ['upload', '--quiet', '--retry-max-time', '0', '--server', url, 'a.png']
     const { code, stderr } = await runCli(args, { cwd })
     expect(code).toBe(5)
     expect(stderr).toMatch(/^a\.png: \S+ answered 401: user name and password/)

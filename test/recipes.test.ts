@@ -36,8 +36,8 @@ const GITHUB = [...RECIPES.keys()].find(script => script.includes('GITHUB_STEP_S
 const withoutRetries = (script: string) =>
   script
     .replace('--retry 3', '--retry 0')
-    .replace(/ --timeout \w+/g, '')
-    .replaceAll('upload --server', 'upload --timeout 0 --server')
+    .replace(/ --retry-max-time \w+/g, '')
+    .replaceAll('upload --server', 'upload --retry-max-time 0 --server')
 
 const json = (body: unknown) => (response: Parameters<RequestListener>[1], status: number) =>
   response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))

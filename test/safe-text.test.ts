@@ -48,7 +48,7 @@ describe.each(HOSTILE)('attack: a link with %j in it', end => {
       const env = { GITHUB_OUTPUT: join(cwd, 'o'), GITHUB_STEP_SUMMARY: join(cwd, 's') }
       const wanted = { githubOutput: true, githubSummary: true, gitlabDotenv: 'e', junit: 'j' }
       const reports = await openReports(wanted, { cwd, env })
-      for (const report of reports) await report([{ name: 'a', url: link, type: 'image/png' }], 1)
+      for (const report of reports) await report([{ name: 'a', url: link, contentType: 'image/png' }], 1)
       const texts = await Promise.all(['o', 's', 'e', 'j'].map(file => readFile(join(cwd, file), 'utf8')))
       return texts.map(text => text.split(/[\n\u2028]/).length)
     }

@@ -35,7 +35,8 @@ export function addDestinationOptions(command: Command): Command {
     .option('--config-name <name>', 'name of the destination within its provider')
 }
 
-function onceOnly(text: string, before: unknown): string {
+/** The value of an option that must not be repeated. */
+export function onceOnly(text: string, before: unknown): string {
   if (before !== undefined) throw new InvalidArgumentError('Must be given only once.')
   return text
 }

@@ -94,7 +94,8 @@ function allOptions(command: Command): readonly Option[] {
 }
 
 function optionsOf(command: Command): Candidate[] {
-  const own = allOptions(command).map(({ long, description }): Candidate => [long ?? '', description])
+  const shown = allOptions(command).filter(({ hidden }) => !hidden)
+  const own = shown.map(({ long, description }): Candidate => [long ?? '', description])
   return [...own, ['--help', 'display help']]
 }
 
@@ -124,6 +125,7 @@ async function valuesOf(
   const words = async (): Promise<readonly string[]> => {
     switch (option.long) {
       case '--config':
+      case '--files-from':
         return [FILES]
       case '--log-level':
         return LOG_LEVELS

@@ -212,10 +212,9 @@ async function listOverdue(
   return 0
 }
 
-function describe({ time, contentType, expiresAt, removedAt, location, ...entry }: HistoryEntry) {
+function describe({ time, expiresAt, removedAt, location, ...entry }: HistoryEntry) {
   return {
     time: new Date(time).toISOString(),
-    type: contentType,
     ...entry,
     ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt).toISOString() }),
     ...(removedAt !== undefined && { removedAt: new Date(removedAt).toISOString() }),

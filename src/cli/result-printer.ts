@@ -11,13 +11,13 @@ interface PrinterOptions {
   readonly format: OutputFormat
   readonly quiet?: boolean
   /** Milliseconds. */
-  readonly timeout: number
+  readonly retryMaxTime: number
 }
 
 /** Prints links in order, as soon as all before them are known, and a progress line for each file at once. */
 export function createResultPrinter(
   entries: readonly Entry[],
-  { format, quiet, timeout }: PrinterOptions,
+  { format, quiet, retryMaxTime }: PrinterOptions,
   terminal: Terminal,
   progress: ProgressLine,
 ): Listener & { close(): readonly Result[] } {
@@ -53,7 +53,8 @@ export function createResultPrinter(
     trouble(message: string): void {
       if (troubles.has(message)) return
       troubles.add(message)
-      const span = timeout < 60_000 ? `${timeout / 1000} s` : `${Math.round(timeout / 60_000)} min`
+      const span =
+        retryMaxTime < 60_000 ? `${retryMaxTime / 1000} s` : `${Math.round(retryMaxTime / 60_000)} min`
       const what = message.endsWith('.') ? message.slice(0, -1) : message
       progress.around(() => terminal.note(oneLine(terminal.mask(`${what}. Retrying for up to ${span}.`))))
     },

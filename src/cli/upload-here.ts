@@ -144,10 +144,10 @@ async function toResult(
   mask: Terminal['mask'],
 ): Promise<Result> {
   if (!outcome.ok) return { name, error: mask(outcome.error.message), code: outcome.error.code }
-  const { url, size, sha256, contentType: type, expiresAt } = outcome
+  const { url, size, sha256, contentType, expiresAt } = outcome
   const end = expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }
-  const isAsHere = path !== '' && size === sizeHere && type.startsWith('image/')
-  return { name, url, size, sha256, type, ...end, ...(isAsHere && (await lookAt(path))) }
+  const isAsHere = path !== '' && size === sizeHere && contentType.startsWith('image/')
+  return { name, url, size, sha256, contentType, ...end, ...(isAsHere && (await lookAt(path))) }
 }
 
 /** How far the header of a picture may reach, bytes. */

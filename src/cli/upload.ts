@@ -1,21 +1,19 @@
-import { text as readText } from 'node:stream/consumers'
-import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
-import { type CommentOptions, prepareComment } from '../client/comments/comment.ts'
-import { CLIPBOARD, type Entry, type EntryOptions, findEntries, NO_FILES } from '../client/entries.ts'
-import { FORMATS, type OutputFormat } from '../client/reports/format.ts'
-import { openReports, type ReportOptions, writeReports } from '../client/reports/reports.ts'
+import { Argument, type Command, Option } from 'commander'
+import { prepareComment } from '../client/comments/comment.ts'
+import { CLIPBOARD, type Entry, findEntries, NO_FILES } from '../client/entries.ts'
+import { readFileList } from '../client/file-list.ts'
+import { FORMATS } from '../client/reports/format.ts'
+import { openReports, writeReports } from '../client/reports/reports.ts'
 import { interruption, isFailure, type Result } from '../client/result.ts'
-import { SENDING, type SendOptions } from '../client/sending/send.ts'
+import { SENDING } from '../client/sending/send.ts'
 import { messageOf } from '../errors.ts'
-import { readFolder } from '../payload/folder.ts'
-import { type ChoiceAsSent, readChoice } from '../uploader/delivery/destinations.ts'
 import {
   addDestinationOptions,
   configOption,
   endWith,
   keyOption,
+  onceOnly,
   parseCount,
-  parseDuration,
   parseServer,
 } from './command.ts'
 import { addCommentOptions } from './comment.ts'
@@ -24,31 +22,17 @@ import { startProgress } from './progress.ts'
 import { commandFor, sayDead, sayFinish, sayRepeat } from './repeat.ts'
 import { createResultPrinter, toFailureLines } from './result-printer.ts'
 import { withSender } from './sender.ts'
-import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
-
-interface UploadOptions
-  extends CommonOptions,
-    ReportOptions,
-    CommentOptions,
-    ChoiceAsSent,
-    Omit<EntryOptions, 'isLiteral'>,
-    Omit<SendOptions, 'server' | keyof ChoiceAsSent> {
-  format: OutputFormat
-  /** Name of the one file at the destination. */
-  name?: string
-  stdinList?: boolean
-  allowEmpty?: boolean
-  softFail?: boolean
-  quiet?: boolean
-  /** URL of a running server to send through. */
-  server?: string
-}
-
-/** Longest delay of a timer in Node. */
-const LONGEST_MS = 2 ** 31 - 1
-
-/** Options that only apply with --server. */
-const FOR_SERVER = ['concurrency', 'timeout', 'wait', 'job']
+import { oneLine, type Terminal } from './terminal.ts'
+import {
+  checkUsage,
+  optionsForServer,
+  parseConcurrency,
+  parseTimerDelay,
+  renamed,
+  type UploadOptions,
+  UsageError,
+  withPresentNames,
+} from './upload-options.ts'
 
 export function register(program: Command, terminal: Terminal): void {
   const command = program
@@ -71,8 +55,15 @@ export function register(program: Command, terminal: Terminal): void {
     .optionsGroup('Files:')
     .option('--name <name>', 'store the one file, or standard input, under this name')
     .option('--keep-folders', 'keep the folders of the files, as given on the command line, below --path')
-    .option('--strip <n>', 'with --keep-folders: remove the first n folders', parseCount)
-    .option('--stdin-list', 'read file names from standard input, separated by line breaks or NUL')
+    .option('--strip-components <n>', 'with --keep-folders: remove the first n folders', parseCount)
+    .addOption(renamed('--strip <n>', 'stripComponents').argParser(parseCount))
+    .addOption(
+      new Option(
+        '--files-from <file>',
+        'also upload the files named in this file, or in standard input (-), separated by line breaks or NUL',
+      ).argParser(onceOnly),
+    )
+    .addOption(renamed('--stdin-list', 'filesFrom'))
     .option('--allow-empty', 'exit with 0 if there is nothing to upload')
     .optionsGroup('Output:')
     .addOption(
@@ -108,13 +99,14 @@ export function register(program: Command, terminal: Terminal): void {
     )
     .addOption(
       new Option(
-        '--timeout <time>',
+        '--retry-max-time <time>',
         'keep retrying transient failures for this long, such as 90s or 10m; 0 disables retries',
       )
-        .argParser(text => Math.min(parseDuration(text), LONGEST_MS))
-        .default(SENDING.timeout, '5m'),
+        .argParser(parseTimerDelay)
+        .default(SENDING.retryMaxTime, '5m'),
     )
-    .option('--wait', 'wait until the server is up, for at most --timeout')
+    .addOption(renamed('--timeout <time>', 'retryMaxTime').argParser(parseTimerDelay))
+    .option('--wait', 'wait until the server is up, for at most --retry-max-time')
     .option(
       '--job <id>',
       'ID of the job; within 24 hours, a job never stores a file twice (default: the ID of the CI run)',
@@ -132,33 +124,25 @@ Examples:
   grim - | upload-server upload - --name screen.png
   upload-server upload a.png --format markdown --destination s3/blog
   upload-server upload --server https://img.example.com screenshots/ 'out/**/*.png'
-  upload-server upload --keep-folders --strip 1 report/
+  upload-server upload --keep-folders --strip-components 1 report/
   upload-server upload --comment --compare main/ shots/
-  git diff -z --name-only | upload-server upload --stdin-list --allow-empty
+  git diff -z --name-only | upload-server upload --files-from - --allow-empty
 
 Exit codes: 0 all files were stored, 1 none was stored, 2 wrong usage, 3 only some were stored, 4 the server can't be
 reached, 5 the server rejected the upload key, 130 interrupted (Ctrl-C).`,
     )
-    .action((files: string[], options: UploadOptions, command: Command) => {
-      const given = FOR_SERVER.filter(name => command.getOptionValueSource(name) === 'cli')
-      return endWith(terminal, upload(files, options, given, terminal, terminal.untilInterrupted()))
+    .action((files: string[], typed: UploadOptions, command: Command) => {
+      const forServer = optionsForServer(command)
+      const options = withPresentNames(typed)
+      return endWith(terminal, upload(files, options, forServer, terminal, terminal.untilInterrupted()))
     })
 }
-
-function parseConcurrency(text: string): number {
-  const count = parseCount(text)
-  if (count < 1 || count > 64) throw new InvalidArgumentError('Must be a whole number from 1 to 64.')
-  return count
-}
-
-/** An error in the command line. Nothing was uploaded. */
-class UsageError extends Error {}
 
 /**
  * `upload-server upload F…`: prints one link per line on standard output, in order, as soon as all links before it are
  * known.
  *
- * @param forServer the given options that require --server
+ * @param forServer the given options that require --server, as `--NAME`
  * @param signal Ctrl-C: uploads in progress are aborted, and what was stored is still reported
  * @returns the exit code
  */
@@ -186,49 +170,28 @@ async function upload(
   }
 }
 
-/** @returns the options, with the destination in the spelling of PicGo and PicList */
-function checkUsage(
-  names: readonly string[],
-  options: UploadOptions,
-  forServer: readonly string[],
-): UploadOptions {
-  // An empty name would mean the working directory with all its files.
-  if ([...names, options.compare].includes(''))
-    throw new UsageError('A file name is empty. Check whether a variable is unset.')
-  if (names.indexOf('-') !== names.lastIndexOf('-'))
-    throw new UsageError('Standard input (-) can be given only once.')
-  if (options.stdinList && names.includes('-'))
-    throw new UsageError(
-      'Standard input can be either a file (-) or a list of names (--stdin-list), not both.',
-    )
-  if (options.strip !== undefined && !options.keepFolders)
-    throw new UsageError('--strip requires --keep-folders.')
-  if (options.server === undefined && forServer.length > 0)
-    throw new UsageError(`--${forServer[0]} requires --server.`)
-  if (options.compare !== undefined && !options.comment) throw new UsageError('--compare requires --comment.')
-  try {
-    readFolder(options.path ?? '', '--path')
-    return { ...options, ...readChoice(options) }
-  } catch (error) {
-    throw new UsageError(messageOf(error))
-  }
-}
-
 /** Finds the files to upload, in order. */
 async function findAll(
   names: readonly string[],
   options: UploadOptions,
   terminal: Terminal,
 ): Promise<readonly Entry[]> {
-  const { path = '', keepFolders, strip, name, stdinList } = options
-  const how = { path, ...(keepFolders && { keepFolders }), ...(strip !== undefined && { strip }) }
-  if (names.length === 0 && !stdinList) return [{ ...CLIPBOARD, ...(path !== '' && { folder: path }) }]
-  const entries = await findEntries(names, how, terminal)
-  if (stdinList) {
-    const listed = await readText(terminal.stdin)
-    const lines = listed.split(listed.includes('\0') ? '\0' : /\r?\n/).filter(line => line !== '')
-    entries.push(...(await findEntries(lines, { ...how, isLiteral: true }, terminal)))
+  const { path = '', keepFolders, stripComponents, name, filesFrom } = options
+  const how = {
+    path,
+    ...(keepFolders && { keepFolders }),
+    ...(stripComponents !== undefined && { stripComponents }),
   }
+  if (names.length === 0 && filesFrom === undefined)
+    return [{ ...CLIPBOARD, ...(path !== '' && { folder: path }) }]
+  const listed =
+    filesFrom === undefined
+      ? []
+      : await readFileList(filesFrom, terminal).catch((error: unknown) => {
+          throw new UsageError(messageOf(error))
+        })
+  const entries = await findEntries(names, how, terminal)
+  entries.push(...(await findEntries(listed, { ...how, isLiteral: true }, terminal)))
   const isNothing = ({ fault = '' }: Entry) => Object.values(NO_FILES).includes(fault)
   const found = options.allowEmpty ? entries.filter(entry => !isNothing(entry)) : entries
   if (name === undefined) return found
@@ -287,8 +250,8 @@ function sayWhatIsMissing(results: readonly Result[], options: UploadOptions, te
   if (failed.length === 0) return
   const isClipboard = results[0]?.name === CLIPBOARD.name && results.length === 1
   const again = isClipboard ? [] : failed.map(({ name }) => name)
-  const { config, server, key, picbed, configName, path, expires, keepFolders, strip, format, name } = options
-  const { timeout, wait, job, githubOutput, githubSummary } = options
+  const { config, server, key, picbed, configName, path, expires, keepFolders, format, name } = options
+  const { stripComponents, retryMaxTime, wait, job, githubOutput, githubSummary } = options
   const given = {
     config,
     picbed,
@@ -296,12 +259,12 @@ function sayWhatIsMissing(results: readonly Result[], options: UploadOptions, te
     path,
     expires,
     'keep-folders': keepFolders,
-    strip,
+    'strip-components': stripComponents,
     format: format === 'url' ? undefined : format,
     server,
     key,
     name: again.length === 1 || again.includes('-') ? name : undefined,
-    timeout: timeout === SENDING.timeout ? undefined : `${timeout / 1000}s`,
+    'retry-max-time': retryMaxTime === SENDING.retryMaxTime ? undefined : `${retryMaxTime / 1000}s`,
     wait,
     job,
     'github-output': githubOutput,

@@ -32,9 +32,9 @@ export interface EntryOptions {
   readonly path?: string
   /** Keeps the folders of files as typed, or below the working directory. */
   readonly keepFolders?: boolean
-  /** How many of those are left out, from the first on. */
-  readonly strip?: number
-  /** Names are taken as they are, without patterns. */
+  /** Number of folders that `keepFolders` drops, from the first on. */
+  readonly stripComponents?: number
+  /** Whether names are the names of files even if they look like a pattern, or are `-`. */
   readonly isLiteral?: boolean
   /** Whether symlinks may lead anywhere. Default: for absolute names of the command line, which the user has typed. */
   readonly isTrusted?: boolean
@@ -74,7 +74,9 @@ export async function findEntries(
     seen.add(path)
     entries.push(await toEntry(name, path, { root, fence }, options, context))
   }
-  for (const name of names) {
+  for (const typed of names) {
+    // As `./-` the name is also that of a file in the command line that repeats the upload.
+    const name = options.isLiteral && typed === '-' ? './-' : typed
     if (name === '-' || isWebAddress(name)) {
       entries.push({ kind: name === '-' ? 'stdin' : 'url', name, ...NOTHING, ...folderOf('.', options) })
       continue
@@ -167,13 +169,13 @@ async function toEntry(
 /** @param folder of the file, as it is kept */
 function folderOf(
   folder: string,
-  { path = '', keepFolders = false, strip = 0 }: EntryOptions,
+  { path = '', keepFolders = false, stripComponents = 0 }: EntryOptions,
 ): Pick<Entry, 'folder' | 'fault'> {
   const kept = keepFolders
     ? folder
         .split(sep)
         .filter(one => one !== '.')
-        .slice(strip)
+        .slice(stripComponents)
     : []
   const whole = [path, ...kept].filter(one => one !== '').join('/')
   if (whole === '') return {}

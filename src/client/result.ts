@@ -8,7 +8,7 @@ export interface Result {
   /** Of the bytes, hex. */
   readonly sha256?: string
   /** Media type. */
-  readonly type?: string
+  readonly contentType?: string
   /** Of a picture, pixels. */
   readonly width?: number
   readonly height?: number

@@ -30,7 +30,7 @@ const result = (name: string, sha256: string) => ({
     name,
     sha256,
     url: `https://img.example.com/${sha256}.png`,
-    type: 'image/png',
+    contentType: 'image/png',
     size: 9,
     width: 30,
     height: 20,

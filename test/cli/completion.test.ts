@@ -49,6 +49,8 @@ describe('the tab key', () => {
       ['url', 'markdown', 'html', 'bbcode', 'json', 'ndjson'],
     ],
     [['upload', '--github-s'], ['--github-summary']],
+    [['upload', '--strip'], ['--strip-components']],
+    [['upload', '--timeout'], []],
     [
       ['upload', 'a.png', '--picbed', ''],
       ['local', 'webdav'],

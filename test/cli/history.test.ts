@@ -138,7 +138,7 @@ it('tells scripts everything', async () => {
       url: 'https://x.example/2026/cat.png',
       key: '2026/cat.png',
       size: 1234,
-      type: 'image/png',
+      contentType: 'image/png',
       sha256: sha256('cat'),
       deleteUrl: 'https://x.example/delete',
       destination: 's3/blog',

@@ -403,3 +403,55 @@ it('a vault of thousands of notes is worked through with a bar', { timeout: 120_
   expect(stdout).toMatch(/█+░+ \d+ of 5000 notes/)
   expect(await stored(cwd)).toHaveLength(200)
 })
+
+describe('--destination', () => {
+  const TWO = {
+    default: 'local/one',
+    keyTemplate: '{filename}{extname}',
+    providers: {
+      local: Object.fromEntries(
+        ['one', 'two'].map(name => [name, { directory: name, urlPrefix: `${PREFIX}/${name}` }]),
+      ),
+    },
+  }
+
+  it.each([
+    ['here', false],
+    ['through a server', true],
+  ])('chooses where the images of a note are stored, %s', async (_, isRemote) => {
+    const cwd = await makeNotes({ 'note.md': '![](a.png)\n', 'a.png': undefined })
+    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(TWO))
+    const args = ['--destination', 'local/two']
+    if (isRemote) {
+      const app = await startApp({ config: { ...TWO, providers: absoluteIn(cwd) } })
+      args.push('--server', app.url)
+    }
+    expect(await markdown(cwd, ...args, 'note.md')).toMatchObject({ code: 0 })
+    expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/two/a.png)\n`)
+    expect(await readdir(join(cwd, 'two'))).toContain('a.png')
+  })
+
+  it('that is not configured, or disagrees with --picbed, changes no note', async () => {
+    const cwd = await makeNotes({ 'note.md': '![](a.png)\n', 'a.png': undefined })
+    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(TWO))
+    const failures: [string[], RegExp][] = [
+      [['local/three'], /three/],
+      [['local/two', '--picbed', 's3'], /picbed/],
+    ]
+    for (const [args, message] of failures)
+      expect(await markdown(cwd, '--destination', ...args, 'note.md')).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(message),
+      })
+    expect(await read(cwd, 'note.md')).toBe('![](a.png)\n')
+  })
+
+  function absoluteIn(cwd: string) {
+    const names = Object.keys(TWO.providers.local)
+    return {
+      local: Object.fromEntries(
+        names.map(name => [name, { directory: join(cwd, name), urlPrefix: `${PREFIX}/${name}` }]),
+      ),
+    }
+  }
+})

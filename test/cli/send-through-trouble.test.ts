@@ -184,7 +184,7 @@ describe('upload --server through trouble', () => {
   it('nobody there ends at the time limit, not file by file', async () => {
     const proxy = await startProxy(1, () => ({ status: 502 }))
     const { cwd } = await makeFiles(Array.from({ length: 12 }, () => 70_000))
-    const args = ['upload', '-q', '--timeout', '1', '--server', `127.0.0.1:${proxy.port}`, 'out']
+    const args = ['upload', '-q', '--retry-max-time', '1', '--server', `127.0.0.1:${proxy.port}`, 'out']
     const { code, stderr } = await runCli(args, { cwd })
     expect(code).toBe(4)
     expect(stderr).toContain('12 of 12 files failed.')

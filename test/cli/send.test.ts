@@ -20,7 +20,10 @@ async function makeFiles(): Promise<string> {
 
 async function send(server: string, args: string[], options: Partial<CliOptions> = {}) {
   const cwd = options.cwd ?? (await makeFiles())
-  return runCli(['upload', '--quiet', '--timeout', '0', '--server', server, ...args], { ...options, cwd })
+  return runCli(['upload', '--quiet', '--retry-max-time', '0', '--server', server, ...args], {
+    ...options,
+    cwd,
+  })
 }
 
 /** A server of our own on the loopback address. */
@@ -107,7 +110,7 @@ describe('upload --server', () => {
     expect(stderr).toContain('absent.txt: the file does not exist\n')
     expect(stderr).toMatch(new RegExp(`^${other}/absent\\.txt: .*404`, 'm'))
     expect(stderr).toContain(
-      `2 of 7 files failed. Try again: upload-server upload --timeout 0s --server ${app.url} absent.txt ${other}/absent.txt\n`,
+      `2 of 7 files failed. Try again: upload-server upload --retry-max-time 0s --server ${app.url} absent.txt ${other}/absent.txt\n`,
     )
   })
 
@@ -223,22 +226,31 @@ describe('upload --server to something else', () => {
 
   it('says that nobody is there', async () => {
     const closed = `http://127.0.0.1:${await findFreePorts()}`
-    const args = ['upload', '--quiet', '--timeout', '0', '--server', closed, 'a.txt', 'b.txt']
+    const args = ['upload', '--quiet', '--retry-max-time', '0', '--server', closed, 'a.txt', 'b.txt']
     const { code, stdout, stderr } = await runBuilt(args, { cwd: await makeFiles() })
     expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
     expect(stderr).toMatch(
       /^a\.txt: 127\.0\.0\.1:\d+ can't be reached: nothing listens there\. Is the server running/,
     )
     expect(stderr).toMatch(
-      /2 of 2 files failed\. Try again: upload-server upload --timeout 0s --server .* a\.txt b\.txt/,
+      /2 of 2 files failed\. Try again: upload-server upload --retry-max-time 0s --server .* a\.txt b\.txt/,
     )
   })
 
   it('says how to repeat it with the outputs of the step, and the time that was given', async () => {
     const cwd = await makeDirectory()
-    const args = ['upload', '-q', '--github-output', '--timeout', '2m', '--server', '127.0.0.1', 'absent.txt']
+    const args = [
+      'upload',
+      '-q',
+      '--github-output',
+      '--retry-max-time',
+      '2m',
+      '--server',
+      '127.0.0.1',
+      'absent.txt',
+    ]
     const { stderr } = await runCli(args, { cwd, env: { GITHUB_OUTPUT: join(cwd, 'output') } })
-    expect(stderr).toContain(' --timeout 120s --github-output --server http://127.0.0.1')
+    expect(stderr).toContain(' --retry-max-time 120s --github-output --server http://127.0.0.1')
   })
 
   it.each<[string, number, string, { code: number; stdout: string; stderr: string }]>([

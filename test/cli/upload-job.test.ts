@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -41,7 +41,7 @@ describe('a report with its pictures', () => {
       '--path',
       'runs/7',
       '--keep-folders',
-      '--strip',
+      '--strip-components',
       '1',
       'out',
     ]
@@ -78,7 +78,7 @@ it('names of any kind go through: spaces, quotes, Chinese, line feeds, what a sh
   const at = ['--server', app.url, '--format', 'json']
   const asFolder = await runCli(['upload', '-q', ...at, 'in'], { cwd })
   const listed = await runShell(
-    `find in -type f -print0 | sort -z | upload_server upload -q --stdin-list --server ${app.url} --format json`,
+    `find in -type f -print0 | sort -z | upload_server upload -q --files-from - --server ${app.url} --format json`,
     { cwd },
   )
   for (const { code, stdout } of [asFolder, listed]) {
@@ -94,11 +94,11 @@ describe('a job', () => {
   it.each<[string, string[], number, RegExp]>([
     [
       'with nothing to upload',
-      ['--stdin-list'],
+      ['--files-from', '-'],
       1,
       /^There is nothing to upload\. To accept that, add --allow-empty\.\n$/,
     ],
-    ['that may be empty', ['--stdin-list', '--allow-empty'], 0, /^There is nothing to upload\.\n$/],
+    ['that may be empty', ['--files-from', '-', '--allow-empty'], 0, /^There is nothing to upload\.\n$/],
     ['whose pattern matches nothing', ['x/*'], 1, /^x\/\*: no file matches the pattern\n/],
     [
       'whose pattern may match nothing',
@@ -109,9 +109,47 @@ describe('a job', () => {
     ['that may fail', ['absent', '--soft-fail'], 0, /^absent: the file does not exist\n1 of 1 files failed/],
     [
       'that may fail, typed wrong',
-      ['absent', '--soft-fail', '--strip', '1'],
+      ['absent', '--soft-fail', '--strip-components', '1'],
       2,
-      /^--strip requires --keep-folders\.\n$/,
+      /^--strip-components requires --keep-folders\.\n$/,
+    ],
+    [
+      'that gives an option in both spellings',
+      ['a.txt', '--keep-folders', '--strip', '1', '--strip-components', '1'],
+      2,
+      /'--strip <n>' cannot be used with option '--strip-components <n>'/,
+    ],
+    [
+      'whose list is absent',
+      ['--files-from', 'x'],
+      2,
+      /^Could not read "x" \(--files-from\): the file does not exist\.\n$/,
+    ],
+    [
+      'whose list is a folder',
+      ['--files-from', '.'],
+      2,
+      /^Could not read "\." \(--files-from\): it is a directory\. To /,
+    ],
+    ['whose list has no name', ['--files-from', ''], 2, /^A file name is empty\. /],
+    ['with two lists', ['--files-from', '-', '--files-from', 'b.txt'], 2, /Must be given only once\.\n/],
+    [
+      'with a list in both spellings',
+      ['--stdin-list', '--files-from', 'b.txt'],
+      2,
+      /'--stdin-list' cannot be used with option '--files-from <file>'/,
+    ],
+    [
+      'with standard input for two, as it was spelt',
+      ['-', '--stdin-list'],
+      2,
+      /^Standard input can be either a file/,
+    ],
+    [
+      'with an earlier option for a server',
+      ['a.txt', '--timeout', '1s'],
+      2,
+      /^--timeout requires --server\.\n$/,
     ],
     ['with an option for a server', ['a.txt', '--wait'], 2, /^--wait requires --server\.\n$/],
     [
@@ -121,8 +159,13 @@ describe('a job', () => {
       /^--name can be used with only one file, but there are 2\.\n$/,
     ],
     ['with an unknown option', ['a.txt', '--nope'], 2, /unknown option '--nope'/],
-    ['with a wrong time', ['a.txt', '--timeout', '1y'], 2, /Must be a time such as 90s, 10m, 1h or 30d\./],
-    ['with standard input for two', ['-', '--stdin-list'], 2, /^Standard input can be either a file/],
+    [
+      'with a wrong time',
+      ['a.txt', '--retry-max-time', '1y'],
+      2,
+      /Must be a time such as 90s, 10m, 1h or 30d\./,
+    ],
+    ['with standard input for two', ['-', '--files-from', '-'], 2, /^Standard input can be either a file/],
     ['whose report has no folder to be in', ['a.txt', '--junit', 'a.txt/j.xml'], 2, /ENOTDIR|EEXIST/],
   ])('%s', async (_, args, code, said) => {
     const cwd = await makePlace({ 'a.txt': 'a', 'b.txt': 'b' })
@@ -139,6 +182,73 @@ describe('a job', () => {
     const there = await runCli(['upload', 'a.txt', '--name', 'b.txt', '--server', app.url], { cwd })
     expect(there).toMatchObject({ code: 0, stdout: `${app.url}/files/Default/b.txt\n` })
   })
+})
+
+describe('--files-from', () => {
+  it('uploads what a list names, after the arguments, in its order', async () => {
+    const cwd = await makePlace({ 'a.txt': 'a', 'b.txt': 'b', '*.txt': 'c', '-': 'd' })
+    const files = { lines: '\ufeff*.txt\r\n\r\nb.txt\n-', nul: '*.txt\0b.txt\0-\0' }
+    for (const [name, list] of Object.entries(files)) {
+      await writeFile(join(cwd, name), list)
+      const { code, stdout } = await runCli(
+        ['upload', '-q', 'a.txt', '--files-from', name, '--format', 'ndjson'],
+        {
+          cwd,
+          input: 'not read',
+        },
+      )
+      expect(code).toBe(0)
+      const results = stdout
+        .trim()
+        .split('\n')
+        .map(line => JSON.parse(line))
+      expect(results.map(({ name, size }) => [name, size])).toEqual([
+        ['a.txt', 1],
+        ['*.txt', 1],
+        ['b.txt', 1],
+        ['./-', 1],
+      ])
+    }
+  })
+
+  it('reports what can be no list, and uploads nothing', async () => {
+    const cwd = await makePlace({ 'a.txt': 'a' })
+    const lists: [Buffer, RegExp][] = [
+      [Buffer.from('\ufeffa.txt\r\n', 'utf16le'), /it is encoded in UTF-16\. Save it as UTF-8\.\n$/],
+      [Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]), /it is not a text file in UTF-8\.\n$/],
+    ]
+    for (const [list, message] of lists) {
+      await writeFile(join(cwd, 'list'), list)
+      const result = await runCli(['upload', 'a.txt', '--files-from', 'list'], { cwd })
+      expect(result).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(message) })
+    }
+  })
+
+  it('reads no more than 64 MiB', async () => {
+    const cwd = await makePlace({ list: '' })
+    await truncate(join(cwd, 'list'), 64 * 1024 * 1024 + 1)
+    const result = await runCli(['upload', '--files-from', 'list'], { cwd })
+    expect(result).toMatchObject({ code: 2, stderr: expect.stringMatching(/it is larger than 64 MiB\.\n$/) })
+  })
+})
+
+it('earlier spellings of options do the same', async () => {
+  const cwd = await makePlace({ 'out/report/a.txt': 'a' })
+  const app = await startApp({ config: IN_PLACE })
+  const at = ['upload', '-q', '--keep-folders', '--server', app.url]
+  const now = await runCli(
+    [...at, '--strip-components', '1', '--retry-max-time', '1s', '--files-from', '-'],
+    {
+      cwd,
+      input: 'out/report/a.txt',
+    },
+  )
+  expect(now).toMatchObject({ code: 0, stdout: `${app.url}/files/Default/report/a.txt\n` })
+  const before = await runCli([...at, '--strip', '1', '--timeout', '1s', '--stdin-list'], {
+    cwd,
+    input: 'out/report/a.txt',
+  })
+  expect(before).toMatchObject({ code: 0, stdout: now.stdout })
 })
 
 /** Stores every file but those whose names begin with "slow", which it never answers. */

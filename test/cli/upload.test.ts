@@ -177,10 +177,16 @@ describe('upload --format', () => {
         url: `${PREFIX}/one/a.txt`,
         size: 16,
         sha256: hashOf('content of a.txt'),
-        type: 'text/plain',
+        contentType: 'text/plain',
       },
       {
-        ...{ name: names[1], url: link, size: picture.length, sha256: hashOf(picture), type: 'image/png' },
+        ...{
+          name: names[1],
+          url: link,
+          size: picture.length,
+          sha256: hashOf(picture),
+          contentType: 'image/png',
+        },
         ...{ width: picture.readUInt32BE(16), height: picture.readUInt32BE(20) },
       },
     ])

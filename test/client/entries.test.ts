@@ -133,7 +133,7 @@ describe('folders', () => {
       { keepFolders: true, path: 'r' },
       ['r/report', 'r/report/img'],
     ],
-    ['are stripped', ['report'], { keepFolders: true, strip: 1 }, [undefined, 'img']],
+    ['are stripped', ['report'], { keepFolders: true, stripComponents: 1 }, [undefined, 'img']],
     ['are kept of a pattern', ['report/**/*.png'], { keepFolders: true }, ['report/img']],
     [
       'are kept of an absolute path below here',

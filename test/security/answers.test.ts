@@ -35,10 +35,13 @@ async function sendTo(answer: unknown, args: string[] = [], files = ['a.png']) {
   const cwd = await makeDirectory()
   for (const file of files) await writeFile(join(cwd, file), 'content')
   const env = { GITHUB_STEP_SUMMARY: join(cwd, 'summary.md'), GITHUB_OUTPUT: join(cwd, 'output') }
-  const result = await runCli(['upload', '-q', '--timeout', '0', '--server', url, ...args, '--', ...files], {
-    cwd,
-    env,
-  })
+  const result = await runCli(
+    ['upload', '-q', '--retry-max-time', '0', '--server', url, ...args, '--', ...files],
+    {
+      cwd,
+      env,
+    },
+  )
   const read = (name: string) => readFile(join(cwd, name), 'utf8')
   const reports = () => Promise.all(['summary.md', 'output', 'dot.env', 'junit.xml'].map(read))
   return { ...result, summary: () => read('summary.md'), reports }
@@ -194,7 +197,9 @@ describe('a server that is sent to', () => {
     })
     const cwd = await makeDirectory()
     await writeFile(join(cwd, 'a.png'), 'content')
-    const { code, stderr } = await runCli(['upload', '--timeout', '0', '--server', url, 'a.png'], { cwd })
+    const { code, stderr } = await runCli(['upload', '--retry-max-time', '0', '--server', url, 'a.png'], {
+      cwd,
+    })
     expect(code).toBe(1)
     expect(stderr).toMatch(/^a\.png: .* is larger than 16777216 bytes/)
     expect(sent).toBeLessThan(64 * 1024 * 1024)
@@ -219,7 +224,9 @@ describe('a server that is sent to', () => {
     })
     const cwd = await makeDirectory()
     await writeFile(join(cwd, 'a.png'), 'content')
-    const { code, stderr } = await runCli(['upload', '--timeout', '0', '--server', url, 'a.png'], { cwd })
+    const { code, stderr } = await runCli(['upload', '--retry-max-time', '0', '--server', url, 'a.png'], {
+      cwd,
+    })
     expect(code).toBe(4)
     expect(stderr).toMatch(/^a\.png: \S+ can't be reached: it closed the connection\n/)
   })

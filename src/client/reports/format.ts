@@ -33,8 +33,8 @@ export function formatResultLink(url: string, result: Result, format: Format): s
 }
 
 /** By its type, or its extension: the links of some hosts have none, and those take pictures. */
-export function isImageLink(url: string, { type }: Pick<Result, 'type'>): boolean {
-  if (type !== undefined) return type.startsWith('image/')
+export function isImageLink(url: string, { contentType }: Pick<Result, 'contentType'>): boolean {
+  if (contentType !== undefined) return contentType.startsWith('image/')
   const extension = URL.canParse(url) ? extname(new URL(url).pathname) : ''
   return extension === '' || /^\.(?:png|apng|jpe?g|gif|webp|avif|svg|bmp|ico|tiff?|hei[cf])$/i.test(extension)
 }

@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { membersOf } from '../../members.ts'
 import { isLink, oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
+import { readAtMost } from '../read-at-most.ts'
 import type { Result } from '../result.ts'
 
 /** Most that is read of results, bytes. */
@@ -36,7 +37,7 @@ function toResult(value: unknown): Result {
   const facts = ['size', 'width', 'height'].flatMap(key =>
     Number.isSafeInteger(more[key]) ? [[key, more[key]] as const] : [],
   )
-  const words = ['sha256', 'type', 'code', 'finalizationId'].flatMap(key =>
+  const words = ['sha256', 'contentType', 'code', 'finalizationId'].flatMap(key =>
     typeof more[key] === 'string' ? [[key, more[key]] as const] : [],
   )
   return {
@@ -57,12 +58,7 @@ async function readFileOf(path: string): Promise<string> {
 }
 
 async function readAll(stream: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of stream) {
-    size += chunk.length
-    if (size > MOST_BYTES) throw new Error('The results are larger than 64 MiB.')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
+  const bytes = await readAtMost(stream, MOST_BYTES)
+  if (bytes === undefined) throw new Error('The results are larger than 64 MiB.')
+  return bytes.toString('utf8')
 }

@@ -25,8 +25,8 @@ export interface SendOptions {
   expires?: string
   /** Requests at once. */
   concurrency: number
-  /** For how long what may pass is tried again, ms. */
-  timeout: number
+  /** How long transient failures are retried, milliseconds. 0: they are not retried. */
+  retryMaxTime: number
   /** Waits for a server that is not there yet. */
   wait?: boolean
   /** Part of the key of each request: the same job sends nothing twice. Default: the job of the CI host, else none. */
@@ -41,7 +41,7 @@ const TOGETHER_BYTES = 512 * 1024
 type Numbered = readonly [index: number, entry: Entry]
 
 /** What `upload` does unless told otherwise. */
-export const SENDING = { concurrency: 4, timeout: 5 * 60_000 }
+export const SENDING = { concurrency: 4, retryMaxTime: 5 * 60_000 }
 
 /** Sends entries through a running server, several requests at once, each until it is answered for good. */
 export function createRemoteSender(options: SendOptions, context: Context): Sender {
@@ -58,7 +58,7 @@ async function sendToServer(
   signal: AbortSignal,
   listener: Listener,
 ): Promise<void> {
-  const remote = openRemote(options.server, options.key, context, patienceIn(options.timeout))
+  const remote = openRemote(options.server, options.key, context, patienceIn(options.retryMaxTime))
   const persist = createPersistence(remote, options, listener)
   const job = options.job ?? jobOf(context.env) ?? randomUUID()
   const { picbed, configName, expires } = options
@@ -121,9 +121,9 @@ async function sendToServer(
 }
 
 /** Who waits for a shorter time altogether is less patient with each answer, too. */
-function patienceIn(timeout: number): Patience {
-  if (timeout === 0) return PATIENCE // nothing is tried again, but each answer is waited for
-  const within = (ms: number) => Math.min(ms, Math.max(timeout, LEAST_PATIENCE_MS))
+function patienceIn(retryMaxTime: number): Patience {
+  if (retryMaxTime === 0) return PATIENCE // Nothing is retried, but each response is awaited.
+  const within = (ms: number) => Math.min(ms, Math.max(retryMaxTime, LEAST_PATIENCE_MS))
   return { ...PATIENCE, quietMs: within(PATIENCE.quietMs), answerMs: within(PATIENCE.answerMs) }
 }
 
@@ -139,7 +139,7 @@ function mayGoAlone({ status, code, isUnclear }: RequestOutcome): boolean {
 /** What the server says of it, and what is known here of the same bytes. */
 function merge(
   { facts }: Prepared,
-  { size, sha256, type, expiresAt }: RequestOutcome['outcomes'][number],
+  { size, sha256, contentType, expiresAt }: RequestOutcome['outcomes'][number],
 ): Partial<Result> {
   const isSame = sha256 === undefined || sha256 === facts.sha256
   return {
@@ -147,7 +147,7 @@ function merge(
     ...(size !== undefined && { size }),
     ...(sha256 && { sha256 }),
     ...(expiresAt && { expiresAt }),
-    ...(type && { type }),
+    ...(contentType && { contentType }),
   }
 }
 
@@ -208,7 +208,7 @@ class Trouble extends Error {
  * Repeats requests until they are answered for good or the time is over. It counts from the first failure of a request, or
  * of any since the last answer: when the server is gone, everything waits together and gives up together.
  */
-function createPersistence(remote: Remote, { timeout, wait = false }: SendOptions, listener: Listener) {
+function createPersistence(remote: Remote, { retryMaxTime, wait = false }: SendOptions, listener: Listener) {
   let troubleSince: number | undefined
   let hasAnswered = false
   /** What nothing more is sent after. */
@@ -232,7 +232,7 @@ function createPersistence(remote: Remote, { timeout, wait = false }: SendOption
       }
       // A server that was silent has been so from the beginning.
       const since = reply.isSilent ? begun : performance.now()
-      const isAgain = performance.now() - since < timeout
+      const isAgain = performance.now() - since < retryMaxTime
       if (troubleSince === undefined && isAgain && passingOf(reply)) listener.trouble?.(reply.message ?? '')
       troubleSince ??= since
       ownSince ??= since
@@ -243,7 +243,7 @@ function createPersistence(remote: Remote, { timeout, wait = false }: SendOption
     const policy = {
       attempts: Infinity,
       passing: (error: unknown) => error instanceof Trouble && passingOf(error.reply),
-      leftMs: () => timeout - (performance.now() - since()),
+      leftMs: () => retryMaxTime - (performance.now() - since()),
     }
     try {
       return await retry(work, policy, signal)

@@ -12,7 +12,7 @@ interface Said {
   /** Of what is stored: bytes, hash, media type. */
   readonly size?: number
   readonly sha256?: string
-  readonly type?: string
+  readonly contentType?: string
   readonly expiresAt?: string
 }
 
@@ -105,7 +105,7 @@ function readItems(items: readonly unknown[], count: number, host: string): Said
       ...(isIndex(size) && { size }),
       ...(typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256) && { sha256 }),
       ...(typeof contentType === 'string' &&
-        /^[\w.+-]{1,64}\/[\w.+-]{1,64}$/.test(contentType) && { type: contentType }),
+        /^[\w.+-]{1,64}\/[\w.+-]{1,64}$/.test(contentType) && { contentType }),
       ...(typeof expiresAt === 'string' && readTime(expiresAt) !== undefined && { expiresAt }),
     }
   }

@@ -12,7 +12,7 @@ const pictures = (count: number): Result[] =>
     name: `out/${n}.png`,
     url: link(n),
     size: 1024,
-    type: 'image/png',
+    contentType: 'image/png',
     width: 3,
     height: 2,
   }))
@@ -138,7 +138,7 @@ describe('--github-summary', () => {
   it('begins with totals and failures, and folds many pictures away', () => {
     const [totals, failure, other, ...rest] = toSummary([
       ...pictures(13),
-      { name: 'a.pdf', url: 'https://img.example/a.pdf', type: 'application/pdf' },
+      { name: 'a.pdf', url: 'https://img.example/a.pdf', contentType: 'application/pdf' },
       FAILED,
     ]).split('\n\n')
     expect(totals).toBe('**❌ 14 of 15 stored, 13 KB, 1 failed**')

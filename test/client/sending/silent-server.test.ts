@@ -80,11 +80,11 @@ describe('a server that takes connections', () => {
     expect(performance.now() - begun).toBeLessThan(450)
   })
 
-  it('and says nothing ends "upload --timeout 1s" within seconds, as "heartbeat"', async () => {
+  it('and says nothing ends "upload --retry-max-time 1s" within seconds, as "heartbeat"', async () => {
     const [cwd, url] = [await makeDirectory(), await startSilent()]
     await writeFile(join(cwd, 'a.png'), 'x')
     const [upload, heartbeat] = await Promise.all([
-      runCli(['upload', '--server', url, '--timeout', '1s', 'a.png'], { cwd }),
+      runCli(['upload', '--server', url, '--retry-max-time', '1s', 'a.png'], { cwd }),
       runCli(['heartbeat', '--server', url], { cwd }),
     ])
     expect(upload).toMatchObject({ code: 4, stderr: expect.stringContaining('does not answer') })
