@@ -76,7 +76,7 @@ describe('behind the nginx of compose.yaml', () => {
     const args = ['upload', '--quiet', '--retry-max-time', '0', '--server', url, 'a.png']
     const { code, stderr } = await runCli(args, { cwd })
     expect(code).toBe(5)
-    expect(stderr).toMatch(/^a\.png: \S+ answered 401: user name and password/)
+    expect(stderr).toMatch(/^a\.png: \S+ responded with 401: the user name and password/)
     expect(await app.files()).toEqual([])
   })
 

@@ -70,7 +70,7 @@ const SERVERS: [string, RequestListener | undefined, RegExp][] = [
 const PRETENDERS: [string, RequestListener, RegExp][] = [
   ['stores half', (_, response) => json(HALF)(response, 200), /the disk is full/],
   ['answers nothing', (_, response) => response.end(), /.*/],
-  ['answers a page', (_, response) => response.end('<h1>Log in</h1>'), /Log in|Invalid|no answer/],
+  ['answers a page', (_, response) => response.end('<h1>Log in</h1>'), /Log in|Invalid|not the response/],
   ['answers something else', (_, response) => json({ status: 'ok' })(response, 200), /error|ok|no link/],
 ]
 

@@ -25,7 +25,7 @@ export function createResultPrinter(
   /** The finalizationId of stored files whose post-upload steps failed, by index. */
   const pending = new Map<number, string>()
   const begun = performance.now()
-  const troubles = new Set<string>()
+  const noted = new Set<string>()
   let done = 0
   let next = 0
 
@@ -50,9 +50,9 @@ export function createResultPrinter(
       })
       if (entries.length > 1) progress.update(bar(done, entries.length, 'files'))
     },
-    trouble(message: string): void {
-      if (troubles.has(message)) return
-      troubles.add(message)
+    retrying(message: string): void {
+      if (noted.has(message)) return
+      noted.add(message)
       const span =
         retryMaxTime < 60_000 ? `${retryMaxTime / 1000} s` : `${Math.round(retryMaxTime / 60_000)} min`
       const what = message.endsWith('.') ? message.slice(0, -1) : message

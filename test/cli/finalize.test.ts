@@ -177,7 +177,9 @@ describe('an upload whose hook fails', () => {
     const args = ['upload', '--server', server.url, '--key', 'marked-secret', 'a.txt', 'absent.txt']
     const { code, stdout, stderr } = await runCli(args, { cwd })
     expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
-    expect(stderr).toContain('it is stored, but not finished: Remote upload completed.')
+    expect(stderr).toContain(
+      'the file is stored, but its post-upload steps are pending: Remote upload completed.',
+    )
     expect(stderr).toMatch(/^1 of 2 files failed\. Try again: upload-server upload .* absent\.txt$/m)
     expect(stderr).not.toContain('marked-secret')
     await hookIsNot('broken')

@@ -156,7 +156,7 @@ describe('upload --server through trouble', () => {
     const args = ['-q', '--concurrency', '1', '--server', `127.0.0.1:${proxy.port}`, 'out']
     const { code, stderr } = await runCli(['upload', ...args], { cwd })
     expect(code).toBe(3)
-    expect(stderr).toMatch(/^out\/000\.bin: it was changed while it was sent$/m)
+    expect(stderr).toMatch(/^out\/000\.bin: the file changed while it was being sent$/m)
     expect(await server.stored()).toHaveLength(1)
   })
 
@@ -201,7 +201,7 @@ describe('upload --server through trouble', () => {
     })
     expect(code).toBe(5)
     expect(stderr).toMatch(
-      /^out\/000\.bin and 29 others: The key is wrong\. Give the upload key of that server by --key or UPLOAD_SERVER_KEY\.$/m,
+      /^out\/000\.bin and 29 others: The key is wrong\. Pass the upload key of that server with --key or UPLOAD_SERVER_KEY\.$/m,
     )
     expect(proxy.seen.length).toBeLessThanOrEqual(4)
   })

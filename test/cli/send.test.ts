@@ -168,7 +168,9 @@ describe('upload --server with a key', () => {
     const app = await start()
     const { code, stdout, stderr } = await send(app.url, [...args, 'a.txt'])
     expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
-    expect(stderr).toMatch(/^a\.txt: .*Give the upload key of that server by --key or UPLOAD_SERVER_KEY\.$/m)
+    expect(stderr).toMatch(
+      /^a\.txt: .*Pass the upload key of that server with --key or UPLOAD_SERVER_KEY\.$/m,
+    )
     expect(stderr).not.toContain('?key=')
     expect(stderr).not.toContain(KEY)
   })
@@ -230,7 +232,7 @@ describe('upload --server to something else', () => {
     const { code, stdout, stderr } = await runBuilt(args, { cwd: await makeFiles() })
     expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
     expect(stderr).toMatch(
-      /^a\.txt: 127\.0\.0\.1:\d+ can't be reached: nothing listens there\. Is the server running/,
+      /^a\.txt: 127\.0\.0\.1:\d+ can't be reached: it refuses connections\. Start the server/,
     )
     expect(stderr).toMatch(
       /2 of 2 files failed\. Try again: upload-server upload --retry-max-time 0s --server .* a\.txt b\.txt/,
@@ -268,7 +270,7 @@ describe('upload --server to something else', () => {
         code: 1,
         stdout: '',
         stderr: expect.stringMatching(
-          /^a\.txt: .* 1 instead of 2 links: whose they are is not said\nb\.txt: /,
+          /^a\.txt: .* 1 instead of 2 links, and does not assign them to files\nb\.txt: /,
         ),
       },
     ],
@@ -288,13 +290,17 @@ describe('upload --server to something else', () => {
       'odd JSON',
       200,
       '{"success":true,"result":"https://x/1"}',
-      { code: 1, stdout: '', stderr: expect.stringContaining('no link for it') },
+      { code: 1, stdout: '', stderr: expect.stringContaining('no link for this file') },
     ],
     [
       'null',
       200,
       'null',
-      { code: 1, stdout: '', stderr: expect.stringContaining('which is no answer of an upload server') },
+      {
+        code: 1,
+        stdout: '',
+        stderr: expect.stringContaining('which is not the response of an upload server'),
+      },
     ],
     [
       'a page',
@@ -303,14 +309,14 @@ describe('upload --server to something else', () => {
       {
         code: 4,
         stdout: '',
-        stderr: expect.stringContaining('answered 502, which is no answer of an upload server'),
+        stderr: expect.stringContaining('responded with 502, which is not the response of an upload server'),
       },
     ],
     [
       'a proxy with a limit',
       413,
       '<h1>Request Entity Too Large</h1>',
-      { code: 1, stdout: '', stderr: expect.stringContaining('takes nothing as large as this (413)') },
+      { code: 1, stdout: '', stderr: expect.stringContaining('rejected the request as too large (413)') },
     ],
   ])('makes the best of %s', async (_, status, body, expected) => {
     const url = await startServer((req, res) => {

@@ -55,7 +55,7 @@ it('a proxy that refuses is named, and not taken for the server', async () => {
   const args = ['upload', '-q', '--retry-max-time', '0', '--server', 'http://img.example', 'a']
   const { code, stderr } = await runCli(args, { cwd, env })
   expect(code).toBe(4)
-  expect(stderr).toMatch(/img\.example was not reached: the proxy "127\.0\.0\.1:\d+" rejected the user name/)
+  expect(stderr).toMatch(/img\.example can't be reached: the proxy "127\.0\.0\.1:\d+" rejected the user name/)
   expect(stderr).not.toContain('w0rd')
 })
 

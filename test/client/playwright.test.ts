@@ -104,7 +104,7 @@ it('says why nothing was uploaded, and fails the run where that is wanted', asyn
   const test = `test('x', async ({}, info) => { await info.attach('a', { body: 'GIF89a', contentType: 'image/gif' }) })`
   const { exitCode, stdout, summary } = await runTests(test, { server, tests: 'all', required: true })
   expect(stdout).toContain('Attachments: 0 of 1 uploaded')
-  expect(stdout).toContain('nothing listens there')
+  expect(stdout).toContain('it refuses connections')
   expect(summary).toContain('- ❌ a: ')
   expect(exitCode).toBe(1)
 })

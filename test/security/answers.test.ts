@@ -86,7 +86,7 @@ describe('a server that is sent to', () => {
     for (const answer of linkOf(link)) {
       const text = JSON.stringify(answer)
       const { outcomes } = readResponse({ status: 200, text, isCut: false }, 1, 'x')
-      expect(outcomes[0]).toEqual({ error: 'what x answered with is no link' })
+      expect(outcomes[0]).toEqual({ error: 'the response of x has no valid link' })
     }
   })
 
@@ -102,7 +102,7 @@ describe('a server that is sent to', () => {
     ]
     for (const [said, answer] of [
       ['a.png: ::error::no?', answers[0]],
-      [/a\.png: what \S+ answered with is no link/, answers[1]],
+      [/a\.png: the response of \S+ has no valid link/, answers[1]],
     ] as const) {
       for (const format of FORMATS) {
         const { code, stdout, stderr, reports } = await sendTo(answer, ['--format', format, ...REPORTS])
@@ -181,7 +181,7 @@ describe('a server that is sent to', () => {
     const { code, stdout, stderr } = await sendTo(answer)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(
-      /^a\.png: (127\.0\.0\.1:\d+ answered 200, which is no answer|the answer has no link)/,
+      /^a\.png: (127\.0\.0\.1:\d+ responded with 200, which is not the response|the response has no link)/,
     )
   })
 

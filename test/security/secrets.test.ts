@@ -586,7 +586,7 @@ it('attack: a destination repeats a key, and what is shown of its answer ends in
 it.each<[does: string, said: RegExp, (req: IncomingMessage, res: ServerResponse, other: string) => void]>([
   [
     'leads elsewhere',
-    /leads to http:\/\/localhost:\d+ \(307\)/,
+    /redirects to http:\/\/localhost:\d+ \(307\)/,
     (_req, res, other) => res.writeHead(307, { Location: `${other}/upload` }).end(),
   ],
   [
@@ -596,7 +596,7 @@ it.each<[does: string, said: RegExp, (req: IncomingMessage, res: ServerResponse,
   ],
   [
     'never ends its answer',
-    /answered 200, which is no answer of an upload server/,
+    /responded with 200, which is not the response of an upload server/,
     (_req, res) => {
       const more = (error?: unknown) => void (error || res.write(' '.repeat(1024 * 1024), more))
       more()

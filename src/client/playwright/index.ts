@@ -161,7 +161,8 @@ async function upload(
   const results = ready.length === 0 ? [] : await run(args, env, Math.max(1, Math.ceil(timeoutMs)))
   const found = new Map(ready.map(({ attachment }, index) => [attachment, results[index]]))
   return attachments.map(attachment => {
-    const { url, error = failed.get(attachment) ?? 'no answer' } = found.get(attachment) ?? {}
+    const { url, error = failed.get(attachment) ?? 'upload-server printed no result' } =
+      found.get(attachment) ?? {}
     return { ...attachment, ...(isLink(url) ? { url } : { error }) }
   })
 }

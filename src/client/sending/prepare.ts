@@ -80,7 +80,7 @@ async function openFile({
 }: Pick<Entry, 'path' | 'faultOf'>): Promise<Omit<OpenedEntry, 'fileName'>> {
   const file = await realpath(path).then(hold).catch(goneMeanwhile)
   try {
-    const fault = file.status.isFile() ? await faultOf?.(file.real) : 'it is no regular file'
+    const fault = file.status.isFile() ? await faultOf?.(file.real) : 'it is not a regular file'
     if (fault) throw new Error(fault)
     const content = { chunks: () => readUnchanged(file), length: file.status.size, contentType: ANY_TYPE }
     return { content, close: () => file.close() }
@@ -98,21 +98,21 @@ async function openFile({
 async function* readUnchanged({ handle, status }: HeldFile): AsyncGenerator<Buffer> {
   const memory = Buffer.allocUnsafeSlow(Math.min(status.size, CHUNK_BYTES))
   const fail = (error: unknown): never => {
-    throw new UploadError('source_failed', `it can't be read any more: ${messageOf(error)}`)
+    throw new UploadError('source_failed', `reading the file failed: ${messageOf(error)}`)
   }
   for (let position = 0; position < status.size; ) {
     const length = Math.min(memory.length, status.size - position)
     const { bytesRead } = await handle.read(memory, 0, length, position).catch(fail)
     const { size, mtimeMs } = await handle.stat().catch(fail)
     if (bytesRead === 0 || size !== status.size || mtimeMs !== status.mtimeMs)
-      throw new UploadError('source_failed', 'it was changed while it was sent')
+      throw new UploadError('source_failed', 'the file changed while it was being sent')
     position += bytesRead
     yield memory.subarray(0, bytesRead)
   }
 }
 
 function goneMeanwhile(): never {
-  throw new Error('it was removed or changed before it could be sent')
+  throw new Error('the file was deleted or changed before it was sent')
 }
 
 async function open(entry: Entry, { env, stdin }: EntrySource): Promise<OpenedEntry> {
@@ -121,7 +121,7 @@ async function open(entry: Entry, { env, stdin }: EntrySource): Promise<OpenedEn
     const content = await readClipboard({ env, maxBytes: CLIPBOARD_BYTES })
     if (content.kind === 'image') return { content: bodyOf(content.body, ANY_TYPE), fileName: content.name }
     if (content.kind === 'path') return { ...(await openFile(content)), fileName: basename(content.path) }
-    throw new Error('the clipboard holds an address: give it as an argument')
+    throw new Error('the clipboard contains a URL. Pass it as an argument')
   }
   const chunks: Uint8Array[] = []
   for await (const chunk of stdin) chunks.push(chunk)

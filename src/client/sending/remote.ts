@@ -20,17 +20,17 @@ import { INTERRUPTION } from '../result.ts'
 import { PATIENCE, SilenceError, whileStillThere } from './still-there.ts'
 import { REPLY_LIMITS, ResponseError, readResponse, type UploadResponse } from './upload-response.ts'
 
-/** What came of one request. */
+/** The outcome of one request. */
 export interface RequestOutcome extends UploadResponse {
-  /** Undefined: there was no answer. */
+  /** HTTP status. Undefined if there was no response. */
   readonly status?: number
-  /** The same request may succeed later. */
-  readonly passing?: Passing
-  /** Nobody listens there: it is not started yet, or its address is wrong. */
+  /** Set after a transient failure: the same request may succeed later. */
+  readonly transient?: Passing
+  /** Whether no server listens at the URL, because it has not started yet or the URL is wrong. */
   readonly isAbsent?: boolean
-  /** The server took the request and said nothing any more. */
+  /** Whether the server accepted the connection and then stopped responding. */
   readonly isSilent?: boolean
-  /** It contradicts itself: what it stored can't be known. */
+  /** Whether it is unknown what the server stored, because its response is not that of an upload server. */
   readonly isUnclear?: boolean
 }
 
@@ -38,31 +38,34 @@ export interface RemoteRequest {
   readonly query?: Readonly<Record<string, string | undefined>>
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: RequestBody
-  /** Inputs in it; Infinity: not known. */
+  /** Number of inputs in it. Infinity if it is not known. */
   readonly count: number
 }
 
-/** A running server, as the commands speak to it. */
+/** A client of one running server. */
 export interface Remote {
-  /** One POST; it fails in its reply only. */
+  /** Sends one POST request. Never throws: the outcome describes failures, too. */
   post(request: RemoteRequest, signal: AbortSignal): Promise<RequestOutcome>
 }
 
-/** Refusals that pass, also where every status is 200. A delivery that has failed was tried again by the server. */
-const PASSING_CODES: ReadonlySet<string> = new Set<ErrorCode>([
+/**
+ * Error codes of transient failures, needed because a server may respond to everything with status 200. `delivery_failed` is
+ * not one of them: the server has already retried it.
+ */
+const TRANSIENT_CODES: ReadonlySet<string> = new Set<ErrorCode>([
   'request_timeout',
   'rate_limited',
   'overloaded',
   'shutting_down',
   'store_unavailable',
 ])
-/** Their statuses, for servers that name no code. Of a proxy, others pass, too: `isPassingStatus`. */
-const REFUSAL_STATUSES = new Set([408, 429, 503])
+/** Statuses of transient failures, for servers that return no code. A reverse proxy has more: `isPassingStatus`. */
+const TRANSIENT_STATUSES = new Set([408, 429, 503])
 
 /**
- * @param server its address, with or without `/upload`; user name and password in it are for a proxy (Basic)
+ * @param server its URL, with or without `/upload`; a user name and password in it are for a reverse proxy (Basic)
  * @param key upload key
- * @param patience with a server that says nothing
+ * @param patience how long to wait for a server that sends nothing
  */
 export function openRemote(
   server: string,
@@ -70,8 +73,8 @@ export function openRemote(
   context: Pick<Context, 'env' | 'learn'>,
   patience = PATIENCE,
 ): Remote {
-  const base = uploadAddress(server)
-  // With the user's name: a short password alone may be a word of any answer.
+  const base = uploadUrl(server)
+  // Masked together with the user name, because a short password alone may be a word of any response.
   const password = passwordOf(base)
   const pair = password === '' ? [] : [`${decodeSafely(base.username)}:${password}`, base.password]
   context.learn([key ?? '', ...pair.filter(part => part.length >= 8)].filter(secret => secret !== ''))
@@ -80,7 +83,7 @@ export function openRemote(
   const outgoing = fromEnvironment(context.env)
   const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: patience.idleMs, outgoing })
 
-  /** No redirect is followed: whoever that leads to would get the key. */
+  /** Redirects are not followed, because another server would then get the upload key. */
   async function send(
     method: string,
     url: URL,
@@ -114,11 +117,11 @@ export function openRemote(
       return judge(await whileStillThere(work, ask, patience, signal), request.count, url)
     } catch (error) {
       if (signal.aborted) return interrupted()
-      return error instanceof SilenceError ? silent(host) : unreached(error, host)
+      return error instanceof SilenceError ? silent(host) : toUnreachable(error, host)
     }
   }
 
-  /** Whether the server still answers: the first path that comes to a server of this API, or what stands in front of it. */
+  /** Checks that the server still responds. A reverse proxy that responds instead of it counts as well. */
   async function ask(signal: AbortSignal): Promise<void> {
     const url = new URL(base)
     url.pathname = url.pathname.replace(/upload\/?$/, 'heartbeat')
@@ -128,24 +131,24 @@ export function openRemote(
   return { post }
 }
 
-const KEY_HINT = 'Give the upload key of that server by --key or UPLOAD_SERVER_KEY.'
+const KEY_HINT = 'Pass the upload key of that server with --key or UPLOAD_SERVER_KEY.'
 
 const silent = (host: string): RequestOutcome => ({
   outcomes: [],
-  message: `${host} accepts connections but does not answer: it is overloaded, or another program listens there`,
+  message: `${host} accepts connections but does not respond: it is overloaded, or another program listens there`,
   code: 'unreachable',
-  passing: LATER,
+  transient: RETRY_LATER,
   isSilent: true,
 })
 
-const LATER: Passing = { retryAfterS: undefined }
+const RETRY_LATER: Passing = { retryAfterS: undefined }
 
 const interrupted = (): RequestOutcome => ({ outcomes: [], message: INTERRUPTION, code: 'interrupted' })
 
-function unreached(error: unknown, host: string): RequestOutcome {
+function toUnreachable(error: unknown, host: string): RequestOutcome {
   if (error instanceof ProxyFailure) {
-    const message = `${host} was not reached: ${error.message}`
-    return { outcomes: [], message, code: 'unreachable', ...(error.retryable && { passing: LATER }) }
+    const message = `${host} can't be reached: ${error.message}`
+    return { outcomes: [], message, code: 'unreachable', ...(error.retryable && { transient: RETRY_LATER }) }
   }
   if (error instanceof UploadError) return { outcomes: [], message: error.message, code: error.code }
   const code = networkCodeOf(error)
@@ -155,36 +158,36 @@ function unreached(error: unknown, host: string): RequestOutcome {
     code: 'unreachable',
     isAbsent: code === 'ECONNREFUSED' || code === 'ENOTFOUND',
     isSilent: code === 'ETIMEDOUT',
-    ...(isPassing(code) && { passing: LATER }),
+    ...(isPassing(code) && { transient: RETRY_LATER }),
   }
 }
 
-/** What an answer says, and whether to ask again. */
+/** Reads a response, and decides whether the request may be retried. */
 function judge(reply: RawReply, count: number, { host, href }: URL): RequestOutcome {
   const { status, headers } = reply
   const to = headers.location
   if (status >= 300 && status < 400 && to !== undefined && URL.canParse(to, href)) {
-    const message = `${host} leads to ${new URL(to, href).origin} (${status}): give that address, if it is yours`
+    const message = `${host} redirects to ${new URL(to, href).origin} (${status}). If that server is yours, pass its URL to --server`
     return { outcomes: [], message, code: 'no_answer', status }
   }
   const retryAfterS = parseRetryAfter(headers['retry-after'])
-  // A server that says "now" would be asked without a pause.
-  const passing = { retryAfterS: retryAfterS || undefined }
+  // A `Retry-After` of 0 would cause retries without a pause.
+  const transient = { retryAfterS: retryAfterS || undefined }
   try {
     const answer = readResponse(reply, count, host)
     const isRefused = answer.outcomes.every(({ url }) => url === undefined) && !answer.finalizationId
-    const passes = REFUSAL_STATUSES.has(status) || PASSING_CODES.has(answer.code ?? '')
+    const isTransient = TRANSIENT_STATUSES.has(status) || TRANSIENT_CODES.has(answer.code ?? '')
     const code = answer.code ?? (status === 401 ? 'unauthorized' : undefined)
     const message =
       code === 'unauthorized'
-        ? `${answer.message ?? `${host} answered ${status}.`} ${KEY_HINT}`
+        ? `${answer.message ?? `${host} responded with ${status}.`} ${KEY_HINT}`
         : answer.message
     return {
       ...answer,
       ...(message && { message }),
       ...(code && { code }),
       status,
-      ...(isRefused && passes && { passing }),
+      ...(isRefused && isTransient && { transient }),
     }
   } catch (error) {
     if (!(error instanceof ResponseError)) throw error
@@ -192,38 +195,39 @@ function judge(reply: RawReply, count: number, { host, href }: URL): RequestOutc
     if (isForeign && (status === 401 || status === 407))
       return {
         outcomes: [],
-        message: `${host} answered ${status}: user name and password, or the upload key, are missing or wrong. Those of a proxy stand in the URL of --server. ${KEY_HINT}`,
+        message: `${host} responded with ${status}: the user name and password, or the upload key, are missing or wrong. If a reverse proxy requires a user name and password, put them into the URL of --server. ${KEY_HINT}`,
         code: 'unauthorized',
         status,
       }
     if (isForeign && status === 413)
       return {
         outcomes: [],
-        message: `what stands in front of ${host} takes nothing as large as this (413). nginx says how much in client_max_body_size`,
+        message: `the reverse proxy in front of ${host} rejected the request as too large (413). In nginx, increase client_max_body_size`,
         code: 'too_large',
         status,
       }
     if (isForeign && isPassingStatus(status))
-      return { outcomes: [], message, code: 'unreachable', status, passing }
+      return { outcomes: [], message, code: 'unreachable', status, transient }
     return { outcomes: [], message, code: 'no_answer', status, isUnclear: status !== 413 }
   }
 }
 
 function reasonOf(error: unknown): string {
   const code = networkCodeOf(error)
-  if (code === 'ECONNREFUSED') return 'nothing listens there. Is the server running? upload-server starts it'
-  if (isNoTls(code)) return 'it speaks no TLS. Its address begins with http://'
+  if (code === 'ECONNREFUSED')
+    return 'it refuses connections. Start the server with "upload-server", or check the URL'
+  if (isNoTls(code)) return 'it does not use TLS. Begin the URL with http://'
   if (isUntrusted(code))
-    return `its certificate is not trusted (${code}). NODE_EXTRA_CA_CERTS names further ones`
+    return `its certificate is not trusted (${code}). Set NODE_EXTRA_CA_CERTS to a file with its CA certificate`
   return explainNetwork(error) ?? messageOf(error)
 }
 
-/** @param server its address, with or without `/upload` */
-function uploadAddress(server: string): URL {
+/** @param server its URL, with or without `/upload` */
+function uploadUrl(server: string): URL {
   const url = new URL(server)
   if (!/\/upload\/?$/.test(url.pathname)) url.pathname = `${url.pathname.replace(/\/$/, '')}/upload`
   return url
 }
 
-/** What stands in an address is percent-encoded, unless somebody has typed it as it is. */
+/** Passwords in URLs are percent-encoded, unless somebody typed them unencoded. */
 const passwordOf = ({ password }: URL) => decodeSafely(password)

@@ -12,38 +12,38 @@ import { openRemote, type Remote, type RemoteRequest, type RequestOutcome } from
 import type { Listener, Sender } from './sender.ts'
 import { PATIENCE, type Patience } from './still-there.ts'
 
-/** Of a server that has stored files and gives no links until it has finished. */
-const UNFINISHED = 'it is stored, but not finished'
+/** For a server that has stored files and returns their links only after the post-upload steps. */
+const UNFINISHED = 'the file is stored, but its post-upload steps are pending'
 
 export interface SendOptions {
-  /** Address of the server, with or without `/upload`. */
+  /** URL of the server, with or without `/upload`. */
   server: string
   key?: string
   picbed?: string | undefined
   configName?: string | undefined
-  /** When the files may go. */
+  /** When the files expire. */
   expires?: string
-  /** Requests at once. */
+  /** Maximum number of parallel requests. */
   concurrency: number
   /** How long transient failures are retried, milliseconds. 0: they are not retried. */
   retryMaxTime: number
-  /** Waits for a server that is not there yet. */
+  /** Whether to wait for a server that has not started yet. */
   wait?: boolean
-  /** Part of the key of each request: the same job sends nothing twice. Default: the job of the CI host, else none. */
+  /** Part of each Idempotency-Key, so that the same job stores no file twice. Default: the CI run, otherwise a random ID. */
   job?: string
 }
 
-/** Files up to this size are sent together, up to so many and so many bytes in all: a request costs more than they do. */
+/** Small files share a request, because a request takes longer than their bytes. The limits are bytes, files, and bytes. */
 const SMALL_BYTES = 64 * 1024
 const TOGETHER = 16
 const TOGETHER_BYTES = 512 * 1024
 
 type Numbered = readonly [index: number, entry: Entry]
 
-/** What `upload` does unless told otherwise. */
+/** The defaults of `upload`. */
 export const SENDING = { concurrency: 4, retryMaxTime: 5 * 60_000 }
 
-/** Sends entries through a running server, several requests at once, each until it is answered for good. */
+/** Uploads entries through a running server with parallel requests, and retries transient failures. */
 export function createRemoteSender(options: SendOptions, context: Context): Sender {
   return {
     send: (entries, signal, listener) => sendToServer(entries, options, context, signal, listener),
@@ -59,7 +59,7 @@ async function sendToServer(
   listener: Listener,
 ): Promise<void> {
   const remote = openRemote(options.server, options.key, context, patienceIn(options.retryMaxTime))
-  const persist = createPersistence(remote, options, listener)
+  const sendWithRetries = createRetries(remote, options, listener)
   const job = options.job ?? jobOf(context.env) ?? randomUUID()
   const { picbed, configName, expires } = options
   const notes = new Set<string>()
@@ -87,7 +87,7 @@ async function sendToServer(
   async function sendParts(parts: readonly (readonly [Numbered, Prepared])[]): Promise<void> {
     const { folder } = parts[0]?.[1].entry ?? {}
     const where = { picbed, configName, path: folder, expires }
-    const key = keyOf([
+    const key = idempotencyKeyOf([
       job,
       where,
       parts.map(([, { entry, fileName, facts }]) => [fileName || entry.name, facts.sha256]),
@@ -96,20 +96,26 @@ async function sendToServer(
       parts.map(([, part]) => part),
       where,
     )
-    let reply = await persist(request, key, signal)
-    // A job that is run again after the default destination was changed.
-    if (reply.code === 'idempotency_key_reused') reply = await persist(request, randomUUID(), signal)
+    let reply = await sendWithRetries(request, key, signal)
+    // A CI job was run again after the default destination had been changed.
+    if (reply.code === 'idempotency_key_reused') reply = await sendWithRetries(request, randomUUID(), signal)
     const { outcomes, message, code, finalizationId } = reply
     if (finalizationId !== undefined)
       notes.add(oneLine(context.mask(`${UNFINISHED}: ${message ?? ''}`.trim())))
     for (const [place, [numbered, part]] of parts.entries()) {
       const [index, { name }] = numbered
-      const said = outcomes[place]
+      const outcome = outcomes[place]
       if (finalizationId !== undefined)
         listener.settle(index, { name, ...part.facts, error: UNFINISHED, finalizationId })
-      else if (said?.url !== undefined) listener.settle(index, { name, url: said.url, ...merge(part, said) })
+      else if (outcome?.url !== undefined)
+        listener.settle(index, { name, url: outcome.url, ...merge(part, outcome) })
       else if (parts.length > 1 && mayGoAlone(reply)) await sendParts([[numbered, part]])
-      else fail(numbered, said?.error ?? message ?? 'the answer has no link for it', said?.code ?? code)
+      else
+        fail(
+          numbered,
+          outcome?.error ?? message ?? 'the response has no link for this file',
+          outcome?.code ?? code,
+        )
     }
   }
 
@@ -120,7 +126,7 @@ async function sendToServer(
   for (const note of notes) context.note(note)
 }
 
-/** Who waits for a shorter time altogether is less patient with each answer, too. */
+/** A short time for retries also shortens the time that the client waits for each response. */
 function patienceIn(retryMaxTime: number): Patience {
   if (retryMaxTime === 0) return PATIENCE // Nothing is retried, but each response is awaited.
   const within = (ms: number) => Math.min(ms, Math.max(retryMaxTime, LEAST_PATIENCE_MS))
@@ -151,7 +157,7 @@ function merge(
   }
 }
 
-/** Small files that follow each other and go into one folder are one request, everything else is one by itself. */
+/** Groups small files that follow each other and have the same folder into one request. Every other entry is one request. */
 function batchesOf(entries: readonly Entry[]): Numbered[][] {
   const batches: Numbered[][] = []
   let room = 0
@@ -179,11 +185,11 @@ function toRequest(parts: readonly Prepared[], query: NonNullable<RemoteRequest[
   return { query, count: parts.length, body }
 }
 
-const keyOf = (what: unknown) => createHash('sha256').update(JSON.stringify(what)).digest('hex')
+const idempotencyKeyOf = (what: unknown) => createHash('sha256').update(JSON.stringify(what)).digest('hex')
 
-/** What tells runs of a CI job apart, but not its repetitions. */
+/** Variables that identify a CI run. Running the same job again keeps their values. */
 const JOB_VARIABLES = [
-  ['GITHUB_SERVER_URL', 'GITHUB_REPOSITORY', 'GITHUB_RUN_ID'], // Gitea's and Forgejo's runners, too
+  ['GITHUB_SERVER_URL', 'GITHUB_REPOSITORY', 'GITHUB_RUN_ID'], // Gitea's and Forgejo's runners set these, too.
   ['CI_PROJECT_URL', 'CI_PIPELINE_ID'],
   ['BUILDKITE_BUILD_ID'],
   ['CI_REPO_URL', 'CI_PIPELINE_NUMBER'],
@@ -195,7 +201,8 @@ function jobOf(env: Context['env']): string | undefined {
   return names && JSON.stringify(names.map(name => env[name]))
 }
 
-class Trouble extends Error {
+/** A failure that may be retried. */
+class FailedRequest extends Error {
   readonly reply: RequestOutcome
 
   constructor(reply: RequestOutcome) {
@@ -205,53 +212,55 @@ class Trouble extends Error {
 }
 
 /**
- * Repeats requests until they are answered for good or the time is over. It counts from the first failure of a request, or
- * of any since the last answer: when the server is gone, everything waits together and gives up together.
+ * Retries requests until they succeed, fail permanently, or the time is over. The time starts at the first failure of a
+ * request, or at the first failure of any request since the last response: when the server is down, all requests share one
+ * time limit.
  */
-function createPersistence(remote: Remote, { retryMaxTime, wait = false }: SendOptions, listener: Listener) {
-  let troubleSince: number | undefined
+function createRetries(remote: Remote, { retryMaxTime, wait = false }: SendOptions, listener: Listener) {
+  let failingSince: number | undefined
   let hasAnswered = false
-  /** What nothing more is sent after. */
-  let last: RequestOutcome | undefined
+  /** The outcome of all later requests, once it is clear that they would fail, too. */
+  let final: RequestOutcome | undefined
 
   return async (request: RemoteRequest, key: string, signal: AbortSignal): Promise<RequestOutcome> => {
     let ownSince: number | undefined
-    const since = () => Math.min(ownSince ?? Infinity, troubleSince ?? Infinity)
+    const since = () => Math.min(ownSince ?? Infinity, failingSince ?? Infinity)
     const work = async () => {
-      if (last) return last
+      if (final) return final
       const begun = performance.now()
       const reply = await remote.post(
         { ...request, headers: { ...request.headers, 'Idempotency-Key': key } },
         signal,
       )
       if (reply.status !== undefined) hasAnswered = true
-      if (reply.code === 'unauthorized') last = reply
-      if (reply.passing === undefined && !reply.isAbsent) {
-        troubleSince = undefined
+      if (reply.code === 'unauthorized') final = reply
+      if (reply.transient === undefined && !reply.isAbsent) {
+        failingSince = undefined
         return reply
       }
-      // A server that was silent has been so from the beginning.
+      // A server that sent nothing has been unresponsive since the request began.
       const since = reply.isSilent ? begun : performance.now()
       const isAgain = performance.now() - since < retryMaxTime
-      if (troubleSince === undefined && isAgain && passingOf(reply)) listener.trouble?.(reply.message ?? '')
-      troubleSince ??= since
+      if (failingSince === undefined && isAgain && transienceOf(reply))
+        listener.retrying?.(reply.message ?? '')
+      failingSince ??= since
       ownSince ??= since
-      throw new Trouble(reply)
+      throw new FailedRequest(reply)
     }
-    const passingOf = ({ passing, isAbsent }: RequestOutcome): Passing | false =>
-      isAbsent && !hasAnswered ? wait && { retryAfterS: undefined } : (passing ?? false)
+    const transienceOf = ({ transient, isAbsent }: RequestOutcome): Passing | false =>
+      isAbsent && !hasAnswered ? wait && { retryAfterS: undefined } : (transient ?? false)
     const policy = {
       attempts: Infinity,
-      passing: (error: unknown) => error instanceof Trouble && passingOf(error.reply),
+      passing: (error: unknown) => error instanceof FailedRequest && transienceOf(error.reply),
       leftMs: () => retryMaxTime - (performance.now() - since()),
     }
     try {
       return await retry(work, policy, signal)
     } catch (error) {
       if (signal.aborted) return { outcomes: [], message: interruption('').error ?? '', code: 'interrupted' }
-      if (!(error instanceof Trouble)) throw error
-      // Of a server that answers others it is the request that is refused.
-      if (error.reply.code === 'unreachable' && troubleSince !== undefined) last = error.reply
+      if (!(error instanceof FailedRequest)) throw error
+      // If the server responds to other requests, only this request is at fault.
+      if (error.reply.code === 'unreachable' && failingSince !== undefined) final = error.reply
       return error.reply
     }
   }

@@ -1,31 +1,31 @@
 import type { Entry } from '../entries.ts'
 import { interruption, type Result } from '../result.ts'
 
-/** What hears of what goes on. */
+/** Receives the progress of an upload. */
 export interface Listener {
-  /** Called once for each entry, in whatever order. */
+  /** Called once for each entry, in any order. */
   settle(index: number, result: Result): void
-  /** Something that may pass has begun. */
-  trouble?(message: string): void
-  /** These entries were settled, and a step that follows their upload has failed. */
+  /** Called when a transient failure begins and requests are retried. */
+  retrying?(message: string): void
+  /** Called when these entries are stored and one of their post-upload steps failed. */
   unfinished?(indexes: readonly number[], finalizationId: string, problem: string): void
 }
 
 /**
- * Takes entries to a destination. The one for a running server is in send.ts. The command line has another for an uploader of
- * its own process (`src/cli/upload-here.ts`), and passes it in: nothing of the server is needed here.
+ * Uploads entries. The sender for a running server is in `send.ts`. The sender that uploads in this process is in
+ * `src/cli/upload-here.ts` and is passed in, so that the client does not load the server's modules.
  */
 export interface Sender {
   send(entries: readonly Entry[], signal: AbortSignal, listener: Listener): Promise<void>
-  /** Why links that were made lead nowhere, as the end of a sentence; undefined: they work, as far as is known. */
+  /** Why the links don't work now, as the end of a sentence. Undefined if no such reason is known. */
   explainDead(): Promise<string | undefined>
 }
 
-/** What became of all entries. */
+/** The outcome of all entries. */
 export interface Sent {
   /** For each entry, in order. */
   readonly results: readonly Result[]
-  /** Steps after the upload that have failed. */
+  /** Uploads whose post-upload steps failed. */
   readonly unfinished: readonly { readonly id: string; readonly problem?: string }[]
 }
 

@@ -3,32 +3,32 @@ import { isObject, membersOf } from '../../members.ts'
 import { isLink } from '../../safe-text.ts'
 import { readTime } from '../../times.ts'
 
-/** What is said of one input. */
-interface Said {
+/** The outcome of one input according to the response. */
+interface InputOutcome {
   readonly url?: string
   readonly error?: string
-  /** Of a failure, as the API names it. */
+  /** Error code of a failure. */
   readonly code?: string
-  /** Of what is stored: bytes, hash, media type. */
+  /** Size of the stored file, bytes. */
   readonly size?: number
   readonly sha256?: string
   readonly contentType?: string
   readonly expiresAt?: string
 }
 
-/** What is believed of an upload server's answer: each member has been looked at. */
+/** The validated response of an upload server. */
 export interface UploadResponse {
-  /** Of each input, in order; missing where nothing is said of one. */
-  readonly outcomes: readonly Said[]
+  /** The outcome of each input, in order. Missing if the response has none. */
+  readonly outcomes: readonly InputOutcome[]
   readonly message?: string
-  /** Of a failure, as the API names it. */
+  /** Error code of a failure. */
   readonly code?: string
   readonly finalizationId?: string
 }
 
-/** Says what is wrong with an answer that can't be believed. */
+/** Describes a response that is not valid. */
 export class ResponseError extends Error {
-  /** Whether nothing of it looks like an upload server's: a proxy's page. */
+  /** Whether it does not come from an upload server, such as the error page of a reverse proxy. */
   readonly isForeign: boolean
 
   constructor(message: string, isForeign = false) {
@@ -37,16 +37,16 @@ export class ResponseError extends Error {
   }
 }
 
-/** Of an answer no more is read. */
+/** Limits for reading a response: bytes and milliseconds. */
 export const REPLY_LIMITS = { maxReplyBytes: 16 * 1024 * 1024, maxReplyMs: 60_000 }
-/** Most of a message, characters. */
+/** Maximum length of a message, characters. */
 const MAX_MESSAGE = 2000
 
 /**
- * Reads the answer to an upload: ours, or that of another server of this API, which says less.
+ * Reads the response to an upload. Other servers of this API return fewer fields than this one.
  *
- * @param count inputs that were sent; Infinity: not known
- * @param host who answers, for messages
+ * @param count number of inputs that were sent; Infinity if it is not known
+ * @param host host of the server, for messages
  * @throws ResponseError
  */
 export function readResponse(
@@ -54,18 +54,18 @@ export function readResponse(
   count: number,
   host: string,
 ): UploadResponse {
-  const noAnswer = `${host} answered ${status}, which is no answer of an upload server`
+  const notUploadServer = `${host} responded with ${status}, which is not the response of an upload server`
   if (isCut) {
     const { maxReplyBytes, maxReplyMs } = REPLY_LIMITS
     const limits = `it is larger than ${maxReplyBytes} bytes or takes longer than ${maxReplyMs / 1000} s`
-    throw new ResponseError(`${noAnswer}: ${limits}`)
+    throw new ResponseError(`${notUploadServer}: ${limits}`)
   }
   const isOk = status >= 200 && status < 300
   const value = parse(text)
-  if (!isObject(value) || Array.isArray(value)) throw new ResponseError(noAnswer, true)
+  if (!isObject(value) || Array.isArray(value)) throw new ResponseError(notUploadServer, true)
   const { success, result, items, errors, message, code, finalizationId } = value
-  // Gateways answer in JSON, too.
-  if (!isOk && typeof success !== 'boolean') throw new ResponseError(noAnswer, true)
+  // Reverse proxies may respond in JSON, too.
+  if (!isOk && typeof success !== 'boolean') throw new ResponseError(notUploadServer, true)
   const hasSucceeded = isOk && success !== false
   const outcomes = Array.isArray(items)
     ? readItems(items, count, host)
@@ -73,13 +73,13 @@ export function readResponse(
   const failures = readErrors(errors)
   for (const [index, failure] of failures) if (index < count) outcomes[index] = failure
   const isLikely = hasSucceeded || outcomes.filter(one => one?.url !== undefined).length < count
-  // Of what contradicts itself nothing is believed to be stored.
+  // If the response contradicts itself, no file counts as stored.
   const isClear = isLikely && failures.every(([index]) => index < count)
   return {
     outcomes: isClear ? outcomes : [],
     ...(typeof message === 'string' && message !== '' && { message: message.slice(0, MAX_MESSAGE) }),
     ...codeIn(code),
-    // It becomes a part of a command.
+    // It is printed as part of a command line.
     ...(typeof finalizationId === 'string' && /^[\w-]{1,100}$/.test(finalizationId) && { finalizationId }),
   }
 }
@@ -92,13 +92,13 @@ function parse(text: string): unknown {
   }
 }
 
-function readItems(items: readonly unknown[], count: number, host: string): Said[] {
-  const outcomes: Said[] = []
+function readItems(items: readonly unknown[], count: number, host: string): InputOutcome[] {
+  const outcomes: InputOutcome[] = []
   for (const item of items) {
     const { index, imgUrl, size, sha256, contentType, expiresAt } = membersOf(item)
     if (!isIndex(index) || index >= count || outcomes[index] !== undefined)
       throw new ResponseError(
-        `the answer of ${host} does not fit what was sent: it numbers the links wrongly`,
+        `the response of ${host} does not match the request: the numbers of its links are wrong`,
       )
     outcomes[index] = {
       ...readLink(imgUrl, host),
@@ -112,28 +112,28 @@ function readItems(items: readonly unknown[], count: number, host: string): Said
   return outcomes
 }
 
-/** Without numbers only the order says whose a link is. */
-function readLinks(links: readonly unknown[], count: number, host: string): Said[] {
+/** Without `index`, only the order assigns links to files. */
+function readLinks(links: readonly unknown[], count: number, host: string): InputOutcome[] {
   if (links.length > 0 && count !== Infinity && links.length !== count)
     throw new ResponseError(
-      `the answer of ${host} holds ${links.length} instead of ${count} links: whose they are is not said`,
+      `the response of ${host} has ${links.length} instead of ${count} links, and does not assign them to files`,
     )
   return links.map(link => readLink(link, host))
 }
 
-function readLink(link: unknown, host: string): Said {
-  return isLink(link) ? { url: link } : { error: `what ${host} answered with is no link` }
+function readLink(link: unknown, host: string): InputOutcome {
+  return isLink(link) ? { url: link } : { error: `the response of ${host} has no valid link` }
 }
 
-function readErrors(errors: unknown): [number, Said][] {
-  return (Array.isArray(errors) ? errors : []).flatMap((one): [number, Said][] => {
+function readErrors(errors: unknown): [number, InputOutcome][] {
+  return (Array.isArray(errors) ? errors : []).flatMap((one): [number, InputOutcome][] => {
     const { index, message, code } = membersOf(one)
-    const error = typeof message === 'string' ? message.slice(0, MAX_MESSAGE) : 'it was not stored'
+    const error = typeof message === 'string' ? message.slice(0, MAX_MESSAGE) : 'the file was not stored'
     return isIndex(index) ? [[index, { error, ...codeIn(code) }]] : []
   })
 }
 
-/** A code goes into reports. */
+/** Validated, because the code is written into reports. */
 function codeIn(code: unknown): { code?: string } {
   return typeof code === 'string' && /^[a-z_]{1,64}$/.test(code) ? { code } : {}
 }

@@ -13,7 +13,7 @@ it('a file that vanishes between listing and sending is told as such', async () 
   const [entry] = await findEntries(['a.png'], {}, { cwd, platform: 'linux' })
   await rm(join(cwd, 'a.png'))
   await expect(prepare(entry!, {} as Context)).rejects.toThrow(
-    'it was removed or changed before it could be sent',
+    'the file was deleted or changed before it was sent',
   )
 })
 
@@ -34,7 +34,7 @@ it.each<[string, (path: string) => Promise<void>]>([
   await change(path)
   await expect(read()).rejects.toMatchObject({
     code: 'source_failed',
-    message: 'it was changed while it was sent',
+    message: 'the file changed while it was being sent',
   })
 })
 

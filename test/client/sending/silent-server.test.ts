@@ -38,7 +38,7 @@ describe('a server that takes connections', () => {
     const reply = await post(url)
     expect(reply).toMatchObject({ code: 'unreachable', isSilent: true })
     expect(reply.message).toBe(
-      `${new URL(url).host} accepts connections but does not answer: it is overloaded, or another program listens there`,
+      `${new URL(url).host} accepts connections but does not respond: it is overloaded, or another program listens there`,
     )
   })
 
@@ -70,7 +70,7 @@ describe('a server that takes connections', () => {
     })
     const { signal } = new AbortController()
     const reply = await post(url, signal, { ...IMPATIENT, idleMs: 1000 })
-    expect(reply).toMatchObject({ code: 'unreachable', isSilent: true, passing: {} })
+    expect(reply).toMatchObject({ code: 'unreachable', isSilent: true, transient: {} })
     expect(reply.message).toContain('it did not respond in time')
   })
 
@@ -87,7 +87,7 @@ describe('a server that takes connections', () => {
       runCli(['upload', '--server', url, '--retry-max-time', '1s', 'a.png'], { cwd }),
       runCli(['heartbeat', '--server', url], { cwd }),
     ])
-    expect(upload).toMatchObject({ code: 4, stderr: expect.stringContaining('does not answer') })
+    expect(upload).toMatchObject({ code: 4, stderr: expect.stringContaining('does not respond') })
     expect(upload.stderr).not.toContain('It is tried again')
     expect(heartbeat).toMatchObject({ code: 1, stderr: expect.stringContaining('within 1 s') })
   }, 15_000)
