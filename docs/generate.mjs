@@ -214,7 +214,11 @@ function typeOf(option) {
 
 /** Markdown takes `<type>` for a tag and leaves it out, and `|` for the end of a cell. */
 function meaningOf({ description = '' }) {
-  return description.replaceAll('<', '&lt;').replaceAll('|', '\\|')
+  // A URL is an example here, not a link.
+  return description
+    .replaceAll(/"(https?:[^\s"<|]+)"/g, '`$1`')
+    .replaceAll('<', '&lt;')
+    .replaceAll('|', '\\|')
 }
 
 /** What a page begins with that nobody has written yet. */
