@@ -60,7 +60,7 @@ async function realAncestor(folder: string): Promise<string> {
   const real = await realpath(folder).catch(ignoreMissing)
   if (real !== undefined) return real
   // A symlink to nowhere would be made there.
-  if ((await lstat(folder).catch(ignoreMissing)) !== undefined) throw new Error('it lies behind a symlink')
+  if ((await lstat(folder).catch(ignoreMissing)) !== undefined) throw new Error('it is behind a symlink')
   return join(await realAncestor(dirname(folder)), basename(folder))
 }
 

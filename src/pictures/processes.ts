@@ -102,7 +102,7 @@ function forget(child: ChildProcess): void {
 
 function outputOf({ stdout }: ChildProcess): Socket {
   if (stdout instanceof Socket) return stdout
-  throw new Error('a process for pictures has a pipe to write to')
+  throw new Error('a process for images has a pipe to write to')
 }
 
 function handlesOf(child: ChildProcess) {

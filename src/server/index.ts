@@ -34,8 +34,8 @@ export interface RunningServer {
 }
 
 const PROXY_SEEN =
-  'A proxy on this machine passes requests on. One that adds no X-Forwarded-For to each makes whoever reaches it a program ' +
-  'of this machine, which needs no key: set auth.loopbackExempt to false'
+  'Requests arrive through a reverse proxy on this machine. Any request that it forwards without X-Forwarded-For is ' +
+  'treated as local and needs no key: set auth.loopbackExempt to false'
 
 /**
  * Starts the server of a configuration: takes the port, then opens the destinations. Heartbeats are answered from then on,

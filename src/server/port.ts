@@ -154,7 +154,7 @@ const codeOf = (error: unknown): string =>
 
 /** @param code undefined if there was no response in time */
 function describeSilence(code: string | undefined): string {
-  if (code === 'ECONNREFUSED') return 'nothing listens there (ECONNREFUSED)'
+  if (code === 'ECONNREFUSED') return 'no server is running there (ECONNREFUSED)'
   if (code === 'EPROTO') return 'the program there does not use TLS: use http instead of https (EPROTO)'
   const reason = code === undefined ? `within ${HEARTBEAT_TIMEOUT_MS / 1000} s` : `(${code})`
   return `the program there does not respond to /heartbeat ${reason}`

@@ -22,7 +22,7 @@ export function toSummary(results: readonly Result[], mostBytes = MOST_BYTES): s
   const totals = [
     `${stored.length} of ${results.length} stored${size > 0 ? `, ${bytes(size)}` : ''}`,
     ...(failed.length > 0 ? [`${failed.length} failed`] : []),
-    ...(unfinished > 0 ? [`${unfinished} stored but not finished`] : []),
+    ...(unfinished > 0 ? [`${unfinished} stored, completion pending`] : []),
   ]
   const blocks = [
     [`**${failed.length > 0 ? '❌ ' : ''}${totals.join(', ')}**`],

@@ -30,7 +30,7 @@ export function explainConnect(error: unknown, server: string, authentication: A
 const REASONS: Record<number, string> = {
   2: 'the file or a folder of its path does not exist. Try again',
   3: 'permission denied. Give the user write access, or set "directory" to a folder that is writable for it',
-  4: 'the server gives no reason. Check its log',
+  4: 'the server did not give a reason. Check its log',
   8: 'the server does not support the operation',
   11: 'a file or folder with this name already exists. Use another object key, or remove it',
   12: 'the file system is read-only',

@@ -65,7 +65,7 @@ describe('attack: a symlink in the place of a report', () => {
       typeof value === 'string' ? value.replace('HERE', cwd) : value,
     ])
     await expect(openReports(Object.fromEntries(given), { cwd, env })).rejects.toThrow(
-      /^Could not write .* for --[a-z-]+: (?:ELOOP|it is a symlink.*|it lies behind a symlink)\.$/,
+      /^Could not write .* for --[a-z-]+: (?:ELOOP|it is a symlink.*|it is behind a symlink)\.$/,
     )
     expect(await readFile(join(root, 'home/profile'), 'utf8')).toBe('mine')
     expect(await readdir(join(root, 'home'))).toEqual(['profile'])
