@@ -12,6 +12,7 @@ export type ErrorCode =
   | 'unauthorized'
   | 'destination_forbidden'
   | 'source_forbidden'
+  | 'origin_forbidden'
   | 'not_found'
   | 'unknown_finalization'
   | 'method_not_allowed'

@@ -1,6 +1,7 @@
 import { localPath, secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { SOURCES } from '../uploader/input.ts'
+import { proxyAuth } from './proxy-users.ts'
 import { count, destinationName, ms, proxyAddress, section } from './values.ts'
 
 const uploadKey = z.strictObject({
@@ -18,6 +19,12 @@ const uploadKey = z.strictObject({
     .optional()
     .describe(
       'Sources that a request with this key may use. Default: "form", "url", and "path" if sources.path.roots is set.',
+    ),
+  addedByProxy: z
+    .boolean()
+    .optional()
+    .describe(
+      'A reverse proxy adds this key after its own authentication. Web pages of other sites, whose requests a browser authenticates too, are then rejected (CSRF).',
     ),
 })
 
@@ -52,6 +59,7 @@ export const authSection = section(
       60_000,
       'Length of the window of that limit, from the first wrong upload key on. The limit is lifted when it ends.',
     ),
+    proxy: proxyAuth,
     keys: z
       .array(uploadKey)
       .default([])

@@ -7,6 +7,7 @@ import { canonicalType, loadProvider, PROVIDER_TYPES } from '../providers/regist
 import { chooseDestination, type DestinationName, idOf, splitId } from '../uploader/delivery/destinations.ts'
 import { KEYLESS } from '../uploader/input.ts'
 import { destinationSchema } from './destination.ts'
+import { isSocketPath } from './endpoint.ts'
 import type { OnProblem } from './interpolate.ts'
 import { reportIssues, suggest } from './issues.ts'
 import { isRecord } from './json.ts'
@@ -186,6 +187,11 @@ export function checkReferences(config: unknown, plugins: Plugins, report: OnPro
         `auth.keys[${index}].name`,
         `"${name}" is already the name of another upload key. Choose a different name`,
       )
+    if (typeof name === 'string' && /^(?:proxy:|token )/.test(name))
+      report(
+        `auth.keys[${index}].name`,
+        `begins with "${name.startsWith('proxy:') ? 'proxy:' : 'token '}", as the names of people do whom a reverse proxy or a token names. Choose a different name`,
+      )
     if (name === 'server' && isRecord(server) && server['key'] !== undefined)
       report(`auth.keys[${index}].name`, '"server" is the name of server.key. Choose a different name')
     if (isRecord(page) && page['history'] === true && KEYLESS.includes(String(name)))
@@ -195,6 +201,25 @@ export function checkReferences(config: unknown, plugins: Plugins, report: OnPro
       )
     if (typeof name === 'string') earlier.add(name)
   }
+  const proxy = isRecord(auth) ? auth['proxy'] : undefined
+  const host = isRecord(server) ? server['host'] : undefined
+  if (isRecord(proxy)) checkProxyAuth(proxy, host, all, known, report)
+}
+
+/** Checks that the destinations of `auth.proxy` exist, and that it names the Unix socket only if the server has one. */
+function checkProxyAuth(
+  proxy: Record<string, unknown>,
+  host: unknown,
+  all: readonly DestinationName[],
+  known: readonly DestinationName[],
+  report: OnProblem,
+): void {
+  const { from, destinations } = proxy
+  for (const id of Array.isArray(destinations) ? destinations : [])
+    if (typeof id === 'string' && !isThere(id, all))
+      report('auth.proxy.destinations', notADestination(id, known))
+  if (Array.isArray(from) && from.includes('unix') && !(typeof host === 'string' && isSocketPath(host)))
+    report('auth.proxy.from', 'has "unix", but server.host is not a Unix socket')
 }
 
 /** Checks that the secrets of upload keys are unique, so that each identifies its client. */

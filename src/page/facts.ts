@@ -14,8 +14,10 @@ export interface DestinationChoice {
 /** What the visitor may do. The names of destinations are only for those who may upload. */
 export type Visitor =
   | {
-      /** `proxy`: a reverse proxy added the key, since a browser sends none when it loads a page. */
+      /** `proxy`: a reverse proxy names the person, or added the key, since a browser sends none when it loads a page. */
       readonly admittedBy: 'loopback' | 'key' | 'proxy' | 'anonymous'
+      /** The person whom the reverse proxy names. */
+      readonly user?: string | undefined
       readonly choices: readonly DestinationChoice[]
       /** Whether the server returns the visitor's upload history. */
       readonly hasHistory: boolean

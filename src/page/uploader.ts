@@ -137,7 +137,7 @@ ${
   }
   const { admittedBy, choices, hasHistory } = visitor
   return html`<div id="visitor" data-admitted="${admittedBy}"${hasHistory && html` data-history`}>
-<p class="admitted">${texts.admitted[admittedBy]}</p>
+<p class="admitted">${texts.admitted[admittedBy].replace('{as}', () => (visitor.user ? ` (${visitor.user})` : ''))}</p>
 <p class="choice"><label for="destination">${texts.destination}</label>
 <select id="destination">
 ${choices.map(

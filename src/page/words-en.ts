@@ -11,6 +11,7 @@ const failures: Record<ErrorCode, string> = {
   unauthorized: 'An upload key is required',
   destination_forbidden: 'This key may not use that destination',
   source_forbidden: 'This source is not allowed',
+  origin_forbidden: 'A page of another site sent this request',
   not_found: 'Not found',
   unknown_finalization: 'No pending upload has this ID',
   method_not_allowed: 'Method not allowed',
@@ -52,7 +53,7 @@ export const en = {
     admitted: {
       loopback: 'You are on the server’s machine. No key is needed.',
       key: 'Your key is accepted.',
-      proxy: 'You are signed in. No key is needed.',
+      proxy: 'You are signed in{as}. No key is needed.',
       anonymous: 'This server accepts uploads without a key.',
     },
     key: 'Upload key',

@@ -24,7 +24,7 @@ export const zh: Words = {
     admitted: {
       loopback: '你就在服务器所在的电脑上，不需要密钥。',
       key: '密钥有效。',
-      proxy: '你已登录，不需要密钥。',
+      proxy: '你已登录{as}，不需要密钥。',
       anonymous: '此服务器无需密钥即可上传。',
     },
     key: '上传密钥',
@@ -107,6 +107,7 @@ export const zh: Words = {
       unauthorized: '需要上传密钥',
       destination_forbidden: '此密钥不能使用该存储位置',
       source_forbidden: '不允许使用此来源',
+      origin_forbidden: '此请求来自其他网站的页面',
       not_found: '此地址不存在',
       unknown_finalization: '没有待完成的上传与此 id 对应',
       method_not_allowed: '这里不支持此操作',

@@ -6,7 +6,7 @@ import { idOf } from '../uploader/delivery/destinations.ts'
 import { withEnds } from '../uploader/delivery/expiry.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { Caller } from '../uploader/input.ts'
-import { type Access, admitCaller } from './access.ts'
+import { type Access, admitSameSite } from './access.ts'
 import type { History } from './contract.ts'
 import { parametersOf } from './target.ts'
 
@@ -37,7 +37,7 @@ export function createHistoryRoute(
         'The upload history is disabled. Set "page.history" to true to enable it.',
       )
     const query = parametersOf(req.url)
-    const caller = admitCaller(req, res, query, access)
+    const caller = admitSameSite(req, res, query, access)
     if (!isKnown(caller))
       throw new UploadError(
         'unauthorized',

@@ -9,14 +9,28 @@ export interface LoopbackRules {
   readonly allowNullOrigin: boolean
   /** `name` allows every port, `name:port` that port only. */
   readonly allowedHosts: readonly string[]
+  /** Headers that the reverse proxy of `auth.proxy` adds, in lower case. */
+  readonly proxyHeaders?: readonly string[] | undefined
 }
 
 // Node silently drops headers after the first 1000, and a header of a reverse proxy might be among them.
 const MAX_HEADERS = 500
 
+/** Headers by which reverse proxies say whom they forward. The sources are listed in docs/guides/reverse-proxy.md. */
+const FORWARDING: ReadonlySet<string> = new Set([
+  'forwarded',
+  'via',
+  'x-real-ip',
+  'remote-user',
+  'x-remote-user',
+  'x-goog-iap-jwt-assertion',
+  'x-pomerium-jwt-assertion',
+])
+const PREFIXES = ['x-forwarded-', 'x-authentik-', 'x-auth-request-', 'tailscale-', 'cf-access-']
+
 const LOCALHOST = /^(?:[a-z0-9_-]+\.)*localhost$/
 /** Origins such as `app://obsidian.md` and `chrome-extension://…`: every scheme except those of web pages. */
-const APPLICATION_ORIGIN = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^\s/\\,?#]*$/
+export const APPLICATION_ORIGIN = /^(?!https?:)[a-z][a-z0-9+.-]*:\/\/[^\s/\\,?#]*$/
 
 /** Why a request from a loopback address is not treated as local, as part of a message. Undefined if it is. */
 export function findExemptionDenial(
@@ -26,7 +40,7 @@ export function findExemptionDenial(
 ): string | undefined {
   if (!rules.loopbackExempt) return '"auth.loopbackExempt" is false'
   if (headerCount > MAX_HEADERS) return `it has more than ${MAX_HEADERS} headers`
-  const forwarding = findForwardingHeader(headers)
+  const forwarding = findForwardingHeader(headers, rules.proxyHeaders)
   if (forwarding !== undefined)
     return `it has the header "${forwarding.slice(0, 40)}", which reverse proxies add`
   return findHostDenial(headers.host, rules) ?? findOriginDenial(headers, rules)
@@ -44,22 +58,32 @@ export function isTrustedOrigin(origin: string, allowedOrigins: readonly string[
 }
 
 /** The name of a header that only proxies add, if the request has one. */
-export function findForwardingHeader(headers: IncomingHttpHeaders): string | undefined {
-  return Object.keys(headers).find(isForwardingHeader)
-}
-
-function isForwardingHeader(name: string): boolean {
-  return name === 'forwarded' || name === 'via' || name === 'x-real-ip' || name.startsWith('x-forwarded-')
+export function findForwardingHeader(
+  headers: IncomingHttpHeaders,
+  own: readonly string[] = [],
+): string | undefined {
+  return Object.keys(headers).find(name => {
+    // CGI and PHP read both spellings as one header, so a proxy may have passed on either.
+    const spelled = name.replaceAll('_', '-')
+    return (
+      FORWARDING.has(spelled) || PREFIXES.some(prefix => spelled.startsWith(prefix)) || own.includes(spelled)
+    )
+  })
 }
 
 function findHostDenial(host: string | undefined, { allowedHosts }: LoopbackRules): string | undefined {
   if (host === undefined || host === '') return 'it has no Host header'
   const spelled = host.toLowerCase()
-  const [, name = ''] = /^(\[[^\]]*\]|[^:]*)(?::\d{1,5})?$/.exec(spelled) ?? []
+  const name = splitHost(spelled) ?? ''
   if (LOCALHOST.test(name) || isIPv4(name) || isBracketedIPv6(name)) return undefined
   if (name !== '' && allowedHosts.some(allowed => [name, spelled].includes(allowed.toLowerCase())))
     return undefined
   return `its Host ${quote(host)} is not a name of this machine; if it is, add it to "server.allowedHosts"`
+}
+
+/** The name of a Host header without its port, IPv6 addresses in brackets. Undefined if it is not a host. */
+export function splitHost(host: string): string | undefined {
+  return /^(\[[^\]]*\]|[^:]*)(?::\d{1,5})?$/.exec(host)?.[1]
 }
 
 function isBracketedIPv6(name: string): boolean {

@@ -12,6 +12,7 @@ const STATUS: Record<ErrorCode, number> = {
   unauthorized: 401,
   destination_forbidden: 403,
   source_forbidden: 403,
+  origin_forbidden: 403,
   not_found: 404,
   unknown_finalization: 404,
   method_not_allowed: 405,

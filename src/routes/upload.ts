@@ -9,7 +9,7 @@ import type { Uploader, UploadRequest } from '../uploader/index.ts'
 import type { Input } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import { fingerprintOf } from '../uploader/jobs/idempotency.ts'
-import { type Access, admitCaller } from './access.ts'
+import { type Access, admitSameSite } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
 import { readBody, sendContinue, tooLargeBody } from './body.ts'
 import type { FormBody } from './form.ts'
@@ -56,7 +56,7 @@ export function createUploadRoute(
 ): (req: Request, res: Response) => Promise<void> {
   return async (req, res) => {
     const query = parametersOf(req.url)
-    const caller = admitCaller(req, res, query, access)
+    const caller = admitSameSite(req, res, query, access)
     const asked = readOptions(query)
     if (asked.finalizationId) {
       send(res, await finish(uploader, asked.finalizationId, abortWhenGone(res), mask))

@@ -73,6 +73,7 @@ export function createUsageRoutes(
       const isProxys = caller.admittedBy === 'key' && req.headers['x-requested-with'] === undefined
       return {
         admittedBy: isProxys ? 'proxy' : caller.admittedBy,
+        ...(caller.user !== undefined && { user: caller.user }),
         choices: listChoices(uploader, caller),
         hasHistory: settings.page.history && isKnown(caller),
       }

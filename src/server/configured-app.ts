@@ -1,6 +1,7 @@
 import type { RequestListener } from 'node:http'
 import { isSocketPath } from '../config/endpoint.ts'
 import type { LoadedConfig } from '../config/load.ts'
+import { userHeaderOf } from '../config/proxy-users.ts'
 import type { Settings } from '../config/schema.ts'
 import { once } from '../flow/once.ts'
 import type { AccessSettings } from '../routes/access.ts'
@@ -160,11 +161,13 @@ function createTracker() {
 }
 
 function accessSettings({ server, auth, sources }: Settings): AccessSettings {
-  const { keys, ...rules } = auth
+  const { keys, proxy, ...rules } = auth
   return {
     ...rules,
     keys: server.key === undefined ? keys : [{ name: 'server', key: server.key }, ...keys],
+    proxy: proxy && { ...proxy, userHeader: userHeaderOf(proxy), isPreset: proxy.preset !== undefined },
     allowedHosts: server.allowedHosts,
+    publicUrl: server.publicUrl,
     sources,
   }
 }

@@ -53,9 +53,13 @@ export const KEYLESS: readonly string[] = ['loopback', 'anonymous', 'command lin
 
 /** The client of a request, and what it may upload. It is determined once, in routes/access.ts. */
 export interface Caller {
-  /** Name of the upload key, `loopback` or `anonymous`; goes into the log. */
+  /** Name of the upload key, `proxy: USER`, `loopback` or `anonymous`. It is the identity, and goes into the log. */
   readonly name: string
-  readonly admittedBy: 'loopback' | 'key' | 'anonymous'
+  readonly admittedBy: 'loopback' | 'key' | 'proxy' | 'anonymous'
+  /** The person whom a reverse proxy names. */
+  readonly user?: string
+  /** Whether a browser or a reverse proxy adds what identifies the client, also to requests of other sites' pages. */
+  readonly isAddedByOthers?: boolean
   readonly sources: ReadonlySet<SourceKind>
   /** Allowed directories of file paths. Undefined: any regular file except those of the server. */
   readonly roots: readonly string[] | undefined

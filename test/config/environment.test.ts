@@ -44,6 +44,9 @@ const SAMPLES: Record<string, [text: string, value: unknown]> = {
   'server.publicUrl': ['https://img.example.com/x', 'https://img.example.com/x'],
   'server.trustProxy': ['loopback, 10.0.0.0/8', ['loopback', '10.0.0.0/8']],
   'auth.keys': ['[{"name":"ci","key":"k1"}]', [{ name: 'ci', key: 'k1' }]],
+  'auth.proxy.userHeader': ['X-User', 'X-User'],
+  'auth.proxy.destinations': ['local', ['local']],
+  'auth.proxy.sources': ['form, url', ['form', 'url']],
   'sources.path.roots': ['/srv/a, /srv/b', ['/srv/a', '/srv/b']],
   default: ['local', 'local'],
   keyTemplate: ['{uuid}{extname}', '{uuid}{extname}'],
@@ -66,10 +69,17 @@ const SAMPLES: Record<string, [text: string, value: unknown]> = {
 
 /** What else has to be set, by the section or the setting that needs it. */
 const BESIDE: Record<string, Record<string, string>> = {
+  'auth.proxy': { UPLOAD_SERVER__AUTH__PROXY__FROM: '::1', UPLOAD_SERVER__AUTH__PROXY__PRESET: 'authelia' },
+  'auth.proxy.preset': {
+    UPLOAD_SERVER__AUTH__PROXY__FROM: '::1',
+    UPLOAD_SERVER__AUTH__PROXY__USERHEADER: 'X-User',
+  },
   'store.driver': { UPLOAD_SERVER__STORE__URL: 'postgres://u:p@h/db' },
   'pictures.resize.enlarge': { UPLOAD_SERVER__PICTURES__RESIZE__WIDTH: '300' },
   'pictures.watermark': { UPLOAD_SERVER__PICTURES__WATERMARK__TEXT: 'mine' },
 }
+/** Settings without a default, of which none may be missing: they are set together. */
+const TOGETHER = ['auth.proxy.from', 'auth.proxy.secretHeader.name', 'auth.proxy.secretHeader.value']
 const NEEDS_NOTHING = ['pictures.watermark.image', 'pictures.watermark.text']
 
 function sampleOf({ path, schema }: Setting, before: unknown): [string, unknown] {
@@ -107,7 +117,22 @@ describe('UPLOAD_SERVER__… sets', () => {
     expect(Object.keys(SAMPLES).filter(name => !names.includes(name))).toEqual([])
   })
 
-  it.each(SETTINGS.map(setting => [setting.path.join('.'), setting] as const))('%s', async (_, setting) => {
+  it('auth.proxy and its secret, which need all of their members', async () => {
+    const { settings } = await load({
+      UPLOAD_SERVER__AUTH__PROXY__FROM: '10.0.0.1, ::1',
+      UPLOAD_SERVER__AUTH__PROXY__PRESET: 'authelia',
+      UPLOAD_SERVER__AUTH__PROXY__SECRETHEADER__NAME: 'X-Proxy-Secret',
+      UPLOAD_SERVER__AUTH__PROXY__SECRETHEADER__VALUE: '0123',
+    })
+    expect(TOGETHER.map(name => pick(settings, name.split('.')))).toEqual([
+      ['10.0.0.1', '::1'],
+      'X-Proxy-Secret',
+      '0123',
+    ])
+  })
+
+  const alone = SETTINGS.filter(({ path }) => !TOGETHER.includes(path.join('.')))
+  it.each(alone.map(setting => [setting.path.join('.'), setting] as const))('%s', async (_, setting) => {
     const { path } = setting
     const name = path.join('.')
     const beside = NEEDS_NOTHING.includes(name) ? {} : (BESIDE[name] ?? BESIDE[path.slice(0, -1).join('.')])

@@ -57,7 +57,8 @@ function facts({ peerAddress, clientAddress, query, ...headers }: Ask): RequestF
     peerAddress,
     clientAddress: clientAddress ?? peerAddress ?? '',
     headers,
-    headerCount: 10,
+    rawHeaders: Object.entries(headers).flatMap(([name, value]) => [name, String(value)]),
+    scheme: 'http',
     query: new URLSearchParams(query),
   }
 }

@@ -1,0 +1,112 @@
+import { isIP } from 'node:net'
+import { secret } from '../options.ts'
+import * as z from '../packages/zod.ts'
+import { SOURCES } from '../uploader/input.ts'
+import { destinationName } from './values.ts'
+
+/** The header in which each authenticating reverse proxy names the person. Sources: docs/guides/sign-in.md. */
+const PRESETS = {
+  authelia: 'remote-user',
+  authentik: 'x-authentik-username',
+  'oauth2-proxy': 'x-forwarded-user',
+  'oauth2-proxy-auth-request': 'x-auth-request-user',
+  tailscale: 'tailscale-user-login',
+} as const
+
+const PRESET_NAMES = [
+  'authelia',
+  'authentik',
+  'oauth2-proxy',
+  'oauth2-proxy-auth-request',
+  'tailscale',
+] as const
+
+/** Headers that have a meaning of their own. */
+const TAKEN = ['host', 'authorization', 'x-upload-key', 'x-picgo-secret']
+
+const headerName = z
+  .string()
+  .regex(/^[A-Za-z0-9-]{1,100}$/, 'must be the name of a header, made of letters, digits and hyphens')
+  .refine(name => !TAKEN.includes(name.toLowerCase()), 'must not be a header with a meaning of its own')
+
+const peer = z
+  .string()
+  .refine(isPeer, 'must be an IP address, a CIDR range such as "172.20.0.0/24", or "unix"')
+
+/** `auth.proxy` of the configuration. */
+export const proxyAuth = z
+  .strictObject({
+    from: z
+      .array(peer)
+      .min(1)
+      .describe(
+        'IP addresses of the reverse proxy, as the server sees them, or "unix" for the Unix socket of "server.host". A CIDR range requires secretHeader. server.trustProxy plays no part here.',
+      ),
+    preset: z.enum(PRESET_NAMES).optional().describe('Reverse proxy in use. It sets userHeader.'),
+    userHeader: headerName
+      .optional()
+      .describe('Header in which the reverse proxy names the person. Required without a preset.'),
+    secretHeader: z
+      .strictObject({
+        name: headerName.describe('Name of the header.'),
+        value: secret().describe('Secret that the reverse proxy sends in it.'),
+      })
+      .optional()
+      .describe('Header with a secret that proves that the reverse proxy sent the request.'),
+    isEnough: z
+      .boolean()
+      .default(true)
+      .describe('Whether people whom the reverse proxy names need no upload key.'),
+    destinations: z
+      .array(destinationName)
+      .optional()
+      .describe('Destinations that these people may use: "provider" or "provider/configName". Default: all.'),
+    sources: z
+      .array(z.enum(SOURCES))
+      .optional()
+      .describe(
+        'Sources that their requests may use. Default: "form", "url", and "path" if sources.path.roots is set.',
+      ),
+  })
+  .superRefine((proxy, context) => {
+    const report = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message })
+    if (proxy.preset === undefined && proxy.userHeader === undefined)
+      report(
+        'userHeader',
+        'is missing. Set it to the header in which the reverse proxy names the person, or set preset',
+      )
+    if (proxy.secretHeader === undefined && proxy.from.some(isRange))
+      report(
+        'from',
+        'has a range, so every host in it could name people. Name single IP addresses, or set secretHeader',
+      )
+    if (proxy.secretHeader?.name.toLowerCase() === userHeaderOf(proxy))
+      report('secretHeader', 'must be another header than userHeader')
+  })
+  .optional()
+  .describe('Authenticating reverse proxy that tells the server in a header who sends a request.')
+
+/** The header with the name of the person, in lower case. */
+export function userHeaderOf({
+  preset,
+  userHeader,
+}: {
+  readonly preset?: keyof typeof PRESETS | undefined
+  readonly userHeader?: string | undefined
+}): string {
+  return (userHeader ?? (preset && PRESETS[preset]) ?? '').toLowerCase()
+}
+
+function isPeer(value: string): boolean {
+  if (value === 'unix') return true
+  const [, address = '', bits] = /^([^/%]*)(?:\/(\d{1,3}))?$/.exec(value) ?? []
+  const family = isIP(address)
+  return family !== 0 && (bits === undefined || Number(bits) <= (family === 4 ? 32 : 128))
+}
+
+/** Whether it is more than one address. */
+function isRange(value: string): boolean {
+  const [address = '', bits] = value.split('/')
+  return bits !== undefined && Number(bits) < (isIP(address) === 4 ? 32 : 128)
+}

@@ -1,0 +1,119 @@
+import { BlockList, isIP, isIPv6 } from 'node:net'
+import { UploadError } from '../errors.ts'
+import type { SourceKind } from '../uploader/input.ts'
+import { createKeyFinder } from './credentials.ts'
+
+/** `auth.proxy`: an authenticating reverse proxy that names the person behind a request. */
+export interface ProxyAuth {
+  /** IP addresses, CIDR ranges, and `unix` for the Unix socket that the server listens on. */
+  readonly from: readonly string[]
+  /** Header with the name of the person, in lower case. */
+  readonly userHeader: string
+  /** Whether the header is known to hold one name, so that a comma in it shows that two values were joined. */
+  readonly isPreset: boolean
+  readonly secretHeader?: { readonly name: string; readonly value: string } | undefined
+  /** Whether no upload key is needed besides. */
+  readonly isEnough: boolean
+  /** Default: all destinations. */
+  readonly destinations?: readonly string[] | undefined
+  /** Default: as for an upload key. */
+  readonly sources?: readonly SourceKind[] | undefined
+}
+
+/** The part of a request that says where it came from. */
+export interface ProxiedRequest {
+  /** Undefined for a Unix socket. */
+  readonly peerAddress: string | undefined
+  /** Names and values in turn, as they came. */
+  readonly rawHeaders: readonly string[]
+}
+
+export interface ProxyUsers {
+  /** Whether the peer is the reverse proxy, so that nobody it forwards is a local client. */
+  isProxy(peerAddress: string | undefined): boolean
+  /**
+   * The name of the person, or undefined if the reverse proxy names nobody, or the request didn't come from it.
+   *
+   * @throws UploadError `unauthorized` if the headers of the reverse proxy are ambiguous, because a client may have added
+   *   one of them. Its cause says which; the client isn't told
+   */
+  nameOf(request: ProxiedRequest): string | undefined
+}
+
+/** Maximum length of a name, bytes. */
+const LONGEST_NAME = 255
+
+/**
+ * Identifies people by the header that an authenticating reverse proxy adds. The header is a claim, not a proof: it only
+ * counts if the reverse proxy itself sent the request, and if nothing suggests that the client added it.
+ */
+export function createProxyUsers({ from, userHeader, isPreset, secretHeader }: ProxyAuth): ProxyUsers {
+  const isFrom = createPeerMatcher(from)
+  const findSecret = createKeyFinder(secretHeader ? [secretHeader.value] : [])
+  const secretName = secretHeader?.name.toLowerCase()
+
+  return {
+    isProxy: isFrom,
+    nameOf({ peerAddress, rawHeaders }) {
+      if (!isFrom(peerAddress)) return undefined
+      if (secretName !== undefined) {
+        const secret = onlyValue(rawHeaders, secretName)
+        if (secret === undefined || findSecret([secret]) !== 0) return undefined
+      }
+      const value = onlyValue(rawHeaders, userHeader)
+      return value === undefined ? undefined : readName(value, userHeader, isPreset)
+    },
+  }
+}
+
+/** Recognises peers by IP address. An IPv4 address is the same when it is mapped into IPv6. */
+function createPeerMatcher(from: readonly string[]): ProxyUsers['isProxy'] {
+  const peers = new BlockList()
+  for (const one of from) {
+    const [address = '', bits] = one.split('/')
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4'
+    if (isIP(address) === 0) continue
+    if (bits === undefined) peers.addAddress(address, family)
+    else peers.addSubnet(address, Number(bits), family)
+  }
+  return peerAddress => {
+    // The configuration allows "unix" only if the server listens on nothing else: a closed TCP connection has no address, too.
+    if (peerAddress === undefined) return from.includes('unix')
+    const address = peerAddress.replace(/%.*/, '')
+    return isIP(address) !== 0 && peers.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
+  }
+}
+
+/** The value of a header that may be there once. Node would join the values of several, so the raw headers are read. */
+function onlyValue(rawHeaders: readonly string[], name: string): string | undefined {
+  let found: string | undefined
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const spelled = String(rawHeaders[i]).toLowerCase()
+    if (spelled !== name && spelled.replaceAll('_', '-') === name)
+      throw ambiguous(`"${name}" is also there with underscores`)
+    if (spelled !== name) continue
+    if (found !== undefined) throw ambiguous(`"${name}" is there more than once`)
+    found = String(rawHeaders[i + 1])
+  }
+  return found
+}
+
+/** @param value as Node reads it, each byte a character */
+function readName(value: string, header: string, isPreset: boolean): string {
+  if (value === '') throw ambiguous(`"${header}" is empty`)
+  if (value.length > LONGEST_NAME) throw ambiguous(`"${header}" is longer than ${LONGEST_NAME} bytes`)
+  if (isPreset && value.includes(',')) throw ambiguous(`"${header}" has a comma, so it may be two values`)
+  const name = Buffer.from(value, 'latin1').toString('utf8')
+  // Two people must not have one name, so bytes that aren't UTF-8 are not replaced.
+  if (name.includes('\ufffd')) throw ambiguous(`"${header}" is not valid UTF-8`)
+  if (/\p{Cc}/u.test(name)) throw ambiguous(`"${header}" has control characters`)
+  return name
+}
+
+function ambiguous(why: string): UploadError {
+  return new UploadError(
+    'unauthorized',
+    'The reverse proxy does not say clearly who you are. Ask its operator; the log of upload-server names the header.',
+    { cause: new Error(`auth.proxy: ${why}. Make the reverse proxy remove what clients send`) },
+  )
+}
