@@ -54,7 +54,11 @@ const BROKEN: [string, RequestListener | undefined, RegExp][] = [
         .end('{"success":false,"message":"wrong key"}'),
     /wrong key/,
   ],
-  ['is another', (_, response) => response.end('<h1>Log in</h1>'), /Log in|not the response of an upload server/i],
+  [
+    'is another',
+    (_, response) => response.end('<h1>Log in</h1>'),
+    /Log in|not the response of an upload server/i,
+  ],
 ]
 
 const countStored = (url: string) => expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/files\//)
