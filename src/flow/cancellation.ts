@@ -3,7 +3,7 @@ import { setMaxListeners } from 'node:events'
 // A time limit for some work is `beginTimeLimit`. Not `AbortSignal.any` over `AbortSignal.timeout`: Node 20 collects a timeout
 // that nothing else refers to, and the signal made of it never fires.
 
-/** A controller whose signal is listened to by everything that is done for a request. */
+/** A controller whose signal may have any number of listeners. */
 export function createCanceller(): AbortController {
   const controller = new AbortController()
   setMaxListeners(0, controller.signal)
@@ -11,9 +11,9 @@ export function createCanceller(): AbortController {
 }
 
 /**
- * Calls a function once a signal is aborted, at once when it is aborted already.
+ * Calls a function when a signal is aborted, or at once if it is already.
  *
- * @returns ends that; to be called when the work is over
+ * @returns removes the listener; to be called when the work ends
  */
 export function onAbort(signal: AbortSignal, leave: () => void): () => void {
   if (signal.aborted) leave()
@@ -26,7 +26,7 @@ export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise(resolve => void onAbort(signal, resolve))
 }
 
-/** What work gives, or at once the reason of the signal; the work then goes on alone. */
+/** Returns the result of work, or fails with the reason of the signal as soon as it is aborted. The work is not stopped. */
 export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stopListening = onAbort(signal, () => reject(signal.reason))

@@ -1,10 +1,10 @@
 /**
- * The time for what can't be undone. A clock that was set ahead is believed at the second look, since it may have been a
- * mistake: until then time goes on from where it was. A clock that was set back is believed at once.
+ * A clock for work that can't be undone, such as deleting expired files. If the system clock was set ahead, the first call
+ * ignores that, because it may be a mistake, and the second call accepts it. A clock that was set back is accepted at once.
  *
- * @param wall the clock of the machine, milliseconds since the epoch
- * @param steady milliseconds since any moment, never set
- * @returns looks once at both. Milliseconds since the epoch
+ * @param wall the system clock, milliseconds since the epoch
+ * @param steady a monotonic clock, milliseconds
+ * @returns reads both clocks once; milliseconds since the epoch
  */
 export function createCautiousClock(
   wall: () => number = Date.now,

@@ -1,4 +1,4 @@
-/** Maps a list with at most `width` calls at a time and keeps the order. When one throws, those under way end first. */
+/** Maps a list with at most `width` calls at a time, and keeps the order. If one throws, running calls finish first. */
 export async function mapConcurrently<T, R>(
   list: readonly T[],
   width: number,

@@ -1,4 +1,4 @@
-/** Calls the function at the first use only, and once more after it has failed. */
+/** Calls a function at its first use only. After a failure, the next use calls it again. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined
   return () => {

@@ -4,10 +4,10 @@ const FIRST_PAUSE_MS = 25
 const LONGEST_PAUSE_MS = 250
 
 /**
- * Asks again and again, with growing pauses, until there is an answer.
+ * Calls a function until it returns a value, with growing pauses.
  *
- * @param ask gives undefined for as long as there is none
- * @throws the reason of the signal when it is aborted meanwhile; an answer that is on its way is waited for
+ * @param ask returns undefined as long as there is no value
+ * @throws the reason of the signal if it is aborted; a call in progress finishes first
  */
 export async function poll<T>(ask: () => Promise<T | undefined>, signal: AbortSignal): Promise<T> {
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {

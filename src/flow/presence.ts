@@ -1,20 +1,20 @@
 import { isGone } from './owner.ts'
 
-/** A process of another machine that said nothing for so long is gone. */
+/** After this time without a heartbeat, a process of another machine counts as ended. */
 const PATIENCE_MS = 30_000
 
-/** Finds out which processes that share a store have ended. */
+/** Detects which processes of a shared database have ended. */
 export interface Presence {
   /**
-   * One on this machine is gone as soon as it has ended, one on another machine when it was looked for regularly and said
-   * nothing for a while. That is measured here, since clocks differ.
+   * A process of this machine is gone as soon as it has ended. One of another machine is gone when regular calls have seen no
+   * new heartbeat for a while. That time is measured here, because clocks of machines differ.
    *
-   * @param sign when it gave its last sign of life, by whatever clock
+   * @param sign time of its last heartbeat, by any clock
    */
   isGone(owner: string, sign: number): boolean
 }
 
-/** @param patienceMs for how long a process of another machine may be silent; default 30 s */
+/** @param patienceMs after this time without a heartbeat, a process of another machine counts as ended; default 30 s */
 export function createPresence(patienceMs: number = PATIENCE_MS): Presence {
   const watched = new Map<string, { sign: number; since: number; lookedAt: number }>()
 
@@ -22,7 +22,7 @@ export function createPresence(patienceMs: number = PATIENCE_MS): Presence {
     isGone(owner, sign) {
       const now = performance.now()
       for (const [name, { lookedAt }] of watched) {
-        // While nobody looked, or the store was down, there may have been signs.
+        // Without calls, or while the database was down, heartbeats may have been missed.
         if (now - lookedAt > patienceMs / 2) watched.delete(name)
       }
       const before = watched.get(owner)

@@ -9,13 +9,13 @@ export interface RetryPolicy {
   /** At most, the first one included. */
   readonly attempts: number
   /**
-   * Whether a failure may pass, and how long to wait when the other side says so. Default: what an UploadError says of
-   * itself; other errors are for good.
+   * Whether a failure is transient, and the pause that the other side asks for. Default: `retryable` of an UploadError. Other
+   * errors are permanent.
    */
   readonly passing?: (error: unknown) => Passing | undefined | false
-  /** A longer pause is not waited for, milliseconds. Default: any is. */
+  /** Maximum pause, milliseconds. If a longer one is needed, the failure is thrown. Default: no limit. */
   readonly longestPauseMs?: number
-  /** What is left of a total time limit, milliseconds; a pause that takes it all is not begun. Default: no limit. */
+  /** The rest of a total time limit, milliseconds. A pause that exceeds it is not begun. Default: no limit. */
   readonly leftMs?: () => number
 }
 
@@ -25,9 +25,9 @@ export interface Passing {
 }
 
 /**
- * Does something again when it failed in passing.
+ * Retries transient failures with exponential backoff.
  *
- * @throws the failure of the last attempt, or the reason of `signal` when it is aborted
+ * @throws the failure of the last attempt, or the reason of `signal` if it is aborted
  */
 export async function retry<T>(
   work: () => Promise<T>,

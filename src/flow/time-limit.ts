@@ -1,14 +1,14 @@
 import { createCanceller, onAbort } from './cancellation.ts'
 
-/** Time for some work. Whoever begins one ends it. */
+/** A time limit. The code that begins one must end it. */
 export interface TimeLimit {
-  /** Aborted when the time is up, or as another signal is. */
+  /** Aborted when the time is up, or when the outer signal is. */
   readonly signal: AbortSignal
   leftMs(): number
   end(): void
 }
 
-/** @param late what the signal is aborted with when the time is up */
+/** @param late returns the reason of the signal when the time is up */
 export function beginTimeLimit(ms: number, outer: AbortSignal, late: () => unknown): TimeLimit {
   const canceller = createCanceller()
   const timer = setTimeout(() => canceller.abort(late()), ms).unref()
@@ -25,14 +25,14 @@ export function beginTimeLimit(ms: number, outer: AbortSignal, late: () => unkno
 }
 
 /**
- * What work gives, or a failure when it takes longer; the work then goes on alone.
+ * Returns the result of work, or fails if it takes longer. The work is not stopped then.
  *
- * @param late that failure
+ * @param late returns that failure
  */
 export function within<T>(work: T | Promise<T>, ms: number, late: () => Error): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const tooLong = new Promise<never>((_, reject) => {
-    // Not unref'd: where nothing else is to be done the program would end without a word.
+    // The timer is not unref'd: a process with nothing else to do would exit without an error.
     timer = setTimeout(() => reject(late()), ms)
   })
   return Promise.race([work, tooLong]).finally(() => clearTimeout(timer))

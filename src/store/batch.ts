@@ -1,8 +1,8 @@
 import { UploadError } from '../errors.ts'
 
-/** Most that a write waits for others. */
+/** Maximum time that a write waits for others. */
 const LONGEST_WAIT_MS = 3
-/** A turn of the event loop that took less had nothing to do. */
+/** A turn of the event loop that takes less time has no work. */
 const IDLE_TURN_MS = 0.05
 
 interface Waiting<Work> {
@@ -12,10 +12,10 @@ interface Waiting<Work> {
 }
 
 /**
- * Gathers writes and commits them together: a commit costs more than what is in it. As long as the event loop is busy,
- * what it does brings further writes soon, and those wait for each other; one that is alone, or said to be, is committed
- * at once. Each caller is told when its own write is safe. When one of them fails they are done one by one, but not when
- * the store does: each would wait for it in turn.
+ * Gathers writes and commits them together, because a commit costs more than the writes in it. As long as the event loop is
+ * busy, more writes will come soon, so the writes wait for each other. A single write, or one with `isAlone`, is committed
+ * at once. The promise of each write settles when that write is committed. If a batch fails, its writes are committed one by
+ * one, unless the database itself has failed: then each of them would wait for it.
  */
 export function createBatcher<Work>(
   commit: (works: readonly Work[]) => Promise<void>,

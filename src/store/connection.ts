@@ -9,21 +9,21 @@ import { storeUnavailable } from './unavailable.ts'
 /** One kind of database. */
 export interface Engine extends MigrationSettings {
   connect(): Promise<DatabaseConnection>
-  /** Turns an error of the database into one for the caller, or says that it passes and the work may be done again. */
+  /** Turns an error of the database into one for the caller. `again`: the error is transient, and the work can be retried. */
   explain(error: unknown): Error | 'again'
-  /** The time by the clock of the database, milliseconds since the epoch, where that is another machine's. */
+  /** The time of the database, milliseconds since the epoch, if it may be on another machine. */
   now?(db: Database): Promise<number>
 }
 
 export interface DatabaseConnection {
   readonly dialect: Dialect
   /**
-   * Does statements in one transaction before it returns, where that is possible and so for less than through the dialect.
+   * Runs statements in one transaction synchronously, which costs less than through the dialect.
    *
-   * @throws when nothing was done, for one since another transaction is under way
+   * @throws if nothing was written, for example because another transaction is in progress
    */
   commitNow?(statements: readonly CompiledQuery[]): void
-  /** @throws UploadError when what is written would be lost, since the file of the store is gone */
+  /** @throws UploadError if the database file was removed or replaced, because writes would be lost */
   assertThere?(): void
 }
 
@@ -32,23 +32,23 @@ interface OpenedDatabase extends DatabaseConnection {
   readonly statements: Statements
 }
 
-/** A database that is opened when first used, and again when that failed: a server starts although its database is down. */
+/** A database that is opened at its first use. If that fails, the next use tries again, so a server can start without it. */
 export interface DatabaseAccess {
-  /** Does work with it, and again when another program is in the way. @param isLong all other work waits for it */
+  /** Works with the database, and retries while another program has locked it. @param isLong all other work waits for it */
   use<T>(work: (opened: OpenedDatabase) => Promise<T>, isLong?: boolean): Promise<T>
-  /** It, when it is open. */
+  /** The database, if it is open. */
   current(): OpenedDatabase | undefined
   close(): Promise<void>
 }
 
 const PAUSE_MS = 15
 
-/** @param patienceMs for how long a database is waited for that another program keeps busy */
+/** @param patienceMs time to wait for a database that another program has locked */
 export function createDatabaseAccess(engine: Engine, patienceMs: number): DatabaseAccess {
   let opening: Promise<OpenedDatabase> | undefined
   let opened: OpenedDatabase | undefined
   let isClosed = false
-  /** Works under way that are long. */
+  /** Number of long works in progress. */
   let long = 0
 
   async function open(): Promise<OpenedDatabase> {

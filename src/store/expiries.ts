@@ -15,12 +15,12 @@ import { entriesOf, isOf } from './history.ts'
 import { addLocks, findLocked, unlock } from './locks.ts'
 import type { Database, Tables } from './tables.ts'
 
-/** Entries that one transaction marks. */
+/** Number of entries that one transaction marks. */
 const MARKED_AT_ONCE = 200
-/** Before an object is looked at again that somebody else is at, milliseconds. */
+/** Pause before a locked object is checked again, milliseconds. */
 const LOCKED_PAUSE_MS = 1000
 
-/** The files of a store that go again. */
+/** The expiry of files. */
 export function createExpiryStore(access: StoreAccess): ExpiryStore {
   const { read, write, index } = access
   return {
@@ -115,7 +115,7 @@ async function selectDue(
 ): Promise<Row[]> {
   const select = () => db.selectFrom('expiries').selectAll()
   const due: Row[] = []
-  // One by one: what others have left undone is not gone through each time.
+  // One query for each destination, so that an index finds the rows, and rows of other destinations are not read.
   for (const destination of among) {
     if (due.length === limit) break
     const further = select()
@@ -136,11 +136,11 @@ async function selectDue(
   return [...due, ...postponed]
 }
 
-/** As an expression the destination keeps databases from looking by the key, whose index knows no times. */
+/** As an expression, the destination keeps databases from using the index of the primary key, which has no times. */
 const isOneOf = (among: readonly string[]) =>
   among.length === 0 ? sql<boolean>`1 = 0` : sql<boolean>`destination || '' in (${sql.join([...among])})`
 
-/** Those that nobody is at. The others are looked at again soon. */
+/** The objects that are not locked. The others are checked again soon. */
 async function withoutLocked(
   db: Database,
   due: readonly Known[],
@@ -159,7 +159,7 @@ async function withoutLocked(
   return free
 }
 
-/** Those that nobody is promised any more. The others are due when that ends, or never. */
+/** The objects that have expired for all uploads of them. The others are due when the last upload expires, or never. */
 async function withoutPromised(
   db: Database,
   due: readonly Known[],
@@ -169,7 +169,7 @@ async function withoutPromised(
   const free: (Expiry & ObjectId)[] = []
   for (const row of due) {
     const { end, isHere, elsewhere } = await readPromise(db, row)
-    // Nothing is removed that the history does not hold.
+    // An object that is not in the history is never removed.
     if (end === undefined || end === 'never') await deleteExpiry(db, row)
     else if (end > now) await postpone(db, row, { due_at: end, next_attempt_at: end })
     else if (isHere) free.push({ ...toExpiry(row), object: row.object, aliases: row.aliases })
@@ -182,16 +182,16 @@ async function withoutPromised(
 }
 
 interface Promised {
-  /** The longest one; undefined when the history does not hold the object. */
+  /** The latest expiry. Undefined if the object is not in the history. */
   readonly end: End | undefined
-  /** Whether something was stored at the place where the object is looked for now. */
+  /** Whether an entry has the location that the destination has now. */
   readonly isHere: boolean
-  /** Another one, where the same destination has stored it before. */
+  /** Another location, where the same destination has stored it before. */
   readonly elsewhere: string | null
 }
 
 async function readPromise(db: Database, object: ObjectId): Promise<Promised> {
-  // What the destination has stored elsewhere counts: the same place may have been spelled otherwise.
+  // Entries with another location of the destination count too, because one location may have several spellings.
   const entries = entriesOf(sql`expires_at, place, key`, object, false)
   const found = sql<{ until: number | null; forever: number; here: number; elsewhere: string | null }>`
     select max(expires_at) as until, max(case when expires_at is null then 1 else 0 end) as forever,
@@ -206,7 +206,7 @@ async function readPromise(db: Database, object: ObjectId): Promise<Promised> {
   }
 }
 
-/** Marks a bounded part of an object's entries as removed, and unlocks it with the last part. @returns whether there are more */
+/** Marks a bounded part of an object's entries as removed. The last part unlocks it. @returns whether there are more */
 async function markSome(db: Database, object: LockedObject, now: number): Promise<boolean> {
   const part = sql`update history set removed_at = ${now} where ${isOf(object, MARKED_AT_ONCE)}`
   const { numAffectedRows = 0n } = await part.execute(db)

@@ -4,7 +4,7 @@ import type { LockStore } from './lock-contract.ts'
 import type { Database, Tables } from './tables.ts'
 
 /**
- * The objects that jobs and removals of several processes have locked.
+ * Locks of objects by the jobs and removals of several processes.
  *
  * @param holders jobs that have locks, which their delivery releases
  */
@@ -12,7 +12,7 @@ export function createLockStore({ write, lockNames }: StoreAccess, holders: Set<
   return {
     async lockObject({ object, content, holder, owner, now }) {
       const name = foldKey(object)
-      // Before it is written: what was written may not be told. To release what is not locked does no harm.
+      // This comes first, because a write may succeed without a response. Releasing a lock that does not exist has no effect.
       holders.add(holder)
       return write(async db => {
         await lockNames(db, [name])
@@ -36,13 +36,13 @@ export function createLockStore({ write, lockNames }: StoreAccess, holders: Set<
   }
 }
 
-/** Of these names those that somebody has locked. None of the others is locked before the transaction is over. */
+/** The names that are locked. The others can't be locked before the transaction ends. */
 export async function findLocked(
   db: Database,
   names: Iterable<string>,
   lockNames: StoreAccess['lockNames'],
 ): Promise<Set<string>> {
-  // In one order, so that processes that want the same names don't wait for each other in turn.
+  // The names are sorted, so that two processes with the same names cause no deadlock.
   const all = [...new Set(names)].sort()
   await lockNames(db, all)
   const locks = await db.selectFrom('key_holds').select('name').where('name', 'in', all).execute()

@@ -2,14 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type RawBuilder, sql } from '../packages/kysely.ts'
 import type { Use } from './access.ts'
 
-/** Rows that one transaction looks at. */
+/** Minimum and maximum number of rows that one transaction reads. */
 const [FEWEST_ROWS, MOST_ROWS] = [50, 1000]
-/** What one may take. SQLite does its work inside the event loop, so nothing else goes on meanwhile. */
+/** Time limit of one transaction. SQLite works in the event loop, so it blocks everything else. */
 const LONG_MS = 5
-/** For everything else, between two of them. */
+/** Pause between two transactions, for other work. */
 const PAUSE_MS = 5
 
-/** Key and time of what grows with every upload. */
+/** Primary key and time of the tables that grow with every upload. */
 const COLUMNS = {
   jobs: ['id', 'finished_at'],
   history: ['job_id', 'time'],
@@ -17,11 +17,11 @@ const COLUMNS = {
 } as const
 
 /**
- * Deletes the rows of a table whose time is before another one, a few at a time. It goes through all of them by their key,
- * since an index of times would cost every upload.
+ * Deletes the rows of a table that are older than a time, a few at a time. It reads all rows in the order of their key,
+ * because an index of times would slow down every upload.
  *
- * @param condition what else must hold of them, beginning with `and`
- * @returns how many went
+ * @param condition a further condition, beginning with `and`
+ * @returns the number of deleted rows
  */
 export async function prune(
   write: Use,
@@ -41,7 +41,7 @@ export async function prune(
         order by ${key} limit 1 offset ${count}`
       const last = (await further.execute(db)).rows[0]?.key
       const upTo = last === undefined ? sql`` : sql`and ${key} <= ${last}`
-      // The plus keeps SQLite from looking by an index of times, which knows no bound.
+      // The plus keeps SQLite from using an index of times, which has no bound.
       const part = sql`delete from ${rows} where ${key} > ${from} ${upTo} and +${time} < ${before} ${condition}`
       gone += Number((await part.execute(db)).numAffectedRows ?? 0)
       return last
