@@ -1,22 +1,22 @@
 import { createContext, Script } from 'node:vm'
 import { membersOf } from '../members.ts'
 
-/** What one use of an expression may take: nothing else goes on meanwhile. */
+/** Time limit of one use of an expression, because it blocks the event loop. */
 const LIMIT_MS = 100
-/** The limit is by the wall clock: on a busy machine a quick expression may just not have had its turn. */
+/** The limit is wall-clock time, so on a busy machine a fast expression may need another try. */
 const TRIES = 3
 
 const CONTEXT = createContext({})
 const EXEC = new Script('expression.exec(text)')
 const REPLACE = new Script('text.replace(expression, to)')
 
-// `EXEC` and `REPLACE` give what their methods do.
-/** `exec` of an expression that somebody else wrote. @throws Error when it takes longer than 100 ms */
+// `EXEC` and `REPLACE` return the results of their methods.
+/** `exec` of an untrusted expression (ReDoS). @throws Error if it takes longer than 100 ms */
 export function execForeign(expression: RegExp, text: string): RegExpExecArray | null {
   return run(EXEC, { expression, text }) as RegExpExecArray | null
 }
 
-/** `replace` with an expression that somebody else wrote. @throws Error when it takes longer than 100 ms */
+/** `replace` with an untrusted expression (ReDoS). @throws Error if it takes longer than 100 ms */
 export function replaceForeign(expression: RegExp, text: string, to: string): string {
   return run(REPLACE, { expression, text, to }) as string
 }

@@ -6,24 +6,24 @@ import { systemCode } from '../errors.ts'
 const HOST = hostname().replace(/[^A-Za-z0-9-]/g, '_') || 'host'
 
 /**
- * Where process numbers mean something: this machine until it is started again and, in a container, this container.
- * Others may have the same host name and processes of the same numbers.
+ * Where process IDs are unique: this machine until its restart and, in a container, this container. Others may have the same
+ * hostname and the same process IDs.
  */
 export const SCOPE = `${HOST}-${hashOf(
   read(() => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8')),
   read(() => readlinkSync('/proc/self/ns/pid')),
 )}`
 
-/** Those of this very process: they carry its number, and are not gone. */
+/** Names of this process. They are never gone. */
 const own = new Set<string>()
 
-/** Tells this process from later ones of the same number. Empty where the system does not say. */
+/** The start time of this process, because later processes may have the same ID. Empty if the system does not report it. */
 const STARTED = readProcess(process.pid)?.started ?? ''
 
 /**
- * A name for what belongs to this process, so that others can tell when it is gone: `host.pid-started.random`.
+ * Returns a name for resources of this process, `host.pid-started.random`. Others can detect by it that the process has ended.
  *
- * @param scope the host by its name, or `SCOPE` where a wrong guess would do harm
+ * @param scope the hostname, or `SCOPE` if a wrong result would do harm
  */
 export function newOwner(scope: string = HOST): string {
   const owner = `${scope}.${process.pid}-${STARTED}.${randomBytes(6).toString('hex')}`
@@ -31,20 +31,20 @@ export function newOwner(scope: string = HOST): string {
   return owner
 }
 
-/** Forgets a name when what it stands for has ended before the process. */
+/** Drops a name whose resource has ended before the process. */
 export function dropOwner(owner: string): void {
   own.delete(owner)
 }
 
-/** Reads a name made by `newOwner`. */
+/** Parses a name made by `newOwner`. */
 export function parseOwner(owner: string): { host: string; pid: number; started: string } | undefined {
   const [, host, pid, started = ''] = /^([^.]+)\.(\d+)(?:-(\d*))?\.[0-9a-f]{12}$/.exec(owner) ?? []
   return host === undefined ? undefined : { host, pid: Number(pid), started }
 }
 
 /**
- * Whether the process behind a name has ended. One on this machine is asked for; it is gone, too, when it has the number
- * of this process, as it happens in containers. One on another machine is gone after `patienceMs` without a sign of life.
+ * Whether the process of a name has ended. A process of this machine is looked up. If it has the ID of this process, as in
+ * restarted containers, it has ended. A process of another machine is gone after `patienceMs` without a heartbeat.
  */
 export function isGone(owner: string, silentMs: number, patienceMs: number): boolean {
   const parsed = parseOwner(owner)
@@ -64,7 +64,7 @@ function isRunning(pid: number, started: string): boolean {
   return found.isAlive && (started === '' || found.started === started)
 }
 
-/** What Linux says of a process; undefined on other systems, and where it is hidden. */
+/** What Linux reports of a process. Undefined on other systems, and if the process is hidden. */
 function readProcess(pid: number): { isAlive: boolean; started: string } | undefined {
   // proc(5): number, name in parentheses, state, …; the 22nd field is the start in clock ticks since boot.
   const fields = read(() => readFileSync(`/proc/${pid}/stat`, 'latin1'))

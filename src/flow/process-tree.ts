@@ -1,28 +1,28 @@
 import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Variable of the environment by which a program and all that it starts are known. */
+/** Environment variable that marks a program and its child processes. */
 export const MARK = 'UPLOAD_RUN'
 
 /**
- * How to start a program that `killTree` is to end: in a process group of its own. Windows has none, and opens a console for a
- * detached child.
+ * Options to start a program that `killTree` can end: in its own process group. Windows has no process groups, and opens a
+ * console for a detached child.
  */
 export function inOwnTree(platform: NodeJS.Platform = process.platform) {
   return { detached: platform !== 'win32', windowsHide: true }
 }
 
-/** Where to start a program of the system: Windows looks for it in that folder first, which may be anybody's. */
+/** Working directory for system programs. Windows searches it first for the program, so it must be a trusted folder. */
 export function systemFolder({ platform, env }: Pick<NodeJS.Process, 'platform' | 'env'> = process) {
   return platform === 'win32' ? env['SYSTEMROOT'] : undefined
 }
 
 /**
- * Ends a program at once with all that it started, which would hold its pipes open. On Windows `taskkill` does, by who started
- * whom: https://learn.microsoft.com/windows-server/administration/windows-commands/taskkill
+ * Kills a program and its child processes, which would keep its pipes open. On Windows, `taskkill` finds them by their
+ * parents: https://learn.microsoft.com/windows-server/administration/windows-commands/taskkill
  *
- * @param pid undefined: it was never started
- * @param mark what `MARK` is in its environment; finds, on Linux, also what left the tree with a session of its own
+ * @param pid undefined if it was never started
+ * @param mark value of `MARK` in its environment. On Linux, it also finds processes that have left the process tree
  */
 export function killTree(
   pid: number | undefined,
@@ -45,7 +45,7 @@ export function killTree(
   }
 }
 
-/** Has a program and all that it started stand still, so that nothing more is started meanwhile. */
+/** Suspends a program and its child processes, so that they start no others. */
 function stop(pid: number, mark: string | undefined): Set<number> {
   send('SIGSTOP', -pid)
   const stopped = new Set<number>()
@@ -61,8 +61,8 @@ function stop(pid: number, mark: string | undefined): Set<number> {
 }
 
 /**
- * Some programs put what they start into a group of its own, as `timeout` and `setsid` do. Linux says who started whom;
- * elsewhere nothing is found.
+ * Finds child processes on Linux, because programs such as `timeout` and `setsid` start them in other process groups. Finds
+ * nothing on other systems.
  */
 function descendantsOf(pid: number): number[] {
   try {

@@ -7,39 +7,39 @@ import { inOwnTree, killTree, MARK } from './process-tree.ts'
 type Environment = Readonly<Record<string, string | undefined>>
 
 export interface ProgramInput {
-  /** Of the program: nothing else. */
+  /** The complete environment of the program. */
   readonly env: Environment
-  /** Folder that it is started in, and that relative paths in its arguments begin at. */
+  /** Working directory, also for relative paths in its arguments. */
   readonly cwd: string
-  /** Standard input. When it breaks off, the program is killed before it could take that for the end. */
+  /** Standard input. If it fails, the program is killed, so that it does not use incomplete input. */
   readonly input: string | AsyncIterable<Uint8Array>
-  /** Kills the program with everything that it has started. */
+  /** Kills the program and its child processes. */
   readonly signal: AbortSignal
 }
 
 export interface ProgramEnd {
-  /** Undefined when it was killed. */
+  /** Undefined if it was killed. */
   readonly code: number | undefined
-  /** How it ended, as the end of a sentence; undefined for 0. */
+  /** How it ended, as the end of a sentence. Undefined for exit code 0. */
   readonly problem: string | undefined
   /** The end of its standard output. */
   readonly stdout: string
-  /** The end of everything that it printed. */
+  /** The end of its standard output and standard error. */
   readonly output: string
-  /** Whether it has taken all of its input. */
+  /** Whether it has read all of its input. */
   readonly tookAll: boolean
 }
 
-/** What of a program's output is kept, and what of that is shown, in characters from its end. */
+/** How many characters are kept and shown, from the end of the output. */
 const KEPT_CHARACTERS = 8000
 const SHOWN_CHARACTERS = 500
-/** How long the last output of a program that has ended is waited for; a child of it may hold the pipe for ever. */
+/** Time to wait for the last output of an ended program, because a child process may keep the pipe open. */
 const LAST_WORDS_MS = 200
 
 /**
  * Runs a program without a shell.
  *
- * @throws Error that says why it can't be started; what breaks the input off; the reason of the signal
+ * @throws Error if it can't be started, the error of the input, or the reason of the signal
  */
 export function runProgram(
   [program = '', ...args]: readonly string[],
@@ -55,7 +55,7 @@ export function runProgram(
       stdio: ['pipe', 'pipe', 'pipe'],
     })
     const refuse = (error: Error) => new Error(`it can't be started: ${error.message}`, { cause: error })
-    // Without a free file descriptor a child has no pipes: only its error is still to come.
+    // Without a free file descriptor the child has no pipes, and only emits an error.
     if (child.stdin === undefined) return void child.once('error', error => reject(refuse(error)))
     let [stdout, output] = ['', '']
     let tookAll = false
@@ -96,7 +96,7 @@ export function runProgram(
   })
 }
 
-/** @returns whether everything was taken; a program that has ended takes no more */
+/** @returns whether the program has read everything */
 async function feed({ stdin }: ChildProcess, input: ProgramInput['input']): Promise<boolean> {
   if (stdin === null) return false
   const chunks = typeof input === 'string' ? [input] : input
@@ -109,12 +109,12 @@ async function feed({ stdin }: ChildProcess, input: ProgramInput['input']): Prom
 }
 
 /**
- * The end of an output in one line, without what would move the cursor of a terminal and without the credentials that
- * tools like `curl -v` repeat. @param mask hides secrets
+ * The end of an output in one line, without control sequences of terminals and without credentials that tools such as
+ * `curl -v` print. @param mask hides secrets
  */
 export function tailOf(output: string, mask: (text: string) => string): string {
   const text = hideSignatures(mask(output))
-    // A word that was cut may be a part of a secret.
+    // The first word may be the rest of a secret that was cut.
     .replace(output.length < KEPT_CHARACTERS ? '' : /^\S{0,7000}/, '')
     .replace(/\u001b\[[0-?]*[ -/]*[@-~]/g, '')
     .replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ')

@@ -9,12 +9,12 @@ import type { Database } from './tables.ts'
 type Filter = Omit<HistoryFilter, 'limit'>
 
 const LATEST = sql`time desc, job_id, position desc`
-/** The order of the indexes of times in SQLite: with another one it may choose to sort all entries for the first few. */
+/** The order of the SQLite indexes with times. With another order, SQLite may sort all entries to find the first few. */
 const LATEST_ROW = sql`time desc, rowid desc`
 
 /** The history of a store. */
 export function createHistoryStore({ read, write, index, hasRowids }: StoreAccess): HistoryStore {
-  /** Makes the index that a filter needs; they know what is kept. */
+  /** Creates the indexes that a filter needs. They only have entries that are not removed. */
   const prepare = async ({ key, keys, object, by, sha256, isRemoved }: Filter) => {
     if (isRemoved !== false) return
     if (sha256 !== undefined) await index('bytes')
@@ -67,14 +67,14 @@ function select(db: Database, filter: Filter) {
   if (object !== undefined) query = query.where(isOf(object))
   if (keys !== undefined) query = query.where(isAmong('key', keys))
   if (url !== undefined) query = query.where('url', '=', url)
-  // A whole hash is looked up by an index that is in the order of time, which a range of hashes is not.
+  // A complete hash is a separate case, because its index returns the entries in the order of time. A range does not.
   if (sha256?.length === 64) query = query.where('sha256', '=', sha256)
   else if (sha256 !== undefined)
     query = query.where('sha256', '>=', sha256).where('sha256', '<', `${sha256}g`)
   if (by !== undefined) query = query.where('caller', '=', by)
   if (since !== undefined) query = query.where('time', '>=', since)
   if (before !== undefined) query = query.where('time', '<', before)
-  // Asked for an object, only what is there is found: to ask for it twice would have all entries gone through.
+  // The condition of an object already excludes removed entries. With a second condition, all entries would be read.
   if (isRemoved !== undefined && object === undefined)
     query = query.where('removed_at', isRemoved ? 'is not' : 'is', null)
   if (link !== undefined) query = query.where(holds('url', link))
@@ -82,7 +82,7 @@ function select(db: Database, filter: Filter) {
   if (jobId !== undefined) query = query.where('job_id', '=', jobId)
   if (requestId !== undefined) query = query.where('request_id', '=', requestId)
   if (name !== undefined) {
-    // What stands behind the last slash: no slash follows the text.
+    // The last segment of the key: no slash follows the text.
     const pattern = `%${escapeLike(name)}%`
     const inName = sql<boolean>`(${isLike('key', pattern)} and not ${isLike('key', `${pattern}/%`)})`
     query = query.where(eb => eb.or([holds('origin', name), inName]))
@@ -97,7 +97,7 @@ const isLike = (column: string, pattern: string) =>
 
 const holds = (column: string, text: string) => isLike(column, `%${escapeLike(text)}%`)
 
-/** @returns a condition that nothing fits when there are none */
+/** @returns a condition that is never true if there are no values */
 function isAmong(column: string, values: readonly string[]) {
   return values.length === 0
     ? sql<boolean>`1 = 0`
@@ -105,9 +105,9 @@ function isAmong(column: string, values: readonly string[]) {
 }
 
 /**
- * Columns of the entries of an object that is there, each part found by an index of its own.
+ * Columns of the entries of an object that are not removed. Each part uses its own index.
  *
- * @param isCertain without those that a destination had at another place
+ * @param isCertain excludes entries that a destination has stored at another location
  */
 export function entriesOf(columns: RawBuilder<unknown>, { object, aliases }: ObjectId, isCertain: boolean) {
   const among = isCertain ? sql`and place is null` : sql`and (place is null or place || key <> ${object})`
@@ -120,14 +120,14 @@ export function entriesOf(columns: RawBuilder<unknown>, { object, aliases }: Obj
 
 const NAME = sql`job_id, position, destination`
 
-/** Of entries that are those of an object; one that has no place is known by its destination alone. */
+/** Condition for the entries of an object. Entries without a location are found by their destination. */
 export const isOf = (object: ObjectId, limit?: number) => {
   const entries = entriesOf(NAME, object, true)
   const few = limit === undefined ? entries : sql`select ${NAME} from (${entries}) as entries limit ${limit}`
   return sql<boolean>`(${NAME}) in (${few})`
 }
 
-/** The removal of an object asks what its other entries promise, which may have come by other destinations. */
+/** Entries of objects that still have to be removed are kept, because the removal checks the expiry of all of them. */
 function isForgettable(among?: readonly string[], but: readonly string[] = [], keptLinks?: string) {
   const isKept = sql`not exists (select 1 from expiries where expiries.destination = history.destination
     and expiries.key = history.key) and not exists (select 1 from history as other join expiries

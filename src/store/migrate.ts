@@ -4,13 +4,13 @@ import { type Kysely, sql, type Transaction } from '../packages/kysely.ts'
 import type { Database, Tables } from './tables.ts'
 import { storeUnavailable } from './unavailable.ts'
 
-/** What databases differ in. */
+/** The differences between databases. */
 export interface MigrationSettings {
-  /** Lets one process at a time have some names, or migrate. Left out where a transaction that writes does so by itself. */
+  /** Locks some names, or the migration, for one process. Absent if every write transaction is exclusive. */
   lock?(transaction: Database, names?: readonly string[]): Promise<void>
-  /** Does statements that take long in a large store, and lets everything else go on. Default: as any other ones. */
+  /** Runs statements that take long in a large database without blocking other work. Default: as other statements. */
   runBeside?(statements: string): Promise<void>
-  /** Whether a table has numbers of its own for its rows, and its key in an index beside it, unless it is made without. */
+  /** Whether tables have row IDs, with the primary key in a separate index, unless they are created without. */
   readonly hasRowids?: boolean
 }
 
@@ -26,9 +26,9 @@ const MIGRATIONS: ((db: Transaction<Tables>, settings: MigrationSettings) => Pro
 
 export const SCHEMA_VERSION = MIGRATIONS.length
 
-/** Brings the schema up to date. Safe when several processes start together. */
+/** Migrates the schema to the current version. Several processes may start at the same time. */
 export async function migrate(db: Database, settings: MigrationSettings): Promise<void> {
-  // Most of the time there is nothing to do, and nobody to wait for. A new store has no such table.
+  // This is the usual case, and needs no lock. A new database does not have the table.
   if ((await readVersion(db).catch(() => undefined)) === SCHEMA_VERSION) return
   await db.transaction().execute(async transaction => {
     await settings.lock?.(transaction)
@@ -76,7 +76,7 @@ function jobsTable({ schema }: Kysely<Tables>) {
 async function createTables(transaction: Transaction<Tables>): Promise<void> {
   const { schema }: Kysely<Tables> = transaction
   await jobsTable(transaction).execute()
-  // Few jobs are in these states at any time, so the index stays small and the common path does not touch it.
+  // Few jobs are in these states at any time, so the index stays small.
   await sql`create index jobs_open on jobs (state, owner) where state in ('uploading', 'delivered', 'finalizing')`.execute(
     transaction,
   )
@@ -116,12 +116,12 @@ async function createTables(transaction: Transaction<Tables>): Promise<void> {
     .execute()
 }
 
-/** What every upload writes shall touch few pages. */
+/** Every upload should write few pages. */
 async function slimIndexes(transaction: Transaction<Tables>): Promise<void> {
   await sql`update jobs set finished_at = created_at where state = 'interrupted'`.execute(transaction)
   await transaction.schema.dropIndex('jobs_open').ifExists().execute()
   await indexOpenJobs(transaction)
-  // Only a destination with `dedupe` looks for bytes; see `indexBytes`.
+  // Only destinations with `dedupe` need it; see `INDEXES`.
   await transaction.schema.dropIndex('history_bytes').ifExists().execute()
 }
 
@@ -130,7 +130,7 @@ async function indexOpenJobs(transaction: Transaction<Tables>): Promise<void> {
   await sql`create index jobs_open on jobs (created_at) where finished_at is null`.execute(transaction)
 }
 
-/** What every upload writes shall touch few pages: the table and its key are one then. */
+/** Every upload should write few pages. Without row IDs, a table and its primary key are one tree. */
 async function dropRowidsOfJobs(
   transaction: Transaction<Tables>,
   { hasRowids }: MigrationSettings,
@@ -143,7 +143,7 @@ async function dropRowidsOfJobs(
   await indexOpenJobs(transaction)
 }
 
-/** Nothing here goes through a table of before, however large that is. */
+/** No statement here reads all rows of an existing table, which may be large. */
 async function addExpiry(transaction: Transaction<Tables>): Promise<void> {
   const { schema }: Kysely<Tables> = transaction
   for (const column of ['expires_at', 'removed_at'])
@@ -174,7 +174,7 @@ async function addExpiry(transaction: Transaction<Tables>): Promise<void> {
   await schema.createIndex('key_holds_name').on('key_holds').columns(['name', 'destination']).execute()
 }
 
-/** Nothing here goes through a table of before, either. */
+/** This does not read the rows of the table either. */
 async function addPlaces(transaction: Transaction<Tables>): Promise<void> {
   const { schema }: Kysely<Tables> = transaction
   await schema.alterTable('history').addColumn('place', 'text').execute()
@@ -186,8 +186,8 @@ async function addSeeds(transaction: Transaction<Tables>): Promise<void> {
 }
 
 /**
- * Indexes that would cost every upload, and that not every store needs. Each has the order of what is asked for in it, so
- * that the first rows are the answer, however many fit. The second name is that of an earlier one, which had it not.
+ * Indexes that slow down every upload and that not every server needs. Each is in the order of the results, so that the
+ * database only reads the rows that it returns. The second name is an earlier index without that order.
  */
 const INDEXES = {
   bytes: ['history_same on history (sha256, destination, time) where removed_at is null', 'history_bytes'],
@@ -205,10 +205,10 @@ const INDEXES = {
 export type IndexName = keyof typeof INDEXES
 export const INDEX_NAMES = keysOf(INDEXES)
 
-/** A history of fewer entries is gone through in no time. */
+/** For a history with fewer entries, an index is created at once. */
 const FEW_ENTRIES = 2000
 
-/** Makes an index, unless there is one. */
+/** Creates an index if it does not exist. */
 export async function makeIndex(db: Database, which: IndexName, engine: MigrationSettings): Promise<void> {
   const [index, earlier] = INDEXES[which]
   const statements = [`create index if not exists ${index}`, `drop index if exists ${earlier}`]

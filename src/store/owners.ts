@@ -1,7 +1,7 @@
 import type { StoreAccess } from './access.ts'
 import type { OwnerStore } from './contract.ts'
 
-/** The processes that use a store. */
+/** The processes that use a database. */
 export function createOwnerStore({ read, write }: StoreAccess): OwnerStore {
   return {
     beat: (owner, now) =>

@@ -10,25 +10,25 @@ import { storeUnavailable } from './unavailable.ts'
 const CONNECTIONS = 10
 const CONNECT_TIMEOUT_MS = 3000
 const QUERY_TIMEOUT_MS = 5000
-/** For what takes its time in a large store, or waits until another process has done it. */
+/** For statements that take long in a large database, or wait for another process. */
 const LONG_TIMEOUT_MS = 10 * 60 * 1000
 const IS_LONG = /^(create|drop|delete|select pg_advisory)/
-/** For saying goodbye to a server that may not answer. */
+/** For closing the connections, because the database may not respond. */
 const END_TIMEOUT_MS = 2000
-/** Any number; all processes of this program use the same. */
+/** The advisory lock of the migration: any number that all processes of this program use. */
 const LOCK = 7_263_501_842
-/** Those of names have numbers of their own kind. */
+/** The first number of the advisory locks of names. */
 const NAME_LOCKS = 726_350_184
 const BIGINT = 20
 
 /**
- * The store for several processes behind a load balancer.
+ * The database for several servers behind a reverse proxy.
  *
- * A query without an answer is given up after 5 s, with its connection: a server may hang, or be cut off, without
- * closing any. Servers are not told of a limit, since some proxies refuse to pass it on.
+ * A query without a response fails after 5 s, and its connection is closed, because a database may hang or become
+ * unreachable without closing connections. The limit is not sent to the database, because some proxies reject it.
  *
  * @param url such as `postgres://user:password@host:5432/database`, also with `?query_timeout=MILLISECONDS`
- * @throws UploadError `store_unavailable` when `pg` is not installed
+ * @throws UploadError `store_unavailable` if `pg` is not installed
  */
 export function createPostgresStore(url: string): Store {
   if (!isInstalled('pg'))
@@ -44,14 +44,14 @@ export function createPostgresStore(url: string): Store {
         max: CONNECTIONS,
         connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
         keepAlive: true,
-        // Times and sizes are whole numbers far below 2^53. The types of pg know a parser for each id alone.
+        // Times and sizes are whole numbers far below 2^53. The types of pg only describe a parser for each type ID.
         types: {
           getTypeParser: (id, format) =>
             (id === BIGINT ? Number : pg.types.getTypeParser(id, format)) as never,
         },
       })
-      // A connection that breaks is replaced at the next use. Without these listeners it would end the process: the
-      // pool hears of idle ones only.
+      // A broken connection is replaced at its next use. Without these listeners, its error would end the process. The
+      // listener of the pool only gets errors of idle connections.
       pool.on('error', () => {})
       pool.on('connect', client => void client.on('error', () => {}))
       return { dialect: new PostgresDialect({ pool: withoutHungConnections(pool) }) }
@@ -72,7 +72,7 @@ export function createPostgresStore(url: string): Store {
   })
 }
 
-/** The pool, but a connection whose query got no answer is closed and not used for the next one. */
+/** A pool that closes a connection whose query got no response, instead of reusing it. */
 function withoutHungConnections(pool: Pool): PostgresPool {
   return {
     async connect() {

@@ -12,18 +12,18 @@ import { INDEX_NAMES, type IndexName, makeIndex } from './migrate.ts'
 import { createOwnerStore } from './owners.ts'
 
 export interface StoreOptions {
-  /** For how long a store is waited for that another program keeps busy. Default 3 s. */
+  /** Time to wait for a database that another program has locked. Default 3 s. */
   readonly patienceMs?: number
 }
 
 const PATIENCE_MS = 3000
 const FAULTS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['store_unavailable', 'insufficient_storage'])
 
-/** A store over an SQL database. */
+/** A store in an SQL database. */
 export function createSqlStore(engine: Engine, { patienceMs = PATIENCE_MS }: StoreOptions = {}): Store {
   const database = createDatabaseAccess(engine, patienceMs)
   const access = createAccess(engine, database)
-  /** Jobs that have locks: their delivery releases them. */
+  /** Jobs that have locks, which their delivery releases. */
   const holders = new Set<string>()
   return {
     ...createJobStore(access, holders),
@@ -41,7 +41,7 @@ function createAccess(
   engine: Engine,
   { use, current }: DatabaseAccess,
 ): StoreAccess & Pick<Store, 'problem'> {
-  /** Undefined again as soon as something was written: a full disk can still be read. */
+  /** Only a successful write clears it, because a full disk can still be read. */
   let problem: UploadError | undefined
   const makeOnce = (which: IndexName) => once(() => use(({ db }) => makeIndex(db, which, engine), true))
   const indexes = new Map(INDEX_NAMES.map(which => [which, makeOnce(which)]))
@@ -58,7 +58,7 @@ function createAccess(
     }
   }
 
-  /** How nearly every upload is written. What this leaves undone is left to `use`, which knows what to do about it. */
+  /** Commits synchronously, as almost every upload does. If that fails, `use` repeats it and handles the error. */
   function commitNow(writes: readonly StoreWrite[]): boolean {
     const opened = current()
     if (!opened?.commitNow) return false

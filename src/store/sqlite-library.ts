@@ -9,12 +9,12 @@ export type SqliteDatabase = InstanceType<SqliteLibrary['DatabaseSync']>
 /** From 3.7.0 to 3.51.2 two processes may lose commits or damage the file: https://sqlite.org/wal.html#walresetbug */
 const SOUND_SINCE = '3.51.3'
 
-/** What to require: SQLite of Node where that is sound, else the package with the same API. */
+/** The module to load: the SQLite of Node if it has no known data loss, otherwise the package with the same API. */
 export function sqliteModule(ofNode = process.versions['sqlite'] ?? ''): string {
   return isSound(ofNode) ? 'node:sqlite' : PACKAGE
 }
 
-/** @throws UploadError `store_unavailable` that says what is missing */
+/** @throws UploadError `store_unavailable` if the package is missing */
 export function loadSqlite(name = sqliteModule()): SqliteLibrary {
   if (name !== PACKAGE) return withoutExperimentalWarning(() => createRequire(import.meta.url)(name))
   try {
@@ -27,7 +27,7 @@ export function loadSqlite(name = sqliteModule()): SqliteLibrary {
   }
 }
 
-/** Node may be built with another SQLite than it runs with. @throws UploadError `store_unavailable` */
+/** Node may run with another SQLite than it was built with. @throws UploadError `store_unavailable` */
 export function assertSound(version: string): void {
   if (isSound(version)) return
   throw storeUnavailable(
@@ -43,9 +43,9 @@ function isSound(version: string): boolean {
 }
 
 /**
- * Node 22 announces once, on standard error, that its SQLite is experimental. Only flags of the command line keep a single
- * warning off, and this program is started without them. Node asks for the warning while the module loads, which nothing
- * else does at the same time: so only what is emitted meanwhile is looked at.
+ * Node 22 prints a warning that its SQLite is experimental. Only command-line flags turn off a single warning, and this
+ * program is started without them. Node emits the warning synchronously while the module loads, so this replaces
+ * `emitWarning` during that time and drops experimental warnings.
  */
 function withoutExperimentalWarning<T>(load: () => T): T {
   const { emitWarning } = process

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { sqliteModule } from './sqlite-library.ts'
 
-/** Another process may be at the same. */
+/** Another process may run the same statement. */
 const BUSY_MS = 60_000
 
 const PROGRAM = `
@@ -16,7 +16,7 @@ try {
   database.close()
 }`
 
-/** Does a statement in a thread, since SQLite holds up the one it works in. Meanwhile the file can be read, and not written. */
+/** Runs a statement in a thread, because SQLite blocks its thread. Meanwhile the file can be read but not written. */
 export async function runInThread(path: string, statement: string): Promise<void> {
   const workerData = { from: import.meta.url, name: sqliteModule(), path, statement, timeout: BUSY_MS }
   const execArgv = ['--disable-warning=ExperimentalWarning']

@@ -12,16 +12,16 @@ import { runInThread } from './sqlite-thread.ts'
 import { storeUnavailable } from './unavailable.ts'
 
 export interface SqliteOptions extends StoreOptions {
-  /** Default: the one that is sound here. */
+  /** Default: the SQLite without known data loss; see sqlite-library.ts. */
   readonly library?: Pick<SqliteLibrary, 'DatabaseSync'>
 }
 
 /**
- * The embedded store: one SQLite file, mode 0600, in a directory of mode 0700. Write-ahead log; a commit survives the
- * end of the process at any instant (`synchronous = NORMAL`: the last commits may be lost when the machine loses power,
- * never the file). Once the file is moved, removed or replaced, every use is an error.
+ * The embedded database: one SQLite file, mode 0600, in a directory of mode 0700. It has a write-ahead log, so a commit
+ * survives the end of the process. After a power failure, the last commits may be lost, but the file is intact
+ * (`synchronous = NORMAL`). Once the file is moved, removed or replaced, every use fails.
  *
- * @throws UploadError `store_unavailable` when SQLite is not installed
+ * @throws UploadError `store_unavailable` if SQLite is not installed
  */
 export function createSqliteStore(path: string, options: SqliteOptions = {}): Store {
   const { DatabaseSync } = options.library ?? loadSqlite()
@@ -37,7 +37,7 @@ export function createSqliteStore(path: string, options: SqliteOptions = {}): St
   return createSqlStore(engine, options)
 }
 
-/** Of 4 KiB: the log that a commit takes into the file. */
+/** Maximum length of the write-ahead log before a checkpoint, in pages of 4 KiB. */
 const LOG_PAGES = 250
 
 function connect(database: SqliteDatabase, path: string): DatabaseConnection {
@@ -46,7 +46,7 @@ function connect(database: SqliteDatabase, path: string): DatabaseConnection {
     assertSound(version)
     database.exec('pragma journal_mode = WAL')
     database.exec('pragma synchronous = NORMAL')
-    // The commit that takes the log into the file holds up everything else: rather a little often than much at once.
+    // A checkpoint blocks everything else, so short checkpoints are made often.
     database.exec(`pragma wal_autocheckpoint = ${LOG_PAGES}`)
   } catch (error) {
     database.close()
@@ -61,22 +61,22 @@ function connect(database: SqliteDatabase, path: string): DatabaseConnection {
 }
 
 /**
- * The package, other than Node, really closes a file once the last statement is collected, at the end of the process at the
- * latest. So that the file is whole by now, the log is taken into it first.
+ * The package closes the file only after all statements were garbage-collected, unlike Node. The checkpoint makes the file
+ * complete before that.
  */
 function close(database: SqliteDatabase): void {
   try {
     database.exec('pragma wal_checkpoint(TRUNCATE)')
   } catch {
-    // Another process is at it, and does it in its turn, or the disk is gone.
+    // Another process uses the file and will make the checkpoint, or the disk has failed.
   }
   database.close()
 }
 
-/** After this at the latest it is noticed that a file is gone. */
+/** Interval of the checks that the files exist. */
 const GONE_FOR_MS = 100
 
-/** @returns throws once the file or its log is gone or another one: SQLite goes on writing, and all of it would be lost */
+/** @returns throws once the file or its log was removed or replaced, because SQLite would not notice, and writes would be lost */
 function watchFiles(path: string): () => void {
   const files = [path, `${path}-wal`]
   const first = files.map(numberOf)
@@ -93,7 +93,7 @@ function watchFiles(path: string): () => void {
   }
 }
 
-/** As long as a file is open no other one gets its number. */
+/** The inode number. While a file is open, no other file gets it. */
 function numberOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.ino
 }
@@ -105,7 +105,7 @@ function vanished(file: string): UploadError {
 }
 
 function commitNow(prepare: (text: string) => SqliteStatement, statements: readonly CompiledQuery[]): void {
-  // This fails, and changes nothing, while another transaction is under way.
+  // This fails, and changes nothing, while another transaction is in progress.
   prepare('begin').run([])
   try {
     for (const { sql, parameters } of statements) prepare(sql).run(parameters)
@@ -116,10 +116,10 @@ function commitNow(prepare: (text: string) => SqliteStatement, statements: reado
   }
 }
 
-/** Of those with lists in them there are many. */
+/** Maximum number of prepared statements. Statements with lists have many variants. */
 const MOST_STATEMENTS = 200
 
-/** Kysely asks for a statement at each query; preparing it anew would cost more than running it. */
+/** Keeps prepared statements, because Kysely prepares one for each query, which costs more than running it. */
 function createPrepare(database: SqliteDatabase): (text: string) => SqliteStatement {
   const statements = new Map<string, SqliteStatement>()
   const prepare = (text: string): SqliteStatement => {
@@ -132,9 +132,9 @@ function createPrepare(database: SqliteDatabase): (text: string) => SqliteStatem
     }
   }
   return asked => {
-    // On a full disk SQLite has rolled back by itself, and refuses to do it again.
+    // On a full disk, SQLite has already rolled back, and rejects a second rollback.
     if (asked === 'rollback' && !database.isTransaction) return NOTHING
-    // With another program at it a transaction waits at its beginning, and never in its middle.
+    // If another program has locked the database, a transaction waits at its beginning instead of failing later.
     const text = asked === 'begin' ? 'begin immediate' : asked
     const found = statements.get(text)
     if (found) return found
@@ -152,20 +152,20 @@ const NOTHING: SqliteStatement = {
   run: () => ({ changes: 0, lastInsertRowid: 0 }),
 }
 
-/** SQLite gives the files it makes beside this one the same mode. */
+/** SQLite creates its other files with the same mode. */
 async function prepareFile(path: string): Promise<void> {
   await makePath(dirname(path), 0o700)
-  // One that is there is not opened: closing it would drop the locks that SQLite has on it in this process.
+  // An existing file is not opened, because closing it would release the locks that SQLite has on it in this process.
   const handle = await open(path, 'ax', 0o600).catch(error => {
     if (systemCode(error) !== 'EEXIST') throw error
   })
   await handle?.close()
-  // SQLite would open it for reading alone, and stay with that when it can be written again.
+  // Otherwise SQLite would open it read-only, and stay read-only after its permissions are fixed.
   await access(path, constants.W_OK)
   await chmod(path, 0o600)
 }
 
-/** @param path of the store: its folder is for the log, not for clients */
+/** @param path of the database. Its folder is only written to the log, not sent to clients */
 function explain(error: unknown, path: string): Error | 'again' {
   if (error instanceof UploadError) return error
   const code = codeOf(error)
@@ -194,7 +194,7 @@ function explain(error: unknown, path: string): Error | 'again' {
   return error instanceof Error ? error : new Error(String(error))
 }
 
-/** The last byte of what SQLite says: https://sqlite.org/rescode.html */
+/** Names of the last byte of result codes: https://sqlite.org/rescode.html */
 const CODES: Readonly<Record<number, string>> = {
   3: 'SQLITE_PERM',
   5: 'SQLITE_BUSY',
