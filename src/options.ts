@@ -1,18 +1,18 @@
 import { isIP } from 'node:net'
 import * as z from './packages/zod.ts'
 
-/** `file`: a path to what belongs to the server alone, such as a key. `proxy`: an address that may hold a password. */
+/** `file`: path of a file that only the server may read, such as a private key. `proxy`: a URL that may contain a password. */
 export type Mark = 'secret' | 'path' | 'file' | 'proxy'
 
 const marks = z.registry<{ is: Mark }>()
 const deprecations = z.registry<{ instead: string; until: string }>()
 
-/** A string option that must never be seen again: masked in the log, in messages and in `config show`. */
+/** A secret option. Its value is masked in the log, in messages and in `config show`. */
 export function secret(): z.ZodString {
   return z.string().min(1).register(marks, { is: 'secret' })
 }
 
-/** Whether a host can exist: an IP address, or a name as DNS has them. */
+/** Whether a host is an IP address or a valid DNS name. */
 export function isPossibleHost(host: string): boolean {
   const name = host.replace(/^\[(.*)\]$/, '$1').replace(/(?<=.)\.$/, '')
   if (isIP(name) !== 0) return true
@@ -24,14 +24,14 @@ export function isPossibleHost(host: string): boolean {
 
 const hostOf = (address: string) => (URL.canParse(address) ? new URL(address).hostname : 'localhost')
 
-/** An http or https URL whose host can exist. */
+/** An http or https URL with a valid hostname. */
 export function webUrl(): z.ZodURL {
   return z
     .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
     .refine(address => isPossibleHost(hostOf(address)), 'has an invalid hostname')
 }
 
-/** An http or https address that is a secret by itself, as those are that chat services give for webhooks. */
+/** An http or https URL that is itself a secret, such as the webhook URLs of chat services. */
 export function secretAddress(): z.ZodURL {
   return webUrl().register(marks, { is: 'secret' })
 }
@@ -42,20 +42,20 @@ const path = () =>
     .min(1)
     .refine(text => !text.includes('\0'), 'contains a NUL character')
 
-/** A path on this machine: `~/` is the home directory, relative ones start at the configuration file's directory. */
+/** A local path. `~/` is the home directory. Relative paths start at the directory of the configuration file. */
 export function localPath(): z.ZodString {
   return path().register(marks, { is: 'path' })
 }
 
-/** As `localPath`, for a file of the server itself that nobody may upload: keys, certificates, descriptions. */
+/** Like `localPath`, for the server's own files, which no client may upload: private keys, certificates, descriptions. */
 export function ownFile(): z.ZodString {
   return path().register(marks, { is: 'file' })
 }
 
 /**
- * Has an option go on to work while its use is told of at the start, and editors strike it through.
+ * Marks an option as deprecated. It still works, but the server logs its use at the start, and editors strike it through.
  *
- * @param instead what to do in place of it, as in `write "server.watch"`
+ * @param instead what to do instead, as in `write "server.watch"`
  * @param until the major version that removes it
  */
 export function deprecated<T extends z.ZodType>(schema: T, instead: string, until: string): T {
@@ -66,7 +66,7 @@ export function deprecated<T extends z.ZodType>(schema: T, instead: string, unti
 /**
  * A sentence for each deprecated option that is used.
  *
- * @param value as it was written, without defaults
+ * @param value the configuration as it was read, without defaults
  */
 export function findDeprecated(schema: z.ZodType, value: unknown, path = ''): string[] {
   const inner = unwrap(schema)
@@ -83,7 +83,7 @@ export function findDeprecated(schema: z.ZodType, value: unknown, path = ''): st
   })
 }
 
-/** JSON Schema 2020-12 of what people write. */
+/** The JSON Schema 2020-12 of the input, before defaults are applied. */
 export function toJsonSchema(schema: z.ZodType): object {
   return z.toJSONSchema(schema, {
     io: 'input',
@@ -98,14 +98,14 @@ export function toJsonSchema(schema: z.ZodType): object {
   })
 }
 
-/** The address of a proxy, or a word in its place, whose password must never be seen again. */
+/** The URL of an outbound proxy, whose password is masked, or a keyword such as "none". */
 export function proxySetting(isValid: (text: string) => boolean): z.ZodString {
   const error =
     'must be "environment", "none", or a URL such as "http://user:password@proxy.example.com:3128"; it may also begin with https, socks5 or socks5h'
   return z.string().refine(isValid, error).register(marks, { is: 'proxy' })
 }
 
-/** Changes every marked string of a configuration, found by walking the schema beside the value. */
+/** Changes every marked string of a configuration. The schema and the value are walked in parallel. */
 export function mapMarked<T>(schema: z.ZodType, value: T, change: (value: string, is: Mark) => string): T
 export function mapMarked(
   schema: z.ZodType,
@@ -132,12 +132,12 @@ export function mapMarked(
   )
 }
 
-/** The configuration with its paths, relative ones and `~` included, as `resolve` makes them absolute. */
+/** Resolves all paths in a configuration, including relative ones and `~`. */
 export function mapPaths<T>(schema: z.ZodType, value: T, resolve: (path: string) => string): T {
   return mapMarked(schema, value, (text, is) => (is === 'path' || is === 'file' ? resolve(text) : text))
 }
 
-/** Every string of a configuration that is marked so. */
+/** All strings of a configuration with a given mark. */
 export function collectMarked(schema: z.ZodType, value: unknown, mark: Mark): string[] {
   const found: string[] = []
   mapMarked(schema, value, (text, is) => {
@@ -147,12 +147,12 @@ export function collectMarked(schema: z.ZodType, value: unknown, mark: Mark): st
   return found
 }
 
-/** Zod types what is inside of a schema as one of any of its libraries; all of ours are of this one. */
+/** Zod types inner schemas for all of its variants. The cast is safe, because all of our schemas are of this variant. */
 const classic = (schema: z.ZodArray['element']) => schema as z.ZodType
 
 export const elementOf = ({ element }: z.ZodArray): z.ZodType => classic(element)
 
-/** The schema under `optional()`, `default()` and the like. */
+/** The schema inside `optional()`, `default()` and similar wrappers. */
 export function unwrap(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault) {
     return unwrap(classic(schema.unwrap()))

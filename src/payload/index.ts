@@ -230,10 +230,7 @@ function lengthen(head: Uint8Array, chunk: Uint8Array): Uint8Array {
 export function tooLarge(name: string, limit: number): UploadError {
   const step = limit < 1024 ? 0 : limit < 1024 ** 2 ? 1 : 2
   const most = `${+(limit / 1024 ** step).toFixed(1)} ${['bytes', 'KB', 'MB'][step]}`
-  return new UploadError(
-    'too_large',
-    `"${name || 'The file'}" is larger than the maximum of ${most} (limits.fileSize).`,
-  )
+  return new UploadError('too_large', `"${name || 'The file'}" is larger than ${most} (limits.fileSize).`)
 }
 
 function storageError(error: unknown): never {

@@ -20,7 +20,7 @@ import { isKnown } from './history.ts'
 import { addToLog } from './request-log.ts'
 import { parametersOf } from './target.ts'
 
-/** Nothing inline, nothing from elsewhere but pictures: the links that uploads get lead anywhere. */
+/** Allows only our own script and style, and images from anywhere, because uploaded files are served by other hosts. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -32,11 +32,11 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Script and style as the build leaves them; the same folder from `src` and from `dist`. */
+/** The built script and style. The relative path is the same from `src` and from `dist`. */
 const ASSETS = new URL('../../dist/page/client/', import.meta.url)
 const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css' }
 
-/** Pages that are kept: they differ by language, visitor and the address that was asked. */
+/** Maximum number of cached pages. They differ by language, visitor and requested URL. */
 const MOST_PAGES = 16
 
 interface UsageSettings {
@@ -49,13 +49,13 @@ interface UsageSettings {
 interface UsageRoutes {
   /** GET / and GET /upload. */
   readonly page: RequestHandler
-  /** GET /page/<version>/<file>: its script and style. */
+  /** GET /page/<version>/<file>: script and style of the page. */
   readonly asset: RequestHandler<{ version: string; file: string }>
 }
 
 /**
- * How to use this very server, for a person with a browser, and a place to try it. Everybody may see it; what the
- * destinations are called only those who may upload. It shows no secret, and needs nothing that is read before somebody asks.
+ * The upload page, which also explains how to use this server. Everyone may see it, but only clients that may upload see the
+ * names of the destinations. It contains no secrets, and nothing is loaded before the first request.
  */
 export function createUsageRoutes(
   uploader: Uploader,
@@ -79,7 +79,7 @@ export function createUsageRoutes(
       }
     } catch (error) {
       if (!(error instanceof UploadError)) throw error
-      // Without a key somebody only looks at the page; with a wrong one it may be a guess, as at any other route.
+      // A visitor without an upload key is not logged as a failure. A wrong upload key may be a guess, as at any other route.
       if (collectKeys(facts.headers, facts.query).length > 0) {
         res.err = error
         addToLog(res, { address: req.ip })
@@ -104,7 +104,7 @@ export function createUsageRoutes(
       res.set('X-Content-Type-Options', 'nosniff')
       res.set('Referrer-Policy', 'no-referrer')
       res.set('Content-Language', facts.words.lang)
-      // It differs by visitor, and holds names.
+      // The page differs by visitor and contains names of destinations.
       res.set('Cache-Control', 'no-store')
       res.set('Vary', 'Accept-Language')
       const known = JSON.stringify({ ...facts, words: facts.words.lang })
@@ -125,7 +125,7 @@ export function createUsageRoutes(
   }
 }
 
-/** What the browser prefers, unless the visitor chose by `?lang=`. */
+/** Loads the texts in the language that the browser prefers, unless `?lang=` selects one. */
 async function loadWords(req: Request) {
   const chosen = parametersOf(req.url).get('lang')
   const language = chosen ?? req.acceptsLanguages('en', 'zh')
@@ -135,8 +135,8 @@ async function loadWords(req: Request) {
 }
 
 /**
- * Of the uploads the page will send: with its origin, which a browser leaves out when it asks for a page, and without
- * the query, where the page never puts a key.
+ * The facts of the uploads that the page will send. They include the origin, which browsers omit when they request a page,
+ * but not the query, because the page never sends an upload key there.
  */
 function factsOfPage(req: Request): RequestFacts {
   const facts = requestFacts(req, new URLSearchParams(), req.ip ?? '')
@@ -156,10 +156,10 @@ function listChoices(uploader: Uploader, caller: Caller): (Visitor & { admittedB
     }))
 }
 
-/** What the page offers, beside what a destination keeps files for at most. */
+/** The expiry times that the page offers, in addition to the maximum of the destination. */
 const TIMES = ['1h', '1d', '7d', '30d', '90d', '365d'].map(time => readDuration(time) ?? 0)
 
-/** Times that a destination allows, first what holds without a wish. */
+/** The expiry times that a destination allows, its default first. */
 function listTimes(rule: ExpiryRule | undefined): readonly string[] {
   if (!rule) return []
   const { max } = rule
@@ -178,14 +178,14 @@ function findDefault(uploader: Uploader, caller: Caller): Destination | undefine
   }
 }
 
-/** From `/upload/`, which is `/upload` as well, the root is one level up. Relative, so that it holds below any path. */
+/** The relative path to the root. From `/upload/`, which is also this page, that is one level up. It works below any base path. */
 function wayToRoot(req: Request): string {
   const [path = ''] = req.originalUrl.split('?')
   return '../'.repeat(/upload(\/*)$/.exec(path)?.[1]?.length ?? 0)
 }
 
 interface Assets {
-  /** Changes with every byte of them. */
+  /** A hash of the contents. */
   readonly version: string
   readonly files: ReadonlyMap<string, Buffer>
 }

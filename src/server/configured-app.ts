@@ -17,38 +17,38 @@ export { createRuntime } from './open-uploader.ts'
 
 export interface ConfiguredAppDeps extends ServerDeps {
   readonly runtime: Runtime
-  /** A line for the operator from a destination. */
+  /** Logs a warning of a destination. */
   warn(message: string): void
-  /** True once the server is going down. */
+  /** Whether the graceful shutdown has begun. */
   isStopping(): boolean
-  /** Address the server listens on; known when the first request comes. */
+  /** URL at which the server listens, which is known before the first request. */
   listenUrl(): string
   noteProxy(): void
 }
 
-/** What answers requests by one configuration. A reload opens the next one; this one ends with its last request. */
+/** Handles requests with one configuration. A reload opens the next one, and this one is closed after its last request. */
 export interface ConfiguredApp {
   readonly config: LoadedConfig
-  /** Undefined when they are switched off. */
+  /** Undefined if metrics are disabled. */
   readonly metrics: Metrics | undefined
   readonly limiters: Limiters
   readonly answer: RequestListener
-  /** Has its limits and hooks hold from now on. */
+  /** Applies its limits and hooks. */
   start(): void
-  /** Has no more files removed. To be called before the store is closed. */
+  /** Stops deleting expired files. Must be called before the database is closed. */
   stopSweeping(): Promise<void>
-  /** Lets what runs end as it began, then closes. */
+  /** Waits for its requests in progress, then closes its destinations. */
   retire(): Promise<void>
   /** Closes its destinations. */
   close(): Promise<void>
 }
 
 /**
- * Opens the destinations of a configuration and makes what answers requests with them. Nothing of that is left for the
- * first request.
+ * Opens the destinations of a configuration and creates the app that uses them. Everything is loaded before the first
+ * request, so that it is not slower than others.
  *
  * @param before the app of the previous configuration, whose metrics and limits are kept
- * @throws when it can't answer; nothing stays open then
+ * @throws if a destination can't be opened; the others are then closed
  */
 export async function openConfiguredApp(
   config: LoadedConfig,
@@ -140,7 +140,7 @@ async function createConfiguredApp(
   }
 }
 
-/** Counts what needs the destinations. */
+/** Counts the work in progress that needs the destinations. */
 function createTracker() {
   let running = 0
   let becomeIdle = () => {}

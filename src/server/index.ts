@@ -38,10 +38,10 @@ const PROXY_SEEN =
   'treated as local and needs no key: set auth.loopbackExempt to false'
 
 /**
- * Starts the server of a configuration: takes the port, then opens the destinations. Heartbeats are answered from then on,
- * other requests once everything is there.
+ * Starts the server of a configuration: listens on the port, then opens the destinations. Heartbeats are answered at once, other
+ * requests when everything is open.
  *
- * @throws PortTakenError when no port can be had; UploadError when a package is not installed that the store needs
+ * @throws PortTakenError if no port is free; UploadError if a package that the database needs is not installed
  */
 export async function startServer(config: LoadedConfig, deps: ServerDeps): Promise<RunningServer> {
   const { server: listener } = config.settings
@@ -65,12 +65,12 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
 
   let knowsProxy = false
   const { runtime, around, openConfiguredApp, first } = await open().catch(async error => {
-    await stop(0) // it answers heartbeats already, which nothing that failed may do
+    await stop(0) // The server already answers heartbeats, which must end if the start fails.
     throw error
   })
   let lastReload: Promise<unknown> = Promise.resolve()
-  const forgetUrl = await noteUrl(config, url).catch(() => undefined) // nor can the store be written then, which says so
-  apps.take(first) // the next line of the log says where it listens: nothing is awaited in between
+  const forgetUrl = await noteUrl(config, url).catch(() => undefined) // The database, in the same folder, then reports the error.
+  apps.take(first) // Nothing may be awaited from here to the log line with the URL.
 
   async function open() {
     const { createRuntime, openConfiguredApp } = await import('./configured-app.ts')
@@ -128,7 +128,7 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
       await sweepersStopped
       await runtime.close(end - performance.now())
       await Promise.all(open.map(one => one.close()))
-      await forgetUrl?.().catch(() => {}) // somebody has removed it
+      await forgetUrl?.().catch(() => {}) // The file may have been deleted already.
       return finished
     },
   }
@@ -140,15 +140,15 @@ function createAppSwitch() {
   const early: (() => void)[] = []
   const retiring = new Set<ConfiguredApp>()
   return {
-    /** Undefined until everything is there that requests need. */
+    /** The app in use; undefined until it is open. */
     current: () => current,
-    /** The current one, and those before that still have requests. */
+    /** The app in use, and the previous ones that still have requests in progress. */
     all: () => (current ? [current, ...retiring] : []),
     answer(...message: Parameters<ConfiguredApp['answer']>): void {
       if (current) current.answer(...message)
       else early.push(() => current?.answer(...message))
     },
-    /** Puts one in the place of the current one. */
+    /** Replaces the app in use. */
     take(next: ConfiguredApp): void {
       const old = current
       current = next
@@ -172,7 +172,7 @@ function notOurs(url: string): RunningServer {
   }
 }
 
-/** The listener and the store stay what they are while the server runs. */
+/** Keeps the options of the listener and the database, because a reload can't change them. */
 function keepFixed(old: LoadedConfig, wanted: LoadedConfig): { config: LoadedConfig; kept: string[] } {
   const { host, port, socketMode, strictPort } = old.settings.server
   const settings: Settings = {
@@ -184,12 +184,12 @@ function keepFixed(old: LoadedConfig, wanted: LoadedConfig): { config: LoadedCon
     ...differing(settings.server, wanted.settings.server).map(name => `server.${name}`),
     ...differing(settings.store, wanted.settings.store).map(name => `store.${name}`),
   ]
-  // The store that stays in use is named by the old configuration alone.
+  // Only the old configuration names the database that stays in use.
   const ownPaths = [...new Set([...old.ownPaths, ...wanted.ownPaths])]
   return { config: { ...wanted, settings, dataDirectory: old.dataDirectory, ownPaths }, kept }
 }
 
-/** Names of the members that two objects have different ones of. */
+/** Names of the members whose values differ between two objects. */
 export function differing(one: object, other: object): string[] {
   const all = [one, other].flatMap(object => Object.keys(object))
   const valueIn = (object: object, name: string) => membersOf(object)[name]
