@@ -1,17 +1,18 @@
 import type { Terminal } from './terminal.ts'
 
 /**
- * Asks whether to go on, unless that was said already. Where nobody can be asked the answer is `otherwise`.
+ * Asks for confirmation, unless it was given with an option.
  *
- * @param isSaid the option --yes
+ * @param isConfirmed the option --yes
+ * @param otherwise returned without a terminal
  */
 export async function confirm(
   message: string,
-  isSaid: boolean | undefined,
+  isConfirmed: boolean | undefined,
   otherwise: boolean,
   terminal: Pick<Terminal, 'canAsk'>,
 ): Promise<boolean> {
-  if (isSaid) return true
+  if (isConfirmed) return true
   if (!terminal.canAsk) return otherwise
   const prompts = await import('@clack/prompts')
   const answer = await prompts.confirm({ message, initialValue: false, output: process.stderr })

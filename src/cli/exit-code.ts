@@ -1,6 +1,6 @@
 import { isFailure, type Result } from '../client/result.ts'
 
-/** What of a command has an exit code of its own. */
+/** The exit codes. */
 export const EXIT = {
   done: 0,
   failed: 1,
@@ -11,7 +11,7 @@ export const EXIT = {
   interrupted: 130,
 } as const
 
-/** What the results of a command come to. */
+/** The exit code of a command with these results. */
 export function exitCodeOf(results: readonly Result[]): number {
   const failed = results.filter(isFailure)
   const has = (code: string) => failed.some(one => one.code === code)

@@ -1,8 +1,8 @@
 import { relative } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import { createDesk } from '../client/notes/desk.ts'
 import { findNotes } from '../client/notes/find-notes.ts'
-import type { MoveOptions, NamedNote, NoteReport } from '../client/notes/move-pictures.ts'
+import { createImageUploads } from '../client/notes/image-uploads.ts'
+import type { NamedNote, NoteReport, UploadImagesOptions } from '../client/notes/upload-images.ts'
 import { SENDING } from '../client/sending/send.ts'
 import { UploadError } from '../errors.ts'
 import { type ChoiceAsSent, readChoice } from '../uploader/delivery/destinations.ts'
@@ -12,7 +12,7 @@ import { bar, startProgress } from './progress.ts'
 import { remarksOn } from './repeat.ts'
 import { withSender } from './sender.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
-import type { Who } from './upload-here.ts'
+import type { SenderRights } from './upload-here.ts'
 
 interface MarkdownOptions extends CommonOptions, ChoiceAsSent {
   /** Hosts whose images are moved. */
@@ -82,7 +82,7 @@ async function markdown(
     throw new Error('--from cannot be used with --server. Use --config instead.')
   const { from } = options
   const choice = readChoice(options)
-  const { movePictures } = await import('../client/notes/move-pictures.ts')
+  const { uploadImages } = await import('../client/notes/upload-images.ts')
   const progress = startProgress('Looking for notes', terminal)
   const reports: NoteReport[] = []
   let remarks: readonly string[] = []
@@ -92,8 +92,8 @@ async function markdown(
   try {
     const fail = (path: string, reason: string) => reports.push({ path, links: 0, failures: [{ reason }] })
     notes = await findNotes(names, terminal.cwd, fail, signal)
-    const move = (store: MoveOptions['store']) =>
-      movePictures(notes, {
+    const move = (store: UploadImagesOptions['store']) =>
+      uploadImages(notes, {
         from,
         isDryRun: options.dryRun === true,
         withBackup: options.backup,
@@ -106,11 +106,11 @@ async function markdown(
       })
     if (options.dryRun) await move(async () => [])
     else
-      await withSender({ ...options, ...choice, ...SENDING }, terminal, MOVER, async sender => {
-        const desk = createDesk(sender, from, terminal, signal)
-        await move(desk.store)
-        isUnfinished = desk.unfinished.length > 0
-        remarks = remarksOn(desk.unfinished, await sender.explainDead(), options, terminal)
+      await withSender({ ...options, ...choice, ...SENDING }, terminal, RIGHTS_OF_NOTES, async sender => {
+        const uploads = createImageUploads(sender, from, terminal, signal)
+        await move(uploads.store)
+        isUnfinished = uploads.unfinished.length > 0
+        remarks = remarksOn(uploads.unfinished, await sender.explainDead(), options, terminal)
       })
   } finally {
     progress.stop()
@@ -126,7 +126,7 @@ async function markdown(
 }
 
 /** Notes may be written by others, so their URLs must not reach the metadata service of a cloud. */
-const MOVER: Who = {
+const RIGHTS_OF_NOTES: SenderRights = {
   caller: { addresses: 'private' },
   // A file may have changed since it was found, and a URL may respond with an error page.
   accept({ contentType }) {

@@ -11,7 +11,7 @@ import { collect, configOption, endWith } from './command.ts'
 import { type Opened, openForCommand } from './open.ts'
 import { remarksOn } from './repeat.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
-import { createSenderHere, type Who } from './upload-here.ts'
+import { createSenderHere, type SenderRights } from './upload-here.ts'
 
 interface McpOptions extends CommonOptions {
   root?: string[]
@@ -126,7 +126,7 @@ function listDestinations({ uploader }: Opened): { id: string; isDefault: boolea
 }
 
 async function uploadFor(
-  who: Who,
+  who: SenderRights,
   files: readonly Entry[],
   id: string | undefined,
   signal: AbortSignal,

@@ -5,7 +5,7 @@ import { openUploader } from '../server/open-uploader.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 
-/** What a command works with. */
+/** The configuration and the uploader of a command. */
 export interface Opened {
   readonly config: LoadedConfig
   readonly mask: Mask
@@ -13,10 +13,10 @@ export interface Opened {
 }
 
 /**
- * An uploader for one command, without a server and without a log. Close it.
+ * Opens an uploader for one command, without a server and without a log. The caller closes it.
  *
- * @param warn hears what destinations say to the operator; default: the terminal, but for what is said of the
- *   configuration, which the server tells at its start
+ * @param warn receives the warnings of destinations. Default: prints them on the terminal, except those of opening, which
+ *   the server logs when it starts
  */
 export async function openForCommand(
   options: CommonOptions,
@@ -28,8 +28,8 @@ export async function openForCommand(
   terminal.learn(config.secrets)
   const logger = createLog({ level: 'silent', mask })
   let isOpen = false
-  const say = (message: string) => isOpen && terminal.note(oneLine(mask(message)))
-  const uploader = await openUploader(config, { mask, env: terminal.env, logger, warn: warn ?? say })
+  const printWarning = (message: string) => isOpen && terminal.note(oneLine(mask(message)))
+  const uploader = await openUploader(config, { mask, env: terminal.env, logger, warn: warn ?? printWarning })
   isOpen = true
   return { config, mask, uploader }
 }

@@ -1,16 +1,16 @@
 import { oneLine, type Terminal } from './terminal.ts'
 
-/** Work that is over sooner needs no words. */
-const PATIENCE_MS = 500
-/** Cells of a bar. */
+/** Shorter work shows no progress, milliseconds. */
+const DELAY_MS = 500
+/** Width of a progress bar, characters. */
 const WIDTH = 24
 
-/** A line on standard error that says what goes on, where a person looks at it. */
+/** A progress line on standard error, if that is a terminal. */
 export interface ProgressLine {
   update(text: string): void
-  /** Writes lines while it is out of the way. */
+  /** Hides the progress line while `write` prints other lines. */
   around(write: () => void): void
-  /** Takes the line away. */
+  /** Removes the line. */
   stop(): void
 }
 
@@ -23,10 +23,10 @@ export function startProgress(
   let line: { text: string; stop(): void; clear(): void; render(): void } | undefined
   const begin = async () => {
     const { default: ora } = await import('ora')
-    // Standard input may be a file on its way.
+    // Standard input may be the file to upload, so it must not be discarded.
     if (!isOver) line = ora({ text: current, stream: process.stderr, discardStdin: false }).start()
   }
-  const timer = isInteractive ? setTimeout(() => void begin(), PATIENCE_MS) : undefined
+  const timer = isInteractive ? setTimeout(() => void begin(), DELAY_MS) : undefined
   return {
     update(next) {
       current = oneLine(next)

@@ -1,28 +1,28 @@
 import { createRemoteSender, type SendOptions } from '../client/sending/send.ts'
 import type { Sender } from '../client/sending/sender.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
-import type { Where, Who } from './upload-here.ts'
+import type { SenderOptions, SenderRights } from './upload-here.ts'
 
-interface Options extends CommonOptions, Where, Omit<SendOptions, 'server' | keyof Where> {
+interface Options extends CommonOptions, SenderOptions, Omit<SendOptions, 'server' | keyof SenderOptions> {
   /** URL of a running server to send through. */
   server?: string
 }
 
 /**
- * Has a command upload through the server that `--server` names, or in this process.
+ * Runs `work` with a sender for the server that `--server` names, or for the uploader of this process.
  *
- * @param who for whom it is done in this process; a server decides that by the upload key
+ * @param who the rights of an upload in this process; a server derives them from the upload key
  * @returns what `work` returns
  */
 export async function withSender<T>(
   options: Options,
   terminal: Terminal,
-  who: Who,
+  who: SenderRights,
   work: (sender: Sender) => Promise<T>,
 ): Promise<T> {
   const { server } = options
   if (server !== undefined) return work(createRemoteSender({ ...options, server }, terminal))
-  // It brings the store and the configuration along, which is half of the start.
+  // Loaded only if needed, because the database and the configuration take half of the start-up time.
   const [{ openForCommand }, { createSenderHere }] = await Promise.all([
     import('./open.ts'),
     import('./upload-here.ts'),

@@ -2,7 +2,7 @@ import { isatty } from 'node:tty'
 import { createCanceller } from '../flow/cancellation.ts'
 import { EXIT } from './exit-code.ts'
 
-/** What the process is told from outside. */
+/** The signals that the process receives. */
 export interface Signals {
   /** Calls back at SIGTERM or SIGINT, every time. */
   onStop(callback: () => void): void
@@ -12,11 +12,11 @@ export interface Signals {
   exit(code: number): void
 }
 
-/** Aborted at Ctrl-C and its like; the second time the process ends at once. */
+/** Aborted on Ctrl-C and similar signals. A second signal ends the process immediately. */
 export function untilInterrupted(): AbortSignal {
   const interrupted = createCanceller()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    // Not `once`: where nobody listens any more, what shows the progress ends the process.
+    // Not `once`: without a listener, the library that shows the progress would end the process.
     process.on(name, () => {
       if (interrupted.signal.aborted) process.exit(EXIT.interrupted)
       interrupted.abort()
@@ -33,7 +33,7 @@ export function isHangup(): boolean {
   return terminalAtStart !== undefined && !isatty(terminalAtStart)
 }
 
-/** SIGHUP has the configuration read again, but a terminal that is closed sends it, too: then the server stops. */
+/** SIGHUP reloads the configuration. If the terminal was closed, which also sends SIGHUP, the server stops instead. */
 export function realSignals(): Signals {
   return {
     onStop: callback =>

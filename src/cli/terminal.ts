@@ -6,27 +6,27 @@ import { plain, toUnicodeEscape } from '../safe-text.ts'
 
 export { oneLine, plain, toJson, toJsonLine } from '../safe-text.ts'
 
-/** What a subcommand may touch of the process. */
+/** The parts of the process that a command may use. */
 export interface Terminal extends Context {
-  /** Whether a person looks at standard error. */
+  /** Whether standard error is a terminal. */
   readonly isInteractive: boolean
-  /** Whether a person looks at standard output. */
+  /** Whether standard output is a terminal. */
   readonly isOutputSeen: boolean
-  /** Whether that person can answer questions. */
+  /** Whether the command can ask questions. */
   readonly canAsk: boolean
-  /** A line on standard output: results only. */
+  /** Prints a result as a line on standard output. */
   print(line: string): void
-  /** The same of parts, of which some have a style where a person sees them. */
+  /** Prints a result made of parts, which are styled if standard output is a terminal with colours. */
   printParts(parts: readonly Styled[]): void
-  /** A line on standard error, unless that line was there already. */
+  /** Prints a line on standard error, unless the same line was printed before. */
   noteOnce(line: string): void
-  /** Aborted at Ctrl-C and its like, which end the process at once where nobody asked for this. */
+  /** Aborted on Ctrl-C and similar signals. Without a call, these signals end the process immediately. */
   untilInterrupted(): AbortSignal
-  /** What the command line ends with. */
+  /** Exit code of the process. */
   exitCode: number
 }
 
-/** What a terminal is made of: the process, or what a test has in its place. */
+/** The process, or its substitute in a test. */
 export interface TerminalHost {
   readonly env: Terminal['env']
   readonly platform: NodeJS.Platform
@@ -74,19 +74,19 @@ export function createTerminal(
   }
 }
 
-/** A piece of a line. */
+/** A part of a line. */
 export type Styled = string | { readonly text: string; readonly style: 'bold' | 'cyan' | 'dim' | 'green' }
 
-/** The options that every subcommand takes. */
+/** The options that every command has. */
 export interface CommonOptions {
   config?: string
 }
 
-/** One argument as it is typed into the shell of the system. */
+/** Quotes an argument for the shell of the system. */
 export function quote(text: string, platform: NodeJS.Platform): string {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text
   if (platform === 'win32') return `"${text}"`
   if (!/\p{Cc}/u.test(text)) return `'${text.replace(/'/g, "'\\''")}'`
-  // Control characters are written in letters, so that the whole stays one line.
+  // Escapes control characters, so that the argument is one line.
   return `$'${text.replace(/['\\]/g, '\\$&').replace(/\p{Cc}/gu, toUnicodeEscape)}'`
 }

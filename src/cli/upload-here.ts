@@ -15,33 +15,33 @@ import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import type { Opened } from './open.ts'
 import type { Terminal } from './terminal.ts'
 
-export interface Where {
+export interface SenderOptions {
   picbed?: string | undefined
   configName?: string | undefined
-  /** When the files may go. */
+  /** When the files expire. */
   expires?: string
 }
 
-/** For whom it is done, where not for the person at the command line, and what is refused. */
-export interface Who extends Partial<Pick<UploadRequest, 'accept'>> {
+/** Restrictions of an upload on behalf of somebody else, such as an agent. Default: the rights of the user. */
+export interface SenderRights extends Partial<Pick<UploadRequest, 'accept'>> {
   readonly caller?: Partial<Caller>
 }
 
 type Numbered = readonly [index: number, entry: Entry]
 
 /**
- * Uploads entries in this process. It is the seam between the two wings: a sender of the client, made of the server's uploader.
+ * Creates a sender that uploads in this process. It connects the client with the uploader of the server.
  *
- * @throws UploadError for a destination that is not there, or where nothing expires
+ * @throws UploadError if the destination does not exist, or does not support --expires
  */
 export function createSenderHere(
-  { picbed, configName, expires }: Where,
+  { picbed, configName, expires }: SenderOptions,
   opened: Opened,
   terminal: Terminal,
-  who: Who,
+  who: SenderRights,
 ): Sender {
   const { config, mask, uploader } = opened
-  const caller = { ...SELF, ...who.caller }
+  const caller = { ...COMMAND_LINE_USER, ...who.caller }
   const destination = uploader.choose({ picbed, configName }, caller)
   const wished = expires === undefined ? undefined : readExpires(expires, '--expires')
   if (wished !== undefined) assertMayExpire(wished, destination, Date.now())
@@ -150,11 +150,11 @@ async function toResult(
   return { name, url, size, sha256, contentType, ...end, ...(isAsHere && (await lookAt(path))) }
 }
 
-/** How far the header of a picture may reach, bytes. */
+/** How far the header of an image may reach, bytes. */
 const HEAD_BYTES = 256 * 1024
 
 async function lookAt(path: string) {
-  const file = await open(path).catch(() => undefined) // it was there a moment ago
+  const file = await open(path).catch(() => undefined) // It may have been deleted after the upload.
   try {
     const head = await file?.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0)
     return head && readDimensions(head.buffer.subarray(0, head.bytesRead))
@@ -163,8 +163,8 @@ async function lookAt(path: string) {
   }
 }
 
-/** The person at the command line may read what the system lets them read. */
-const SELF: Caller = {
+/** The user of the command line may upload every file that they can read. */
+const COMMAND_LINE_USER: Caller = {
   name: 'command line',
   admittedBy: 'loopback',
   sources: new Set(SOURCES),

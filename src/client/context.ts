@@ -1,16 +1,16 @@
 import type { Mask } from '../mask.ts'
 
-/** What a client may touch of the process that it runs in. */
+/** The parts of the process that a client may use. */
 export interface Context {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly platform: NodeJS.Platform
   /** Working directory. */
   readonly cwd: string
   readonly stdin: AsyncIterable<Uint8Array>
-  /** Tells the user something that is not a result, as one line. */
+  /** Prints a line that is not a result. */
   note(line: string): void
-  /** Hides every secret that was learnt. */
+  /** Replaces every learnt secret in a text. */
   readonly mask: Mask
-  /** Has secrets hidden from now on, also in an error that ends the process. */
+  /** Adds secrets to `mask`, which also applies to an error that ends the process. */
   learn(secrets: readonly string[]): void
 }

@@ -8,29 +8,29 @@ import type { Context } from './context.ts'
 import { isWebAddress } from './reports/format.ts'
 import { walk } from './walk.ts'
 
-/** One thing to upload. */
+/** One file, URL or other source to upload. */
 export interface Entry {
   readonly kind: 'file' | 'url' | 'stdin' | 'clipboard'
-  /** As it was typed, or found in a folder or by a pattern. */
+  /** Name as typed, or as found in a folder or by a pattern. */
   readonly name: string
   /** Absolute path of a file. */
   readonly path: string
   /** Bytes of a file. */
   readonly size: number
-  /** What it is called there, when not as here. */
+  /** Name at the destination, if it differs from the local one. */
   readonly fileName?: string
-  /** Where it belongs at the destination: the `path` of a request. */
+  /** Folder at the destination: the `path` of a request. */
   readonly folder?: string
-  /** Why what was opened in its place is not sent, by where that really lies: names may have been exchanged meanwhile. */
+  /** Why the opened file must not be sent, by its real path. Prevents a symlink race between finding and opening it. */
   readonly faultOf?: ((real: string) => Promise<string | undefined>) | undefined
-  /** Why it can't be sent. */
+  /** Why the entry can't be sent. */
   readonly fault?: string
 }
 
 export interface EntryOptions {
-  /** Folder for all of them. */
+  /** Folder at the destination for all entries. */
   readonly path?: string
-  /** Keeps the folders of files as typed, or below the working directory. */
+  /** Whether to keep the local folders of files. */
   readonly keepFolders?: boolean
   /** Number of folders that `keepFolders` drops, from the first on. */
   readonly stripComponents?: number
@@ -40,22 +40,22 @@ export interface EntryOptions {
   readonly isTrusted?: boolean
 }
 
-/** What relative names and patterns depend on. */
+/** The context that relative names and patterns depend on. */
 type PathContext = Pick<Context, 'cwd' | 'platform'>
 
 const NOTHING = { path: '', size: 0 }
 export const CLIPBOARD: Entry = { kind: 'clipboard', name: 'clipboard', ...NOTHING }
 
-/** Of standard input without a byte: mostly the command before the pipe has failed. */
+/** The fault of empty standard input, usually because the command before the pipe failed. */
 export const NOTHING_ON_STDIN =
   'standard input is empty. Check whether the previous command failed. To upload an empty file, give its name'
 
-/** Of folders and patterns, which `--allow-empty` lets pass. */
+/** The faults that `--allow-empty` ignores. */
 export const NO_FILES = { folder: 'the folder contains no files', pattern: 'no file matches the pattern' }
 
 /**
- * What the arguments of a command mean: files, those below folders, those that match patterns, addresses, `-`. In their
- * order; a file that was named already is not found once more.
+ * Finds the entries that the arguments of a command name: files, folders, patterns, URLs and `-`. Keeps their order. A folder or
+ * pattern does not add a file that is already in the list.
  */
 export async function findEntries(
   names: readonly string[],
@@ -103,7 +103,7 @@ export async function findEntries(
       }
       if (isEmpty) entries.push(missing(name, path, NO_FILES.folder))
     } else if (status === undefined && !options.isLiteral && isPattern(name)) {
-      // The folder before the first segment with a sign of a pattern.
+      // The root is the folder before the first segment that has a wildcard.
       const root = resolve(context.cwd, dirname(`${name.slice(0, name.search(MAGIC))}x`))
       const found = await matching(name, context)
       const isFound = true
@@ -126,12 +126,12 @@ const missing = (name: string, path: string, fault: string): Entry => ({
   fault,
 })
 
-/** What makes a name a pattern. */
+/** Characters that make a name a pattern. */
 const MAGIC = /[*?[{]|[!+@]\(/
 
 const isPattern = (name: string) => MAGIC.test(name)
 
-/** Files in order; what begins with a dot and `node_modules` only where the pattern says so. */
+/** Sorted files that match a pattern. It finds names with a leading dot and `node_modules` only if the pattern has them. */
 async function matching(pattern: string, { cwd, platform }: PathContext): Promise<string[]> {
   const { glob } = await import('tinyglobby')
   const found = await glob(platform === 'win32' ? pattern.replaceAll('\\', '/') : pattern, {
@@ -186,16 +186,16 @@ function folderOf(
   }
 }
 
-/** Some programs hand over `file:` addresses. */
+/** Also accepts `file:` URLs, which some programs pass. */
 function pathOf(name: string, cwd: string): string {
   try {
     return /^file:\/\//i.test(name) ? fileURLToPath(name) : resolve(cwd, name)
   } catch {
-    return resolve(cwd, name) // an address of another machine
+    return resolve(cwd, name) // A file: URL of another machine is not a local path.
   }
 }
 
-/** Its bytes, and why it can't be sent, in the words of somebody who sits in front of it. */
+/** The size of a file, and why it can't be sent. */
 async function look(
   path: string,
   name: string,
@@ -229,5 +229,5 @@ function hintFor(name: string, platform: NodeJS.Platform): string {
   return ''
 }
 
-/** What a file is called at the destination. */
+/** The name of a file at the destination. */
 export const fileNameOf = ({ fileName, path }: Entry) => fileName ?? basename(path)

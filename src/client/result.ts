@@ -1,32 +1,32 @@
-/** What became of one file or address of the command line; what is not known is left out. */
+/** The outcome of one file or URL. Unknown members are missing. */
 export interface Result {
-  /** As it was typed, or found in a folder or by a pattern. */
+  /** Name as typed, or as found in a folder or by a pattern. */
   readonly name: string
   readonly url?: string
   /** Bytes. */
   readonly size?: number
-  /** Of the bytes, hex. */
+  /** Hash of the bytes, hexadecimal. */
   readonly sha256?: string
   /** Media type. */
   readonly contentType?: string
-  /** Of a picture, pixels. */
+  /** Width and height of an image, pixels. */
   readonly width?: number
   readonly height?: number
-  /** When it may go, if it does: a time of RFC 3339. */
+  /** When the file expires, RFC 3339. Missing if it never expires. */
   readonly expiresAt?: string
   readonly error?: string
-  /** Of a failure: as the API names it, or `unreachable`, `no_answer`, `interrupted`. */
+  /** Code of a failure: an error code of the API, or `unreachable`, `no_answer`, `interrupted`. */
   readonly code?: string
-  /** It is stored, but a later step failed: what finishes it without uploading again. */
+  /** Set if the file is stored but a post-upload step failed. `finalize` completes the upload with it. */
   readonly finalizationId?: string
 }
 
-/** The error of what Ctrl-C cut short. */
+/** The error of files that were not stored because of Ctrl-C. */
 export const INTERRUPTION = 'the upload was interrupted'
 
 export const interruption = (name: string): Result => ({ name, error: INTERRUPTION, code: 'interrupted' })
 
-/** Not stored. What only waits to be finished is none. */
+/** Whether the file was not stored. Pending post-upload steps are not a failure. */
 export function isFailure({ error, finalizationId }: Result): boolean {
   return error !== undefined && finalizationId === undefined
 }

@@ -2,10 +2,10 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * Every file below a folder, in order. What begins with a dot and `node_modules` are passed by, links not followed.
+ * Every file below a folder, in order. Names that begin with a dot, `node_modules` and symlinks are skipped.
  *
- * @param fail hears of folders that can't be read
- * @param signal ends it
+ * @param fail called for each folder that can't be read
+ * @param signal stops the walk
  */
 export async function* walk(
   folder: string,

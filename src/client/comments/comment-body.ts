@@ -1,20 +1,20 @@
 import { addressIn } from '../../page/client/links.ts'
 import { toMarkdown, toMarkdownCode } from '../../safe-text.ts'
 import { compare, type Pair } from '../reports/pairs.ts'
-import { showPicture, toSummary } from '../reports/summary.ts'
+import { showImage, toSummary } from '../reports/summary.ts'
 import { isFailure, type Result } from '../result.ts'
 
-/** GitHub takes 65 536 characters; the mark of the comment is among them. */
+/** Below the 65,536 characters that GitHub accepts, including the marker of the comment. */
 const MOST_BYTES = 60_000
-/** Width of a picture beside another, pixels. */
+/** Width of each of two images shown side by side, pixels. */
 const HALF = 380
-/** More rows than these are folded away. */
+/** Tables with more rows than this are collapsible. */
 const SHOWN = 10
 
 /**
- * What a comment says: of changed pictures how they were and how they are, of others what a summary says.
+ * The Markdown of a comment: changed images before and after, other images as in a summary.
  *
- * @param before pictures of the same names to compare with
+ * @param before images of the same names to compare with
  */
 export function toBody(title: string, results: readonly Result[], before?: readonly Result[]): string {
   const heading = `### ${toMarkdown(title)}\n\n`
@@ -47,13 +47,13 @@ function tableOf(pairs: readonly Pair[], mostBytes: number): string {
 }
 
 function rowOf({ before, after }: Pair): string {
-  return `| ${toMarkdownCode(after.name)} | ${pictureOf(before)} | ${pictureOf(after)} |`
+  return `| ${toMarkdownCode(after.name)} | ${imageCellOf(before)} | ${imageCellOf(after)} |`
 }
 
-function pictureOf({ url, error, width, height }: Result): string {
+function imageCellOf({ url, error, width, height }: Result): string {
   if (url === undefined) return `❌ ${toMarkdown(error ?? '')}`
   const facts = width === undefined ? '' : `<br>${width} × ${height}`
-  return showPicture(url, HALF) + facts
+  return showImage(url, HALF) + facts
 }
 
 function listOf(gone: readonly Result[], mostBytes: number): string {
@@ -68,7 +68,7 @@ function listOf(gone: readonly Result[], mostBytes: number): string {
   return [...fitting, ...(left > 0 ? [`- and ${left} more`] : [])].join('\n')
 }
 
-/** The first lines, as far as they have room. */
+/** The first lines that fit into the limit, and the number of the other lines. */
 function takeFitting(lines: readonly string[], mostBytes: number): { fitting: string[]; left: number } {
   let room = mostBytes
   const end = lines.findIndex(line => {

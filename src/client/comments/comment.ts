@@ -7,15 +7,15 @@ import type { Entry } from '../entries.ts'
 import type { Result } from '../result.ts'
 import { toBody } from './comment-body.ts'
 import { findEarlier } from './earlier.ts'
-import { type CiJob, findJob, type PullRequest, readPullAddress } from './pull-request.ts'
+import { type CiJob, findJob, type PullRequest, readPullRequestUrl } from './pull-request.ts'
 import type { Written } from './write.ts'
 
 export interface CommentOptions {
-  /** Writes the pictures into a comment at the pull request. */
+  /** Whether to show the images in a comment on the pull request. */
   comment?: boolean
-  /** Folder with earlier pictures, which stand beside those of now. */
+  /** Folder with earlier images, shown next to the present ones. */
   compare?: string
-  /** Address of the pull request's page. */
+  /** URL of the pull request. */
   pr?: string
   /** The deprecated name of `pr`. */
   pull?: string
@@ -24,10 +24,10 @@ export interface CommentOptions {
   commentToken?: string
 }
 
-/** The heading of a comment, where nothing else is said. */
+/** The default heading of a comment. */
 export const TITLE = 'Pictures'
 
-const SAID: Readonly<Record<Written, string>> = {
+const OUTCOME_NOTES: Readonly<Record<Written, string>> = {
   created: 'Created a comment.',
   updated: 'Updated the comment.',
   unchanged: 'The comment is already up to date.',
@@ -35,10 +35,10 @@ const SAID: Readonly<Record<Written, string>> = {
 }
 
 /**
- * Finds where a comment goes and with which token, before anything is uploaded.
+ * Finds the pull request and the token before anything is uploaded.
  *
- * @returns what writes it, and says what became of it
- * @throws Error when that is not known
+ * @returns a function that writes the comment and notes the outcome
+ * @throws Error if the pull request or the token can't be found
  */
 export async function openComment(
   { pull, pr = pull, commentName, commentTitle = TITLE, commentToken }: CommentOptions,
@@ -47,7 +47,7 @@ export async function openComment(
   (results: readonly Result[], before: readonly Result[] | undefined, signal: AbortSignal) => Promise<void>
 > {
   const job = await findJob(context.env)
-  const pullRequest = pr === undefined ? job?.pullRequest : readPullAddress(pr)
+  const pullRequest = pr === undefined ? job?.pullRequest : readPullRequestUrl(pr)
   if (pullRequest === undefined) {
     if (job === undefined)
       throw new Error(
@@ -58,7 +58,7 @@ export async function openComment(
   const token = commentToken || ownToken(pullRequest, job, context.env)
   const { host, protocol, hostname, origin } = new URL(pullRequest.api)
   if (!token) {
-    if (job?.isFork) return async () => context.note(OF_FORK)
+    if (job?.isFork) return async () => context.note(FORK_NOTE)
     const isHome = isAtHome(pullRequest, job)
     throw new Error(
       `Could not write a comment on ${host} without an API token. Set ${isHome ? `${TOKENS[pullRequest.forge]} or ` : ''}UPLOAD_COMMENT_TOKEN in the job.`,
@@ -86,23 +86,23 @@ export async function openComment(
       import('./forge-client.ts'),
     ])
     try {
-      context.note(SAID[await writeComment(request, signal)])
+      context.note(OUTCOME_NOTES[await writeComment(request, signal)])
     } catch (error) {
       if (!job?.isFork || !(error instanceof CommentForbidden)) throw error
-      context.note(OF_FORK)
+      context.note(FORK_NOTE)
     }
   }
 }
 
-const OF_FORK =
+const FORK_NOTE =
   'Warning: no comment was written. The pull request comes from a fork, whose jobs have no token that may write comments.'
 
-/** Whether a pull request is at the forge that the job is of. */
+/** Whether a pull request is on the same Git host as the repository of the CI job. */
 function isAtHome({ forge, api }: PullRequest, job: CiJob | undefined): boolean {
   return job?.home?.forge === forge && new URL(job.home.api).origin === new URL(api).origin
 }
 
-/** What a job's environment holds for its own forge; no other one gets it. */
+/** The token of the CI job, which is sent only to the Git host of the job's own repository. */
 function ownToken(pullRequest: PullRequest, job: CiJob | undefined, env: Context['env']): string | undefined {
   if (!isAtHome(pullRequest, job)) return undefined
   const { GITHUB_TOKEN, GITLAB_TOKEN, GITEA_TOKEN, FORGEJO_TOKEN } = env
@@ -112,13 +112,13 @@ function ownToken(pullRequest: PullRequest, job: CiJob | undefined, env: Context
 
 /** The comment of an upload. */
 export interface UploadComment {
-  /** What is to be uploaded as well. */
+  /** Earlier images that must be uploaded, too. */
   readonly earlier: readonly Entry[]
-  /** @returns false when it was not written, which has been said */
+  /** Writes the comment. @returns false if that failed; the error has been noted */
   tell(results: readonly Result[], earlier: readonly Result[], signal: AbortSignal): Promise<boolean>
 }
 
-/** Finds out before an upload what its comment takes. */
+/** Prepares the comment of an upload, so that wrong options are reported before anything is uploaded. */
 export async function prepareComment(
   entries: readonly Entry[],
   options: CommentOptions,

@@ -6,14 +6,14 @@ import { type Entry, findEntries } from '../entries.ts'
 import { compare } from '../reports/pairs.ts'
 import type { Result } from '../result.ts'
 
-/** Pictures of earlier, of which only those that have changed are uploaded. */
+/** Earlier images. Only those that have changed are uploaded. */
 export interface Earlier {
   readonly entries: readonly Entry[]
-  /** What there is to compare, once those are uploaded and the pictures of now, too. */
+  /** The images to compare, after the earlier and the present ones have been uploaded. */
   conclude(earlier: readonly Result[], now: readonly Result[]): { before: Result[]; after: Result[] }
 }
 
-/** Compares a folder with what is about to be uploaded. By the bytes as they lie here: a server may change pictures. */
+/** Compares a folder with the files to upload. It compares the local bytes, because a server may change images. */
 export async function findEarlier(
   folder: string,
   now: readonly Entry[],
@@ -27,7 +27,7 @@ export async function findEarlier(
   const places = before.flatMap((one, index) => (changed.has(one) ? [index] : []))
   const isSent = new Set(places)
   return {
-    // Where keys do not name the content, one of the same name would be written over the other.
+    // If object keys don't depend on the content, the earlier image would otherwise replace the new one of the same name.
     entries: found.flatMap((entry, index) =>
       isSent.has(index) ? [{ ...entry, fileName: `before-${basename(entry.path)}` }] : [],
     ),
@@ -43,7 +43,7 @@ export async function findEarlier(
 
 const hashOf = (result: Result | undefined) => (result?.sha256 === undefined ? {} : { sha256: result.sha256 })
 
-/** What is known of files before they are uploaded. One at a time: disks do no better. */
+/** Hashes files one at a time, because parallel reads are not faster on most disks. */
 async function hashAll(entries: readonly Entry[]): Promise<Result[]> {
   const results: Result[] = []
   for (const { kind, name, path, fault } of entries) {

@@ -3,31 +3,32 @@ import { retry } from '../../flow/retry.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
 import { createHttpClient, type HttpReply, type HttpRequest } from '../../http/client.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
-import { DIALECTS } from './forges.ts'
+import { FORGE_APIS } from './forges.ts'
 import type { PullRequest } from './pull-request.ts'
 
-/** Most that a page of comments may have, bytes: each may have 64 KiB at GitHub, a megabyte at GitLab. */
+/** Maximum size of a page of comments, bytes. A comment may have 64 KiB on GitHub and 1 MiB on GitLab. */
 const PAGE_BYTES = 32 * 1024 * 1024
 export const RETRIES = { attempts: 4, longestPauseMs: 60_000 }
-/** How long a forge may say nothing, take for one response, and be asked for one again, ms. */
+/** Idle timeout, time limit of one response, and time limit of all retries of a request, milliseconds. */
 const [SILENT_MS, RESPONSE_MS, AGAIN_MS] = [15_000, 60_000, 60_000]
 
 export interface ForgeAccess {
   readonly pullRequest: PullRequest
   readonly token: string
-  /** Through which proxies the forge is reached. Default: none. */
+  /** The outbound proxies. Default: none. */
   readonly outgoing?: Outgoing
 }
 
-/** The token may not write there. */
+/** The token has no permission to write the comment. */
 export class CommentForbidden extends UploadError {}
 
 export interface ForgeClient {
   /**
-   * Asks again what failed in passing, but for POST: what adds something is not sent again without a look at what is there.
+   * Sends a request and retries transient failures. POST is not retried, because it could create a second comment: the
+   * caller first checks whether the comment exists.
    *
    * @param body sent as JSON
-   * @param accepted statuses that are no failure beside 200 to 299
+   * @param accepted statuses that are not failures, in addition to 200 to 299
    * @throws UploadError `delivery_failed`; CommentForbidden for 403
    */
   ask(
@@ -42,7 +43,7 @@ export interface ForgeClient {
 
 /** Sends the token with each request. */
 export function openForge({ pullRequest, token, outgoing }: ForgeAccess): ForgeClient {
-  const dialect = DIALECTS[pullRequest.forge]
+  const forgeApi = FORGE_APIS[pullRequest.forge]
   const { host } = new URL(pullRequest.api)
   const client = createHttpClient({ insecureTls: false }, { name: host, outgoing, warn: () => {} }, SILENT_MS)
 
@@ -63,13 +64,13 @@ export function openForge({ pullRequest, token, outgoing }: ForgeAccess): ForgeC
       const request: HttpRequest = {
         method,
         url,
-        headers: { ...dialect.headers(token), ...(body && { 'content-type': 'application/json' }) },
+        headers: { ...forgeApi.headers(token), ...(body && { 'content-type': 'application/json' }) },
         ...(body && { body: JSON.stringify(body) }),
         accept: status => (status >= 200 && status < 300) || accepted.includes(status),
         maxReplyBytes: PAGE_BYTES,
         explain: reply => {
           status = reply.status
-          return explain(reply, token, dialect.needs)
+          return explain(reply, token, forgeApi.needs)
         },
       }
       const end = performance.now() + AGAIN_MS

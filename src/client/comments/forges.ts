@@ -1,29 +1,29 @@
 import { type Members, membersOf } from '../../members.ts'
 import type { ForgeKind, PullRequest } from './pull-request.ts'
 
-/** A comment as a forge tells of it. */
+/** A comment as the API of a Git host returns it. */
 export interface Comment {
   readonly id: number
   readonly body: string
-  /** Name of whoever wrote it. */
+  /** User name of its author. */
   readonly author: string
-  /** Whether a program without an account wrote it; GitHub alone says so. */
+  /** Whether the author is an app without a user account. Only GitHub returns that. */
   readonly isBot: boolean
 }
 
-/** How a forge is asked. */
-export interface Dialect {
+/** The URLs, headers and fields of the API of one kind of Git host. */
+export interface ForgeApi {
   headers(token: string): Record<string, string>
-  /** Lists with GET, adds one with POST. */
+  /** URL that lists the comments with GET and creates one with POST. */
   comments(pullRequest: PullRequest): string
-  /** Changes one with `change`, removes it with DELETE. */
+  /** URL that changes a comment with the method `change` and deletes it with DELETE. */
   comment(pullRequest: PullRequest, id: number): string
   readonly change: 'PATCH' | 'PUT'
-  /** Where a token of a program, which has no account, is told by GraphQL who it is. */
+  /** GraphQL endpoint that returns the user of a token of an app, for which `/user` is forbidden. */
   viewer?(pullRequest: PullRequest): string
-  /** @returns undefined for what is no comment of a person or a program */
+  /** @returns undefined if the value is not a comment of a user or an app */
   read(answer: unknown): Comment | undefined
-  /** What a token has to be allowed, in words. */
+  /** The permission that the token needs, as the end of a sentence. */
   readonly needs: string
 }
 
@@ -38,7 +38,7 @@ function toComment(
   return { id, body, author: String(author ?? ''), isBot }
 }
 
-/** Who wrote a comment at GitHub and Gitea. */
+/** The author of a comment on GitHub or Gitea. */
 const userOf = (raw: Members) => membersOf(raw['user'])
 
 const ofIssue = ({ api, repo, pull }: PullRequest) => `${api}/repos/${repo}/issues/${pull}/comments`
@@ -46,8 +46,8 @@ const oneOfIssue = ({ api, repo }: PullRequest, id: number) => `${api}/repos/${r
 const ofMergeRequest = ({ api, repo, pull }: PullRequest) =>
   `${api}/projects/${encodeURIComponent(repo)}/merge_requests/${pull}/notes`
 
-/** By their references: GitHub's REST API "Issue comments", GitLab's "Notes API", Gitea's and Forgejo's swagger.v1.json. */
-export const DIALECTS: Readonly<Record<ForgeKind, Dialect>> = {
+/** Implemented from the API references: GitHub's REST API "Issue comments", GitLab's "Notes API", Gitea's and Forgejo's swagger.v1.json. */
+export const FORGE_APIS: Readonly<Record<ForgeKind, ForgeApi>> = {
   github: {
     headers: token => ({
       authorization: `Bearer ${token}`,
@@ -57,7 +57,7 @@ export const DIALECTS: Readonly<Record<ForgeKind, Dialect>> = {
     comments: pullRequest => `${ofIssue(pullRequest)}?per_page=100`,
     comment: oneOfIssue,
     change: 'PATCH',
-    // GitHub's own at https://api.github.com, that of a company below /api/v3.
+    // The API of GitHub Enterprise Server is below /api/v3, and its GraphQL endpoint is not.
     viewer: ({ api }) => `${api.replace(/\/v3$/, '')}/graphql`,
     read: answer =>
       toComment(answer, raw => ({ author: userOf(raw)['login'], isBot: userOf(raw)['type'] === 'Bot' })),

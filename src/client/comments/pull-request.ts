@@ -1,41 +1,41 @@
 import { readFile } from 'node:fs/promises'
 
-/** Forges whose comments are understood; Forgejo speaks as Gitea does. */
+/** The supported Git hosts. Forgejo has the API of Gitea. */
 export type ForgeKind = 'github' | 'gitlab' | 'gitea'
 
 /** A pull request, or what GitLab calls a merge request. */
 export interface PullRequest {
   readonly forge: ForgeKind
-  /** Where its API begins, without a slash at the end. */
+  /** Base URL of its API, without a slash at the end. */
   readonly api: string
-  /** `owner/name`; of GitLab a path of any depth, or a number. */
+  /** `owner/name`. On GitLab: a path of any depth, or the project ID. */
   readonly repo: string
   readonly pull: number
 }
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** What a CI host says of the job that runs. */
+/** The running job of a CI provider. */
 export interface CiJob {
-  /** The forge that the job is of, whether it is about a pull request or not; undefined: the host does not say. */
+  /** The Git host of the job's repository. Undefined if the CI provider does not set it. */
   readonly home: Pick<PullRequest, 'forge' | 'api'> | undefined
   /** Whether the pull request comes from a fork, whose jobs get no secrets and a token that may only read. */
   readonly isFork: boolean
-  /** Undefined: it is not about a pull request. */
+  /** Undefined if the job does not belong to a pull request. */
   readonly pullRequest: PullRequest | undefined
-  /** Tells the comment of this job from those of others. */
+  /** Distinguishes the comment of this job from those of other jobs. */
   readonly name: string
-  /** Of two runs of a job, the later one has more. */
+  /** A later run of the job has a higher number. */
   readonly run: number
-  /** Undefined: the host gives none. */
+  /** Undefined if the CI provider sets none. */
   readonly token: string | undefined
 }
 
 /**
- * Reads what a CI host has put into the environment.
+ * Reads the environment variables of a CI provider.
  *
- * @returns undefined when it is none that is known
- * @throws Error when it names a pull request in a way that can't be read
+ * @returns undefined if it is not a job of a supported CI provider
+ * @throws Error if the URL of the pull request can't be read
  */
 export async function findJob(env: Env): Promise<CiJob | undefined> {
   if (env['GITLAB_CI']) return gitlabJob(env)
@@ -79,7 +79,7 @@ async function actionsJob(env: Env): Promise<CiJob> {
   }
 }
 
-/** What started a run, as far as it is looked at. */
+/** The fields of the event that started a run which are read here. */
 interface Event {
   readonly issue?: { readonly number?: unknown; readonly pull_request?: unknown }
   readonly pull_request?: {
@@ -117,9 +117,9 @@ function woodpeckerJob(env: Env): CiJob {
   const word = type === 'gitlab' ? '-/merge_requests' : type === 'github' ? 'pull' : 'pulls'
   const pageOf = (number: number) => `${withoutSlash(url ?? '')}/${repo}/${word}/${number}`
   return {
-    home: url && URL.canParse(url) && repo?.includes('/') ? readPullAddress(pageOf(1)) : undefined,
+    home: url && URL.canParse(url) && repo?.includes('/') ? readPullRequestUrl(pageOf(1)) : undefined,
     isFork: false,
-    pullRequest: url && repo && pull ? readPullAddress(pageOf(pull)) : undefined,
+    pullRequest: url && repo && pull ? readPullRequestUrl(pageOf(pull)) : undefined,
     name: [env['CI_WORKFLOW_NAME'], env['CI_STEP_NAME']].filter(Boolean).join(' / '),
     run: toNumber(env['CI_PIPELINE_NUMBER']),
     token: undefined,
@@ -135,9 +135,9 @@ function buildkiteJob(env: Env): CiJob {
   const pageOf = (number: number) => `https://${host}/${path}/${word}/${number}`
   const source = env['BUILDKITE_PULL_REQUEST_REPO']
   return {
-    home: host && path.includes('/') ? readPullAddress(pageOf(1)) : undefined,
+    home: host && path.includes('/') ? readPullRequestUrl(pageOf(1)) : undefined,
     isFork: Boolean(pull && source) && !source?.replace(/\.git$/, '').endsWith(path),
-    pullRequest: host && pull ? readPullAddress(pageOf(pull)) : undefined,
+    pullRequest: host && pull ? readPullRequestUrl(pageOf(pull)) : undefined,
     name: [env['BUILDKITE_PIPELINE_SLUG'], env['BUILDKITE_STEP_KEY']].filter(Boolean).join(' / '),
     run: toNumber(env['BUILDKITE_BUILD_NUMBER']),
     token: undefined,
@@ -146,7 +146,7 @@ function buildkiteJob(env: Env): CiJob {
 
 function jenkinsJob(env: Env): CiJob {
   const url = env['CHANGE_URL']
-  const pullRequest = url ? readPullAddress(url) : undefined
+  const pullRequest = url ? readPullRequestUrl(url) : undefined
   return {
     home: pullRequest,
     isFork: Boolean(env['CHANGE_FORK']),
@@ -158,11 +158,11 @@ function jenkinsJob(env: Env): CiJob {
 }
 
 /**
- * Reads the address of a pull request's page.
+ * Reads the URL of a pull request.
  *
- * @throws Error for what is none
+ * @throws Error if it is not the URL of a pull request
  */
-export function readPullAddress(address: string): PullRequest {
+export function readPullRequestUrl(address: string): PullRequest {
   const { origin, hostname, pathname } =
     /^https?:/i.test(address) && URL.canParse(address) ? new URL(address) : new URL('none:')
   const [, before = '', word, number] =

@@ -3,43 +3,43 @@ import { retry } from '../../flow/retry.ts'
 import type { HttpReply } from '../../http/client.ts'
 import { membersOf } from '../../members.ts'
 import { type ForgeAccess, type ForgeClient, openForge, RETRIES } from './forge-client.ts'
-import { type Comment, DIALECTS } from './forges.ts'
+import { type Comment, FORGE_APIS } from './forges.ts'
 import type { PullRequest } from './pull-request.ts'
 
-/** Most pages of comments that are read. */
+/** Maximum number of pages of comments that are read. */
 const MOST_PAGES = 100
 
 export interface CommentRequest extends ForgeAccess {
-  /** Tells this comment from those of other jobs. */
+  /** Distinguishes this comment from those of other jobs. */
   readonly name: string
-  /** Of two runs, the one with the higher number holds. */
+  /** Number of the run. A comment of a later run is not replaced. */
   readonly run: number
   /** Markdown. */
   readonly body: string
 }
 
-/** What became of it: `stale` means that a later run has written it already. */
+/** The outcome. `stale` means that a later run has already written the comment. */
 export type Written = 'created' | 'updated' | 'unchanged' | 'stale'
 
 /**
- * Writes a comment at a pull request, or brings the one up to date that an earlier run of the job has written. Jobs side
- * by side each have their own.
+ * Creates a comment on a pull request, or updates the comment of an earlier run of the job. Parallel jobs have separate
+ * comments.
  *
  * @throws UploadError `delivery_failed`; CommentForbidden
  */
 export async function writeComment(request: CommentRequest, signal: AbortSignal): Promise<Written> {
   const comments = openComments(request)
-  const text = `${markOf(request.name, request.run)}\n${request.body}`
+  const text = `${markerOf(request.name, request.run)}\n${request.body}`
   try {
     const [before] = await comments.listOwn(signal)
     if (before) {
       if (before.run > request.run) return 'stale'
       if (before.comment.body.trimEnd() === text.trimEnd()) return 'unchanged'
       if (await comments.change(before.comment.id, text, signal)) return 'updated'
-      // Somebody has removed it meanwhile.
+      // The comment was deleted in the meantime.
     }
     const id = await createOnce(comments, text, signal)
-    // Another run of the job may have written one in the same moment: the first of them stays.
+    // A parallel run of the job may have created a comment at the same time. The first one is kept.
     const first = (await comments.listOwn(signal)).find(one => one.comment.id !== id)
     if (first === undefined || first.comment.id > id) return 'created'
     if (first.run <= request.run) await comments.change(first.comment.id, text, signal)
@@ -50,7 +50,7 @@ export async function writeComment(request: CommentRequest, signal: AbortSignal)
   }
 }
 
-/** When an answer is lost, what was to be written may be there. */
+/** Creates the comment. Before a retry it checks for the comment, because only the response may have been lost. */
 async function createOnce(comments: OwnComments, text: string, signal: AbortSignal): Promise<number> {
   let isAgain = false
   const create = async () => {
@@ -62,26 +62,26 @@ async function createOnce(comments: OwnComments, text: string, signal: AbortSign
   return retry(create, RETRIES, signal)
 }
 
-function markOf(name: string, run: number): string {
-  // Two hyphens would end the remark of HTML early.
+function markerOf(name: string, run: number): string {
+  // Two hyphens would end the HTML comment early.
   return `<!-- upload-server comment ${encodeURIComponent(name).replaceAll('-', '%2D')} run ${run} -->`
 }
 
-/** The run that a comment of this name is of; undefined when it is another. */
+/** The run that wrote the comment. Undefined if it is not the comment of this job. */
 function runOf(body: string, name: string): number | undefined {
-  const [begin = ''] = markOf(name, 0).split(' run ')
+  const [begin = ''] = markerOf(name, 0).split(' run ')
   if (!body.startsWith(`${begin} run `)) return undefined
   const [, run] = /^(\d{1,15}) -->/.exec(body.slice(begin.length + ' run '.length)) ?? []
   return run === undefined ? undefined : Number(run)
 }
 
-/** The comments of one name at a pull request, by whoever the token is of. */
+/** The comments of one job on a pull request that the user of the token wrote. */
 interface OwnComments {
-  /** The oldest first; none while it is not known whose the token is. People and programs may have copied the mark. */
+  /** The oldest first. None if the user of the token is unknown, because others may have copied the marker. */
   listOwn(signal: AbortSignal): Promise<Marked[]>
-  /** @returns its id */
+  /** @returns the id of the comment */
   create(body: string, signal: AbortSignal): Promise<number>
-  /** @returns false when it is not there */
+  /** @returns false if the comment does not exist */
   change(id: number, body: string, signal: AbortSignal): Promise<boolean>
   remove(id: number, signal: AbortSignal): Promise<void>
   close(): void
@@ -94,35 +94,41 @@ interface Marked {
 
 function openComments(request: CommentRequest): OwnComments {
   const { pullRequest, name } = request
-  const dialect = DIALECTS[pullRequest.forge]
+  const forgeApi = FORGE_APIS[pullRequest.forge]
   const forge = openForge(request)
   let self: Promise<Author | undefined> | undefined
-  /** Who wrote what this token has just written. */
-  let learnt: Author | undefined
+  /** The author of the comment that this token has just created. */
+  let knownAuthor: Author | undefined
   return {
     async listOwn(signal) {
       const found = await listMarked(forge, pullRequest, name, signal)
       if (found.length === 0) return found
-      if (learnt === undefined) self ??= findSelf(forge, pullRequest, signal)
-      const author = learnt ?? (await self)
+      if (knownAuthor === undefined) self ??= findSelf(forge, pullRequest, signal)
+      const author = knownAuthor ?? (await self)
       return found
         .filter(({ comment }) => author !== undefined && isBy(author, comment))
         .sort((a, b) => a.comment.id - b.comment.id)
     },
     async create(body, signal) {
-      const [url = ''] = dialect.comments(pullRequest).split('?', 1)
+      const [url = ''] = forgeApi.comments(pullRequest).split('?', 1)
       const reply = await forge.ask('POST', url, { body }, signal)
-      const comment = dialect.read(reply.json())
+      const comment = forgeApi.read(reply.json())
       if (!comment) throw notAForge(pullRequest)
-      learnt = { name: comment.author }
+      knownAuthor = { name: comment.author }
       return comment.id
     },
     async change(id, body, signal) {
-      const reply = await forge.ask(dialect.change, dialect.comment(pullRequest, id), { body }, signal, [404])
+      const reply = await forge.ask(
+        forgeApi.change,
+        forgeApi.comment(pullRequest, id),
+        { body },
+        signal,
+        [404],
+      )
       return reply.status !== 404
     },
     async remove(id, signal) {
-      await forge.ask('DELETE', dialect.comment(pullRequest, id), undefined, signal, [404])
+      await forge.ask('DELETE', forgeApi.comment(pullRequest, id), undefined, signal, [404])
     },
     close: forge.close,
   }
@@ -134,16 +140,16 @@ async function listMarked(
   name: string,
   signal: AbortSignal,
 ): Promise<Marked[]> {
-  const dialect = DIALECTS[pullRequest.forge]
+  const forgeApi = FORGE_APIS[pullRequest.forge]
   const { origin } = new URL(pullRequest.api)
   const found: Marked[] = []
-  let next: string | undefined = dialect.comments(pullRequest)
+  let next: string | undefined = forgeApi.comments(pullRequest)
   for (let page = 0; next !== undefined && page < MOST_PAGES; page++) {
     const reply: HttpReply = await forge.ask('GET', next, undefined, signal)
     const list = reply.json()
     if (!Array.isArray(list)) throw notAForge(pullRequest)
     for (const item of list) {
-      const comment = dialect.read(item)
+      const comment = forgeApi.read(item)
       const run = comment && runOf(comment.body, name)
       if (comment && run !== undefined) found.push({ comment, run })
     }
@@ -152,7 +158,7 @@ async function listMarked(
   return found
 }
 
-/** Whoever the token is of. Undefined: it may not ask. */
+/** The user of the token. Undefined if the token may not read it. */
 async function findSelf(
   forge: ForgeClient,
   pullRequest: PullRequest,
@@ -163,7 +169,7 @@ async function findSelf(
     const { login, username } = membersOf(reply.json())
     return { name: String((pullRequest.forge === 'gitlab' ? username : login) ?? '') }
   }
-  const { viewer } = DIALECTS[pullRequest.forge]
+  const { viewer } = FORGE_APIS[pullRequest.forge]
   if (!viewer) return undefined
   const query = { query: '{ viewer { login } }' }
   const response = await forge.ask('POST', viewer(pullRequest), query, signal, [400, 401, 403, 404])
@@ -172,10 +178,10 @@ async function findSelf(
   return typeof login === 'string' ? { name: login.replace(BOT, ''), isBot: true } : undefined
 }
 
-/** Who wrote a comment. */
+/** The author of a comment. */
 interface Author {
   readonly name: string
-  /** Whether it is a program, of whose name GitHub's two interfaces write the end differently. */
+  /** Whether it is an app. The REST API of GitHub appends `[bot]` to its name, and GraphQL may not. */
   readonly isBot?: boolean
 }
 
@@ -185,7 +191,7 @@ function isBy({ name, isBot }: Author, comment: Comment): boolean {
   return isBot ? comment.isBot && comment.author.replace(BOT, '') === name : comment.author === name
 }
 
-/** The page that follows (RFC 8288), of the same host: the token is sent there. */
+/** The next page (RFC 8288). It must be on the same host, because the token is sent to it. */
 function nextPage({ headers }: HttpReply, origin: string): string | undefined {
   for (const part of (headers['link'] ?? '').slice(0, 8192).split(',')) {
     const [target = '', ...parameters] = part.split(';').map(one => one.trim())

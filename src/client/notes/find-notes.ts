@@ -3,9 +3,9 @@ import { dirname, isAbsolute, resolve } from 'node:path'
 import { messageOf } from '../../errors.ts'
 import { fenceOf, findWayOut } from '../../files/way-out.ts'
 import { walk } from '../walk.ts'
-import type { NamedNote } from './move-pictures.ts'
+import type { NamedNote } from './upload-images.ts'
 
-/** Notes as they were named, then those of folders. */
+/** Finds the notes that are named on the command line, or that are in the named folders. */
 export async function findNotes(
   names: readonly string[],
   cwd: string,
@@ -16,7 +16,7 @@ export async function findNotes(
   for (const name of names) {
     const path = resolve(cwd, name)
     const status = await stat(path).catch(() => undefined)
-    // A note is written to: in a cloned folder it is somebody else who says where a symlink leads.
+    // The command writes to notes, and the author of a cloned repository chooses where its symlinks lead.
     const fence = isAbsolute(name) ? undefined : fenceOf(name, cwd)
     const wayOut = status && fence && (await findWayOut(path, await realpath(path), fence))
     if (status === undefined) fail(path, 'the file or folder does not exist')

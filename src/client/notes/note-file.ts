@@ -39,7 +39,7 @@ export async function replaceNote(note: Note, text: string, withBackup: boolean)
     const file = await open(beside, 'wx', 0o600)
     try {
       await file.writeFile(text)
-      // Where the system doesn't let us, it belongs to whoever writes it.
+      // If the system does not permit that, the file belongs to the user who runs the command.
       await file.chown(uid, gid).catch(() => {})
       await file.chmod(mode & 0o7777)
       await file.sync()

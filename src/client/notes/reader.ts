@@ -5,19 +5,22 @@ import { orAborted } from '../../flow/cancellation.ts'
 import { within } from '../../flow/time-limit.ts'
 import type { Reference } from './references.ts'
 
-/** reader-thread.ts as it is built: Node runs nothing else. */
+/** The built form of reader-thread.ts, because Node runs no TypeScript in a worker thread. */
 const ENTRY = createRequire(import.meta.url).resolve('#note-reader')
 
-/** Finds the references of notes. A note made up by somebody else may take the parser hours: it runs beside and is ended. */
+/**
+ * Finds the references of notes in a worker thread. A malicious note could block the parser for hours, and a thread can be
+ * terminated.
+ */
 export interface NoteReader {
-  /** @throws Error for a note that takes too long, and when the signal is aborted */
+  /** @throws Error if the note takes too long or the signal is aborted */
   read(note: string): Promise<Reference[]>
   close(): Promise<void>
 }
 
 /**
- * @param signal ends what is under way, at once
- * @param timeoutMs for one note; a megabyte takes less than a second
+ * @param signal aborts the note in progress
+ * @param timeoutMs time limit of one note; 1 MB takes less than a second
  */
 export function createNoteReader(signal: AbortSignal, timeoutMs = 10_000): NoteReader {
   let thread: Worker | undefined
@@ -27,20 +30,20 @@ export function createNoteReader(signal: AbortSignal, timeoutMs = 10_000): NoteR
     signal.throwIfAborted()
     thread ??= new Worker(ENTRY)
     const current = thread
-    const answered = new AbortController()
+    const responded = new AbortController()
     const tooLong = () => new Error(`its Markdown could not be parsed within ${timeoutMs / 1000} s`)
     try {
       current.postMessage(note)
-      // `once` fails with what ends the thread.
-      const answer = once(current, 'message', { signal: answered.signal })
-      const [found] = await orAborted(within(answer, timeoutMs, tooLong), signal)
+      // `once` rejects with the error that ends the thread.
+      const response = once(current, 'message', { signal: responded.signal })
+      const [found] = await orAborted(within(response, timeoutMs, tooLong), signal)
       return found
     } catch (error) {
       thread = undefined
       await current.terminate()
       throw error
     } finally {
-      answered.abort()
+      responded.abort()
     }
   }
 

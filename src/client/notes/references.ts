@@ -2,27 +2,27 @@ import type { SyntaxNode } from '@lezer/common'
 import { type MarkdownConfig, parser, Table } from '@lezer/markdown'
 import { decodeHTMLStrict } from 'entities'
 import { endOfFrontMatter } from './front-matter.ts'
-import { findHtmlPictures } from './html-pictures.ts'
+import { findHtmlImages } from './html-images.ts'
 
 /**
- * A place of a note that names a picture: the address of an image or of a definition that an image uses, the `src` of an
- * `<img>` between its quotes or, as `bare`, without any, or a whole wiki embed.
+ * A reference to an image in a note: the URL of an image or of a link definition that an image uses, the `src` of an
+ * `<img>` between its quotes or, as `bare`, without quotes, or a whole wiki embed.
  */
 export interface Reference {
   readonly kind: 'address' | 'attribute' | 'bare' | 'embed'
-  /** Where it begins in the text of the note, UTF-16 code units. */
+  /** Position in the text of the note, UTF-16 code units. */
   readonly from: number
   readonly to: number
-  /** What it names. */
+  /** The decoded target. */
   readonly target: string
-  /** The same as it stands there, where that is something else: the backslashes of Windows are no escapes. */
+  /** The target as written, because the backslashes of a Windows path are not escapes. */
   readonly written?: string
 }
 
-/** Most characters of an embed. Looking further for its end would take quadratic time. */
+/** Maximum length of an embed, characters. Without a limit, parsing would take quadratic time. */
 const LONGEST_EMBED = 2048
 
-/** `![[picture.png|300]]`, as Obsidian and others have it. */
+/** `![[image.png|300]]`, as Obsidian and others have it. */
 const wikiEmbeds: MarkdownConfig = {
   defineNodes: ['WikiEmbed'],
   parseInline: [
@@ -42,10 +42,10 @@ const wikiEmbeds: MarkdownConfig = {
 
 const markdown = parser.configure([Table, wikiEmbeds])
 
-/** Finds what names pictures, in order. Front matter, code and comments name none. */
+/** Finds the references to images, in order. Front matter, code and comments are skipped. */
 export function findReferences(note: string): Reference[] {
   const start = endOfFrontMatter(note)
-  // As many characters as before, in lines that end as the parser knows it.
+  // Replaces line endings that the parser does not know, and keeps all positions.
   const text = note.slice(start).replace(/\r\n/g, ' \n').replace(/\r/g, '\n')
   const names: Names = { found: [], definitions: new Map(), used: new Set() }
   scan(text, names)
@@ -63,7 +63,7 @@ interface Names {
   readonly used: Set<string>
 }
 
-/** @param isFootnote whether it is the text of one; what looks like another one inside is not looked into */
+/** @param isFootnote whether the text is that of a footnote; footnotes inside it are skipped */
 function scan(text: string, names: Names, isFootnote = false): void {
   const { found, definitions, used } = names
   markdown.parse(text).iterate({
@@ -88,7 +88,7 @@ function scan(text: string, names: Names, isFootnote = false): void {
 
 /** A footnote of one word, `[^1]: ![](a.png)`, looks like a definition to CommonMark, and its text like an address. */
 function scanFootnote(text: string, start: number, { found, used }: Names): void {
-  // Behind a line end in a quotation stands its mark.
+  // In a blockquote, each line begins with its marker.
   const own = text.slice(start).replace(/^[\s>]+/, '')
   const inside: Names = { found: [], definitions: new Map(), used }
   scan(own, inside, true)
@@ -106,7 +106,7 @@ function readAddress(node: SyntaxNode, text: string): Reference | undefined {
   return from < to ? { kind: 'address', from, to, target: decode(written), written } : undefined
 }
 
-/** Without the escapes and character references of Markdown. */
+/** Decodes the escapes and character references of Markdown. */
 function decode(written: string): string {
   return written.replace(
     /\\([!-/:-@[-`{-~])|&#?\w{1,32};/g,
@@ -124,7 +124,7 @@ function labelOfImage(node: SyntaxNode, text: string): string {
 /** Labels are compared without case and with single spaces. */
 const normalize = (label: string) => label.trim().replace(/\s+/g, ' ').toLowerCase().toUpperCase()
 
-/** What stands before each line of a quotation is none of the HTML in it. */
+/** Finds the images of HTML. In a blockquote, the marker before each line is not part of the HTML. */
 function readHtml(node: SyntaxNode, text: string): Reference[] {
   const pieces: string[] = []
   let at = node.from
@@ -133,7 +133,7 @@ function readHtml(node: SyntaxNode, text: string): Reference[] {
     at = mark.to
   }
   const html = pieces.join('') + text.slice(at, node.to)
-  return findHtmlPictures(html).map(one => ({
+  return findHtmlImages(html).map(one => ({
     kind: one.isBare ? 'bare' : 'attribute',
     from: node.from + one.from,
     to: node.from + one.to,
@@ -141,7 +141,7 @@ function readHtml(node: SyntaxNode, text: string): Reference[] {
   }))
 }
 
-/** `picture.png#part|alt|300`: the bar is escaped in tables. */
+/** Reads `image.png#part|alt|300`. In tables, the vertical bar is escaped. */
 function readEmbed({ from, to }: SyntaxNode, text: string): Reference {
   const [target = ''] = text.slice(from + 3, to - 2).split(/\\?\|/)
   return { kind: 'embed', from, to, target: target.replace(/#.*/s, '').trim() }

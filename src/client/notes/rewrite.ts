@@ -1,13 +1,13 @@
 import { addressIn } from '../../page/client/links.ts'
 import type { Reference } from './references.ts'
 
-/** A reference and the link that takes its place. */
+/** A reference and the URL that replaces it. */
 export interface NewLink {
   readonly reference: Reference
   readonly url: string
 }
 
-/** The note with links in the places of their references; everything else stays as it is. */
+/** Replaces references with links. The rest of the note does not change. */
 export function rewrite(note: string, links: readonly NewLink[]): string {
   const pieces: string[] = []
   let at = 0
@@ -23,13 +23,13 @@ function toText({ kind, from, to }: Reference, url: string, note: string): strin
   if (kind === 'attribute') return addressIn(url, 'html')
   if (kind === 'bare') {
     const address = addressIn(url, 'html')
-    // What ends a value without quotes, or belongs to the end of the tag, needs some.
+    // Without quotes, these characters would end the value or the tag.
     return /[=\s]|\/$/.test(address) ? `"${address}"` : address
   }
   return `![${altOf(note.slice(from + 3, to - 2))}](${addressIn(url, 'markdown')})`
 }
 
-/** What stands behind the bar of an embed, and the name of the file where that is only a size. */
+/** The text after the vertical bar of an embed, or the file name if that text is only a size. */
 function altOf(embed: string): string {
   const [target = '', bar = '', rest = ''] = embed.split(/(\\?\|)(.*)/s)
   const name = (target.replace(/#.*/s, '').trim().split(/[\\/]/).at(-1) ?? '').replace(/[\\<`]/g, '\\$&')
@@ -37,10 +37,10 @@ function altOf(embed: string): string {
   return /^\s*\d+(?:x\d+)?\s*$/.test(rest) ? `${name}${bar}${rest}` : rest.replace(/[<`]/g, '\\$&')
 }
 
-/** Lines around a change that a diff shows. */
+/** Number of unchanged lines that a diff shows around a change. */
 const CONTEXT = 3
 
-/** The hunks of what changed, as `diff -u` shows them. Both texts have as many lines. */
+/** The changed hunks in the format of `diff -u`. Both texts must have the same number of lines. */
 export function toDiff(before: string, after: string): string {
   const [old, now] = [before.split('\n'), after.split('\n')]
   const changed = old.flatMap((line, index) => (line === now[index] ? [] : [index]))
@@ -56,7 +56,7 @@ export function toDiff(before: string, after: string): string {
   return lines.join('\n')
 }
 
-/** Lines from one change to the next. */
+/** Number of lines from one change to the next. */
 function gapBehind(changed: readonly number[], index: number): number {
   const [here, next] = [changed[index], changed[index + 1]]
   return here === undefined || next === undefined ? Number.POSITIVE_INFINITY : next - here

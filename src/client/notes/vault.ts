@@ -55,7 +55,7 @@ async function findRoot(
 
 function createVault(root: string, isObsidian: boolean, signal: AbortSignal): Vault {
   const index = once(() => indexByName(root, signal))
-  /** What links lead to, by the folder of the note and the link: notes name a picture more than once. */
+  /** What links lead to, by the folder of the note and the link: notes name an image more than once. */
   const found = new Map<string, string | undefined>()
   return {
     root,

@@ -18,29 +18,29 @@ import { messageOf } from '../../errors.ts'
 import { addressIn, formatLink } from '../../page/client/links.ts'
 import { isLink, oneLine, toMarkdown } from '../../safe-text.ts'
 
-/** What `['upload-server/playwright', { … }]` takes. */
+/** Options of the reporter: `['upload-server/playwright', { … }]`. */
 export interface UploadReporterOptions {
-  /** Address of a running server. Default: none, the configuration of upload-server is used in its place. */
+  /** URL of a running server. Default: upload directly, with the configuration of upload-server. */
   server?: string
-  /** Its upload key. Better in the variable UPLOAD_SERVER_KEY. */
+  /** Upload key of the server. Prefer the environment variable UPLOAD_SERVER_KEY. */
   key?: string
-  /** Configuration file, without a server. */
+  /** Configuration file, if there is no `server`. */
   config?: string
-  /** Where to: `provider` or `provider/configName`. */
+  /** Destination: `provider` or `provider/configName`. */
   destination?: string
   /** The spelling of PicGo and PicList for the two parts of `destination`. */
   picbed?: string
   configName?: string
   path?: string
-  /** Whose attachments. Default: `failed`, each attempt that did not end as expected. */
+  /** Tests whose attachments are uploaded. Default: `failed`, every attempt with an unexpected result. */
   tests?: 'failed' | 'all'
-  /** Beginnings of the media types that are uploaded. Default: `image/`, `video/`. Traces hold cookies and passwords. */
+  /** Prefixes of the media types to upload. Default: `image/`, `video/`. Traces contain cookies and passwords. */
   types?: readonly string[]
-  /** File that Markdown with the links is appended to. Default: that of GITHUB_STEP_SUMMARY; false: none. */
+  /** File to which Markdown with the links is appended, or false. Default: the file in GITHUB_STEP_SUMMARY. */
   summary?: string | false
-  /** Whether the run fails when something was not uploaded. Default: false. */
+  /** Whether the run fails if an attachment could not be uploaded. Default: false. */
   required?: boolean
-  /** How long all uploads may take, milliseconds. Default: 5 minutes. */
+  /** Total time for all uploads, milliseconds. Default: 5 minutes. */
   timeoutMs?: number
 }
 
@@ -48,9 +48,9 @@ interface Attachment {
   readonly test: string
   readonly name: string
   readonly isImage: boolean
-  /** Where it lies, or its bytes. */
+  /** Path of the file, or its bytes. */
   readonly source: string | Buffer
-  /** What it is called where it is stored. */
+  /** Name at the destination. */
   readonly fileName: string
 }
 
@@ -60,13 +60,13 @@ interface UploadedAttachment extends Attachment {
 }
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/upload-server.js', import.meta.url))
-/** A link that lies in the place of the summary is not followed; Windows knows no such flag. */
+/** Does not follow a symlink instead of the summary file. Windows has no such flag. */
 const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0 } = constants
 const APPEND = O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW
-/** On one command line: Windows takes 32 767 characters. */
+/** Maximum number of files on one command line, which Windows limits to 32,767 characters. */
 const FILES_AT_ONCE = 80
 
-/** Uploads what failed tests of Playwright have attached, when the run is over, and says where it is. */
+/** Uploads the attachments of failed Playwright tests at the end of the run, and prints their links. */
 export default class UploadReporter implements Reporter {
   readonly #options: UploadReporterOptions
   readonly #attachments: Attachment[] = []
@@ -75,7 +75,7 @@ export default class UploadReporter implements Reporter {
     this.#options = options
   }
 
-  /** Playwright's own reporter stays when there is no other one. */
+  /** False, so that Playwright adds its own reporter if this is the only one. */
   printsToStdio(): boolean {
     return false
   }
@@ -119,19 +119,19 @@ export default class UploadReporter implements Reporter {
   }
 }
 
-/** Of what is attached without a file. */
+/** The extension for an attachment without a file. */
 function extensionOf(contentType: string): string {
   const [, subtype = ''] = /^\w+\/(?:x-)?([\w-]+)/.exec(contentType) ?? []
   return `.${{ jpeg: 'jpg', svg: 'svg', plain: 'txt', markdown: 'md' }[subtype] ?? subtype}`
 }
 
-/** Text as a file name: letters and digits of any language. */
+/** Makes a file name of the letters and digits, in any language, of a text. */
 function slug(text: string): string {
   const words = text.normalize('NFC').match(/[\p{L}\p{N}]+/gu) ?? []
   return words.join('-').slice(0, 80).toWellFormed() || 'attachment'
 }
 
-/** By the command, in a process of its own: it repeats what fails in passing, and keeps the order. */
+/** Uploads with the command `upload` in a child process, which retries transient failures and keeps the order. */
 async function upload(
   attachments: readonly Attachment[],
   folder: string,
@@ -167,7 +167,7 @@ async function upload(
   })
 }
 
-/** What the command says of each file; when it says nothing of any, why. */
+/** Runs the command. @returns its result for each file, or the same error for all */
 async function run(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
@@ -197,7 +197,7 @@ function append(file: string, text: string): void {
   }
 }
 
-/** Attachments below their tests. */
+/** Groups attachments by test. */
 function groups(uploaded: readonly UploadedAttachment[]): Map<string, UploadedAttachment[]> {
   const found = new Map<string, UploadedAttachment[]>()
   for (const one of uploaded) found.set(one.test, [...(found.get(one.test) ?? []), one])

@@ -3,28 +3,28 @@ import { type Format, formatLink as formatPageLink } from '../../page/client/lin
 import { oneLine, toJson, toJsonLine } from '../../safe-text.ts'
 import type { Result } from '../result.ts'
 
-/** What `upload` can print. */
+/** The output formats of `upload`. */
 export const FORMATS = ['url', 'markdown', 'html', 'bbcode', 'json', 'ndjson'] as const
 export type OutputFormat = (typeof FORMATS)[number]
 
-/** Whether an argument is an address and not the name of a file. */
+/** Whether an argument is a URL instead of the name of a file. */
 export function isWebAddress(name: string): boolean {
   return /^https?:\/\//i.test(name) && URL.canParse(name)
 }
 
-/** What stands on standard output for one result, as soon as its turn has come. */
+/** The line on standard output for one result. Undefined if there is none. */
 export function lineFor(result: Result, format: OutputFormat): string | undefined {
   if (format === 'json') return undefined
   if (format === 'ndjson') return toJsonLine(result)
   return result.url === undefined ? undefined : formatResultLink(result.url, result, format)
 }
 
-/** What stands there at the end. */
+/** The text on standard output after all results. Undefined if there is none. */
 export function endFor(results: readonly Result[], format: OutputFormat): string | undefined {
   return format === 'json' ? toJson(results) : undefined
 }
 
-/** A link as it is wanted, as the usage page writes it. */
+/** Formats a link in the same way as the usage page. */
 export function formatResultLink(url: string, result: Result, format: Format): string {
   return formatPageLink(
     { url, name: titleOf(oneLine(result.name)), isImage: isImageLink(url, result) },
@@ -32,7 +32,7 @@ export function formatResultLink(url: string, result: Result, format: Format): s
   )
 }
 
-/** By its type, or its extension: the links of some hosts have none, and those take pictures. */
+/** Whether a link is that of an image, by media type or extension. Links without an extension are those of image hosts. */
 export function isImageLink(url: string, { contentType }: Pick<Result, 'contentType'>): boolean {
   if (contentType !== undefined) return contentType.startsWith('image/')
   const extension = URL.canParse(url) ? extname(new URL(url).pathname) : ''

@@ -1,22 +1,22 @@
 import { isFailure, type Result } from '../result.ts'
 
-/** A picture as it was and as it is. */
+/** An image before and after a change. */
 export interface Pair {
   readonly before: Result
   readonly after: Result
 }
 
-/** What became of pictures from one time to another. */
+/** The differences between two sets of images. */
 export interface Comparison {
   readonly changed: readonly Pair[]
-  /** How many have the same bytes. */
+  /** Number of images with the same bytes. */
   readonly same: number
-  /** What is there only now; what failed is here, too. */
+  /** Images that are new, and images that failed. */
   readonly added: readonly Result[]
   readonly gone: readonly Result[]
 }
 
-/** Finds what belongs together: of equal names, those that have the most folders in common, from the last on. */
+/** Pairs images of the same name. If several match, the pair with the most parent folders in common wins. */
 export function compare(before: readonly Result[], after: readonly Result[]): Comparison {
   const pairs = new Map<Result, Result>()
   const taken = new Set<Result>()
@@ -42,18 +42,18 @@ export function compare(before: readonly Result[], after: readonly Result[]): Co
   }
 }
 
-/** Folders that are looked at. */
+/** Maximum number of path segments that are compared. */
 const MOST_FOLDERS = 20
 
 const namesOf = ({ name }: Result) => name.split(/[\\/]/)
 
-/** The name with the folders before it; undefined when there are not as many. */
+/** The last segments of the name. Undefined if it has fewer. */
 function endOf(result: Result, depth: number): string | undefined {
   const names = namesOf(result)
   return names.length < depth ? undefined : names.slice(-depth).join('/')
 }
 
-/** Without their hashes by their addresses, which name the content where the key template does. */
+/** Compares hashes, or else the URLs, which depend on the content if the key template does. */
 function isSame(before: Result, after: Result): boolean {
   if (before.sha256 !== undefined && after.sha256 !== undefined) return before.sha256 === after.sha256
   return before.url === after.url

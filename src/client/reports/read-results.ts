@@ -6,10 +6,10 @@ import type { Context } from '../context.ts'
 import { readAtMost } from '../read-at-most.ts'
 import type { Result } from '../result.ts'
 
-/** Most that is read of results, bytes. */
+/** Maximum size of the results, bytes. */
 const MOST_BYTES = 64 * 1024 * 1024
 
-/** What `upload --format json` or `ndjson` has printed. */
+/** Reads the output of `upload --format json` or `ndjson`. */
 export async function readResults(name: string, context: Pick<Context, 'cwd' | 'stdin'>): Promise<Result[]> {
   const text = await (name === '-' ? readAll(context.stdin) : readFileOf(resolve(context.cwd, name)))
   const shown = name === '-' ? 'Standard input' : oneLine(name)
@@ -29,9 +29,8 @@ export async function readResults(name: string, context: Pick<Context, 'cwd' | '
   }
 }
 
-/** Whoever wrote the file decides what is in it: only what may stand in any text becomes a link. */
+/** Validates a result, because the file may come from somebody else. */
 function toResult(value: unknown): Result {
-  // What is not an object has no name.
   const { name, url, error, ...more } = membersOf(value)
   if (typeof name !== 'string' || (url !== undefined && !isLink(url))) throw new Error('no result')
   const facts = ['size', 'width', 'height'].flatMap(key =>

@@ -19,13 +19,13 @@ export interface ReportOptions {
   junit?: string
 }
 
-/** What a CI host is told when all is over. @throws Error that says which report can't be written */
+/** Writes one report after the upload. @throws Error that names the report */
 export type Report = (results: readonly Result[], ms: number) => Promise<void>
 
 /**
- * Finds the files of the wanted reports before anything is uploaded.
+ * Opens the files of the reports before anything is uploaded.
  *
- * @throws Error when one is not there or can't be written
+ * @throws Error if a file is missing or not writable
  */
 export async function openReports(
   { githubOutput, githubSummary, gitlabDotenv, junit }: ReportOptions,
@@ -46,7 +46,7 @@ export async function openReports(
   ) => {
     const file = resolve(cwd, name)
     const fail = cantWrite(option, name)
-    // Nobody takes the report of an earlier run for this one's.
+    // Empties the report of an earlier run, so that it is not read as that of this run.
     await replaceFile(file, '', cwd).catch(fail)
     reports.push((results, ms) => replaceFile(file, make(results, ms), cwd).catch(fail))
   }
@@ -57,7 +57,7 @@ export async function openReports(
   return reports
 }
 
-/** One that can't be written keeps nothing else from being told. @returns what went wrong */
+/** Writes all reports, even if one of them fails. @returns the error messages */
 export async function writeReports(
   reports: readonly Report[],
   results: readonly Result[],
@@ -77,7 +77,7 @@ const cantWrite = (option: string, file: string) => (error: unknown) => {
 const linksOf = (results: readonly Result[]) =>
   results.flatMap(({ url }) => (url === undefined ? [] : [cleanLink(url)]))
 
-/** `steps.ID.outputs.NAME`. What ends a text can't be guessed by who names a file. */
+/** The outputs `steps.ID.outputs.NAME`. The delimiter is random, so that a file name can't forge an output. */
 function toOutputs(results: readonly Result[]): string {
   const urls = linksOf(results)
   const outputs = {
@@ -96,10 +96,10 @@ function toOutputs(results: readonly Result[]): string {
     .join('')
 }
 
-/** Variables that a free GitLab takes from one report; the file may have 5 KB. */
+/** Limits of GitLab Free for one report: number of links, and bytes. */
 const [DOTENV_LINKS, DOTENV_BYTES] = [16, 5 * 1024]
 
-/** Values are one line each. What no longer fits is left out, from the last link on. */
+/** Variables for GitLab, one per line. The last links are omitted if they do not fit. */
 function toDotenv(results: readonly Result[]): string {
   const urls = linksOf(results)
   const lines = [
@@ -116,7 +116,7 @@ function toDotenv(results: readonly Result[]): string {
   return text
 }
 
-/** A test case for each file, which JUnit's readers show. */
+/** A JUnit report with one test case per file. */
 function toJunit(results: readonly Result[], ms: number): string {
   const failed = results.filter(isFailure).length
   const cases = results.map(one => {

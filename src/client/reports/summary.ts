@@ -4,19 +4,19 @@ import { toMarkdown, toMarkdownCode } from '../../safe-text.ts'
 import { isFailure, type Result } from '../result.ts'
 import { isImageLink, titleOf } from './format.ts'
 
-/** A step's summary on GitHub may have 1 MiB. */
+/** Below the limit of 1 MiB for the summary of a step on GitHub. */
 const MOST_BYTES = 1000 * 1024
-/** Pictures beside each other, and their width, pixels. */
+/** Number of images in a row, and their width in pixels. */
 const [COLUMNS, THUMBNAIL] = [4, 200]
-/** More pictures than these are folded away. */
+/** Tables with more images than this are collapsible. */
 const SHOWN = 12
 
-/** What GitHub Actions shows below a run: totals, what failed, pictures in a table, links to everything else. */
+/** The summary of a GitHub Actions run: totals, failures, other files as links, and images in a table. */
 export function toSummary(results: readonly Result[], mostBytes = MOST_BYTES): string {
   const failed = results.filter(isFailure)
   const stored = results.filter(one => one.url !== undefined)
-  const pictures = stored.filter(one => isImageLink(one.url ?? '', one))
-  const others = stored.filter(one => !pictures.includes(one))
+  const images = stored.filter(one => isImageLink(one.url ?? '', one))
+  const others = stored.filter(one => !images.includes(one))
   const size = stored.reduce((sum, one) => sum + (one.size ?? 0), 0)
   const unfinished = results.filter(one => one.finalizationId !== undefined).length
   const totals = [
@@ -28,7 +28,7 @@ export function toSummary(results: readonly Result[], mostBytes = MOST_BYTES): s
     [`**${failed.length > 0 ? '❌ ' : ''}${totals.join(', ')}**`],
     failed.map(one => `- ❌ ${toMarkdownCode(one.name)}: ${toMarkdown(one.error ?? '')}`),
     others.map(one => `- [${toMarkdownCode(titleOf(one.name))}](${addressIn(one.url ?? '', 'markdown')})`),
-    tableOf(pictures),
+    tableOf(images),
   ]
   const kept: string[][] = []
   let room = mostBytes
@@ -41,10 +41,10 @@ export function toSummary(results: readonly Result[], mostBytes = MOST_BYTES): s
   }
   const [totalsBlock = [], ...rest] = kept
   const cut = room > 0 ? [] : [['More files do not fit here.']]
-  const isLong = pictures.length > SHOWN
-  const table = isLong && pictures.length > 0 ? rest.pop() : undefined
+  const isLong = images.length > SHOWN
+  const table = isLong && images.length > 0 ? rest.pop() : undefined
   const folded = table && [
-    `<details><summary>${pictures.length} images</summary>`,
+    `<details><summary>${images.length} images</summary>`,
     '',
     ...table,
     '',
@@ -53,12 +53,12 @@ export function toSummary(results: readonly Result[], mostBytes = MOST_BYTES): s
   return `${[totalsBlock, ...rest, ...(folded ? [folded] : []), ...cut].map(lines => lines.join('\n')).join('\n\n')}\n\n`
 }
 
-/** A row for every few pictures, each above its name. */
-function tableOf(pictures: readonly Result[]): string[] {
-  if (pictures.length === 0) return []
-  const columns = Math.min(COLUMNS, pictures.length)
-  const rows = Array.from({ length: Math.ceil(pictures.length / columns) }, (_, row) =>
-    pictures.slice(row * columns, (row + 1) * columns),
+/** A table of images, each with its name below it. */
+function tableOf(images: readonly Result[]): string[] {
+  if (images.length === 0) return []
+  const columns = Math.min(COLUMNS, images.length)
+  const rows = Array.from({ length: Math.ceil(images.length / columns) }, (_, row) =>
+    images.slice(row * columns, (row + 1) * columns),
   )
   return [
     `|${'   |'.repeat(columns)}`,
@@ -69,11 +69,11 @@ function tableOf(pictures: readonly Result[]): string[] {
 
 function cellOf({ url = '', name, width, height }: Result): string {
   const facts = width === undefined ? '' : ` (${width} × ${height})`
-  return `${showPicture(url, THUMBNAIL)}<br>${toMarkdownCode(titleOf(name))}${facts}`
+  return `${showImage(url, THUMBNAIL)}<br>${toMarkdownCode(titleOf(name))}${facts}`
 }
 
-/** A picture in a cell of a table, which leads to itself. @param width pixels */
-export function showPicture(url: string, width: number): string {
+/** An image that links to its full size. @param width pixels */
+export function showImage(url: string, width: number): string {
   const address = addressIn(url, 'html')
   return `<a href="${address}"><img src="${address}" width="${width}"></a>`
 }

@@ -9,42 +9,42 @@ import { readDimensions } from '../../payload/dimensions.ts'
 import type { Context } from '../context.ts'
 import { type Entry, fileNameOf, NOTHING_ON_STDIN } from '../entries.ts'
 
-/** An entry whose bytes are known, or its address. */
+/** An entry that is ready to be sent: its bytes, or its URL. */
 export interface Prepared {
   readonly entry: Entry
-  /** What it is called there. */
+  /** Name at the destination. */
   readonly fileName: string
-  /** Undefined for an address. */
+  /** Undefined for a URL. */
   readonly content?: RequestBody
-  /** Lets go of the file, once it has been sent or given up. */
+  /** Closes the file after it was sent or has failed. */
   close(): Promise<void>
   readonly facts: {
     /** Bytes. */
     readonly size?: number
     readonly sha256?: string
-    /** Of a picture, pixels. */
+    /** Of an image, pixels. */
     readonly width?: number
     readonly height?: number
   }
 }
 
-/** Where bytes come from that are not in a file. */
+/** The sources of bytes that are not in a file. */
 type EntrySource = Pick<Context, 'env' | 'stdin'>
 
-/** Largest picture taken from the clipboard, bytes; for everything else the server decides. */
+/** Largest image taken from the clipboard, bytes; for everything else the server decides. */
 const CLIPBOARD_BYTES = 100 * 1024 * 1024
-/** How far the header of a picture may reach, bytes: metadata may stand before its size. */
+/** How far the header of an image may reach, bytes: metadata may stand before its size. */
 const HEAD_BYTES = 256 * 1024
-/** Read from a file at once, bytes. */
+/** Size of one read from a file, bytes. */
 const CHUNK_BYTES = 256 * 1024
-/** The server finds out by itself. */
+/** The server detects the media type. */
 const ANY_TYPE = 'application/octet-stream'
 
 /**
- * Opens an entry and reads it once. What is sent later are the same bytes: the file is held until then, and is not read any
- * more when it was changed.
+ * Opens an entry and reads it once to compute its hash. The file stays open, and sending fails if it changes in between, so
+ * that the sent bytes are those of the hash.
  *
- * @throws Error that says why it can't be sent
+ * @throws Error with the reason why the entry can't be sent
  */
 export async function prepare(entry: Entry, context: EntrySource): Promise<Prepared> {
   if (entry.fault !== undefined) throw new Error(entry.fault)
@@ -73,7 +73,7 @@ interface OpenedEntry {
   readonly close?: () => Promise<void>
 }
 
-/** What was opened is what counts: since it was found, its name may have come to lead elsewhere. */
+/** Checks the opened file instead of its name, because a symlink may have been replaced since the file was found. */
 async function openFile({
   path,
   faultOf,
@@ -91,7 +91,7 @@ async function openFile({
 }
 
 /**
- * The bytes of a file that is as it was when it was opened.
+ * Reads a file, and fails if it has changed since it was opened.
  *
  * @throws UploadError `source_failed`
  */

@@ -17,8 +17,8 @@ import type { RequestBody } from '../../http/request-body.ts'
 import { decodeSafely } from '../../mask.ts'
 import type { Context } from '../context.ts'
 import { INTERRUPTION } from '../result.ts'
-import { PATIENCE, SilenceError, whileStillThere } from './still-there.ts'
 import { REPLY_LIMITS, ResponseError, readResponse, type UploadResponse } from './upload-response.ts'
+import { PATIENCE, SilenceError, whileResponsive } from './while-responsive.ts'
 
 /** The outcome of one request. */
 export interface RequestOutcome extends UploadResponse {
@@ -114,7 +114,7 @@ export function openRemote(
     const { body, headers } = { ...request, headers: { ...request.headers, ...keyHeader } }
     try {
       const work = (signal: AbortSignal) => send('POST', url, { body, headers }, signal)
-      return judge(await whileStillThere(work, ask, patience, signal), request.count, url)
+      return judge(await whileResponsive(work, ask, patience, signal), request.count, url)
     } catch (error) {
       if (signal.aborted) return interrupted()
       return error instanceof SilenceError ? silent(host) : toUnreachable(error, host)

@@ -10,7 +10,7 @@ import { interruption, type Result } from '../result.ts'
 import { type Prepared, prepare } from './prepare.ts'
 import { openRemote, type Remote, type RemoteRequest, type RequestOutcome } from './remote.ts'
 import type { Listener, Sender } from './sender.ts'
-import { PATIENCE, type Patience } from './still-there.ts'
+import { PATIENCE, type Patience } from './while-responsive.ts'
 
 /** For a server that has stored files and returns their links only after the post-upload steps. */
 const UNFINISHED = 'the file is stored, but its post-upload steps are pending'

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { findJob, readPullAddress } from '../../../src/client/comments/pull-request.ts'
+import { findJob, readPullRequestUrl } from '../../../src/client/comments/pull-request.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 
 /** What the hosts document of their variables. */
@@ -161,7 +161,7 @@ describe('the address of a pull request', () => {
     ['https://example.com/git/me/app/pulls/7', 'gitea', 'https://example.com/git/api/v1', 'me/app'],
     ['https://gitlab.com/a/b/c/-/merge_requests/7', 'gitlab', 'https://gitlab.com/api/v4', 'a/b/c'],
   ])('%s', (address, forge, api, repo) => {
-    expect(readPullAddress(address)).toEqual({ forge, api, repo, pull: 7 })
+    expect(readPullRequestUrl(address)).toEqual({ forge, api, repo, pull: 7 })
   })
 
   it.each([
@@ -172,6 +172,6 @@ describe('the address of a pull request', () => {
     'https://github.com/app/pull/7',
     'ftp://github.com/me/app/pull/7',
   ])('is not "%s"', address => {
-    expect(() => readPullAddress(address)).toThrow('is not the URL of a pull request')
+    expect(() => readPullRequestUrl(address)).toThrow('is not the URL of a pull request')
   })
 })

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { readPullAddress } from '../../../src/client/comments/pull-request.ts'
+import { readPullRequestUrl } from '../../../src/client/comments/pull-request.ts'
 import { type CommentRequest, writeComment } from '../../../src/client/comments/write.ts'
 import { failureOf } from '../../helpers/failure-of.ts'
 import {
@@ -15,7 +15,7 @@ const never = () => new AbortController().signal
 const OTHER: Author = { name: 'somebody' }
 
 const writeTo = (forge: CommentForge, kind: CommentForgeKind, given: Partial<CommentRequest> = {}) => {
-  const pullRequest = readPullAddress(pageOf(forge, kind))
+  const pullRequest = readPullRequestUrl(pageOf(forge, kind))
   return writeComment({ pullRequest, token: TOKEN, name: 'CI / e2e', run: 1, body: 'one', ...given }, never())
 }
 const bodiesOf = ({ comments }: CommentForge) =>

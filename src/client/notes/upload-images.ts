@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { messageOf, systemCode } from '../../errors.ts'
 import { mapConcurrently } from '../../flow/map-concurrently.ts'
 import { INTERRUPTION } from '../result.ts'
-import { findPicture, isPicture } from './find-picture.ts'
+import { findImage, isImageFile } from './find-image.ts'
 import { imageRootOf } from './front-matter.ts'
 import { type Note, readNote, replaceNote } from './note-file.ts'
 import { createNoteReader } from './reader.ts'
@@ -11,101 +11,101 @@ import type { Reference } from './references.ts'
 import { type NewLink, rewrite, toDiff } from './rewrite.ts'
 import { createVaults } from './vault.ts'
 
-/** A note that was named, or that lies in a folder that was. */
+/** A note from the command line, or one in a folder from the command line. */
 export interface NamedNote {
   /** Absolute path. */
   readonly path: string
-  /** Where its wiki links are looked up unless it lies in a vault of Obsidian. */
+  /** Folder in which its wiki links are looked up, unless it is in an Obsidian vault. */
   readonly folder: string
 }
 
-/** The path of a file, or an address. */
-export type Picture = string | URL
+/** The path of a local image, or the URL of a remote one. */
+export type ImageSource = string | URL
 
-/** The link of a picture, or why there is none. */
-export type StoredPicture = { readonly url: string } | { readonly error: string }
+/** The URL of a stored image, or why it was not stored. */
+export type StoredImage = { readonly url: string } | { readonly error: string }
 
-export interface MoveOptions {
-  /** Hosts, with or without a port, whose pictures are moved; none: local files are. */
+export interface UploadImagesOptions {
+  /** Hosts, with or without a port, whose images are moved. If empty, local images are uploaded. */
   readonly from: readonly string[]
   readonly isDryRun: boolean
   readonly withBackup: boolean
   readonly signal: AbortSignal
-  /** Uploads pictures; an answer for each, in order. */
-  store(pictures: readonly Picture[]): Promise<readonly StoredPicture[]>
-  /** Hears what became of each note. */
+  /** Uploads images. Returns one outcome for each, in order. */
+  store(images: readonly ImageSource[]): Promise<readonly StoredImage[]>
+  /** Called with the outcome of each note. */
   onNote(report: NoteReport): void
 }
 
 export interface NoteReport {
   readonly path: string
-  /** Links that were put in, or would be. */
+  /** Number of links that were replaced, or that would be in a dry run. */
   readonly links: number
-  /** The hunks of what would change, of a dry run. */
+  /** The changes as a diff, in a dry run. */
   readonly diff?: string
-  readonly failures: readonly PictureFailure[]
+  readonly failures: readonly ImageFailure[]
 }
 
-interface PictureFailure {
-  /** 1 is the first; undefined: the whole note. */
+interface ImageFailure {
+  /** Line number, from 1. Undefined if the whole note failed. */
   readonly line?: number
   readonly target?: string
   readonly reason: string
 }
 
-/** Notes whose pictures are uploaded together. */
+/** Number of notes whose images are uploaded together. */
 const TOGETHER = 32
-/** Notes that are read at a time. */
+/** Number of notes that are read in parallel. */
 const SIDE_BY_SIDE = 4
 
-/** References after which everything else has its turn. */
-const TURN = 500
+/** Number of references after which the event loop handles other work. */
+const REFERENCES_PER_TICK = 500
 
-/** A note that was looked at. */
-interface Seen {
+/** A note and the references in it. */
+interface ReadNote {
   readonly path: string
   readonly note?: Note
-  readonly wanted: readonly { readonly reference: Reference; readonly picture: Picture }[]
-  readonly failures: PictureFailure[]
+  readonly wanted: readonly { readonly reference: Reference; readonly image: ImageSource }[]
+  readonly failures: ImageFailure[]
 }
 
-/** Uploads the pictures of notes, each once, and puts their links in. A note is written when its pictures are stored. */
-export async function movePictures(notes: readonly NamedNote[], options: MoveOptions): Promise<void> {
+/** Uploads each image of the notes once and replaces the links. A note is written after its images have been stored. */
+export async function uploadImages(notes: readonly NamedNote[], options: UploadImagesOptions): Promise<void> {
   const reader = createNoteReader(options.signal)
   const vaultOf = createVaults(options.signal)
-  const stored = new Map<string, StoredPicture>()
+  const stored = new Map<string, StoredImage>()
   const faults = new Map<string, Promise<string | undefined>>()
 
-  /** Each picture is looked at once, however many notes name it. */
+  /** Each image is checked once, even if several notes refer to it. */
   function faultOf(path: string): Promise<string | undefined> {
     const known = faults.get(path) ?? findFault(path)
     faults.set(path, known)
     return known
   }
 
-  async function look({ path, folder }: NamedNote): Promise<Seen> {
-    const wanted: { reference: Reference; picture: Picture }[] = []
-    const failures: PictureFailure[] = []
+  async function look({ path, folder }: NamedNote): Promise<ReadNote> {
+    const wanted: { reference: Reference; image: ImageSource }[] = []
+    const failures: ImageFailure[] = []
     try {
       const note = await readNote(path)
       const lineOf = createLineCount(note.text)
       const imageRoot = imageRootOf(note.text)
       const vault = await vaultOf(path, folder)
-      const references = mayNamePictures(note.text) ? await reader.read(note.text) : []
+      const references = mayNameImages(note.text) ? await reader.read(note.text) : []
       for (const [index, reference] of references.entries()) {
-        // What is known already takes no turn of the event loop, in which Ctrl-C would be heard.
-        if (index % TURN === TURN - 1) await nextTurn()
+        // Cached references never yield to the event loop, so without this Ctrl-C would have no effect.
+        if (index % REFERENCES_PER_TICK === REFERENCES_PER_TICK - 1) await nextTurn()
         if (options.signal.aborted) break
         const fail = (reason: string) =>
           failures.push({ line: lineOf(reference.from), target: reference.target, reason })
-        const found = await findPicture(reference, path, vault, imageRoot)
+        const found = await findImage(reference, path, vault, imageRoot)
         if (found?.is === 'address' && isOneOf(options.from, found.url))
-          wanted.push({ reference, picture: found.url })
+          wanted.push({ reference, image: found.url })
         if (options.from.length > 0) continue
         if (found?.is === 'missing') fail(found.reason)
         if (found?.is !== 'file') continue
         const fault = await faultOf(found.path)
-        if (fault === undefined) wanted.push({ reference, picture: found.path })
+        if (fault === undefined) wanted.push({ reference, image: found.path })
         else fail(fault)
       }
       return { path, note, wanted, failures }
@@ -114,11 +114,11 @@ export async function movePictures(notes: readonly NamedNote[], options: MoveOpt
     }
   }
 
-  async function finish({ path, note, wanted, failures }: Seen): Promise<NoteReport> {
+  async function finish({ path, note, wanted, failures }: ReadNote): Promise<NoteReport> {
     const links: NewLink[] = []
     const lineOf = createLineCount(note?.text ?? '')
-    for (const { reference, picture } of wanted) {
-      const result = stored.get(String(picture))
+    for (const { reference, image } of wanted) {
+      const result = stored.get(String(image))
       if (note === undefined || result === undefined) continue
       if ('url' in result) links.push({ reference, url: result.url })
       else failures.push({ line: lineOf(reference.from), target: reference.target, reason: result.error })
@@ -138,13 +138,11 @@ export async function movePictures(notes: readonly NamedNote[], options: MoveOpt
     for (let at = 0; at < notes.length && !options.signal.aborted; at += TOGETHER) {
       const seen = await mapConcurrently(notes.slice(at, at + TOGETHER), SIDE_BY_SIDE, look)
       if (options.signal.aborted) return
-      const pictures = new Map(
-        seen.flatMap(one => one.wanted.map(({ picture }) => [String(picture), picture])),
-      )
-      const missing = [...pictures].filter(([name]) => !stored.has(name))
+      const images = new Map(seen.flatMap(one => one.wanted.map(({ image }) => [String(image), image])))
+      const missing = [...images].filter(([name]) => !stored.has(name))
       const results = options.isDryRun
-        ? missing.map(([, picture]) => ({ url: placeholderFor(picture) }))
-        : await options.store(missing.map(([, picture]) => picture))
+        ? missing.map(([, image]) => ({ url: placeholderFor(image) }))
+        : await options.store(missing.map(([, image]) => image))
       for (const [index, [name]] of missing.entries())
         stored.set(name, results[index] ?? { error: INTERRUPTION })
       for (const one of seen) options.onNote(await finish(one))
@@ -155,12 +153,12 @@ export async function movePictures(notes: readonly NamedNote[], options: MoveOpt
 }
 
 /** Most notes name none, and need no parser. */
-const mayNamePictures = (text: string) => text.includes('![') || /<img\b/i.test(text)
+const mayNameImages = (text: string) => text.includes('![') || /<img\b/i.test(text)
 
 /** What a dry run shows for the link that it doesn't know. */
-function placeholderFor(picture: Picture): string {
-  const name = typeof picture === 'string' ? basename(picture) : (picture.pathname.split('/').at(-1) ?? '')
-  return `https://…/${typeof picture === 'string' ? encodeURIComponent(name) : name}`
+function placeholderFor(image: ImageSource): string {
+  const name = typeof image === 'string' ? basename(image) : (image.pathname.split('/').at(-1) ?? '')
+  return `https://…/${typeof image === 'string' ? encodeURIComponent(name) : name}`
 }
 
 function isOneOf(hosts: readonly string[], { host, hostname }: URL): boolean {
@@ -169,7 +167,7 @@ function isOneOf(hosts: readonly string[], { host, hostname }: URL): boolean {
 
 async function findFault(path: string): Promise<string | undefined> {
   try {
-    return (await isPicture(path)) ? undefined : 'it is not an image'
+    return (await isImageFile(path)) ? undefined : 'it is not an image'
   } catch (error) {
     return describe(error)
   }

@@ -1,20 +1,20 @@
 import { type Token, Tokenizer, TokenizerMode } from 'parse5'
 
-/** The `src` of an `<img>`: where its value stands between its quotes, and what it says. */
-export interface HtmlPicture {
+/** The `src` of an `<img>`: the position of its value without quotes, and the decoded value. */
+export interface HtmlImage {
   readonly from: number
   readonly to: number
   readonly target: string
-  /** Whether it stands there without quotes. */
+  /** Whether the value has no quotes. */
   readonly isBare: boolean
 }
 
-/** Elements whose content holds no tags. */
+/** Elements whose content is text only. */
 const TEXT_ONLY = new Set(['script', 'style', 'textarea', 'title', 'xmp', 'iframe', 'noembed', 'noframes'])
 
-/** Finds the pictures of a piece of HTML, complete or not. Comments and scripts show none. */
-export function findHtmlPictures(html: string): HtmlPicture[] {
-  const found: HtmlPicture[] = []
+/** Finds the images of a piece of HTML, which may be incomplete. Comments and scripts are skipped. */
+export function findHtmlImages(html: string): HtmlImage[] {
+  const found: HtmlImage[] = []
   const ignore = () => {}
   const tokenizer = new Tokenizer(
     { sourceCodeLocationInfo: true },
@@ -36,7 +36,7 @@ export function findHtmlPictures(html: string): HtmlPicture[] {
   return found
 }
 
-function sourceOf({ attrs, location }: Token.TagToken, html: string): HtmlPicture[] {
+function sourceOf({ attrs, location }: Token.TagToken, html: string): HtmlImage[] {
   const target = attrs.find(({ name }) => name === 'src')?.value
   const place = location?.attrs?.['src']
   if (!target || !place) return []

@@ -2,32 +2,32 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createCanceller, onAbort, orAborted } from '../../flow/cancellation.ts'
 import { beginTimeLimit, within } from '../../flow/time-limit.ts'
 
-/** How long a server may be silent, milliseconds. */
+/** How long to wait for an unresponsive server, milliseconds. */
 export interface Patience {
-  /** A request is waited for so long before the server is asked whether it is still there, and between such questions. */
+  /** Time before the first health check, and between health checks. */
   readonly quietMs: number
-  /** For one answer to that. */
+  /** Time limit of one health check. */
   readonly answerMs: number
-  /** A connection on which nothing happens for so long is given up, though its server answers others. */
+  /** Idle timeout of a connection, even if the server responds to health checks. */
   readonly idleMs: number
 }
 
 export const PATIENCE: Patience = { quietMs: 5_000, answerMs: 10_000, idleMs: 5 * 60_000 }
 
-/** So many questions in a row are not answered by a server that is gone: one may get lost while much is sent. */
+/** Number of failed health checks in a row that make a server unresponsive. One may be lost while much is sent. */
 const MISSES = 2
 
-/** A server took a connection and says nothing any more. */
+/** The server accepted the connection, but is unresponsive. */
 export class SilenceError extends Error {}
 
 /**
- * Waits for a server as long as it is there. How long an upload takes is not known; a server that works on it still answers
- * other requests.
+ * Runs `work` for as long as the server is responsive. An upload may take any time, but a server that works on it still
+ * responds to health checks.
  *
- * @param ask is answered, or throws
+ * @param ask the health check; throws if there is no response
  * @throws SilenceError, or what `work` throws
  */
-export async function whileStillThere<T>(
+export async function whileResponsive<T>(
   work: (signal: AbortSignal) => Promise<T>,
   ask: (signal: AbortSignal) => Promise<unknown>,
   { quietMs, answerMs }: Patience,
@@ -55,7 +55,7 @@ export async function whileStillThere<T>(
       limit.end()
     }
   }
-  watch().catch(() => {}) // it is over
+  watch().catch(() => {}) // It rejects when `work` has ended, which is not an error.
   try {
     return await orAborted(work(silent.signal), silent.signal)
   } catch (error) {

@@ -8,22 +8,22 @@ import { SNIFF_BYTES, sniffType } from '../../payload/sniff.ts'
 import type { Reference } from './references.ts'
 import type { Vault } from './vault.ts'
 
-/** What a reference leads to. */
+/** The target of a reference. */
 export type ReferenceTarget =
   | { readonly is: 'file'; readonly path: string }
   | { readonly is: 'address'; readonly url: URL }
   | { readonly is: 'missing'; readonly reason: string }
 
-const PICTURE = /^\.(?:a?png|jpe?g|jfif|gif|webp|avif|svg|bmp|ico|tiff?|hei[cf]|jxl)$/i
+const IMAGE_EXTENSION = /^\.(?:a?png|jpe?g|jfif|gif|webp|avif|svg|bmp|ico|tiff?|hei[cf]|jxl)$/i
 
 /**
- * Finds the picture that a place of a note names.
+ * Finds the image that a reference of a note names.
  *
  * @param note its absolute path
- * @param imageRoot where addresses begin that start with a slash, relative to the note; undefined: the note says nothing
- * @returns undefined for what is no picture: an embedded note or film, a `data:` address
+ * @param imageRoot folder for paths that start with a slash, relative to the note; undefined if the note sets none
+ * @returns undefined if the target is not an image, such as an embedded note or video, or is a `data:` URL
  */
-export async function findPicture(
+export async function findImage(
   reference: Reference,
   note: string,
   vault: Vault,
@@ -32,7 +32,7 @@ export async function findPicture(
   const { kind, target } = reference
   const folder = dirname(note)
   if (kind === 'embed') {
-    if (!PICTURE.test(extname(target))) return undefined
+    if (!IMAGE_EXTENSION.test(extname(target))) return undefined
     const path = await vault.find(target, folder)
     return path === undefined ? missing('no file of this name in the vault') : { is: 'file', path }
   }
@@ -42,7 +42,7 @@ export async function findPicture(
   if (target === '' || /^(?:[a-z][a-z0-9+.-]+:|\/\/|#)/i.test(target)) return undefined
 
   const names = namesIn(reference)
-  if (!names.some(name => mayBePicture(name))) return undefined
+  if (!names.some(name => mayBeImage(name))) return undefined
   for (const name of names) {
     const paths = [resolve(folder, name)]
     if (/^[\\/]/.test(name)) {
@@ -57,8 +57,8 @@ export async function findPicture(
   return missing(isOfWindows ? 'it is a Windows path' : 'the file does not exist')
 }
 
-/** Without an extension the bytes say what it is. */
-const mayBePicture = (name: string) => extname(name) === '' || PICTURE.test(extname(name))
+/** Whether a name may be that of an image. Without an extension, the bytes are checked later. */
+const mayBeImage = (name: string) => extname(name) === '' || IMAGE_EXTENSION.test(extname(name))
 
 async function findByUrl(target: string, vault: Vault): Promise<ReferenceTarget | undefined> {
   let path: string
@@ -67,11 +67,11 @@ async function findByUrl(target: string, vault: Vault): Promise<ReferenceTarget 
   } catch {
     return missing('it is on another computer')
   }
-  if (!mayBePicture(path)) return undefined
+  if (!mayBeImage(path)) return undefined
   return (await isFile(path, vault)) ? { is: 'file', path } : missing('the file does not exist')
 }
 
-/** The names a file may have that is written so, likeliest first. */
+/** The file names that a reference may mean, the most likely first. */
 function namesIn({ target, written = target }: Reference): string[] {
   const asWritten = [target, written].flatMap(name => [percentDecoded(name), name])
   const names = asWritten.flatMap(name => [name, name.replace(/[?#].*/s, '')])
@@ -79,7 +79,7 @@ function namesIn({ target, written = target }: Reference): string[] {
   return [...new Set([...names, ...withSlashes])].filter(name => name !== '')
 }
 
-/** Looking is harm enough on Windows, where a path may name another machine. */
+/** On Windows, even a lookup of a path may connect to another machine, so such paths are rejected first. */
 async function isFile(path: string, vault: Vault): Promise<boolean> {
   if (findWindowsFault(path, [vault.root])) return false
   return stat(path).then(
@@ -91,12 +91,12 @@ async function isFile(path: string, vault: Vault): Promise<boolean> {
 const missing = (reason: string): ReferenceTarget => ({ is: 'missing', reason })
 
 /**
- * Whether a file is a picture by its bytes. A note written by somebody else may name any file of this machine, and what
- * is uploaded may be public.
+ * Whether the bytes of a file are those of an image. A note from somebody else may name any file of this machine, and
+ * uploaded files may be public.
  *
  * @throws an error of the system
  */
-export async function isPicture(path: string): Promise<boolean> {
+export async function isImageFile(path: string): Promise<boolean> {
   const file = await hold(await realpath(path))
   try {
     if (!file.status.isFile()) return false

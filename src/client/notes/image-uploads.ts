@@ -2,28 +2,28 @@ import type { Context } from '../context.ts'
 import { findEntries } from '../entries.ts'
 import { INTERRUPTION } from '../result.ts'
 import { type Sender, type Sent, sendAll } from '../sending/sender.ts'
-import type { Picture, StoredPicture } from './move-pictures.ts'
+import type { ImageSource, StoredImage } from './upload-images.ts'
 
-/** Where the images of notes are handed in. */
-export interface Desk {
-  /** One answer for each, in order. */
-  store(pictures: readonly Picture[]): Promise<readonly StoredPicture[]>
-  /** Steps after the uploads that have failed. */
+/** Uploads the images of notes through a sender. */
+export interface ImageUploads {
+  /** Returns one outcome for each image, in order. */
+  store(images: readonly ImageSource[]): Promise<readonly StoredImage[]>
+  /** Uploads whose post-upload steps failed. */
   readonly unfinished: Sent['unfinished']
 }
 
 /** @param from hosts whose images are moved */
-export function createDesk(
+export function createImageUploads(
   sender: Sender,
   from: readonly string[],
   context: Pick<Context, 'cwd' | 'platform'>,
   signal: AbortSignal,
-): Desk {
+): ImageUploads {
   const unfinished: Sent['unfinished'][number][] = []
   return {
     unfinished,
-    async store(pictures) {
-      const entries = await findEntries(pictures.map(String), { isLiteral: true, isTrusted: true }, context)
+    async store(images) {
+      const entries = await findEntries(images.map(String), { isLiteral: true, isTrusted: true }, context)
       const sent = await sendAll(sender, entries, signal)
       unfinished.push(...sent.unfinished)
       const stored = sent.results.map(({ url, error = INTERRUPTION }) =>
@@ -36,7 +36,7 @@ export function createDesk(
 }
 
 /** Links to the host that the images were taken from would be moved again by each run. */
-function checkIsElsewhere(stored: readonly StoredPicture[], from: readonly string[]): void {
+function checkIsElsewhere(stored: readonly StoredImage[], from: readonly string[]): void {
   for (const one of stored) {
     const { host = '', hostname = '' } = 'url' in one ? new URL(one.url) : {}
     if (from.includes(host) || from.includes(hostname))
