@@ -56,7 +56,7 @@ export const proxyAuth = z
     isEnough: z
       .boolean()
       .default(true)
-      .describe('Whether people whom the reverse proxy names need no upload key.'),
+      .describe('Accept people whom the reverse proxy names without an upload key.'),
     destinations: z
       .array(destinationName)
       .optional()

@@ -114,7 +114,7 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
     const denial = !isLocal
       ? undefined
       : isFromProxy
-        ? 'the peer is the reverse proxy of "auth.proxy", which names nobody'
+        ? 'the peer is the reverse proxy of "auth.proxy", which does not name a person'
         : findExemptionDenial(headers, rawHeaders.length / 2, loopbackRules)
     if (isLocal && denial === undefined) return loopback
 
