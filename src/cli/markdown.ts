@@ -110,7 +110,7 @@ async function markdown(
         const uploads = createImageUploads(sender, from, terminal, signal)
         await move(uploads.store)
         isUnfinished = uploads.unfinished.length > 0
-        remarks = remarksOn(uploads.unfinished, await sender.explainDead(), options, terminal)
+        remarks = remarksOn(uploads.unfinished, await sender.explainUnreachable(), options, terminal)
       })
   } finally {
     progress.stop()

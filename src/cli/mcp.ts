@@ -137,6 +137,6 @@ async function uploadFor(
   const [picbed, ...name] = id?.split('/') ?? []
   const sender = createSenderHere({ picbed, configName: name.join('/') }, opened, terminal, who)
   const { results, unfinished } = await sendAll(sender, files, signal)
-  const remarks = remarksOn(unfinished, await sender.explainDead(), options, terminal)
+  const remarks = remarksOn(unfinished, await sender.explainUnreachable(), options, terminal)
   return { results, ...(remarks.length > 0 && { remark: remarks.join('\n') }) }
 }

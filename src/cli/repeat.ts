@@ -61,7 +61,7 @@ export const sayUnfinished = (problem: string) =>
   `All files were stored, but a post-upload step failed: ${problem}`
 
 /** @param dead why the links don't work, as the end of a sentence */
-export function sayDead(dead: string, { config }: RepeatedOptions, { platform }: Shell): string {
+export function describeUnreachable(dead: string, { config }: RepeatedOptions, { platform }: Shell): string {
   const flag = config === undefined ? '' : ` --config ${quote(config, platform)}`
   return `These links work only while the server is running, and ${dead}. Start it with: upload-server${flag}`
 }
@@ -77,7 +77,7 @@ export function remarksOn(
   return [
     ...unfinished.flatMap(({ problem }) => (problem === undefined ? [] : [sayUnfinished(problem)])),
     ...(ids.length > 0 ? [sayFinish(ids, options, shell)] : []),
-    ...(dead === undefined ? [] : [sayDead(dead, options, shell)]),
+    ...(dead === undefined ? [] : [describeUnreachable(dead, options, shell)]),
   ].map(oneLine)
 }
 

@@ -5,7 +5,7 @@ import { interruption, type Result } from '../client/result.ts'
 import type { Listener, Sender } from '../client/sending/sender.ts'
 import { UploadError } from '../errors.ts'
 import { readDimensions } from '../payload/dimensions.ts'
-import { explainDeadLinks, findBase } from '../server/running-server.ts'
+import { explainUnreachableLinks, findBase } from '../server/running-server.ts'
 import { assertTakesPath, type Destination } from '../uploader/delivery/destinations.ts'
 import { assertMayExpire } from '../uploader/delivery/expiry.ts'
 import { readExpires } from '../uploader/expires.ts'
@@ -107,7 +107,7 @@ export function createSenderHere(
       }
       for (const [folder, numbered] of byFolder) await sendTo(folder, numbered, signal, listener)
     },
-    explainDead: async () => explainDeadLinks(urls, await findBase(config), config),
+    explainUnreachable: async () => explainUnreachableLinks(urls, await findBase(config), config),
   }
 }
 

@@ -19,7 +19,7 @@ import {
 import { addCommentOptions } from './comment.ts'
 import { EXIT, exitCodeOf } from './exit-code.ts'
 import { startProgress } from './progress.ts'
-import { commandFor, sayDead, sayFinish, sayRepeat } from './repeat.ts'
+import { commandFor, describeUnreachable, sayFinish, sayRepeat } from './repeat.ts'
 import { createResultPrinter, toFailureLines } from './result-printer.ts'
 import { withSender } from './sender.ts'
 import { oneLine, type Terminal } from './terminal.ts'
@@ -227,7 +227,7 @@ async function uploadAll(
       await withSender(options, terminal, {}, async sender => {
         await sender.send(entries, signal, printer)
         await sender.send(comment.earlier, signal, { settle })
-        dead = await sender.explainDead()
+        dead = await sender.explainUnreachable()
       })
   } finally {
     progress.stop()
@@ -235,7 +235,7 @@ async function uploadAll(
   const results = printer.close()
   const unwritten = await writeReports(reports, results, performance.now() - begun)
   sayWhatIsMissing(results, options, terminal)
-  if (dead !== undefined) terminal.note(sayDead(dead, options, terminal))
+  if (dead !== undefined) terminal.note(describeUnreachable(dead, options, terminal))
   const isTold = await comment.tell(results, before, signal)
   for (const message of unwritten) terminal.note(message)
   const code = exitCodeOf(results) || (isTold && unwritten.length === 0 ? EXIT.done : EXIT.failed)

@@ -12,14 +12,14 @@ export interface RetryPolicy {
    * Whether a failure is transient, and the pause that the other side asks for. Default: `retryable` of an UploadError. Other
    * errors are permanent.
    */
-  readonly passing?: (error: unknown) => Passing | undefined | false
+  readonly transient?: (error: unknown) => Transience | undefined | false
   /** Maximum pause, milliseconds. If a longer one is needed, the failure is thrown. Default: no limit. */
   readonly longestPauseMs?: number
   /** The rest of a total time limit, milliseconds. A pause that exceeds it is not begun. Default: no limit. */
   readonly leftMs?: () => number
 }
 
-export interface Passing {
+export interface Transience {
   /** Seconds; undefined: exponential back-off with full jitter. */
   readonly retryAfterS: number | undefined
 }
@@ -31,7 +31,7 @@ export interface Passing {
  */
 export async function retry<T>(
   work: () => Promise<T>,
-  { attempts, passing = passingOf, longestPauseMs = Infinity, leftMs = () => Infinity }: RetryPolicy,
+  { attempts, transient = transienceOf, longestPauseMs = Infinity, leftMs = () => Infinity }: RetryPolicy,
   signal: AbortSignal,
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
@@ -39,7 +39,7 @@ export async function retry<T>(
       return await work()
     } catch (error) {
       signal.throwIfAborted()
-      const passed = attempt < attempts && passing(error)
+      const passed = attempt < attempts && transient(error)
       if (!passed) throw error
       const pause = pauseMs(attempt, passed)
       if (pause > longestPauseMs || pause >= leftMs()) throw error
@@ -49,11 +49,11 @@ export async function retry<T>(
   }
 }
 
-function passingOf(error: unknown): Passing | false {
+function transienceOf(error: unknown): Transience | false {
   return error instanceof UploadError && error.retryable && error
 }
 
-function pauseMs(attempt: number, { retryAfterS }: Passing): number {
+function pauseMs(attempt: number, { retryAfterS }: Transience): number {
   if (retryAfterS !== undefined) return retryAfterS * 1000
   return Math.random() * Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_BACK_OFF_MS)
 }

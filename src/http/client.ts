@@ -7,7 +7,7 @@ import { endpointOf, exchange, type RawReply } from './exchange.ts'
 import {
   explainNetwork,
   isNoTls,
-  isPassingStatus,
+  isTransientStatus,
   isUntrusted,
   networkCodeOf,
   parseRetryAfter,
@@ -207,7 +207,7 @@ function statusFailure({ status, headers }: HttpReply, text: string, url: URL): 
   const said = status >= 300 && status < 400 && where ? `redirect to ${excerpt(where)}` : excerpt(text)
   const retryAfterS = parseRetryAfter(headers['retry-after'])
   return new UploadError('delivery_failed', `${url.host} returned ${status}${hintOf(status)}: ${said}`, {
-    retryable: isPassingStatus(status),
+    retryable: isTransientStatus(status),
     ...(retryAfterS !== undefined && { retryAfterS }),
   })
 }

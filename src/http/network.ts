@@ -19,7 +19,7 @@ export function explainNetwork(error: unknown): string | undefined {
 }
 
 /** Returns whether a network failure is transient. */
-export function isPassing(code: string | undefined): boolean {
+export function isTransient(code: string | undefined): boolean {
   return code !== undefined && code !== 'ENOTFOUND' && Object.hasOwn(REASONS, code)
 }
 
@@ -27,7 +27,7 @@ export function isPassing(code: string | undefined): boolean {
 const PASSING_STATUSES = new Set([408, 425, 429, 500, 502, 503, 504, 507, 509, 520, 521, 522, 523, 524])
 
 /** Returns whether an error status is transient. */
-export function isPassingStatus(status: number): boolean {
+export function isTransientStatus(status: number): boolean {
   return PASSING_STATUSES.has(status)
 }
 

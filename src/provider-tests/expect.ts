@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, onTestFinished } from 'vitest'
 import { systemCode, UploadError } from '../errors.ts'
-import { isPassing } from '../http/network.ts'
+import { isTransient } from '../http/network.ts'
 import type { Stored, Target, UploadObject } from '../providers/contract.ts'
 import { listen } from './listen.ts'
 import { objectOf, sha256 } from './objects.ts'
@@ -87,7 +87,7 @@ export async function withoutStrayErrors(work: () => Promise<unknown>): Promise<
 
 /** Returns whether the server retries an upload after this error. */
 export function isRetried(error: unknown): boolean {
-  return error instanceof UploadError ? error.retryable : isPassing(systemCode(error))
+  return error instanceof UploadError ? error.retryable : isTransient(systemCode(error))
 }
 
 /** Expects a signed URL that opens the object. If URLs expire, the same URL without its signature must not open it. */

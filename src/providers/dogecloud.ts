@@ -8,7 +8,7 @@ import { defineProvider, type ProviderDeps, type Target } from './contract.ts'
 import { bucketOptions, s3Options } from './s3/options.ts'
 import { requireSettings } from './s3/settings.ts'
 import { openS3 } from './s3/target.ts'
-import { placeAt } from './shared/place.ts'
+import { locationAt } from './shared/location.ts'
 import { urlPrefix, urlSuffix, withoutSlash } from './shared/public-url.ts'
 import { cleanRelative } from './shared/remote-path.ts'
 
@@ -133,7 +133,7 @@ function open(options: Options, deps: ProviderDeps): Target {
   }
 
   return {
-    place: placeAt('dogecloud', options.apiUrl, `${options.bucket}/${cleanRelative(options.path ?? '')}`),
+    place: locationAt('dogecloud', options.apiUrl, `${options.bucket}/${cleanRelative(options.path ?? '')}`),
     put: async (object, signal) => (await current(signal)).target.put(object, signal),
     check: async signal => (await current(signal)).target.check?.(signal),
     exists: async (key, signal) => Boolean(await (await current(signal)).target.exists?.(key, signal)),

@@ -4,7 +4,7 @@ import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target, type UploadObject } from './contract.ts'
 import { lendBody } from './shared/body.ts'
-import { placeAt } from './shared/place.ts'
+import { locationAt } from './shared/location.ts'
 import { encodeKey, joinUrl, urlPrefix, withoutSlash } from './shared/public-url.ts'
 import { cleanRelative } from './shared/remote-path.ts'
 
@@ -187,7 +187,7 @@ function open(options: Options, deps: ProviderDeps): Target {
   }
 
   return {
-    place: placeAt('openlist', address, folder),
+    place: locationAt('openlist', address, folder),
     async put(object, signal) {
       base ??= await findBase(signal)
       await store(object, signal)

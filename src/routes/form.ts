@@ -4,7 +4,7 @@ import multer from 'multer'
 import { asUploadError, messageOf, UploadError } from '../errors.ts'
 import type { Payload, Payloads, PayloadWriter } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
-import type { Input, Unkept } from '../uploader/input.ts'
+import type { Input, RejectedBody } from '../uploader/input.ts'
 import { cutOff, watchBody } from './body.ts'
 import { tooMany } from './list.ts'
 import { MENDED_HEADERS, PartMender, tooLargeForm } from './multipart.ts'
@@ -35,7 +35,7 @@ export interface FormBody {
 }
 
 /** The input of one file part; undefined for the empty file field of a browser. */
-type Received = Promise<Payload | Unkept | undefined>
+type Received = Promise<Payload | RejectedBody | undefined>
 
 /** Buffer size of multer's parser. Bytes; it is larger than the chunks that arrive. */
 const PARSER_BYTES = 128 * 1024

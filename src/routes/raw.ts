@@ -4,7 +4,7 @@ import { UploadError } from '../errors.ts'
 import { baseName, percentDecoded } from '../payload/file-name.ts'
 import { type Payload, type Payloads, type PayloadWriter, tooLarge } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
-import type { Input, Unkept } from '../uploader/input.ts'
+import type { Input, RejectedBody } from '../uploader/input.ts'
 import { cutOff, sendContinue, tooLargeBody, watchBody } from './body.ts'
 import type { JsonBodyMemory } from './json-memory.ts'
 import { parseList } from './list.ts'
@@ -92,7 +92,7 @@ async function receive(
   res: Response,
   writer: PayloadWriter,
   idleMs: number,
-): Promise<Payload | Unkept> {
+): Promise<Payload | RejectedBody> {
   sendContinue(req, res)
   try {
     await pour(req, writer, idleMs)
@@ -105,7 +105,7 @@ async function receive(
   }
 }
 
-const unread = (error: UploadError): Unkept => ({ error, sha256: undefined })
+const unread = (error: UploadError): RejectedBody => ({ error, sha256: undefined })
 
 function pour(req: Request, writer: PayloadWriter, idleMs: number): Promise<void> {
   return new Promise((resolve, reject) => {

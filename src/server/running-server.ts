@@ -52,7 +52,7 @@ export async function findBase(config: Located): Promise<string> {
  *
  * @param base base URL of the server
  */
-export async function explainDeadLinks(
+export async function explainUnreachableLinks(
   urls: readonly string[],
   base: string,
   config: Located,

@@ -12,7 +12,7 @@ export type SourceKind = (typeof SOURCES)[number]
 
 /** One thing to upload, before its bytes are there. The response repeats `origin` as the client sent it. */
 export type Input =
-  | { readonly kind: 'form'; readonly origin: string; readonly payload: Payload | Unkept }
+  | { readonly kind: 'form'; readonly origin: string; readonly payload: Payload | RejectedBody }
   | { readonly kind: 'data'; readonly origin: string; readonly bytes: Buffer }
   | { readonly kind: 'url'; readonly origin: string; readonly url: URL }
   | {
@@ -27,7 +27,7 @@ export type Input =
   | { readonly kind: 'clipboard'; readonly origin: 'clipboard' }
 
 /** A file that was received but could not be kept. */
-export interface Unkept {
+export interface RejectedBody {
   readonly error: UploadError
   /** Hash of its bytes, hex. Undefined if they were not read completely. */
   readonly sha256: string | undefined

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { UploadError } from '../../src/errors.ts'
 import { type RetryPolicy, retry } from '../../src/flow/retry.ts'
 
-const passing = (retryAfterS?: number) =>
+const transient = (retryAfterS?: number) =>
   new UploadError('delivery_failed', 'busy', {
     retryable: true,
     ...(retryAfterS !== undefined && { retryAfterS }),
@@ -22,12 +22,12 @@ async function run(errors: unknown[], policy: RetryPolicy, signal = new AbortCon
 
 describe('a failure', () => {
   it('that passes is tried again until it has passed', async () => {
-    expect(await run([passing(), passing(0)], { attempts: 3 })).toEqual({ attempts: 3, result: 'done' })
+    expect(await run([transient(), transient(0)], { attempts: 3 })).toEqual({ attempts: 3, result: 'done' })
   })
 
   it('of the last attempt is thrown', async () => {
-    const last = passing(0)
-    expect(await run([passing(0), last], { attempts: 2 })).toEqual({ attempts: 2, result: last })
+    const last = transient(0)
+    expect(await run([transient(0), last], { attempts: 2 })).toEqual({ attempts: 2, result: last })
   })
 
   it('for good is thrown at once', async () => {
@@ -38,14 +38,14 @@ describe('a failure', () => {
   })
 
   it('passes when the policy says so', async () => {
-    const policy = { attempts: 2, passing: () => ({ retryAfterS: 0 }) }
+    const policy = { attempts: 2, transient: () => ({ retryAfterS: 0 }) }
     expect(await run([new Error('no')], policy)).toEqual({ attempts: 2, result: 'done' })
   })
 })
 
 describe('a pause', () => {
   it('that is too long, or longer than the time left, is not begun', async () => {
-    const error = passing(60)
+    const error = transient(60)
     expect(await run([error], { attempts: 2, longestPauseMs: 30_000 })).toEqual({
       attempts: 1,
       result: error,
@@ -55,7 +55,7 @@ describe('a pause', () => {
 
   it('is left when the signal is aborted, with its reason', async () => {
     const canceller = new AbortController()
-    const ended = run([passing(60)], { attempts: 2 }, canceller.signal)
+    const ended = run([transient(60)], { attempts: 2 }, canceller.signal)
     setTimeout(() => canceller.abort('gone'), 10)
     expect(await ended).toEqual({ attempts: 1, result: 'gone' })
   })

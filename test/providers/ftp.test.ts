@@ -403,7 +403,7 @@ describe('ftp at a server that', () => {
     expect(server.commands).toContain('OPTS UTF8 ON')
   })
 
-  it('lost some of the bytes: says so as passing, and keeps its hands off the file', async () => {
+  it('lost some of the bytes: says so as transient, and keeps its hands off the file', async () => {
     const { server, put } = await start({ SIZE: '213 4' })
     const error = await failureOf(put())
     expect(error).toMatchObject({ code: 'delivery_failed', retryable: true })

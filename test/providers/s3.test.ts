@@ -348,7 +348,7 @@ describe('s3 at Ceph', () => {
       expect(await measureGrowth('s3', options, 128)).toBeLessThan(64)
     })
 
-    it('sends a part again that failed in passing, and none of the others', async () => {
+    it('sends a part again that failed transiently, and none of the others', async () => {
       let faults: (Fault | undefined)[] = [{ status: 503 }, 'reset', { status: 500 }]
       const proxy = await breakWith(({ line }) =>
         line.includes('partNumber=2') ? faults.shift() : undefined,

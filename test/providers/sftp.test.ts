@@ -264,7 +264,7 @@ describe('sftp at OpenSSH', () => {
     expect(await listFiles(server.directory)).toHaveLength(12)
   })
 
-  it('fails every put under way when the connection breaks, as passing, and connects again', async () => {
+  it('fails every put under way when the connection breaks, as transient, and connects again', async () => {
     const paused = [0, 1, 2].map(i => pausedObject(`${i}.bin`, Buffer.alloc(3 * MIB)))
     const failures = paused.map(({ object }) => failureOf(target.put(object, never())))
     await Promise.all(paused.map(({ sent }) => sent))

@@ -1,12 +1,12 @@
 import { type ErrorCode, messageOf, UploadError } from '../../errors.ts'
-import type { Passing } from '../../flow/retry.ts'
+import type { Transience } from '../../flow/retry.ts'
 import { createHttpAgents } from '../../http/agents.ts'
 import { basicAuthorization, endpointOf, exchange, type RawReply } from '../../http/exchange.ts'
 import {
   explainNetwork,
   isNoTls,
-  isPassing,
-  isPassingStatus,
+  isTransient,
+  isTransientStatus,
   isUntrusted,
   networkCodeOf,
   parseRetryAfter,
@@ -25,7 +25,7 @@ export interface RequestOutcome extends UploadResponse {
   /** HTTP status. Undefined if there was no response. */
   readonly status?: number
   /** Set after a transient failure: the same request may succeed later. */
-  readonly transient?: Passing
+  readonly transient?: Transience
   /** Whether no server listens at the URL, because it has not started yet or the URL is wrong. */
   readonly isAbsent?: boolean
   /** Whether the server accepted the connection and then stopped responding. */
@@ -59,7 +59,7 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set<ErrorCode>([
   'shutting_down',
   'store_unavailable',
 ])
-/** Statuses of transient failures, for servers that return no code. A reverse proxy has more: `isPassingStatus`. */
+/** Statuses of transient failures, for servers that return no code. A reverse proxy has more: `isTransientStatus`. */
 const TRANSIENT_STATUSES = new Set([408, 429, 503])
 
 /**
@@ -141,7 +141,7 @@ const silent = (host: string): RequestOutcome => ({
   isSilent: true,
 })
 
-const RETRY_LATER: Passing = { retryAfterS: undefined }
+const RETRY_LATER: Transience = { retryAfterS: undefined }
 
 const interrupted = (): RequestOutcome => ({ outcomes: [], message: INTERRUPTION, code: 'interrupted' })
 
@@ -158,7 +158,7 @@ function toUnreachable(error: unknown, host: string): RequestOutcome {
     code: 'unreachable',
     isAbsent: code === 'ECONNREFUSED' || code === 'ENOTFOUND',
     isSilent: code === 'ETIMEDOUT',
-    ...(isPassing(code) && { transient: RETRY_LATER }),
+    ...(isTransient(code) && { transient: RETRY_LATER }),
   }
 }
 
@@ -206,7 +206,7 @@ function judge(reply: RawReply, count: number, { host, href }: URL): RequestOutc
         code: 'too_large',
         status,
       }
-    if (isForeign && isPassingStatus(status))
+    if (isForeign && isTransientStatus(status))
       return { outcomes: [], message, code: 'unreachable', status, transient }
     return { outcomes: [], message, code: 'no_answer', status, isUnclear: status !== 413 }
   }

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { messageOf } from '../../errors.ts'
 import { mapConcurrently } from '../../flow/map-concurrently.ts'
-import { type Passing, retry } from '../../flow/retry.ts'
+import { retry, type Transience } from '../../flow/retry.ts'
 import { bodyOf, makeMultipartBody } from '../../http/request-body.ts'
 import { oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
@@ -47,7 +47,7 @@ export const SENDING = { concurrency: 4, retryMaxTime: 5 * 60_000 }
 export function createRemoteSender(options: SendOptions, context: Context): Sender {
   return {
     send: (entries, signal, listener) => sendToServer(entries, options, context, signal, listener),
-    explainDead: async () => undefined,
+    explainUnreachable: async () => undefined,
   }
 }
 
@@ -247,11 +247,11 @@ function createRetries(remote: Remote, { retryMaxTime, wait = false }: SendOptio
       ownSince ??= since
       throw new FailedRequest(reply)
     }
-    const transienceOf = ({ transient, isAbsent }: RequestOutcome): Passing | false =>
+    const transienceOf = ({ transient, isAbsent }: RequestOutcome): Transience | false =>
       isAbsent && !hasAnswered ? wait && { retryAfterS: undefined } : (transient ?? false)
     const policy = {
       attempts: Infinity,
-      passing: (error: unknown) => error instanceof FailedRequest && transienceOf(error.reply),
+      transient: (error: unknown) => error instanceof FailedRequest && transienceOf(error.reply),
       leftMs: () => retryMaxTime - (performance.now() - since()),
     }
     try {

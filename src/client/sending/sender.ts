@@ -18,7 +18,7 @@ export interface Listener {
 export interface Sender {
   send(entries: readonly Entry[], signal: AbortSignal, listener: Listener): Promise<void>
   /** Why the links don't work now, as the end of a sentence. Undefined if no such reason is known. */
-  explainDead(): Promise<string | undefined>
+  explainUnreachable(): Promise<string | undefined>
 }
 
 /** The outcome of all entries. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { UploadError } from '../../errors.ts'
-import { explainNetwork, isNoTls, isPassingStatus, isUntrusted, networkCodeOf } from '../network.ts'
+import { explainNetwork, isNoTls, isTransientStatus, isUntrusted, networkCodeOf } from '../network.ts'
 import type { ProxyServer } from './address.ts'
 
 /** Maximum length of a proxy's reason phrase, in characters. */
@@ -44,7 +44,7 @@ export function refusalOf({ label, login }: ProxyServer, wanted: string, answer:
   const { statusCode: status = 0, statusMessage = '', headers } = answer
   const said = `${status} ${statusMessage.replace(/[^\x20-\x7e]/g, ' ').slice(0, WORDS)}`.trim()
   const fail = (what: string) =>
-    new ProxyFailure(`the proxy "${label}" ${what} (${said})`, { retryable: isPassingStatus(status) })
+    new ProxyFailure(`the proxy "${label}" ${what} (${said})`, { retryable: isTransientStatus(status) })
   if (status !== 407) return fail(`${status >= 500 ? 'could not forward' : 'refuses to forward'} ${wanted}`)
   const logins = [headers['proxy-authenticate'] ?? 'Basic'].flat().join()
   if (!/\bbasic\b/i.test(logins)) return fail('offers no supported authentication scheme; allow Basic there')

@@ -3,7 +3,7 @@ import { deprecated, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
 import { findDisagreement, lifetime, secondsOf } from '../shared/lifetime.ts'
-import { placeAt } from '../shared/place.ts'
+import { locationAt } from '../shared/location.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
 import { type AzureAccess, createContainer } from './container.ts'
 import { probeContainer, putBlob } from './put-blob.ts'
@@ -166,7 +166,7 @@ function open(options: Options, deps: ProviderDeps): Target {
   }
 
   return {
-    place: placeAt('azure', address),
+    place: locationAt('azure', address),
     async put(object, signal) {
       await putBlob(container, object, properties, signal)
       const blob = object.key

@@ -4,7 +4,7 @@ import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
-import { placeAtHost } from '../shared/place.ts'
+import { locationAtHost } from '../shared/location.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
 import { cleanFolder, hostName, joinRemote, remoteFolder, resolveKey } from '../shared/remote-path.ts'
 import { connect, type FtpConnection } from './connect.ts'
@@ -119,7 +119,7 @@ function open(options: z.output<typeof config>, { name, warn, outgoing = DIRECT 
   }
 
   return {
-    place: placeAtHost('ftp', { ...options, port }, cleanFolder(options.directory)),
+    place: locationAtHost('ftp', { ...options, port }, cleanFolder(options.directory)),
     async put(object, signal) {
       const { path } = resolveKey('', object.key)
       const work = (connection: FtpConnection) => uploads.put(connection, object, path, signal)

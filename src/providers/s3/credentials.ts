@@ -1,7 +1,7 @@
 import { systemCode, UploadError } from '../../errors.ts'
 import { once } from '../../flow/once.ts'
 import { excerpt } from '../../http/client.ts'
-import { isPassing } from '../../http/network.ts'
+import { isTransient } from '../../http/network.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { importOptional } from '../../packages/optional.ts'
 import type { ProviderDeps } from '../contract.ts'
@@ -72,5 +72,8 @@ function explain(error: unknown): UploadError {
     return new UploadError('delivery_failed', `no credentials found. ${advice}`, { cause: error })
   }
   const reason = `the credentials of the environment could not be loaded (${excerpt(message)})`
-  return new UploadError('delivery_failed', reason, { cause: error, retryable: isPassing(systemCode(error)) })
+  return new UploadError('delivery_failed', reason, {
+    cause: error,
+    retryable: isTransient(systemCode(error)),
+  })
 }

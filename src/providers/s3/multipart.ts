@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { UploadError } from '../../errors.ts'
-import { type Passing, retry } from '../../flow/retry.ts'
+import { retry, type Transience } from '../../flow/retry.ts'
 import type { UploadObject } from '../contract.ts'
 import { type BodyPart, readParts } from '../shared/body.ts'
 import { readElement } from '../shared/xml-path.ts'
@@ -91,7 +91,7 @@ async function sendPart(
   const query = { partNumber: String(part.number), uploadId }
   const send = () =>
     s3.send({ method: 'PUT', key, query, body: { ...facts, content: part.chunks() } }, signal)
-  const { headers } = await retry(send, { attempts: PART_ATTEMPTS, passing }, signal)
+  const { headers } = await retry(send, { attempts: PART_ATTEMPTS, transient }, signal)
   return headers.etag ?? missing('ETag')
 }
 
@@ -117,8 +117,8 @@ async function completeUpload(
     if (!IS_COMPLETE.test(reply.text)) missing('CompleteMultipartUploadResult')
   }
   try {
-    const unlessGone = (error: unknown) => !isUploadGone(error) && passing(error)
-    await retry(send, { attempts: PART_ATTEMPTS, passing: unlessGone }, signal)
+    const unlessGone = (error: unknown) => !isUploadGone(error) && transient(error)
+    await retry(send, { attempts: PART_ATTEMPTS, transient: unlessGone }, signal)
   } catch (error) {
     signal.throwIfAborted()
     // If the response was lost, the object may exist anyway.
@@ -143,7 +143,7 @@ function isResult(
   return isOfParts || Date.parse(found['last-modified'] ?? '') >= begunAt
 }
 
-function passing(error: unknown): Passing | false {
+function transient(error: unknown): Transience | false {
   return isTransient(error) && { retryAfterS: retryAfterOf(error) }
 }
 

@@ -1,7 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { UploadError } from '../../errors.ts'
 import type { RawReply } from '../../http/exchange.ts'
-import { isPassing, isPassingStatus, networkCodeOf, parseRetryAfter } from '../../http/network.ts'
+import {
+  isTransient as isTransientCode,
+  isTransientStatus,
+  networkCodeOf,
+  parseRetryAfter,
+} from '../../http/network.ts'
 import { readElement } from '../shared/xml-path.ts'
 
 /** The parts of an error response that explain the error. */
@@ -64,9 +69,9 @@ const FULL_CODE = 'XMinioStorageFull'
 /** Returns whether a failure is transient, so that a retry may succeed. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof UploadError) return error.retryable
-  if (!(error instanceof Refusal)) return isPassing(networkCodeOf(error))
+  if (!(error instanceof Refusal)) return isTransientCode(networkCodeOf(error))
   const { code, status } = error.facts
-  return TRANSIENT_CODES.has(code) || (code !== FULL_CODE && isPassingStatus(status))
+  return TRANSIENT_CODES.has(code) || (code !== FULL_CODE && isTransientStatus(status))
 }
 
 /** Returns the `Retry-After` of the service, in seconds. */

@@ -5,7 +5,7 @@ import { createHttpAgents, type HttpAgents } from '../../http/agents.ts'
 import type { RawReply } from '../../http/exchange.ts'
 import type { ProviderDeps, Target, UploadObject } from '../contract.ts'
 import { hashBody, lendBody } from '../shared/body.ts'
-import { placeAt } from '../shared/place.ts'
+import { locationAt } from '../shared/location.ts'
 import { joinUrl } from '../shared/public-url.ts'
 import { bodyOf, createS3Client, findObject, notS3, type S3Client } from './client.ts'
 import { explainS3, type S3Action } from './explain.ts'
@@ -96,7 +96,7 @@ function placeOf({ endpoint, style, bucket, keyPrefix }: S3Settings): string {
     .replace(/^s3[\w.-]*(?=\.amazonaws\.com)/, 's3')
     .replace(/^s3\.(?=oss-)/, '')
     .replace(/-internal(?=\.)/, '')
-  return placeAt('s3', address.href, style === 'cname' ? '' : bucket) + keyPrefix
+  return locationAt('s3', address.href, style === 'cname' ? '' : bucket) + keyPrefix
 }
 
 /** Stores an object and returns its URL. */

@@ -5,7 +5,7 @@ import { localPath, ownFile, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
-import { placeAtHost } from '../shared/place.ts'
+import { locationAtHost } from '../shared/location.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
 import { cleanFolder, hostName, remoteFolder, resolveKey } from '../shared/remote-path.ts'
 import { connect } from './connect.ts'
@@ -144,7 +144,7 @@ function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: P
     }, signal)
 
   return {
-    place: placeAtHost('sftp', options, directory),
+    place: locationAtHost('sftp', options, directory),
     async put(object, signal) {
       const path = resolveKey(directory, object.key)
       await use(`Storing "${object.key}"`, signal, session => uploads.put(session, object, path, signal))

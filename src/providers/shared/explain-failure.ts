@@ -1,5 +1,5 @@
 import { describeThrown, isStorageFull, systemCode, UploadError } from '../../errors.ts'
-import { explainNetwork, isPassing } from '../../http/network.ts'
+import { explainNetwork, isTransient } from '../../http/network.ts'
 
 /** Matches a message that already says what to do. */
 export const ADVICE =
@@ -24,7 +24,7 @@ export function explainFailure(error: unknown, attempted: Attempted): UploadErro
   const why = known?.message ?? reasonOf(error, code)
   const sentence = /[.!?…]$/.test(why.trimEnd()) ? why.trimEnd() : `${why.trimEnd()}.`
   const errorCode = known?.code ?? (isStorageFull(error) ? 'insufficient_storage' : 'delivery_failed')
-  const retryable = known?.retryable ?? isPassing(code)
+  const retryable = known?.retryable ?? isTransient(code)
   const advice = ADVICE.test(sentence) ? '' : ` ${adviceFor(errorCode, retryable, id)}`
   const { retryAfterS } = known ?? {}
   return new UploadError(errorCode, `${beginningFor(sentence, attempted)}${sentence}${advice}`, {

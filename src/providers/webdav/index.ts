@@ -3,7 +3,7 @@ import { secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
-import { placeAt } from '../shared/place.ts'
+import { locationAt } from '../shared/location.ts'
 import { joinUrl, urlPrefix, urlSuffix, withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
 import { createWebDavClient } from './client.ts'
@@ -108,7 +108,7 @@ function open(options: Options, deps: ProviderDeps): Target {
   const background = createBackground()
 
   return {
-    place: placeAt('webdav', base, directory),
+    place: locationAt('webdav', base, directory),
     async put(object, signal) {
       await background.run(() => collection.put(object, signal), signal)
       return { url: joinUrl(publicUrl, object.key) + (options.urlSuffix ?? '') }

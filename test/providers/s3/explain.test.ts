@@ -268,8 +268,8 @@ describe('what passes and is tried again', () => {
     ['507 XMinioStorageFull', refusal(507, 'XMinioStorageFull', 'x'), false],
     ['400 InvalidRequest', refusal(400, 'InvalidRequest', 'x'), false],
     ['403 RequestTimeTooSkewed', refusal(403, 'RequestTimeTooSkewed', 'x'), false],
-  ])('%s', async (_, answer, isPassing) => {
-    expect((await putAgainst(answer)).retryable).toBe(isPassing)
+  ])('%s', async (_, answer, isTransient) => {
+    expect((await putAgainst(answer)).retryable).toBe(isTransient)
   })
 
   it('comes back when the service says', async () => {

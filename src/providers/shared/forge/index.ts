@@ -3,7 +3,7 @@ import { retry } from '../../../flow/retry.ts'
 import { createHttpClient, type HttpReply, type HttpRequest } from '../../../http/client.ts'
 import { type Members, membersOf } from '../../../members.ts'
 import type { ProviderDeps, Target, UploadObject } from '../../contract.ts'
-import { placeAt } from '../place.ts'
+import { locationAt } from '../location.ts'
 import { joinUrl } from '../public-url.ts'
 import { createCommitBody, isBlobOf } from './body.ts'
 import { explainReply, isStale, lacksBranch, notGitHost, type RemoteBranch } from './failure.ts'
@@ -80,7 +80,7 @@ export function createContentsTarget(forge: Forge, options: ContentsOptions, dep
   }
   return {
     // Repository names are case-insensitive; branch names may contain slashes.
-    place: `${placeAt('git', forge.repoUrl.toLowerCase())}@${encodeURIComponent(branch)}/`,
+    place: `${locationAt('git', forge.repoUrl.toLowerCase())}@${encodeURIComponent(branch)}/`,
     serial: true,
     async put(object, signal) {
       if (object.size > maxBytes) throw tooLarge(object, repository.remote, maxBytes)
@@ -139,7 +139,7 @@ function change(
     wasStale = isStale(reply, found !== undefined)
     throw explainReply(reply, doing, repository.remote)
   }
-  return retry(attempt, { attempts: 2, passing: () => wasStale && { retryAfterS: 0 } }, signal)
+  return retry(attempt, { attempts: 2, transient: () => wasStale && { retryAfterS: 0 } }, signal)
 }
 
 /** A login page also has status 200, so the response must confirm the commit. */

@@ -8,7 +8,7 @@ import { decodeSafely } from '../../mask.ts'
  *
  * @param folder below the path of the URL
  */
-export function placeAt(scheme: string, address: string, folder = ''): string {
+export function locationAt(scheme: string, address: string, folder = ''): string {
   const { hostname, port, pathname } = new URL(address)
   const bare = hostname.replace(/^\[|\]$|\.$/g, '')
   const host =
@@ -18,11 +18,11 @@ export function placeAt(scheme: string, address: string, folder = ''): string {
 }
 
 /** The same for a server with only a hostname. A relative folder starts in the user's login folder. */
-export function placeAtHost(
+export function locationAtHost(
   scheme: string,
   { host, port, username }: { readonly host: string; readonly port: number; readonly username: string },
   folder: string,
 ): string {
   const home = folder.startsWith('/') ? '' : `~${encodeURIComponent(username)}/`
-  return placeAt(scheme, `http://${host.includes(':') ? `[${host}]` : host}:${port}`, home + folder)
+  return locationAt(scheme, `http://${host.includes(':') ? `[${host}]` : host}:${port}`, home + folder)
 }
