@@ -112,7 +112,10 @@ describe('what is wrong in the configuration ends with 1', () => {
   })
 
   it.each([
-    ['192.0.2.1', /http:\/\/192\.0\.2\.1:0: this machine has no such address\..* \(EADDRNOTAVAIL\)/],
+    [
+      '192.0.2.1',
+      /http:\/\/192\.0\.2\.1:0: this machine does not have this IP address\..* \(EADDRNOTAVAIL\)/,
+    ],
     ['/no/such/folder/socket', /unix:\/no\/such\/folder\/socket: its folder is missing .*--host/],
   ])('and says why nothing can listen on %s', async (host, sentence) => {
     const cwd = await makeDirectory()

@@ -107,7 +107,7 @@ describe('pictures that would never be done', () => {
     expect(performance.now() - begin).toBeLessThan(15_000)
     const codes = answers.map(answer => answer.code).sort()
     expect(codes).toEqual(['overloaded', 'overloaded', 'source_failed', 'source_failed'])
-    expect(answers.map(answer => answer.message).join()).toMatch(/waited too long for its turn/)
+    expect(answers.map(answer => answer.message).join()).toMatch(/was queued for too long/)
     await eventually(() => expect(pictureProcesses(server)).toEqual([]))
     const answer = await server.store('after.png', await plain())
     expect(answer.message).toBeUndefined()

@@ -446,7 +446,7 @@ it('no secret, and nothing made of one, leaves the process but to where it belon
   server.process.kill('SIGUSR2')
   expect(await server.exit).toBe(1)
   said.push(...server.lines, server.errors())
-  expect(server.errors()).toMatch(/please report it[\s\S]*crashed with[\s\S]*caused by/i)
+  expect(server.errors()).toMatch(/report it to upload-server\.[\s\S]*crashed with[\s\S]*caused by/i)
 
   const everything = said.join('\n')
   const leaked = SECRETS.filter(name => spellingsOf(name).some(spelling => everything.includes(spelling)))

@@ -33,7 +33,7 @@ export function loginOf({ port, username, keyFile, fingerprint }: OpenSsh): Opti
   return { port, username, privateKeyFile: keyFile, hostFingerprint: fingerprint }
 }
 
-/** Does it again as long as it fails in transient, as whoever delivers would: a lost connection is noticed late. */
+/** Retries transient failures, as the uploader does: a lost connection is noticed late. */
 export async function persist<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
