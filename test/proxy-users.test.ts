@@ -156,6 +156,16 @@ describe('who may name people', () => {
   })
 })
 
+it('attack: a person whom the proxy names reads the metrics', async () => {
+  const token = 'the-token-of-the-scraper'
+  const config = { ...withProxy({ preset: 'authelia' }), metrics: { enabled: true, token } }
+  const app = await startApp({ config })
+  const read = async (headers: Record<string, string>) =>
+    (await ask(app.url, 'GET', '/metrics', { headers })).status
+  expect(await read({ 'Remote-User': 'alice' })).toBe(401)
+  expect(await read({ 'Remote-User': 'alice', Authorization: `Bearer ${token}` })).toBe(200)
+})
+
 describe('pages of other sites', () => {
   const named = shareApp({
     config: withProxy({ preset: 'authelia' }, { allowedOrigins: ['https://ok.example'] }),

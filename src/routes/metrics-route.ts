@@ -12,7 +12,9 @@ export function createMetricsRoute(
   failures: FailureWindow,
 ): RequestHandler {
   const keys = token === undefined ? [] : [{ name: 'metrics', key: token }]
-  const access = createAccess({ ...settings, keys, anonymous: false }, failures)
+  // People whom a reverse proxy names are not operators, so they need the token, too.
+  const proxy = settings.proxy && { ...settings.proxy, isEnough: false }
+  const access = createAccess({ ...settings, proxy, keys, anonymous: false }, failures)
   return async (req, res) => {
     try {
       access.admit(requestFacts(req, parametersOf(req.url), req.ip ?? ''))
