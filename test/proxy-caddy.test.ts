@@ -82,6 +82,12 @@ describe('behind the Caddy of docs/examples', () => {
     expect(app.rawLog()).not.toMatch(/203\.0\.113\.9|evil/)
   })
 
+  it('links to private buckets need no password', async context => {
+    const { url } = await startBehindCaddy(context)
+    const { status, body } = await ask(url, 'GET', '/links/s3/private/none.png')
+    expect({ status, body }).toMatchObject({ status: 404, body: expect.stringContaining('not_found') })
+  })
+
   it('attack: no spelling of a path leads through the open places to an upload', async context => {
     const { app, url } = await startBehindCaddy(context)
     await expectNoWayAround(app, url)

@@ -11,6 +11,7 @@ import { findFreePorts } from './helpers/free-port.ts'
 import { missing, needs, needsRoot } from './helpers/needs.ts'
 import { makePicture } from './helpers/picture.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
+import { startStubBucket } from './helpers/stub-bucket.ts'
 import { startDaemon } from './servers/daemon.ts'
 import { serve } from './uploader/sources/servers.ts'
 
@@ -126,6 +127,24 @@ describe('behind the nginx of compose.yaml', () => {
     for (const method of ['GET', 'POST']) {
       expect(await ask(url, method, '/heartbeat')).toMatchObject({ status: 200, body: ALIVE })
     }
+  })
+
+  it('a link to a private bucket needs no password', async context => {
+    const bucket = await startStubBucket()
+    const url = `http://127.0.0.1:${await findFreePorts()}`
+    const options = { ...bucket.options, urlPrefix: undefined, link: 'redirect' }
+    const app = await startApp({
+      config: {
+        server: { key: KEY, publicUrl: url, trustProxy: ['loopback'] },
+        providers: { s3: { private: options } },
+      },
+    })
+    await startNginx(context, url, app.url, KEY)
+    const headers = withPassword('open sesame')
+    const { result } = await post(`${url}/upload`, { body: formOf({ 'a.txt': 'hello' }), headers })
+    expect(result[0]).toContain(`${url}/links/s3/private/`)
+    expect((await download(String(result[0]))).toString()).toBe('hello')
+    expect((await fetch(String(result[0]), { method: 'POST' })).status).toBe(403)
   })
 
   it('no spelling of a path leads through the open places to an upload', async context => {
