@@ -381,3 +381,16 @@ describe('a log that nobody reads ends nothing and fills nothing:', () => {
     expect(errors()).toBe('')
   })
 })
+
+it.each<[traceparent: string, isLogged: boolean]>([
+  ['00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', true],
+  ['00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01', false],
+  [`00-${'0'.repeat(5000)}`, false],
+  ['my secret', false],
+])('the trace context %s of a request is in its line if it is valid', async (traceparent, isLogged) => {
+  const app = await startApp()
+  await ask(app.url, 'GET', '/files/Default/none', { headers: { traceparent } })
+  await expect.poll(() => app.log.some(line => 'req' in line)).toBe(true)
+  const line = app.log.find(one => 'req' in one)
+  expect(line?.['traceparent']).toBe(isLogged ? traceparent : undefined)
+})

@@ -147,6 +147,15 @@ describe('behind the nginx of compose.yaml', () => {
     expect((await fetch(String(result[0]), { method: 'POST' })).status).toBe(403)
   })
 
+  it('the request ID of nginx is in both logs and in the response', async context => {
+    const { app, url, accessLog } = await startBehindNginx(context)
+    const { headers } = await fetch(`${url}/files/Default/none.png`)
+    const id = String(headers.get('x-request-id'))
+    expect(id).toMatch(/^[\da-f]{32}$/)
+    await expect.poll(accessLog).toContain(id)
+    expect(app.log.find(line => line['requestId'] === id)).toMatchObject({ address: '127.0.0.1' })
+  })
+
   it('no spelling of a path leads through the open places to an upload', async context => {
     const { app, url } = await startBehindNginx(context)
     await expectNoWayAround(app, url)

@@ -37,6 +37,7 @@ export function createRequestLog(
     const { method } = req
     const path = pathnameOf(req.url ?? '') // The query may contain an upload key.
     const began = Date.now()
+    const traceparent = traceparentOf(req)
     const id = requestIdOf(req, mask)
     req.id = id
     res.setHeader('X-Request-Id', id)
@@ -53,6 +54,7 @@ export function createRequestLog(
       log[levelOf(status, broken !== undefined, path)](
         {
           requestId: id,
+          ...(traceparent && { traceparent }),
           req: { method, path },
           ...res.logged,
           res: { status: res.headersSent ? res.statusCode : null },
@@ -63,6 +65,13 @@ export function createRequestLog(
       )
     })
   }
+}
+
+/** The W3C trace context of a request (w3.org/TR/trace-context, version 00), if it is valid. */
+function traceparentOf({ headers: { traceparent } }: IncomingMessage): string | undefined {
+  const isValid =
+    typeof traceparent === 'string' && /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/.test(traceparent)
+  return isValid ? traceparent : undefined
 }
 
 function levelOf(status: number, isBroken: boolean, path: string): 'error' | 'warn' | 'info' | 'debug' {
