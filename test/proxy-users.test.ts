@@ -156,6 +156,13 @@ describe('who may name people', () => {
   })
 })
 
+it('the operator is not warned of a reverse proxy whose requests are never local', async () => {
+  const config = withProxy({ preset: 'authelia' }, {}, { publicUrl: 'https://img.example.com' })
+  const app = await startApp({ config })
+  await upload(app, 'Remote-User: alice', 'X-Forwarded-For: 203.0.113.9')
+  expect(app.log.filter(({ level }) => level === 'warn')).toEqual([])
+})
+
 it('attack: a person whom the proxy names reads the metrics', async () => {
   const token = 'the-token-of-the-scraper'
   const config = { ...withProxy({ preset: 'authelia' }), metrics: { enabled: true, token } }

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join, parse } from 'node:path'
 import { hideLogin } from '../http/proxy/address.ts'
+import { isLoopbackAddress } from '../loopback-address.ts'
 import { collectMarked, findDeprecated, type Mark, mapMarked, mapPaths } from '../options.ts'
 import { idOf, type LeftOut } from '../uploader/delivery/destinations.ts'
 import { destinationSchema } from './destination.ts'
@@ -193,6 +194,8 @@ function isOwnAddress({ protocol, hostname, port }: URL, host: string, listenPor
 function warnOfProxies({ server, auth }: Settings): string[] {
   const { host, port, publicUrl, trustProxy } = server
   if (!auth.loopbackExempt || isSocketPath(host)) return []
+  // What comes from the reverse proxy of auth.proxy is never local.
+  if (auth.proxy?.from.some(one => isLoopbackAddress(one.split('/')[0]))) return []
   const isPublic = publicUrl !== undefined && !isOwnAddress(new URL(publicUrl), host, port)
   if (!isPublic && trustProxy.length === 0) return []
   const setting = isPublic ? 'server.publicUrl' : 'server.trustProxy'

@@ -58,6 +58,8 @@ export interface Access {
    * added what identifies the client. Throws `origin_forbidden`.
    */
   assertSameSite(caller: Caller, facts: RequestFacts): void
+  /** Whether the peer is the reverse proxy of `auth.proxy`, whose requests are never local. */
+  isProxy(peerAddress: string | undefined): boolean
   /** Whether pages of that origin may use the loopback exemption. Never true for `null`. */
   isTrustedOrigin(origin: string): boolean
 }
@@ -145,6 +147,7 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
   return {
     admit,
     assertSameSite,
+    isProxy: peerAddress => proxyUsers?.isProxy(peerAddress) ?? false,
     isTrustedOrigin: origin => isTrustedOrigin(origin, settings.allowedOrigins),
   }
 }

@@ -94,7 +94,8 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   }
   const { loopbackExempt } = settings.access
   const lookForProxy = ({ socket, headers }: IncomingMessage) => {
-    if (!loopbackExempt || !isLoopbackAddress(socket.remoteAddress)) return
+    if (!loopbackExempt || !isLoopbackAddress(socket.remoteAddress) || access.isProxy(socket.remoteAddress))
+      return
     if (findForwardingHeader(headers) !== undefined) deps.noteProxy()
   }
   const answerUpload = createUploadRoute(uploader, access, settings, mask, deps.limiters.jsonMemory)
