@@ -18,7 +18,7 @@ ARG TARGETARCH
 # This Node has a sound SQLite in it: the package for older ones would be 29 MB more.
 RUN npm ci --omit=dev --os=linux --libc=glibc --cpu="$(echo "$TARGETARCH" | sed s/amd64/x64/)" \
     && rm -r node_modules/@photostructure
-# A font for watermarks of text, in Latin and Chinese, and the one library that Node needs beside those of the base.
+# A font for watermarks of text, in Latin and Chinese, and the one library that Node needs in addition to those of the base.
 WORKDIR /root
 RUN dpkg --add-architecture "$TARGETARCH" \
     && apt-get -qq update \

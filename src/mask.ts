@@ -11,7 +11,7 @@ const SHORTEST = 4
 const SHORTEST_PART = 8
 /** A short word is no secret inside a longer one. */
 const WORD = /^[a-z]{1,7}$/i
-/** Stands for a moment behind what was found in base64: its last characters depend on what follows, and tell of it all the same. */
+/** Marks the end of a match in Base64. Its last characters depend on what follows, and reveal a part of the secret anyway. */
 const END = '\ufdd0'
 const ENDS = /\ufdd0[\w+/-]{0,3}={0,2}/g
 /** Credentials made on the way that are remembered: each makes masking slower. */
@@ -123,7 +123,7 @@ const SIGNED_ELEMENT =
 
 /**
  * Takes out of a stranger's text what it may repeat of our request: authorizations, cookies, signatures and the queries
- * of addresses. Their values are made anew for each request, so that no mask knows them.
+ * of URLs. Their values are made for each request, so no mask can know them.
  */
 export function hideSignatures(text: string): string {
   return text

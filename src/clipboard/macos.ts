@@ -18,7 +18,7 @@ const PBPASTE: Tool = { program: 'pbpaste', remedy: 'add "/usr/bin", where macOS
 /** As `clipboard info` names them; best first. */
 const IMAGE_CLASSES = ['«class PNGf»', 'JPEG picture', 'GIF picture', 'TIFF picture']
 
-/** A file comes before a picture here: Finder puts the icon of a copied file beside it. */
+/** A file is preferred to an image, because Finder also puts the icon of a copied file on the clipboard. */
 export async function readMacos(reading: ClipboardReading): Promise<ClipboardContent> {
   const info = (await runScript('clipboard info', TEXT_BYTES, reading)).stdout.toString()
   if (info.includes('«class furl»')) {

@@ -5,8 +5,8 @@ import type { Held } from './held.ts'
 export const UNSUPPORTED: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'ENOSYS', 'EINVAL'])
 
 /**
- * Puts the entries of a folder on the disk. One sync is under way for a folder at a time; all who come meanwhile share
- * the next one, since the one under way may have begun before their entries were there.
+ * Writes the entries of a folder to the disk. There is one sync of a folder at a time. All callers that arrive meanwhile share
+ * the next one, because the current one may have begun before their entries existed.
  */
 export function createFolderSync<T = Held>(sync: (folder: T) => Promise<void>) {
   const underWay = new Map<T, Promise<void>>()

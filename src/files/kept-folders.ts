@@ -2,7 +2,7 @@ import type { Held } from './held.ts'
 
 /** So long a folder is held: afterwards somebody may have mounted another file system there. */
 const HELD_MS = 1000
-/** Most folders that are held beside those in use: a key template can make one for every file. */
+/** Maximum number of open folders in addition to those in use. A key template can make one for every file. */
 const MOST_HELD = 8
 
 /** A folder that is held for several, and closed when the last one is done. */

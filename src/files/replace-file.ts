@@ -10,7 +10,7 @@ import { fenceOf, findWayOut } from './way-out.ts'
 const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0 } = constants
 
 /**
- * Puts a text in the place of a file, at once or not at all. A symlink is neither followed nor replaced: in a cloned
+ * Replaces a file by a text, completely or not at all. A symlink is neither followed nor replaced: in a cloned
  * folder it is somebody else who says where it leads.
  *
  * @param path absolute

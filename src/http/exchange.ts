@@ -27,7 +27,7 @@ export interface Exchange {
   readonly hostname: string
   /** Empty: that of the protocol. */
   readonly port: string
-  /** A Unix socket to connect to, in place of host and port. */
+  /** Unix socket to connect to instead of host and port. */
   readonly socketPath?: string | undefined
   readonly way: HttpWay
   readonly method: string

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 
 /** A request body of known length that is sent as it is read. */
 export interface RequestBody {
-  /** The bytes from the first on, for each attempt anew. A chunk is good until the next one is asked for. */
+  /** Returns all bytes, once for each attempt. A chunk is valid until the next one is requested. */
   chunks(signal: AbortSignal): AsyncGenerator<Buffer>
   /** Bytes. */
   readonly length: number

@@ -28,7 +28,7 @@ export interface Payload {
   dispose(): Promise<void>
 }
 
-/** What is known of a payload beside its bytes. */
+/** The properties of a payload, without its bytes. */
 type PayloadFacts = Omit<Payload, 'path' | 'chunks' | 'stream' | 'bytes' | 'hold' | 'dispose'>
 
 /** A payload whose bytes are in memory. @param received emptied @param release gives the memory back to the budget */

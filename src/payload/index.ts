@@ -190,7 +190,7 @@ function createSpoolFile(spool: Spool, onWritten: (bytes: number) => void) {
   }
 
   return {
-    /** Queues chunks behind the write under way. @returns that write; undefined when there is none */
+    /** Queues chunks behind the write in progress. @returns that write, or undefined if there is none */
     append(chunks: readonly Uint8Array[], bytes: number): Promise<void> | undefined {
       const before = unwritten > 0 ? flushing : undefined
       unwritten += bytes

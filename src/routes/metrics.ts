@@ -11,7 +11,7 @@ import { readVersion } from '../version.ts'
 /** Upper bounds of the histogram, seconds: from what memory takes to what a large file takes over a slow line. */
 const DURATIONS_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 
-/** Figures of one process for Prometheus; they go on when the configuration is loaded anew. */
+/** Figures of one process for Prometheus; a reload of the configuration does not reset them. */
 export interface Metrics {
   /** Counts what the sweeper does. */
   readonly sweeping: SweepListener

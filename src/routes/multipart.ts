@@ -57,7 +57,7 @@ const MENDED_HEADER = Buffer.from(
   'latin1',
 )
 
-/** What multer reads of a request that holds a mended form. */
+/** The members that multer reads of a request, here with a repaired form. */
 export const MENDED_HEADERS = {
   'content-type': `multipart/form-data; boundary=${MENDED_BOUNDARY}`,
   'transfer-encoding': 'chunked',

@@ -1,6 +1,6 @@
 import { UploadError } from '../errors.ts'
 
-/** Somebody has to do something about it, which may take; a client that waits and tries again is right all the same. */
+/** An operator has to fix it, which can take a while. It is still right for a client to wait and retry. */
 export function storeUnavailable(message: string, cause?: unknown): UploadError {
   return new UploadError('store_unavailable', message, { cause, retryAfterS: 5 })
 }

@@ -28,7 +28,7 @@ export async function readNote(path: string): Promise<Note> {
 }
 
 /**
- * Puts a text in the place of a note, at once or not at all, with what it was beside it (`note.md.bak`).
+ * Replaces a note by a text, completely or not at all, and keeps the old text next to it (`note.md.bak`).
  *
  * @throws Error when the note is no longer what was read, and those of the system; then nothing has changed
  */
