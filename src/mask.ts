@@ -1,26 +1,26 @@
 /** Text with every secret in it replaced. */
 export interface Mask {
   (text: string): string
-  /** Hides credentials that were made or read on the way, too. They end after a while, so only the latest are kept. */
+  /** Adds credentials that were made or read at runtime. They expire, so only the latest are kept. */
   learn?(credentials: readonly string[]): void
 }
 
-/** Shorter secrets would turn up in innocent words; they are kept out of the log by never being written to it. */
+/** Shorter secrets would match ordinary words. They are never written to the log in the first place. */
 const SHORTEST = 4
-/** The same for what is only a part of one. */
+/** Minimum length of a part of a secret. */
 const SHORTEST_PART = 8
-/** A short word is no secret inside a longer one. */
+/** A short secret is not masked inside a longer word. */
 const WORD = /^[a-z]{1,7}$/i
 /** Marks the end of a match in Base64. Its last characters depend on what follows, and reveal a part of the secret anyway. */
 const END = '\ufdd0'
 const ENDS = /\ufdd0[\w+/-]{0,3}={0,2}/g
-/** Credentials made on the way that are remembered: each makes masking slower. */
+/** Number of runtime credentials that are kept, because each makes masking slower. */
 const MOST_PASSING = 100
 
-/** Masks secrets and their telling parts by their value, in the spellings they take on their way. */
+/** Masks secrets and their sensitive parts by value, in all encodings that occur. */
 export function createMask(secrets: readonly string[]): Mask {
   const spellings = new Set<string>()
-  /** Those in base64. */
+  /** Secrets encoded in Base64. */
   const ended = new Set<string>()
   for (const secret of secrets) {
     if (secret.length >= SHORTEST) addSpellings(secret, spellings, ended)
@@ -28,7 +28,7 @@ export function createMask(secrets: readonly string[]): Mask {
   }
   if (spellings.size === 0) return text => text
   const longestFirst = [...spellings].sort((a, b) => b.length - a.length)
-  // Literal alternatives alone are searched for fast.
+  // An expression of literal alternatives only is fast.
   const inText = longestFirst.filter(spelling => !WORD.test(spelling))
   const pattern = inText.length === 0 ? undefined : new RegExp(inText.map(escapeRegExp).join('|'), 'g')
   const words = longestFirst.filter(spelling => WORD.test(spelling)).join('|')
@@ -42,7 +42,7 @@ export function createMask(secrets: readonly string[]): Mask {
 
 const escapeRegExp = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')
 
-/** A mask that learns: what runs may still use secrets that a reload has replaced. */
+/** A mask that can learn, because running requests may use secrets that a reload has replaced. */
 export function createGrowingMask(): { readonly mask: Mask; learn(secrets: readonly string[]): void } {
   const known = new Set<string>()
   const passing = new Set<string>()
@@ -57,21 +57,21 @@ export function createGrowingMask(): { readonly mask: Mask; learn(secrets: reado
   return { mask, learn: learnTo(known) }
 }
 
-/** As it is, inside JSON, percent-encoded, in a form, in hex, and in base64 as the last part of a Basic authorization. */
+/** The encodings of a secret: plain, JSON, percent-encoded, form, hex, and Base64 as the end of a Basic authorization. */
 function addSpellings(secret: string, spellings: Set<string>, ended: Set<string>): void {
   const encoded = encodeURIComponent(secret.toWellFormed())
   const hex = Buffer.from(secret).toString('hex')
   spellings.add(secret)
   const json = JSON.stringify(secret).slice(1, -1)
   spellings.add(json)
-  // What was sent as JSON, and repeated in an answer, comes into a line of the log.
+  // A secret that was sent as JSON and repeated in a response is escaped twice in the log.
   spellings.add(JSON.stringify(json).slice(1, -1))
   spellings.add(encoded)
   spellings.add(encoded.replace(/%../g, spelled => spelled.toLowerCase()))
   spellings.add(new URLSearchParams([['', secret]]).toString().slice(1))
   spellings.add(hex)
   spellings.add(hex.toUpperCase())
-  // The first characters of a base64 text depend on what stands before; the middle shows at one of three offsets.
+  // The first Base64 characters depend on the text before the secret. The middle occurs at one of three offsets.
   for (const shift of [0, 1, 2]) {
     const inner = Buffer.from(' '.repeat(shift) + secret).toString('base64')
     const known = inner.slice(shift === 0 ? 0 : 4).replace(/.{0,2}={0,2}$/, '')
@@ -83,7 +83,7 @@ function addSpellings(secret: string, spellings: Set<string>, ended: Set<string>
   }
 }
 
-/** What is as good as the whole: the token behind `Bearer`, the password of an address, the lines of a private key. */
+/** Parts that are as sensitive as the whole: the token after `Bearer`, the password in a URL, the lines of a private key. */
 function partsOf(secret: string): string[] {
   const [, credential] = /^(?:bearer|basic|token|client-id)\s+(\S+)$/i.exec(secret) ?? []
   const values = [...secret.matchAll(/(?:^|[;?&]\s*)[\w.-]+=([^;&=]+)(?=[;&]|$)/g)]
@@ -97,12 +97,12 @@ function partsOf(secret: string): string[] {
 }
 
 function partsOfAddress({ password, pathname, search, protocol }: URL): string[] {
-  // Of the addresses that chat services give for webhooks the path is the secret.
+  // In the webhook URLs of chat services, the path is the secret.
   const path = /^https?:$/.test(protocol) ? [pathname, `${pathname}${search}`] : []
   return [password, decodeSafely(password), ...path].filter(part => part !== '')
 }
 
-/** What is percent-encoded wrongly stays as it is. */
+/** Percent-decodes a text. An invalid encoding is returned unchanged. */
 export function decodeSafely(text: string): string {
   try {
     return decodeURIComponent(text)
@@ -114,7 +114,7 @@ export function decodeSafely(text: string): string {
 const HEADER = /\b((?:proxy-)?authorization|(?:set-)?cookie)(["']?\s*[:=]\s*)("(?:\\.|[^"\\])*"|[^\n<]*)/gi
 const SIGNED =
   /\b(signature|sig|credential|security-?token|session-?token)(["']?\s*[:=]\s*["']?)[^\s"'&,;<]+/gi
-/** What stands behind the name of a scheme: `UPYUN me:…`, `SharedKey mine:…`, `TOKEN id:…`. */
+/** The credentials after the name of a scheme: `UPYUN me:…`, `SharedKey mine:…`, `TOKEN id:…`. */
 const SCHEME = /\b(upyun|sharedkey(?:lite)?|token|aws|oss|cos|qbox|qiniu)(\s+)([\w.-]{1,100}):[\w+/=-]{24,}/gi
 const BEARER = /\b(basic|bearer)(\s+)((?:\[secret\]|[\w+/=.~-])+)/gi
 const DIGEST = /\b(response|cnonce|sha256)(["']?\s*[:=]\s*["']?)[\da-f]{16,128}/gi
@@ -122,7 +122,7 @@ const SIGNED_ELEMENT =
   /<(\w{0,40}signature\w{0,40}|stringtosign\w{0,40}|canonicalrequest\w{0,40})>[\s\S]*?(?:<\/\1>|$)/gi
 
 /**
- * Takes out of a stranger's text what it may repeat of our request: authorizations, cookies, signatures and the queries
+ * Removes from a foreign text what it may repeat of our request: authorizations, cookies, signatures and the queries
  * of URLs. Their values are made for each request, so no mask can know them.
  */
 export function hideSignatures(text: string): string {
@@ -139,7 +139,7 @@ export function hideSignatures(text: string): string {
     )
 }
 
-/** Not "Basic authentication" and the like. */
+/** Does not match phrases such as "Basic authentication". */
 function isCredential(token: string): boolean {
   const isLogin = /^[\u0020-\uffff]*:/.test(Buffer.from(token, 'base64').toString())
   return isLogin || token.includes('[secret]') || (token.length >= 16 && /\d/.test(token))

@@ -1,7 +1,7 @@
 import { systemCode } from '../errors.ts'
 import type { Held } from './held.ts'
 
-/** What file systems answer that have no permissions, or cannot sync a folder. */
+/** Error codes of file systems that have no permissions, or can't sync a folder. */
 export const UNSUPPORTED: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'ENOSYS', 'EINVAL'])
 
 /**
@@ -28,7 +28,7 @@ export function createFolderSync<T = Held>(sync: (folder: T) => Promise<void>) {
   }
 }
 
-/** Puts the entries of a folder on the disk, which Windows does by itself. */
+/** Writes the entries of a folder to the disk. Windows does that by itself. */
 export async function syncFolder(folder: Held): Promise<void> {
   await folder.handle?.sync().catch(ignoreCodes(UNSUPPORTED))
 }

@@ -4,39 +4,39 @@ import { once } from '../flow/once.ts'
 import { isSameFile } from './own-paths.ts'
 
 /**
- * A file or folder that is held open. Where others may write, a path leads elsewhere from one moment to the next; what
- * is held stays what was looked at.
+ * A file or folder that is kept open. Where others may write, a path can lead elsewhere at any moment. An open handle
+ * always leads to what was checked.
  */
 export interface Held {
-  /** Missing for folders of Windows. */
+  /** Undefined for folders on Windows. */
   readonly handle: FileHandle | undefined
   /**
-   * Leads to what is held, whatever becomes of the names around it, also in processes that this one starts. On systems
-   * other than Linux it is `real`, and leads to what lies there now.
+   * Path to the open file or folder, even after a rename, also in child processes. On systems other than Linux it is
+   * `real`, and leads to what that path names now.
    */
   readonly path: string
-  /** Where it lay when it was opened, links resolved. */
+  /** Its path when it was opened, with symlinks resolved. */
   readonly real: string
   readonly status: Stats
-  /** Whether it still lies there. */
+  /** Whether it is still at that path. */
   isInPlace(): Promise<boolean>
   close(): Promise<void>
 }
 
-// Opening must not wait for the other end of a FIFO, nor take a terminal. Not all systems have all of them.
+// Opening must not wait for the other end of a FIFO, or acquire a terminal. Not all systems have all flags.
 const { O_RDONLY, O_NONBLOCK = 0, O_NOCTTY = 0, O_NOFOLLOW = 0, O_DIRECTORY = 0 } = constants
 const FLAGS = O_RDONLY | O_NONBLOCK | O_NOCTTY
 
-/** How Linux ends the path of what has no name any more. */
+/** The end of a path in /proc if the file has been removed. */
 const DELETED = / \(deleted\)$/
 
-/** A file that is held. */
+/** A file that is kept open. */
 export type HeldFile = Held & { readonly handle: FileHandle }
 
 /**
- * Opens what lies at a path for reading. The last name must be no link.
+ * Opens a path for reading. Its last component must not be a symlink.
  *
- * @throws an error of the system; `ELOOP` for a link, `ESTALE` when something was exchanged meanwhile
+ * @throws an error of the system; `ELOOP` for a symlink, `ESTALE` if something was replaced meanwhile
  */
 export async function hold(path: string): Promise<HeldFile> {
   const handle = await open(path, FLAGS | O_NOFOLLOW)
@@ -44,9 +44,9 @@ export async function hold(path: string): Promise<HeldFile> {
 }
 
 /**
- * Opens a folder. A link is followed, and `real` says where to, or refused.
+ * Opens a folder. A symlink is rejected, or followed; `real` is then its target.
  *
- * @throws an error of the system; `ENOTDIR` for what is no folder, `ENOENT`, too, when it was removed meanwhile
+ * @throws an error of the system; `ENOTDIR` if it is not a folder, `ENOENT` also if it was removed meanwhile
  */
 export async function holdFolder(path: string, links: 'follow' | 'refuse'): Promise<Held> {
   const flags = FLAGS | O_DIRECTORY | (links === 'refuse' ? O_NOFOLLOW : 0)
@@ -62,7 +62,7 @@ async function held(path: string, handle: FileHandle | undefined): Promise<Held>
     const handles = await findHandles()
     if (handle === undefined || handles === undefined) return await heldByName(path, handle)
     const link = `${handles}/${handle.fd}`
-    // What still has a name afterwards had it then: the other way round, a name that Linux marks passes for a real one.
+    // The name is read after the check: in the other order, a file could be renamed to a name that looks removed.
     const found = await readlink(link)
     const status = await handle.stat()
     return {
@@ -79,7 +79,7 @@ async function held(path: string, handle: FileHandle | undefined): Promise<Held>
   }
 }
 
-/** Elsewhere only the names can be asked again: whoever exchanges them back in time is not noticed. */
+/** On other systems, only the paths can be compared again. A replacement that is undone in time goes unnoticed. */
 async function heldByName(path: string, handle: FileHandle | undefined): Promise<Held> {
   const real = await realpath(path)
   const status = await lstat(real)
@@ -99,8 +99,8 @@ async function heldByName(path: string, handle: FileHandle | undefined): Promise
 }
 
 /**
- * The folder in which Linux shows the open files of this process by their numbers; undefined on other systems and where
- * it is hidden. A name behind such a number is looked up in what is open.
+ * The folder in which Linux lists the open files of this process by number. Undefined on other systems, and where it is
+ * hidden. A path below such a number is resolved in the open folder.
  */
 const findHandles = once(async (): Promise<string | undefined> => {
   if (process.platform !== 'linux') return undefined

@@ -1,11 +1,11 @@
 import type { Held } from './held.ts'
 
-/** So long a folder is held: afterwards somebody may have mounted another file system there. */
+/** How long a folder is kept open, milliseconds. Later, another file system may have been mounted there. */
 const HELD_MS = 1000
 /** Maximum number of open folders in addition to those in use. A key template can make one for every file. */
 const MOST_HELD = 8
 
-/** A folder that is held for several, and closed when the last one is done. */
+/** An open folder with several users. It is closed when the last one is done. */
 export interface Kept {
   readonly folder: Held
   readonly since: number
@@ -14,8 +14,8 @@ export interface Kept {
 }
 
 /**
- * Folders held open for whoever asks for the same ones again. What is found or kept is to be used at once: it may be
- * closed as soon as something else has been waited for.
+ * Keeps folders open that are used again and again. A folder that is found or kept must be used at once: it can be closed
+ * as soon as the caller awaits something else.
  */
 export function createKeptFolders() {
   const kept = new Map<string, Kept>()
@@ -44,7 +44,7 @@ export function createKeptFolders() {
 
   return {
     use,
-    /** Two may open one folder at once, and who began before the end may open one after it: none stays open for ever. */
+    /** Two callers can open one folder at once, and one can finish after the end. No folder stays open forever. */
     keep(path: string, folder: Held): Kept {
       const one: Kept = { folder, since: performance.now(), users: 0, isDropped: isClosed }
       if (isClosed) return one

@@ -3,11 +3,11 @@ import { dirname } from 'node:path'
 import { systemCode } from '../errors.ts'
 
 /**
- * Makes a folder and those around it that are missing. `mkdir` with `recursive` never ends, and keeps a thread busy,
- * where the system makes no folders in one that is there, as in /proc (Node 20.20).
+ * Makes a folder and its missing parents. `mkdir` with `recursive` never ends, and keeps a thread busy, in a folder where
+ * the system allows no new ones, such as /proc (Node 20.20).
  *
- * @returns the outermost that was made; undefined when the folder was there
- * @throws an error of the system; `EACCES` where no folder can be made
+ * @returns the outermost new folder, or undefined if the folder existed
+ * @throws an error of the system; `EACCES` if no folder can be made there
  */
 export async function makePath(path: string, mode: number): Promise<string | undefined> {
   try {

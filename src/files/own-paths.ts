@@ -1,7 +1,7 @@
 import { realpath, stat } from 'node:fs/promises'
 import { sep } from 'node:path'
 
-/** What tells a file from all others on this machine. */
+/** Identifies a file on this machine. */
 export interface FileIdentity {
   readonly dev: number
   readonly ino: number
@@ -12,17 +12,17 @@ export function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
   return a.dev === b.dev && a.ino === b.ino
 }
 
-/** Whether a real path is one of the trees or lies below one. */
+/** Whether a real path is one of these folders, or below one. */
 export function isBelowAny(path: string, trees: readonly string[]): boolean {
   return trees.some(tree => path === tree || path.startsWith(tree.endsWith(sep) ? tree : tree + sep))
 }
 
 /**
- * Whether a path is one of the server's own: by name, by what lies beside it (`store.db-wal`), and by identity, since a
- * hard link is the same file.
+ * Whether a file belongs to the server itself. Files next to its own are included (`store.db-wal`), and hard links, which
+ * are recognised by the identity of the file.
  *
  * @param real with links resolved
- * @param identity of what is there; undefined when nothing is
+ * @param identity of the file at the path, or undefined if there is none
  */
 export async function isOwnPath(
   real: string,
@@ -38,7 +38,7 @@ export async function isOwnPath(
   return false
 }
 
-/** Those of the server's own paths that lie in a folder. */
+/** The server's own paths in a folder. */
 export async function ownPathsIn(folder: string, ownPaths: readonly string[]): Promise<string[]> {
   const real = (path: string) => realpath(path).catch(() => path)
   const realFolder = await real(folder)

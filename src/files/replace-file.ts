@@ -11,7 +11,7 @@ const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0 } = constants
 
 /**
  * Replaces a file by a text, completely or not at all. A symlink is neither followed nor replaced: in a cloned
- * folder it is somebody else who says where it leads.
+ * folder, somebody else decides where it leads.
  *
  * @param path absolute
  * @throws an error of the system; Error with a reason for a symlink
@@ -55,11 +55,11 @@ export async function appendToFile(path: string, text: string): Promise<void> {
   }
 }
 
-/** Where the nearest folder lies that is there, with what is still to be made below it. */
+/** The nearest existing folder of a path, and the folders that are missing below it. */
 async function realAncestor(folder: string): Promise<string> {
   const real = await realpath(folder).catch(ignoreMissing)
   if (real !== undefined) return real
-  // A symlink to nowhere would be made there.
+  // A broken symlink would make the folder at its target.
   if ((await lstat(folder).catch(ignoreMissing)) !== undefined) throw new Error('it is behind a symlink')
   return join(await realAncestor(dirname(folder)), basename(folder))
 }

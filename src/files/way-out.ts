@@ -3,8 +3,8 @@ import { dirname, isAbsolute, relative, resolve, sep } from 'node:path'
 import { isBelowAny } from './own-paths.ts'
 
 /**
- * The folder that symlinks must not lead out of, for a name that somebody else may have made: the working folder, or the one
- * that its `..` lead to. Undefined: an absolute path elsewhere, which only the user can mean.
+ * The folder that symlinks must not lead out of, for a name that may come from somebody else: the working directory, or the
+ * folder that the `..` of the name lead to. Undefined for an absolute path elsewhere, which only the user can have typed.
  */
 export function fenceOf(name: string, cwd: string): string | undefined {
   const path = resolve(cwd, name)
@@ -18,10 +18,10 @@ export function fenceOf(name: string, cwd: string): string | undefined {
 }
 
 /**
- * Why what was opened in the place of a path is not used: a symlink led out of the fence, or to what begins with a dot
- * (`.git`, `.env`) and was not named so.
+ * Why an opened file is rejected: a symlink led out of the fence, or to a hidden name (`.git`, `.env`) that the path does
+ * not contain. Undefined if it is accepted.
  *
- * @param real where the opened file lies
+ * @param real path of the opened file
  */
 export async function findWayOut(path: string, real: string, fence: string): Promise<string | undefined> {
   const realFence = await realpath(fence)

@@ -1,18 +1,18 @@
 import { win32 } from 'node:path'
 
-/** A share, `\\host\share`, in either kind of slash. */
+/** A network share, `\\host\share`, with either kind of slash. */
 const SHARE = /^[\\/]{2}[^\\/]/
 /** Names of devices and of the object tree: `\\.\pipe\x`, `\\?\GLOBALROOT\…`, `\??\C:\…`. */
 const DEVICE_TREE = /^[\\/](?:[\\/][.?]|\?\?)(?:[\\/]|$)/
-/** What Windows takes for a device in every folder, whatever follows the first dot. */
+/** Names that Windows reads as devices in every folder, with any extension. */
 const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])[ .]*(?:[.:]|$)/i
 
 /**
- * Why a path of Windows may not even be looked at, in words; undefined when it may. Looking is harm enough: a share is
- * asked over the network, with the credentials of the server, and opening a device may wait for ever.
+ * Why a Windows path must not even be opened, or undefined if it may be. Opening alone does harm: a share is accessed over
+ * the network with the credentials of the server, and opening a device can wait forever.
  *
- * @param roots folders the caller may name; undefined: any
- * @param platform of this machine; elsewhere such names mean nothing
+ * @param roots folders that the client may use. Undefined: any
+ * @param platform of this machine. On other systems, such names have no meaning
  */
 export function findWindowsFault(
   path: string,

@@ -1,6 +1,6 @@
 import { writev } from 'node:fs'
 
-/** Appends chunks to an open file in as few calls as the system takes them in. */
+/** Appends chunks to an open file, in as few calls as possible. */
 export function writeAll(
   file: number,
   chunks: readonly Uint8Array[],

@@ -2,27 +2,27 @@ import { createReadStream } from 'node:fs'
 import { readFile, unlink } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 
-/** The bytes of one input: in memory up to a threshold, above it in a private temporary file. Can be read again and again. */
+/** The bytes of one input: in memory up to a threshold, otherwise in a private temporary file. They can be read repeatedly. */
 export interface Payload {
-  /** The name it came with, not yet cleaned; empty when it had none. */
+  /** The file name as it was sent, not yet cleaned. Empty if there was none. */
   readonly name: string
-  /** Names of the folders around a file named by its path, outermost first; empty for everything else. */
+  /** The folders of a file that was named by its path, outermost first. Empty for all other inputs. */
   readonly folders: readonly string[]
   /** Bytes. */
   readonly size: number
   /** Hex. */
   readonly sha256: string
-  /** MIME type by the bytes. */
+  /** MIME type, detected from the bytes. */
   readonly contentType: string
-  /** Usual file extension of that type with its dot, `.png`; empty when unknown. */
+  /** Usual file extension of that type, such as `.png`. Empty if it is unknown. */
   readonly extension: string
-  /** The private file the bytes lie in; undefined when they are in memory. */
+  /** Path of the temporary file, or undefined if the bytes are in memory. */
   readonly path: string | undefined
-  /** The bytes as they came, piece by piece; undefined when they are in a file. */
+  /** The chunks as they arrived, or undefined if the bytes are in a file. */
   chunks(): readonly Uint8Array[] | undefined
   stream(): Readable
   bytes(): Promise<Buffer>
-  /** Has `dispose` wait until the function that is returned is called: somebody may still read. */
+  /** Postpones `dispose` until the returned function is called, because something still reads the bytes. */
   hold(): () => void
   /** Frees the memory and removes the temporary file. Safe to call twice. */
   dispose(): Promise<void>
@@ -33,7 +33,7 @@ type PayloadFacts = Omit<Payload, 'path' | 'chunks' | 'stream' | 'bytes' | 'hold
 
 /** A payload whose bytes are in memory. @param received emptied @param release gives the memory back to the budget */
 export function inMemory(received: Uint8Array[], identity: PayloadFacts, release: () => void): Payload {
-  let chunks: readonly Uint8Array[] = received.splice(0) // the writer keeps no pieces of what is joined here
+  let chunks: readonly Uint8Array[] = received.splice(0) // so that the writer does not keep the chunks in addition
   return Object.assign(identity, {
     path: undefined,
     chunks: () => chunks,
@@ -49,7 +49,7 @@ export function inMemory(received: Uint8Array[], identity: PayloadFacts, release
   })
 }
 
-/** A payload whose bytes are in a file of its own. */
+/** A payload in a temporary file. */
 export function inFileAt(path: string, identity: PayloadFacts): Payload {
   return {
     ...identity,

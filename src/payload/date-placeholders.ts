@@ -1,6 +1,6 @@
 const two = (value: number): string => String(value).padStart(2, '0')
 
-/** Placeholders for a time, under the names PicList gave them, in the server's local time: of key templates and of requests to image hosts. */
+/** Placeholders for dates and times, with PicList's names, in local time. For key templates and for requests to image hosts. */
 export const DATE_PLACEHOLDERS: Readonly<Record<string, (now: Date) => string>> = {
   Y: now => String(now.getFullYear()),
   y: now => two(now.getFullYear() % 100),

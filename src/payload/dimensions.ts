@@ -1,10 +1,10 @@
-/** Width and height of a picture as it is shown, pixels. */
+/** Width and height of an image as it is displayed, pixels. */
 export interface Dimensions {
   readonly width: number
   readonly height: number
 }
 
-/** Reads the size of a PNG, JPEG, GIF, WebP, BMP or AVIF from its beginning. Undefined for anything else, and when that is too short. */
+/** Reads the size of a PNG, JPEG, GIF, WebP, BMP or AVIF from its beginning. Undefined for anything else, and if the beginning is too short. */
 export function readDimensions(head: Buffer): Dimensions | undefined {
   try {
     const found =
@@ -33,7 +33,7 @@ function readBmp(head: Buffer): Dimensions | undefined {
   return { width: head.readInt32LE(18), height: Math.abs(head.readInt32LE(22)) }
 }
 
-/** The three kinds of its first chunk (RFC 9649, section 2). */
+/** The three possible types of the first chunk (RFC 9649, section 2). */
 function readWebp(head: Buffer): Dimensions | undefined {
   if (text(head, 0, 4) !== 'RIFF' || text(head, 8, 12) !== 'WEBP') return undefined
   const kind = text(head, 12, 16)
@@ -45,7 +45,7 @@ function readWebp(head: Buffer): Dimensions | undefined {
   return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 }
 }
 
-/** Goes from segment to segment to the frame (ITU T.81, annex B); Exif before it may say that it is shown lying. */
+/** Reads segment after segment up to the frame (ITU T.81, annex B). Exif data before it can rotate the image. */
 function readJpeg(head: Buffer): Dimensions | undefined {
   if (head.readUInt16BE(0) !== 0xffd8) return undefined
   let isTurned = false
@@ -61,7 +61,7 @@ function readJpeg(head: Buffer): Dimensions | undefined {
   }
 }
 
-/** The tag Orientation of the first directory of Exif; 1 when it has none. */
+/** The tag Orientation in the first Exif directory. 1 if it is missing. */
 function readOrientation(head: Buffer, start: number): number {
   const isLittle = text(head, start, start + 2) === 'II'
   const short = (at: number) => (isLittle ? head.readUInt16LE(at) : head.readUInt16BE(at))
@@ -74,7 +74,7 @@ function readOrientation(head: Buffer, start: number): number {
   return 1
 }
 
-/** The property `ispe` of the largest item: smaller ones are thumbnails (ISO/IEC 23008-12, section 6.5.3). */
+/** The property `ispe` of the largest item. Smaller items are thumbnails (ISO/IEC 23008-12, section 6.5.3). */
 function readAvif(head: Buffer): Dimensions | undefined {
   if (text(head, 4, 8) !== 'ftyp' || !/avi[fs]|hei[cx]|mif1/.test(text(head, 8, 12))) return undefined
   let largest: Dimensions | undefined

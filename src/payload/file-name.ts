@@ -1,15 +1,15 @@
-/** Longest file name in UTF-8 bytes; leaves room for a hash and a counter in the 255 that common file systems take. */
+/** Maximum length of a file name, UTF-8 bytes. It leaves room for a hash and a counter within the usual 255. */
 const MAX_NAME_BYTES = 200
-/** What is kept of each end of a longer name before it is looked at, in characters: putting marks in order takes long. */
+/** Characters that are kept of each end of a longer name before it is cleaned, because Unicode normalization is slow. */
 const LONGEST_END = 500
 
-// Separators, the characters Windows takes on no disk, C0 and C1 controls, and the marks that reverse or hide text.
+// Separators, characters that Windows does not allow, control characters (C0 and C1), and marks that reverse or hide text.
 const UNUSABLE = /[\u0000-\u001f\u007f-\u009f<>:"/\\|?*\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/gu
 
-// Names Windows keeps for devices, whatever extension follows; hidden ones, which folders here do not take, "." and "..".
+// Names of Windows devices with any extension, hidden names, "." and "..".
 const RESERVED = /^(?:(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|$)|\.)/i
 
-/** A name without percent-encoding, or as it is where it can't be one that was encoded. */
+/** Percent-decodes a name. A name that is not percent-encoded is returned unchanged. */
 export function percentDecoded(name: string): string {
   try {
     return decodeURIComponent(name)
@@ -18,18 +18,18 @@ export function percentDecoded(name: string): string {
   }
 }
 
-/** The last component of a name that may be a whole POSIX or Windows path. */
+/** The last component of a name, which can be a whole POSIX or Windows path. */
 export function baseName(name: string): string {
   return name.slice(Math.max(name.lastIndexOf('/'), name.lastIndexOf('\\')) + 1)
 }
 
 /**
- * A file name every destination can store. A name is never refused: what no disk takes becomes `_`, reserved and
- * hidden names get a `_` in front, long ones are cut before their extension, and none becomes `file` with the
+ * Makes a file name that every destination can store. No name is rejected: invalid characters become `_`, reserved and
+ * hidden names get the prefix `_`, long names are cut before their extension, and an empty name becomes `file` with the
  * extension of its type.
  *
- * @param name as the client sent it; may be a whole path
- * @param extension the extension that fits the bytes, with its dot, or empty
+ * @param name as the client sent it. It can be a whole path
+ * @param extension the extension for the bytes, with its dot, or empty
  */
 export function cleanFileName(name: string, extension: string): string {
   let clean = withoutMiddle(baseName(name).trim())
@@ -44,12 +44,12 @@ export function cleanFileName(name: string, extension: string): string {
   return cut(clean)
 }
 
-/** Leaves out the middle, of which nothing would be left. */
+/** Drops the middle of a name, which would be cut anyway. */
 function withoutMiddle(name: string): string {
   return name.length > 2 * LONGEST_END ? name.slice(0, LONGEST_END) + name.slice(-LONGEST_END) : name
 }
 
-/** Name and extension with its dot: `a.tar.gz` is `a.tar` and `.gz`; a leading dot or a long tail is no extension. */
+/** Name and extension with its dot: `a.tar.gz` is `a.tar` and `.gz`. A name that begins with its only dot, or a long tail, has no extension. */
 export function splitExtension(name: string): [base: string, extension: string] {
   const dot = name.lastIndexOf('.')
   if (dot <= 0 || dot === name.length - 1 || name.length - dot > 16 || /\s/.test(name.slice(dot)))
@@ -57,7 +57,7 @@ export function splitExtension(name: string): [base: string, extension: string] 
   return [name.slice(0, dot), name.slice(dot)]
 }
 
-/** The start of a text that takes at most so many bytes in UTF-8, without half a character at its end. */
+/** Cuts a text to a number of UTF-8 bytes, without splitting a character. */
 export function cutText(text: string, bytes: number): string {
   let room = bytes
   let kept = ''
@@ -69,7 +69,7 @@ export function cutText(text: string, bytes: number): string {
   return kept.trimEnd()
 }
 
-/** Windows drops dots and blanks at the end of a name. */
+/** Windows drops dots and spaces at the end of a name. */
 function closeEnd(name: string): string {
   return name.replace(/(?<![. ])[. ]+$/, dots => '_'.repeat(dots.length))
 }

@@ -5,11 +5,11 @@ const MOST_SEGMENTS = 16
 const MOST_BYTES = 512
 
 /**
- * Reads the folder that a request wants its files in, such as `notes/2026/trip`. It never leads out of where it is put:
- * every segment is cleaned as file names are, and what could lead elsewhere is refused.
+ * Reads the folder that a request asks for, such as `notes/2026/trip`. Every segment is cleaned like a file name, and a path
+ * that could lead elsewhere is rejected (path traversal).
  *
- * @param name what the option is called, for messages
- * @returns segments with `/` between them; empty when nothing is left
+ * @param name of the option, for messages
+ * @returns segments separated by `/`. Empty if nothing is left
  * @throws UploadError `invalid_request`
  */
 export function readFolder(text: string, name: string): string {

@@ -10,54 +10,54 @@ import type { Spool } from './spool.ts'
 
 export type { Payload } from './bytes.ts'
 
-/** A payload up to this many bytes stays in memory while the budget allows. */
+/** Maximum size of a payload in memory, bytes, while the budget allows it. */
 const MEMORY_BYTES = 512 * 1024
-/** Default of what all payloads together may hold in memory, bytes. */
+/** Default memory budget of all payloads together, bytes. */
 const BUDGET_BYTES = 64 * 1024 * 1024
-/** What all files being written may gather, bytes, and how much of it each gathers before that is written in one call. */
+/** Bytes that all files together may buffer before writing, and bytes that one file buffers for one call. */
 const GATHERED_BYTES = 6 * 1024 * 1024
 const [LEAST_FLUSH_BYTES, MOST_FLUSH_BYTES] = [128 * 1024, 1024 * 1024]
 
 const close = promisify(closeWithCallback)
 const writeAll = promisify(writeAllWithCallback)
 
-/** Takes the bytes of one payload as they arrive. Either `finish` or `abort` ends it. */
+/** Receives the bytes of one payload. `finish` or `abort` ends it. */
 export interface PayloadWriter {
   /**
-   * Takes a chunk, which must not be changed afterwards. A returned promise asks to wait before the next one.
-   * @throws UploadError `too_large` beyond the limit, `insufficient_storage` when the disk is full
+   * Adds a chunk, which must not be changed afterwards. If it returns a promise, await it before the next chunk.
+   * @throws UploadError `too_large` beyond the limit, `insufficient_storage` if the disk is full
    */
   write(chunk: Uint8Array): Promise<void> | undefined
-  /** Takes a chunk of what can't be kept any more: it counts for the hash only. */
+  /** Adds a chunk to the hash only, after the payload has been given up. */
   skip(chunk: Uint8Array): void
   finish(): Promise<Payload>
   abort(): Promise<void>
-  /** Of all that came, hex; nothing may come after it. */
+  /** SHA-256 of all chunks, hex. No chunk may follow. */
   sha256(): string
 }
 
 interface PayloadOptions {
   name: string
   folders?: readonly string[]
-  /** Where a payload too large for memory is written. */
+  /** Where payloads are written that are too large for memory. */
   spool: Spool
-  /** Most bytes it may have. */
+  /** Maximum size, bytes. */
   limit: number
 }
 
 /**
- * Makes payloads that share one budget of memory, what waits to be written to disk included. When it is used up
- * they go to disk from their first byte, and each byte is there before its sender is asked for the next one.
+ * Makes payloads that share one memory budget, which includes buffers for the disk. When it is used up, payloads are written
+ * to disk from their first byte, and a client has to wait until its bytes are written (backpressure).
  */
 export interface Payloads {
   open(options: PayloadOptions): PayloadWriter
   /** Reads a whole body into a payload. */
   read(body: AsyncIterable<Uint8Array>, options: PayloadOptions): Promise<Payload>
-  /** Another budget from now on; what is in memory stays there and counts. */
+  /** Changes the budget. Payloads in memory stay there, and count. */
   resize(budget: number): void
 }
 
-/** @param budget most bytes in memory; each payload that arrives may go beyond it by one chunk */
+/** @param budget in bytes. Each payload may exceed it by one chunk */
 export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
   const memory: Memory = { free: budget, spooling: new Set() }
   const open = (options: PayloadOptions) => openWriter(memory, options)
@@ -81,11 +81,11 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
   }
 }
 
-/** What payloads that arrive share. */
+/** The state that incoming payloads share. */
 interface Memory {
-  /** Bytes; below 0 when it is used up. */
+  /** Bytes that are left. Negative if the budget is exceeded. */
   free: number
-  /** What is being written to files, by its hash. */
+  /** Files that are being written, by hash. */
   readonly spooling: Set<unknown>
 }
 
@@ -102,7 +102,7 @@ function openWriter(memory: Memory, { name, folders = [], spool, limit }: Payloa
   let inFile = false
   const file = createSpoolFile(spool, release)
 
-  /** Queues what is pending, and says for what to wait: for all of it when there is much of it or memory is used up. */
+  /** Queues the pending chunks. Returns a promise to wait for if there are many, or if the budget is used up. */
   function flush(): Promise<void> | undefined {
     const chunks = pending
     const bytes = pendingBytes
@@ -172,9 +172,9 @@ function openWriter(memory: Memory, { name, folders = [], spool, limit }: Payloa
 }
 
 /**
- * A file of the spool, which is made once something is written to it: one call after the other, two buffers at most.
+ * A temporary file, which is made with the first write. It makes one call after the other, with at most two buffers.
  *
- * @param onWritten hears how many bytes have been written
+ * @param onWritten is called with the number of bytes written
  */
 function createSpoolFile(spool: Spool, onWritten: (bytes: number) => void) {
   let path: string | undefined
@@ -200,12 +200,12 @@ function createSpoolFile(spool: Spool, onWritten: (bytes: number) => void) {
         unwritten -= bytes
         onWritten(bytes)
       })
-      flushing.catch(() => {}) // seen by the next write, close or remove
+      flushing.catch(() => {}) // the next write, close or remove reports it
       return before
     },
-    /** Done when all is written that was queued. */
+    /** Resolves when everything queued has been written. */
     written: () => flushing,
-    /** @returns its path; undefined when nothing was written */
+    /** @returns its path, or undefined if nothing was written */
     async close(): Promise<string | undefined> {
       await flushing
       await closeFile()
@@ -220,13 +220,13 @@ function createSpoolFile(spool: Spool, onWritten: (bytes: number) => void) {
   }
 }
 
-/** The start of a file, with what belongs to it of the next chunk. */
+/** The first bytes of a file, completed from the next chunk. */
 function lengthen(head: Uint8Array, chunk: Uint8Array): Uint8Array {
   const more = chunk.subarray(0, SNIFF_BYTES - head.length)
   return head.length === 0 ? more : Buffer.concat([head, more])
 }
 
-/** The error of a file over `limits.fileSize`. */
+/** The error for a file that exceeds `limits.fileSize`. */
 export function tooLarge(name: string, limit: number): UploadError {
   const step = limit < 1024 ? 0 : limit < 1024 ** 2 ? 1 : 2
   const most = `${+(limit / 1024 ** step).toFixed(1)} ${['bytes', 'KB', 'MB'][step]}`

@@ -3,34 +3,34 @@ import { DATE_PLACEHOLDERS } from './date-placeholders.ts'
 import { cleanFileName, cutText, splitExtension } from './file-name.ts'
 import type { Payload } from './index.ts'
 
-/** What a request says for the keys of its files. */
+/** The values of a request for the object keys of its files. */
 export interface KeyFacts {
-  /** For `{path}`; as `readFolder` gives it. */
+  /** For `{path}`, as `readFolder` returns it. */
   readonly path?: string | undefined
   /**
-   * What is random in keys is made from this and the bytes, so that a repetition of the request makes the same key.
-   * Undefined: it is new each time.
+   * Random placeholders are derived from this and from the bytes, so that a retry of the request makes the same object key.
+   * Undefined: they are random.
    */
   readonly seed?: string | undefined
 }
 
-/** Gives so many bytes that nobody can guess. */
+/** Returns that many bytes that can't be guessed. */
 type Random = (count: number) => Buffer
 
-/** Makes the key of a payload at a destination. */
+/** Makes the object key of a payload. */
 export type KeyTemplate = (payload: Payload, now: Date, facts?: KeyFacts) => string | Promise<string>
 
-/** Common file systems take 255; the rest is for a counter such as `-2`. */
+/** Common file systems allow 255. The rest is for a counter such as `-2`. */
 const MAX_SEGMENT_BYTES = 245
-/** Most that a UTF-16 code unit takes in UTF-8. */
+/** Maximum UTF-8 bytes of a UTF-16 code unit. */
 const MAX_UTF8_BYTES = 3
 
-/** What `cleanKey` looks for: segments that are empty or dots, and blanks at an end of one. */
+/** What `cleanKey` changes: segments that are empty or dots, and spaces at either end of one. */
 const UNCLEAN = /(?:^|\/)(?:\s|\.*(?:\/|$))|\s(?:\/|$)/
 
-/** Hashes that a payload does not come with. */
+/** Hashes that are computed on demand. */
 type Algorithm = 'md5' | 'sha1'
-/** Those that a template does not ask for are empty. */
+/** Hashes that the template does not use are empty. */
 type Digests = Readonly<Record<Algorithm, string>>
 const NO_DIGESTS: Digests = { md5: '', sha1: '' }
 
@@ -83,7 +83,7 @@ const PARAMETERS: [RegExp, (value: number) => Placeholder | undefined][] = [
 /**
  * Reads a `keyTemplate` such as `{Y}/{m}/{path}/{filename}-{sha256-8}{extname}`.
  *
- * @throws Error that names an unknown placeholder, or a path segment no key may have
+ * @throws Error that names an unknown placeholder, or an invalid path segment
  */
 export function parseKeyTemplate(template: string): KeyTemplate {
   if (template.trim() === '')
@@ -154,10 +154,10 @@ function findPart(text: string): Placeholder | undefined {
   return undefined
 }
 
-/** A few characters of a hash, or by chance, are not enough: other bytes may have the same. */
+/** A few characters of a hash, or a few random ones, are not enough: other bytes could have the same. */
 const NAMES_CONTENT = /\{(?:md5|sha1|sha256|uuid|ulid|(?:md5|sha1|sha256|str)-(?:[89]|[1-9]\d+))\}/
 
-/** Whether equal keys mean equal bytes: the template names the content, or makes every key new. */
+/** Whether equal object keys mean equal bytes, because the template contains a hash or makes unique keys. */
 export function namesContent(template: string): boolean {
   return NAMES_CONTENT.test(template)
 }
@@ -169,7 +169,7 @@ export function mayRepeat(template: string): boolean {
   return !(isMoment && /\{[Yy]\}/.test(template))
 }
 
-/** Drops the empty segments that placeholders without a value leave, and guards the ones that became dots. */
+/** Removes empty segments, which placeholders without a value leave, and changes segments that became dots. */
 function cleanKey(key: string): string {
   if (!UNCLEAN.test(key)) return key
   return key
@@ -188,7 +188,7 @@ async function digest(payload: Payload, algorithm: Algorithm): Promise<string> {
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** With a seed the same bytes in the same order each time; other contents never share a key. */
+/** With a seed, returns the same bytes in the same order each time. Other contents get other bytes. */
 function randomFor({ sha256 }: Payload, { seed }: KeyFacts): Random {
   if (seed === undefined) return randomBytes
   let draws = 0
@@ -207,7 +207,7 @@ function uuid(random: Random): string {
 function randomString(length: number, random: Random): string {
   let text = ''
   while (text.length < length) {
-    // 248 is the largest multiple of 62 in a byte: beyond it some characters would be likelier.
+    // 248 is the largest multiple of 62 in a byte. Without this limit, some characters would be more likely.
     for (const byte of random(length)) if (byte < 248 && text.length < length) text += BASE62[byte % 62]
   }
   return text

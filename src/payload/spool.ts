@@ -8,42 +8,42 @@ import { type Held, holdFolder } from '../files/held.ts'
 import { makePath } from '../files/make-path.ts'
 import { dropOwner, isGone, newOwner, parseOwner } from '../flow/owner.ts'
 
-/** After this long without a sign of life the files of a process on another machine count as abandoned. */
+/** After this time without a change, files of a process on another machine count as abandoned. */
 const ABANDONED_MS = 24 * 60 * 60 * 1000
 const SIGN_OF_LIFE_MS = 60 * 60 * 1000
-/** How often others may remove what is around a directory while it is made. */
+/** How often the parents of a directory may be removed while it is made. */
 const MOST_TRIES = 100
 
-/** Without a `FileHandle`, whose calls take longer. */
+/** File descriptors instead of `FileHandle`, whose calls are slower. */
 const open = promisify(openWithCallback)
 
-/** A private directory for temporary files of this process, mode 0700, made when first used. */
+/** A private directory for temporary files of this process, mode 0700. It is made at the first use. */
 export interface Spool {
   readonly directory: string
   /**
-   * A new, empty file, mode 0600, open for writing and reading. Whoever takes it closes and removes it. Its path is good
-   * until the spool is closed, for this process and those that it starts.
+   * Makes an empty file, mode 0600, open for writing and reading. The caller closes and removes it. Its path is valid for
+   * this process and its children, until the spool is closed.
    */
   create(): Promise<{ path: string; fd: number }>
   /**
-   * Has `make` make something under a name in the directory that is new. It may be called a second time, with another
-   * name, when somebody removed the directory. Whoever makes something removes it, also when `make` fails.
+   * Calls `make` with a new name in the directory. It is called again with another name if the directory was removed. The
+   * caller removes what `make` made, even if it fails.
    */
   place<T>(make: (path: string) => Promise<T>): Promise<T>
-  /** Whether a path is that of a file in it. */
+  /** Whether a path is a file in this directory. */
   holds(path: string): boolean
   /** Removes the directory of this process and everything in it. */
   close(): Promise<void>
 }
 
-/** Makes what is around a spool, and does `work` in it. */
+/** Makes the parents of a spool, and runs `work` in them. */
 export type Around = <T>(work: (path: string) => Promise<T>) => Promise<T>
 
 /**
- * Nothing is made or read before the first use.
+ * Creates a spool. It makes and reads nothing before the first use.
  *
- * @param directory where the spools of all processes lie. Others may remove it when it is empty
- * @param around for where its folders need care; each gets mode 0700 otherwise
+ * @param directory of the spools of all processes. Another process may remove it while it is empty
+ * @param around for parents that need special care. Default: each gets mode 0700
  */
 export function createSpool(
   directory: string,
@@ -54,11 +54,11 @@ export function createSpool(
 ): Spool {
   const name = newOwner()
   const own = join(directory, name)
-  /** Begins the names of the files: numbers of handles are given again, names never. */
+  /** Prefix of the file names. Numbers of handles are reused, names are not. */
   const prefix = String(randomInt(2 ** 48 - 1)).padStart(15, '0')
   let ready: Promise<Held> | undefined
   let current: Held | undefined
-  /** Closed at the end: others may still be on their way through one that was removed. */
+  /** Closed at the end, because files of a removed directory may still be in use. */
   const opened: Held[] = []
   let alive: NodeJS.Timeout | undefined
   let count = 0
@@ -85,7 +85,7 @@ export function createSpool(
           return holdOwn(join(path, name))
         })
       } catch (error) {
-        // Whoever was the last to use what is around it has removed it.
+        // The last process that used the parent has removed it.
         if (systemCode(error) !== 'ENOENT' || tries === MOST_TRIES) throw error
       }
     }
@@ -109,7 +109,7 @@ export function createSpool(
     } catch (error) {
       if (systemCode(error) !== 'ENOENT') throw error
     }
-    // Somebody cleaned up around us: make the directory again, once.
+    // The directory was removed from outside. It is made again, once.
     if (current === held) ready = undefined
     return make(newPath(await prepareOnce()))
   }
@@ -135,17 +135,17 @@ export function createSpool(
       ready = undefined
       const folders = opened.splice(0)
       for (const folder of folders) await removeFolder(folder, own)
-      // Whoever is still at work there is not waited for, but keeps the handle: its number must not lead elsewhere.
+      // Work in progress is not awaited, but keeps the handle, because its number must not be reused.
       void Promise.allSettled(underWay).then(() => Promise.all(folders.map(folder => folder.close())))
     },
   }
 }
 
 /**
- * Opens a folder that only this user may write to. One that has another owner is somebody else's, who may exchange what
- * lies in it, unless what is made there gets that owner, too, as on some file systems of other machines.
+ * Opens a folder that only this user may write to. The owner of a folder can replace what is in it, so another owner is
+ * rejected, unless new files get that owner, too, as on some network file systems.
  *
- * @throws `EACCES` for somebody else's
+ * @throws `EACCES` if it belongs to another user
  */
 async function holdOwn(path: string): Promise<Held> {
   const folder = await holdFolder(path, 'refuse')
@@ -164,7 +164,7 @@ async function holdOwn(path: string): Promise<Held> {
   }
 }
 
-/** Removes a folder of files. What else lies in it stays: nobody can have this walk elsewhere. */
+/** Removes a folder and the files in it. Subfolders stay, so that this never follows a replaced one elsewhere. */
 async function removeFolder(folder: Held, path: string): Promise<void> {
   for (const name of await readdir(folder.path).catch(ignoreOthers)) {
     await unlink(join(folder.path, name)).catch(ignoreOthers)
@@ -173,8 +173,8 @@ async function removeFolder(folder: Held, path: string): Promise<void> {
 }
 
 /**
- * Removes the spools that ended processes left in `directory`: those of this machine whose process is gone (or has
- * the number of this one, as it happens in containers), those of other machines after a day without a sign of life.
+ * Removes the spools that dead processes left in `directory`: of this machine, if the process has ended (or has the PID of
+ * this one, as in containers); of other machines, after a day without a change.
  */
 export async function sweepSpool(directory: string): Promise<void> {
   const entries = await readdir(directory).catch(() => [])
@@ -188,7 +188,7 @@ export async function sweepSpool(directory: string): Promise<void> {
   }
 }
 
-/** For what somebody else has removed, or put there. */
+/** Ignores errors about files that another process removed or added. */
 function ignoreOthers(error: unknown): never[] {
   if (!['ENOENT', 'ENOTDIR', 'EISDIR', 'EPERM', 'ENOTEMPTY', 'EEXIST'].includes(systemCode(error) ?? ''))
     throw error
