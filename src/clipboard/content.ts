@@ -2,25 +2,25 @@ import { fileURLToPath } from 'node:url'
 import { UploadError } from '../errors.ts'
 import { SNIFF_BYTES, sniffType } from '../payload/sniff.ts'
 
-/** What the clipboard holds. */
+/** The content of the clipboard. */
 export type ClipboardContent =
-  /** The bytes as the program that put them there offers them; `name` has the extension that fits them. */
+  /** The bytes of an image. `name` has the extension for them. */
   | { readonly kind: 'image'; readonly name: string; readonly body: Buffer }
-  /** Absolute, not looked at yet: it may not exist. */
+  /** Absolute path, not checked yet: it may not exist. */
   | { readonly kind: 'path'; readonly path: string }
   /** http or https. */
   | { readonly kind: 'url'; readonly url: URL }
 
-/** How the machine writes its paths. */
+/** The form of file paths. */
 export type PathStyle = 'posix' | 'windows'
 
-/** More text than this, in bytes, is taken for neither a path nor a URL. */
+/** Maximum length of a path or URL, bytes. Longer text is rejected. */
 export const TEXT_BYTES = 256 * 1024
 
 /**
- * Checks the signature of what was offered as a picture.
+ * Checks that bytes are an image, by their signature.
  *
- * @throws UploadError `source_failed` when the bytes are no picture, `too_large`
+ * @throws UploadError `source_failed` if the bytes are not an image, `too_large`
  */
 export async function toImage(body: Buffer, maxBytes: number): Promise<ClipboardContent> {
   if (body.length > maxBytes) throw imageTooLarge(maxBytes)
@@ -34,9 +34,9 @@ export async function toImage(body: Buffer, maxBytes: number): Promise<Clipboard
 }
 
 /**
- * Reads text that is one path or URL. A pair of double quotes around it is dropped: Windows copies paths so.
+ * Reads text that is one path or URL. A pair of double quotes around it is removed, because Windows adds them when it copies a path.
  *
- * @throws UploadError `source_failed` for everything else; the text itself, maybe a password, is not repeated
+ * @throws UploadError `source_failed` for any other text, which is not repeated, because it may be a password
  */
 export function toReference(text: string, style: PathStyle): ClipboardContent {
   if (text.trim() === '') throw emptyClipboard()
@@ -45,7 +45,7 @@ export function toReference(text: string, style: PathStyle): ClipboardContent {
   throw otherText()
 }
 
-/** The first file of a list that a file manager made (`text/uri-list`, RFC 2483 section 5, or GNOME's own form). */
+/** The first file of a list that a file manager copied (`text/uri-list`, RFC 2483 section 5, or GNOME's own form). */
 export function firstOfList(list: string, style: PathStyle): ClipboardContent | undefined {
   for (const line of list.split(/[\r\n\0]+/)) {
     const found = parseReference(line.trim(), style)

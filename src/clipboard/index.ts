@@ -9,13 +9,13 @@ import { readWindows, readWsl } from './windows.ts'
 export type { ClipboardContent } from './content.ts'
 
 export interface ClipboardOptions {
-  /** Says where the display and the tools are (`PATH`, `DISPLAY`, `WAYLAND_DISPLAY`, …); handed on to the tools. */
+  /** Environment of the tools: `PATH`, `DISPLAY`, `WAYLAND_DISPLAY`, … */
   env: NodeJS.ProcessEnv
-  /** Default: the one this process runs on. */
+  /** Default: the platform of this process. */
   platform?: NodeJS.Platform
-  /** For the whole read, in ms. Default 1900, which leaves time for an answer within 2 s. */
+  /** Timeout of the whole read, milliseconds. Default: 1900, which leaves time for a response within 2 s. */
   timeoutMs?: number
-  /** Most bytes of a picture. */
+  /** Maximum size of an image, bytes. */
   maxBytes: number
   signal?: AbortSignal
 }
@@ -23,10 +23,10 @@ export interface ClipboardOptions {
 type ClipboardReader = (reading: ClipboardReading) => Promise<ClipboardContent>
 
 /**
- * Reads the clipboard with the tools that are there: a picture, else a copied file (of several the first), else text
- * that is a path or URL. Paths and URLs are not opened: what the caller may name still has to be checked.
+ * Reads the clipboard with the tools that are installed: an image, otherwise a copied file (the first of several),
+ * otherwise text that is a path or URL. Paths and URLs are not opened, because the client may not be allowed to use them.
  *
- * @throws UploadError `source_failed` when there is no display, tool or usable content, or no answer in time;
+ * @throws UploadError `source_failed` without a display, a tool or usable content, or after the timeout;
  *   `too_large`
  */
 export async function readClipboard(options: ClipboardOptions): Promise<ClipboardContent> {
@@ -35,7 +35,7 @@ export async function readClipboard(options: ClipboardOptions): Promise<Clipboar
   const end = performance.now() + timeoutMs
   const failures: UploadError[] = []
   for (const [index, read] of readers.entries()) {
-    // A tool that hangs leaves time for the next one.
+    // If one tool hangs, there is still time for the next one.
     const share = (end - performance.now()) / (readers.length - index)
     try {
       return await read({ env, maxBytes, signal, deadline: performance.now() + share })

@@ -11,7 +11,7 @@ import {
 } from './content.ts'
 import { type ClipboardReading, runTool, type Tool, type ToolOutput, toolFailed } from './tool.ts'
 
-/** Best first; what else is called `image/…` comes after them. */
+/** The preferred image types, best first. All other `image/…` types come after them. */
 const IMAGE_TYPES = [
   'image/png',
   'image/jpeg',
@@ -21,18 +21,18 @@ const IMAGE_TYPES = [
   'image/tiff',
   'image/svg+xml',
 ]
-/** What file managers offer for a copied file: the common type, then those of GNOME and MATE. */
+/** Types of a copied file: the common one, then those of GNOME and MATE. */
 const FILE_TYPES = ['text/uri-list', 'x-special/gnome-copied-files', 'x-special/mate-copied-files']
 /** Names of X11 (ICCCM, section 2.6.2) and MIME types; both displays use both. UTF-8 first. */
 const TEXT_TYPES = ['UTF8_STRING', 'text/plain;charset=utf-8', 'text/plain', 'STRING', 'TEXT']
 
-/** A display server's clipboard: the tool that reads it and how that tool is asked. */
+/** The clipboard of a display server: the tool that reads it, and its arguments. */
 interface Board extends Tool {
-  /** Arguments that print the offered types, one on a line. */
+  /** Arguments that print the available types, one per line. */
   readonly list: readonly string[]
   /** Arguments that print the bytes of one type. */
   read(type: string): readonly string[]
-  /** What the tool complains of when nothing is in the clipboard. */
+  /** The tool's error message for an empty clipboard. */
   readonly empty: RegExp
 }
 
@@ -55,7 +55,7 @@ const WAYLAND: Board = {
   empty: /no selection|nothing is copied|no suitable type/i,
 }
 
-/** Also the clipboard of Xwayland and XQuartz. xsel is no substitute: it reads text only. */
+/** Also the clipboard of Xwayland and XQuartz. xsel is not a substitute, because it reads text only. */
 export function readX11(reading: ClipboardReading): Promise<ClipboardContent> {
   return readBoard(X11, reading)
 }
@@ -65,7 +65,7 @@ export function readWayland(reading: ClipboardReading): Promise<ClipboardContent
   return readBoard(WAYLAND, reading)
 }
 
-/** Asks for the types first: an owner may answer a request for a picture with the text it has (xclip does). */
+/** Lists the types first, because an owner can return text if it is asked for an image (xclip does). */
 async function readBoard(board: Board, reading: ClipboardReading): Promise<ClipboardContent> {
   const ask = async (args: readonly string[], limit: number): Promise<ToolOutput> => {
     const output = await runTool(board, args, limit, reading)

@@ -10,12 +10,12 @@ import {
 import { type ClipboardReading, runTool, type Tool, toolFailed } from './tool.ts'
 
 const SESSION = 'run upload-server in the session of the user who copies'
-// pngpaste is asked first for pictures: osascript prints hex, which takes it seconds for a large screenshot.
+// pngpaste is tried first for images, because osascript prints hex, which takes seconds for a large screenshot.
 const PNGPASTE: Tool = { program: 'pngpaste', remedy: 'install it with Homebrew', check: SESSION }
 const OSASCRIPT: Tool = { program: 'osascript', remedy: 'add "/usr/bin", where macOS has it', check: SESSION }
 const PBPASTE: Tool = { program: 'pbpaste', remedy: 'add "/usr/bin", where macOS has it', check: SESSION }
 
-/** As `clipboard info` names them; best first. */
+/** Names of types in `clipboard info`, best first. */
 const IMAGE_CLASSES = ['«class PNGf»', 'JPEG picture', 'GIF picture', 'TIFF picture']
 
 /** A file is preferred to an image, because Finder also puts the icon of a copied file on the clipboard. */
@@ -40,7 +40,7 @@ async function runScript(script: string, limit: number, reading: ClipboardReadin
   return output
 }
 
-/** Undefined when pngpaste is not installed or finds no picture. */
+/** Undefined if pngpaste is not installed, or finds no image. */
 async function readByPngpaste(reading: ClipboardReading): Promise<Buffer | undefined> {
   try {
     const { exitCode, stdout, cut } = await runTool(PNGPASTE, ['-'], reading.maxBytes, reading)
@@ -58,11 +58,11 @@ async function readByScript(name: string, reading: ClipboardReading): Promise<Bu
   const { stdout, cut } = await runScript(`the clipboard as ${name}`, limit, reading)
   if (cut) throw imageTooLarge(reading.maxBytes)
   const start = stdout.indexOf('data ') + 'data PNGf'.length
-  return Buffer.from(stdout.toString('latin1', start), 'hex') // ends at the first character that is no digit
+  return Buffer.from(stdout.toString('latin1', start), 'hex') // ends at the first character that is not a hex digit
 }
 
 async function readText(reading: ClipboardReading): Promise<ClipboardContent> {
-  // Without it pbpaste replaces every character that is not ASCII when the server has no locale.
+  // Without it, pbpaste replaces every non-ASCII character if the server has no locale.
   const env = { ...reading.env, LC_CTYPE: 'UTF-8' }
   const output = await runTool(PBPASTE, ['-Prefer', 'txt'], TEXT_BYTES, { ...reading, env })
   if (output.cut) throw otherText()

@@ -7,38 +7,38 @@ const STDERR_CHARACTERS = 300
 
 /** A program that reads the clipboard. */
 export interface Tool {
-  /** Looked up in the PATH of the reading. */
+  /** Name of the program, looked up in `PATH`. */
   readonly program: string
-  /** What to do when it is missing: `install the package "xclip"`. */
+  /** Advice if it is missing: `install the package "xclip"`. */
   readonly remedy: string
-  /** What to do when it fails. */
+  /** Advice if it fails. */
   readonly check: string
 }
 
-/** One way of reading the clipboard, on its way. */
+/** One attempt to read the clipboard. */
 export interface ClipboardReading {
   readonly env: NodeJS.ProcessEnv
   readonly maxBytes: number
   readonly signal: AbortSignal | undefined
-  /** On the clock of `performance.now()`, in ms. */
+  /** Time of `performance.now()`, milliseconds. */
   readonly deadline: number
 }
 
 export interface ToolOutput {
-  /** Null when the tool was killed. */
+  /** Exit code, or null if the tool was killed. */
   readonly exitCode: number | null
   readonly stdout: Buffer
-  /** On one line. */
+  /** Error output, on one line. */
   readonly stderr: string
   /** Whether the tool was stopped because it printed more than `limit` bytes. */
   readonly cut: boolean
 }
 
 /**
- * Runs a tool without a shell, and kills it with its children when it prints too much or takes too long.
+ * Runs a tool without a shell. If it prints too much or takes too long, kills it and its children.
  *
- * @param limit most bytes of standard output
- * @throws UploadError `source_failed` when the tool is missing or does not end before the deadline
+ * @param limit maximum standard output, bytes
+ * @throws UploadError `source_failed` if the tool is missing, or does not end before the deadline
  */
 export async function runTool(
   tool: Tool,
@@ -66,14 +66,14 @@ export async function runTool(
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', onAbort)
-    // Without a free file descriptor it has none.
+    // It has no output if there is no free file descriptor.
     child.stdout?.destroy()
     child.stderr?.destroy()
     killTree(child.pid)
   }
 }
 
-/** Settles when the tool has ended and closed its output, or has printed more than `limit` bytes. */
+/** Resolves when the tool has ended and closed its output, or has printed more than `limit` bytes. */
 function collect(child: ChildProcess, limit: number): Promise<ToolOutput> {
   return new Promise(resolve => {
     const chunks: Buffer[] = []
@@ -95,7 +95,7 @@ function collect(child: ChildProcess, limit: number): Promise<ToolOutput> {
   })
 }
 
-/** The failure of a tool that ended with an error of its own. */
+/** The error for a tool that failed. */
 export function toolFailed({ program, check }: Tool, { exitCode, stderr }: ToolOutput): UploadError {
   const end = exitCode === null ? 'was killed' : `ended with status ${exitCode}`
   const said = stderr === '' ? '' : ` (${stderr})`
@@ -121,7 +121,7 @@ function unstartable({ program, remedy }: Tool, cause: Error): UploadError {
   return new UploadError('source_failed', message, { cause })
 }
 
-/** Addresses are left out, since a client takes the first one in an answer for the picture. */
+/** URLs are removed, because a client takes the first one in a response for the link of the image. */
 function excerpt(text: string): string {
   const line = text.replace(/\s+/g, ' ').replace(/https?:\/\/\S*/gi, '…')
   return line.trim().slice(0, STDERR_CHARACTERS)

@@ -21,9 +21,9 @@ const WSLPATH: Tool = {
 }
 
 /**
- * Prints a word and base64, or nothing when the clipboard is empty. Browsers and screenshot tools offer a ready "PNG",
- * which is taken as it is; GetImage would drop its transparency. No double quote and no line break may stand in it:
- * it travels on a command line. Base64 keeps the console's code page out of file names.
+ * Prints a word and Base64, or nothing if the clipboard is empty. Browsers and screenshot tools offer the type "PNG", which is
+ * used unchanged, because GetImage would drop its transparency. The script must contain no double quote and no line break,
+ * because it is passed on a command line. Base64 protects file names from the code page of the console.
  */
 const SCRIPT = [
   `$ErrorActionPreference = 'Stop'`,
@@ -44,14 +44,14 @@ const SCRIPT = [
 // Windows Forms reads the clipboard only in a single-threaded apartment (-STA).
 const ARGUMENTS = ['-NoProfile', '-NonInteractive', '-STA', '-Command', SCRIPT]
 
-/** A path comes back as Windows writes it, drive letter or share in front. */
+/** Returns a path in the form of Windows, with a drive letter or a share. */
 export async function readWindows(reading: ClipboardReading): Promise<ClipboardContent> {
   const { word, bytes } = await askPowershell(reading)
   if (word === 'image') return toImage(bytes, reading.maxBytes)
   return toReference(bytes.toString(), 'windows')
 }
 
-/** Reads the clipboard of Windows from inside WSL; a path comes back as Linux there sees it. */
+/** Reads the clipboard of Windows from inside WSL; returns a path in the form of Linux. */
 export async function readWsl(reading: ClipboardReading): Promise<ClipboardContent> {
   const { word, bytes } = await askPowershell(reading)
   if (word === 'image') return toImage(bytes, reading.maxBytes)
@@ -64,7 +64,7 @@ export async function readWsl(reading: ClipboardReading): Promise<ClipboardConte
   return toReference(output.stdout.toString(), 'posix')
 }
 
-/** The first word that the script printed, and the bytes behind it. */
+/** The first word that the script printed, and the bytes after it. */
 async function askPowershell(reading: ClipboardReading): Promise<{ word: string; bytes: Buffer }> {
   const limit = Math.max(TEXT_BYTES, 4 * Math.ceil(reading.maxBytes / 3)) + 64
   const output = await runTool(POWERSHELL, ARGUMENTS, limit, reading)

@@ -1,16 +1,16 @@
 import { AROUND_CHUNK_BYTES, SIGNATURE_BYTES } from './png.ts'
 
-/** Chunks that say something of the picture and change nothing of how it looks; the colour profile (iCCP) is none. */
+/** Chunks with metadata that does not change how the image looks. The color profile (iCCP) is not one of them. */
 const METADATA = new Set(['eXIf', 'tEXt', 'zTXt', 'iTXt', 'tIME'].map(toNumber))
 const END = toNumber('IEND')
 
 /**
- * A PNG without its metadata, pixels and frames untouched: sharp reads the first frame of an animated one only. A file may
- * be nothing but chunks, 80 000 in each megabyte: nothing is made for each of them.
+ * Removes the metadata of a PNG and keeps its pixels and frames, because sharp reads only the first frame of an animated PNG. A
+ * file can consist of tiny chunks, 80 000 in each megabyte, so nothing is allocated per chunk.
  *
- * @param png changed: what is kept moves to its front
- * @returns undefined when there is none
- * @throws Error for a file that is cut short
+ * @param png is changed: the remaining chunks move to its front
+ * @returns undefined if there is no metadata
+ * @throws Error if the file is truncated
  * @see https://www.w3.org/TR/png-3/#5Chunk-layout
  */
 export function withoutMetadata(png: Buffer): Buffer | undefined {

@@ -8,7 +8,7 @@ import { LOADERS } from './job.ts'
 import type { PictureOptions } from './options.ts'
 import { changeInProcess } from './processes.ts'
 
-/** Pictures that are worked on at the same time, each by a process: it may take 8 bytes for every pixel. */
+/** Images that are changed at the same time, each by one process, which can take 8 bytes per pixel. */
 const AT_ONCE = 2
 
 const turns = createSlots(AT_ONCE, Number.POSITIVE_INFINITY)
@@ -16,16 +16,16 @@ const turns = createSlots(AT_ONCE, Number.POSITIVE_INFINITY)
 export interface ChangeDeps {
   readonly payloads: Payloads
   readonly spool: Spool
-  /** Largest file, bytes. */
+  /** Maximum file size, bytes. */
   readonly fileSize: number
 }
 
 /**
- * Does to a picture what the options say. Gives the payload back as it is when it is no picture, or when there is nothing
- * to do or to gain.
+ * Changes an image as the options say. Returns the payload unchanged if it is not an image, or if there is nothing to do
+ * or to gain.
  *
- * @throws UploadError `source_failed` for a picture that can't be read or takes too long, `overloaded` for one whose turn
- *   comes too late, `too_large` for one with too many pixels, `delivery_failed` when sharp is not installed
+ * @throws UploadError `source_failed` for an image that can't be read or takes too long, `overloaded` for one that was
+ *   queued for too long, `too_large` for one with too many pixels, `delivery_failed` if sharp is not installed
  */
 export async function changePicture(
   payload: Payload,
@@ -44,7 +44,7 @@ export async function changePicture(
     }, limit.signal)
   } catch (error) {
     if (error !== late) throw error
-    // Whose turn came late says nothing of the picture.
+    // A long queue is not a fault of the image.
     const hadTime = performance.now() - begin > options.timeoutMs / 2
     throw hadTime ? tooSlow(payload, options) : tooLate(payload)
   } finally {
@@ -52,7 +52,7 @@ export async function changePicture(
   }
 }
 
-/** Of animated PNG only the metadata can be removed. */
+/** For an animated PNG, only the metadata can be removed. */
 function isWanted({ contentType }: Payload, options: PictureOptions): boolean {
   const { format, quality, resize, rotate, flip, flop, orient, strip, watermark } = options
   if (contentType === 'image/apng') return strip

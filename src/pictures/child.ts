@@ -8,7 +8,7 @@ import { watchMemory } from './memory.ts'
 import type { Format, SourceFormat } from './options.ts'
 import { render } from './render.ts'
 
-// The process that changes pictures, started by processes.ts: one at a time, and whoever can't wait for it kills it.
+// The process that changes images, started by processes.ts. It changes one at a time, and is killed after a timeout.
 
 const EXTENSIONS: Partial<Record<SourceFormat, string>> = {
   webp: '.webp',
@@ -17,11 +17,11 @@ const EXTENSIONS: Partial<Record<SourceFormat, string>> = {
   png: '.png',
 } satisfies Record<Format, string>
 
-// It ends with whoever started it. What libvips is at goes on during any other end.
+// It ends with its parent. Any other way to end would wait for libvips.
 process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'))
-// A terminal and systemd signal to all processes, and what is being uploaded is to be finished.
+// A terminal and systemd send signals to all processes, but running uploads must be completed.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
-// When Linux has no memory left, rather this than the server.
+// If Linux runs out of memory, it should kill this process instead of the server.
 writeFile('/proc/self/oom_score_adj', '1000').catch(() => {})
 
 process.on('message', async (job: PictureJob) => {
@@ -31,7 +31,7 @@ process.on('message', async (job: PictureJob) => {
   if (bytes) process.stdout.write(bytes)
 })
 
-/** Whoever gets this kills the process. */
+/** The parent kills the process after this message. */
 function giveUp({ name }: PictureJob): void {
   const message = `"${name || 'The image'}" was not processed, because it needs more memory than other images of its size.`
   process.send?.({ is: 'failed', code: 'too_large', message } satisfies PictureAnswer)
@@ -48,7 +48,7 @@ async function work(job: PictureJob): Promise<[PictureAnswer, Buffer?]> {
   }
 }
 
-/** @returns undefined when the picture stays as it is */
+/** @returns undefined if the image stays unchanged */
 async function change(job: PictureJob): Promise<{ bytes: Buffer; extension?: string } | undefined> {
   const { contentType, options } = job
   if (contentType === 'image/apng') {

@@ -1,15 +1,15 @@
 import { readFile } from 'node:fs/promises'
 
-/** Of the `name` table: family and style. */
+/** IDs in the `name` table: family and style. */
 const FAMILY = 1
 const STYLE = 2
 
 /**
- * The name under which Pango finds a font file, such as "DejaVu Sans Bold": a file alone is only one more font beside
- * those of the system.
+ * Returns the name by which Pango finds a font file, such as "DejaVu Sans Bold". Pango can't be told to use a file: the file is
+ * only added to the fonts of the system.
  *
  * @see https://learn.microsoft.com/typography/opentype/spec/name
- * @throws Error for what is not a TrueType or OpenType font
+ * @throws Error if it is not a TrueType or OpenType font
  */
 export async function readFontName(path: string): Promise<string> {
   const file = await readFile(path)
@@ -24,7 +24,7 @@ export async function readFontName(path: string): Promise<string> {
   throw new Error(`"${path}" is not a TrueType or OpenType font`)
 }
 
-/** @throws RangeError where the file is shorter than it says */
+/** @throws RangeError if the file is truncated */
 function readNames(file: Buffer): Map<number, string> {
   const names = new Map<number, string>()
   const start = file.toString('latin1', 0, 4) === 'ttcf' ? file.readUInt32BE(12) : 0
@@ -37,7 +37,7 @@ function readNames(file: Buffer): Map<number, string> {
     for (let i = 0; i < file.readUInt16BE(table + 2); i++) {
       const at = table + 6 + i * 12
       const [platform, language, id] = [0, 4, 6].map(offset => file.readUInt16BE(at + offset))
-      // Windows, English (United States): every font has it, in UTF-16.
+      // Windows, English (United States), in UTF-16. Every font has this entry.
       if (platform !== 3 || language !== 0x409) continue
       const text = texts + file.readUInt16BE(at + 10)
       names.set(id ?? 0, toText(file.subarray(text, text + file.readUInt16BE(at + 8))))

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { loadLibrary, type SharpModule } from './load.ts'
 import { withProfile } from './png.ts'
 
-/** What a picture holds, upright: four bytes for each pixel. */
+/** The pixels of an upright image, four bytes each. */
 interface Pixels {
   readonly width: number
   readonly height: number
@@ -11,7 +11,7 @@ interface Pixels {
   readonly data: Uint8Array
 }
 
-/** The library works without a pause, and says on standard output what it thinks: in a thread, which keeps both from others. */
+/** Runs in a thread, because the library blocks and writes to standard output. */
 const DECODE = `
 const { parentPort, workerData } = require('node:worker_threads')
 const { bytes, library, maxPixels } = workerData
@@ -28,16 +28,16 @@ image.display({ data: new Uint8ClampedArray(width * height * 4), width, height }
 })
 `
 
-/** Whether sharp can't read HEVC, as the one can't that npm installs. */
+/** Whether sharp can't read HEVC. The version that npm installs can't. */
 export function needsDecoder(sharp: SharpModule): boolean {
   return !sharp.format.heif.input.fileSuffix?.includes('.heic')
 }
 
 /**
- * The picture of a HEIC file as a PNG, upright and with its colour profile; its other metadata is left out.
+ * Converts a HEIC file to a PNG, upright and with its color profile, without other metadata.
  *
- * @param icc the profile; undefined: there is none
- * @throws UploadError `delivery_failed` when the package for it is not installed; Error for what is no such picture
+ * @param icc color profile. Undefined if there is none
+ * @throws UploadError `delivery_failed` if its package is not installed; Error if it is not a HEIC file
  */
 export async function heicToPng(
   sharp: SharpModule,

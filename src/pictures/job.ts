@@ -2,30 +2,30 @@ import { readFile } from 'node:fs/promises'
 import type { ErrorCode } from '../errors.ts'
 import type { PictureOptions } from './options.ts'
 
-/** One picture, as it is given to the process that changes it. */
+/** One image, as it is sent to the process that changes it. */
 export interface PictureJob {
-  /** The name it came with. */
+  /** Original file name. */
   readonly name: string
   readonly contentType: string
   /** Bytes. */
   readonly size: number
-  /** Path of the file that holds it, or its bytes when they are few (see payload/index.ts). */
+  /** Path of its file, or its bytes if they are in memory (see payload/index.ts). */
   readonly input: string | Uint8Array
   readonly options: PictureOptions
 }
 
-/** How a job ended. */
+/** The result of a job. */
 export type PictureAnswer =
-  /** There was nothing to do or to gain. */
+  /** The image stays unchanged. */
   | { readonly is: 'same' }
-  /** So many bytes follow on standard output. `extension`: of the new format, when it is another one. */
+  /** Number of bytes that follow on standard output. `extension` is set if the format has changed. */
   | { readonly is: 'changed'; readonly size: number; readonly extension: string | undefined }
-  /** The bytes are no such picture. */
+  /** The bytes are not an image of this type. */
   | { readonly is: 'unreadable'; readonly reason: string }
   /** An UploadError. */
   | { readonly is: 'failed'; readonly code: ErrorCode; readonly message: string }
 
-/** What pictures are read by: the base class in libvips of the loader for each type. */
+/** The base class of the libvips loader for each type. */
 export const LOADERS: Readonly<Record<string, string>> = {
   'image/jpeg': 'VipsForeignLoadJpeg',
   'image/png': 'VipsForeignLoadPng',

@@ -5,13 +5,13 @@ import { LOADERS } from './job.ts'
 
 export type SharpModule = typeof import('sharp').default
 
-/** What our own steps hand on to each other. */
+/** Raw pixels between our own steps. */
 const BETWEEN = 'VipsForeignLoadPng'
 
-/** What may be read of a file that the configuration names. */
+/** Formats of files that the configuration names. */
 export const TRUSTED_LOADERS = [...new Set(Object.values(LOADERS)), 'VipsForeignLoadSvg']
 
-/** sharp, without its cache. @throws UploadError `delivery_failed` when it is not installed */
+/** Loads sharp, without its cache. @throws UploadError `delivery_failed` if it is not installed */
 export const loadSharp = once(async (): Promise<SharpModule> => {
   const sharp = await loadLibrary('sharp', async () => (await import('sharp')).default)
   sharp.cache(false)
@@ -20,15 +20,15 @@ export const loadSharp = once(async (): Promise<SharpModule> => {
 })
 
 /**
- * From now on libvips reads by these loaders only. It looks at the bytes by itself: what begins like one format may be
- * another one to it, such as SVG, which can draw for ever.
+ * Limits libvips to these loaders. libvips detects the format itself, and can see another format than we do, such as SVG,
+ * which can take forever to draw.
  */
 export function allowLoaders(sharp: SharpModule, loaders: readonly string[]): void {
   sharp.block({ operation: ['VipsForeignLoad'] })
   sharp.unblock({ operation: [BETWEEN, ...loaders] })
 }
 
-/** A package that pictures need. @throws UploadError `delivery_failed` when it is not installed */
+/** Loads a package for images. @throws UploadError `delivery_failed` if it is not installed */
 export async function loadLibrary<T>(name: string, load: () => Promise<T>): Promise<T> {
   try {
     return await importOptional(name, load)

@@ -6,20 +6,20 @@ import { allowLoaders, type SharpModule } from './load.ts'
 import { allowPixels } from './memory.ts'
 import type { PictureOptions, SourceFormat } from './options.ts'
 
-/** A picture that was looked at. */
+/** The properties of an image. */
 export interface Looked {
-  /** What reads it. */
+  /** Its loader. */
   readonly loader: string
   readonly open: () => Sharp
   readonly meta: Metadata
   readonly source: SourceFormat
   readonly isAnimated: boolean
-  /** Upright, of one frame. */
+  /** Size of one frame, upright. */
   readonly width: number
   readonly height: number
 }
 
-/** Reads the header of a picture. @throws UploadError `too_large` for one with too many pixels */
+/** Reads the header of an image. @throws UploadError `too_large` if it has too many pixels */
 export async function look(sharp: SharpModule, job: PictureJob): Promise<Looked> {
   const { options } = job
   let { input } = job
@@ -48,7 +48,7 @@ export async function look(sharp: SharpModule, job: PictureJob): Promise<Looked>
   }
 }
 
-/** What a picture becomes. Animated pictures stay animated: only WebP takes what GIF holds. */
+/** Returns the new format. Animated images stay animated: only WebP can hold what GIF can. */
 export function outputFormatOf({ source, isAnimated }: Looked, { format }: PictureOptions): SourceFormat {
   const wanted = typeof format === 'object' ? format[source] : format
   if (isAnimated) return wanted === 'webp' && source === 'gif' ? 'webp' : source
@@ -65,7 +65,7 @@ export function needsWork(picture: Looked, target: SourceFormat, options: Pictur
   )
 }
 
-/** Whether the original would be wrong, however few bytes it has. */
+/** Whether the original must not be stored, even if it is smaller. */
 export function mustChange(picture: Looked, options: PictureOptions): boolean {
   const { meta, isAnimated } = picture
   const { exif, xmp, iptc, comments, orientation = 1 } = meta
@@ -81,7 +81,7 @@ export function mustChange(picture: Looked, options: PictureOptions): boolean {
   )
 }
 
-/** undefined: the picture has its size already. */
+/** Undefined if the image already has that size. */
 export function newSize(
   { width, height }: Looked,
   { resize }: PictureOptions,

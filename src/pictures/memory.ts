@@ -1,18 +1,18 @@
-/** How often it is looked at: a decompression bomb takes half a gigabyte in a second. */
+/** Interval of the check, milliseconds. A decompression bomb can take half a gigabyte in a second. */
 const PAUSE_MS = 50
 
-/** For all that is not pixels: headers with their metadata. A photo of 80 MB that is nearly nothing else takes 400. */
+/** Memory for everything but pixels, such as metadata. A photo of 80 MB that is mostly metadata takes 400 MB. */
 const BESIDE_PIXELS_BYTES = 512 * 1024 * 1024
 
-/** AVIF takes 40, a watermark all over a picture that is turned 75. */
+/** Bytes per pixel. AVIF takes 40, and a tiled watermark on a rotated image takes 75. */
 const PER_PIXEL_BYTES = 96
 
 let mostBytes = Number.POSITIVE_INFINITY
 
 /**
- * Calls `exceeded` when this process takes more memory, from now on, than a picture of no pixels may.
+ * Calls `exceeded` if this process takes more memory, from now on, than is allowed for an image without pixels.
  *
- * @returns what ends that
+ * @returns ends the check
  */
 export function watchMemory(exceeded: () => void): () => void {
   mostBytes = process.memoryUsage.rss() + BESIDE_PIXELS_BYTES
@@ -24,7 +24,7 @@ export function watchMemory(exceeded: () => void): () => void {
   return () => clearInterval(timer)
 }
 
-/** Lets the picture at work take as much more as so many pixels need. */
+/** Raises the limit by the memory for a number of pixels. */
 export function allowPixels(pixels: number): void {
   mostBytes += pixels * PER_PIXEL_BYTES
 }

@@ -4,16 +4,16 @@ import { crc32, deflateSync } from 'node:zlib'
 export const SIGNATURE_BYTES = 8
 /** Length, type and checksum around the data of a chunk. */
 export const AROUND_CHUNK_BYTES = 12
-/** Signature and IHDR, which is always first. */
+/** Length of the signature and of IHDR, which is always the first chunk. */
 const HEADER_BYTES = SIGNATURE_BYTES + AROUND_CHUNK_BYTES + 13
 
 /**
- * A PNG with a colour profile.
+ * Adds a color profile to a PNG.
  *
  * @see https://www.w3.org/TR/png-3/#11iCCP
  */
 export function withProfile(png: Buffer, icc: Buffer): Buffer {
-  const name = Buffer.from('icc\0\0', 'latin1') // and the method of compression
+  const name = Buffer.from('icc\0\0', 'latin1') // the name, and the compression method
   const profile = chunk('iCCP', Buffer.concat([name, deflateSync(icc)]))
   return Buffer.concat([png.subarray(0, HEADER_BYTES), profile, png.subarray(HEADER_BYTES)])
 }

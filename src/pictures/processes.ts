@@ -6,20 +6,20 @@ import { systemCode, UploadError } from '../errors.ts'
 import { onAbort } from '../flow/cancellation.ts'
 import type { PictureAnswer, PictureJob } from './job.ts'
 
-/** child.ts as it is built: Node runs nothing else. */
+/** The build of child.ts, because Node can't run the source. */
 const ENTRY = createRequire(import.meta.url).resolve('#picture-process')
 
-/** A process without work ends after so long. Another one is there in 200 ms, and each keeps some 80 MB. */
+/** How long an idle process stays, milliseconds. It takes about 80 MB, and a new one starts within 200 ms. */
 const IDLE_MS = 5000
 
-/** What it needs of the environment: where programs, fonts and temporary files are. Secrets it does not. */
+/** Environment variables that it gets: paths of programs, fonts and temporary files. It gets no secrets. */
 const PASSED_ON =
   /^(?:PATH|HOME|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|SystemRoot|windir|(?:LOCAL)?APPDATA|XDG_(?:CACHE|CONFIG|DATA)_\w+|FONTCONFIG_\w+|NODE_OPTIONS|NODE_PATH|LD_LIBRARY_PATH|LD_PRELOAD|MALLOC_\w+)$/i
 
-/** Makes something of the bytes of a changed picture. `extension`: of its format, when that is another one. */
+/** Reads the bytes of a changed image. `extension` is set if the format has changed. */
 export type Receive<T> = (bytes: AsyncIterable<Uint8Array>, extension: string | undefined) => Promise<T>
 
-/** Those that have nothing to do, and what ends each of them. */
+/** Idle processes, each with the function that ends it. */
 const idle = new Map<ChildProcess, NodeJS.Timeout>()
 
 /**
