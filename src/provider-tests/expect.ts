@@ -53,13 +53,13 @@ export function expectNoSecrets({ secrets }: ContractSetup, text: string): void 
 
 /** Expects that `place` depends on where the objects are, and not on the credentials. */
 export async function expectStablePlace(setup: ContractSetup): Promise<void> {
-  const { place } = setup.target
-  expect(place).toMatch(/^[a-z][\w+.-]*[:/].*\/$/s)
+  const { location } = setup.target
+  expect(location).toMatch(/^[a-z][\w+.-]*[:/].*\/$/s)
   if (setup.without?.credentials !== undefined) return
   const other = await required(setup.withBadCredentials, 'withBadCredentials', 'credentials')()
   onTestFinished(() => other.close?.())
-  expect(other.place).toBe(place)
-  expectNoSecrets(setup, String(place))
+  expect(other.location).toBe(location)
+  expectNoSecrets(setup, String(location))
 }
 
 /** Returns a member that the setup must have unless it declares in `without` why it is missing. */

@@ -48,7 +48,7 @@ export function describeOperations(trial: Trial): void {
     await trial.setup.target.check?.(never())
   })
 
-  it('has a "place" without secrets that does not depend on the credentials', () =>
+  it('has a "location" without secrets that does not depend on the credentials', () =>
     expectStablePlace(trial.setup))
   it('shows no configured secret in any URL or error message of this suite', context => {
     skipWithout(context, 'credentials')

@@ -69,11 +69,11 @@ export interface Target {
   /** Stores the object and replaces one with the same object key. Safe to call concurrently unless `serial` is true. */
   put(object: UploadObject, signal: AbortSignal): Promise<Stored>
   /**
-   * Canonical prefix of its objects: `place + key` identifies an object. Two targets that reach the same object must return
+   * Canonical prefix of its objects: `location + key` identifies an object. Two targets that reach the same object must return
    * the same prefix, even if their options or names differ. It is stored in the database, so it must contain no secret, and
    * must not change when credentials change. Default: a prefix that no other destination has.
    */
-  readonly place?: string
+  readonly location?: string
   /** If true, `put` is called for one object at a time. */
   readonly serial?: boolean
   /** Spool on the destination's file system. Payloads are spooled there, so that `put` can link instead of copy. */
@@ -209,17 +209,17 @@ function checkTarget(target: Target): void {
   const wrong = OPTIONAL_METHODS.find(name => !['function', 'undefined'].includes(typeof target[name]))
   if (wrong !== undefined)
     throw new Error(`"${wrong}" of the object that its "open" returned is not a function`)
-  if (target.place !== undefined && (typeof target.place !== 'string' || target.place === ''))
-    throw new Error('"place" of the object that its "open" returned must be a non-empty string')
+  if (target.location !== undefined && (typeof target.location !== 'string' || target.location === ''))
+    throw new Error('"location" of the object that its "open" returned must be a non-empty string')
 }
 
 /** Makes a target that gets only valid object keys: `remove('')` could delete a whole bucket or folder. */
 function withCheckedKeys(target: Target, id: string): Target {
   checkTarget(target)
-  const { exists, remove, sign, locate, findUnknownHost, check, close, place = `${id}/` } = target
+  const { exists, remove, sign, locate, findUnknownHost, check, close, location = `${id}/` } = target
   return {
     ...target,
-    place,
+    location,
     // Spreading does not copy the methods of a class.
     ...(findUnknownHost && { findUnknownHost: async signal => findUnknownHost.call(target, signal) }),
     ...(check && { check: signal => attempt({ id }, signal, async () => check.call(target, signal)) }),

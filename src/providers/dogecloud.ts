@@ -133,7 +133,11 @@ function open(options: Options, deps: ProviderDeps): Target {
   }
 
   return {
-    place: locationAt('dogecloud', options.apiUrl, `${options.bucket}/${cleanRelative(options.path ?? '')}`),
+    location: locationAt(
+      'dogecloud',
+      options.apiUrl,
+      `${options.bucket}/${cleanRelative(options.path ?? '')}`,
+    ),
     put: async (object, signal) => (await current(signal)).target.put(object, signal),
     check: async signal => (await current(signal)).target.check?.(signal),
     exists: async (key, signal) => Boolean(await (await current(signal)).target.exists?.(key, signal)),

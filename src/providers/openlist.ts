@@ -187,7 +187,7 @@ function open(options: Options, deps: ProviderDeps): Target {
   }
 
   return {
-    place: locationAt('openlist', address, folder),
+    location: locationAt('openlist', address, folder),
     async put(object, signal) {
       base ??= await findBase(signal)
       await store(object, signal)

@@ -166,7 +166,7 @@ function open(options: Options, deps: ProviderDeps): Target {
   }
 
   return {
-    place: locationAt('azure', address),
+    location: locationAt('azure', address),
     async put(object, signal) {
       await putBlob(container, object, properties, signal)
       const blob = object.key

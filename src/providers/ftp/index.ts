@@ -119,7 +119,7 @@ function open(options: z.output<typeof config>, { name, warn, outgoing = DIRECT 
   }
 
   return {
-    place: locationAtHost('ftp', { ...options, port }, cleanFolder(options.directory)),
+    location: locationAtHost('ftp', { ...options, port }, cleanFolder(options.directory)),
     async put(object, signal) {
       const { path } = resolveKey('', object.key)
       const work = (connection: FtpConnection) => uploads.put(connection, object, path, signal)

@@ -115,7 +115,7 @@ async function realOf(path: string): Promise<string> {
 function openFolder(
   options: z.output<typeof config>,
   { name, warn, ownPaths = [] }: ProviderDeps,
-  place: string,
+  location: string,
 ): Target {
   const { serve, urlPrefix, durable } = options
   const directory = resolve(options.directory)
@@ -144,7 +144,7 @@ function openFolder(
     urlPrefix === undefined ? `files/${encodeSegment(name)}/${encodeKey(key)}` : joinUrl(urlPrefix, key)
 
   return {
-    place,
+    location,
     spool: {
       ...spool,
       create: () => explained('Creating a temporary file', undefined, () => spool.create()),

@@ -56,7 +56,7 @@ export function openS3(
   }
 
   return {
-    place: placeOf(settings),
+    location: locationOf(settings),
     put: (object, signal) =>
       run({ what: `Could not store "${object.key}"`, permission: 's3:PutObject' }, signal, async () => ({
         url: await storeObject(s3, settings, object, signal),
@@ -90,7 +90,7 @@ export function openS3(
 }
 
 /** Bucket names are unique at AWS, and internal hostnames of a vendor reach the same buckets. */
-function placeOf({ endpoint, style, bucket, keyPrefix }: S3Settings): string {
+function locationOf({ endpoint, style, bucket, keyPrefix }: S3Settings): string {
   const address = new URL(endpoint)
   address.hostname = address.hostname
     .replace(/^s3[\w.-]*(?=\.amazonaws\.com)/, 's3')

@@ -144,7 +144,7 @@ function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: P
     }, signal)
 
   return {
-    place: locationAtHost('sftp', options, directory),
+    location: locationAtHost('sftp', options, directory),
     async put(object, signal) {
       const path = resolveKey(directory, object.key)
       await use(`Storing "${object.key}"`, signal, session => uploads.put(session, object, path, signal))

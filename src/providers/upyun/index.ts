@@ -99,7 +99,7 @@ function open(options: z.output<typeof config>, deps: ProviderDeps): Target {
 
   return {
     // All endpoints reach the same storage services through different networks.
-    place: `upyun:${options.bucket}/`,
+    location: `upyun:${options.bucket}/`,
     async put(object, signal) {
       await bucket.put(object, signal)
       return { url: urlOf(object.key) }

@@ -108,7 +108,7 @@ function open(options: Options, deps: ProviderDeps): Target {
   const background = createBackground()
 
   return {
-    place: locationAt('webdav', base, directory),
+    location: locationAt('webdav', base, directory),
     async put(object, signal) {
       await background.run(() => collection.put(object, signal), signal)
       return { url: joinUrl(publicUrl, object.key) + (options.urlSuffix ?? '') }

@@ -71,7 +71,7 @@ function makeDestination(
   { putQueues, outgoing, ...general }: Surroundings,
 ): Destination {
   const id = idOf({ type, name })
-  const location = target.place ?? `${id}/`
+  const location = target.location ?? `${id}/`
   const template = common.keyTemplate ?? general.keyTemplate
   const immutable = namesContent(template)
   const onConflict = common.onConflict ?? (immutable || !target.exists ? 'replace' : 'rename')

@@ -26,7 +26,7 @@ async function objectOf([type, options, key]: Named): Promise<string> {
   const provider = await loadProvider(type)
   const target = await openProvider(provider!, options)
   await target.close?.()
-  return target.place + key
+  return target.location + key
 }
 
 type Named = [type: string, options: Record<string, unknown>, key: string]

@@ -80,7 +80,7 @@ export function createContentsTarget(forge: Forge, options: ContentsOptions, dep
   }
   return {
     // Repository names are case-insensitive; branch names may contain slashes.
-    place: `${locationAt('git', forge.repoUrl.toLowerCase())}@${encodeURIComponent(branch)}/`,
+    location: `${locationAt('git', forge.repoUrl.toLowerCase())}@${encodeURIComponent(branch)}/`,
     serial: true,
     async put(object, signal) {
       if (object.size > maxBytes) throw tooLarge(object, repository.remote, maxBytes)
