@@ -162,7 +162,7 @@ export function namesContent(template: string): boolean {
   return NAMES_CONTENT.test(template)
 }
 
-/** Whether two files of one name, uploaded at different times, may get the same key. */
+/** Whether two files with the same name, uploaded at different times, can get the same object key. */
 export function mayRepeat(template: string): boolean {
   if (namesContent(template) || template.includes('{timestamp}')) return false
   const isMoment = ['{m}', '{d}', '{h}', '{i}', '{s}', '{ms}'].every(part => template.includes(part))

@@ -45,7 +45,7 @@ export async function sniffType(head: Uint8Array): Promise<FileType> {
 /** Files of these types have binary data in their first bytes. A text can begin with the same letters: "BM", "The free". */
 const NEVER_TEXT = /^(?:image|audio|video|font)\//
 
-/** Whether it begins with a box "ftyp" that is no list of a few names, as every file with one has (ISO/IEC 14496-12, section 4.3). */
+/** Whether it begins with a box "ftyp" that is not a list of a few names, as every file with one has (ISO/IEC 14496-12, section 4.3). */
 function isLongBox(head: Uint8Array): boolean {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.length)
   return (

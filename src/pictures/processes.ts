@@ -23,12 +23,12 @@ export type Receive<T> = (bytes: AsyncIterable<Uint8Array>, extension: string | 
 const idle = new Map<ChildProcess, NodeJS.Timeout>()
 
 /**
- * Has a process change a picture. No thread does: libvips and its libraries can't be stopped (sharp's `timeout` of 1 s let an
- * AVIF of 1500 × 1500 pixels take the 50 s that it needed), and a picture that takes all memory ends the process that it is in. So
- * they run in a process, which is killed when the signal says so. One that did not do its work is not used again.
+ * Changes an image in a separate process instead of a thread, because libvips can't be stopped (an AVIF of 1500 × 1500
+ * pixels took 50 s despite sharp's `timeout` of 1 s), and an image that exhausts the memory ends its process. The process is
+ * killed when the signal aborts. A process that failed is not used again.
  *
- * @returns undefined when the picture stays as it is
- * @throws the reason of the signal; UploadError; Error for what can't be read as a picture
+ * @returns undefined if the image stays unchanged
+ * @throws the reason of the signal; UploadError; Error if the image can't be read
  */
 export async function changeInProcess<T>(
   job: PictureJob,
@@ -67,7 +67,7 @@ async function start(): Promise<ChildProcess> {
     })
     child.once('exit', () => forget(child))
     await once(child, 'spawn')
-    child.on('error', () => {}) // its exit tells
+    child.on('error', () => {}) // the `exit` event reports it
     return child
   } catch (error) {
     const reason = systemCode(error) ?? String(error)
@@ -79,7 +79,7 @@ async function start(): Promise<ChildProcess> {
   }
 }
 
-/** Whichever worked last: the others may end. */
+/** Takes the process that was used last, so that the others can time out. */
 function takeIdle(): ChildProcess | undefined {
   const child = [...idle.keys()].at(-1)
   if (!child) return undefined
@@ -88,7 +88,7 @@ function takeIdle(): ChildProcess | undefined {
   return child
 }
 
-/** What rests keeps nobody from ending, and ends with whoever started it. */
+/** Keeps a process for the next image. It does not keep the server running, and ends after `IDLE_MS`. */
 function rest(child: ChildProcess): void {
   if (child.killed || !child.connected) return
   for (const handle of handlesOf(child)) handle?.unref()
@@ -127,7 +127,7 @@ function ask(
   })
 }
 
-/** @throws Error when the process ends in between */
+/** @throws Error if the process ends before all bytes have arrived */
 async function* readBytes(stdout: Socket, size: number): AsyncGenerator<Uint8Array> {
   if (size === 0) return
   let left = size

@@ -6,13 +6,13 @@ import { allowPixels } from './memory.ts'
 import type { PictureOptions, SourceFormat } from './options.ts'
 import { layOver } from './watermark.ts'
 
-/** Of pictures that are encoded again in their own format and should not look different. */
+/** Quality of images that are encoded again in their own format and should look the same. */
 const SAME_QUALITY = 90
 
-/** Of 0 to 9. More makes files little smaller and takes many times as long. */
+/** Effort of the AVIF encoder, 0 to 9. A higher value makes files only slightly smaller and takes many times as long. */
 const AVIF_EFFORT = 2
 
-/** Makes the changed picture. @throws UploadError `too_large` when it would have too many pixels */
+/** Renders the changed image. @throws UploadError `too_large` if it would have too many pixels */
 export async function render(
   sharp: SharpModule,
   picture: Looked,
@@ -46,7 +46,7 @@ export async function render(
   return encode(pipeline, target, target === picture.source, options.quality).toBuffer()
 }
 
-/** What shows in the corners of a picture that was turned. */
+/** Background in the corners of a rotated image. */
 function backgroundOf(target: SourceFormat): string {
   return target === 'jpeg' ? '#ffffff' : '#ffffff00'
 }

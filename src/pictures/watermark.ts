@@ -4,7 +4,7 @@ import { readFontName } from './font.ts'
 import { allowLoaders, type SharpModule, TRUSTED_LOADERS } from './load.ts'
 import type { Watermark } from './options.ts'
 
-/** Sharp enough for the widest pictures. */
+/** Resolution of rendered text, high enough for the widest images. */
 const TEXT_DPI = 300
 
 interface Size {
@@ -13,10 +13,10 @@ interface Size {
 }
 
 /**
- * The watermark of a picture, ready to be laid over it.
+ * Returns the watermark as layers for `composite`.
  *
- * @param frame size of the picture, of one frame when it is animated
- * @param frames how many there are; each gets it
+ * @param frame size of the image, or of one frame if it is animated
+ * @param frames number of frames. Each gets the watermark
  */
 export async function layOver(
   sharp: SharpModule,
@@ -27,7 +27,7 @@ export async function layOver(
   const { position, tile } = watermark
   const placed = { input: await draw(sharp, watermark, frame), gravity: position, tile }
   if (frames === 1) return [placed]
-  // libvips takes the frames for one tall picture: the watermark of each is placed by itself.
+  // libvips treats the frames as one tall image, so each frame gets its own layer.
   const input = await sharp({
     create: { ...frame, channels: 4, background: '#00000000' },
   })
@@ -43,7 +43,7 @@ async function draw(sharp: SharpModule, watermark: Watermark, frame: Size): Prom
   const width = Math.max(1, Math.round(frame.width * scale))
   const sized = await sharp(mark).resize({ width, height: frame.height, fit: 'inside' }).png().toBuffer()
   const turned = await sharp(sized).rotate(rotate, { background: '#00000000' }).png().toBuffer()
-  // Half its width lies between two of them.
+  // The gap between two tiles is half the width of the watermark.
   const gap = tile ? Math.round(width / 4) : 0
   const spaced = gap
     ? await sharp(turned)
@@ -51,7 +51,7 @@ async function draw(sharp: SharpModule, watermark: Watermark, frame: Size): Prom
         .png()
         .toBuffer()
     : turned
-  // What is laid over must not be larger than the picture.
+  // sharp rejects a layer that is larger than the image.
   return sharp(spaced)
     .resize({ ...frame, fit: 'inside', withoutEnlargement: true })
     .png()
@@ -88,7 +88,7 @@ async function read(sharp: SharpModule, watermark: Watermark): Promise<Buffer> {
   }
 }
 
-/** Without a font every letter becomes the same box. */
+/** Whether text can be drawn. Without fonts, every letter is drawn as the same box. */
 async function hasFonts(sharp: SharpModule): Promise<boolean> {
   const draw = (text: string) =>
     sharp({ text: { text, rgba: true } })

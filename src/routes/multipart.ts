@@ -3,13 +3,13 @@ import { UploadError } from '../errors.ts'
 import { type PartHeader, parsePartHeader } from './part-header.ts'
 import { TextFields } from './text-fields.ts'
 
-/** RFC 2046 allows 70; a client that takes more is understood as well. */
+/** RFC 2046 allows 70. Longer boundaries of lenient clients are accepted. */
 const MAX_BOUNDARY_BYTES = 200
-/** Blanks that may stand behind a boundary (RFC 2046: transport padding), in bytes. */
+/** Maximum white space after a boundary (RFC 2046: transport padding), bytes. */
 const MAX_PADDING_BYTES = 256
 const MAX_HEADER_BYTES = 16 * 1024
 
-/** The boundary of a form, undefined for another type. Throws UploadError `invalid_request` when none is usable. */
+/** The boundary of a form, or undefined for another type. Throws UploadError `invalid_request` if it is not usable. */
 export function readBoundary(contentType: string | undefined): string | undefined {
   if (contentType === undefined || !/^\s*multipart\/form-data\s*(?:;|$)/i.test(contentType)) return undefined
   for (const parameter of contentType.matchAll(/;\s*([\w-]+)\s*=\s*(?:"((?:\\.|[^"\\])*)"|([^;]*))/g)) {
@@ -27,31 +27,31 @@ export function readBoundary(contentType: string | undefined): string | undefine
 }
 
 export interface PartMenderOptions {
-  /** Most parts of a form, text fields included. */
+  /** Maximum number of parts, including text fields. */
   maxParts: number
-  /** Most bytes of the whole body; default: any. A file that is too large is read to its end, and may have none. */
+  /** Maximum size of the whole body, bytes. Default: unlimited. A file that is too large is read to its end, which may never come. */
   maxBytes?: number
   /** Names of the text fields that are kept. Default: none. */
   fields?: ReadonlySet<string>
-  /** Most bytes in the header block of one part. Default 16 KiB. */
+  /** Maximum size of the headers of one part, bytes. Default: 16 KiB. */
   maxHeaderBytes?: number
 }
 
-/** `kind` is undefined while too few bytes have come to tell. */
+/** `kind` is undefined until enough bytes have arrived. */
 type Delimiter = { kind: 'part' | 'close' | undefined; start: number; end: number }
 
-/** What of a delimiter is looked for first: `indexOf` is fastest with up to 7 bytes, whatever the file holds. */
+/** Length of the part of a delimiter that is searched first. `indexOf` is fastest with up to 7 bytes, for any file. */
 const PREFIX_BYTES = 7
 const NOTHING = Buffer.alloc(0)
 const [TAB, LF, CR, SPACE, DASH] = [0x09, 0x0a, 0x0d, 0x20, 0x2d]
 
-// The longer it is, the faster multer's parser gets through a file, and the longer it takes to begin one. The random part
-// is for no client to know, the rest of a byte that few files have: the parser goes slower where it finds a byte of it.
+// A longer boundary makes multer's parser faster within a file, and slower at its start. The random part keeps clients from
+// knowing it. The rest repeats a byte that is rare in files, because the parser slows down at each byte of the boundary.
 const MENDED_BOUNDARY = randomUUID().padEnd(140, '~')
 const MENDED_DELIMITER = `\r\n--${MENDED_BOUNDARY}`
 const MENDED_CLOSE = Buffer.from(`${MENDED_DELIMITER}--\r\n`, 'latin1')
 
-/** What begins every file; the parser wants names, and nobody reads these. */
+/** The headers of every file. The parser needs names, but they are not used. */
 const MENDED_HEADER = Buffer.from(
   `${MENDED_DELIMITER}\r\nContent-Disposition:form-data;name=f;filename=f\r\n\r\n`,
   'latin1',
@@ -64,9 +64,9 @@ export const MENDED_HEADERS = {
 } as const
 
 /**
- * Rewrites a form on its way to multer, whose parser drops parts with odd headers. It reads the headers itself, passes
- * the files on under a plain header and a boundary that no client can know, and leaves text fields out. multer hands out
- * files in the order they came in, which is that of `files`.
+ * Rewrites a form for multer, whose parser drops parts with unusual headers. It reads the headers itself, passes the files on
+ * with plain headers and a boundary that no client can know, and omits text fields. multer keeps the order of the files, which
+ * is that of `files`.
  */
 export class PartMender {
   /** The headers of the files begun so far, in order. */
@@ -81,14 +81,14 @@ export class PartMender {
   readonly #prefix: Buffer
   readonly #pass: (bytes: Buffer) => void
   #state: 'preamble' | 'header' | 'file' | 'field' | 'epilogue' = 'preamble'
-  /** Bytes still to be judged. */
+  /** Bytes that have not been parsed yet. */
   #rest: Buffer = NOTHING
-  /** The line end before a delimiter is missing in the first line of a form. */
+  /** The first delimiter of a form has no line break before it. */
   #isFirstLine = true
   #isBodyBegun = false
   #bytes = 0
 
-  /** @param pass takes the rewritten form, piece by piece */
+  /** @param pass gets the chunks of the rewritten form */
   constructor(boundary: string, options: PartMenderOptions, pass: (bytes: Buffer) => void) {
     const { maxParts, maxBytes = Number.POSITIVE_INFINITY, maxHeaderBytes = MAX_HEADER_BYTES } = options
     this.#maxBytes = maxBytes
@@ -101,8 +101,8 @@ export class PartMender {
   }
 
   /**
-   * Takes the next bytes of the body; pieces of them are passed on before it returns.
-   * @throws UploadError `invalid_request` when they can't be part of a form, `too_large` for too many parts or bytes
+   * Parses the next bytes of the body, and passes on what is complete before it returns.
+   * @throws UploadError `invalid_request` if they can't be part of a form, `too_large` for too many parts or bytes
    */
   write(chunk: Buffer): void {
     this.#bytes += chunk.length
@@ -110,10 +110,10 @@ export class PartMender {
     this.#rest = this.#read(this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]))
   }
 
-  /** @throws UploadError `invalid_request` when the form is not complete */
+  /** @throws UploadError `invalid_request` if the form is incomplete */
   end(): void {
     if (this.#state === 'epilogue' && this.#rest.length < this.#delimiter.length) return
-    // Some clients leave out the line end behind the last delimiter.
+    // Some clients omit the line break after the last delimiter.
     this.write(Buffer.from('\r\n'))
     if (this.#state !== 'epilogue') throw incomplete(this.#state === 'preamble')
   }
@@ -134,11 +134,11 @@ export class PartMender {
     }
   }
 
-  /** From the line end behind a delimiter to the one before the body; undefined while the block is incomplete. */
+  /** The headers between a delimiter and the body. Undefined while they are incomplete. */
   #readHeader(data: Buffer, from: number): number | undefined {
     const block = data.subarray(from, from + this.#maxHeaderBytes + '\r\n\r\n\r\n'.length)
     const blankLine = block.indexOf('\r\n\r\n')
-    // A part may end within its header block: the next delimiter must not be swallowed.
+    // A part can end within its headers, so the next delimiter must be found there.
     const next = this.#findDelimiter(block, 0)
     const isCut = next.kind !== undefined && (blankLine === -1 || next.end <= blankLine)
     const end = isCut ? next.start : blankLine
@@ -172,7 +172,7 @@ export class PartMender {
 
   #passBody(data: Buffer, from: number, to: number): void {
     if (from === to) return
-    // The first two bytes are the line end before the body.
+    // The first two bytes are the line break before the body.
     const start = this.#isBodyBegun ? from : from + 2
     this.#isBodyBegun = true
     if (start < to) this.#pass(data.subarray(start, to))
@@ -187,7 +187,7 @@ export class PartMender {
     this.#state = kind === 'close' ? 'epilogue' : 'header'
   }
 
-  /** The first delimiter at or behind `from`. */
+  /** The first delimiter at or after `from`. */
   #findDelimiter(data: Buffer, from: number): Delimiter {
     if (this.#isFirstLine) {
       const found = this.#readDelimiter(data, -2)
@@ -208,8 +208,8 @@ export class PartMender {
   }
 
   /**
-   * What begins at `start`, if it may be a delimiter. A line that only begins like one is data (RFC 2046 section 5.1.1).
-   * @param start -2 for a line that lacks the line end before it
+   * Identifies what begins at `start`, if it can be a delimiter. A line that only begins like one is data (RFC 2046 section 5.1.1).
+   * @param start -2 for a line without a line break before it
    */
   #readDelimiter(data: Buffer, start: number): Delimiter | undefined {
     const before = Math.max(0, start)
@@ -244,7 +244,7 @@ function incomplete(isEmpty: boolean): UploadError {
   return new UploadError('invalid_request', message)
 }
 
-/** The error of a form whose files can't all be within the limits. */
+/** The error for a form whose files can't all be within the limits. */
 export function tooLargeForm(): UploadError {
   return new UploadError(
     'too_large',
