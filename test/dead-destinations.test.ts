@@ -94,7 +94,7 @@ it.each(['http', 'socks5'])('a silent proxy is named as the proxy, by %s', async
   const dead = await startDead()
   const proxy = `${scheme}://${dead.host}:${dead.port}`
   const providers = types.map(type => [type, { far: { ...PROVIDERS[type]?.(dead), proxy } }])
-  const limits = { deliveryTimeoutMs: 400, retries: 0, concurrentUploads: types.length }
+  const limits = { deliveryTimeoutMs: 1500, retries: 0, concurrentUploads: types.length }
   const app = await startApp({
     config: { default: 's3/far', providers: Object.fromEntries(providers), limits },
   })
@@ -159,7 +159,7 @@ describe('limits.deliveryTimeoutMs', () => {
           s3: { dead: { ...PROVIDERS['s3']?.(dead), fallback: 'local/alive' } },
           local: { alive: { directory: 'alive', serve: true } },
         },
-        limits: { deliveryTimeoutMs: 300 },
+        limits: { deliveryTimeoutMs: 1500 },
       },
     })
     const answer = await upload(`${app.url}/upload`, { 'a.txt': 'a' })
