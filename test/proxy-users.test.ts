@@ -52,6 +52,7 @@ describe('with the preset "authelia"', () => {
     ['control characters', ['Remote-User: a\tb'], /control characters/],
     ['bytes that are not UTF-8', ['Remote-User: a\u{fffd}'], /not valid UTF-8/],
     ['a twin with an underscore', ['Remote-User: alice', 'Remote_User: root'], /underscores/],
+    ['one of so many headers', ['Remote-User: alice', ...Array(501).fill('X-A: b')], /more than 500 headers/],
     ['only the twin', ['REMOTE_USER: root'], /underscores/],
   ])('attack: the header names %s, beside a right key, too', async (_, headers, why) => {
     const before = await app().files()

@@ -84,7 +84,7 @@ export function admitCaller(req: Request, res: Response, query: URLSearchParams,
 /** The same for a request that changes or lists something. Throws as `admit` and `assertSameSite` do. */
 export function admitSameSite(req: Request, res: Response, query: URLSearchParams, access: Access): Caller {
   const caller = admitCaller(req, res, query, access)
-  if (caller.isAddedByOthers) access.assertSameSite(caller, requestFacts(req, query, req.ip ?? ''))
+  access.assertSameSite(caller, requestFacts(req, query, req.ip ?? ''))
   return caller
 }
 

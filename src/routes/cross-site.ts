@@ -1,5 +1,5 @@
 import { isIPv4, isIPv6 } from 'node:net'
-import { APPLICATION_ORIGIN, splitHost } from './loopback.ts'
+import { APPLICATION_ORIGIN, isListedHost, isListedOrigin, splitHost } from './loopback.ts'
 
 /** What decides whether a page belongs to this server. */
 export interface OwnOrigin {
@@ -25,8 +25,7 @@ export function isCrossSite({ origin, fetchSite, host, scheme }: OriginFacts, ow
   if (origin === undefined) return fetchSite?.toLowerCase().includes('cross-site') ?? false
   const spelled = origin.toLowerCase()
   if (APPLICATION_ORIGIN.test(spelled)) return false
-  if (own.allowedOrigins.some(allowed => [spelled, `${spelled}/`].includes(allowed.toLowerCase())))
-    return false
+  if (isListedOrigin(spelled, own.allowedOrigins)) return false
   if (own.publicUrl !== undefined) return spelled !== new URL(own.publicUrl).origin.toLowerCase()
   if (host === undefined || !isOwnHost(host, own.allowedHosts)) return true
   const url = `${scheme}://${host}`
@@ -38,5 +37,5 @@ function isOwnHost(host: string, allowedHosts: readonly string[]): boolean {
   const spelled = host.toLowerCase()
   const name = splitHost(spelled) ?? ''
   if (name === 'localhost' || isIPv4(name) || (name.startsWith('[') && isIPv6(name.slice(1, -1)))) return true
-  return name !== '' && allowedHosts.some(allowed => [name, spelled].includes(allowed.toLowerCase()))
+  return isListedHost(spelled, allowedHosts)
 }

@@ -14,7 +14,7 @@ export interface LoopbackRules {
 }
 
 // Node silently drops headers after the first 1000, and a header of a reverse proxy might be among them.
-const MAX_HEADERS = 500
+export const MAX_HEADERS = 500
 
 /** Headers by which reverse proxies say whom they forward. The sources are listed in docs/guides/reverse-proxy.md. */
 const FORWARDING: ReadonlySet<string> = new Set([
@@ -50,11 +50,16 @@ export function findExemptionDenial(
 export function isTrustedOrigin(origin: string, allowedOrigins: readonly string[]): boolean {
   const spelled = origin.toLowerCase()
   if (spelled === '' || spelled === 'null') return false
-  if (allowedOrigins.some(allowed => [spelled, `${spelled}/`].includes(allowed.toLowerCase()))) return true
+  if (isListedOrigin(spelled, allowedOrigins)) return true
   if (APPLICATION_ORIGIN.test(spelled)) return true
   // Tauri's pages have `tauri.localhost`, a name below localhost.
   const [, host = ''] = /^https?:\/\/(\[[^\]]*\]|[^:]*)(?::\d{1,5})?$/.exec(spelled) ?? []
   return LOCALHOST.test(host) || host === '[::1]' || (isIPv4(host) && isLoopbackAddress(host))
+}
+
+/** @param spelled in lower case */
+export function isListedOrigin(spelled: string, allowedOrigins: readonly string[]): boolean {
+  return allowedOrigins.some(allowed => [spelled, `${spelled}/`].includes(allowed.toLowerCase()))
 }
 
 /** The name of a header that only proxies add, if the request has one. */
@@ -76,9 +81,14 @@ function findHostDenial(host: string | undefined, { allowedHosts }: LoopbackRule
   const spelled = host.toLowerCase()
   const name = splitHost(spelled) ?? ''
   if (LOCALHOST.test(name) || isIPv4(name) || isBracketedIPv6(name)) return undefined
-  if (name !== '' && allowedHosts.some(allowed => [name, spelled].includes(allowed.toLowerCase())))
-    return undefined
+  if (isListedHost(spelled, allowedHosts)) return undefined
   return `its Host ${quote(host)} is not a name of this machine; if it is, add it to "server.allowedHosts"`
+}
+
+/** Whether a Host is listed, with or without its port. @param spelled in lower case */
+export function isListedHost(spelled: string, allowedHosts: readonly string[]): boolean {
+  const name = splitHost(spelled) ?? ''
+  return name !== '' && allowedHosts.some(allowed => [name, spelled].includes(allowed.toLowerCase()))
 }
 
 /** The name of a Host header without its port, IPv6 addresses in brackets. Undefined if it is not a host. */

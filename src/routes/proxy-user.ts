@@ -2,6 +2,7 @@ import { BlockList, isIP, isIPv6 } from 'node:net'
 import { UploadError } from '../errors.ts'
 import type { SourceKind } from '../uploader/input.ts'
 import { createKeyFinder } from './credentials.ts'
+import { MAX_HEADERS } from './loopback.ts'
 
 /** `auth.proxy`: an authenticating reverse proxy that names the person behind a request. */
 export interface ProxyAuth {
@@ -56,6 +57,8 @@ export function createProxyUsers({ from, userHeader, isPreset, secretHeader }: P
     isProxy: isFrom,
     nameOf({ peerAddress, rawHeaders }) {
       if (!isFrom(peerAddress)) return undefined
+      if (rawHeaders.length / 2 > MAX_HEADERS)
+        throw ambiguous(`the request has more than ${MAX_HEADERS} headers, of which Node may drop some`)
       if (secretName !== undefined) {
         const secret = onlyValue(rawHeaders, secretName)
         if (secret === undefined || findSecret([secret]) !== 0) return undefined
