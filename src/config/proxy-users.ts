@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { keysOf } from '../members.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { SOURCES } from '../uploader/input.ts'
@@ -12,14 +13,6 @@ const PRESETS = {
   'oauth2-proxy-auth-request': 'x-auth-request-user',
   tailscale: 'tailscale-user-login',
 } as const
-
-const PRESET_NAMES = [
-  'authelia',
-  'authentik',
-  'oauth2-proxy',
-  'oauth2-proxy-auth-request',
-  'tailscale',
-] as const
 
 /** Headers that have a meaning of their own. */
 const TAKEN = ['host', 'authorization', 'x-upload-key', 'x-picgo-secret']
@@ -42,7 +35,7 @@ export const proxyAuth = z
       .describe(
         'IP addresses of the reverse proxy, as the server sees them, or "unix" for the Unix socket of "server.host". A CIDR range requires secretHeader. server.trustProxy plays no part here.',
       ),
-    preset: z.enum(PRESET_NAMES).optional().describe('Reverse proxy in use. It sets userHeader.'),
+    preset: z.enum(keysOf(PRESETS)).optional().describe('Reverse proxy in use. It sets userHeader.'),
     userHeader: headerName
       .optional()
       .describe('Header in which the reverse proxy names the person. Required without a preset.'),
