@@ -18,15 +18,18 @@ export type ErrorCode =
   | 'method_not_allowed'
   | 'request_timeout'
   | 'too_large'
+  | 'type_refused'
   | 'source_failed'
   | 'idempotency_key_reused'
   | 'rate_limited'
+  | 'quota_exceeded'
   | 'internal_error'
   | 'delivery_failed'
   | 'delivery_timeout'
   | 'overloaded'
   | 'shutting_down'
   | 'store_unavailable'
+  | 'identity_unavailable'
   | 'insufficient_storage'
 
 export interface UploadErrorOptions {
@@ -36,6 +39,8 @@ export interface UploadErrorOptions {
   retryAfterS?: number
   /** Whether delivering the same object again may help. Default false. */
   retryable?: boolean
+  /** Further fields of the log line of the request, such as who sent it. */
+  logged?: Readonly<Record<string, unknown>>
 }
 
 /** An expected failure. `message` may be shown to the client as it is. */
@@ -43,6 +48,7 @@ export class UploadError extends Error {
   readonly code: ErrorCode
   readonly retryAfterS: number | undefined
   readonly retryable: boolean
+  readonly logged: Readonly<Record<string, unknown>> | undefined
 
   constructor(code: ErrorCode, message: string, options: UploadErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
@@ -50,6 +56,7 @@ export class UploadError extends Error {
     this.code = code
     this.retryAfterS = options.retryAfterS
     this.retryable = options.retryable ?? false
+    this.logged = options.logged
   }
 }
 

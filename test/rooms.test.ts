@@ -20,11 +20,15 @@ const MAY_USE: Readonly<Record<string, readonly string[]>> = {
   pictures: ['flow', 'packages', 'payload'],
   providers: ['flow', 'packages', 'files', 'payload', 'http'],
   'provider-tests': ['http', 'providers'],
+  tokens: ['flow', 'http'],
   uploader: ['flow', 'packages', 'files', 'clipboard', 'payload', 'http', 'store', 'pictures', 'providers'],
-  config: ['flow', 'packages', 'payload', 'http', 'pictures', 'providers', 'uploader'],
+  config: ['flow', 'packages', 'payload', 'http', 'pictures', 'providers', 'uploader', 'tokens'],
   page: [],
-  routes: ['flow', 'packages', 'payload', 'pictures', 'store', 'uploader', 'page'],
-  server: ['flow', 'files', 'payload', 'http', 'store', 'pictures', 'uploader', 'config', 'routes'],
+  routes: ['flow', 'packages', 'payload', 'pictures', 'store', 'uploader', 'page', 'tokens'],
+  server: [
+    ...['flow', 'files', 'payload', 'http', 'store', 'pictures', 'uploader', 'tokens'],
+    ...['config', 'routes'],
+  ],
   // The other wing: what talks to a server, or acts for a user. No room of the server takes from it.
   client: ['flow', 'packages', 'files', 'clipboard', 'payload', 'http', 'page'],
   // Both wings meet here, and nowhere else.
@@ -44,6 +48,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   sharp: 'pictures',
   '@photostructure/sqlite': 'store',
   pg: 'store',
+  jose: 'tokens',
   kysely: 'packages',
   zod: 'packages',
   '@lezer/markdown': 'client',

@@ -1,8 +1,16 @@
 import { localPath, secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { SOURCES } from '../uploader/input.ts'
+import { readTime } from '../times.ts'
+import { permissions } from './permissions.ts'
 import { proxyAuth } from './proxy-users.ts'
-import { count, destinationName, ms, proxyAddress, section } from './values.ts'
+import { tokenList } from './tokens.ts'
+import { count, ms, proxyAddress, section } from './values.ts'
+
+/** A time of RFC 3339, in milliseconds since the epoch. */
+const expiryDate = z
+  .string()
+  .refine(text => readTime(text) !== undefined, 'must be an RFC 3339 time such as "2027-01-31T18:00:00Z"')
+  .transform(text => readTime(text) ?? 0)
 
 const uploadKey = z.strictObject({
   name: z
@@ -10,16 +18,10 @@ const uploadKey = z.strictObject({
     .min(1)
     .describe('Name of the upload key, shown in the log and in the history instead of the secret.'),
   key: secret().describe('Secret that clients send.'),
-  destinations: z
-    .array(destinationName)
+  ...permissions,
+  expires: expiryDate
     .optional()
-    .describe('Destinations that this key may use: "provider" or "provider/configName". Default: all.'),
-  sources: z
-    .array(z.enum(SOURCES))
-    .optional()
-    .describe(
-      'Sources that a request with this key may use. Default: "form", "url", and "path" if sources.path.roots is set.',
-    ),
+    .describe('When the upload key becomes invalid: an RFC 3339 time such as "2027-01-31T18:00:00Z".'),
   addedByProxy: z
     .boolean()
     .optional()
@@ -60,6 +62,7 @@ export const authSection = section(
       'Length of the window of that limit, from the first wrong upload key on. The limit is lifted when it ends.',
     ),
     proxy: proxyAuth,
+    tokens: tokenList,
     keys: z
       .array(uploadKey)
       .default([])

@@ -124,7 +124,10 @@ export function applySettings(
 
 function isNotASetting(name: string, text: string): boolean {
   if (name === 'UPLOAD_SERVER_PORT') return SERVICE_ADDRESS.test(text)
-  return name === 'UPLOAD_SERVER_CONFIG' || OF_KUBERNETES.test(name)
+  return (
+    ['UPLOAD_SERVER_CONFIG', 'UPLOAD_SERVER_TOKEN', 'UPLOAD_SERVER_AUDIENCE'].includes(name) ||
+    OF_KUBERNETES.test(name)
+  )
 }
 
 function assign(

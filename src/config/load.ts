@@ -24,6 +24,7 @@ import {
 import { ConfigError, type LoadOptions, type Problem, type RawConfig, readRaw } from './raw.ts'
 import { configSchema, type Settings } from './schema.ts'
 import { createLocator } from './sources.ts'
+import { checkKeyFiles } from './tokens.ts'
 
 export { ConfigError, type Flags, type LoadOptions, type RawConfig } from './raw.ts'
 
@@ -90,9 +91,10 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
   if (isRecord(store) && store['driver'] === 'postgres' && store['url'] === undefined)
     report('store.driver', 'is "postgres", which requires a connection URL in "store.url"')
   if (problems.length === 0) checkCopies(destinations, report)
-  if (!parsed.success || problems.length > 0)
+  const settings = parsed.success ? mapPaths(configSchema, parsed.data, resolvePath) : undefined
+  if (settings) checkKeyFiles(settings.auth.tokens, report)
+  if (!settings || problems.length > 0)
     throw new ConfigError(raw.file, problems, await createLocator(raw.sources))
-  const settings = mapPaths(configSchema, parsed.data, resolvePath)
 
   const whole = await wholeSchema(Object.keys(value['providers'] ?? {}), plugins)
   notes.push(...findDeprecated(whole, value), ...warnOfProxies(settings))

@@ -201,6 +201,11 @@ export function checkReferences(config: unknown, plugins: Plugins, report: OnPro
       )
     if (typeof name === 'string') earlier.add(name)
   }
+  const tokens = isRecord(auth) && Array.isArray(auth['tokens']) ? auth['tokens'] : []
+  for (const [index, token] of tokens.entries())
+    for (const id of isRecord(token) && Array.isArray(token['destinations']) ? token['destinations'] : [])
+      if (typeof id === 'string' && !isThere(id, all))
+        report(`auth.tokens[${index}].destinations`, notADestination(id, known))
   const proxy = isRecord(auth) ? auth['proxy'] : undefined
   const host = isRecord(server) ? server['host'] : undefined
   if (isRecord(proxy)) checkProxyAuth(proxy, host, all, known, report)

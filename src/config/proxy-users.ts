@@ -2,8 +2,7 @@ import { isIP } from 'node:net'
 import { keysOf } from '../members.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { SOURCES } from '../uploader/input.ts'
-import { destinationName } from './values.ts'
+import { permissions } from './permissions.ts'
 
 /** The header in which each authenticating reverse proxy names the person. Sources: docs/guides/sign-in.md. */
 const PRESETS = {
@@ -17,7 +16,8 @@ const PRESETS = {
 /** Headers that have a meaning of their own. */
 const TAKEN = ['host', 'authorization', 'x-upload-key', 'x-picgo-secret']
 
-const headerName = z
+/** Name of a header that a reverse proxy adds. */
+export const headerName = z
   .string()
   .regex(/^[A-Za-z0-9-]{1,100}$/, 'must be the name of a header, made of letters, digits and hyphens')
   .refine(name => !TAKEN.includes(name.toLowerCase()), 'must not be a header with a meaning of its own')
@@ -50,16 +50,7 @@ export const proxyAuth = z
       .boolean()
       .default(true)
       .describe('Accept people whom the reverse proxy names without an upload key.'),
-    destinations: z
-      .array(destinationName)
-      .optional()
-      .describe('Destinations that these people may use: "provider" or "provider/configName". Default: all.'),
-    sources: z
-      .array(z.enum(SOURCES))
-      .optional()
-      .describe(
-        'Sources that their requests may use. Default: "form", "url", and "path" if sources.path.roots is set.',
-      ),
+    ...permissions,
   })
   .superRefine((proxy, context) => {
     const report = (path: string, message: string) =>

@@ -1,6 +1,7 @@
 import { mayRepeat } from '../payload/object-key.ts'
 import { type Destination, idOf } from '../uploader/delivery/destinations.ts'
 import type { LoadedConfig } from './load.ts'
+import { findTokenRisks } from './tokens.ts'
 
 /** Upload keys with fewer characters are weak. */
 const SHORT_KEY = 8
@@ -41,5 +42,5 @@ export function findRisks(
         `the new file. Add {sha256-8} to the key template${canRename ? ', or set onConflict to "rename"' : ''}.`
       )
     })
-  return [...short, ...lossy]
+  return [...short, ...findTokenRisks(auth.tokens), ...lossy]
 }

@@ -126,7 +126,7 @@ export const configSchema = z.strictObject({
           'PEM file with additional CA certificates to trust for all outbound connections, for example of a TLS-intercepting proxy.',
         ),
     },
-    'Outbound connections to destinations and webhooks.',
+    'Outbound connections to destinations, webhooks and issuers of tokens.',
   ),
   limits: section(
     {
@@ -143,7 +143,7 @@ export const configSchema = z.strictObject({
           'Memory shared by all files in progress. Files beyond it are buffered on disk. Large JSON bodies have a second budget of the same size. Bytes or a string such as "64MB".',
         ),
       concurrentUploads: count(
-        16,
+        64,
         'Per destination: maximum number of requests whose files are stored at the same time. The same number of requests may be fetching remote URLs in addition.',
       ),
       waitingUploads: count(
@@ -187,7 +187,7 @@ export const configSchema = z.strictObject({
     {
       keepDays: count(
         7,
-        'Retention of the records of finished upload jobs. Files and the upload history are not affected. Days.',
+        'Retention of the records of finished upload jobs, at least 1 day. Files and the upload history are not affected. Days.',
         0,
       ),
       hooks: z.array(hook).default([]).describe('Hooks to run after the files are stored, in this order.'),
@@ -212,7 +212,7 @@ export const configSchema = z.strictObject({
     {
       graceMs: ms(
         30_000,
-        'Graceful shutdown timeout: how long uploads in progress may take to finish. Then they are aborted.',
+        'Graceful shutdown timeout: how long uploads in progress may take to finish. Then they are aborted. New requests are rejected after half of it.',
         0,
       ),
     },

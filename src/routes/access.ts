@@ -7,10 +7,13 @@ import { collectKeys, createKeyFinder } from './credentials.ts'
 import { isCrossSite } from './cross-site.ts'
 import type { FailureWindow } from './failure-window.ts'
 import { findExemptionDenial, isTrustedOrigin, type LoopbackRules } from './loopback.ts'
+import { limitsOf, type Permissions } from './permissions.ts'
 import { createProxyUsers, type ProxyAuth } from './proxy-user.ts'
 import { addToLog } from './request-log.ts'
+import { type AcceptedToken, readTokens, type TokenAuth } from './token-access.ts'
 
 export interface RequestFacts {
+  readonly method: string
   /** IP address of the peer. Undefined for a Unix socket, which never counts as loopback. */
   readonly peerAddress: string | undefined
   /** IP address of the client behind trusted proxies. Failed attempts are counted by it; it never makes a request local. */
@@ -23,20 +26,20 @@ export interface RequestFacts {
   readonly scheme: string
 }
 
-interface UploadKey {
+interface UploadKey extends Permissions {
   readonly name: string
   readonly key: string
-  /** Each is `provider` or `provider/configName`. Default: all destinations. */
-  readonly destinations?: readonly string[] | undefined
-  /** Sources the key may use. Default: forms, URLs and, if roots are configured, file paths. */
-  readonly sources?: readonly SourceKind[] | undefined
   /** Whether a reverse proxy adds the key to the requests of people it knows. */
   readonly addedByProxy?: boolean | undefined
+  /** After this time, it is not valid. Milliseconds since the epoch. */
+  readonly expires?: number | undefined
 }
 
 export interface AccessSettings extends LoopbackRules {
   /** A reverse proxy that says who sends a request. */
   readonly proxy?: ProxyAuth | undefined
+  /** Signed tokens that are accepted instead of an upload key. */
+  readonly tokens?: TokenAuth | undefined
   readonly publicUrl?: string | undefined
   /** `server.key` comes first, under the name `server`. Empty keys are ignored. */
   readonly keys: readonly UploadKey[]
@@ -51,8 +54,8 @@ export interface AccessSettings extends LoopbackRules {
 }
 
 export interface Access {
-  /** Identifies the client and what it may name. Throws `unauthorized` or `rate_limited`. */
-  admit(facts: RequestFacts): Caller
+  /** Identifies the client and what it may name. Throws `unauthorized`, `rate_limited` or `identity_unavailable`. */
+  admit(facts: RequestFacts): Promise<Caller>
   /**
    * Checks that no page of another site sent a request that changes or lists something, if the browser or a reverse proxy
    * added what identifies the client. Throws `origin_forbidden`.
@@ -69,28 +72,38 @@ export function requestFacts(
   query: URLSearchParams,
   clientAddress: string,
 ): RequestFacts {
-  const { headers, rawHeaders, socket } = req
+  const { method = '', headers, rawHeaders, socket } = req
   const scheme = 'encrypted' in socket ? 'https' : 'http'
-  return { peerAddress: socket.remoteAddress, clientAddress, headers, rawHeaders, query, scheme }
+  return { method, peerAddress: socket.remoteAddress, clientAddress, headers, rawHeaders, query, scheme }
 }
 
 /** Identifies the client of a request and adds it to the request's log line. Throws as `admit` does. */
-export function admitCaller(req: Request, res: Response, query: URLSearchParams, access: Access): Caller {
-  const caller = access.admit(requestFacts(req, query, req.ip ?? ''))
+export async function admitCaller(
+  req: Request,
+  res: Response,
+  query: URLSearchParams,
+  access: Access,
+): Promise<Caller> {
+  const caller = await access.admit(requestFacts(req, query, req.ip ?? ''))
   addToLog(res, { caller: caller.name, admittedBy: caller.admittedBy, address: req.ip })
   return caller
 }
 
 /** The same for a request that changes or lists something. Throws as `admit` and `assertSameSite` do. */
-export function admitSameSite(req: Request, res: Response, query: URLSearchParams, access: Access): Caller {
-  const caller = admitCaller(req, res, query, access)
+export async function admitSameSite(
+  req: Request,
+  res: Response,
+  query: URLSearchParams,
+  access: Access,
+): Promise<Caller> {
+  const caller = await admitCaller(req, res, query, access)
   access.assertSameSite(caller, requestFacts(req, query, req.ip ?? ''))
   return caller
 }
 
 /**
  * Decides who may upload, in this order: people whom the reverse proxy of `auth.proxy` names, local clients, who need no
- * key; then IP addresses with too many failed attempts are rejected, and the upload keys are compared.
+ * key; then IP addresses with too many failed attempts are rejected, the upload keys are compared, and tokens are verified.
  *
  * @param failures failed attempts so far, which a reload doesn't reset
  */
@@ -103,39 +116,57 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
 
   const { proxy } = settings
   const proxyUsers = proxy && createProxyUsers(proxy)
-  const proxyHeaders = proxy ? [proxy.userHeader, proxy.secretHeader?.name.toLowerCase()].filter(isText) : []
+  const { tokens } = settings
+  const tokenCallers = (tokens?.entries ?? []).map(({ name, destinations, sources }) =>
+    describeKeyCaller({ name, key: '', destinations, sources }, settings),
+  )
+  const asksForSecret = keys.length > 0 || tokens !== undefined
+  const proxyHeaders = [
+    ...(proxy ? [proxy.userHeader, proxy.secretHeader?.name.toLowerCase()].filter(isText) : []),
+    ...(tokens?.verifier.headers ?? []),
+  ]
   const loopbackRules = { ...settings, proxyHeaders }
 
-  function admit(facts: RequestFacts): Caller {
+  async function admit(facts: RequestFacts): Promise<Caller> {
     const { peerAddress, clientAddress, headers, rawHeaders, query } = facts
     const user = proxyUsers?.nameOf(facts)
     if (proxy?.isEnough && user !== undefined) return describeProxyCaller(user, proxy, settings)
 
     const isFromProxy = proxyUsers?.isProxy(peerAddress) ?? false
-    const isLocal = isLoopbackAddress(peerAddress)
-    const denial = !isLocal
-      ? undefined
-      : isFromProxy
-        ? 'the peer is the reverse proxy of "auth.proxy", which does not name a person'
-        : findExemptionDenial(headers, rawHeaders.length / 2, loopbackRules)
-    if (isLocal && denial === undefined) return loopback
+    const mayBeLocal = !isFromProxy && isLoopbackAddress(peerAddress)
+    const denial = mayBeLocal ? findExemptionDenial(headers, rawHeaders.length / 2, loopbackRules) : undefined
+    if (mayBeLocal && denial === undefined) return loopback
 
+    // A person without a right key is known, too.
+    const who =
+      user === undefined ? { proxy: proxyUsers?.explainNameless(facts) } : { caller: proxyName(user) }
     const waitS = failures.waitS(clientAddress, settings.maxFailures)
-    if (waitS > 0) throw tooManyFailures(waitS)
+    if (waitS > 0) throw tooManyFailures(waitS, who)
 
-    const sent = keys.length > 0 ? collectKeys(headers, query) : []
-    const caller = keyCallers[findKey(sent)]
-    if (caller !== undefined) return user === undefined ? caller : inPerson(caller, user)
-    if (sent.length > 0) failures.count(clientAddress, settings.failureWindowMs)
+    const sent = asksForSecret ? collectKeys(headers, query) : []
+    const found = findKey(sent)
+    const isExpired = Date.now() >= (keys[found]?.expires ?? Infinity)
+    const byKey = isExpired ? undefined : keyCallers[found]
+    const shown = byKey || !tokens ? undefined : await readTokens(tokens, headers)
+    const caller = byKey ?? byToken(tokens, tokenCallers, shown?.accepted)
+    if (caller !== undefined) return proxy && user !== undefined ? inPerson(caller, user, proxy) : caller
+    const wrongKey = shown?.hasForged || sent.some(value => !shown?.genuine.has(value))
+    if (wrongKey) failures.count(clientAddress, settings.failureWindowMs)
     if (anonymous !== undefined && !isFromProxy) return anonymous
-    throw unauthorized(keys.length > 0, denial)
+    if (shown?.failure) throw shown.failure
+    const isNameless = isFromProxy && user === undefined
+    throw unauthorized(settings, isNameless ? NAMELESS : explainDenial(denial), {
+      cause: shown?.cause,
+      logged: { ...who, ...(wrongKey && { wrongKey }) },
+    })
   }
 
-  function assertSameSite(caller: Caller, { headers, scheme, peerAddress }: RequestFacts) {
+  function assertSameSite(caller: Caller, { method, headers, scheme, peerAddress }: RequestFacts) {
     if (!caller.isAddedByOthers) return
     const isFromProxy = proxyUsers?.isProxy(peerAddress) ?? false
     const forwarded = isFromProxy ? String(headers['x-forwarded-proto'] ?? '').toLowerCase() : ''
     const facts = {
+      isRead: method === 'GET' || method === 'HEAD',
       origin: headers.origin,
       fetchSite: String(headers['sec-fetch-site'] ?? ''),
       host: headers.host,
@@ -152,16 +183,33 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
   }
 }
 
+const proxyName = (user: string) => `proxy: ${user}`
 const isText = (value: string | undefined) => value !== undefined
 
 /** A person who is named by the reverse proxy. What the person may do is that of a key. */
 function describeProxyCaller(user: string, proxy: ProxyAuth, settings: AccessSettings): Caller {
   const { destinations, sources } = proxy
-  return inPerson(describeKeyCaller({ name: '', key: '', destinations, sources }, settings), user)
+  return inPerson(describeKeyCaller({ name: '', key: '', destinations, sources }, settings), user, proxy)
 }
 
-function inPerson(caller: Caller, user: string): Caller {
-  return { ...caller, name: `proxy: ${user}`, user, admittedBy: 'proxy', isAddedByOthers: true }
+/** @param proxy whose limits hold, too */
+function inPerson(caller: Caller, user: string, proxy: ProxyAuth): Caller {
+  const name = proxyName(user)
+  const limits = limitsOf(proxy, name, 'proxy', caller)
+  return { ...caller, ...limits, name, user, admittedBy: 'proxy', isAddedByOthers: true }
+}
+
+/** Whom a token names, who may do what its entry allows. */
+function byToken(
+  tokens: TokenAuth | undefined,
+  callers: readonly Caller[],
+  accepted: AcceptedToken | undefined,
+): Caller | undefined {
+  const [entry, caller] = accepted ? [tokens?.entries[accepted.index], callers[accepted.index]] : []
+  if (!accepted || !entry || !caller) return undefined
+  const { name, user, isAddedByOthers } = accepted
+  const limits = limitsOf(entry, name, `token ${entry.name}`)
+  return { ...caller, ...limits, name, user, admittedBy: 'token', isAddedByOthers }
 }
 
 function describeLoopbackCaller(settings: AccessSettings): Caller {
@@ -175,10 +223,8 @@ function describeLoopbackCaller(settings: AccessSettings): Caller {
   }
 }
 
-function describeKeyCaller(
-  { name, destinations, sources, addedByProxy }: UploadKey,
-  settings: AccessSettings,
-): Caller {
+function describeKeyCaller(key: UploadKey, settings: AccessSettings): Caller {
+  const { name, destinations, sources, addedByProxy } = key
   const { path, url } = settings.sources
   const byDefault: SourceKind[] = path.roots.length > 0 ? ['form', 'url', 'path'] : ['form', 'url']
   return {
@@ -189,6 +235,7 @@ function describeKeyCaller(
     roots: path.roots,
     addresses: url.allowPrivate ? 'any' : 'public',
     destinations,
+    ...limitsOf(key, name, name),
   }
 }
 
@@ -203,20 +250,35 @@ function permitSources(kinds: readonly SourceKind[], { sources }: AccessSettings
 function crossSite(): UploadError {
   return new UploadError(
     'origin_forbidden',
-    'A web page of another site sent this request. If you trust that site, add its origin to "auth.allowedOrigins"; if it is this server, set "server.publicUrl".',
+    'A web page of another site sent this request. If you trust that site, add its origin to "auth.allowedOrigins". If it is this server, set "server.publicUrl", or add its hostname to "server.allowedHosts".',
   )
 }
 
-function tooManyFailures(waitS: number): UploadError {
+const NAMELESS = ' The reverse proxy of "auth.proxy" does not say who you are.'
+
+/** @param denial why the loopback exemption did not apply */
+const explainDenial = (denial: string | undefined) =>
+  denial === undefined ? '' : ` The request came from this machine but is treated as remote: ${denial}.`
+
+type Logged = Readonly<Record<string, unknown>>
+
+function tooManyFailures(waitS: number, logged: Logged): UploadError {
   const message = `Too many failed attempts with wrong upload keys from this IP address. Try again in ${waitS} s with the right key.`
-  return new UploadError('rate_limited', message, { retryAfterS: waitS })
+  return new UploadError('rate_limited', message, { retryAfterS: waitS, logged })
 }
 
-// The message is the same for a missing and a wrong key. `denial` says why the loopback exemption did not apply.
-function unauthorized(hasKeys: boolean, denial: string | undefined): UploadError {
-  const remedy = hasKeys
-    ? 'Missing or invalid upload key. Send it in the X-Upload-Key header or as Authorization: Bearer KEY.'
-    : 'This server has no upload key. Set one with "server.key", UPLOAD_SERVER_KEY or --key, and send it in the X-Upload-Key header.'
-  const reason = denial && ` The request came from this machine but is treated as remote: ${denial}.`
-  return new UploadError('unauthorized', remedy + (reason ?? ''))
+// The message is the same for a missing and a wrong key; the log tells them apart, for programs that ban IP addresses (docs/guides/
+// monitor.md).
+function unauthorized(
+  { keys, tokens }: Pick<AccessSettings, 'keys' | 'tokens'>,
+  reason: string,
+  forLog: { readonly cause: Error | undefined; readonly logged: Logged },
+): UploadError {
+  const hasKeys = keys.some(({ key }) => key !== '')
+  const secret = tokens ? (hasKeys ? 'upload key or token' : 'token') : 'upload key'
+  const remedy =
+    hasKeys || tokens
+      ? `Missing or invalid ${secret}. Send it in the X-Upload-Key header or as Authorization: Bearer ${hasKeys ? 'KEY' : 'TOKEN'}.`
+      : 'This server has no upload key. Set one with "server.key", UPLOAD_SERVER_KEY or --key, and send it in the X-Upload-Key header.'
+  return new UploadError('unauthorized', remedy + reason, forLog)
 }

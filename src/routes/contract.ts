@@ -105,6 +105,10 @@ export const healthy = z
   .strictObject({ success: z.literal(true), status: z.literal('ok') })
   .meta({ id: 'Healthy', description: 'The server is reachable.' })
 
+export const ready = z
+  .strictObject({ success: z.literal(true), status: z.literal('ready') })
+  .meta({ id: 'Ready', description: 'The server accepts uploads.' })
+
 /** Response of GET /history. */
 export const history = z
   .strictObject({

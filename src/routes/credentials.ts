@@ -6,18 +6,24 @@ const MAX_VALUES = 8
 
 /** The first 8 keys in a request in every possible decoding, headers before the query. Empty keys are skipped. */
 export function collectKeys(headers: IncomingHttpHeaders, query: URLSearchParams): string[] {
-  const inHeaders = [
-    headers.authorization?.replace(/^bearer(?:\s+|$)/i, ''),
-    headers['x-upload-key'],
-    headers['x-picgo-secret'],
-  ].flat()
   const inQuery = [...query.getAll('key'), ...query.getAll('secret')]
   const readings = [
-    ...inHeaders.filter(isFilled).map(value => [value, readAsUtf8(value)]),
+    ...keysInHeaders(headers).map(value => [value, readAsUtf8(value)]),
     // A Base64 key pasted into a URL arrives with spaces instead of plus signs.
     ...inQuery.filter(isFilled).map(value => [value, value.replaceAll(' ', '+')]),
   ]
   return [...new Set(readings.slice(0, MAX_VALUES).flat())]
+}
+
+/** The values of the headers that may have an upload key, as Node reads them. */
+export function keysInHeaders(headers: IncomingHttpHeaders): string[] {
+  const { authorization } = headers
+  const values = [
+    authorization?.replace(/^bearer(?:\s+|$)/i, ''),
+    headers['x-upload-key'],
+    headers['x-picgo-secret'],
+  ]
+  return values.flat().filter(isFilled)
 }
 
 function isFilled(value: string | undefined): value is string {

@@ -32,7 +32,7 @@ export function answerProbeEarly(req: IncomingMessage, res: ServerResponse, mask
   if (!PROBES[url].methods.includes(method)) return false
   res.setHeader('X-Request-Id', requestIdOf(req, mask))
   res.setHeader('Access-Control-Allow-Origin', '*')
-  res.setHeader('Access-Control-Expose-Headers', 'X-Request-Id, Retry-After')
+  res.setHeader('Access-Control-Expose-Headers', 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy')
   answerProbe(url, res)
   return true
 }

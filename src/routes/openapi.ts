@@ -73,6 +73,20 @@ const healthPaths = {
       responses: { ...ok('The server is up.', json(ref('Healthy'))), ...failures },
     },
   },
+  '/ready': {
+    get: {
+      operationId: 'ready',
+      summary: 'Readiness check, for load balancers',
+      responses: {
+        ...ok('The server accepts uploads.', json(ref('Ready'))),
+        503: {
+          description: 'The server is shutting down, or its database does not work.',
+          content: json(ref('Failure')),
+        },
+        ...failures,
+      },
+    },
+  },
 }
 
 function uploadPaths(alwaysOk: boolean): Json {

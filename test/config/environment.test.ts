@@ -44,9 +44,15 @@ const SAMPLES: Record<string, [text: string, value: unknown]> = {
   'server.publicUrl': ['https://img.example.com/x', 'https://img.example.com/x'],
   'server.trustProxy': ['loopback, 10.0.0.0/8', ['loopback', '10.0.0.0/8']],
   'auth.keys': ['[{"name":"ci","key":"k1"}]', [{ name: 'ci', key: 'k1' }]],
+  'auth.tokens': [
+    '[{"name":"iap","preset":"google-iap","audience":"/projects/1/apps/a"}]',
+    [{ name: 'iap', preset: 'google-iap', audience: '/projects/1/apps/a', claims: {} }],
+  ],
   'auth.proxy.userHeader': ['X-User', 'X-User'],
   'auth.proxy.destinations': ['local', ['local']],
   'auth.proxy.sources': ['form, url', ['form', 'url']],
+  'auth.proxy.fileSize': ['3MB', 3 * 1024 * 1024],
+  'auth.proxy.types': ['image/*, text/plain', ['image/*', 'text/plain']],
   'sources.path.roots': ['/srv/a, /srv/b', ['/srv/a', '/srv/b']],
   default: ['local', 'local'],
   keyTemplate: ['{uuid}{extname}', '{uuid}{extname}'],
@@ -79,7 +85,14 @@ const BESIDE: Record<string, Record<string, string>> = {
   'pictures.watermark': { UPLOAD_SERVER__PICTURES__WATERMARK__TEXT: 'mine' },
 }
 /** Settings without a default, of which none may be missing: they are set together. */
-const TOGETHER = ['auth.proxy.from', 'auth.proxy.secretHeader.name', 'auth.proxy.secretHeader.value']
+const TOGETHER = [
+  'auth.proxy.from',
+  'auth.proxy.secretHeader.name',
+  'auth.proxy.secretHeader.value',
+  'auth.proxy.quota.files',
+  'auth.proxy.quota.bytes',
+  'auth.proxy.quota.per',
+]
 const NEEDS_NOTHING = ['pictures.watermark.image', 'pictures.watermark.text']
 
 function sampleOf({ path, schema }: Setting, before: unknown): [string, unknown] {
@@ -123,11 +136,17 @@ describe('UPLOAD_SERVER__… sets', () => {
       UPLOAD_SERVER__AUTH__PROXY__PRESET: 'authelia',
       UPLOAD_SERVER__AUTH__PROXY__SECRETHEADER__NAME: 'X-Proxy-Secret',
       UPLOAD_SERVER__AUTH__PROXY__SECRETHEADER__VALUE: '0123',
+      UPLOAD_SERVER__AUTH__PROXY__QUOTA__FILES: '5',
+      UPLOAD_SERVER__AUTH__PROXY__QUOTA__BYTES: '1KB',
+      UPLOAD_SERVER__AUTH__PROXY__QUOTA__PER: '1d',
     })
     expect(TOGETHER.map(name => pick(settings, name.split('.')))).toEqual([
       ['10.0.0.1', '::1'],
       'X-Proxy-Secret',
       '0123',
+      5,
+      1024,
+      24 * 60 * 60_000,
     ])
   })
 

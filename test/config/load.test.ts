@@ -369,7 +369,7 @@ it('every mistake is reported at once, wherever it is', async () => {
     'auth.keys[0].key: could not read the file "absent" (ENOENT)',
     'server.port: must be a number, not a string',
     'server.trustProxy[0]: must be an IP address, a CIDR range such as "10.0.0.0/8", "loopback", "linklocal" or "uniquelocal"',
-    'auth.keys[1].typo: is not an option. Available: name, key, destinations, sources, addedByProxy',
+    'auth.keys[1].typo: is not an option. Did you mean "types"?',
     'limits.fileSize: must be a number of bytes above 0, or a string such as "100MB", "512KB" or "2GB"',
     'providers.local.b: must be an object, not a number',
     'keyTemplate: has an unmatched brace near "{filename"',

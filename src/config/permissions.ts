@@ -1,0 +1,55 @@
+import * as z from '../packages/zod.ts'
+import { SOURCES } from '../uploader/input.ts'
+import { destinationName, duration, size } from './values.ts'
+
+const MINUTE_MS = 60_000
+const MOST_DAYS = 31
+
+const quota = z
+  .strictObject({
+    bytes: size().optional().describe('Maximum total size of the files. Bytes or a string such as "2GB".'),
+    files: z.number().int().min(1).optional().describe('Maximum number of files.'),
+    per: duration()
+      .refine(
+        ms => ms >= MINUTE_MS && ms <= MOST_DAYS * 24 * 60 * MINUTE_MS,
+        `must be a time between 1m and ${MOST_DAYS}d`,
+      )
+      .describe('Length of the fixed window after which both are available again, such as "1h" or "1d".'),
+  })
+  .refine(({ bytes, files }) => bytes !== undefined || files !== undefined, 'needs bytes or files')
+
+/** What identified clients may do: the same options for upload keys, and for the people behind a reverse proxy. */
+export const permissions = {
+  destinations: z
+    .array(destinationName)
+    .optional()
+    .describe('Destinations that these clients may use: "provider" or "provider/configName". Default: all.'),
+  sources: z
+    .array(z.enum(SOURCES))
+    .optional()
+    .describe(
+      'Sources that their requests may use. Default: "form", "url", and "path" if sources.path.roots is set.',
+    ),
+  quota: quota
+    .optional()
+    .describe(
+      'Quota of each client: of the upload key, or of each person. It is kept in the database, so several servers with one database share it. Default: none.',
+    ),
+  fileSize: size()
+    .optional()
+    .describe(
+      'Maximum size of a file, if it is less than limits.fileSize. Bytes or a string such as "10MB".',
+    ),
+  types: z
+    .array(
+      z
+        .string()
+        .regex(
+          /^[a-z0-9][a-z0-9.+-]*\/(?:\*|[a-z0-9][a-z0-9.+-]*)$/,
+          'must be a media type such as "image/*" or "image/png"',
+        ),
+    )
+    .min(1)
+    .optional()
+    .describe('Media types of files, by their bytes: "image/*" or "image/png". Default: all.'),
+}

@@ -1,0 +1,67 @@
+import { readFile } from 'node:fs/promises'
+import { systemCode } from '../errors.ts'
+import { beginTimeLimit } from '../flow/time-limit.ts'
+import { createHttpClient } from '../http/client.ts'
+import type { Outgoing } from '../http/proxy/outgoing.ts'
+import { membersOf } from '../members.ts'
+import { isSafeUrl, type KeyPlace } from './presets.ts'
+
+/** Maximum size of a response. Bytes. */
+const MOST_BYTES = 1024 * 1024
+/** Time limit for all requests of one fetch. */
+const TIMEOUT_MS = 5000
+
+/**
+ * Fetches the signing keys of an issuer: at most 1 MB in 5 s, without redirects.
+ *
+ * @returns the JSON of the key set, whose keys have not been validated
+ * @throws Error or UploadError, whose message is the reason
+ */
+export async function fetchKeys(
+  place: Exclude<KeyPlace, { kind: 'file' }>,
+  outgoing: Outgoing,
+  timeoutMs = TIMEOUT_MS,
+): Promise<unknown> {
+  const client = createHttpClient(
+    { insecureTls: false },
+    { name: 'auth.tokens', outgoing, warn: () => {} },
+    timeoutMs,
+  )
+  const late = () => new Error(`there was no complete response within ${timeoutMs / 1000} s`)
+  const limit = beginTimeLimit(timeoutMs, new AbortController().signal, late)
+  const get = async (url: string) => {
+    const request = { method: 'GET', url, headers: { accept: 'application/json' }, maxReplyBytes: MOST_BYTES }
+    const reply = await client.send({ ...request, accept: status => status === 200 }, limit.signal)
+    if (reply.bytes.length > MOST_BYTES)
+      throw new Error(`${new URL(url).host} returned more than ${MOST_BYTES} bytes`)
+    return reply.json()
+  }
+  try {
+    if (place.kind === 'url') return await get(place.url)
+    const { issuer } = place
+    return await get(
+      keysUrlOf(await get(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`), issuer),
+    )
+  } finally {
+    limit.end()
+    client.close()
+  }
+}
+
+/** The URL of the keys in a discovery document (OpenID Connect Discovery 1.0, 4.3: its issuer must be the same). */
+function keysUrlOf(document: unknown, issuer: string): string {
+  const { issuer: named, jwks_uri: url } = membersOf(document)
+  if (named !== issuer) throw new Error(`the discovery document of ${issuer} is of another issuer`)
+  if (typeof url !== 'string' || !isSafeUrl(url) || new URL(url).protocol !== new URL(issuer).protocol)
+    throw new Error(`the discovery document of ${issuer} has no jwks_uri with https`)
+  return url
+}
+
+/** @throws Error, whose message is the end of a sentence */
+export async function readKeyFile(file: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8'))
+  } catch (cause) {
+    throw new Error(`can't be read (${systemCode(cause) ?? 'it is not JSON'})`, { cause })
+  }
+}

@@ -1,0 +1,115 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+
+/** The bearer token of the job, with which it asks for tokens. */
+export const REQUEST_TOKEN = 'request-token-of-the-job-0123456789'
+
+export interface TokenSiteOptions {
+  /** How long tokens live, seconds. Default: 300. */
+  lifeS?: number
+  /** Seconds that the issuer's clock is ahead of this machine's. */
+  aheadS?: number
+  /** Answers in place of the endpoint for tokens. Returns whether it did. */
+  endpoint?: (request: IncomingMessage, response: ServerResponse, attempt: number) => boolean
+  /** Whether the tokens can be read. Default: true. */
+  isJwt?: boolean
+  /** Milliseconds that an upload takes. */
+  uploadMs?: number
+}
+
+/** One server that is two: what GitHub's runner offers a job at `/token`, and an upload server that wants its tokens. */
+export interface TokenSite {
+  readonly url: string
+  /** The variables of a job of GitHub. */
+  readonly job: Record<string, string>
+  /** Every token that was issued. */
+  readonly issued: string[]
+  /** Requests for tokens. */
+  readonly asked: string[]
+  /** For each upload: its status and its headers. */
+  readonly uploads: { status: number; headers: IncomingMessage['headers'] }[]
+  /** Tokens are refused from now on, as if the keys were changed. */
+  revoke(): void
+  issue(audience: string): string
+  close(): Promise<void>
+}
+
+const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+/** A token as CI providers sign them, but with a signature of nobody. */
+export function makeToken(claims: Record<string, unknown>): string {
+  const signature = Buffer.from(`signature ${Math.random()}`).toString('base64url')
+  return `${encode({ alg: 'RS256', typ: 'JWT' })}.${encode(claims)}.${signature}`
+}
+
+export async function startTokenSite({
+  lifeS = 300,
+  aheadS = 0,
+  endpoint,
+  isJwt = true,
+  uploadMs = 0,
+}: TokenSiteOptions = {}): Promise<TokenSite> {
+  const valid = new Map<string, { audience: string; endsAt: number }>()
+  const issued: string[] = []
+  const asked: string[] = []
+  const uploads: TokenSite['uploads'] = []
+  const sockets = new Set<Socket>()
+
+  function issue(audience: string): string {
+    const iat = Date.now() / 1000 + aheadS
+    const claims = { iss: 'https://issuer.example', aud: audience, iat, exp: iat + lifeS }
+    const token = isJwt ? makeToken(claims) : `opaque-${Math.random()}`
+    valid.set(token, { audience, endsAt: Date.now() + lifeS * 1000 })
+    issued.push(token)
+    return token
+  }
+
+  function answerToken(request: IncomingMessage, response: ServerResponse): void {
+    const { searchParams } = new URL(request.url ?? '', 'http://x')
+    asked.push(request.url ?? '')
+    if (endpoint?.(request, response, asked.length)) return
+    const isRight = request.headers.authorization === `Bearer ${REQUEST_TOKEN}`
+    const audience = searchParams.get('audience')
+    if (isRight && audience !== null && searchParams.get('api-version') === '2.0')
+      response.end(JSON.stringify({ count: 1, value: issue(audience) }))
+    else response.writeHead(400).end(JSON.stringify({ message: 'this is not how a job asks' }))
+  }
+
+  async function answerUpload(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { authorization = '', ...headers } = request.headers
+    const sent = String(headers['x-upload-key'] ?? authorization.replace('Bearer ', ''))
+    const token = valid.get(sent)
+    const isRight = token !== undefined && token.audience === site.url && Date.now() < token.endsAt
+    const names = (await text(request)).match(/filename="/g) ?? ['']
+    if (uploadMs > 0) await new Promise(resolve => setTimeout(resolve, uploadMs))
+    const status = isRight ? 200 : 401
+    uploads.push({ status, headers: request.headers })
+    const body = isRight
+      ? { success: true, result: names.map((_, index) => `https://img.example/${uploads.length}-${index}`) }
+      : { success: false, code: 'unauthorized', message: `The token is wrong: ${sent}` }
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  }
+
+  const server = createServer((request, response) => {
+    if (request.url?.startsWith('/token')) answerToken(request, response)
+    else void answerUpload(request, response)
+  })
+  server.on('connection', socket => sockets.add(socket.on('error', () => {})))
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const job = {
+    GITHUB_ACTIONS: 'true',
+    ACTIONS_ID_TOKEN_REQUEST_URL: `${url}/token?api-version=2.0`,
+    ACTIONS_ID_TOKEN_REQUEST_TOKEN: REQUEST_TOKEN,
+  }
+  const site: TokenSite = {
+    ...{ url, job, issued, asked, uploads, issue },
+    revoke: () => valid.clear(),
+    async close() {
+      for (const socket of sockets) socket.destroy()
+      await new Promise(resolve => server.close(resolve))
+    },
+  }
+  return site
+}

@@ -1,0 +1,91 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { createOutgoing, DIRECT } from '../../src/http/proxy/outgoing.ts'
+import { fetchKeys, readKeyFile } from '../../src/tokens/fetch-keys.ts'
+import { isSafeUrl } from '../../src/tokens/presets.ts'
+import { makeDirectory } from '../helpers/directory.ts'
+import { makeKey, startKeyServer } from '../servers/key-server.ts'
+
+const key = await makeKey('ES256')
+
+it('keys are found at a URL, or by discovery', async () => {
+  const server = await startKeyServer([key])
+  const byUrl = await fetchKeys({ kind: 'url', url: `${server.url}/certs` }, DIRECT)
+  const found = await fetchKeys({ kind: 'discovery', issuer: server.url }, DIRECT)
+  expect(byUrl).toEqual({ keys: [key.jwk] })
+  expect(found).toEqual({ keys: [key.jwk] })
+  expect(server.asked).toEqual(['/certs', '/.well-known/openid-configuration', '/jwks'])
+})
+
+it('the outbound proxy is used', async () => {
+  const proxy = await startKeyServer([key])
+  const outgoing = createOutgoing({ proxy: proxy.url, noProxy: [] }, {})
+  const url = 'http://issuer.test/jwks'
+  expect(await fetchKeys({ kind: 'url', url }, outgoing)).toEqual({ keys: [key.jwk] })
+  expect(proxy.asked).toEqual([url])
+})
+
+describe('a key server that', () => {
+  it.each<[what: string, misbehave: import('node:http').RequestListener, reason: RegExp]>([
+    ['hangs', () => {}, /no complete response within 0.5 s/],
+    [
+      'sends a byte now and then',
+      (_, res) => {
+        const drip = setInterval(() => res.write(' '), 100)
+        res.on('close', () => clearInterval(drip))
+      },
+      /no complete response within 0.5 s/,
+    ],
+    ['sends a page', (_, res) => void res.end('<html>login</html>'), /not JSON/],
+    ['fails', (_, res) => void res.writeHead(500).end(), /returned 500/],
+    ['says that nothing is new', (_, res) => void res.writeHead(304).end(), /returned 304/],
+    ['has no content', (_, res) => void res.writeHead(204).end(), /returned 204/],
+    ['redirects', (_, res) => void res.writeHead(302, { Location: '/elsewhere' }).end(), /returned 302/],
+    ['sends 10 MB', (_, res) => void res.end(`{"keys":[],"x":"${'x'.repeat(10_000_000)}"}`), /more than/],
+    ['closes the connection', (_, res) => void res.destroy(), /closed the connection/],
+  ])('%s', async (_, misbehave, reason) => {
+    const server = await startKeyServer([key])
+    server.misbehave = misbehave
+    await expect(fetchKeys({ kind: 'url', url: server.url }, DIRECT, 500)).rejects.toThrow(reason)
+    expect(server.asked).toHaveLength(1)
+  })
+})
+
+describe('attack: a discovery document that', () => {
+  it.each([
+    ['is of another issuer', (url: string) => ({ issuer: 'https://evil.example', jwks_uri: `${url}/jwks` })],
+    ['has no URL of keys', (url: string) => ({ issuer: url })],
+    ['names a plain http URL', (url: string) => ({ issuer: url, jwks_uri: 'http://192.0.2.1/jwks' })],
+    ['names a file', (url: string) => ({ issuer: url, jwks_uri: 'file:///etc/passwd' })],
+  ])('%s', async (_, document) => {
+    const server = await startKeyServer([key])
+    server.misbehave = (_, res) => void res.end(JSON.stringify(document(server.url)))
+    await expect(fetchKeys({ kind: 'discovery', issuer: server.url }, DIRECT)).rejects.toThrow(
+      /of another issuer|has no jwks_uri/,
+    )
+    expect(server.asked).toHaveLength(1)
+  })
+})
+
+it.each([
+  ['https://issuer.example/x', true],
+  ['http://127.0.0.1:8080', true],
+  ['http://[::1]:8080', true],
+  ['http://localhost:8080', true],
+  ['http://issuer.example', false],
+  ['http://127.0.0.1.evil.example', false],
+  ['https://user:password@issuer.example', false],
+  ['file:///etc/keys', false],
+  ['issuer.example', false],
+])('%s as an issuer: %s', (url, isSafe) => {
+  expect(isSafeUrl(url)).toBe(isSafe)
+})
+
+it('a file that is missing or not JSON is named with the reason', async () => {
+  const directory = await makeDirectory()
+  const file = join(directory, 'jwks.json')
+  await expect(readKeyFile(file)).rejects.toThrow('ENOENT')
+  await writeFile(file, 'x')
+  await expect(readKeyFile(file)).rejects.toThrow('not JSON')
+})

@@ -1,0 +1,110 @@
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { runCli } from '../cli/run-cli.ts'
+import { makeDirectory } from '../helpers/directory.ts'
+import { findFreePorts } from '../helpers/free-port.ts'
+import { startApp } from '../helpers/start-app.ts'
+import { makeKey, type SigningKey, sign, startKeyServer } from '../servers/key-server.ts'
+
+/** What GitHub gives a job: a URL that signs a token for an audience, which lives for some seconds. */
+async function startJob(key: SigningKey, issuer: string, claims: object, livesS = 300) {
+  const audiences: (string | null)[] = []
+  const server = createServer(async (req, res) => {
+    const aud = new URL(req.url ?? '', 'http://x').searchParams.get('audience')
+    audiences.push(aud)
+    const exp = Math.floor(Date.now() / 1000) + livesS
+    const value = await sign(key, { iss: issuer, aud: aud ?? '', exp, ...claims })
+    res.setHeader('Content-Type', 'application/json').end(JSON.stringify({ value }))
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const env = {
+    CI: 'true',
+    GITHUB_ACTIONS: 'true',
+    ACTIONS_ID_TOKEN_REQUEST_URL: `http://127.0.0.1:${port}/token?api-version=2.0`,
+    ACTIONS_ID_TOKEN_REQUEST_TOKEN: 'request-token',
+  }
+  return { env, audiences }
+}
+
+const OURS = { repository: 'acme/app', repository_owner_id: '1234', event_name: 'push' }
+
+/** A server that accepts jobs of one owner, each repository with five files a day. */
+async function startServer(issuer: string) {
+  const port = await findFreePorts()
+  const entry = {
+    name: 'actions',
+    preset: 'github-actions',
+    issuer,
+    audience: `http://127.0.0.1:${port}`,
+    claims: { repository_owner_id: ['1234'], event_name: ['push', 'pull_request'] },
+    quota: { files: 5, per: '1d' },
+    fileSize: '1MB',
+  }
+  const server = { port, strictPort: true }
+  return startApp({ config: { server, auth: { loopbackExempt: false, tokens: [entry] } } })
+}
+
+async function upload(url: string, env: Record<string, string>, count: number, size = 70_000) {
+  const cwd = await makeDirectory()
+  const files = Array.from({ length: count }, (_, n) => `${n}.txt`)
+  for (const name of files) await writeFile(join(cwd, name), Buffer.alloc(size, `${name}${Math.random()}`))
+  return runCli(['upload', '-q', '--server', url, ...files], { cwd, env })
+}
+
+it('a job uploads without a stored secret, and the server knows its repository', async () => {
+  const key = await makeKey()
+  const { url: issuer } = await startKeyServer([key])
+  const app = await startServer(issuer)
+  const job = await startJob(key, issuer, OURS)
+  const result = await upload(app.url, job.env, 3)
+  expect(result).toMatchObject({ code: 0 })
+  expect(result.stdout.trim().split('\n')).toHaveLength(3)
+  expect(new Set(job.audiences)).toEqual(new Set([app.url]))
+  const lines = app.log.filter(line => line['caller'] !== undefined)
+  expect(new Set(lines.map(line => line['caller']))).toEqual(new Set(['token actions: acme/app']))
+  expect(app.rawLog()).not.toMatch(/eyJ/)
+})
+
+it('a job outlives its tokens', async () => {
+  const key = await makeKey()
+  const { url: issuer } = await startKeyServer([key])
+  const app = await startServer(issuer)
+  const job = await startJob(key, issuer, OURS, 2)
+  for (let i = 0; i < 3; i++) expect(await upload(app.url, job.env, 1)).toMatchObject({ code: 0 })
+  expect(job.audiences.length).toBeGreaterThanOrEqual(3)
+})
+
+it('attack: a job of another owner asks for a token with our audience', async () => {
+  const key = await makeKey()
+  const { url: issuer } = await startKeyServer([key])
+  const app = await startServer(issuer)
+  const job = await startJob(key, issuer, { ...OURS, repository: 'evil/app', repository_owner_id: '666' })
+  const result = await upload(app.url, job.env, 1)
+  expect(result.code).toBe(5)
+  // The line that makes GitHub hide the token is the only one that has it.
+  expect(result.stderr.replace(/^::add-mask::.*$/m, '')).not.toMatch(/"1234"|eyJ/)
+  expect(JSON.stringify(app.log)).toContain('repository_owner_id')
+  expect(await app.files()).toEqual([])
+})
+
+it('each repository has a share of its own, and a file size', async () => {
+  const key = await makeKey()
+  const { url: issuer } = await startKeyServer([key])
+  const app = await startServer(issuer)
+  const [one, other] = [
+    await startJob(key, issuer, OURS),
+    await startJob(key, issuer, { ...OURS, repository: 'acme/site' }),
+  ]
+  const first = await upload(app.url, one.env, 7)
+  expect(first.code).toBe(3)
+  expect(first.stdout.trim().split('\n').filter(Boolean)).toHaveLength(5)
+  expect(first.stderr).toContain('5 files in 1d')
+  expect(await upload(app.url, other.env, 5)).toMatchObject({ code: 0 })
+  expect((await upload(app.url, other.env, 1, 1_100_000)).stderr).toContain('larger than 1 MB')
+  expect(await app.files()).toHaveLength(10)
+})

@@ -1,0 +1,301 @@
+import { createHmac, createPublicKey } from 'node:crypto'
+import { CompactSign, type JWTPayload } from 'jose'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { DIRECT } from '../../src/http/proxy/outgoing.ts'
+import { fetchKeys } from '../../src/tokens/fetch-keys.ts'
+import { createKeyCache } from '../../src/tokens/key-cache.ts'
+import { rulesOf, type TokenSettings } from '../../src/tokens/presets.ts'
+import { createTokenVerifier, type KeySet, parseKeys } from '../../src/tokens/verifier.ts'
+import { type KeyServer, makeKey, type SigningKey, sign, startKeyServer } from '../servers/key-server.ts'
+
+const [ours, other, elliptic] = await Promise.all([makeKey(), makeKey(), makeKey('ES256')])
+
+const AUDIENCE = 'https://img.example.com'
+const CLAIMS = { aud: AUDIENCE, repository: 'acme/site', repository_owner_id: '1234' }
+
+let server: KeyServer
+/** Both clocks of the verifier, milliseconds. */
+let time = 0
+
+beforeEach(async () => {
+  server = await startKeyServer([ours])
+  time = Date.now()
+})
+
+/** A verifier as the server makes it, with a clock of the test. */
+function verifierOf(...settings: (Partial<TokenSettings> & { seenAt?: string })[]) {
+  const entries = settings.map((one, i) => {
+    const preset = { name: `n${i}`, preset: 'github-actions' as const, issuer: server.url }
+    const rules = rulesOf({ ...preset, audience: AUDIENCE, claims: {}, ...one })
+    const { keys: place } = rules
+    const cache = createKeyCache<KeySet>(
+      () => {},
+      () => time,
+    )
+    const load = async () => parseKeys(place.kind === 'file' ? {} : await fetchKeys(place, DIRECT, 1000))
+    const keys = {
+      current: () => cache.current(load),
+      newerThan: (known: KeySet) => cache.newerThan(known, load),
+    }
+    return { rules, keys }
+  })
+  return createTokenVerifier(entries, () => time)
+}
+
+const OWNER = { claims: { repository_owner_id: ['1234'] } }
+const token = (claims: JWTPayload = {}, header = {}, key: SigningKey = ours) =>
+  sign(key, { iss: server.url, ...CLAIMS, ...claims }, header)
+
+async function judge(text: string | Promise<string>, settings: Partial<TokenSettings> = OWNER) {
+  const verdict = await verifierOf(settings).verify(await text, undefined)
+  return 'reason' in verdict ? `${verdict.outcome}: ${verdict.reason}` : verdict
+}
+
+const part = (value: unknown) =>
+  Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)).toString('base64url')
+
+it('a token of our repository is accepted, with the name of the repository', async () => {
+  expect(await judge(token())).toEqual({ outcome: 'accepted', index: 0, user: 'acme/site' })
+  expect(await judge(token({ aud: ['https://elsewhere.example', AUDIENCE] }))).toMatchObject({
+    outcome: 'accepted',
+  })
+})
+
+describe('a well-signed token is unfit', () => {
+  const now = Math.floor(Date.now() / 1000)
+  it.each<[what: string, claims: JWTPayload, reason: RegExp]>([
+    ['for another audience', { aud: 'https://elsewhere.example' }, /"aud" is .*elsewhere.*expected.*img/],
+    ['without an audience', { aud: undefined }, /"aud" is missing/],
+    ['with an audience that only begins like ours', { aud: `${AUDIENCE}.evil.example` }, /"aud"/],
+    ['of another issuer', { iss: 'https://evil.example' }, /issuer "https:\/\/evil.example" is not conf/],
+    ['without an issuer', { iss: undefined }, /issuer missing is not configured/],
+    ['that has expired', { exp: now - 61 }, /"exp" is \d+, so it has expired/],
+    ['that never expires', { exp: undefined }, /"exp" is missing/],
+    ['whose end is a text', { exp: '9999999999' as never }, /"exp"/],
+    ['that is not valid yet', { nbf: now + 120 }, /"nbf"/],
+    ['that was issued in the future', { iat: now + 120 }, /"iat" is \d+, which is in the future/],
+    [
+      'of a foreign repository with our audience',
+      { repository: 'evil/site', repository_owner_id: '666' },
+      /"repository_owner_id" is "666", expected \["1234"\]/,
+    ],
+    [
+      'without the claim of the owner',
+      { repository_owner_id: undefined },
+      /"repository_owner_id" is missing/,
+    ],
+    ['without the claim of the user name', { repository: undefined }, /no user name/],
+  ])('%s', async (_, claims, reason) => {
+    const verdict = await judge(token(claims))
+    expect(verdict).toMatch(/^unfit: /)
+    expect(verdict).toMatch(reason)
+  })
+
+  it('when its key ID is unknown, and the keys are asked for once', async () => {
+    const verifier = verifierOf(OWNER)
+    for (let i = 0; i < 5; i++)
+      expect(await verifier.verify(await token({}, { kid: `k${i}` }), undefined)).toMatchObject({
+        outcome: 'unfit',
+        reason: expect.stringContaining('key ID is unknown'),
+      })
+    expect(server.asked.filter(path => path === '/jwks')).toHaveLength(1)
+  })
+})
+
+it.each([
+  ['exp', -50, undefined],
+  ['exp', -70, 'unfit'],
+  ['nbf', 50, undefined],
+  ['nbf', 70, 'unfit'],
+  ['iat', 50, undefined],
+  ['iat', 70, 'unfit'],
+])('clocks may differ by 60 s: %s %d s from now', async (claim, seconds, refusal) => {
+  const claims = { [claim]: Math.floor(Date.now() / 1000) + seconds }
+  const verdict = await judge(token(claims))
+  expect(typeof verdict === 'string' ? verdict.split(':')[0] : undefined).toBe(refusal)
+})
+
+describe('attack:', () => {
+  const forged = /^forged: /
+
+  it('a signature of another key under our key ID', async () => {
+    expect(await judge(token({}, { kid: ours.kid }, other))).toMatch(forged)
+  })
+
+  it('the algorithm none', async () => {
+    const [, payload] = (await token()).split('.')
+    for (const alg of ['none', 'None', 'NONE'])
+      expect(await judge(`${part({ alg, kid: ours.kid })}.${payload}.`)).toMatch(forged)
+  })
+
+  it('HS256 with our public key as the secret', async () => {
+    const [, payload] = (await token()).split('.')
+    const key = createPublicKey({ key: ours.jwk as never, format: 'jwk' })
+    for (const secret of [
+      key.export({ type: 'spki', format: 'pem' }),
+      key.export({ type: 'spki', format: 'der' }),
+      JSON.stringify(ours.jwk),
+    ]) {
+      const input = `${part({ alg: 'HS256', kid: ours.kid })}.${payload}`
+      const signature = createHmac('sha256', secret).update(input).digest('base64url')
+      expect(await judge(`${input}.${signature}`)).toMatch(forged)
+    }
+    expect(server.asked).toEqual([])
+  })
+
+  it('a shared secret in the key set does not make HS256 right', async () => {
+    server.keys = [{ kty: 'oct', k: part('secret'), kid: 'shared', alg: 'HS256' }]
+    const input = `${part({ alg: 'HS256', kid: 'shared' })}.${(await token()).split('.')[1]}`
+    const signature = createHmac('sha256', 'secret').update(input).digest('base64url')
+    expect(await judge(`${input}.${signature}`)).toMatch(forged)
+  })
+
+  it('an algorithm that is not configured, by a key of the issuer', async () => {
+    server.keys = [ours.jwk, elliptic.jwk]
+    expect(await judge(token({}, {}, elliptic))).toMatch(/^forged: .*"ES256" is not allowed/)
+  })
+
+  it('a key that the token brings along is ignored', async () => {
+    const evil = await startKeyServer([other])
+    const header = { jku: `${evil.url}/jwks`, x5u: `${evil.url}/x5u`, jwk: other.jwk }
+    expect(await judge(token({}, { ...header, kid: other.kid }, other))).toMatch(/^unfit: .*unknown/)
+    expect(await judge(token({}, { ...header, kid: ours.kid }, other))).toMatch(forged)
+    expect(await judge(token({}, header))).toMatchObject({ outcome: 'accepted' })
+    expect(evil.asked).toEqual([])
+  })
+
+  it('an extension that must be understood', async () => {
+    const [, payload, signature] = (await token()).split('.')
+    const header = part({ alg: 'RS256', kid: ours.kid, crit: ['exp'], exp: 1 })
+    expect(await judge(`${header}.${payload}.${signature}`)).toMatch(forged)
+  })
+
+  it('changed claims under an old signature', async () => {
+    const [header, , signature] = (await token()).split('.')
+    const claims = part({ iss: server.url, ...CLAIMS, exp: 9_999_999_999 })
+    expect(await judge(`${header}.${claims}.${signature}`)).toMatch(forged)
+  })
+
+  it('members that are there twice: the check and the signature read the same', async () => {
+    const [header, payload, signature] = (await token({ repository_owner_id: '666' })).split('.')
+    const twice = Buffer.from(payload ?? '', 'base64url')
+      .toString()
+      .replace(/^\{/, '{"repository_owner_id":"1234",')
+    expect(await judge(`${header}.${part(twice)}.${signature}`)).toMatch(forged)
+    const algorithms = part(`{"alg":"none","alg":"RS256","kid":"${ours.kid}"}`)
+    expect(await judge(`${algorithms}.${payload}.${signature}`)).toMatch(forged)
+  })
+
+  it('members that are there twice in a signed token: the last one counts everywhere', async () => {
+    const exp = Math.floor(Date.now() / 1000) + 300
+    const signTwice = (owners: readonly string[]) => {
+      const rest = JSON.stringify({ iss: server.url, ...CLAIMS, repository_owner_id: undefined, exp })
+      const members = owners.map(owner => `"repository_owner_id":"${owner}"`).join()
+      return new CompactSign(Buffer.from(rest.replace(/}$/, `,${members}}`)))
+        .setProtectedHeader({ alg: ours.alg, kid: ours.kid })
+        .sign(ours.privateKey)
+    }
+    expect(await judge(signTwice(['1234', '666']))).toMatch(/^unfit: .*"666"/)
+    expect(await judge(signTwice(['666', '1234']))).toMatchObject({ outcome: 'accepted' })
+  })
+
+  it('a token of 17 KB is not read', async () => {
+    expect(await judge(token({ x: 'x'.repeat(17 * 1024) }))).toBe('forged: it is not a signed token')
+    expect(server.asked).toEqual([])
+  })
+
+  it.each([
+    ['no dots', 'abc'],
+    ['two parts', `${part({ alg: 'RS256' })}.${part({})}`],
+    ['five parts', 'a.b.c.d.e'],
+    ['a list', `${part([])}.${part([])}.x`],
+    ['deep JSON', `${part('['.repeat(9000))}.${part({})}.x`],
+    ['a prototype', `${part('{"__proto__":{"alg":"RS256"}}')}.${part({ iss: 'x' })}.x`],
+    ['spaces', `${part({ alg: 'RS256' })} .${part({})}.x`],
+  ])('%s is not a token', async (_, text) => {
+    expect(await judge(text)).not.toMatchObject({ outcome: 'accepted' })
+    expect(server.asked).toEqual([])
+  })
+})
+
+describe('keys', () => {
+  it('that were rotated are fetched again, after 30 s', async () => {
+    const verifier = verifierOf(OWNER)
+    const outcome = async (key: SigningKey) =>
+      (await verifier.verify(await token({}, {}, key), undefined)).outcome
+    expect(await outcome(ours)).toBe('accepted')
+    server.keys = [other.jwk]
+    expect(await outcome(other)).toBe('unfit')
+    time += 30_000
+    expect(await outcome(other)).toBe('accepted')
+    expect(await outcome(ours)).toBe('unfit')
+  })
+
+  it('that were withdrawn are wrong after ten minutes', async () => {
+    const verifier = verifierOf(OWNER)
+    const lasting = await token({ exp: Math.floor(Date.now() / 1000) + 3600 })
+    expect(await verifier.verify(lasting, undefined)).toMatchObject({ outcome: 'accepted' })
+    server.keys = []
+    time += 9 * 60_000
+    expect(await verifier.verify(lasting, undefined)).toMatchObject({ outcome: 'accepted' })
+    time += 60_000
+    expect(await verifier.verify(lasting, undefined)).toMatchObject({ outcome: 'unfit' })
+  })
+
+  it('hold while the key server is away for more than ten minutes', async () => {
+    const verifier = verifierOf(OWNER)
+    const lasting = await token({ exp: Math.floor(Date.now() / 1000) + 2 * 86_400 })
+    await verifier.verify(lasting, undefined)
+    server.misbehave = (_, res) => void res.destroy()
+    time += 11 * 60_000
+    expect(await verifier.verify(lasting, undefined)).toMatchObject({ outcome: 'accepted' })
+    time += 24 * 3_600_000
+    expect(await verifier.verify(lasting, undefined)).toMatchObject({
+      outcome: 'unavailable',
+      retryAfterS: 30,
+    })
+  })
+
+  it.each<[string, import('node:http').RequestListener]>([
+    ['is away', (_, res) => void res.destroy()],
+    ['hangs', () => {}],
+    ['sends no key set', (_, res) => void res.end('{"keys":"none"}')],
+  ])('cannot be had from a key server that %s: the token may be right', async (_, misbehave) => {
+    server.misbehave = misbehave
+    expect(await judge(token(), { ...OWNER, jwksUrl: `${server.url}/jwks` })).toMatch(/^unavailable: /)
+  })
+
+  it('without an ID are found if there is only one that fits', async () => {
+    expect(await judge(token({}, { kid: undefined }))).toMatchObject({ outcome: 'accepted' })
+    server.keys = [ours.jwk, other.jwk]
+    expect(await judge(token({}, { kid: undefined }))).toMatch(/^unfit: .*several keys/)
+  })
+})
+
+describe('several entries of one issuer', () => {
+  it('are all tried, and the first that fits wins', async () => {
+    const [first, second] = [{ claims: { ref: ['main'] } }, { claims: { repository: ['acme/*'] } }]
+    const verifier = verifierOf(first, second, OWNER)
+    expect(await verifier.verify(await token(), undefined)).toMatchObject({ index: 1 })
+    expect(await verifier.verify(await token({ ref: 'main' }), undefined)).toMatchObject({ index: 0 })
+    const foreign = await verifier.verify(
+      await token({ repository: 'x/y', repository_owner_id: '6' }),
+      undefined,
+    )
+    expect(foreign).toMatchObject({
+      outcome: 'unfit',
+      reason: expect.stringMatching(/"n0": .*; "n1": .*; "n2": /),
+    })
+  })
+
+  it('a token counts only in the header of its entry', async () => {
+    const verifier = verifierOf({ preset: 'cloudflare-access' })
+    const claims = { email: 'bob@example.com' }
+    expect(verifier.headers).toEqual(['cf-access-jwt-assertion'])
+    expect(await verifier.verify(await token(claims), undefined)).toMatchObject({ outcome: 'unfit' })
+    expect(await verifier.verify(await token(claims), 'cf-access-jwt-assertion')).toMatchObject({
+      outcome: 'accepted',
+      user: 'bob@example.com',
+    })
+  })
+})
