@@ -13,7 +13,7 @@ import { startApp } from './helpers/start-app.ts'
 import { findPostgres, type PostgresServer, startPostgres } from './servers/postgres.ts'
 
 const STORES = new URL('fixtures/stores/', import.meta.url)
-const SCHEMAS = ['1', '2', '3', '4', '5', '6']
+const SCHEMAS = ['1', '2', '3', '4', '5', '6', '7', '8']
 
 let postgres: PostgresServer | undefined
 beforeAll(async () => {

@@ -1,9 +1,10 @@
 import { type Command, InvalidArgumentError } from 'commander'
 import type { LoadedConfig } from '../config/load.ts'
 import { loadConfig } from '../config/load.ts'
+import { bytes } from '../log-lines.ts'
 import { openStore } from '../server/open-uploader.ts'
 import type { HistoryEntry, HistoryFilter, Store } from '../store/contract.ts'
-import { readDuration, readTime } from '../times.ts'
+import { readDuration, readTime, showDuration } from '../times.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
 import { withEnds } from '../uploader/delivery/expiry.ts'
 import { configOption, endWith, parseCount } from './command.ts'
@@ -11,6 +12,8 @@ import { confirm } from './confirm.ts'
 import { type CommonOptions, oneLine, type Terminal, toJson } from './terminal.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
+/** Time limit of a query. A search of millions of entries reads all of them, and nobody but the user waits for it. */
+const SEARCH_LIMIT_MS = 5 * 60 * 1000
 
 interface HistoryOptions extends CommonOptions {
   /** `provider` or `provider/configName`. */
@@ -30,6 +33,7 @@ interface HistoryOptions extends CommonOptions {
   limit: number
   json?: boolean
   expired?: boolean
+  quotas?: boolean
   /** Days for which entries are kept. */
   prune?: number
   yes?: boolean
@@ -63,6 +67,7 @@ export function register(program: Command, terminal: Terminal): void {
     .option('--json', 'print JSON')
     .optionsGroup('Other lists and actions:')
     .option('--expired', 'list expired files that have not been deleted yet, with the reason')
+    .option('--quotas', 'list what clients have used of their quotas in the current windows')
     .option('--prune <days>', 'delete history entries older than this; the files are kept', parseCount)
     .option('--yes', 'with --prune: do not ask for confirmation')
     .addHelpText(
@@ -102,9 +107,10 @@ async function history(options: HistoryOptions, terminal: Terminal): Promise<num
     throw new Error(
       `"${destination}" is not a destination of this configuration. Add --all to search other destinations, too.`,
     )
-  const store = openStore(config)
+  const store = openStore(config, SEARCH_LIMIT_MS)
   try {
     if (options.prune !== undefined) return await prune(options.prune, options, config, store, terminal)
+    if (options.quotas) return await listQuotas(options, store, terminal)
     if (options.expired) return await listOverdue(options, config, store, terminal)
     const filter = toFilter(options, config)
     const entries = await withEnds(store, await store.history({ ...filter, limit: options.limit }))
@@ -182,6 +188,23 @@ const isAt = (id: string, destination: string | undefined) =>
   destination === undefined || id === destination || id.startsWith(`${destination}/`)
 
 const entries = (count: number) => (count === 1 ? '1 entry' : `${count} entries`)
+
+async function listQuotas({ json }: HistoryOptions, store: Store, terminal: Terminal): Promise<number> {
+  const rows = await store.quotaRows()
+  const shown = rows.map(({ startsAt, windowMs, ...row }) => ({
+    since: new Date(startsAt).toISOString(),
+    per: showDuration(windowMs),
+    ...row,
+  }))
+  if (json) terminal.print(toJson(shown))
+  else
+    for (const [n, { per, client, files, bytes: size }] of shown.entries())
+      terminal.print(
+        oneLine(`${momentOf(rows[n]?.startsAt ?? 0)}  ${per}  ${client}  ${files} files, ${bytes(size)}`),
+      )
+  if (rows.length === 0) terminal.note('No client has used a quota in the current windows.')
+  return 0
+}
 
 async function listOverdue(
   options: HistoryOptions,

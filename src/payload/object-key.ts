@@ -7,6 +7,8 @@ import type { Payload } from './index.ts'
 export interface KeyFacts {
   /** For `{path}`, as `readFolder` returns it. */
   readonly path?: string | undefined
+  /** For `{user}`: who uploads. It sorts files and is not a boundary. */
+  readonly user?: string | undefined
   /**
    * Random placeholders are derived from this and from the bytes, so that a retry of the request makes the same object key.
    * Undefined: they are random.
@@ -57,6 +59,7 @@ const PLACEHOLDERS: Record<string, Placeholder> = {
   filename: ({ base }) => base,
   extname: ({ extension }) => extension,
   path: ({ facts }) => facts.path ?? '',
+  user: ({ facts }) => (facts.user === undefined ? '' : cleanUser(facts.user)),
   uuid: ({ random }) => uuid(random),
   ulid: ({ now, random }) => ulid(now.getTime(), random),
   md5: ({ digests }) => digests.md5,
@@ -178,6 +181,12 @@ function cleanKey(key: string): string {
     .filter(segment => segment !== '')
     .map(segment => (/^\.+$/.test(segment) ? `_${segment}` : segment))
     .join('/')
+}
+
+/** The name of a person as a part of a path. Names that are cleaned to the same text get different hashes. */
+function cleanUser(user: string): string {
+  const clean = cleanFileName(user, '')
+  return clean === user ? user : `${clean}-${createHash('sha256').update(user).digest('hex').slice(0, 6)}`
 }
 
 async function digest(payload: Payload, algorithm: Algorithm): Promise<string> {

@@ -12,23 +12,24 @@ export function createMetricsRoute(
   failures: FailureWindow,
 ): RequestHandler {
   const keys = token === undefined ? [] : [{ name: 'metrics', key: token }]
-  // People whom a reverse proxy names are not operators, so they need the token, too.
+  // People whom a reverse proxy or a token names are not operators, so they need the token of the metrics, too.
   const proxy = settings.proxy && { ...settings.proxy, isEnough: false }
-  const access = createAccess({ ...settings, proxy, keys, anonymous: false }, failures)
+  const access = createAccess({ ...settings, proxy, keys, tokens: undefined, anonymous: false }, failures)
   return async (req, res) => {
     try {
-      access.admit(requestFacts(req, parametersOf(req.url), req.ip ?? ''))
+      await access.admit(requestFacts(req, parametersOf(req.url), req.ip ?? ''))
     } catch (error) {
-      throw error instanceof UploadError && error.code === 'unauthorized' ? unauthorized() : error
+      throw error instanceof UploadError && error.code === 'unauthorized' ? unauthorized(error) : error
     }
     res.set('Cache-Control', 'no-store').set('Content-Type', metrics.contentType)
     res.send(await metrics.read())
   }
 }
 
-function unauthorized(): UploadError {
+function unauthorized({ logged }: UploadError): UploadError {
   return new UploadError(
     'unauthorized',
     'Metrics are only available to local clients, and with "metrics.token" as Authorization: Bearer TOKEN.',
+    { ...(logged && { logged }) },
   )
 }

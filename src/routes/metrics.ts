@@ -3,7 +3,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import type { NamedSlots } from '../flow/slots.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
-import type { Outcome } from '../uploader/input.ts'
+import type { Caller, Outcome } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import type { SweepListener } from '../uploader/jobs/sweeper.ts'
 import { readVersion } from '../version.ts'
@@ -36,8 +36,11 @@ export function createMetrics(): Metrics {
   let slots: NamedSlots | undefined
   let store: Uploader['store'] | undefined
 
-  function countFile(outcome: Outcome, destination: string): void {
+  function countFile(outcome: Outcome, destination: string, caller: Caller): void {
     if (!outcome.ok) {
+      const isQuota = outcome.error.code === 'quota_exceeded'
+      const groups = new Set(isQuota ? caller.quotas?.map(({ group }) => group) : [])
+      for (const group of groups) figures.quotaRefusals.inc({ client: group })
       figures.failures.inc({ destination, code: outcome.error.code })
       return
     }
@@ -76,7 +79,7 @@ export function createMetrics(): Metrics {
             return await uploader.upload({
               ...request,
               onOutcome(outcome) {
-                countFile(outcome, destination)
+                countFile(outcome, destination, request.caller)
                 request.onOutcome?.(outcome)
               },
             })
@@ -135,6 +138,12 @@ function createFigures(registry: Registry) {
       name: 'upload_server_file_failures_total',
       help: 'Files that were not stored, by destination and error code.',
       labelNames: ['destination', 'code'],
+      registers,
+    }),
+    quotaRefusals: new Counter({
+      name: 'upload_server_quota_refusals_total',
+      help: 'Files that exceeded a quota, by upload key, token or "proxy".',
+      labelNames: ['client'],
       registers,
     }),
     pending: new Counter({

@@ -8,7 +8,7 @@ import { type Destination, idOf } from '../uploader/delivery/destinations.ts'
 import type { Uploader, UploadRequest } from '../uploader/index.ts'
 import type { Input } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
-import { fingerprintOf } from '../uploader/jobs/idempotency.ts'
+import { fingerprintOf, type NewResponse } from '../uploader/jobs/idempotency.ts'
 import { type Access, admitSameSite } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
 import { readBody, sendContinue, tooLargeBody } from './body.ts'
@@ -17,6 +17,7 @@ import type { JsonBodyMemory, JsonMemory } from './json-memory.ts'
 import { parseList } from './list.ts'
 import { readBoundary } from './multipart.ts'
 import { checkOptions, fingerprintedOptions, readOptions, withFields } from './options.ts'
+import { announceQuotas } from './rate-limit.ts'
 import { headerName, isRaw, receiveRaw } from './raw.ts'
 import {
   FINALIZATION_STATUS,
@@ -56,7 +57,8 @@ export function createUploadRoute(
 ): (req: Request, res: Response) => Promise<void> {
   return async (req, res) => {
     const query = parametersOf(req.url)
-    const caller = admitSameSite(req, res, query, access)
+    const caller = await admitSameSite(req, res, query, access)
+    await announceQuotas(res, caller, uploader.quotas)
     const asked = readOptions(query)
     if (asked.finalizationId) {
       send(res, await finish(uploader, asked.finalizationId, abortWhenGone(res), mask))
@@ -67,6 +69,8 @@ export function createUploadRoute(
     const baseUrl = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
     checkOptions(asked, destination)
     const key = readIdempotencyKey(req.get('idempotency-key'))
+    // A repeated request gets its response, whatever is left.
+    if (key === undefined) await uploader.quotas.assertRoom(caller.quotas)
     uploader.slots.of(idOf(destination)).assertRoom()
 
     const name = asked.filename ?? req.params['name']?.toString() ?? headerName(req.get('x-file-name'))
@@ -80,7 +84,7 @@ export function createUploadRoute(
         name,
         uploader,
         destination,
-        settings.limits,
+        { ...settings.limits, fileSize: Math.min(settings.limits.fileSize, caller.fileSize ?? Infinity) },
         memory,
         isReadable,
       )
@@ -105,6 +109,7 @@ export function createUploadRoute(
             mask,
           )
         : await upload(uploader, request, res, mask)
+      await announceQuotas(res, caller, uploader.quotas)
       send(res, answer)
     } finally {
       memory.release()
@@ -147,10 +152,11 @@ async function uploadOnce(
     return upload(uploader, unkept, res, mask)
   }
   let first: UploadReply | undefined
-  const run = async (retryContext: RetryContext) => {
+  const run = async (retryContext: RetryContext): Promise<NewResponse> => {
     first = await upload(uploader, { ...request, retryContext, signal: createCanceller().signal }, res, mask)
-    const { result, finalizationId } = first.body
-    const keep = finalizationId !== undefined || (result?.length ?? 0) > 0
+    const { success, result, finalizationId } = first.body
+    const isStored = finalizationId !== undefined || (result?.length ?? 0) > 0
+    const keep = success === true ? 'job' : isStored ? 'response' : 'nothing'
     return {
       status: first.status,
       body: JSON.stringify(withOrigins(first, []).body),

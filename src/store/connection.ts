@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../errors.ts'
 import { type CompiledQuery, type Dialect, Kysely } from '../packages/kysely.ts'
+import type { PruningLimits } from './access.ts'
 import { type MigrationSettings, migrate } from './migrate.ts'
 import { compileStatements, type Statements } from './statements.ts'
 import type { Database, Tables } from './tables.ts'
@@ -11,6 +12,8 @@ export interface Engine extends MigrationSettings {
   connect(): Promise<DatabaseConnection>
   /** Turns an error of the database into one for the caller. `again`: the error is transient, and the work can be retried. */
   explain(error: unknown): Error | 'again'
+  /** Default: the limits of a database that works in the event loop. */
+  readonly pruning?: PruningLimits
   /** The time of the database, milliseconds since the epoch, if it may be on another machine. */
   now?(db: Database): Promise<number>
 }

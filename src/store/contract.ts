@@ -1,6 +1,7 @@
 import type { ExpiryStore, ObjectId } from './expiry-contract.ts'
 import type { FileEntry, HistoryEntry } from './history-columns.ts'
 import type { LockStore } from './lock-contract.ts'
+import type { QuotaStore, QuotaUse } from './quota-contract.ts'
 
 export type { HistoryEntry }
 
@@ -133,8 +134,14 @@ export interface IdempotencyRecord {
   readonly seed: string | undefined
   /** What its attempts so far may have stored. Empty once there is a response. */
   readonly claims: readonly Claim[]
-  /** Undefined until there is one. */
+  /** Undefined until there is one, and if all files were stored: then the job tells the response. */
   readonly response: KeptResponse | undefined
+}
+
+/** What the first request with an idempotency key writes about itself. */
+export type Reservation = Pick<IdempotencyRecord, 'fingerprint' | 'owner' | 'createdAt'> & {
+  /** Random, so that it also identifies the request. */
+  readonly seed: string
 }
 
 /** The result of a delivery. */
@@ -148,6 +155,8 @@ export interface Delivery {
   readonly steps: readonly string[]
   /** Written in the same transaction. */
   readonly history: readonly HistoryEntry[]
+  /** Reserved quotas, which the delivery releases. */
+  readonly quota?: readonly QuotaUse[] | undefined
   readonly now: number
 }
 
@@ -167,10 +176,11 @@ export interface JobStore {
   /**
    * Writes a job before its first byte is sent.
    *
-   * @param idempotencyKey reserved by the owner of the job. Its record then refers to the job, unless another process has
-   *   taken it over
+   * @param idempotencyKey its record then refers to the job, unless another process has taken it over
+   * @param reservation reserves the idempotency key in the same transaction
+   * @throws IdempotencyKeyTaken if another request has reserved it; then nothing is written
    */
-  begin(job: NewJob, idempotencyKey?: string): Promise<void>
+  begin(job: NewJob, idempotencyKey?: string, reservation?: Reservation): Promise<void>
   deliver(id: string, delivery: Delivery): Promise<void>
   /**
    * Claims a `delivered` job, or one of a process that has ended, to run its hooks. Only one caller gets it.
@@ -224,12 +234,10 @@ export interface HistoryStore {
 /** Owner of the idempotency key of a request that has failed. */
 export const NO_OWNER = ''
 
+/** Another request has reserved the idempotency key. */
+export class IdempotencyKeyTaken extends Error {}
+
 export interface IdempotencyStore {
-  /** Reserves an idempotency key. @returns false if it is reserved already */
-  reserve(
-    key: string,
-    request: Pick<IdempotencyRecord, 'fingerprint' | 'owner' | 'seed' | 'createdAt'>,
-  ): Promise<boolean>
   /**
    * Takes over the idempotency key of a request whose process has ended. Waits for the last write of that process, which
    * may still be on its way into the database.
@@ -264,7 +272,14 @@ export interface OwnerStore {
 }
 
 /** The database of jobs, the history, locks and idempotency records. Several processes may share one. */
-export interface Store extends JobStore, HistoryStore, LockStore, ExpiryStore, IdempotencyStore, OwnerStore {
+export interface Store
+  extends JobStore,
+    HistoryStore,
+    LockStore,
+    ExpiryStore,
+    IdempotencyStore,
+    OwnerStore,
+    QuotaStore {
   /** Why the last write failed. Undefined if it succeeded, or there was none. */
   problem(): Error | undefined
   close(): Promise<void>

@@ -13,7 +13,8 @@ const LATEST = sql`time desc, job_id, position desc`
 const LATEST_ROW = sql`time desc, rowid desc`
 
 /** The history of a store. */
-export function createHistoryStore({ read, write, index, hasRowids }: StoreAccess): HistoryStore {
+export function createHistoryStore(access: StoreAccess): HistoryStore {
+  const { read, index, hasRowids } = access
   /** Creates the indexes that a filter needs. They only have entries that are not removed. */
   const prepare = async ({ key, keys, object, by, sha256, isRemoved }: Filter) => {
     if (isRemoved !== false) return
@@ -48,7 +49,7 @@ export function createHistoryStore({ read, write, index, hasRowids }: StoreAcces
 
     async pruneHistory(before, among, but, keptLinks) {
       await index('objects')
-      return prune(write, 'history', before, isForgettable(among, but, keptLinks))
+      return prune(access, 'history', before, isForgettable(among, but, keptLinks))
     },
   }
 }

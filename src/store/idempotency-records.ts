@@ -6,23 +6,14 @@ import { prune } from './prune.ts'
 import type { Database, Tables } from './tables.ts'
 
 /** The idempotency records of a store. */
-export function createIdempotencyStore({ read, write }: StoreAccess): IdempotencyStore {
+export function createIdempotencyStore(access: StoreAccess): IdempotencyStore {
+  const { read, write } = access
   const find = async (db: Database, key: string): Promise<IdempotencyRecord | undefined> => {
     const row = await db.selectFrom('repetitions').selectAll().where('key', '=', key).executeTakeFirst()
     return row && toRecord(row)
   }
 
   return {
-    reserve: (key, { fingerprint, owner, seed, createdAt }) =>
-      write(async db => {
-        const { numInsertedOrUpdatedRows } = await db
-          .insertInto('repetitions')
-          .values({ key, fingerprint, owner, seed: seed ?? null, created_at: createdAt })
-          .onConflict(conflict => conflict.column('key').doNothing())
-          .executeTakeFirst()
-        return (numInsertedOrUpdatedRows ?? 0n) > 0n
-      }),
-
     takeOver: (key, from, to, fingerprint) =>
       write(async db => {
         const locked = await lockJob(db, key)
@@ -82,7 +73,7 @@ export function createIdempotencyStore({ read, write }: StoreAccess): Idempotenc
         await db.deleteFrom('repetitions').where('key', '=', key).where('created_at', '<', before).execute()
       }),
 
-    pruneIdempotencyRecords: async before => void (await prune(write, 'repetitions', before)),
+    pruneIdempotencyRecords: async before => void (await prune(access, 'repetitions', before)),
   }
 }
 

@@ -1,20 +1,38 @@
+import { UploadError } from '../errors.ts'
 import type { Selectable } from '../packages/kysely.ts'
 import type { StoreAccess } from './access.ts'
 import { createBatcher } from './batch.ts'
-import type { Job, JobStore, Progress, StoredFile } from './contract.ts'
+import { IdempotencyKeyTaken, type Job, type JobStore, type Progress, type StoredFile } from './contract.ts'
 import { toFile } from './history-columns.ts'
 import { prune } from './prune.ts'
 import { type Database, IN_HISTORY, type Tables } from './tables.ts'
 
 /** The jobs of a database. @param holders jobs that have locks */
-export function createJobStore({ read, write, commit }: StoreAccess, holders: Set<string>): JobStore {
+export function createJobStore(access: StoreAccess, holders: Set<string>): JobStore {
+  const { read, write, commit } = access
   const writeSoon = createBatcher(commit)
   /** Jobs of this process that are not delivered yet. If there are none, a write does not wait for others. */
   const inProgress = new Set<string>()
   return {
-    async begin(job, idempotencyKey) {
-      await writeSoon(statements => statements.begin(job, idempotencyKey), inProgress.size === 0)
+    async begin(job, idempotencyKey, reservation) {
+      const isAlone = inProgress.size === 0
+      try {
+        await writeSoon(statements => statements.begin(job, idempotencyKey, reservation), isAlone)
+      } catch (error) {
+        const isTaken =
+          reservation !== undefined && !(error instanceof UploadError) && (await read(isReserved))
+        throw isTaken ? new IdempotencyKeyTaken('another request has reserved it', { cause: error }) : error
+      }
       inProgress.add(job.id)
+
+      async function isReserved(db: Database): Promise<boolean> {
+        const rows = db
+          .selectFrom('repetitions')
+          .select('seed')
+          .where('key', '=', idempotencyKey ?? '')
+        const found = await rows.executeTakeFirst()
+        return found !== undefined && found.seed !== reservation?.seed
+      }
     },
     async deliver(id, delivery) {
       inProgress.delete(id)
@@ -29,8 +47,14 @@ export function createJobStore({ read, write, commit }: StoreAccess, holders: Se
     due: (now, limit, longestPauseMs) => read(db => readDue(db, now, limit, longestPauseMs)),
     pending: () => read(readPending),
     abandon: (owner, report) => write(db => abandonJobs(db, owner, report)),
-    pruneJobs: async before => void (await prune(write, 'jobs', before)),
+    pruneJobs: async before => void (await prune(access, 'jobs', before, undefined, firstIdAt(before))),
   }
+}
+
+/** Where the IDs of jobs begin that were made at a time or later: they are UUIDs of version 7, which begin with it. */
+function firstIdAt(time: number): string {
+  const digits = Math.max(0, time).toString(16).padStart(12, '0')
+  return `${digits.slice(0, 8)}-${digits.slice(8)}`
 }
 
 async function claimJob(db: Database, id: string, owner: string, from: string): Promise<Job | undefined> {
@@ -110,6 +134,11 @@ async function abandonJobs(db: Database, owner: string, report: (job: Job) => vo
     .returningAll()
     .execute()
   await db.deleteFrom('key_holds').where('owner', '=', owner).execute()
+  await db
+    .updateTable('quotas')
+    .set({ reserved_files: 0, reserved_bytes: 0 })
+    .where('owner', '=', owner)
+    .execute()
   await db.deleteFrom('owners').where('id', '=', owner).execute()
   for (const row of rows) report(toJob(row))
 }

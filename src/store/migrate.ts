@@ -4,12 +4,21 @@ import { type Kysely, sql, type Transaction } from '../packages/kysely.ts'
 import type { Database, Tables } from './tables.ts'
 import { storeUnavailable } from './unavailable.ts'
 
+/** An index of the history, which only some searches need. */
+export interface IndexDefinition {
+  readonly name: string
+  /** The rest of its `create index`: its table and its columns. */
+  readonly on: string
+  /** Name of an index that it replaces. */
+  readonly earlier: string
+}
+
 /** The differences between databases. */
 export interface MigrationSettings {
   /** Locks some names, or the migration, for one process. Absent if every write transaction is exclusive. */
   lock?(transaction: Database, names?: readonly string[]): Promise<void>
-  /** Runs statements that take long in a large database without blocking other work. Default: as other statements. */
-  runBeside?(statements: string): Promise<void>
+  /** Creates an index of a large table without blocking uploads, and drops an earlier one. */
+  buildIndex(db: Database, index: IndexDefinition): Promise<void>
   /** Whether tables have row IDs, with the primary key in a separate index, unless they are created without. */
   readonly hasRowids?: boolean
 }
@@ -22,6 +31,8 @@ const MIGRATIONS: ((db: Transaction<Tables>, settings: MigrationSettings) => Pro
   addExpiry,
   addPlaces,
   addSeeds,
+  addQuotas,
+  addQuotaRecalls,
 ]
 
 export const SCHEMA_VERSION = MIGRATIONS.length
@@ -185,23 +196,55 @@ async function addSeeds(transaction: Transaction<Tables>): Promise<void> {
   await schema.alterTable('repetitions').addColumn('seed', 'text').execute()
 }
 
+async function addQuotas(transaction: Transaction<Tables>): Promise<void> {
+  const { schema }: Kysely<Tables> = transaction
+  let table = schema
+    .createTable('quotas')
+    .addColumn('client', 'text', column => column.notNull())
+    .addColumn('window_ms', 'bigint', column => column.notNull())
+    .addColumn('starts_at', 'bigint', column => column.notNull())
+    .addColumn('owner', 'text', column => column.notNull())
+  for (const count of ['used_files', 'used_bytes', 'reserved_files', 'reserved_bytes'] as const)
+    table = table.addColumn(count, 'bigint', column => column.notNull())
+  await table.addPrimaryKeyConstraint('quotas_key', ['client', 'window_ms', 'starts_at', 'owner']).execute()
+  await schema.createIndex('quotas_owner').on('quotas').column('owner').execute()
+}
+
+async function addQuotaRecalls(transaction: Transaction<Tables>): Promise<void> {
+  const { schema }: Kysely<Tables> = transaction
+  await schema
+    .alterTable('quotas')
+    .addColumn('wanted_at', 'bigint', column => column.notNull().defaultTo(0))
+    .execute()
+}
+
 /**
  * Indexes that slow down every upload and that not every server needs. Each is in the order of the results, so that the
- * database only reads the rows that it returns. The second name is an earlier index without that order.
+ * database only reads the rows that it returns. The earlier ones are without that order.
  */
 const INDEXES = {
-  bytes: ['history_same on history (sha256, destination, time) where removed_at is null', 'history_bytes'],
-  callers: ['history_of on history (caller, time) where removed_at is null', 'history_callers'],
-  keys: [
-    'history_at on history (key, destination, time, expires_at) where removed_at is null',
-    'history_kept',
-  ],
-  objects: [
-    'history_object on history ((place || key), time, expires_at) where removed_at is null',
-    'history_place',
-  ],
-  due: ['expiries_due on expiries (destination, next_attempt_at)', 'expiries_next'],
-} as const
+  bytes: {
+    name: 'history_same',
+    on: 'history (sha256, destination, time) where removed_at is null',
+    earlier: 'history_bytes',
+  },
+  callers: {
+    name: 'history_of',
+    on: 'history (caller, time) where removed_at is null',
+    earlier: 'history_callers',
+  },
+  keys: {
+    name: 'history_at',
+    on: 'history (key, destination, time, expires_at) where removed_at is null',
+    earlier: 'history_kept',
+  },
+  objects: {
+    name: 'history_object',
+    on: 'history ((place || key), time, expires_at) where removed_at is null',
+    earlier: 'history_place',
+  },
+  due: { name: 'expiries_due', on: 'expiries (destination, next_attempt_at)', earlier: 'expiries_next' },
+} as const satisfies Record<string, IndexDefinition>
 export type IndexName = keyof typeof INDEXES
 export const INDEX_NAMES = keysOf(INDEXES)
 
@@ -210,12 +253,16 @@ const FEW_ENTRIES = 2000
 
 /** Creates an index if it does not exist. */
 export async function makeIndex(db: Database, which: IndexName, engine: MigrationSettings): Promise<void> {
-  const [index, earlier] = INDEXES[which]
-  const statements = [`create index if not exists ${index}`, `drop index if exists ${earlier}`]
+  const index = INDEXES[which]
   const further = await db.selectFrom('history').select('job_id').offset(FEW_ENTRIES).limit(1).execute()
-  if (engine.runBeside && further.length > 0) return engine.runBeside(statements.join(';'))
+  if (further.length > 0) return engine.buildIndex(db, index)
   await db.transaction().execute(async transaction => {
     await engine.lock?.(transaction)
-    for (const statement of statements) await sql.raw(statement).execute(transaction)
+    for (const statement of statementsOf(index)) await sql.raw(statement).execute(transaction)
   })
+}
+
+/** The statements that create an index, and block writes meanwhile. */
+export function statementsOf({ name, on, earlier }: IndexDefinition): string[] {
+  return [`create index if not exists ${name} on ${on}`, `drop index if exists ${earlier}`]
 }

@@ -1,8 +1,9 @@
 import type { Pool } from 'pg'
 import { systemCode, UploadError } from '../errors.ts'
 import { PostgresDialect, type PostgresPool, sql } from '../packages/kysely.ts'
-import { isInstalled } from '../packages/optional.ts'
+import { installCommand, isInstalled } from '../packages/optional.ts'
 import type { Store } from './contract.ts'
+import { buildIndexConcurrently } from './postgres-index.ts'
 import { createSqlStore } from './sql.ts'
 import { storeUnavailable } from './unavailable.ts'
 
@@ -19,6 +20,8 @@ const END_TIMEOUT_MS = 2000
 const LOCK = 7_263_501_842
 /** The first number of the advisory locks of names. */
 const NAME_LOCKS = 726_350_184
+/** Another process does the work, so only its locks limit a transaction that deletes old rows. */
+const PRUNING = { mostRows: 10_000, longMs: 100 }
 const BIGINT = 20
 
 /**
@@ -28,18 +31,19 @@ const BIGINT = 20
  * unreachable without closing connections. The limit is not sent to the database, because some proxies reject it.
  *
  * @param url such as `postgres://user:password@host:5432/database`, also with `?query_timeout=MILLISECONDS`
+ * @param queryTimeoutMs time limit of a query if the URL has none. Default 5 s
  * @throws UploadError `store_unavailable` if `pg` is not installed
  */
-export function createPostgresStore(url: string): Store {
+export function createPostgresStore(url: string, queryTimeoutMs = QUERY_TIMEOUT_MS): Store {
   if (!isInstalled('pg'))
     throw storeUnavailable(
-      'The database of the server needs the package "pg", which is not installed. Run "npm install pg" where upload-server is installed.',
+      `The database of the server needs the package "pg", which is not installed. Run "${installCommand('pg')}" where upload-server is installed.`,
     )
   return createSqlStore({
     async connect() {
       const { default: pg } = await import('pg')
       const pool = new pg.Pool({
-        query_timeout: QUERY_TIMEOUT_MS,
+        query_timeout: queryTimeoutMs,
         connectionString: url,
         max: CONNECTIONS,
         connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
@@ -68,6 +72,8 @@ export function createPostgresStore(url: string): Store {
           : sql`select pg_advisory_xact_lock(${NAME_LOCKS}, hashtext(name)) from unnest(${names}::text[]) as name`
       await locks.execute(transaction)
     },
+    buildIndex: buildIndexConcurrently,
+    pruning: PRUNING,
     explain,
   })
 }
@@ -120,9 +126,14 @@ function explain(error: unknown): Error | 'again' {
       error,
     )
   }
+  if (isTimeout(error)) {
+    return storeUnavailable(
+      'The database of the server did not finish a query in time. It is overloaded or does not respond. Try again in a moment, or raise the limit with "?query_timeout=MILLISECONDS" in store.url.',
+      error,
+    )
+  }
   const isGone =
     /^(08|57P|53300)/.test(code) ||
-    isTimeout(error) ||
     /terminated|timeout exceeded|not queryable|Connection ended/i.test(String(error))
   if (isGone || systemCode(error) !== undefined) {
     return storeUnavailable(

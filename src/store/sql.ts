@@ -10,6 +10,8 @@ import { createJobStore } from './jobs.ts'
 import { createLockStore } from './locks.ts'
 import { INDEX_NAMES, type IndexName, makeIndex } from './migrate.ts'
 import { createOwnerStore } from './owners.ts'
+import { IN_EVENT_LOOP } from './prune.ts'
+import { createQuotaStore } from './quotas.ts'
 
 export interface StoreOptions {
   /** Time to wait for a database that another program has locked. Default 3 s. */
@@ -32,6 +34,7 @@ export function createSqlStore(engine: Engine, { patienceMs = PATIENCE_MS }: Sto
     ...createExpiryStore(access),
     ...createIdempotencyStore(access),
     ...createOwnerStore(access),
+    ...createQuotaStore(access),
     problem: access.problem,
     close: database.close,
   }
@@ -63,7 +66,7 @@ function createAccess(
     const opened = current()
     if (!opened?.commitNow) return false
     try {
-      opened.commitNow(writes.flatMap(write => write(opened.statements)))
+      opened.commitNow(opened.statements.merge(writes.flatMap(write => write(opened.statements))))
       opened.assertThere?.()
       problem = undefined
       return true
@@ -74,6 +77,7 @@ function createAccess(
 
   return {
     hasRowids: engine.hasRowids ?? false,
+    pruning: engine.pruning ?? IN_EVENT_LOOP,
     problem: () => problem,
     read: work =>
       noting(
@@ -89,7 +93,7 @@ function createAccess(
       if (commitNow(writes)) return
       const writing = use(({ db, statements }) =>
         db.transaction().execute(async transaction => {
-          for (const statement of writes.flatMap(write => write(statements))) {
+          for (const statement of statements.merge(writes.flatMap(write => write(statements)))) {
             await transaction.executeQuery(statement)
           }
         }),
@@ -97,6 +101,7 @@ function createAccess(
       await noting(writing, true)
     },
     index: async which => indexes.get(which)?.(),
+    clock: async db => (await engine.now?.(db)) ?? Date.now(),
     now: async (db, mine) => Math.min(mine, (await engine.now?.(db)) ?? mine),
     lockNames: async (transaction, names) => engine.lock?.(transaction, names),
   }

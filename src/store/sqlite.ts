@@ -6,6 +6,7 @@ import { makePath } from '../files/make-path.ts'
 import { type CompiledQuery, SqliteDialect, type SqliteStatement } from '../packages/kysely.ts'
 import type { DatabaseConnection, Engine } from './connection.ts'
 import type { Store } from './contract.ts'
+import { statementsOf } from './migrate.ts'
 import { createSqlStore, type StoreOptions } from './sql.ts'
 import { assertSound, loadSqlite, type SqliteDatabase, type SqliteLibrary } from './sqlite-library.ts'
 import { runInThread } from './sqlite-thread.ts'
@@ -31,7 +32,7 @@ export function createSqliteStore(path: string, options: SqliteOptions = {}): St
       return connect(new DatabaseSync(path), path)
     },
     hasRowids: true,
-    runBeside: statement => runInThread(path, statement),
+    buildIndex: (_, index) => runInThread(path, statementsOf(index).join(';')),
     explain: error => explain(error, path),
   }
   return createSqlStore(engine, options)
@@ -207,7 +208,7 @@ const CODES: Readonly<Record<number, string>> = {
   26: 'SQLITE_NOTADB',
 }
 
-function codeOf(error: unknown): string {
+export function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return ''
   if ('errcode' in error) return CODES[Number(error.errcode) & 0xff] ?? ''
   return 'code' in error ? String(error.code) : ''

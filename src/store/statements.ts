@@ -1,7 +1,8 @@
 import { keysOf } from '../members.ts'
 import { type CompiledQuery, sql } from '../packages/kysely.ts'
-import type { Delivery, HistoryEntry, JobState, NewJob } from './contract.ts'
+import type { Delivery, HistoryEntry, JobState, NewJob, Reservation } from './contract.ts'
 import { HISTORY_COLUMNS, type HistoryRow } from './history-columns.ts'
+import type { QuotaUse } from './quota-contract.ts'
 import { prepareStatement } from './statement.ts'
 import { type Database, IN_HISTORY } from './tables.ts'
 
@@ -11,30 +12,48 @@ const HISTORY_STEPS = '["history"]'
 
 /** What every upload writes: statements with their values. */
 export interface Statements {
-  begin(job: NewJob, idempotencyKey?: string): CompiledQuery[]
+  begin(job: NewJob, idempotencyKey?: string, reservation?: Reservation): CompiledQuery[]
   /** @param isHolding whether the job has locks */
   deliver(id: string, delivery: Delivery, isHolding: boolean): CompiledQuery[]
+  /** The statements of one transaction, with one for each quota, at the end, because others wait for its row. */
+  merge(statements: readonly CompiledQuery[]): CompiledQuery[]
 }
 
 export function compileStatements(db: Database): Statements {
-  const [begin, lead, addEntry] = [prepareBegin(db), prepareLead(db), prepareAddEntry(db)]
+  const [begin, reserve, lead] = [prepareBegin(db), prepareReserve(db), prepareLead(db)]
+  const addEntry = prepareAddEntry(db)
   const [deliver, finish] = [prepareDeliver(db), prepareFinish(db)]
-  const [addExpiry, release] = [prepareAddExpiry(db), prepareRelease(db)]
+  const [addExpiry, release, settle] = [prepareAddExpiry(db), prepareRelease(db), prepareSettle(db)]
+  /** What statements settle. */
+  const settling = new WeakMap<CompiledQuery, QuotaUse & { owner: string }>()
+  const settleOne = (use: QuotaUse & { owner: string }) => {
+    const statement = settle(use)
+    settling.set(statement, use)
+    return statement
+  }
   return {
-    begin(job, idempotencyKey) {
+    merge(statements) {
+      const uses = statements.flatMap(one => settling.get(one) ?? [])
+      if (uses.length < 2) return [...statements]
+      return [...statements.filter(one => !settling.has(one)), ...sumUses(uses).map(settle)]
+    },
+    begin(job, idempotencyKey, reservation) {
       const { id, owner } = job
       const statements = [begin({ ...job, origins: JSON.stringify(job.origins) })]
-      if (idempotencyKey !== undefined) statements.push(lead({ id, owner, idempotencyKey }))
+      if (idempotencyKey === undefined) return statements
+      if (reservation) statements.push(reserve({ ...reservation, id, idempotencyKey }))
+      else statements.push(lead({ id, owner, idempotencyKey }))
       return statements
     },
     deliver(id, delivery, isHolding) {
-      const { state, owner, files, history, now } = delivery
+      const { state, owner, files, history, quota = [], now } = delivery
       const statements: CompiledQuery[] = []
       for (const entry of history) {
         statements.push(addEntry(entry))
         const { destination, key, expiresAt } = entry
         if (expiresAt !== undefined) statements.push(addExpiry({ destination, key, expiresAt }))
       }
+      for (const use of quota) statements.push(settleOne({ ...use, owner }))
       if (isHolding) statements.push(release({ id }))
       if (isToldByHistory(delivery)) {
         statements.push(finish({ id, owner, finishedAt: now }))
@@ -79,6 +98,16 @@ function prepareBegin(db: Database) {
         next_attempt_at: sql.lit(0),
       })
       .onConflict(conflict => conflict.column('id').doNothing()),
+  )
+}
+
+/** Reserves an idempotency key. The whole transaction fails if another request has it. */
+function prepareReserve(db: Database) {
+  return prepareStatement<Reservation & { id: string; idempotencyKey: string }>(
+    ({ idempotencyKey, fingerprint, owner, seed, createdAt, id }) =>
+      db
+        .insertInto('repetitions')
+        .values({ key: idempotencyKey, fingerprint, owner, seed, created_at: createdAt, job_id: id }),
   )
 }
 
@@ -128,6 +157,43 @@ function prepareAddExpiry(db: Database) {
 }
 
 const later = sql<number>`case when excluded.due_at > expiries.due_at then excluded.due_at else expiries.due_at end`
+
+function sumUses(uses: readonly (QuotaUse & { owner: string })[]) {
+  const sums = new Map<string, QuotaUse & { owner: string }>()
+  for (const use of uses) {
+    const name = JSON.stringify([use.client, use.windowMs, use.startsAt, use.owner])
+    const sum = sums.get(name)
+    sums.set(name, {
+      ...use,
+      usedFiles: use.usedFiles + (sum?.usedFiles ?? 0),
+      usedBytes: use.usedBytes + (sum?.usedBytes ?? 0),
+      reservedFiles: use.reservedFiles + (sum?.reservedFiles ?? 0),
+      reservedBytes: use.reservedBytes + (sum?.reservedBytes ?? 0),
+    })
+  }
+  return [...sums.values()]
+}
+
+/** Releases what a job has reserved of a quota, and adds what it has used. */
+function prepareSettle(db: Database) {
+  // They are less already if another process has cleaned up after this one.
+  const less = (column: string, by: number) =>
+    sql<number>`case when ${sql.ref(column)} > ${by} then ${sql.ref(column)} - ${by} else 0 end`
+  return prepareStatement<QuotaUse & { owner: string }>(use =>
+    db
+      .updateTable('quotas')
+      .set(eb => ({
+        used_files: eb('used_files', '+', use.usedFiles),
+        used_bytes: eb('used_bytes', '+', use.usedBytes),
+        reserved_files: less('reserved_files', use.reservedFiles),
+        reserved_bytes: less('reserved_bytes', use.reservedBytes),
+      }))
+      .where('client', '=', use.client)
+      .where('window_ms', '=', use.windowMs)
+      .where('starts_at', '=', use.startsAt)
+      .where('owner', '=', use.owner),
+  )
+}
 
 /** Releases the locks of a job. */
 function prepareRelease(db: Database) {

@@ -57,6 +57,19 @@ export interface Tables {
     /** The random part of its object keys. Earlier programs wrote none. */
     seed: string | null
   }
+  /** What each process has used and reserved of quotas. */
+  quotas: {
+    client: string
+    window_ms: number
+    starts_at: number
+    owner: string
+    used_files: number
+    used_bytes: number
+    reserved_files: number
+    reserved_bytes: number
+    /** When another process needed what this one does not use. Negative: this one has answered. 0: never. */
+    wanted_at: number
+  }
   owners: { id: string; seen_at: number }
   schema_version: { version: number }
 }

@@ -1,11 +1,11 @@
-import { asUploadError } from '../errors.ts'
+import { asUploadError, UploadError } from '../errors.ts'
 import { mapConcurrently } from '../flow/map-concurrently.ts'
 import type { NamedSlots, RunInSlot } from '../flow/slots.ts'
 import type { Payload, Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import type { PictureOptions } from '../pictures/options.ts'
 import { withRequestedOptions } from '../pictures/requested-options.ts'
-import type { Job, Store, StoredFile } from '../store/contract.ts'
+import { IdempotencyKeyTaken, type Job, type Store, type StoredFile } from '../store/contract.ts'
 import type { RetryContext } from './delivery/claims.ts'
 import {
   chooseDestination,
@@ -23,6 +23,7 @@ import type { Finalizer } from './jobs/finalizer.ts'
 import type { Hook } from './jobs/hooks.ts'
 import type { Idempotency } from './jobs/idempotency.ts'
 import { newJob } from './jobs/new-job.ts'
+import type { QuotaShare, Quotas } from './quota.ts'
 import { isReadable, obtain, type SourceSettings } from './sources/index.ts'
 
 /** Files of one request that are uploaded at the same time. */
@@ -48,6 +49,7 @@ export interface UploaderDeps extends StoreFileDeps {
   /** Hooks of uploads that begin with this configuration. */
   readonly hooks: readonly Hook[]
   readonly idempotency: Idempotency
+  readonly quotas: Quotas
   /** Destinations at which files expire, `provider/configName`. */
   readonly withExpiry: ReadonlySet<string>
   /** Whether other servers use the same database. Object keys are then locked in it. */
@@ -84,6 +86,7 @@ export interface Uploader {
   readonly payloads: Payloads
   readonly finalizer: Finalizer
   readonly idempotency: Idempotency
+  readonly quotas: Quotas
   readonly store: Store
   /** Requests that upload and requests that wait, by `provider/configName`. */
   readonly slots: NamedSlots
@@ -95,7 +98,7 @@ export interface Uploader {
   spoolFor(destination: Destination): Spool
   /**
    * Returns one outcome for each input, in order. A failed input does not stop the others. Payloads of form inputs are
-   * always disposed of.
+   * always disposed of, except after `IdempotencyKeyTaken`: the caller may upload them again.
    *
    * @throws FinalizationPending if everything is stored and a post-upload step fails
    * @throws UploadError if the job can't be saved; then nothing is uploaded
@@ -108,12 +111,13 @@ export interface Uploader {
 }
 
 export function createUploader(deps: UploaderDeps): Uploader {
-  const { destinations, payloads, finalizer, idempotency, store, slots } = deps
+  const { destinations, payloads, finalizer, idempotency, quotas, store, slots } = deps
   return {
     destinations,
     payloads,
     finalizer,
     idempotency,
+    quotas,
     store,
     slots,
     choose: (choice, caller) =>
@@ -131,38 +135,49 @@ export function createUploader(deps: UploaderDeps): Uploader {
 async function upload(request: UploadRequest, deps: UploaderDeps): Promise<Outcome[]> {
   const { finalizer } = deps
   const job = newJob(request, finalizer.owner, deps.now())
+  const share = deps.quotas.begin(request.caller.quotas)
+  let isTaken = false
   try {
-    const outcomes = await deliverQueued(job, request, deps)
+    const outcomes = await deliverQueued(job, request, share, deps)
     const isWhole = outcomes.every(outcome => outcome.ok)
-    const completed = finalizer.complete(job, filesOf(outcomes), isWhole, deps.hooks)
+    const completed = finalizer.complete(job, filesOf(outcomes), { isWhole, hooks: deps.hooks, share })
     // If some files failed, the response says so. Their job does not fail because its history can only be saved later.
     await (isWhole ? completed : completed.catch(() => {}))
     return outcomes
+  } catch (error) {
+    isTaken = error instanceof IdempotencyKeyTaken
+    throw error
   } finally {
-    await discard(request.inputs)
+    if (!isTaken) await discard(request.inputs)
   }
 }
 
 /** A request that fetches its inputs holds no upload slot meanwhile, because a slow source would block other uploads. */
-async function deliverQueued(job: Job, request: UploadRequest, deps: UploaderDeps): Promise<Outcome[]> {
+async function deliverQueued(
+  job: Job,
+  request: UploadRequest,
+  share: QuotaShare | undefined,
+  deps: UploaderDeps,
+): Promise<Outcome[]> {
   const { inputs, signal } = request
   const slot = deps.slots.of(job.destination)
   if (!inputs.some(({ kind }) => kind === 'url' || kind === 'clipboard'))
-    return slot.run(() => deliverAll(job, request, work => work(), deps), signal)
+    return slot.run(() => deliverAll(job, request, share, work => work(), deps), signal)
   const fetching = deps.fetches.of(job.destination)
-  return fetching.run(() => deliverAll(job, request, slot.shareOne(signal), deps), signal)
+  return fetching.run(() => deliverAll(job, request, share, slot.shareOne(signal), deps), signal)
 }
 
 /** Saves the job, then uploads each input. The stored files are saved even if the client has disconnected. */
 async function deliverAll(
   job: Job,
   request: UploadRequest,
+  share: QuotaShare | undefined,
   inSlot: RunInSlot,
   deps: UploaderDeps,
 ): Promise<Outcome[]> {
   const { baseUrl, signal, retryContext, options } = request
   const { finalizer } = deps
-  await finalizer.begin(job, request.idempotencyKey)
+  await finalizer.begin(job, request.idempotencyKey, retryContext?.reservation)
   const locks = createLocks(deps.locker)
   const stored = createLocks(createStoreLocker(deps.store, deps.locker, job))
   const shared: StoreFileRequest = {
@@ -176,13 +191,13 @@ async function deliverAll(
   const done: Outcome[] = []
   try {
     return await mapConcurrently(request.inputs, SIDE_BY_SIDE, async (input, index) => {
-      const outcome = await uploadOne(input, index, request, shared, inSlot, deps)
+      const outcome = await uploadOne(input, index, request, shared, share, inSlot, deps)
       done.push(outcome)
       request.onOutcome?.(outcome)
       return outcome
     }).finally(() => Promise.all([locks.end(), stored.end()]))
   } catch (error) {
-    await finalizer.complete(job, filesOf(done), false).catch(() => {})
+    await finalizer.complete(job, filesOf(done), { isWhole: false, share }).catch(() => {})
     throw error
   }
 }
@@ -202,12 +217,14 @@ async function uploadOne(
   index: number,
   request: UploadRequest,
   shared: StoreFileRequest,
+  share: QuotaShare | undefined,
   inSlot: RunInSlot,
   deps: UploaderDeps,
 ): Promise<Outcome> {
   const { destination, caller, signal, options = {} } = request
   const { origin } = input
   let payload: Payload | undefined
+  let giveBack: (() => void) | undefined
   try {
     const given = await obtain(
       input,
@@ -219,12 +236,15 @@ async function uploadOne(
     )
     payload = given
     request.accept?.(given)
+    assertType(given, caller)
     const storedAt = await inSlot(async () => {
       const changes = withRequestedOptions(destination.pictures, options)
       const changed = changes ? await change(given, changes, request, deps) : given
       payload = changed
+      giveBack = await share?.take(changed.size, changed.name)
       const seed = request.retryContext?.seed && `${request.retryContext.seed} ${index}`
-      return storeFile(changed, destination, { ...shared, facts: { path: options.path, seed } }, deps)
+      const facts = { path: options.path, user: caller.user ?? caller.name, seed }
+      return storeFile(changed, destination, { ...shared, facts }, deps)
     })
     const { destination: id, end, ...where } = storedAt
     const { size, contentType, sha256 } = payload
@@ -232,10 +252,22 @@ async function uploadOne(
     const file = { ok: true, index, origin, ...where, size, contentType, sha256, ...expiring(end) } as const
     return id === idOf(destination) ? file : { ...file, destination: id }
   } catch (error) {
+    giveBack?.()
     signal.throwIfAborted()
     return { ok: false, index, origin, error: asUploadError(error, INTERNAL) }
   } finally {
     await payload?.dispose()
+  }
+}
+
+/** @throws UploadError `type_refused` */
+function assertType({ name, contentType }: Payload, { types = [] }: Caller): void {
+  for (const allowed of types) {
+    if (allowed.some(type => type === contentType || type === contentType.replace(/\/.*/, '/*'))) continue
+    throw new UploadError(
+      'type_refused',
+      `"${name || 'The file'}" is ${contentType} by its bytes. This client may upload ${allowed.join(', ')}.`,
+    )
   }
 }
 

@@ -4,6 +4,7 @@ import type { Payload } from '../payload/index.ts'
 import type { KeyFacts } from '../payload/object-key.ts'
 import type { RequestedImageOptions } from '../pictures/requested-options.ts'
 import type { StoredFile } from '../store/contract.ts'
+import type { QuotaRule } from '../store/quota-contract.ts'
 import type { Expires } from './expires.ts'
 
 /** Kinds of input. A client may use some of them. */
@@ -44,7 +45,7 @@ export function keptOrigin(origin: string): string {
 }
 
 /** The options of a request. All are optional, and have been checked. */
-export interface UploadOptions extends RequestedImageOptions, KeyFacts {
+export interface UploadOptions extends RequestedImageOptions, Pick<KeyFacts, 'path'> {
   readonly expires?: Expires | undefined
 }
 
@@ -53,10 +54,10 @@ export const KEYLESS: readonly string[] = ['loopback', 'anonymous', 'command lin
 
 /** The client of a request, and what it may upload. It is determined once, in routes/access.ts. */
 export interface Caller {
-  /** Name of the upload key, `proxy: USER`, `loopback` or `anonymous`. It is the identity, and goes into the log. */
+  /** Name of the upload key, `proxy: USER`, `token NAME: USER`, `loopback` or `anonymous`. It is the identity, and goes into the log. */
   readonly name: string
-  readonly admittedBy: 'loopback' | 'key' | 'proxy' | 'anonymous'
-  /** The person whom a reverse proxy names. */
+  readonly admittedBy: 'loopback' | 'key' | 'proxy' | 'token' | 'anonymous'
+  /** The person whom a reverse proxy or a token names. */
   readonly user?: string
   /** Whether a browser or a reverse proxy adds what identifies the client, also to requests of other sites' pages. */
   readonly isAddedByOthers?: boolean
@@ -67,6 +68,12 @@ export interface Caller {
   readonly addresses: AddressScope
   /** Destinations that the client may use, `provider` or `provider/configName`. Undefined: all. */
   readonly destinations: readonly string[] | undefined
+  /** Maximum size of a file, bytes, if it is less than that of the server. */
+  readonly fileSize?: number | undefined
+  /** For each group of media types that must match: `image/*` or `image/png`, one of which is enough. */
+  readonly types?: readonly (readonly string[])[]
+  /** Quotas, all of which count. */
+  readonly quotas?: readonly QuotaRule[]
 }
 
 /** The result of one input. `index` is its position in the request. */

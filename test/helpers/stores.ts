@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, onTestFinished, type TestContext } from 'vitest'
-import type { HistoryEntry, NewJob, Store, StoredFile } from '../../src/store/contract.ts'
+import type { HistoryEntry, NewJob, Reservation, Store, StoredFile } from '../../src/store/contract.ts'
 import { createPostgresStore } from '../../src/store/postgres.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
 import { findPostgres, type PostgresServer, startPostgres } from '../servers/postgres.ts'
@@ -70,10 +70,13 @@ async function empty(url: string): Promise<void> {
   await client.end()
 }
 
+/** Like those of uploads, the ID begins with the time. */
 export function newJob(change: Partial<NewJob> = {}): NewJob {
+  const { createdAt = 1_000_000_000_000 } = change
+  const time = createdAt.toString(16).padStart(12, '0')
   return {
-    id: randomUUID(),
-    createdAt: 1_000_000_000_000,
+    id: `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`,
+    createdAt,
     owner: 'me',
     requestId: 'r1',
     caller: 'loopback',
@@ -111,3 +114,11 @@ export const FINISHED = {
   history: [],
   now: 5,
 } as const
+
+/** Reserves an idempotency key with a new job. @returns the ID of the job */
+export async function reserve(store: Store, key: string, given: Partial<Reservation> = {}): Promise<string> {
+  const reservation = { fingerprint: 'print', owner: 'me', seed: 's', createdAt: 9, ...given }
+  const job = newJob({ owner: reservation.owner })
+  await store.begin(job, key, reservation)
+  return job.id
+}

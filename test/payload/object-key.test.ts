@@ -96,6 +96,28 @@ describe('a key template', () => {
     expect(await render(template, 'pic.png', folders)).toBe(key)
   })
 
+  it.each<[user: string | undefined, string]>([
+    ['bob', 'bob/pic'],
+    ['alice@example.com', 'alice@example.com/pic'],
+    ['CORP\\bob', 'bob-HASH/pic'],
+    ['../bob', 'bob-HASH/pic'],
+    ['..', '_..-HASH/pic'],
+    ['.ssh', '_.ssh-HASH/pic'],
+    ['a:b', 'a_b-HASH/pic'],
+    ['a_b', 'a_b/pic'],
+    ['x'.repeat(255), `${'x'.repeat(200)}-HASH/pic`],
+    [undefined, 'pic'],
+  ])('{user} of %j gives %s, with a hash if cleaning changed it', async (user, key) => {
+    const made = await parseKeyTemplate('{user}/{filename}')(await makePayload('pic'), NOW, { user })
+    expect(made.replace(/-[0-9a-f]{6}(?=\/)/, '-HASH')).toBe(key)
+  })
+
+  it('{user} of two people differs, also where their cleaned names are the same', async () => {
+    const made = parseKeyTemplate('{user}')
+    const keyOf = async (user: string) => made(await makePayload('a'), NOW, { user })
+    expect(await keyOf('a:b')).not.toBe(await keyOf('a*b'))
+  })
+
   it.each<[string, string]>([
     ['../../etc/passwd', 'passwd.png'],
     ['C:\\a\\b.png', 'b.png'],

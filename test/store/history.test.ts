@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { FINISHED, newEntry, newFile, newJob, storeEngines } from '../helpers/stores.ts'
+import { FINISHED, newEntry, newFile, newJob, reserve, storeEngines } from '../helpers/stores.ts'
 
 describe.each(storeEngines())('the history of a store in %s', (_name, make) => {
   it('keeps what was delivered together with its history', async context => {
@@ -100,7 +100,7 @@ describe.each(storeEngines())('the history of a store in %s', (_name, make) => {
 
   it('forgets what is old a part at a time, and all of it', async context => {
     const store = (await make(context)).open()
-    const jobs = Array.from({ length: 300 }, (_, n) => newJob({ id: `job-${n}`, createdAt: 1 }))
+    const jobs = Array.from({ length: 300 }, () => newJob({ createdAt: 0 }))
     // With one under way the others are written together, and need no connection each.
     await store.begin(jobs[0]!)
     await Promise.all(jobs.slice(1).map(job => store.begin(job)))
@@ -110,8 +110,7 @@ describe.each(storeEngines())('the history of a store in %s', (_name, make) => {
         return store.deliver(job.id, { ...FINISHED, history, now: n % 2 })
       }),
     )
-    for (const { id } of jobs.slice(0, 100))
-      await store.reserve(`k${id}`, { fingerprint: 'f', owner: 'me', seed: 's', createdAt: 0 })
+    for (const { id } of jobs.slice(0, 100)) await reserve(store, `k${id}`, { createdAt: 0 })
     await Promise.all([store.pruneJobs(1), store.pruneIdempotencyRecords(1)])
     expect(await store.pruneHistory(1)).toBe(150)
     const left = await store.history({ limit: 1000 })

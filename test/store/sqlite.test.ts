@@ -46,6 +46,7 @@ it('brings a SQLite store of the first version up to date', async () => {
     alter table repetitions drop column seed;
     drop table expiries;
     drop table key_holds;
+    drop table quotas;
     update schema_version set version = 1`)
   database.close()
 
@@ -73,7 +74,7 @@ it('the first pruning of very many rows in SQLite does not keep everything else 
   await store.pruneJobs(0)
   const database = openSqlite(path)
   const rows = 'with recursive n(i) as (select 1 union all select i + 1 from n where i < 50000)'
-  const id = "printf('%012x', i)"
+  const id = "substr(printf('%012x', i), 1, 8) || '-' || substr(printf('%012x', i), 9)"
   database.exec(`
     ${rows} insert into jobs select ${id}, 'finished', i, i, 'o', 'r', 'c', 'd', '[]', '', '[]', 0, null, 0 from n;
     ${rows} insert into history select ${id}, 0, i, 'a', 'u', 'k', 1, 't', 's', null, 'd', 'c', 'r', null, null, null from n;

@@ -16,9 +16,10 @@ it.for([
   [
     'pg',
     { driver: 'postgres', url: 'postgres://me@127.0.0.1:1/db' },
-    /^The database of the server needs the package "pg", which is not installed\. Run "npm install pg"/m,
+    /^The database of the server needs the package "pg", which is not installed\. Run "npm install --omit=optional pg"/m,
   ],
 ] as const)('without %s a server says so instead of starting', async ([name, store, message], context) => {
+  // The server then needs no package for SQLite, so none can be missing.
   if (name === 'node:sqlite') context.skip('this Node has SQLite in it')
   const directory = await makeDirectory()
   await writeFile(join(directory, 'upload-server.json'), JSON.stringify({ store }))

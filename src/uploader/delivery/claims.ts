@@ -1,4 +1,4 @@
-import type { Claim, HistoryStore } from '../../store/contract.ts'
+import type { Claim, HistoryStore, Reservation } from '../../store/contract.ts'
 import { identify, type Locations } from '../../store/expiry-contract.ts'
 
 /** What all attempts at one request with an `Idempotency-Key` share. */
@@ -8,6 +8,8 @@ export interface RetryContext {
   /** The random part of object keys is made from it. */
   readonly seed: string | undefined
   readonly claims: Claims
+  /** Undefined if the idempotency key is reserved already. */
+  readonly reservation?: Reservation | undefined
 }
 
 /**

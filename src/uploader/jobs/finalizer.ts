@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { dropOwner, newOwner, SCOPE } from '../../flow/owner.ts'
 import { poll } from '../../flow/poll.ts'
 import { createPresence } from '../../flow/presence.ts'
-import type { Job, NewJob, Store, StoredFile } from '../../store/contract.ts'
+import type { Job, NewJob, Reservation, Store, StoredFile } from '../../store/contract.ts'
+import type { QuotaShare } from '../quota.ts'
 import type { Hook, HookDeps } from './hooks.ts'
 import { createHousekeeping } from './housekeeping.ts'
 import { createJournal } from './journal.ts'
@@ -31,6 +32,16 @@ export interface FinalizerDeps extends HookDeps, FinalizerSettings {
   warn(message: string, details?: object): void
 }
 
+/** How an upload ended. */
+export interface JobEnd {
+  /** Whether everything was stored. */
+  readonly isWhole: boolean
+  /** Hooks of the configuration with which the job began. Default: the current ones. */
+  readonly hooks?: readonly Hook[]
+  /** What it has taken of quotas. */
+  readonly share?: Pick<QuotaShare, 'settle'> | undefined
+}
+
 /** Finishes delivered jobs: saves their history, then runs each hook once. */
 export interface Finalizer {
   /** Name of this process in the database. */
@@ -39,16 +50,17 @@ export interface Finalizer {
   /**
    * Saves a new job before its upload begins. `complete` must follow.
    *
-   * @param idempotencyKey idempotency key of the request, already reserved
+   * @param idempotencyKey idempotency key of the request
+   * @param reservation reserves it
+   * @throws IdempotencyKeyTaken
    */
-  begin(job: NewJob, idempotencyKey?: string): Promise<void>
+  begin(job: NewJob, idempotencyKey?: string, reservation?: Reservation): Promise<void>
   /**
    * Saves what was delivered. If everything was, it also finishes the job.
    *
-   * @param hooks hooks of the configuration with which the job began; default: the current ones
    * @throws FinalizationPending if a step fails
    */
-  complete(job: Job, files: readonly StoredFile[], isWhole: boolean, hooks?: readonly Hook[]): Promise<void>
+  complete(job: Job, files: readonly StoredFile[], end: JobEnd): Promise<void>
   /**
    * Finishes a pending job. Waits if another request or process finishes it already.
    * @returns the finished job; undefined if there is no such pending job
@@ -131,14 +143,14 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
   return {
     owner,
     lease,
-    async begin(job, idempotencyKey) {
+    async begin(job, idempotencyKey, reservation) {
       await lease.keepAlive()
-      await store.begin(job, idempotencyKey)
+      await store.begin(job, idempotencyKey, reservation)
       uploading.add(job.id)
     },
-    async complete(job, files, isWhole, wanted = hooks) {
+    async complete(job, files, { isWhole, hooks: wanted = hooks, share }) {
       const state = isWhole ? (wanted.length > 0 ? 'finalizing' : 'finished') : 'failed'
-      const work = journal.deliver(job, files, state).then(async delivered => {
+      const work = journal.deliver(job, files, state, share?.settle(files)).then(async delivered => {
         if (!isWhole) return UNFINISHABLE
         return finished(state === 'finalizing' ? await runSteps(delivered, wanted, stepDeps) : delivered)
       })

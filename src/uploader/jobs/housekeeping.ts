@@ -71,8 +71,10 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
   }
 
   async function prune(): Promise<void> {
-    await store.pruneJobs(nowMs() - deps.keepDays() * DAY_MS)
+    // Jobs tell the responses of idempotency keys.
+    await store.pruneJobs(nowMs() - Math.max(deps.keepDays() * DAY_MS, KEPT_MS))
     await store.pruneIdempotencyRecords(nowMs() - KEPT_MS)
+    await store.pruneQuotas()
     lastPrune = performance.now()
   }
 

@@ -3,6 +3,7 @@ import { UploadError } from '../../errors.ts'
 import { poll } from '../../flow/poll.ts'
 import { createPresence, type Presence } from '../../flow/presence.ts'
 import {
+  IdempotencyKeyTaken,
   type IdempotencyRecord,
   type KeptResponse,
   NO_OWNER,
@@ -19,20 +20,24 @@ const MOST_ENTRIES = 10_000
 /** After this time an idempotency key counts as new. */
 export const KEPT_MS = 24 * 60 * 60 * 1000
 
-/** A response. `keep`: whether repeated requests get it, or are new attempts. */
+/** A response. */
 export interface NewResponse extends KeptResponse {
-  readonly keep: boolean
+  /**
+   * What repeated requests get: this response; the response that the finished job tells, so that it is not saved twice; or
+   * nothing, and they are new attempts.
+   */
+  readonly keep: 'response' | 'job' | 'nothing'
 }
 
-/** Everything was stored for the first request, but its process ended before it had a response. */
-interface UnansweredJob {
+/** Everything was stored for the first request. */
+interface StoredJob {
   readonly status: undefined
-  /** The job to finish. */
+  /** The job, which may have to be finished. */
   readonly jobId: string
 }
 
 /** `undefined`: another process handles the request. Ask again. */
-type Result = KeptResponse | UnansweredJob | undefined
+type Result = KeptResponse | StoredJob | undefined
 
 /** Handles requests with an `Idempotency-Key` once (draft-ietf-httpapi-idempotency-key-header). */
 export interface Idempotency {
@@ -42,7 +47,7 @@ export interface Idempotency {
    *
    * @param key unique to the client
    * @param fingerprint what the request asks for; see `fingerprintOf`
-   * @param run handles the request. The job that it begins must carry the idempotency key
+   * @param run handles the request. The job that it begins must carry the idempotency key and its reservation
    * @param signal ends waiting for another request, but does not stop a request that runs
    * @throws UploadError `idempotency_key_reused` if an earlier request with this key asked for something else
    */
@@ -51,7 +56,7 @@ export interface Idempotency {
     fingerprint: string,
     run: (context: RetryContext) => Promise<NewResponse>,
     signal: AbortSignal,
-  ): Promise<KeptResponse | UnansweredJob>
+  ): Promise<KeptResponse | StoredJob>
   /** Saves what could not be saved before, if that is possible now. */
   close(): Promise<void>
 }
@@ -129,37 +134,46 @@ async function attempt(request: KeyedRequest, surroundings: Surroundings): Promi
   }
   const record = await store.idempotencyRecord(key)
   if (record === undefined) {
-    const reserved = { fingerprint, owner, seed: randomUUID(), createdAt: now(), claims: [] }
-    const isOurs = await store.reserve(key, reserved)
-    return isOurs ? runAndSave(request, reserved, surroundings) : undefined
+    const reservation = { fingerprint, owner, seed: randomUUID(), createdAt: now() }
+    return runAndSave(request, { ...reservation, claims: [], reservation }, surroundings).catch(ignoreTaken)
   }
   if (isOld(record, now())) return expire(key, record, store)
   assertNotReused(record, fingerprint)
   const { response, jobId } = record
-  if (!response && !(await isUnattended(record, surroundings))) return undefined
+  const job = response || jobId === undefined ? undefined : await store.job(jobId)
+  // The job was pruned.
+  if (!response && jobId !== undefined && job === undefined) return expire(key, record, store)
+  if (!response && job?.state !== 'finished' && !(await isUnattended(record, surroundings))) return undefined
   if (jobId !== undefined && (await isRemoved(jobId, store, now()))) return expire(key, record, store)
   if (response) return response
-  if (jobId !== undefined && (await isStored(jobId, store))) return { status: undefined, jobId }
+  if (job && STORED_STATES.includes(job.state)) return { status: undefined, jobId: job.id }
   const isOurs = await store.takeOver(key, record.owner, owner, fingerprint)
   return isOurs ? runAndSave(request, record, surroundings) : undefined
 }
 
 async function runAndSave(
   { key, fingerprint, run }: KeyedRequest,
-  record: Pick<IdempotencyRecord, 'fingerprint' | 'createdAt' | 'seed' | 'claims'>,
+  record: Pick<IdempotencyRecord, 'fingerprint' | 'createdAt' | 'seed' | 'claims'> &
+    Pick<RetryContext, 'reservation'>,
   { store, owner, saver, now }: Surroundings,
 ): Promise<KeptResponse> {
   const earlier = record.fingerprint === fingerprint ? record.claims : []
   const claims = createClaims(earlier, store, all => store.noteClaims(key, owner, all), now)
   saver.drop(key) // an earlier request could not save that the key is free, and it is not free now
-  let kept: KeptResponse | undefined
+  const { createdAt: time, seed, reservation } = record
   try {
-    const { keep, ...response } = await run({ time: record.createdAt, seed: record.seed, claims })
-    if (keep) kept = response
+    const { keep, ...response } = await run({ time, seed, claims, reservation })
+    if (keep !== 'job')
+      await saver.save(key, { fingerprint, response: keep === 'response' ? response : undefined })
     return response
-  } finally {
-    await saver.save(key, { fingerprint, response: kept })
+  } catch (error) {
+    if (!(error instanceof IdempotencyKeyTaken)) await saver.save(key, { fingerprint, response: undefined })
+    throw error
   }
+}
+
+function ignoreTaken(error: unknown): undefined {
+  if (!(error instanceof IdempotencyKeyTaken)) throw error
 }
 
 const isOld = ({ createdAt }: IdempotencyRecord, now: number) => createdAt < now - KEPT_MS
@@ -171,11 +185,6 @@ async function expire(key: string, { createdAt }: IdempotencyRecord, store: Stor
 /** Whether no process works on the request of a record any more. */
 async function isUnattended(record: IdempotencyRecord, { store, owner, presence }: Surroundings) {
   return record.owner === owner || record.owner === NO_OWNER || isAbandoned(record, store, presence)
-}
-
-async function isStored(jobId: string, store: Store): Promise<boolean> {
-  const job = await store.job(jobId)
-  return job !== undefined && STORED_STATES.includes(job.state)
 }
 
 /** Whether a file of a job was removed or has expired: its URL no longer works. */

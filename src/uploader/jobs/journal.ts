@@ -1,5 +1,6 @@
 import { messageOf } from '../../errors.ts'
 import type { Delivery, HistoryEntry, Job, Progress, Store, StoredFile } from '../../store/contract.ts'
+import type { QuotaUse } from '../../store/quota-contract.ts'
 import { FinalizationPending } from './finalization-pending.ts'
 
 const HISTORY_STEP = 'history'
@@ -18,9 +19,15 @@ type Change = Pick<Progress, 'state' | 'steps'> & Partial<Progress>
 export interface Journal {
   /**
    * Saves what was delivered, with its history. @returns the changed job
+   * @param quota what it has taken of quotas
    * @throws FinalizationPending if it can't be saved
    */
-  deliver(job: Job, files: readonly StoredFile[], state: 'finalizing' | 'finished' | 'failed'): Promise<Job>
+  deliver(
+    job: Job,
+    files: readonly StoredFile[],
+    state: 'finalizing' | 'finished' | 'failed',
+    quota?: readonly QuotaUse[],
+  ): Promise<Job>
   /** @throws FinalizationPending if it can't be saved, or if another process has taken over the job */
   advance(job: Job, change: Change): Promise<void>
   /** Jobs with unsaved changes. */
@@ -49,12 +56,12 @@ export function createJournal({ store, owner, now, warn }: JournalDeps): Journal
   }
 
   return {
-    async deliver(job, files, state) {
+    async deliver(job, files, state, quota) {
       const time = now().getTime()
       const history = files.flatMap(file => toEntries(job, file, time))
       const steps = [HISTORY_STEP]
       const writeAs = (as: Delivery['state']) =>
-        store.deliver(job.id, { state: as, owner, files, steps, history, now: time })
+        store.deliver(job.id, { state: as, owner, files, steps, history, quota, now: time })
       try {
         await write(
           job.id,

@@ -9,7 +9,7 @@ import { type Destination, idOf, locationsOf } from '../delivery/destinations.ts
 import type { Lease } from './lease.ts'
 
 /** Number of objects that are locked and removed at a time. */
-const AT_ONCE = 8
+const AT_ONCE = 32
 /** After this many consecutive failures, a destination is skipped until the next round. */
 const MOST_FAILURES = 32
 const FIRST_PAUSE_MS = 60_000

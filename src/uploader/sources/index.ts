@@ -42,12 +42,14 @@ export async function obtain(
     if ('error' in input.payload) throw input.payload.error
     return input.payload
   }
-  const { name, folders, body } = await openSource(input, caller, settings, signal)
+  const most = Math.min(settings.fileSize, caller.fileSize ?? Infinity)
+  const limited = most === settings.fileSize ? settings : { ...settings, fileSize: most }
+  const { name, folders, body } = await openSource(input, caller, limited, signal)
   const payload = await payloads.read(readUntil(signal, body), {
     name,
     folders,
     spool,
-    limit: settings.fileSize,
+    limit: most,
   })
   if (input.kind !== 'clipboard' || payload.contentType.startsWith('image/')) return payload
   await payload.dispose()

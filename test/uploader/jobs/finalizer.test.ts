@@ -89,7 +89,7 @@ const FILE: StoredFile = {
 async function upload({ finalizer }: Running): Promise<{ id: string; outcome: string }> {
   const job = newJob(finalizer.owner)
   await finalizer.begin(job)
-  return { id: job.id, outcome: await outcomeOf(finalizer.complete(job, [FILE], true)) }
+  return { id: job.id, outcome: await outcomeOf(finalizer.complete(job, [FILE], { isWhole: true })) }
 }
 
 async function outcomeOf(work: Promise<unknown>): Promise<string> {
@@ -111,7 +111,7 @@ describe('when the store breaks', () => {
     const job = newJob(here.finalizer.owner)
     await here.finalizer.begin(job)
     const unlock = lockStore()
-    const outcome = await outcomeOf(here.finalizer.complete(job, [FILE], true))
+    const outcome = await outcomeOf(here.finalizer.complete(job, [FILE], { isWhole: true }))
     expect(outcome).toMatch(/^Could not save the history: .* locked /)
     expect(here.warnings).toMatchObject([
       { details: { finalizationId: job.id, stored: [{ key: 'a.png', url: FILE.url }] } },
@@ -131,7 +131,7 @@ describe('when the store breaks', () => {
     const job = newJob(here.finalizer.owner)
     await here.finalizer.begin(job)
     const unlock = lockStore()
-    await outcomeOf(here.finalizer.complete(job, [FILE], true))
+    await outcomeOf(here.finalizer.complete(job, [FILE], { isWhole: true }))
     unlock()
     const finished = there.finalizer.retry(job.id, never)
     await sleep(100)
@@ -146,7 +146,7 @@ describe('when the store breaks', () => {
     await first.is('slow')
     const job = newJob(here.finalizer.owner)
     await here.finalizer.begin(job)
-    const outcome = outcomeOf(here.finalizer.complete(job, [FILE], true))
+    const outcome = outcomeOf(here.finalizer.complete(job, [FILE], { isWhole: true }))
     await expect.poll(first.runs).toBe(1)
     const unlock = lockStore()
     await first.isNot('slow')
@@ -161,7 +161,7 @@ describe('when the store breaks', () => {
     const job = newJob(here.finalizer.owner)
     await here.finalizer.begin(job)
     const unlock = lockStore()
-    await outcomeOf(here.finalizer.complete(job, [FILE], true))
+    await outcomeOf(here.finalizer.complete(job, [FILE], { isWhole: true }))
     unlock()
     await here.finalizer.close()
     const next = open([])
@@ -217,7 +217,7 @@ describe('two processes of one store', () => {
     await is('slow')
     const job = newJob(here.finalizer.owner)
     await here.finalizer.begin(job)
-    const completed = here.finalizer.complete(job, [FILE], true)
+    const completed = here.finalizer.complete(job, [FILE], { isWhole: true })
     await expect.poll(runs).toBe(1)
     const leave = new AbortController()
     const waiting = there.finalizer.retry(job.id, leave.signal)
@@ -387,7 +387,7 @@ describe('after a reload', () => {
     const job = newJob(here.finalizer.owner)
     await here.finalizer.begin(job)
     here.finalizer.adopt({ hooks: [second.hook], keepDays: 7 })
-    await here.finalizer.complete(job, [FILE], true, [first.hook])
+    await here.finalizer.complete(job, [FILE], { isWhole: true, hooks: [first.hook] })
     expect([await first.runs(), await second.runs()]).toEqual([2, 0])
     await here.finalizer.retry(pending.id, never)
     expect([await first.runs(), await second.runs()]).toEqual([2, 1])

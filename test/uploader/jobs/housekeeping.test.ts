@@ -8,6 +8,7 @@ import { KEPT_MS } from '../../../src/uploader/jobs/idempotency.ts'
 import { createLease } from '../../../src/uploader/jobs/lease.ts'
 import { newJob } from '../../../src/uploader/jobs/new-job.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
+import { reserve } from '../../helpers/stores.ts'
 
 const OWNER = 'here-01234567.1.0123456789ab'
 const GONE = 'gone-01234567.1.0123456789ab'
@@ -85,13 +86,8 @@ it('old jobs and idempotency keys are forgotten, young ones are not', async () =
   await store.claim(old, OWNER)
   const past = Date.now() - 8 * DAY_MS
   await store.advance(old, OWNER, { state: 'finished', steps: [], attempts: 0, now: past })
-  await store.reserve('old', {
-    fingerprint: 'print',
-    owner: OWNER,
-    seed: 's',
-    createdAt: Date.now() - KEPT_MS - 60_000,
-  })
-  await store.reserve('young', { fingerprint: 'print', owner: OWNER, seed: 's', createdAt: Date.now() })
+  await reserve(store, 'old', { owner: OWNER, createdAt: Date.now() - KEPT_MS - 60_000 })
+  await reserve(store, 'young', { owner: OWNER, createdAt: Date.now() })
   housekeeping.start()
   await expect.poll(() => store.job(old)).toBeUndefined()
   await expect.poll(() => store.idempotencyRecord('old')).toBeUndefined()

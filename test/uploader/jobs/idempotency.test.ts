@@ -14,6 +14,11 @@ import {
 import { makeDirectory } from '../../helpers/directory.ts'
 import { eventually } from '../../helpers/eventually.ts'
 import { lockSqlite } from '../../helpers/sqlite.ts'
+import { newJob } from '../../helpers/stores.ts'
+
+/** The context of a request that reserves its key. */
+const reservedBy = (owner: string) =>
+  ({ reservation: { fingerprint: 'print', owner, seed: owner, createdAt: Date.now() } }) as RetryContext
 
 /** A process of another machine. */
 const ELSEWHERE = 'elsewhere-01234567.1.0123456789ab'
@@ -45,19 +50,35 @@ function makeWork(answer: Partial<NewResponse> = {}) {
   const run = async (): Promise<NewResponse> => {
     runs++
     await gate
-    return { status: 200, body: `{"run":${runs}}`, jobId: undefined, keep: true, ...answer }
+    return { status: 200, body: `{"run":${runs}}`, jobId: undefined, keep: 'response', ...answer }
   }
   return { run, runs: () => runs, go: () => go() }
 }
 
 const lockStore = () => lockSqlite(join(directory, 'store.db'))
 
+/** Begins a job as an upload does, which reserves the key. @returns its ID */
+async function begin({ store, owner }: Running, { reservation }: RetryContext, key = 'k'): Promise<string> {
+  const job = newJob({ createdAt: Date.now(), owner })
+  await store.begin(job, key, reservation)
+  return job.id
+}
+
 const ask = (
-  { idempotency }: Running,
+  running: Running,
   run: () => Promise<NewResponse>,
   signal = new AbortController().signal,
   fingerprint = 'print',
-) => idempotency.respondOnce('k', fingerprint, run, signal)
+) =>
+  running.idempotency.respondOnce(
+    'k',
+    fingerprint,
+    async context => {
+      await begin(running, context)
+      return run()
+    },
+    signal,
+  )
 
 describe('requests with the same key at once', () => {
   it('are answered by one run, whichever process they come to', async () => {
@@ -107,7 +128,7 @@ describe('requests with the same key at once', () => {
     const run = async (): Promise<NewResponse> => {
       runs++
       if (runs < 3) throw new Error(`no luck ${runs}`)
-      return { status: 200, body: '{}', jobId: undefined, keep: true }
+      return { status: 200, body: '{}', jobId: undefined, keep: 'response' }
     }
     const outcomes = await Promise.allSettled([
       ask(here, run),
@@ -125,9 +146,42 @@ describe('requests with the same key at once', () => {
   })
 })
 
+describe('when everything was stored', () => {
+  /** Uploads as a process does that lives on. */
+  async function store(running: Running): Promise<string> {
+    let jobId = ''
+    const run = async (context: RetryContext): Promise<NewResponse> => {
+      jobId = await begin(running, context)
+      const delivery = { owner: running.owner, files: [], steps: [], history: [], now: 1 }
+      await running.store.deliver(jobId, { ...delivery, state: 'finished' })
+      return { status: 200, body: '{}', jobId: undefined, keep: 'job' }
+    }
+    await running.idempotency.respondOnce('k', 'print', run, new AbortController().signal)
+    return jobId
+  }
+
+  it('a repetition gets the job, in every process, and no response is saved', async () => {
+    const [here, there] = [open(), open({ owner: ELSEWHERE })]
+    const jobId = await store(here)
+    const work = makeWork()
+    for (const one of [here, there]) expect(await ask(one, work.run)).toEqual({ status: undefined, jobId })
+    expect(work.runs()).toBe(0)
+    expect(await here.store.idempotencyRecord('k')).toMatchObject({ jobId, response: undefined })
+  })
+
+  it('and the job was forgotten, a repetition is a new request', async () => {
+    const [here, there] = [open({ owner: ELSEWHERE }), open()]
+    await store(here)
+    await here.store.pruneJobs(Date.now() + 1000)
+    const work = makeWork()
+    work.go()
+    expect(await ask(there, work.run)).toMatchObject({ body: '{"run":1}' })
+  })
+})
+
 it('an answer that is not kept is a new attempt for the next', async () => {
   const here = open()
-  const work = makeWork({ keep: false })
+  const work = makeWork({ keep: 'nothing' })
   work.go()
   await ask(here, work.run)
   await ask(open(), work.run, undefined, 'other')
@@ -161,7 +215,8 @@ it('a new attempt has the time and the seed of the first one when the clock was 
       'print',
       async retryContext => {
         seen.push(retryContext)
-        return { status: 502, body: '{}', jobId: undefined, keep: false }
+        await begin(here, retryContext)
+        return { status: 502, body: '{}', jobId: undefined, keep: 'nothing' }
       },
       new AbortController().signal,
     )
@@ -255,12 +310,10 @@ describe('when the store breaks while a request runs', () => {
 
 describe('after a kill -9', () => {
   /** Leaves a key behind as a process does that is killed when its job is in this state. */
-  async function leaveBehind(state: JobState | undefined, owner = newOwner(SCOPE)): Promise<string> {
+  async function leaveBehind(state: JobState, owner = newOwner(SCOPE)): Promise<string> {
     const { store } = open()
     dropOwner(owner)
     const id = randomUUID()
-    await store.reserve('k', { fingerprint: 'print', owner, seed: 's', createdAt: Date.now() })
-    if (state === undefined) return id
     const job = {
       id,
       createdAt: Date.now(),
@@ -270,7 +323,7 @@ describe('after a kill -9', () => {
       destination: 'd',
       origins: ['a'],
     }
-    await store.begin(job, 'k')
+    await store.begin(job, 'k', { fingerprint: 'print', owner, seed: 's', createdAt: Date.now() })
     if (state === 'interrupted') await store.abandon(owner, () => {})
     else if (state !== 'uploading') {
       await store.deliver(id, { state, owner, files: [], steps: [], history: [], now: 1 })
@@ -278,7 +331,7 @@ describe('after a kill -9', () => {
     return id
   }
 
-  it.each([undefined, 'uploading', 'interrupted', 'failed'] as const)(
+  it.each(['uploading', 'interrupted', 'failed'] as const)(
     'of a request whose job was %s, a repetition does it',
     async state => {
       await leaveBehind(state)
@@ -312,8 +365,7 @@ describe('after a kill -9', () => {
   it('several keys of other machines are waited for at once', async () => {
     const { store, idempotency } = open({ patienceMs: 800 })
     const owners = ['a', 'b', 'c'].map(host => `${host}-01234567.1.0123456789ab`)
-    for (const owner of owners)
-      await store.reserve(owner, { fingerprint: 'print', owner, seed: 's', createdAt: 1 })
+    for (const owner of owners) await begin({ store, owner, idempotency }, reservedBy(owner), owner)
     const work = makeWork()
     work.go()
     const signal = AbortSignal.timeout(10_000)

@@ -1,0 +1,115 @@
+/**
+ * How far servers carry: uploads to an S3 stand-in that takes its time, with so many slots, by one server or several with
+ * one database. Prints the rate and the processor time of an upload; with --quota also beside a quota that is never used
+ * up. Nothing is pinned to a core.
+ *
+ * Usage: npm run build && node bench/scale.mjs [--latency 10,60,200] [--slots 16,64,256] [--servers 1]
+ *        [--store sqlite|postgres://USER:PASSWORD@HOST/DATABASE] [--clients 64] [--ms 4000] [--rounds 3] [--quota]
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { s3Options, startClient, startS3, startServer, uploadServer } from './servers.mjs'
+import { median } from './statistics.mjs'
+
+const KEY = 'key-of-the-benchmark'
+const SIZE = 100 * 1024
+
+const text = value => ({ type: 'string', default: value })
+const { values } = parseArgs({
+  options: {
+    latency: text('10,60,200'),
+    slots: text('16,64,256'),
+    servers: text('1'),
+    store: text('sqlite'),
+    clients: text('64'),
+    ms: text('4000'),
+    rounds: text('3'),
+    quota: { type: 'boolean', default: false },
+  },
+})
+const numbers = list => list.split(',').map(Number)
+const [clients, ms, rounds] = [values.clients, values.ms, values.rounds].map(Number)
+const directory = await mkdtemp(join(tmpdir(), 'bench-scale-'))
+const settings = { directory, isPinned: false }
+
+/** Servers with one database, and clients that share them. */
+async function start(endpoint, slots, count, quota) {
+  const s3 = s3Options({ endpoint, bucket: 'bench', accessKeyId: 'id', secretAccessKey: 'secret' })
+  const key = { name: 'bench', key: KEY, ...(quota && { quota: { files: 1_000_000_000, per: '31d' } }) }
+  const more = {
+    limits: { concurrentUploads: slots, waitingUploads: 10_000 },
+    auth: { loopbackExempt: false, keys: [key] },
+    ...(values.store !== 'sqlite' && { store: { driver: 'postgres', url: values.store } }),
+  }
+  const names = Array.from({ length: count }, (_, n) => `scale ${slots} ${n} ${quota}`)
+  const servers = []
+  for (const name of names)
+    servers.push(await startServer(uploadServer(name, { s3 }, undefined, [], more), settings))
+  return servers
+}
+
+async function measure(servers) {
+  const drivers = servers.map(() => startClient(false))
+  const before = await Promise.all(servers.map(server => server.cpuMs()))
+  const results = await Promise.all(
+    drivers.map((driver, n) =>
+      driver.run({
+        ...{ kind: 'upload', url: servers[n].url, size: SIZE, ms, verify: 'one', sizeOnly: true, key: KEY },
+        clients: Math.ceil(clients / servers.length),
+      }),
+    ),
+  )
+  for (const driver of drivers) driver.stop()
+  const after = await Promise.all(servers.map(server => server.cpuMs()))
+  const [failure] = results.flatMap(result => result.failures)
+  if (failure) throw new Error(failure)
+  const done = results.reduce((sum, result) => sum + result.done, 0)
+  const cpuMs = after.reduce((sum, one, n) => sum + one - before[n], 0)
+  return {
+    rate: results.reduce((sum, result) => sum + result.done / result.seconds, 0),
+    cpuMs: cpuMs / done,
+    p99: Math.max(...results.map(result => result.p99)),
+  }
+}
+
+console.log(
+  '| Latency | Slots | Servers | Quota | uploads/s | CPU ms | p99 ms |\n|---|---|---|---|---|---|---|',
+)
+try {
+  for (const latency of numbers(values.latency)) {
+    const s3 = await startS3(settings, latency)
+    for (const slots of numbers(values.slots)) {
+      for (const count of numbers(values.servers)) {
+        const kinds = values.quota ? [false, true] : [false]
+        const all = []
+        for (const quota of kinds)
+          all.push({ quota, servers: await start(s3.url, slots, count, quota), runs: [] })
+        for (let round = -1; round < rounds; round++) {
+          for (const { servers, runs } of all) {
+            const run = await measure(servers)
+            if (round >= 0) runs.push(run)
+          }
+        }
+        for (const { quota, servers, runs } of all) {
+          const [rate, cpuMs, p99] = ['rate', 'cpuMs', 'p99'].map(what => median(runs.map(run => run[what])))
+          const cells = [
+            latency,
+            slots,
+            count,
+            quota ? 'yes' : 'no',
+            rate.toFixed(0),
+            cpuMs.toFixed(2),
+            p99.toFixed(0),
+          ]
+          console.log(`| ${cells.join(' | ')} |`)
+          for (const server of servers) await server.stop()
+        }
+      }
+    }
+    await s3.stop()
+  }
+} finally {
+  await rm(directory, { recursive: true, force: true })
+}

@@ -1,0 +1,263 @@
+import { randomUUID } from 'node:crypto'
+import { readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { ask } from './helpers/ask.ts'
+import { makeDirectory } from './helpers/directory.ts'
+import { eventually } from './helpers/eventually.ts'
+import { formOf, post } from './helpers/form.ts'
+import { missing } from './helpers/needs.ts'
+import { sendRaw } from './helpers/raw-request.ts'
+import { runServer, spawnServer } from './helpers/spawn-server.ts'
+import { startApp, type TestApp } from './helpers/start-app.ts'
+import { findPostgres, type PostgresServer, startPostgres } from './servers/postgres.ts'
+
+const KEY = 'k3y-with-a-quota'
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)
+
+const config = (key: object, more: object = {}) => ({
+  auth: { loopbackExempt: false, keys: [{ name: 'ci', key: KEY, ...key }] },
+  ...more,
+})
+
+const send = (url: string, files: Record<string, string | Uint8Array>, headers: object = {}) =>
+  post(`${url}/upload`, { body: formOf(files), headers: { 'X-Upload-Key': KEY, ...headers } })
+
+const codes = (answer: object) => (answer as { errors?: { code: string }[] }).errors?.map(({ code }) => code)
+const named = (count: number, content = 'x') =>
+  Object.fromEntries(Array.from({ length: count }, (_, n) => [`${n}.txt`, `${content}${n}`]))
+
+/** The store is the only one that tells the use of a quota. */
+const header = async (app: TestApp, name: string) => {
+  const { headers } = await ask(app.url, 'POST', '/upload', { headers: { 'X-Upload-Key': KEY } })
+  return String(headers[name])
+}
+
+describe('a quota', () => {
+  it('refuses files beyond it, each for itself, and says when to come again', async () => {
+    const app = await startApp({
+      config: config({ quota: { files: 3, per: '1d' } }, { metrics: { enabled: true } }),
+    })
+    const answer = await send(app.url, named(5))
+    expect(answer).toMatchObject({ status: 429, code: 'quota_exceeded' })
+    expect(answer.result).toHaveLength(3)
+    expect(codes(answer)).toEqual(['quota_exceeded', 'quota_exceeded'])
+    const next = await ask(app.url, 'PUT', '/upload/a.txt', { headers: { 'X-Upload-Key': KEY }, body: 'a' })
+    expect(next.status).toBe(429)
+    expect(Number(next.headers['retry-after'])).toBeGreaterThan(0)
+    expect(Number(next.headers['retry-after'])).toBeLessThanOrEqual(86_400)
+    expect(next.body).toContain('3 files in 1d')
+    expect(next.headers['ratelimit-policy']).toBe('"files";q=3;w=86400;qu="files"')
+    expect(next.headers['ratelimit']).toMatch(/^"files";r=0;t=\d+$/)
+    expect(await app.files()).toHaveLength(3)
+    expect(app.log.at(-1)).toMatchObject({
+      caller: 'ci',
+      err: { code: 'quota_exceeded' },
+      address: '127.0.0.1',
+    })
+  })
+
+  it('of bytes has room for a small file where a large one has none', async () => {
+    const app = await startApp({ config: config({ quota: { bytes: 1000, per: '1h' } }) })
+    expect((await send(app.url, { 'a.txt': 'a'.repeat(600) })).status).toBe(200)
+    expect(codes(await send(app.url, { 'b.txt': 'b'.repeat(600) }))).toEqual(['quota_exceeded'])
+    expect((await send(app.url, { 'c.txt': 'c'.repeat(400) })).status).toBe(200)
+    expect(await header(app, 'ratelimit')).toMatch(/^"bytes";r=0;t=\d+$/)
+    expect(await header(app, 'ratelimit-policy')).toBe('"bytes";q=1000;w=3600;qu="content-bytes"')
+  })
+
+  it('says of a file that is larger than all of it that it never fits', async () => {
+    const app = await startApp({ config: config({ quota: { bytes: 100, per: '1h' } }) })
+    const answer = await send(app.url, { 'a.txt': 'a'.repeat(101) })
+    expect(answer).toMatchObject({ status: 413, code: 'too_large' })
+    expect(answer.message).toContain('larger than the whole quota')
+  })
+
+  it('gets back what failed', async () => {
+    const directory = await makeDirectory()
+    await writeFile(join(directory, 'file'), '')
+    const providers = {
+      local: {
+        good: { directory: join(directory, 'img'), serve: true },
+        bad: { directory: join(directory, 'file'), serve: true },
+      },
+    }
+    const app = await startApp({
+      config: config({ quota: { files: 2, per: '1d' } }, { providers, default: 'local/good' }),
+    })
+    for (let i = 0; i < 4; i++) {
+      const headers = { 'X-Upload-Key': KEY }
+      const answer = await post(`${app.url}/upload?destination=local/bad`, {
+        body: formOf(named(2)),
+        headers,
+      })
+      expect(answer.status).toBe(502)
+    }
+    expect((await send(app.url, named(2))).status).toBe(200)
+    expect(await send(app.url, named(1, 'y'))).toMatchObject({ status: 429, code: 'quota_exceeded' })
+  })
+
+  it('is not touched by a repetition that is answered', async () => {
+    const app = await startApp({ config: config({ quota: { files: 2, per: '1d' } }) })
+    for (let i = 0; i < 5; i++) {
+      const answer = await send(app.url, { 'a.txt': 'a' }, { 'Idempotency-Key': 'one' })
+      expect(answer.status).toBe(200)
+    }
+    expect(await header(app, 'ratelimit')).toMatch(/^"files";r=1;/)
+  })
+
+  it('that is used up refuses a request before its body, but not a repetition', async () => {
+    const app = await startApp({ config: config({ quota: { files: 1, per: '1d' } }) })
+    const first = await send(app.url, { 'a.txt': 'a' }, { 'Idempotency-Key': 'one' })
+    const { status, body } = await sendRaw(app.url, {
+      headers: [
+        'Content-Type: text/plain',
+        'Content-Length: 15000000',
+        'Expect: 100-continue',
+        `X-Upload-Key: ${KEY}`,
+      ],
+    })
+    expect(status).toBe(429)
+    expect(JSON.parse(body.toString())).toMatchObject({ code: 'quota_exceeded' })
+    const again = await send(app.url, { 'a.txt': 'a' }, { 'Idempotency-Key': 'one' })
+    expect(again).toMatchObject({ status: 200, result: first.result })
+  })
+
+  it('counts for each person, and together with that of the key where both are asked for', async () => {
+    const proxy = { from: ['127.0.0.1'], preset: 'authelia', isEnough: false, quota: { files: 1, per: '1d' } }
+    const { auth } = config({ quota: { files: 2, per: '1d' } })
+    const app = await startApp({ config: { auth: { ...auth, proxy } } })
+    const by = async (user: string) =>
+      (await send(app.url, { 'a.txt': `of ${user} ${randomUUID()}` }, { 'Remote-User': user })).status
+    expect([await by('alice'), await by('alice'), await by('bob'), await by('carol')]).toEqual([
+      200, 429, 200, 429,
+    ])
+  })
+
+  it('is printed by "history --quotas"', async () => {
+    const directory = await makeDirectory()
+    await writeFile(
+      join(directory, 'upload-server.json'),
+      JSON.stringify(config({ quota: { files: 5, per: '1d' } })),
+    )
+    const server = await spawnServer(['--port', '0'], { directory })
+    await send(await server.url, named(2))
+    const history = await spawnServer(['history', '--quotas'], { directory })
+    await history.exit
+    expect(history.lines.join('\n')).toMatch(/^\d{4}-\S+ 00:00:00 {2}1d {2}ci {2}2 files, 4 B$/)
+  })
+})
+
+describe('the limits of a key', () => {
+  it('types are told by the bytes, not by the name', async () => {
+    const app = await startApp({ config: config({ types: ['image/*'] }) })
+    const answer = await send(app.url, { 'a.png': 'text', 'b.txt': PNG })
+    expect(answer).toMatchObject({ status: 415, code: 'type_refused' })
+    expect(codes(answer)).toEqual(['type_refused'])
+    expect(answer.message).toContain('"a.png" is text/plain by its bytes. This client may upload image/*.')
+    expect(await app.files()).toEqual([expect.stringMatching(/b-[0-9a-f]{8}\.txt$/)])
+  })
+
+  it.each<[string, (url: string) => Promise<{ status: number }>]>([
+    ['a form', url => send(url, { 'a.txt': 'a'.repeat(101) })],
+    [
+      'a raw body',
+      url => ask(url, 'PUT', '/upload/a.txt', { headers: { 'X-Upload-Key': KEY }, body: 'a'.repeat(101) }),
+    ],
+    [
+      'a data: URI',
+      url =>
+        ask(url, 'POST', '/upload', {
+          headers: { 'X-Upload-Key': KEY, 'Content-Type': 'application/json' },
+          body: JSON.stringify({
+            list: [`data:text/plain;base64,${Buffer.alloc(101, 'a').toString('base64')}`],
+          }),
+        }),
+    ],
+  ])('fileSize holds for %s', async (_, request) => {
+    const app = await startApp({ config: config({ fileSize: 100 }) })
+    expect((await request(app.url)).status).toBe(413)
+    expect((await send(app.url, { 'a.txt': 'a'.repeat(100) })).status).toBe(200)
+  })
+
+  it('a key that has expired is a wrong key', async () => {
+    const app = await startApp({ config: config({ expires: '2020-01-01T00:00:00Z' }) })
+    expect(await send(app.url, { 'a.txt': 'a' })).toMatchObject({ status: 401, code: 'unauthorized' })
+    const later = await startApp({ config: config({ expires: '2099-01-01T00:00:00+02:00' }) })
+    expect((await send(later.url, { 'a.txt': 'a' })).status).toBe(200)
+  })
+})
+
+describe('three servers on one PostgreSQL', () => {
+  let postgres: PostgresServer | undefined
+  beforeAll(async () => {
+    if ((await findPostgres()) !== undefined) postgres = await startPostgres()
+  })
+  afterAll(() => postgres?.stop())
+
+  it('store exactly what a quota has room for, and what a killed one had reserved is free again', async context => {
+    if (!postgres) missing(context, 'needs PostgreSQL: apt-get install postgresql')
+    const url = await postgres.createDatabase(`db${randomUUID().replaceAll('-', '')}`)
+    const directory = await makeDirectory()
+    const files = join(directory, 'files')
+    // The second destination never ends, so what is sent there stays reserved.
+    const never = { command: ['sleep', '600'], url: 'https://x.example/{key}' }
+    const whole = {
+      ...config({ quota: { files: 200, per: '1d' } }),
+      store: { driver: 'postgres', url },
+      default: 'local/Default',
+      providers: { local: { Default: { directory: files, serve: true } }, command: { never } },
+    }
+    const start = async () => {
+      const home = await makeDirectory()
+      await writeFile(join(home, 'upload-server.json'), JSON.stringify(whole))
+      const server = runServer(['--port', '0'], home)
+      onTestFinished(async () => {
+        server.process.kill('SIGKILL')
+        await server.exit
+      })
+      return { server, url: await server.url }
+    }
+    const all = await Promise.all([start(), start(), start()])
+    const stuck = Array.from({ length: 5 }, () =>
+      post(`${all[0]!.url}/upload?destination=command/never`, {
+        body: formOf(named(4)),
+        headers: { 'X-Upload-Key': KEY },
+      }).catch(() => undefined),
+    )
+    // 64 clients, each with a few uploads, more than the quota has room for.
+    const client = async (n: number) => {
+      const statuses: number[] = []
+      for (let i = 0; i < 4; i++)
+        statuses.push((await send(all[n % 3]!.url, { [`${n}-${i}.txt`]: randomUUID() })).status)
+      return statuses
+    }
+    await eventually(async () => expect((await send(all[2]!.url, { 'first.txt': 'first' })).status).toBe(200))
+    const statuses = (await Promise.all(Array.from({ length: 64 }, (_, n) => client(n)))).flat()
+    const stored = statuses.filter(status => status === 200).length + 1
+    expect(statuses.filter(status => status === 429)).toHaveLength(statuses.length - stored + 1)
+    expect(stored).toBe(180)
+    expect(await names(files)).toHaveLength(stored)
+    all[0]!.server.process.kill('SIGKILL')
+    await Promise.all(stuck)
+    await eventually(async () => {
+      const { status } = await send(all[1]!.url, named(1, randomUUID()))
+      expect(status).toBe(200)
+    })
+    const more = await Promise.all(
+      Array.from({ length: 30 }, (_, n) => send(all[1 + (n % 2)]!.url, named(1, randomUUID()))),
+    )
+    expect(more.filter(({ status }) => status === 200)).toHaveLength(19)
+    expect(await names(files)).toHaveLength(200)
+    const last = await ask(all[1]!.url, 'POST', '/upload', { headers: { 'X-Upload-Key': KEY } })
+    expect(last.headers['ratelimit']).toMatch(/^"files";r=\d+;/) // as far as this server knows
+  }, 90_000)
+})
+
+async function names(directory: string): Promise<string[]> {
+  const all = await readdir(directory, { recursive: true, withFileTypes: true })
+  return all.filter(one => one.isFile() && !one.parentPath.includes('.upload-server')).map(one => one.name)
+}
