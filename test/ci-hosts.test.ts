@@ -11,6 +11,7 @@ import { makePicture } from './helpers/picture.ts'
 import { BIN, environmentIn } from './helpers/spawn-server.ts'
 import { shareApp } from './helpers/start-app.ts'
 import { startCommentForge, TOKEN } from './servers/comment-forge.ts'
+import { startTokenSite } from './servers/token-site.ts'
 
 const NAMES = ['first.png', 'with space.png', `it's "b" $(x) \`y\` ;&.png`, '图片 é.png', '-dash.png']
 const KEY = 'key-of-the-server-0123456789'
@@ -106,6 +107,21 @@ describe('action.yml', () => {
     expect(printed).not.toContain(KEY)
   })
 
+  it('without a key sends a token of the job, which is hidden', async context => {
+    const { cwd, env } = await prepare(context)
+    const site = await startTokenSite()
+    onTestFinished(() => site.close())
+    const inputs = { files: 'shots', server: site.url }
+    const { exitCode, printed, outputs } = await runAction('action.yml', inputs, {
+      cwd,
+      env: { ...env, ...site.job },
+    })
+    expect(exitCode, printed).toBe(0)
+    expect(outputs).toMatchObject({ stored: '5', failed: '0' })
+    expect(site.issued).toHaveLength(1)
+    expect(printed.split('\n').filter(line => /eyJ/.test(line))).toEqual([`::add-mask::${site.issued[0]}`])
+  })
+
   it.for(BROKEN)('fails and says why when the server %s', async ([, handle, said], context) => {
     const { cwd, env } = await prepare(context)
     const server = handle ? await serve(handle) : 'http://127.0.0.1:1'
@@ -192,6 +208,19 @@ describe('the component of GitLab', () => {
     expect(junit).toContain('<testsuites tests="5" failures="0"')
     expect(forge.comments[0]?.body).toContain('1 changed, 4 new')
     expect(printed).not.toContain(KEY)
+  })
+
+  it('asks for a token for its server, and sends it', async context => {
+    const { cwd, env } = await prepare(context)
+    const site = await startTokenSite()
+    onTestFinished(() => site.close())
+    const inputs = { files: 'shots', image, server: site.url }
+    const job = { ...env, GITLAB_CI: 'true', UPLOAD_SERVER_TOKEN: site.issue(site.url) }
+    const made = await runComponent('templates/upload.yml', inputs, { cwd, env: job })
+    expect(made.exitCode, made.printed).toBe(0)
+    expect(made.job).toMatchObject({ id_tokens: { UPLOAD_SERVER_TOKEN: { aud: site.url } } })
+    expect(made.dotenv).toMatchObject({ UPLOAD_STORED: '5' })
+    expect(made.printed).not.toContain('eyJ')
   })
 
   it.for(BROKEN)('fails and says why when the server %s', async ([, handle, said], context) => {

@@ -1,4 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { TOKEN_PROVIDERS } from '../client/tokens/token-source.ts'
+import { hasKey } from '../client/tokens/tokens.ts'
 import { readDuration } from '../times.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -22,6 +24,38 @@ export const configOptionHere = () =>
 /** The option `--key` of commands that use a running server. */
 export const keyOption = () =>
   new Option('-k, --key <key>', 'upload key of the running server').env('UPLOAD_SERVER_KEY')
+
+/** The option `--token-from` of commands that use a running server. */
+export const tokenFromOption = () =>
+  new Option(
+    '--token-from <source>',
+    `send signed tokens (JWT) instead of an upload key, from: ${TOKEN_PROVIDERS.join(', ')}, or a program that prints one (default: the CI job, without an upload key)`,
+  ).argParser(parseTokenFrom)
+
+function parseTokenFrom(text: string, before: unknown): string {
+  if (text.trim() === '')
+    throw new InvalidArgumentError(`Must be one of: ${TOKEN_PROVIDERS.join(', ')}, or a program.`)
+  return onceOnly(text, before)
+}
+
+/** The error in options that contradict each other. Undefined if there is none. */
+export function findTokenFault({ server, key, tokenFrom }: ServerOptions): string | undefined {
+  if (tokenFrom === undefined) return undefined
+  if (server === undefined) return '--token-from requires --server.'
+  return key || hasKey(new URL(server))
+    ? '--token-from cannot be used with an upload key: --key, UPLOAD_SERVER_KEY, or one in the URL of --server.'
+    : undefined
+}
+
+/** The options of commands that use a running server. */
+export interface ServerOptions {
+  /** URL of a running server. */
+  server?: string
+  /** Upload key. */
+  key?: string
+  /** Source of tokens. */
+  tokenFrom?: string
+}
 
 /** Adds the options that choose a destination, in both spellings: see `readChoice`. */
 export function addDestinationOptions(command: Command): Command {

@@ -1,5 +1,6 @@
 import type { Command, Option } from 'commander'
 import { Argument } from 'commander'
+import { TOKEN_PROVIDERS } from '../client/tokens/token-source.ts'
 import { glance } from '../config/load.ts'
 import { LOG_LEVELS } from '../config/schema.ts'
 import { PROVIDER_TYPES } from '../providers/registry.ts'
@@ -129,6 +130,8 @@ async function valuesOf(
         return [FILES]
       case '--log-level':
         return LOG_LEVELS
+      case '--token-from':
+        return TOKEN_PROVIDERS
       case '--provider':
         return PROVIDER_TYPES
       case '--destination':

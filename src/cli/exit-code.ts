@@ -18,6 +18,6 @@ export function exitCodeOf(results: readonly Result[]): number {
   if (failed.length === 0) return results.some(one => one.finalizationId) ? EXIT.failed : EXIT.done
   if (has('interrupted')) return EXIT.interrupted
   if (failed.length < results.length) return EXIT.partial
-  if (has('unauthorized')) return EXIT.unauthorized
+  if (has('unauthorized') || has('no_token')) return EXIT.unauthorized
   return has('unreachable') ? EXIT.unreachable : EXIT.failed
 }

@@ -1,15 +1,20 @@
 import type { Command } from 'commander'
 import { openRemote } from '../client/sending/remote.ts'
 import { messageOf } from '../errors.ts'
-import { configOption, endWith, keyOption, parseServer } from './command.ts'
+import {
+  configOption,
+  endWith,
+  findTokenFault,
+  keyOption,
+  parseServer,
+  type ServerOptions,
+  tokenFromOption,
+} from './command.ts'
 import { openForCommand } from './open.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 
-interface FinalizeOptions extends CommonOptions {
-  /** URL of the running server that has stored the files. */
-  server?: string
-  key?: string
-}
+/** With `server`: the running server that has stored the files. */
+interface FinalizeOptions extends CommonOptions, ServerOptions {}
 
 export function register(program: Command, terminal: Terminal): void {
   program
@@ -19,6 +24,7 @@ export function register(program: Command, terminal: Terminal): void {
     .addOption(configOption())
     .option('--server <url>', 'run them on a running server; requires ids', parseServer)
     .addOption(keyOption())
+    .addOption(tokenFromOption())
     .addHelpText(
       'after',
       `
@@ -29,6 +35,8 @@ Examples:
     )
     .action((ids: string[], options: FinalizeOptions) => {
       const { server } = options
+      const fault = findTokenFault(options)
+      if (fault !== undefined) throw new Error(fault)
       return endWith(
         terminal,
         server === undefined ? finalize(ids, options, terminal) : finishAt(server, ids, options, terminal),
@@ -63,12 +71,12 @@ async function finalize(
 async function finishAt(
   server: string,
   ids: readonly string[],
-  { key }: FinalizeOptions,
+  options: FinalizeOptions,
   terminal: Terminal,
 ): Promise<number> {
   if (ids.length === 0)
     throw new Error('--server requires the finalizationId of each upload, which "upload" has printed.')
-  const remote = openRemote(server, key, terminal)
+  const remote = openRemote(server, options, terminal)
   return finishEach(ids, terminal, async id => {
     // The number of files is not known here. Each of them has a link.
     const reply = await remote.post(

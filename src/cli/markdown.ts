@@ -6,7 +6,16 @@ import type { NamedNote, NoteReport, UploadImagesOptions } from '../client/notes
 import { SENDING } from '../client/sending/send.ts'
 import { UploadError } from '../errors.ts'
 import { type ChoiceAsSent, readChoice } from '../uploader/delivery/destinations.ts'
-import { addDestinationOptions, configOption, endWith, keyOption, parseServer } from './command.ts'
+import {
+  addDestinationOptions,
+  configOption,
+  endWith,
+  findTokenFault,
+  keyOption,
+  parseServer,
+  type ServerOptions,
+  tokenFromOption,
+} from './command.ts'
 import { EXIT } from './exit-code.ts'
 import { bar, startProgress } from './progress.ts'
 import { remarksOn } from './repeat.ts'
@@ -14,12 +23,9 @@ import { withSender } from './sender.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 import type { SenderRights } from './upload-here.ts'
 
-interface MarkdownOptions extends CommonOptions, ChoiceAsSent {
+interface MarkdownOptions extends CommonOptions, ChoiceAsSent, ServerOptions {
   /** Hosts whose images are moved. */
   from: string[]
-  /** URL of a running server to send through. */
-  server?: string
-  key?: string
   dryRun?: boolean
   backup: boolean
 }
@@ -43,6 +49,7 @@ export function register(program: Command, terminal: Terminal): void {
   addDestinationOptions(command)
     .option('--server <url>', 'upload through a running server', parseServer)
     .addOption(keyOption())
+    .addOption(tokenFromOption())
     .addHelpText(
       'after',
       `
@@ -80,6 +87,8 @@ async function markdown(
 ): Promise<number> {
   if (options.server && options.from.length > 0)
     throw new Error('--from cannot be used with --server. Use --config instead.')
+  const fault = findTokenFault(options)
+  if (fault !== undefined) throw new Error(fault)
   const { from } = options
   const choice = readChoice(options)
   const { uploadImages } = await import('../client/notes/upload-images.ts')

@@ -8,6 +8,7 @@ interface RepeatedOptions {
   config?: string
   server?: string
   key?: string
+  tokenFrom?: string
 }
 
 /** The value of an option as it was given; a boolean for a flag. */
@@ -49,10 +50,10 @@ export const sayRepeat = (line: string) => (line.length > LONGEST_LINE ? '' : ` 
 /** How to run the post-upload steps of stored files, without uploading them again. */
 export function sayFinish(
   ids: readonly string[],
-  { config, server, key }: RepeatedOptions,
+  { config, server, key, tokenFrom }: RepeatedOptions,
   shell: Shell,
 ): string {
-  const where = server === undefined ? { config } : { server, key }
+  const where = server === undefined ? { config } : { server, key, 'token-from': tokenFrom }
   return `Complete the upload without sending the files again: ${commandFor('finalize', ids, where, shell)}`
 }
 

@@ -69,6 +69,10 @@ export function createTerminal(
       if (!noted.has(line)) note(line)
       noted.add(line)
     },
+    maskInJobLog(secret) {
+      // A workflow command of GitHub. The runner reads both outputs, and does not show the line.
+      if (env['GITHUB_ACTIONS'] === 'true') stderr.write(`::add-mask::${secret.replaceAll('%', '%25')}\n`)
+    },
     untilInterrupted,
     exitCode: 0,
   }

@@ -7,7 +7,7 @@ import type { SendOptions } from '../client/sending/send.ts'
 import { messageOf } from '../errors.ts'
 import { readFolder } from '../payload/folder.ts'
 import { type ChoiceAsSent, readChoice } from '../uploader/delivery/destinations.ts'
-import { parseCount, parseDuration } from './command.ts'
+import { findTokenFault, parseCount, parseDuration } from './command.ts'
 import type { CommonOptions } from './terminal.ts'
 
 /** Earlier spellings, which are still accepted. */
@@ -99,6 +99,8 @@ export function checkUsage(
     throw new UsageError('--strip-components requires --keep-folders.')
   if (options.server === undefined && forServer.length > 0)
     throw new UsageError(`${forServer[0]} requires --server.`)
+  const fault = findTokenFault(options)
+  if (fault !== undefined) throw new UsageError(fault)
   if (options.compare !== undefined && !options.comment) throw new UsageError('--compare requires --comment.')
   try {
     readFolder(options.path ?? '', '--path')

@@ -15,6 +15,7 @@ import {
   onceOnly,
   parseCount,
   parseServer,
+  tokenFromOption,
 } from './command.ts'
 import { addCommentOptions } from './comment.ts'
 import { EXIT, exitCodeOf } from './exit-code.ts'
@@ -92,6 +93,7 @@ export function register(program: Command, terminal: Terminal): void {
     .optionsGroup('Running server:')
     .option('--server <url>', 'upload through a running server', parseServer)
     .addOption(keyOption())
+    .addOption(tokenFromOption())
     .addOption(
       new Option('--concurrency <n>', 'number of parallel requests, 1 to 64')
         .argParser(parseConcurrency)
@@ -124,12 +126,14 @@ Examples:
   grim - | upload-server upload - --name screen.png
   upload-server upload a.png --format markdown --destination s3/blog
   upload-server upload --server https://img.example.com screenshots/ 'out/**/*.png'
+  upload-server upload --server https://img.example.com --token-from github-actions shots/
+  upload-server upload --server https://img.example.com --token-from ./token.sh shots/
   upload-server upload --keep-folders --strip-components 1 report/
   upload-server upload --comment --compare main/ shots/
   git diff -z --name-only | upload-server upload --files-from - --allow-empty
 
 Exit codes: 0 all files were stored, 1 none was stored, 2 wrong usage, 3 only some were stored, 4 the server can't be
-reached, 5 the server rejected the upload key, 130 interrupted (Ctrl-C).`,
+reached, 5 the server rejected the upload key or token, or there is no token, 130 interrupted (Ctrl-C).`,
     )
     .action((files: string[], typed: UploadOptions, command: Command) => {
       const forServer = optionsForServer(command)
@@ -251,7 +255,7 @@ function sayWhatIsMissing(results: readonly Result[], options: UploadOptions, te
   const isClipboard = results[0]?.name === CLIPBOARD.name && results.length === 1
   const again = isClipboard ? [] : failed.map(({ name }) => name)
   const { config, server, key, picbed, configName, path, expires, keepFolders, format, name } = options
-  const { stripComponents, retryMaxTime, wait, job, githubOutput, githubSummary } = options
+  const { stripComponents, tokenFrom, retryMaxTime, wait, job, githubOutput, githubSummary } = options
   const given = {
     config,
     picbed,
@@ -263,6 +267,7 @@ function sayWhatIsMissing(results: readonly Result[], options: UploadOptions, te
     format: format === 'url' ? undefined : format,
     server,
     key,
+    'token-from': tokenFrom,
     name: again.length === 1 || again.includes('-') ? name : undefined,
     'retry-max-time': retryMaxTime === SENDING.retryMaxTime ? undefined : `${retryMaxTime / 1000}s`,
     wait,

@@ -13,4 +13,6 @@ export interface Context {
   readonly mask: Mask
   /** Adds secrets to `mask`, which also applies to an error that ends the process. */
   learn(secrets: readonly string[]): void
+  /** Makes the CI provider mask a secret in the log of the job, whatever prints it, if it can. @param secret one line */
+  maskInJobLog(secret: string): void
 }

@@ -15,7 +15,7 @@ export interface Result {
   /** When the file expires, RFC 3339. Missing if it never expires. */
   readonly expiresAt?: string
   readonly error?: string
-  /** Code of a failure: an error code of the API, or `unreachable`, `no_answer`, `interrupted`. */
+  /** Code of a failure: an error code of the API, or `unreachable`, `no_token`, `no_answer`, `interrupted`. */
   readonly code?: string
   /** Set if the file is stored but a post-upload step failed. `finalize` completes the upload with it. */
   readonly finalizationId?: string

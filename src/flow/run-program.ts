@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { isAbsolute } from 'node:path'
 import { hideSignatures } from '../mask.ts'
 import { onAbort } from './cancellation.ts'
 import { inOwnTree, killTree, MARK } from './process-tree.ts'
@@ -15,6 +16,8 @@ export interface ProgramInput {
   readonly input: string | AsyncIterable<Uint8Array>
   /** Kills the program and its child processes. */
   readonly signal: AbortSignal
+  /** How much of each output is kept, from its end. Characters; default: 8000. */
+  readonly keptCharacters?: number
 }
 
 export interface ProgramEnd {
@@ -24,13 +27,15 @@ export interface ProgramEnd {
   readonly problem: string | undefined
   /** The end of its standard output. */
   readonly stdout: string
+  /** The end of its standard error. */
+  readonly stderr: string
   /** The end of its standard output and standard error. */
   readonly output: string
   /** Whether it has read all of its input. */
   readonly tookAll: boolean
 }
 
-/** How many characters are kept and shown, from the end of the output. */
+/** How many characters are kept by default, and how many are shown, from the end of the output. */
 const KEPT_CHARACTERS = 8000
 const SHOWN_CHARACTERS = 500
 /** Time to wait for the last output of an ended program, because a child process may keep the pipe open. */
@@ -43,7 +48,7 @@ const LAST_WORDS_MS = 200
  */
 export function runProgram(
   [program = '', ...args]: readonly string[],
-  { env, cwd, input, signal }: ProgramInput,
+  { env, cwd, input, signal, keptCharacters = KEPT_CHARACTERS }: ProgramInput,
 ): Promise<ProgramEnd> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)
@@ -57,12 +62,15 @@ export function runProgram(
     const refuse = (error: Error) => new Error(`it can't be started: ${error.message}`, { cause: error })
     // Without a free file descriptor the child has no pipes, and only emits an error.
     if (child.stdin === undefined) return void child.once('error', error => reject(refuse(error)))
-    let [stdout, output] = ['', '']
+    let [stdout, stderr, output] = ['', '', '']
     let tookAll = false
     let failure: { readonly reason: unknown } | undefined
 
-    const keep = (before: string, text: string) => (before + text).slice(-KEPT_CHARACTERS)
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (output = keep(output, text)))
+    const keep = (before: string, text: string) => (before + text).slice(-keptCharacters)
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      output = keep(output, text)
+      stderr = keep(stderr, text)
+    })
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output = keep(output, text)
       stdout = keep(stdout, text)
@@ -73,7 +81,7 @@ export function runProgram(
       for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy()
       const problem = code === 0 ? undefined : by ? `it was killed by ${by}` : `exit code ${code}`
       if (failure) reject(failure.reason)
-      else resolve({ code: code ?? undefined, problem, stdout, output, tookAll })
+      else resolve({ code: code ?? undefined, problem, stdout, stderr, output, tookAll })
     }
     const fail = (reason: unknown) => {
       failure ??= { reason }
@@ -120,4 +128,17 @@ export function tailOf(output: string, mask: (text: string) => string): string {
     .replace(/[\s\u0000-\u001f\u007f-\u009f]+/g, ' ')
     .trim()
   return text === '' ? '' : `: ${text.slice(-SHOWN_CHARACTERS).trimStart()}`
+}
+
+/** Explains why a program can't be started, as the end of a sentence. Undefined for other errors. @param code of the system */
+export function describeAbsence(
+  [program = '']: readonly string[],
+  code: string | undefined,
+): string | undefined {
+  if (code === 'EACCES')
+    return "can't be run: it is not a program, or is not executable. Check it, or run chmod +x"
+  if (code !== 'ENOENT') return undefined
+  return isAbsolute(program)
+    ? 'does not exist, or the interpreter after "#!" in its first line does not'
+    : 'is not installed, or not in PATH'
 }

@@ -155,6 +155,7 @@ describe('a program', () => {
   })
 
   it('attack: what it left with a session of its own is killed, too', async context => {
+    // Elsewhere nobody can tell who started it: see src/flow/process-tree.ts.
     if (process.platform !== 'linux')
       context.skip('only Linux says in /proc what the environment of a process is')
     const folder = await makeDirectory()

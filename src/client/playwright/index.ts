@@ -24,6 +24,8 @@ export interface UploadReporterOptions {
   server?: string
   /** Upload key of the server. Prefer the environment variable UPLOAD_SERVER_KEY. */
   key?: string
+  /** Source of tokens (JWT), as `--token-from`. Default: without a key, the CI job that runs the tests. */
+  tokenFrom?: string
   /** Configuration file, if there is no `server`. */
   config?: string
   /** Destination: `provider` or `provider/configName`. */
@@ -151,8 +153,16 @@ async function upload(
       failed.set(attachment, messageOf(error))
     }
   }
-  const { server, config, destination, picbed, configName, path } = options
-  const named = { server, config, destination, picbed, 'config-name': configName, path }
+  const { server, tokenFrom, config, destination, picbed, configName, path } = options
+  const named = {
+    server,
+    'token-from': tokenFrom,
+    config,
+    destination,
+    picbed,
+    'config-name': configName,
+    path,
+  }
   const flags = Object.entries(named).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}=${value}`],
   )
@@ -184,9 +194,14 @@ async function run(
   try {
     return JSON.parse(stdout)
   } catch {
-    return args.map(() => ({ error: reason || stderr.trim() || 'upload-server printed no error' }))
+    return args.map(() => ({
+      error: reason || withoutCommands(stderr).trim() || 'upload-server printed no error',
+    }))
   }
 }
+
+/** Removes the workflow commands of GitHub, which contain what they mask. */
+const withoutCommands = (text: string) => text.replace(/^::.*\r?\n?/gm, '')
 
 function append(file: string, text: string): void {
   const summary = openSync(file, APPEND)

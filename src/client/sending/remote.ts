@@ -15,10 +15,12 @@ import { ProxyFailure } from '../../http/proxy/failure.ts'
 import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import type { RequestBody } from '../../http/request-body.ts'
 import { decodeSafely } from '../../mask.ts'
-import type { Context } from '../context.ts'
 import { INTERRUPTION } from '../result.ts'
+import { findSource } from '../tokens/find-source.ts'
+import { type TokenContext, TokenError } from '../tokens/token-source.ts'
+import { audienceOf, createTokens, hasKey, type Token, type Tokens } from '../tokens/tokens.ts'
 import { REPLY_LIMITS, ResponseError, readResponse, type UploadResponse } from './upload-response.ts'
-import { PATIENCE, SilenceError, whileResponsive } from './while-responsive.ts'
+import { PATIENCE, type Patience, SilenceError, whileResponsive } from './while-responsive.ts'
 
 /** The outcome of one request. */
 export interface RequestOutcome extends UploadResponse {
@@ -42,6 +44,14 @@ export interface RemoteRequest {
   readonly count: number
 }
 
+/** What identifies the client. */
+export interface Credentials {
+  /** Upload key. Empty: none. */
+  readonly key?: string | undefined
+  /** Value of `--token-from`. Undefined: without a key, the tokens of the CI job, if it has any. */
+  readonly tokenFrom?: string | undefined
+}
+
 /** A client of one running server. */
 export interface Remote {
   /** Sends one POST request. Never throws: the outcome describes failures, too. */
@@ -58,19 +68,19 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set<ErrorCode>([
   'overloaded',
   'shutting_down',
   'store_unavailable',
+  'identity_unavailable',
 ])
 /** Statuses of transient failures, for servers that return no code. A reverse proxy has more: `isTransientStatus`. */
 const TRANSIENT_STATUSES = new Set([408, 429, 503])
 
 /**
  * @param server its URL, with or without `/upload`; a user name and password in it are for a reverse proxy (Basic)
- * @param key upload key
  * @param patience how long to wait for a server that sends nothing
  */
 export function openRemote(
   server: string,
-  key: string | undefined,
-  context: Pick<Context, 'env' | 'learn'>,
+  { key, tokenFrom }: Credentials,
+  context: TokenContext,
   patience = PATIENCE,
 ): Remote {
   const base = uploadUrl(server)
@@ -79,6 +89,8 @@ export function openRemote(
   const pair = password === '' ? [] : [`${decodeSafely(base.username)}:${password}`, base.password]
   context.learn([key ?? '', ...pair.filter(part => part.length >= 8)].filter(secret => secret !== ''))
   const login = basicAuthorization(base)
+  const isKnown = key || hasKey(base) || (tokenFrom === undefined && login !== undefined)
+  const tokens = isKnown ? undefined : openTokens(base, tokenFrom, context, patience)
   const { host } = base
   const outgoing = fromEnvironment(context.env)
   const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: patience.idleMs, outgoing })
@@ -107,18 +119,44 @@ export function openRemote(
   }
 
   async function post(request: RemoteRequest, signal: AbortSignal): Promise<RequestOutcome> {
+    try {
+      const first = await tokens?.get(signal)
+      const outcome = await attempt(request, first?.token, signal)
+      if (outcome.code !== 'unauthorized' || !tokens || !first || first.isNew) return outcome
+      const next = await tokens.replace(first.token, signal)
+      return next ? await attempt(request, next, signal) : outcome
+    } catch (error) {
+      if (signal.aborted) return interrupted()
+      if (!(error instanceof TokenError)) throw error
+      const { message, transient } = error
+      return { outcomes: [], message, code: 'no_token', ...(transient && { transient }) }
+    }
+  }
+
+  async function attempt(
+    request: RemoteRequest,
+    token: Token | undefined,
+    signal: AbortSignal,
+  ): Promise<RequestOutcome> {
     const url = new URL(base)
     for (const [name, value] of Object.entries(request.query ?? {}))
       if (value) url.searchParams.set(name, value)
-    const keyHeader = key && { 'x-upload-key': Buffer.from(key, 'utf8').toString('latin1') }
-    const { body, headers } = { ...request, headers: { ...request.headers, ...keyHeader } }
+    const { body, headers } = { ...request, headers: { ...request.headers, ...credentialsOf(token) } }
     try {
       const work = (signal: AbortSignal) => send('POST', url, { body, headers }, signal)
-      return judge(await whileResponsive(work, ask, patience, signal), request.count, url)
+      const reply = await whileResponsive(work, ask, patience, signal)
+      return judge(reply, request.count, url, hintFor(tokens, token))
     } catch (error) {
       if (signal.aborted) return interrupted()
       return error instanceof SilenceError ? silent(host) : toUnreachable(error, host)
     }
+  }
+
+  function credentialsOf(token: Token | undefined): Record<string, string> {
+    if (key) return { 'x-upload-key': Buffer.from(key, 'utf8').toString('latin1') }
+    if (token === undefined) return {}
+    // `Authorization` may already have the password for a reverse proxy.
+    return login ? { 'x-upload-key': token.text } : { authorization: `Bearer ${token.text}` }
   }
 
   /** Checks that the server still responds. A reverse proxy that responds instead of it counts as well. */
@@ -129,6 +167,24 @@ export function openRemote(
     await send('GET', url, {}, signal)
   }
   return { post }
+}
+
+/** The tokens that the user asked for; otherwise those of the CI job. */
+function openTokens(
+  base: URL,
+  tokenFrom: string | undefined,
+  context: TokenContext,
+  { tokenMs }: Patience,
+): Tokens | undefined {
+  const audience = audienceOf(base.href)
+  const source = findSource(tokenFrom, { audience, limitMs: tokenMs }, context)
+  return source && createTokens(source, { isAskedFor: tokenFrom !== undefined, audience }, context)
+}
+
+/** What to do if the server rejects a request. */
+function hintFor(tokens: Tokens | undefined, token: Token | undefined): string {
+  const explanation = tokens?.explain(token) ?? ''
+  return token ? explanation : `${KEY_HINT} ${explanation}`.trim()
 }
 
 const KEY_HINT = 'Pass the upload key of that server with --key or UPLOAD_SERVER_KEY.'
@@ -162,8 +218,12 @@ function toUnreachable(error: unknown, host: string): RequestOutcome {
   }
 }
 
-/** Reads a response, and decides whether the request may be retried. */
-function judge(reply: RawReply, count: number, { host, href }: URL): RequestOutcome {
+/**
+ * Reads a response, and decides whether the request may be retried.
+ *
+ * @param hint what to do if the server rejected the upload key or token
+ */
+function judge(reply: RawReply, count: number, { host, href }: URL, hint: string): RequestOutcome {
   const { status, headers } = reply
   const to = headers.location
   if (status >= 300 && status < 400 && to !== undefined && URL.canParse(to, href)) {
@@ -180,7 +240,7 @@ function judge(reply: RawReply, count: number, { host, href }: URL): RequestOutc
     const code = answer.code ?? (status === 401 ? 'unauthorized' : undefined)
     const message =
       code === 'unauthorized'
-        ? `${answer.message ?? `${host} responded with ${status}.`} ${KEY_HINT}`
+        ? `${answer.message ?? `${host} responded with ${status}.`} ${hint}`
         : answer.message
     return {
       ...answer,
@@ -195,7 +255,7 @@ function judge(reply: RawReply, count: number, { host, href }: URL): RequestOutc
     if (isForeign && (status === 401 || status === 407))
       return {
         outcomes: [],
-        message: `${host} responded with ${status}: the user name and password, or the upload key, are missing or wrong. If a reverse proxy requires a user name and password, put them into the URL of --server. ${KEY_HINT}`,
+        message: `${host} responded with ${status}: the user name and password, or the upload key, are missing or wrong. If a reverse proxy requires a user name and password, put them into the URL of --server. ${hint}`,
         code: 'unauthorized',
         status,
       }

@@ -19,6 +19,8 @@ export interface SendOptions {
   /** URL of the server, with or without `/upload`. */
   server: string
   key?: string
+  /** Value of `--token-from`. */
+  tokenFrom?: string
   picbed?: string | undefined
   configName?: string | undefined
   /** When the files expire. */
@@ -58,7 +60,7 @@ async function sendToServer(
   signal: AbortSignal,
   listener: Listener,
 ): Promise<void> {
-  const remote = openRemote(options.server, options.key, context, patienceIn(options.retryMaxTime))
+  const remote = openRemote(options.server, options, context, patienceIn(options.retryMaxTime))
   const sendWithRetries = createRetries(remote, options, listener)
   const job = options.job ?? jobOf(context.env) ?? randomUUID()
   const { picbed, configName, expires } = options
@@ -130,7 +132,13 @@ async function sendToServer(
 function patienceIn(retryMaxTime: number): Patience {
   if (retryMaxTime === 0) return PATIENCE // Nothing is retried, but each response is awaited.
   const within = (ms: number) => Math.min(ms, Math.max(retryMaxTime, LEAST_PATIENCE_MS))
-  return { ...PATIENCE, quietMs: within(PATIENCE.quietMs), answerMs: within(PATIENCE.answerMs) }
+  const { quietMs, answerMs, tokenMs } = PATIENCE
+  return {
+    ...PATIENCE,
+    quietMs: within(quietMs),
+    answerMs: within(answerMs),
+    tokenMs: within(tokenMs),
+  }
 }
 
 const LEAST_PATIENCE_MS = 2000
@@ -138,7 +146,9 @@ const LEAST_PATIENCE_MS = 2000
 /** Whether what was refused together may be taken one by one. The answer to a request that stored something is kept by its key. */
 function mayGoAlone({ status, code, isUnclear }: RequestOutcome): boolean {
   return (
-    status !== undefined && !isUnclear && !['unauthorized', 'unreachable', 'interrupted'].includes(code ?? '')
+    status !== undefined &&
+    !isUnclear &&
+    !['unauthorized', 'no_token', 'unreachable', 'interrupted'].includes(code ?? '')
   )
 }
 
@@ -233,8 +243,9 @@ function createRetries(remote: Remote, { retryMaxTime, wait = false }: SendOptio
         signal,
       )
       if (reply.status !== undefined) hasAnswered = true
-      if (reply.code === 'unauthorized') final = reply
-      if (reply.transient === undefined && !reply.isAbsent) {
+      const isPermanent = reply.transient === undefined
+      if (reply.code === 'unauthorized' || (reply.code === 'no_token' && isPermanent)) final = reply
+      if (isPermanent && !reply.isAbsent) {
         failingSince = undefined
         return reply
       }
@@ -260,7 +271,8 @@ function createRetries(remote: Remote, { retryMaxTime, wait = false }: SendOptio
       if (signal.aborted) return { outcomes: [], message: interruption('').error ?? '', code: 'interrupted' }
       if (!(error instanceof FailedRequest)) throw error
       // If the server responds to other requests, only this request is at fault.
-      if (error.reply.code === 'unreachable' && failingSince !== undefined) final = error.reply
+      if (['unreachable', 'no_token'].includes(error.reply.code ?? '') && failingSince !== undefined)
+        final = error.reply
       return error.reply
     }
   }

@@ -10,9 +10,11 @@ export interface Patience {
   readonly answerMs: number
   /** Idle timeout of a connection, even if the server responds to health checks. */
   readonly idleMs: number
+  /** Time limit for getting a token. */
+  readonly tokenMs: number
 }
 
-export const PATIENCE: Patience = { quietMs: 5_000, answerMs: 10_000, idleMs: 5 * 60_000 }
+export const PATIENCE: Patience = { quietMs: 5_000, answerMs: 10_000, idleMs: 5 * 60_000, tokenMs: 30_000 }
 
 /** Number of failed health checks in a row that make a server unresponsive. One may be lost while much is sent. */
 const MISSES = 2

@@ -1,10 +1,16 @@
 import { createWriteStream } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { extname, isAbsolute, join } from 'node:path'
+import { extname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { messageOf, systemCode, UploadError } from '../../errors.ts'
-import { type ProgramEnd, type ProgramInput, runProgram, tailOf } from '../../flow/run-program.ts'
+import {
+  describeAbsence,
+  type ProgramEnd,
+  type ProgramInput,
+  runProgram,
+  tailOf,
+} from '../../flow/run-program.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
 import { createMask } from '../../mask.ts'
 import type { ProviderDeps, Target, UploadObject } from '../contract.ts'
@@ -124,16 +130,6 @@ export function openCommands(
       },
     }),
   }
-}
-
-/** Explains why a program can't be started. Undefined for other errors. */
-function describeAbsence([program = '']: readonly string[], code: string | undefined): string | undefined {
-  if (code === 'EACCES')
-    return "can't be run: it is not a program, or is not executable. Check it, or run chmod +x"
-  if (code !== 'ENOENT') return undefined
-  return isAbsolute(program)
-    ? 'does not exist, or the interpreter after "#!" in its first line does not'
-    : 'is not installed, or not in PATH'
 }
 
 function passedOn(): Record<string, string | undefined> {

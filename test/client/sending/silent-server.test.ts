@@ -10,8 +10,8 @@ import { runCli } from '../../cli/run-cli.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 
 /** For whom the server is asked after a moment. */
-const IMPATIENT = { quietMs: 100, answerMs: 500, idleMs: 60_000 }
-const CONTEXT = { env: {}, learn: () => {}, mask: (text: string) => text }
+const IMPATIENT = { quietMs: 100, answerMs: 500, idleMs: 60_000, tokenMs: 1000 }
+const CONTEXT = { env: {}, learn: () => {}, mask: (text: string) => text, cwd: '.', maskInJobLog: () => {} }
 
 async function listen(server: Server): Promise<string> {
   const sockets = new Set<{ destroy(): void }>()
@@ -29,7 +29,7 @@ const startServer = (answer: RequestListener) => listen(createServer(answer))
 
 function post(url: string, signal = new AbortController().signal, patience: Patience = IMPATIENT) {
   const request = { body: bodyOf(Buffer.from('{"list":["/a"]}'), 'application/json'), count: 1 }
-  return openRemote(url, undefined, CONTEXT, patience).post(request, signal)
+  return openRemote(url, {}, CONTEXT, patience).post(request, signal)
 }
 
 describe('a server that takes connections', () => {
