@@ -73,6 +73,10 @@ it('the example for TLS stores what has a key, refuses what has none, and no log
   expect(await curl('-F', 'file=@a.png', `${url}/upload?reply=text&key=${KEY}`)).toBe(link)
   await expect.poll(accessLog).toContain('"POST /upload" 200 ')
   expect((await accessLog()) + app.rawLog()).not.toContain(KEY)
+  const [, id = ''] = /x-request-id: ([\da-f]{32})/i.exec(await curl('-I', `${url}/files/none`)) ?? []
+  await expect.poll(accessLog).toContain(`"HEAD /files/none" 404`)
+  for (const log of [await accessLog(), app.rawLog()]) expect(log).toContain(id)
+  expect(id).not.toBe('')
 })
 
 it('the example for TLS leads plain HTTP to HTTPS', async context => {

@@ -53,6 +53,8 @@ describe('with the preset "authelia"', () => {
     ['bytes that are not UTF-8', ['Remote-User: a\u{fffd}'], /not valid UTF-8/],
     ['a twin with an underscore', ['Remote-User: alice', 'Remote_User: root'], /underscores/],
     ['one of so many headers', ['Remote-User: alice', ...Array(501).fill('X-A: b')], /more than 500 headers/],
+    ['a variable of Caddy', ['Remote-User: {http.reverse_proxy.header.Remote-User}'], /placeholder/],
+    ['nobody, in the words of Apache', ['Remote-User: (null)'], /placeholder/],
     ['only the twin', ['REMOTE_USER: root'], /underscores/],
   ])('attack: the header names %s, beside a right key, too', async (_, headers, why) => {
     const before = await app().files()
@@ -64,6 +66,18 @@ describe('with the preset "authelia"', () => {
       expect(line).toMatchObject({ address: '127.0.0.1', requestId: expect.any(String) })
     }
     expect(await app().files()).toEqual(before)
+  })
+
+  it('{user} of the key template is the person, or the name of the upload key', async () => {
+    const named = await startApp({
+      config: { ...withProxy({ preset: 'authelia' }), keyTemplate: '{user}/{filename}{extname}' },
+    })
+    await upload(named, 'Remote-User: bob')
+    await upload(named, `X-Upload-Key: ${KEY}`)
+    await upload(named, 'Remote-User: ..\\..\\root')
+    expect((await named.files()).join(' ')).toMatch(
+      /files\/bob\/a\.txt \S*files\/root-[0-9a-f]{6}\/a\.txt \S*files\/server\/a\.txt/,
+    )
   })
 
   it('nobody is named: a key counts, and loopback and anonymous do not', async () => {
@@ -100,7 +114,14 @@ describe('who may name people', () => {
       config: withProxy({ from: ['127.0.0.0/8'], userHeader: 'X-Who', secretHeader }, { maxFailures: 1 }),
     })
     for (const secret of [[], ['X-Proxy-Secret: wrong'], [`X-Proxy-Secret: ${SECRET}x`]])
-      expect(await upload(app, 'X-Who: alice', ...secret)).toMatchObject({ status: 401 })
+      expect(await upload(app, 'X-Who: alice', ...secret)).toMatchObject({
+        status: 401,
+        line: { proxy: 'the header "x-proxy-secret" is missing or wrong' },
+      })
+    expect(await upload(app, `X-Proxy-Secret: ${SECRET}`)).toMatchObject({
+      status: 401,
+      line: { proxy: 'the header "x-who" is missing' },
+    })
     const twice = [`X-Proxy-Secret: ${SECRET}`, 'X-Proxy-Secret: wrong']
     expect(await upload(app, 'X-Who: alice', ...twice)).toMatchObject({ status: 401 })
     expect(await upload(app, 'X-Who: a, b', `X-Proxy-Secret: ${SECRET}`)).toMatchObject({
@@ -128,10 +149,15 @@ describe('who may name people', () => {
   it('where it is not enough, the key decides what the person may do', async () => {
     const keys = [{ name: 'paths', key: 'an0ther-key', sources: ['path'] }]
     const app = await startApp({ config: withProxy({ preset: 'authelia', isEnough: false }, { keys }) })
-    expect(await upload(app, 'Remote-User: alice')).toMatchObject({ status: 401 })
+    const line = { caller: 'proxy: alice' }
+    expect(await upload(app, 'Remote-User: alice')).toMatchObject({ status: 401, line })
+    expect(await upload(app, 'Remote-User: alice', 'X-Upload-Key: no')).toMatchObject({
+      status: 401,
+      line: { ...line, wrongKey: true },
+    })
     expect(await upload(app, 'Remote-User: alice', `X-Upload-Key: ${KEY}`)).toMatchObject({
       status: 200,
-      line: { caller: 'proxy: alice' },
+      line,
     })
     expect(await upload(app, 'Remote-User: alice', 'X-Upload-Key: an0ther-key')).toMatchObject({
       status: 403,

@@ -1,5 +1,5 @@
 import { editorsFor, isLocalUrl } from './editors.ts'
-import { type Credential, examplesFor } from './examples.ts'
+import { credentialFor, examplesFor } from './examples.ts'
 import { type DestinationChoice, destinationQuery, type PageFacts } from './facts.ts'
 import { type Html, html, prose } from './html.ts'
 import { renderUploader } from './uploader.ts'
@@ -81,19 +81,22 @@ ${visitor.choices.map(row)}</ul>`
 }
 
 function renderExamples(facts: PageFacts): Html {
-  const { words, base } = facts
+  const { words, base, visitor } = facts
   const { examples: texts, groups } = words
-  const credential = credentialOf(facts)
+  const credential = credentialFor(visitor, base)
   const withKey = credential === 'key'
   const code = examplesFor({ base, credential })
   // Editor plugins can't send a password.
   const key = credential === 'none' ? undefined : 'YOUR_KEY'
   const editors = editorsFor({ base, key, command: code.typora }, words)
-  const noPassword = credential === 'password' ? [texts.noPassword] : []
+  const isSignedIn = visitor.admittedBy !== undefined && visitor.signIn !== undefined
+  const noSignIn = isSignedIn && key !== undefined ? [texts.noSignIn] : []
   return html`<section id="programs">
 <h2>${groups.programs}</h2>
 <p>${words.lead}</p>
 ${snippet(words.uploadUrl, `${base}/upload`)}
+${isSignedIn && credential === 'key' && html`<p>${prose(texts.signInPage)}</p>`}
+${isSignedIn && visitor.signIn === 'network' && html`<p>${prose(texts.signInNetwork)}</p>`}
 ${withKey && html`<p>${prose(texts.exportKey)}</p>`}
 ${credential === 'password' && html`<p>${prose(texts.exportUser)}</p>`}
 ${example('curl', 'curl', [texts.curl], code.curl)}
@@ -103,7 +106,7 @@ ${example('python', 'Python', [texts.python], code.python)}
 </section>
 <section id="editors">
 <h2>${groups.editors}</h2>
-${editors.map(({ id, name, text, code }) => example(id, name, id === 'typora' ? [text] : [text, ...noPassword], code))}
+${editors.map(({ id, name, text, code }) => example(id, name, id === 'typora' ? [text] : [text, ...noSignIn], code))}
 </section>
 <section id="ci">
 <h2>${groups.ci}</h2>
@@ -113,19 +116,9 @@ ${example('gitlab', 'GitLab CI', [texts.gitlab, ...(credential === 'password' ? 
 </section>`
 }
 
-/**
- * The credential that the examples send. A visitor on the server's machine needs none, unless the URL is one that other
- * machines use. Behind a reverse proxy that adds the key, clients send a user name and password instead.
- */
-function credentialOf({ visitor, base }: PageFacts): Credential {
-  if (visitor.admittedBy === 'proxy') return 'password'
-  if (visitor.admittedBy === 'loopback') return isLocalUrl(base) ? 'none' : 'key'
-  return visitor.admittedBy === 'anonymous' ? 'none' : 'key'
-}
-
 function renderReference(facts: PageFacts): Html {
   const { responses, more } = facts.words
-  const code = examplesFor({ base: facts.base, credential: credentialOf(facts) })
+  const code = examplesFor({ base: facts.base, credential: credentialFor(facts.visitor, facts.base) })
   return html`<section id="responses">
 <h2>${responses.title}</h2>
 <p>${prose(responses.success)}</p>

@@ -1,3 +1,6 @@
+import { isLocalUrl } from './editors.ts'
+import type { Visitor } from './facts.ts'
+
 export interface ExampleFacts {
   /** URL of the server, without a trailing slash. */
   readonly base: string
@@ -6,6 +9,17 @@ export interface ExampleFacts {
 
 /** What clients send: nothing, an upload key, or a user name and password for a reverse proxy that adds the key. */
 export type Credential = 'none' | 'key' | 'password'
+
+/**
+ * The credential that the examples send. A visitor on the server's machine needs none, unless the URL is one that other
+ * machines use. Behind a reverse proxy that knows people, clients send what that proxy accepts.
+ */
+export function credentialFor(visitor: Visitor, base: string): Credential {
+  if (visitor.admittedBy === 'proxy')
+    return visitor.signIn === 'network' ? 'none' : visitor.signIn === 'page' ? 'key' : 'password'
+  if (visitor.admittedBy === 'loopback') return isLocalUrl(base) ? 'none' : 'key'
+  return visitor.admittedBy === 'anonymous' ? 'none' : 'key'
+}
 
 const FETCH_HEADERS: Record<Credential, string> = {
   none: '',

@@ -11,6 +11,12 @@ export interface DestinationChoice {
   readonly expiry: readonly string[]
 }
 
+/**
+ * How the reverse proxy knows people. `password`: perhaps by a user name and password, which programs can send; `page`: single
+ * sign-on, which needs a browser; `network`: by their machine, so programs on it need nothing.
+ */
+export type SignIn = 'password' | 'page' | 'network'
+
 /** What the visitor may do. The names of destinations are only for those who may upload. */
 export type Visitor =
   | {
@@ -18,6 +24,8 @@ export type Visitor =
       readonly admittedBy: 'loopback' | 'key' | 'proxy' | 'anonymous'
       /** The person whom the reverse proxy names. */
       readonly user?: string | undefined
+      /** Undefined: no reverse proxy signed the visitor in. */
+      readonly signIn?: SignIn | undefined
       readonly choices: readonly DestinationChoice[]
       /** Whether the server returns the visitor's upload history. */
       readonly hasHistory: boolean

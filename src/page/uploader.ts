@@ -13,7 +13,7 @@ export function renderUploader(facts: PageFacts): Html {
 <noscript><p>${texts.noScript}</p></noscript>
 <div class="panel">
 ${renderVisitor(facts)}
-${!facts.visitor.admittedBy && renderKey(facts)}
+${!facts.visitor.admittedBy && facts.visitor.code !== 'origin_forbidden' && renderKey(facts)}
 <div id="drop" data-limit="${fileSize}">
 <p class="mouse"><strong>${texts.drop}</strong></p>
 <p><span class="mouse">${texts.dropMore}</span> <input id="files" class="unseen" type="file" multiple><label for="files" class="button">${texts.choose}</label></p>

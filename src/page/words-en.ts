@@ -19,6 +19,8 @@ const failures: Record<ErrorCode, string> = {
   too_large: 'File too large',
   source_failed: 'The source could not be read',
   idempotency_key_reused: 'This Idempotency-Key was used for a different request',
+  quota_exceeded: 'Quota used up',
+  type_refused: 'File type not permitted',
   rate_limited: 'Too many attempts with a wrong key',
   internal_error: 'Internal server error',
   delivery_failed: 'The upload to the destination failed',
@@ -26,6 +28,7 @@ const failures: Record<ErrorCode, string> = {
   overloaded: 'The server is busy',
   shutting_down: 'The server is shutting down',
   store_unavailable: 'The server can’t reach its database',
+  identity_unavailable: 'The server can’t check who you are at the moment',
   insufficient_storage: 'No disk space left',
 }
 
@@ -152,9 +155,12 @@ export const en = {
     loopback:
       'This URL works only on the server’s own machine. Open this page at the URL that other machines use, or set `server.publicUrl`.',
     exportUser:
-      'This server is behind a proxy that asks for a user name and password. Set them first: `export UPLOAD_USER=NAME:PASSWORD`',
-    noPassword:
-      'This plugin can send a key, but no password. The proxy must let its requests through without one.',
+      'You are signed in by a proxy in front of this server. If it asks for a user name and password, programs can send them. Set them first: `export UPLOAD_USER=NAME:PASSWORD`. Single sign-on needs a browser: programs then need an upload key, and the proxy must let their requests through.',
+    signInPage:
+      'You are signed in by a proxy in front of this server. Programs can’t sign in there: they need an upload key, and the proxy must let their requests through. Ask the person who runs this server.',
+    signInNetwork:
+      'A proxy in front of this server recognizes your machine. Programs on it need no key; those on other machines, such as CI jobs, need an upload key.',
+    noSignIn: 'This plugin can send a key, but can’t sign in. The proxy must let its requests through.',
     secretUser: 'Save `NAME:PASSWORD` as a secret named `UPLOAD_USER`.',
     variableUser: 'Save `NAME:PASSWORD` as a masked variable named `UPLOAD_USER`.',
     exportKey: 'Set the key first: `export UPLOAD_KEY=…`',

@@ -115,6 +115,8 @@ export const zh: Words = {
       too_large: '文件过大',
       source_failed: '无法获取文件',
       idempotency_key_reused: '此幂等键（Idempotency-Key）已用于其他请求',
+      quota_exceeded: '配额已用完',
+      type_refused: '不允许此文件类型',
       rate_limited: '密钥错误次数过多',
       internal_error: '服务器内部错误',
       delivery_failed: '保存到存储位置失败',
@@ -122,6 +124,7 @@ export const zh: Words = {
       overloaded: '服务器繁忙',
       shutting_down: '服务器正在关闭',
       store_unavailable: '服务器无法访问其数据库',
+      identity_unavailable: '服务器暂时无法验证您的身份',
       insufficient_storage: '磁盘已满',
     },
   },
@@ -144,8 +147,13 @@ export const zh: Words = {
     secret: '把密钥保存为名为 `UPLOAD_KEY` 的 secret。',
     variable: '把密钥保存为名为 `UPLOAD_KEY` 的隐藏变量（masked）。',
     loopback: '此地址只能在服务器所在的电脑上访问。请用其他人使用的地址打开本页，或设置 `server.publicUrl`。',
-    exportUser: '此服务器前面的代理需要用户名和密码，请先设置环境变量：`export UPLOAD_USER=NAME:PASSWORD`',
-    noPassword: '此插件只能发送密钥，不能发送密码，代理须允许它的请求不带密码通过。',
+    exportUser:
+      '你已通过服务器前面的代理登录。如果代理使用用户名和密码，程序可以直接发送，请先设置环境变量：`export UPLOAD_USER=NAME:PASSWORD`。单点登录只能在浏览器中完成，此时程序需要上传密钥，且代理须放行其请求。',
+    signInPage:
+      '你已通过服务器前面的代理登录。程序无法在代理上登录，需要上传密钥，且代理须放行其请求，请咨询此服务器的管理者。',
+    signInNetwork:
+      '服务器前面的代理能识别你的电脑，其上的程序不需要密钥；其他电脑上的程序（如 CI）需要上传密钥。',
+    noSignIn: '此插件只能发送密钥，不能登录，代理须放行其请求。',
     secretUser: '把 `NAME:PASSWORD` 保存为名为 `UPLOAD_USER` 的 secret。',
     variableUser: '把 `NAME:PASSWORD` 保存为名为 `UPLOAD_USER` 的隐藏变量（masked）。',
     exportKey: '请先把密钥设为环境变量：`export UPLOAD_KEY=…`',

@@ -21,6 +21,7 @@ import type { Metrics } from './metrics.ts'
 import { createMetricsRoute } from './metrics-route.ts'
 import { createApiRoute } from './openapi-route.ts'
 import { wantsOk } from './options.ts'
+import { createReadyRoute, shuttingDown } from './ready.ts'
 import { createRequestLog } from './request-log.ts'
 import { createShareXRoute } from './sharex.ts'
 import { parametersOf, pathnameOf } from './target.ts'
@@ -48,8 +49,10 @@ export interface AppDeps {
   readonly mask: Mask
   /** Undefined if metrics are disabled. */
   readonly metrics?: Metrics | undefined
-  /** True during a graceful shutdown, when new requests are rejected. */
+  /** Whether the graceful shutdown has begun. */
   isStopping(): boolean
+  /** Whether the graceful shutdown has lasted so long that new requests are rejected. */
+  isRefusing(): boolean
   readonly limiters: Limiters
   /** Called for a request from a reverse proxy on this machine, which may let remote clients pass as local ones. */
   noteProxy(): void
@@ -90,7 +93,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   const allowOrigins = createCors(access.isTrustedOrigin)
   const assertServed = (req: Request) => {
     requireHost(req)
-    if (deps.isStopping()) throw shuttingDown()
+    if (deps.isRefusing()) throw shuttingDown()
   }
   const { loopbackExempt } = settings.access
   const lookForProxy = ({ socket, headers }: IncomingMessage) => {
@@ -128,10 +131,10 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
     (req, res) =>
       deps.track(answer(req, res))
   get('/health', probe('/health'))
+  get('/ready', createReadyRoute(uploader, deps.isStopping))
   get('/', page)
   app.route('/upload').get(page).all(onlyMethods('GET, HEAD, POST, PUT, OPTIONS'))
-  const { keys, anonymous } = settings.access
-  get('/upload-server.sxcu', createShareXRoute({ ...settings, asksKey: keys.length > 0 && !anonymous }))
+  get('/upload-server.sxcu', createShareXRoute(settings, access))
   get('/openapi.json', createApiRoute(settings))
   if (metrics) {
     const { token } = settings.metrics
@@ -198,11 +201,6 @@ function requireHost({ httpVersion, headers, rawHeaders }: Request): void {
   // A reverse proxy may have evaluated another one of them.
   if (rawHeaders.filter((text, i) => i % 2 === 0 && text.toLowerCase() === 'host').length > 1)
     throw new UploadError('invalid_request', 'The request has more than one "Host" header.')
-}
-
-function shuttingDown(): UploadError {
-  const message = 'The server is shutting down. Try again in a moment.'
-  return new UploadError('shutting_down', message, { retryAfterS: 5 })
 }
 
 function onlyMethods(allowed: string): RequestHandler {

@@ -28,7 +28,7 @@ export function createCors(
   return (req, res) => {
     res.setHeader('Access-Control-Allow-Origin', '*')
     if (req.method !== 'OPTIONS') {
-      res.setHeader('Access-Control-Expose-Headers', 'X-Request-Id, Retry-After')
+      res.setHeader('Access-Control-Expose-Headers', 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy')
       return false
     }
     const isTrusted = isTrustedOrigin(req.headers.origin ?? '')

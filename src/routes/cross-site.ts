@@ -10,6 +10,8 @@ export interface OwnOrigin {
 }
 
 export interface OriginFacts {
+  /** Whether the request only reads. Browsers omit `Origin` when a page reads from its own origin. */
+  readonly isRead: boolean
   readonly origin: string | undefined
   readonly fetchSite: string | undefined
   readonly host: string | undefined
@@ -21,8 +23,10 @@ export interface OriginFacts {
  * Whether a web page of another site may have sent a request. A browser adds a cached password, a cookie or a client
  * certificate by itself, so for clients who are identified by these the page must be known (CSRF).
  */
-export function isCrossSite({ origin, fetchSite, host, scheme }: OriginFacts, own: OwnOrigin): boolean {
-  if (origin === undefined) return fetchSite?.toLowerCase().includes('cross-site') ?? false
+export function isCrossSite(facts: OriginFacts, own: OwnOrigin): boolean {
+  const { isRead, origin, fetchSite, host, scheme } = facts
+  if (origin === undefined)
+    return fetchSite?.toLowerCase().includes('cross-site') || (isRead && mayBeRebound(host, own))
   const spelled = origin.toLowerCase()
   if (APPLICATION_ORIGIN.test(spelled)) return false
   if (isListedOrigin(spelled, own.allowedOrigins)) return false
@@ -30,6 +34,16 @@ export function isCrossSite({ origin, fetchSite, host, scheme }: OriginFacts, ow
   if (host === undefined || !isOwnHost(host, own.allowedHosts)) return true
   const url = `${scheme}://${host}`
   return !URL.canParse(url) || spelled !== new URL(url).origin
+}
+
+/**
+ * Whether a Host may be a name of the attacker that leads to the reverse proxy (DNS rebinding). Public names have a dot. One
+ * without may be the name by which a reverse proxy reaches this server.
+ */
+function mayBeRebound(host: string | undefined, { publicUrl, allowedHosts }: OwnOrigin): boolean {
+  const name = splitHost(host?.toLowerCase() ?? '') ?? ''
+  const isOfUrl = publicUrl !== undefined && name === new URL(publicUrl).hostname
+  return name.includes('.') && !isOfUrl && !isOwnHost(name, allowedHosts)
 }
 
 /** Whether a Host is a name of this machine, and not one that leads here by DNS rebinding. */

@@ -34,13 +34,13 @@ export function shorten(text: string, most = LONGEST): string {
 /** Converts anything that was thrown into the JSON of the contract. */
 export function createErrorHandler(mask: Mask): ErrorRequestHandler {
   return (thrown, req, res, next) => {
+    res.logged['address'] = req.ip
     if (res.headersSent) {
       next(thrown)
       return
     }
     const error = toUploadError(thrown, req.id)
     res.err = error
-    res.logged['address'] = req.ip
     const body = fail(res, error, publicMessage(error, mask))
     const status = httpStatus(thrown)
     if (status === 412 || status === 416) res.status(status) // of a file: clients know these by their number

@@ -8,6 +8,7 @@ import type { Uploader } from '../uploader/index.ts'
 import type { Caller } from '../uploader/input.ts'
 import { type Access, admitSameSite } from './access.ts'
 import type { History } from './contract.ts'
+import { announceQuotas } from './rate-limit.ts'
 import { parametersOf } from './target.ts'
 
 /** Number of a client's latest entries that are searched, so that no search scans the whole database. */
@@ -24,7 +25,7 @@ export function isKnown({ admittedBy }: Caller): boolean {
 
 /** GET /history: recent uploads of this client only, newest first. */
 export function createHistoryRoute(
-  { destinations, store }: Pick<Uploader, 'destinations' | 'store'>,
+  { destinations, store, quotas }: Pick<Uploader, 'destinations' | 'store' | 'quotas'>,
   access: Access,
   isOn: boolean,
 ): (req: Request, res: Response) => Promise<void> {
@@ -37,7 +38,8 @@ export function createHistoryRoute(
         'The upload history is disabled. Set "page.history" to true to enable it.',
       )
     const query = parametersOf(req.url)
-    const caller = admitSameSite(req, res, query, access)
+    const caller = await admitSameSite(req, res, query, access)
+    await announceQuotas(res, caller, quotas)
     if (!isKnown(caller))
       throw new UploadError(
         'unauthorized',

@@ -25,7 +25,7 @@ export function createLinksRoute(
     const { type, name, key: segments } = req.params
     const destination = all.find(one => one.type === type && one.name === name && one.redirects)
     if (destination?.redirects !== 'anyone' && asksCallers) {
-      const { destinations } = admitCaller(req, res, parametersOf(req.url), access)
+      const { destinations } = await admitCaller(req, res, parametersOf(req.url), access)
       if (!isCovered({ type, name }, destinations))
         throw new UploadError('destination_forbidden', `This key may not use ${idOf({ type, name })}.`)
     }

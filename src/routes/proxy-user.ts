@@ -1,24 +1,21 @@
 import { BlockList, isIP, isIPv6 } from 'node:net'
 import { UploadError } from '../errors.ts'
-import type { SourceKind } from '../uploader/input.ts'
 import { createKeyFinder } from './credentials.ts'
 import { MAX_HEADERS } from './loopback.ts'
+import type { Permissions } from './permissions.ts'
 
 /** `auth.proxy`: an authenticating reverse proxy that names the person behind a request. */
-export interface ProxyAuth {
+export interface ProxyAuth extends Permissions {
   /** IP addresses, CIDR ranges, and `unix` for the Unix socket that the server listens on. */
   readonly from: readonly string[]
   /** Header with the name of the person, in lower case. */
   readonly userHeader: string
+  readonly preset?: string | undefined
   /** Whether the header is known to hold one name, so that a comma in it shows that two values were joined. */
   readonly isPreset: boolean
   readonly secretHeader?: { readonly name: string; readonly value: string } | undefined
   /** Whether no upload key is needed besides. */
   readonly isEnough: boolean
-  /** Default: all destinations. */
-  readonly destinations?: readonly string[] | undefined
-  /** Default: as for an upload key. */
-  readonly sources?: readonly SourceKind[] | undefined
 }
 
 /** The part of a request that says where it came from. */
@@ -39,10 +36,18 @@ export interface ProxyUsers {
    *   one of them. Its cause says which; the client isn't told
    */
   nameOf(request: ProxiedRequest): string | undefined
+  /** Why the reverse proxy names nobody, for the log. Undefined if the request didn't come from it. */
+  explainNameless(request: ProxiedRequest): string | undefined
 }
 
 /** Maximum length of a name, bytes. */
 const LONGEST_NAME = 255
+
+/**
+ * What reverse proxies send instead of a name that they don't have: Caddy before 2.10 the name of the variable
+ * (github.com/caddyserver/caddy/pull/6608), Apache's mod_headers the text `(null)`.
+ */
+const UNFILLED = /^(?:[$%]?\{.*\}|\(null\))$/
 
 /**
  * Identifies people by the header that an authenticating reverse proxy adds. The header is a claim, not a proof: it only
@@ -52,6 +57,11 @@ export function createProxyUsers({ from, userHeader, isPreset, secretHeader }: P
   const isFrom = createPeerMatcher(from)
   const findSecret = createKeyFinder(secretHeader ? [secretHeader.value] : [])
   const secretName = secretHeader?.name.toLowerCase()
+  const hasSecret = (rawHeaders: readonly string[]) => {
+    if (secretName === undefined) return true
+    const secret = onlyValue(rawHeaders, secretName)
+    return secret !== undefined && findSecret([secret]) === 0
+  }
 
   return {
     isProxy: isFrom,
@@ -59,12 +69,14 @@ export function createProxyUsers({ from, userHeader, isPreset, secretHeader }: P
       if (!isFrom(peerAddress)) return undefined
       if (rawHeaders.length / 2 > MAX_HEADERS)
         throw ambiguous(`the request has more than ${MAX_HEADERS} headers, of which Node may drop some`)
-      if (secretName !== undefined) {
-        const secret = onlyValue(rawHeaders, secretName)
-        if (secret === undefined || findSecret([secret]) !== 0) return undefined
-      }
+      if (!hasSecret(rawHeaders)) return undefined
       const value = onlyValue(rawHeaders, userHeader)
       return value === undefined ? undefined : readName(value, userHeader, isPreset)
+    },
+    explainNameless({ peerAddress, rawHeaders }) {
+      if (!isFrom(peerAddress)) return undefined
+      if (!hasSecret(rawHeaders)) return `the header "${secretName}" is missing or wrong`
+      return `the header "${userHeader}" is missing`
     },
   }
 }
@@ -109,6 +121,8 @@ function readName(value: string, header: string, isPreset: boolean): string {
   const name = Buffer.from(value, 'latin1').toString('utf8')
   // Two people must not have one name, so bytes that aren't UTF-8 are not replaced.
   if (name.includes('\ufffd')) throw ambiguous(`"${header}" is not valid UTF-8`)
+  if (UNFILLED.test(name))
+    throw ambiguous(`"${header}" is a placeholder that the reverse proxy did not fill in`)
   if (/\p{Cc}/u.test(name)) throw ambiguous(`"${header}" has control characters`)
   return name
 }

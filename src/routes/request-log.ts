@@ -55,8 +55,10 @@ export function createRequestLog(
         {
           requestId: id,
           ...(traceparent && { traceparent }),
+          address: res.logged['address'], // before all that clients choose, as docs/examples/fail2ban expects
           req: { method, path },
           ...res.logged,
+          ...(res.err instanceof UploadError && res.err.logged),
           res: { status: res.headersSent ? res.statusCode : null },
           err,
           ms: Date.now() - began,
@@ -75,10 +77,12 @@ function traceparentOf({ headers: { traceparent } }: IncomingMessage): string | 
 }
 
 function levelOf(status: number, isBroken: boolean, path: string): 'error' | 'warn' | 'info' | 'debug' {
+  // Probes ask every few seconds, and what makes the server not ready is logged elsewhere.
+  if (path === '/ready' && status === 503) return 'debug'
   if (status >= 500 || (isBroken && status < 400)) return 'error'
   if (status >= 400) return 'warn'
   // Successful health checks and scrapes come every few seconds, so they are not logged at `info`.
-  return isProbe(path) || path === '/metrics' ? 'debug' : 'info'
+  return isProbe(path) || path === '/ready' || path === '/metrics' ? 'debug' : 'info'
 }
 
 /** Expected failures are logged with the message for the client and without a stack. Their cause is logged with its stack. */

@@ -1,21 +1,23 @@
-import type { RequestHandler } from 'express'
+import type { Request, RequestHandler } from 'express'
+import { type Access, type AccessSettings, requestFacts } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
 import { ROW_OF, readOptions } from './options.ts'
 import { parametersOf } from './target.ts'
+import { signInOf } from './usage.ts'
 
 export interface ShareXSettings {
   readonly publicUrl?: string | undefined
   listenUrl(): string
-  /** Whether the server asks for a key, so that the file needs a place for it. */
-  readonly asksKey: boolean
+  readonly access: AccessSettings
 }
 
 /**
  * GET /upload-server.sxcu: this server as a custom uploader of ShareX (getsharex.com/docs/custom-uploader). No key is in
  * it, since everybody may fetch it; options of the request that choose a destination go into its address.
  */
-export function createShareXRoute(settings: ShareXSettings): RequestHandler {
-  return (req, res) => {
+export function createShareXRoute(settings: ShareXSettings, access: Access): RequestHandler {
+  return async (req, res) => {
+    const credential = await credentialFor(req, settings, access)
     const base = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
     const chosen = Object.entries(readOptions(parametersOf(req.url)))
       .filter(([name]) => ROW_OF[name]?.isForShareX)
@@ -33,7 +35,7 @@ export function createShareXRoute(settings: ShareXSettings): RequestHandler {
             RequestMethod: 'POST',
             RequestURL: `${base}upload`,
             ...(chosen.length > 0 && { Parameters: Object.fromEntries(chosen) }),
-            ...(settings.asksKey && { Headers: { Authorization: 'Bearer YOUR_KEY' } }),
+            ...(credential && { Headers: { Authorization: credential } }),
             Body: 'MultipartFormData',
             FileFormName: 'file',
             URL: '{json:result[0]}',
@@ -44,6 +46,22 @@ export function createShareXRoute(settings: ShareXSettings): RequestHandler {
         ),
       )
   }
+}
+
+/** A place for the upload key if the server asks for one, or for the password of the reverse proxy in front. */
+async function credentialFor(
+  req: Request,
+  { access: { keys, anonymous, proxy } }: ShareXSettings,
+  access: Access,
+): Promise<string | undefined> {
+  const key = keys.length > 0 && !anonymous ? 'Bearer YOUR_KEY' : undefined
+  const caller = await access
+    .admit(requestFacts(req, new URLSearchParams(), req.ip ?? ''))
+    .catch(() => undefined)
+  if (!caller?.isAddedByOthers || proxy?.isEnough === false) return key
+  const signIn = signInOf(req, caller, proxy)
+  if (signIn === 'network') return undefined
+  return signIn === 'page' ? 'Bearer YOUR_KEY' : 'Basic {base64:NAME:PASSWORD}'
 }
 
 /** Braces and bars are ShareX's own syntax. */

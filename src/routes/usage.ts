@@ -5,14 +5,14 @@ import type { Request, RequestHandler, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import { once } from '../flow/once.ts'
 import type { Mask } from '../mask.ts'
-import type { PageFacts, Visitor } from '../page/facts.ts'
+import type { PageFacts, SignIn, Visitor } from '../page/facts.ts'
 import { FORMATS } from '../pictures/options.ts'
 import { readDuration, showDuration } from '../times.ts'
 import { type Destination, isCovered } from '../uploader/delivery/destinations.ts'
 import type { ExpiryRule } from '../uploader/expires.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { Caller } from '../uploader/input.ts'
-import { type Access, type RequestFacts, requestFacts } from './access.ts'
+import { type Access, type AccessSettings, type RequestFacts, requestFacts } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
 import { collectKeys } from './credentials.ts'
 import { publicMessage } from './error-handler.ts'
@@ -40,6 +40,7 @@ const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/
 const MOST_PAGES = 16
 
 interface UsageSettings {
+  readonly access: Pick<AccessSettings, 'proxy'>
   readonly publicUrl?: string | undefined
   listenUrl(): string
   readonly limits: { readonly fileSize: number }
@@ -66,13 +67,20 @@ export function createUsageRoutes(
   const assets = once(loadAssets)
   const pages = new Map<string, string>()
 
-  const describeVisitor = (req: Request, res: Response): Visitor => {
+  const describeVisitor = async (req: Request, res: Response): Promise<Visitor> => {
     const facts = factsOfPage(req)
     try {
-      const caller = access.admit(facts)
-      const isProxys = caller.admittedBy === 'key' && req.headers['x-requested-with'] === undefined
+      const caller = await access.admit(facts)
+      // A link on another site may lead here. Its scripts can't read the page then, so Sec-Fetch-Site doesn't count.
+      const { 'sec-fetch-site': unused, ...headers } = req.headers
+      access.assertSameSite(caller, { ...facts, headers })
+      const signIn = signInOf(req, caller, settings.access.proxy)
+      // Where the name is not enough, the visitor sent a key, too.
+      const { admittedBy } = caller
+      const isEnough = admittedBy === 'token' || caller.user === undefined || settings.access.proxy?.isEnough
       return {
-        admittedBy: isProxys ? 'proxy' : caller.admittedBy,
+        admittedBy: signIn === undefined && admittedBy !== 'token' ? admittedBy : isEnough ? 'proxy' : 'key',
+        ...(signIn && { signIn }),
         ...(caller.user !== undefined && { user: caller.user }),
         choices: listChoices(uploader, caller),
         hasHistory: settings.page.history && isKnown(caller),
@@ -80,7 +88,7 @@ export function createUsageRoutes(
     } catch (error) {
       if (!(error instanceof UploadError)) throw error
       // A visitor without an upload key is not logged as a failure. A wrong upload key may be a guess, as at any other route.
-      if (collectKeys(facts.headers, facts.query).length > 0) {
+      if (collectKeys(facts.headers, facts.query).length > 0 || error.cause !== undefined) {
         res.err = error
         addToLog(res, { address: req.ip })
       }
@@ -96,7 +104,7 @@ export function createUsageRoutes(
         base: baseUrlOf(req, settings.publicUrl, settings.listenUrl()).replace(/\/$/, ''),
         root: wayToRoot(req),
         version: (await assets()).version,
-        visitor: describeVisitor(req, res),
+        visitor: await describeVisitor(req, res),
         pictureFormats: FORMATS,
         fileSize: settings.limits.fileSize,
       }
@@ -141,6 +149,17 @@ async function loadWords(req: Request) {
 function factsOfPage(req: Request): RequestFacts {
   const facts = requestFacts(req, new URLSearchParams(), req.ip ?? '')
   return { ...facts, headers: { origin: `${req.protocol}://${req.host}`, ...facts.headers } }
+}
+
+/** How the reverse proxy knows the client. Undefined if the client sent its own key, or needs none. */
+export function signInOf(req: Request, caller: Caller, proxy: AccessSettings['proxy']): SignIn | undefined {
+  // A browser has no token, so a reverse proxy added it.
+  if (caller.admittedBy === 'token') return 'page'
+  if (caller.user !== undefined && proxy?.preset === 'tailscale') return 'network'
+  if (caller.user !== undefined && proxy?.preset !== undefined) return 'page'
+  // Browsers send no key when they load a page, so a reverse proxy added it.
+  const isAdded = caller.admittedBy === 'key' && req.headers['x-requested-with'] === undefined
+  return caller.user !== undefined || isAdded ? 'password' : undefined
 }
 
 function listChoices(uploader: Uploader, caller: Caller): (Visitor & { admittedBy: string })['choices'] {

@@ -66,8 +66,16 @@ async function send(
   return response.statusCode === 200 ? said : ALIVE
 }
 
-/** That whoever lacks the password reaches no upload through places that need none. */
-export async function expectNoWayAround(app: TestApp, url: string): Promise<void> {
+/**
+ * That whoever lacks the password reaches no upload through places that need none.
+ *
+ * @param right headers of somebody who may upload
+ */
+export async function expectNoWayAround(
+  app: TestApp,
+  url: string,
+  right = withPassword('open sesame'),
+): Promise<void> {
   const targets = [
     '/upload/',
     '//upload',
@@ -91,6 +99,12 @@ export async function expectNoWayAround(app: TestApp, url: string): Promise<void
     '/upload#/../heartbeat',
     '/upload;/../heartbeat',
     '/heartbeat%3f/upload',
+    '/with-key/upload',
+    '/with-key/../upload',
+    '/with-key/..%2fupload',
+    '/with-key//upload',
+    '/with-key/files/..%2fupload',
+    '/files/../with-key/upload',
   ]
   const body = '--b\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nhi\r\n--b--\r\n'
   const headers = { 'Content-Type': 'multipart/form-data; boundary=b' }
@@ -100,7 +114,7 @@ export async function expectNoWayAround(app: TestApp, url: string): Promise<void
       expect.soft(await send(url, method, target, headers, body), `${method} ${target}`).toBe(ALIVE)
   expect(await app.files()).toEqual([])
   const allowed = await ask(url, 'POST', '/upload', {
-    headers: withPassword('open sesame', headers),
+    headers: { ...right, ...headers },
     body,
   })
   expect(allowed.status).toBe(200)

@@ -63,6 +63,7 @@ export async function prepareDesk(more: Record<string, string> = {}) {
   await mkdir(join(directory, 'screenshots'))
   for (const name of ['picture.png', 'screenshot.png', 'screenshots/first.png', 'screenshots/second.png'])
     await writeFile(join(directory, name), makePicture())
+  await writeFile(join(directory, 'token.jwt'), 'e30.e30.c2ln\n')
   await writeFile(join(directory, 'photo.jpg'), makePicture())
   await mkdir(join(directory, 'notes'))
   await writeFile(join(directory, 'notes/trip.md'), '# Trip\n\n![](../photo.jpg)\n')

@@ -1,17 +1,22 @@
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
+import { createServer as createTlsServer, type ServerOptions } from 'node:https'
 import { onTestFinished } from 'vitest'
 
 /** The attacker's own server lets its sandboxed frames send what they like. */
 const OPEN = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Allow-Headers': '*, user-agent' }
 
-/** A web server of the attacker. @returns its port */
-export async function servePage(headers: Record<string, string> = {}): Promise<number> {
-  const server = createServer((req, res) => {
+/** A web server of the attacker, with TLS if it has a certificate. @returns its port */
+export async function servePage(
+  headers: Record<string, string> = {},
+  certificate?: ServerOptions,
+): Promise<number> {
+  const answer: RequestListener = (req, res) => {
     for (const [name, value] of Object.entries({ ...OPEN, ...headers })) res.setHeader(name, value)
     if (req.url?.startsWith('/redirect'))
       res.writeHead(307, { Location: String(req.url.split('?to=')[1]) }).end()
     else res.setHeader('Content-Type', 'text/html').end('<!doctype html><title>a page</title>')
-  })
+  }
+  const server = certificate ? createTlsServer(certificate, answer) : createServer(answer)
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => {
     server.closeAllConnections()
@@ -66,11 +71,16 @@ export const ATTEMPTS: readonly [what: string, script: string][] = [
   ...['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data'].map(
     (type): [string, string] => [`a form of ${type}`, `submit(document, '${type}')`],
   ),
+  ['a form with a file', `submitFile('f' + Math.random())`],
   ['a form in a sandbox', `sandbox('submit(document, "text/plain")', 'allow-scripts allow-forms')`],
   ['fetch in a sandbox', `sandbox('fetch(url, { method: "POST", body, mode: "no-cors" })', 'allow-scripts')`],
   [
     'fetch in a data: page',
     `frame('data:text/html,' + encodeURIComponent(inner('fetch(url, { method: "POST", body, mode: "no-cors" })')))`,
+  ],
+  [
+    'fetch in a blob: page',
+    `frame(URL.createObjectURL(new Blob([inner('fetch(url, { method: "POST", body, mode: "no-cors" })')], { type: 'text/html' })))`,
   ],
   [
     'fetch in a worker',
@@ -121,12 +131,21 @@ export const FORGERIES: readonly [what: string, script: string][] = [
 
 export const TOOLS = (url: string, body: string): string => `
   const url = ${JSON.stringify(url)}, body = ${JSON.stringify(body)}, home = location.origin
-  function submit(document, type) {
+  function submit(document, type, target = 'f' + Math.random()) {
     const form = document.createElement('form')
-    form.method = 'POST'; form.enctype = type; form.action = url; form.target = 'f' + Math.random()
-    const frame = document.createElement('iframe'); frame.name = form.target
+    form.method = 'POST'; form.enctype = type; form.action = url; form.target = target
+    const frame = document.createElement('iframe'); frame.name = target.startsWith('_') ? '' : target
     const input = document.createElement('input')
     input.name = body.slice(0, -1) + ', "x": "'; input.value = '"}'
+    form.append(input); document.body.append(frame, form); form.submit()
+  }
+  function submitFile(target) {
+    const form = document.createElement('form')
+    form.method = 'POST'; form.enctype = 'multipart/form-data'; form.action = url; form.target = target
+    const input = document.createElement('input')
+    input.type = 'file'; input.name = 'file'
+    const files = new DataTransfer(); files.items.add(new File(['attack'], 'attack.txt')); input.files = files.files
+    const frame = document.createElement('iframe'); frame.name = target.startsWith('_') ? '' : target
     form.append(input); document.body.append(frame, form); form.submit()
   }
   function inner(script) {

@@ -71,7 +71,7 @@ async function start(
     },
   }
   const logger = await createLog({ level: loaded.settings.log.level, mask, stream })
-  const running = await startServer(loaded, { logger, mask, env })
+  const running = await startServer(loaded, { logger, mask, env }, 0)
   onEnd(async () => void (await running.stop()))
 
   return {

@@ -54,6 +54,7 @@ interface Ask extends IncomingHttpHeaders {
 /** Facts of a request, with the headers beside the addresses and the query. */
 function facts({ peerAddress, clientAddress, query, ...headers }: Ask): RequestFacts {
   return {
+    method: 'POST',
     peerAddress,
     clientAddress: clientAddress ?? peerAddress ?? '',
     headers,
@@ -66,19 +67,19 @@ function facts({ peerAddress, clientAddress, query, ...headers }: Ask): RequestF
 const noFailures = () => createFailureWindow(() => 0)
 
 /** The name of the caller, or the code of the refusal. */
-function decide(settings: AccessSettings, ask: Ask): string {
+async function decide(settings: AccessSettings, ask: Ask): Promise<string> {
   const access = createAccess(settings, noFailures())
   try {
-    return access.admit(facts(ask)).name
+    return (await access.admit(facts(ask))).name
   } catch (error) {
     return refusalOf(error).code
   }
 }
 
-function refuse(settings: AccessSettings, ask: Ask): UploadError {
+async function refuse(settings: AccessSettings, ask: Ask): Promise<UploadError> {
   const access = createAccess(settings, noFailures())
   try {
-    access.admit(facts(ask))
+    await access.admit(facts(ask))
   } catch (error) {
     return refusalOf(error)
   }
@@ -110,8 +111,8 @@ describe('a program on this machine is not asked', () => {
     ['when it is Obsidian', ONE_KEY, here({ origin: 'app://obsidian.md' }), 'loopback'],
     ['unless the exemption is switched off', NOT_EXEMPT, here(), 'unauthorized'],
     ['but then may send the key', NOT_EXEMPT, here(RIGHT_KEY), 'server'],
-  ])('%s', (_who, settings, ask, decision) => {
-    expect(decide(settings, ask)).toBe(decision)
+  ])('%s', async (_who, settings, ask, decision) => {
+    expect(await decide(settings, ask)).toBe(decision)
   })
 })
 
@@ -127,8 +128,8 @@ describe('what only looks like this machine needs the key', () => {
     ['a Unix socket', NO_KEY, here({ peerAddress: undefined }), 'unauthorized'],
     ['a web page that knows it', ONE_KEY, here({ ...EVIL_PAGE, ...RIGHT_KEY }), 'server'],
     ['a stranger through a proxy who knows it', ONE_KEY, here({ via: '', 'x-upload-key': KEY }), 'server'],
-  ])('%s', (_who, settings, ask, decision) => {
-    expect(decide(settings, ask)).toBe(decision)
+  ])('%s', async (_who, settings, ask, decision) => {
+    expect(await decide(settings, ask)).toBe(decision)
   })
 })
 
@@ -151,8 +152,8 @@ describe('a stranger', () => {
     ['on an open server, with a wrong key', OPEN_WITH_KEY, stranger(WRONG_KEY), 'anonymous'],
     ['on an open server, with a right key', OPEN_WITH_KEY, stranger(RIGHT_KEY), 'server'],
     ['on an open server, from a web page here', OPEN, here(EVIL_PAGE), 'anonymous'],
-  ])('%s', (_who, settings, ask, decision) => {
-    expect(decide(settings, ask)).toBe(decision)
+  ])('%s', async (_who, settings, ask, decision) => {
+    expect(await decide(settings, ask)).toBe(decision)
   })
 })
 
@@ -182,8 +183,8 @@ describe('what a caller may name', () => {
     ['every address where that is configured', common(PRIVATE), 'form url path clipboard', 'any'],
     ['no clipboard where that is switched off', common({ clipboard: off }), 'form url path', 'private'],
     ['forms only where all is switched off', common(ALL_OFF), 'form', 'private'],
-  ])('on this machine: %s', (_what, settings, kinds, addresses) => {
-    const caller = createAccess(settings, noFailures()).admit(facts(here()))
+  ])('on this machine: %s', async (_what, settings, kinds, addresses) => {
+    const caller = await createAccess(settings, noFailures()).admit(facts(here()))
     expect([[...caller.sources].join(' '), caller.addresses, caller.roots]).toEqual([
       kinds,
       addresses,
@@ -201,8 +202,8 @@ describe('what a caller may name', () => {
     ['paths when listed, but without roots none passes', withKey(['path']), 'path', 'public', []],
     ['nothing switched off although listed', withKey(['form', 'url', 'path'], ALL_OFF), 'form', 'public', []],
     ['nothing by an empty list', withKey([]), '', 'public', []],
-  ])('with a key: %s', (_what, settings, kinds, addresses, roots) => {
-    const caller = createAccess(settings, noFailures()).admit(facts(stranger(RIGHT_KEY)))
+  ])('with a key: %s', async (_what, settings, kinds, addresses, roots) => {
+    const caller = await createAccess(settings, noFailures()).admit(facts(stranger(RIGHT_KEY)))
     expect([[...caller.sources].join(' '), caller.addresses, caller.roots]).toEqual([kinds, addresses, roots])
   })
 
@@ -211,23 +212,27 @@ describe('what a caller may name', () => {
     ['paths below the roots', open(ROOTS), 'form url path', 'public', ['/srv']],
     ['forms only where all is switched off', open(ALL_OFF), 'form', 'public', []],
     ['the default, whatever a key may', withKey(['clipboard'], {}, true), 'form url', 'public', []],
-  ])('anonymous: %s', (_what, settings, kinds, addresses, roots) => {
-    const caller = createAccess(settings, noFailures()).admit(facts(stranger()))
+  ])('anonymous: %s', async (_what, settings, kinds, addresses, roots) => {
+    const caller = await createAccess(settings, noFailures()).admit(facts(stranger()))
     expect([[...caller.sources].join(' '), caller.addresses, caller.roots]).toEqual([kinds, addresses, roots])
   })
 
-  it('only a key may be bound to destinations', () => {
+  it('only a key may be bound to destinations', async () => {
     const access = createAccess(TWO_KEYS, noFailures())
-    const of = (ask: Ask) => access.admit(facts(ask)).destinations
-    expect(of(stranger({ query: `key=${CI_KEY}` }))).toEqual(['s3/screens'])
-    expect(of(stranger(RIGHT_KEY))).toBeUndefined()
-    expect(of(here())).toBeUndefined()
+    const of = async (ask: Ask) => (await access.admit(facts(ask))).destinations
+    expect(await of(stranger({ query: `key=${CI_KEY}` }))).toEqual(['s3/screens'])
+    expect(await of(stranger(RIGHT_KEY))).toBeUndefined()
+    expect(await of(here())).toBeUndefined()
   })
 
-  it('says how each was admitted', () => {
+  it('says how each was admitted', async () => {
     const access = createAccess(OPEN_WITH_KEY, noFailures())
-    const by = (ask: Ask) => access.admit(facts(ask)).admittedBy
-    expect([by(here()), by(stranger(RIGHT_KEY)), by(stranger())]).toEqual(['loopback', 'key', 'anonymous'])
+    const by = async (ask: Ask) => (await access.admit(facts(ask))).admittedBy
+    expect([await by(here()), await by(stranger(RIGHT_KEY)), await by(stranger())]).toEqual([
+      'loopback',
+      'key',
+      'anonymous',
+    ])
   })
 })
 
@@ -239,44 +244,44 @@ describe('the limit of wrong keys', () => {
       settings,
       createFailureWindow(() => clock.ms),
     )
-    const ask = (request: Ask): string => {
+    const ask = async (request: Ask): Promise<string> => {
       try {
-        return access.admit(facts(request)).name
+        return (await access.admit(facts(request))).name
       } catch (error) {
         const { code, retryAfterS } = refusalOf(error)
         return retryAfterS === undefined ? code : `${code} ${retryAfterS}`
       }
     }
-    const guess = (times: number, request: Ask = STRANGER) => {
-      for (let i = 0; i < times; i++) ask({ ...request, query: `key=guess${i}` })
+    const guess = async (times: number, request: Ask = STRANGER) => {
+      for (let i = 0; i < times; i++) await ask({ ...request, query: `key=guess${i}` })
     }
     return { clock, ask, guess }
   }
   const RIGHT = stranger(RIGHT_KEY)
 
-  it('refuses the address after so many, right key or wrong or none, until the window has passed', () => {
+  it('refuses the address after so many, right key or wrong or none, until the window has passed', async () => {
     const { clock, ask, guess } = start()
-    guess(2)
-    expect(ask(stranger({ query: 'key=third' }))).toBe('unauthorized')
+    await guess(2)
+    expect(await ask(stranger({ query: 'key=third' }))).toBe('unauthorized')
     clock.ms = 1000
-    expect(ask(RIGHT)).toBe('rate_limited 59')
-    expect(ask(stranger(WRONG_KEY))).toBe('rate_limited 59')
-    expect(ask(STRANGER)).toBe('rate_limited 59')
+    expect(await ask(RIGHT)).toBe('rate_limited 59')
+    expect(await ask(stranger(WRONG_KEY))).toBe('rate_limited 59')
+    expect(await ask(STRANGER)).toBe('rate_limited 59')
     clock.ms = 60_000
-    expect(ask(RIGHT)).toBe('server')
+    expect(await ask(RIGHT)).toBe('server')
   })
 
-  it('counts only wrong keys: neither none, nor an empty one, nor a wrong one beside a right one', () => {
+  it('counts only wrong keys: neither none, nor an empty one, nor a wrong one beside a right one', async () => {
     const { ask } = start()
     for (let i = 0; i < 10; i++) {
-      ask(STRANGER)
-      ask(stranger({ query: 'key=&secret=', authorization: 'Bearer' }))
-      ask({ ...RIGHT, authorization: 'Basic YTpi' })
+      await ask(STRANGER)
+      await ask(stranger({ query: 'key=&secret=', authorization: 'Bearer' }))
+      await ask({ ...RIGHT, authorization: 'Basic YTpi' })
     }
-    expect(ask(RIGHT)).toBe('server')
+    expect(await ask(RIGHT)).toBe('server')
   })
 
-  it('counts several wrong keys of one request once', () => {
+  it('counts several wrong keys of one request once', async () => {
     const { ask } = start()
     const many = {
       ...STRANGER,
@@ -284,116 +289,120 @@ describe('the limit of wrong keys', () => {
       'x-upload-key': 'd',
       authorization: 'Bearer e',
     }
-    ask(many)
-    ask(many)
-    expect(ask(RIGHT)).toBe('server')
-    ask(many)
-    expect(ask(RIGHT)).toBe('rate_limited 60')
+    await ask(many)
+    await ask(many)
+    expect(await ask(RIGHT)).toBe('server')
+    await ask(many)
+    expect(await ask(RIGHT)).toBe('rate_limited 60')
   })
 
-  it('attack: the owner of one key uses it between guesses at another', () => {
+  it('attack: the owner of one key uses it between guesses at another', async () => {
     const { ask } = start(TWO_KEYS)
     for (let i = 0; i < 3; i++) {
-      ask(stranger({ query: `key=guess${i}` }))
-      ask(stranger({ query: `key=${CI_KEY}` }))
+      await ask(stranger({ query: `key=guess${i}` }))
+      await ask(stranger({ query: `key=${CI_KEY}` }))
     }
-    expect(ask(stranger({ query: `key=${CI_KEY}` }))).toBe('rate_limited 60')
+    expect(await ask(stranger({ query: `key=${CI_KEY}` }))).toBe('rate_limited 60')
   })
 
-  it('attack: a stranger behind a trusted proxy locks out himself and nobody else', () => {
+  it('attack: a stranger behind a trusted proxy locks out himself and nobody else', async () => {
     const { ask, guess } = start()
     const proxied = { peerAddress: '10.0.0.2', host: 'img.example.com' }
-    guess(3, { ...proxied, clientAddress: '203.0.113.66' })
-    expect(ask({ ...proxied, clientAddress: '203.0.113.66', query: `key=${KEY}` })).toBe('rate_limited 60')
-    expect(ask({ ...proxied, clientAddress: '203.0.113.67', query: `key=${KEY}` })).toBe('server')
+    await guess(3, { ...proxied, clientAddress: '203.0.113.66' })
+    expect(await ask({ ...proxied, clientAddress: '203.0.113.66', query: `key=${KEY}` })).toBe(
+      'rate_limited 60',
+    )
+    expect(await ask({ ...proxied, clientAddress: '203.0.113.67', query: `key=${KEY}` })).toBe('server')
   })
 
-  it('attack: a web page here guesses keys, and programs here go on working', () => {
+  it('attack: a web page here guesses keys, and programs here go on working', async () => {
     const { ask, guess } = start()
     const page = here({ origin: 'https://evil.example' })
-    guess(3, page)
-    expect(ask({ ...page, query: `key=${KEY}` })).toBe('rate_limited 60')
-    expect(ask(HERE)).toBe('loopback')
+    await guess(3, page)
+    expect(await ask({ ...page, query: `key=${KEY}` })).toBe('rate_limited 60')
+    expect(await ask(HERE)).toBe('loopback')
   })
 
-  it('never counts what programs on this machine send', () => {
+  it('never counts what programs on this machine send', async () => {
     const { ask, guess } = start()
-    guess(10, HERE)
-    expect(ask(here({ origin: 'https://a.example', query: `key=${KEY}` }))).toBe('server')
+    await guess(10, HERE)
+    expect(await ask(here({ origin: 'https://a.example', query: `key=${KEY}` }))).toBe('server')
   })
 
-  it('ignores left-over keys where none is configured', () => {
+  it('ignores left-over keys where none is configured', async () => {
     const { ask, guess } = start(OPEN)
-    guess(10)
-    expect(ask(stranger({ query: 'key=old' }))).toBe('anonymous')
+    await guess(10)
+    expect(await ask(stranger({ query: 'key=old' }))).toBe('anonymous')
   })
 
-  it('protects the keys of an open server too', () => {
+  it('protects the keys of an open server too', async () => {
     const { ask, guess } = start(OPEN_WITH_KEY)
-    guess(3)
-    expect(ask(RIGHT)).toBe('rate_limited 60')
+    await guess(3)
+    expect(await ask(RIGHT)).toBe('rate_limited 60')
   })
 
-  it('is switched off by 0', () => {
+  it('is switched off by 0', async () => {
     const { ask, guess } = start({ ...ONE_KEY, maxFailures: 0 })
-    guess(100)
-    expect(ask(RIGHT)).toBe('server')
+    await guess(100)
+    expect(await ask(RIGHT)).toBe('server')
   })
 })
 
 describe('the words of a refusal', () => {
-  it('are the same for no key and a wrong one', () => {
-    const none = refuse(ONE_KEY, STRANGER).message
-    expect(refuse(ONE_KEY, stranger(WRONG_KEY)).message).toBe(none)
-    expect(refuse(ONE_KEY, stranger({ authorization: 'Bearer wrong' })).message).toBe(none)
+  it('are the same for no key and a wrong one', async () => {
+    const none = (await refuse(ONE_KEY, STRANGER)).message
+    expect((await refuse(ONE_KEY, stranger(WRONG_KEY))).message).toBe(none)
+    expect((await refuse(ONE_KEY, stranger({ authorization: 'Bearer wrong' }))).message).toBe(none)
     expect(none).toMatch(/^Missing or invalid upload key\. Send it in the X-Upload-Key header/)
   })
 
-  it('say how to set a key where there is none', () => {
-    const { message } = refuse(NO_KEY, STRANGER)
+  it('say how to set a key where there is none', async () => {
+    const { message } = await refuse(NO_KEY, STRANGER)
     for (const way of ['"server.key"', 'UPLOAD_SERVER_KEY', '--key']) expect(message).toContain(way)
   })
 
-  it('say why this machine was not recognised', () => {
+  it('say why this machine was not recognised', async () => {
     for (const settings of [NO_KEY, ONE_KEY]) {
-      const { message } = refuse(settings, here({ host: 'img.example.com' }))
+      const { message } = await refuse(settings, here({ host: 'img.example.com' }))
       expect(message).toContain('The request came from this machine but is treated as remote: its Host')
     }
   })
 
-  it('say that auth.loopbackExempt is false', () => {
-    expect(refuse({ ...ONE_KEY, loopbackExempt: false }, HERE).message).toContain('"auth.loopbackExempt"')
+  it('say that auth.loopbackExempt is false', async () => {
+    expect((await refuse({ ...ONE_KEY, loopbackExempt: false }, HERE)).message).toContain(
+      '"auth.loopbackExempt"',
+    )
   })
 
-  it('tell a stranger nothing about this machine', () => {
-    const { message } = refuse(ONE_KEY, stranger({ origin: 'https://a.example', via: '1.1 proxy' }))
+  it('tell a stranger nothing about this machine', async () => {
+    const { message } = await refuse(ONE_KEY, stranger({ origin: 'https://a.example', via: '1.1 proxy' }))
     expect(message).not.toContain('machine')
-    expect(message).toBe(refuse(ONE_KEY, STRANGER).message)
+    expect(message).toBe((await refuse(ONE_KEY, STRANGER)).message)
   })
 
-  it('never hold a key or an address', () => {
+  it('never hold a key or an address', async () => {
     const asks: Ask[] = [
       stranger({ query: 'key=s3cr3t-guess' }),
       here({ host: 'http://evil.example', 'x-upload-key': 's3cr3t-guess' }),
       here({ origin: 'https://evil.example', authorization: 's3cr3t-guess' }),
     ]
     for (const ask of asks) {
-      const { message } = refuse(TWO_KEYS, ask)
+      const { message } = await refuse(TWO_KEYS, ask)
       for (const secret of [KEY, CI_KEY, 's3cr3t-guess', '://']) expect(message).not.toContain(secret)
     }
   })
 
-  it('give the seconds to wait after too many wrong keys', () => {
+  it('give the seconds to wait after too many wrong keys', async () => {
     const access = createAccess({ ...ONE_KEY, maxFailures: 1 }, noFailures())
     const ask = () => access.admit(facts(stranger(WRONG_KEY)))
-    expect(ask).toThrow(/^Missing or invalid upload key/)
-    expect(ask).toThrow(
+    await expect(ask()).rejects.toThrow(/^Missing or invalid upload key/)
+    await expect(ask()).rejects.toThrow(
       'Too many failed attempts with wrong upload keys from this IP address. Try again in 60 s',
     )
   })
 })
 
-it('a preflight may trust the origins of the configuration', () => {
+it('a preflight may trust the origins of the configuration', async () => {
   const access = createAccess({ ...NO_KEY, allowedOrigins: ['https://notes.example.com'] }, noFailures())
   expect(access.isTrustedOrigin('https://notes.example.com')).toBe(true)
   expect(access.isTrustedOrigin('https://evil.example')).toBe(false)
@@ -403,10 +412,10 @@ describe('over a real socket', () => {
   /** Sends the lines after the request line as they are, and answers with the caller or the message of the refusal. */
   async function send(settings: AccessSettings, lines: readonly string[], query = ''): Promise<string> {
     const access = createAccess(settings, noFailures())
-    const server = createServer((req, res) => {
+    const server = createServer(async (req, res) => {
       const params = new URL(req.url ?? '', 'http://server.invalid').searchParams
       try {
-        res.end(access.admit(requestFacts(req, params, req.socket.remoteAddress ?? '')).name)
+        res.end((await access.admit(requestFacts(req, params, req.socket.remoteAddress ?? ''))).name)
       } catch (error) {
         res.end(refusalOf(error).message)
       }

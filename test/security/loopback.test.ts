@@ -47,5 +47,5 @@ it('attack: somebody asks and asks and never reads an answer', async () => {
   const [accepted] = await once(server, 'connection')
   await once(accepted, 'close')
   socket.destroy()
-  await stop(0)
+  await stop(0, 0)
 })

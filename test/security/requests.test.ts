@@ -221,7 +221,7 @@ describe('attack: a packet full of requests, sent without waiting for answers', 
     )
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
-    onTestFinished(async () => void (await stop(0)))
+    onTestFinished(async () => void (await stop(0, 0)))
     return { seen, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
   }
 
