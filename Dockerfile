@@ -49,5 +49,5 @@ VOLUME /data
 EXPOSE 36677
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s --retries=3 \
-    CMD ["node", "/app/bin/upload-server.js", "heartbeat"]
+    CMD ["node", "/app/bin/upload-server.js", "heartbeat", "--ready"]
 ENTRYPOINT ["node", "/app/bin/upload-server.js"]

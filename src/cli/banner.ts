@@ -72,7 +72,7 @@ function describeDestination({
 }
 
 function describeKeys({ server, auth }: LoadedConfig['settings']): string {
-  const isKeyed = server.key !== undefined || auth.keys.length > 0
+  const isKeyed = server.key !== undefined || auth.keys.length > 0 || auth.tokens.length > 0
   const hasExemption = auth.loopbackExempt && !isSocketPath(server.host)
   if (auth.anonymous) return 'not needed: anyone can upload'
   if (isKeyed) return `needed by ${hasExemption ? 'other machines' : 'all clients'}`

@@ -1,13 +1,14 @@
 import type { Command } from 'commander'
 import { glance } from '../config/load.ts'
-import { type PortHolder, probeServer, urlOf } from '../server/port.ts'
-import { findRunning } from '../server/running-server.ts'
+import { type Check, type PortHolder, probeServer, urlOf } from '../server/port.ts'
+import { findRunning, placeOf } from '../server/running-server.ts'
 import { configOption, endWith, parseServer } from './command.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 
 interface HeartbeatOptions extends CommonOptions {
   /** URL of a server instead of the configured one. */
   server?: string
+  ready?: boolean
 }
 
 export function register(program: Command, terminal: Terminal): void {
@@ -16,37 +17,43 @@ export function register(program: Command, terminal: Terminal): void {
     .description('check whether the server is up (health check): exit with 0 if it responds')
     .addOption(configOption())
     .option('--server <url>', 'URL of the server (default: the server of the configuration)', parseServer)
+    .option(
+      '--ready',
+      'succeed only if the server accepts uploads: its database works, and it is not shutting down',
+    )
     .addHelpText(
       'after',
       `
 Examples:
   upload-server heartbeat                    the server of the configuration
-  upload-server heartbeat --server http://127.0.0.1:36677`,
+  upload-server heartbeat --server http://127.0.0.1:36677
+  upload-server heartbeat --ready            for load balancers and containers`,
     )
     .action((options: HeartbeatOptions) => endWith(terminal, heartbeat(options, terminal)))
 }
 
 /** `upload-server heartbeat`: returns 0 if the server responds, for container health checks and scripts. */
 async function heartbeat(options: HeartbeatOptions, terminal: Terminal): Promise<number> {
-  if (options.server === undefined) return heartbeatHere(options, terminal)
+  const check = options.ready ? '/ready' : '/heartbeat'
+  if (options.server === undefined) return heartbeatHere(check, options, terminal)
   const url = baseOf(options.server)
-  return tell(`${url.origin}${url.pathname}`, await probeServer(url), terminal)
+  return tell(check, `${url.origin}${url.pathname}`, await probeServer(url, check), terminal)
 }
 
 /** Also finds a server that listens on another port because the configured one was in use. */
-async function heartbeatHere({ config: file }: HeartbeatOptions, terminal: Terminal): Promise<number> {
-  const config = await glance({ ...terminal, file })
-  const wanted = config.settings.server
-  const holder = await probeServer(wanted)
-  const elsewhere = holder.isAlive ? undefined : await findRunning(config)
-  return elsewhere === undefined
-    ? tell(urlOf(wanted), holder, terminal)
-    : tell(elsewhere, { ...holder, isAlive: true }, terminal)
+async function heartbeatHere(check: Check, options: HeartbeatOptions, terminal: Terminal): Promise<number> {
+  const config = await glance({ ...terminal, file: options.config })
+  const url = urlOf(config.settings.server)
+  const holder = await probeServer(config.settings.server, check)
+  const running = holder.isAlive ? url : await findRunning(config)
+  if (running === undefined || running === url) return tell(check, url, holder, terminal)
+  return tell(check, running, await probeServer(placeOf(running), check), terminal)
 }
 
-function tell(name: string, { isAlive, description }: PortHolder, terminal: Terminal): number {
-  if (isAlive) terminal.print(`${name} is up`)
-  else terminal.note(`${name} is not up: ${description}.`)
+function tell(check: Check, name: string, { isAlive, description }: PortHolder, terminal: Terminal): number {
+  const state = check === '/ready' ? 'ready' : 'up'
+  if (isAlive) terminal.print(`${name} is ${state}`)
+  else terminal.note(`${name} is not ${state}: ${description}.`)
   return isAlive ? 0 : 1
 }
 

@@ -144,7 +144,9 @@ function announce(config: LoadedConfig, server: RunningServer, logger: Logger, t
       `Port ${port} is used by another program; listening on ${server.url} instead`,
     )
   }
-  if (!isLoopbackHost(host) && key === undefined && settings.auth.keys.length === 0) {
+  const { keys, tokens, proxy } = settings.auth
+  const isSignedIn = tokens.length > 0 || proxy?.isEnough === true
+  if (!isLoopbackHost(host) && key === undefined && keys.length === 0 && !isSignedIn) {
     logger.warn(
       settings.auth.anonymous
         ? 'Anyone who can reach this server can upload without a key (auth.anonymous)'

@@ -11,6 +11,7 @@ import type { Metrics } from '../routes/metrics.ts'
 import type { Destination } from '../uploader/delivery/destinations.ts'
 import { createSweeper } from '../uploader/jobs/sweeper.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
+import { type KeyCaches, openTokens } from './open-tokens.ts'
 import { finalizerSettings, makeUploader, type Runtime, type ServerDeps } from './open-uploader.ts'
 
 export { createRuntime } from './open-uploader.ts'
@@ -21,6 +22,8 @@ export interface ConfiguredAppDeps extends ServerDeps {
   warn(message: string): void
   /** Whether the graceful shutdown has begun. */
   isStopping(): boolean
+  /** See `AppDeps`. */
+  isRefusing(): boolean
   /** URL at which the server listens, which is known before the first request. */
   listenUrl(): string
   noteProxy(): void
@@ -32,6 +35,7 @@ export interface ConfiguredApp {
   /** Undefined if metrics are disabled. */
   readonly metrics: Metrics | undefined
   readonly limiters: Limiters
+  readonly keyCaches: KeyCaches
   readonly answer: RequestListener
   /** Applies its limits and hooks. */
   start(): void
@@ -47,7 +51,7 @@ export interface ConfiguredApp {
  * Opens the destinations of a configuration and creates the app that uses them. Everything is loaded before the first
  * request, so that it is not slower than others.
  *
- * @param before the app of the previous configuration, whose metrics and limits are kept
+ * @param before the app of the previous configuration, whose metrics, limits and signing keys are kept
  * @throws if a destination can't be opened; the others are then closed
  */
 export async function openConfiguredApp(
@@ -71,11 +75,13 @@ async function createConfiguredApp(
   before: ConfiguredApp | undefined,
 ): Promise<ConfiguredApp> {
   const { settings } = config
-  const { runtime, logger, mask, isStopping, listenUrl, noteProxy } = deps
+  const { runtime, logger, mask, isStopping, isRefusing, listenUrl, noteProxy } = deps
   const metrics = settings.metrics.enabled
     ? (before?.metrics ?? (await import('../routes/metrics.ts')).createMetrics())
     : undefined
   const limiters = before?.limiters ?? createLimiters()
+  const keyCaches: KeyCaches = before?.keyCaches ?? new Map()
+  const tokens = await openTokens(config, deps, keyCaches)
   const uploader = makeUploader(config, deps, destinations, runtime)
   const { track, untilIdle } = createTracker()
   const sweeper = createSweeper({
@@ -99,6 +105,7 @@ async function createConfiguredApp(
       mask,
       metrics,
       isStopping,
+      isRefusing,
       track,
       limiters,
       noteProxy,
@@ -107,7 +114,7 @@ async function createConfiguredApp(
       ...settings.server,
       ...settings,
       alwaysOk: settings.compat.alwaysOk,
-      access: accessSettings(settings),
+      access: { ...accessSettings(settings), tokens },
       isOnSocket: isSocketPath(settings.server.host),
       listenUrl,
     },
@@ -117,6 +124,7 @@ async function createConfiguredApp(
     config,
     metrics,
     limiters,
+    keyCaches,
     answer: app.answer,
     start() {
       const { memory, concurrentUploads, waitingUploads } = settings.limits
@@ -161,7 +169,7 @@ function createTracker() {
 }
 
 function accessSettings({ server, auth, sources }: Settings): AccessSettings {
-  const { keys, proxy, ...rules } = auth
+  const { keys, proxy, tokens: _, ...rules } = auth
   return {
     ...rules,
     keys: server.key === undefined ? keys : [{ name: 'server', key: server.key }, ...keys],

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import { Server as NetServer, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { drainAfterResponse, LINGER_MS } from '../routes/body.ts'
 import { MESSAGE_TYPES } from '../routes/message-types.ts'
 
@@ -20,17 +20,24 @@ const OTHER_FILES = 600
  * read. With a smaller buffer, Node would pause and resume the socket for each request.
  */
 const BUFFERED_BYTES = 64 * 1024
+/** Maximum time to accept queued connections before the listener is closed. */
+const ACCEPT_MS = 2000
+/** A turn of the event loop in which little else was done. */
+const SHORT_TURN_MS = 0.3
+/** Interval of the looks for requests in progress during a shutdown. */
+const LOOK_MS = 20
 /** Minimum interval between log lines about rejected connections. */
 const DROP_NOTE_MS = 60_000
 
 export interface HttpServer {
   readonly server: Server
   /**
-   * Stops listening and waits for requests in progress.
+   * Stops listening, and waits until no request has been in progress for `quietMs`. Responses have `Connection: close`, so that
+   * reverse proxies use other servers, and requests that still arrive on open connections are handled.
    *
-   * @returns false if they took longer than `graceMs` and were aborted
+   * @returns false if requests took longer than `graceMs` and were aborted
    */
-  stop(graceMs: number): Promise<boolean>
+  stop(graceMs: number, quietMs: number): Promise<boolean>
 }
 
 /** Is called for every request that never reaches `handle`. */
@@ -60,13 +67,17 @@ export function createHttpServer(
   const turnAwayBeyondLimit = createConnectionLimit(note)
   // This listener must run before Node's own, which reads from the socket.
   server.prependListener('connection', (socket: Socket) => {
+    // Node keeps the address. Once the client has reset the connection, it can't be read, and its wrong keys would be nobody's.
+    void socket.remoteAddress
     connections.set(socket, new Set())
     socket.once('close', () => connections.delete(socket))
     turnAwayBeyondLimit(socket, connections.size)
   })
+  let isStopping = false
   const takeTurn = createRequestTurns()
   const accept: RequestListener = (req, res) => {
     const running = connections.get(req.socket)?.add(res)
+    if (isStopping) res.shouldKeepAlive = false
     const removeResponse = () => running?.delete(res)
     res.on('close', () =>
       req.complete || req.destroyed ? removeResponse() : req.once('end', removeResponse),
@@ -89,7 +100,26 @@ export function createHttpServer(
     if ([...(connections.get(socket) ?? [])].some(res => res.headersSent)) socket.destroy()
     else answerUnreadable(error, socket, note)
   })
-  return { server, stop: graceMs => stopServer(server, connections, graceMs) }
+  return {
+    server,
+    async stop(graceMs, quietMs) {
+      await acceptPending(server)
+      const closed = once(server, 'close')
+      // The `close` of HTTP servers would also close idle connections, on which a client may be sending its next request.
+      NetServer.prototype.close.call(server)
+      isStopping = true
+      // The last response of each connection. After an earlier one, Node would close it without the others.
+      for (const running of connections.values()) {
+        const last = [...running].at(-1)
+        if (last) last.shouldKeepAlive = false
+      }
+      const finished = await drain(connections, graceMs, quietMs)
+      for (const socket of connections.keys()) socket.destroy()
+      await closed
+      server.close() // This stops Node's timer for header timeouts.
+      return finished
+    },
+  }
 }
 
 /**
@@ -200,20 +230,39 @@ function explainUnreadable({ code, rawPacket }: Unreadable): string {
   return 'The request is not valid HTTP.'
 }
 
-async function stopServer(
-  server: Server,
+/**
+ * Accepts the connections that are queued in the system, because closing the listener resets them. Node accepts one per turn of
+ * the event loop. The last turn must be short, so that hardly any connection is queued during it. Responses don't close their
+ * connections yet, or reverse proxies would open new ones.
+ */
+async function acceptPending(server: Server): Promise<void> {
+  let accepted = 0
+  const count = () => accepted++
+  server.on('connection', count)
+  const end = performance.now() + ACCEPT_MS
+  await nextTurn() // The rest of this turn, in which nothing more is accepted.
+  for (let isPending = true; isPending && performance.now() < end; ) {
+    const [before, begun] = [accepted, performance.now()]
+    await nextTurn()
+    isPending = accepted > before || performance.now() - begun > SHORT_TURN_MS
+  }
+  server.off('connection', count)
+}
+
+/** Waits until no request has been in progress for `quietMs`. @returns false if one still is after `graceMs` */
+async function drain(
   connections: ReadonlyMap<Duplex, ReadonlySet<ServerResponse>>,
   graceMs: number,
+  quietMs: number,
 ): Promise<boolean> {
-  const closed = once(server, 'close')
-  // The `close` of HTTP servers would also close idle connections, on which a client may be sending its next request.
-  NetServer.prototype.close.call(server)
   const isBusy = () => [...connections.values()].some(running => running.size > 0)
   const end = performance.now() + graceMs
-  while (isBusy() && performance.now() < end) await sleep(20)
-  const finished = !isBusy()
-  for (const socket of connections.keys()) socket.destroy()
-  await closed
-  server.close() // This stops Node's timer for header timeouts.
-  return finished
+  // Without connections, no request can arrive. The looks are counted instead of the time: while the process is blocked,
+  // requests may have arrived that it has not read yet.
+  for (let quiet = 0; connections.size > 0 && performance.now() < end; quiet += LOOK_MS) {
+    if (isBusy()) quiet = 0
+    else if (quiet >= quietMs) break
+    await sleep(LOOK_MS)
+  }
+  return !isBusy()
 }

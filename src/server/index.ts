@@ -27,11 +27,16 @@ export interface RunningServer {
   /** Notes that a changed configuration was refused, so that the figures say so. */
   refused(): void
   /**
-   * Stops listening and lets running requests finish.
+   * Stops listening, lets requests in progress finish, and serves those that still arrive on open connections, because a
+   * reverse proxy can't send them elsewhere. After half of `shutdown.graceMs`, new ones get 503.
+   *
    * @returns false when `shutdown.graceMs` ran out and the rest was aborted
    */
   stop(): Promise<boolean>
 }
+
+/** The graceful shutdown ends when no request has been in progress for this time. */
+const QUIET_MS = 300
 
 const PROXY_SEEN =
   'Requests arrive through a reverse proxy on this machine. Any request that it forwards without X-Forwarded-For is ' +
@@ -41,13 +46,19 @@ const PROXY_SEEN =
  * Starts the server of a configuration: listens on the port, then opens the destinations. Heartbeats are answered at once, other
  * requests when everything is open.
  *
+ * @param quietMs see `HttpServer.stop`
  * @throws PortTakenError if no port is free; UploadError if a package that the database needs is not installed
  */
-export async function startServer(config: LoadedConfig, deps: ServerDeps): Promise<RunningServer> {
+export async function startServer(
+  config: LoadedConfig,
+  deps: ServerDeps,
+  quietMs: number = QUIET_MS,
+): Promise<RunningServer> {
   const { server: listener } = config.settings
   const { logger } = deps
   let url = urlOf(listener)
   let stopping = false
+  let refusing = false
   const notes: string[] = []
   const apps = createAppSwitch()
 
@@ -65,7 +76,7 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
 
   let knowsProxy = false
   const { runtime, around, openConfiguredApp, first } = await open().catch(async error => {
-    await stop(0) // The server already answers heartbeats, which must end if the start fails.
+    await stop(0, 0) // The server already answers heartbeats, which must end if the start fails.
     throw error
   })
   let lastReload: Promise<unknown> = Promise.resolve()
@@ -81,6 +92,7 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
       runtime,
       warn: message => void (apps.current() ? logger.warn(message) : notes.push(message)),
       isStopping: () => stopping,
+      isRefusing: () => refusing,
       noteProxy() {
         if (!knowsProxy) logger.warn(PROXY_SEEN)
         knowsProxy = true
@@ -124,7 +136,9 @@ export async function startServer(config: LoadedConfig, deps: ServerDeps): Promi
       const end = performance.now() + graceMs
       const open = apps.all()
       const sweepersStopped = Promise.all(open.map(one => one.stopSweeping()))
-      const finished = await stop(graceMs)
+      const refuse = setTimeout(() => (refusing = true), graceMs / 2)
+      const finished = await stop(graceMs, quietMs)
+      clearTimeout(refuse)
       await sweepersStopped
       await runtime.close(end - performance.now())
       await Promise.all(open.map(one => one.close()))

@@ -15,6 +15,7 @@ import { createMemoryLocker } from '../uploader/delivery/locker.ts'
 import { createUploader, type Uploader, type UploaderDeps } from '../uploader/index.ts'
 import { createFinalizer, type FinalizerSettings } from '../uploader/jobs/finalizer.ts'
 import { createIdempotency } from '../uploader/jobs/idempotency.ts'
+import { createQuotas } from '../uploader/quota.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
 
 export interface ServerDeps {
@@ -29,7 +30,7 @@ export interface ServerDeps {
 export interface Runtime
   extends Pick<
     UploaderDeps,
-    'store' | 'locker' | 'finalizer' | 'idempotency' | 'payloads' | 'slots' | 'fetches' | 'spool'
+    'store' | 'locker' | 'finalizer' | 'idempotency' | 'quotas' | 'payloads' | 'slots' | 'fetches' | 'spool'
   > {
   /** See `UploaderDeps`; the sweeper adds to them. */
   readonly withExpiry: Set<string>
@@ -75,11 +76,13 @@ export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
     warn,
   })
   const idempotency = createIdempotency(store, finalizer.owner)
+  const quotas = createQuotas(store, finalizer.owner)
   return {
     store,
     locker: createMemoryLocker(),
     finalizer,
     idempotency,
+    quotas,
     payloads: createPayloads(limits.memory),
     slots: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
     fetches: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
@@ -88,6 +91,7 @@ export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
     dueNow: createCautiousClock(),
     async close(graceMs) {
       await idempotency.close()
+      await quotas.close()
       await finalizer.close(graceMs)
       await spool.close()
     },
@@ -139,12 +143,22 @@ export function finalizerSettings(
   return { ...finalization, hooks: finalization.hooks.map(hook => ({ ...hook, outgoing, folder })) }
 }
 
-/** Nothing is opened before the store is first used. @throws when a package is not installed that it needs */
-export function openStore({ settings, dataDirectory }: LoadedConfig): Store {
-  const { driver, path, url } = settings.store
-  if (driver === 'postgres') return createPostgresStore(url ?? '')
-  return createSqliteStore(path ?? join(dataDirectory, 'store.db'))
+/**
+ * Nothing is opened before the store is first used.
+ *
+ * @param queryTimeoutMs see `createPostgresStore`
+ * @throws when a package is not installed that it needs
+ */
+export function openStore(config: LoadedConfig, queryTimeoutMs?: number): Store {
+  const { driver, url } = config.settings.store
+  return driver === 'postgres'
+    ? createPostgresStore(url ?? '', queryTimeoutMs)
+    : createSqliteStore(databasePathOf(config))
 }
+
+/** The SQLite database of a configuration. */
+export const databasePathOf = ({ settings, dataDirectory }: LoadedConfig): string =>
+  settings.store.path ?? join(dataDirectory, 'store.db')
 
 const temporaryOf = ({ dataDirectory }: LoadedConfig) => join(dataDirectory, 'tmp')
 

@@ -4,10 +4,16 @@ import type { Server } from 'node:http'
 import { isSocketPath } from '../config/endpoint.ts'
 import { messageOf, systemCode } from '../errors.ts'
 import type { RawReply } from '../http/exchange.ts'
+import { membersOf } from '../members.ts'
 
 /** Number of further ports that are tried if the configured one is in use. */
 const FURTHER_PORTS = 10
-const HEARTBEAT_TIMEOUT_MS = 1000
+/** Time limits of the health checks. The server itself waits 3 s for its database before it says that it is not ready. */
+const TIMEOUTS_MS = { '/heartbeat': 1000, '/ready': 4000 } as const
+const SUCCESS = { '/heartbeat': /"result"\s*:\s*"alive"/, '/ready': /"status"\s*:\s*"ready"/ } as const
+
+/** What is asked of a server: whether it is up, or whether it accepts uploads. */
+export type Check = keyof typeof TIMEOUTS_MS
 
 /** Where a server listens: an IP address and a port, or a Unix socket if `host` is an absolute path. */
 export interface ListenAddress {
@@ -126,25 +132,39 @@ export interface PortHolder {
   readonly description: string
 }
 
-/** Checks whether an upload server responds at an endpoint or below a URL. */
-export async function probeServer(where: ListenAddress | URL): Promise<PortHolder> {
+/** Checks whether an upload server responds at an endpoint or below a URL. With `/ready`, it must accept uploads, too. */
+export async function probeServer(
+  where: ListenAddress | URL,
+  check: Check = '/heartbeat',
+): Promise<PortHolder> {
   const socketPath = !(where instanceof URL) && isSocketPath(where.host) ? where.host : undefined
   const base = where instanceof URL ? where.href : socketPath ? 'http://localhost' : urlOf(where)
-  const signal = AbortSignal.timeout(HEARTBEAT_TIMEOUT_MS)
+  const signal = AbortSignal.timeout(TIMEOUTS_MS[check])
   try {
-    const url = new URL(`${base.replace(/(?<!\/)\/+$/, '')}/heartbeat`)
+    const url = new URL(`${base.replace(/(?<!\/)\/+$/, '')}${check}`)
     const { status, text } = await get(url, socketPath, signal)
-    const isAlive = status === 200 && /"result"\s*:\s*"alive"/.test(text)
+    const isAlive = status === 200 && SUCCESS[check].test(text)
     const description = isAlive
       ? 'an upload server is already running there'
-      : `another program responds there (status ${status} for /heartbeat)`
+      : ((check === '/ready' ? reasonIn(text) : undefined) ??
+        `another program responds there (status ${status} for ${check})`)
     return { isAlive, isRefused: false, description }
   } catch (error) {
     return {
       isAlive: false,
       isRefused: systemCode(error) === 'ECONNREFUSED',
-      description: describeSilence(signal.aborted ? undefined : codeOf(error)),
+      description: describeSilence(check, signal.aborted ? undefined : codeOf(error)),
     }
+  }
+}
+
+/** The message of a server that is not ready, without its final full stop. */
+function reasonIn(reply: string): string | undefined {
+  try {
+    const { code, message } = membersOf(JSON.parse(reply))
+    return typeof code === 'string' && typeof message === 'string' ? message.replace(/\.$/, '') : undefined
+  } catch {
+    return undefined
   }
 }
 
@@ -153,11 +173,11 @@ const codeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : messageOf(error)
 
 /** @param code undefined if there was no response in time */
-function describeSilence(code: string | undefined): string {
+function describeSilence(check: Check, code: string | undefined): string {
   if (code === 'ECONNREFUSED') return 'no server is running there (ECONNREFUSED)'
   if (code === 'EPROTO') return 'the program there does not use TLS: use http instead of https (EPROTO)'
-  const reason = code === undefined ? `within ${HEARTBEAT_TIMEOUT_MS / 1000} s` : `(${code})`
-  return `the program there does not respond to /heartbeat ${reason}`
+  const reason = code === undefined ? `within ${TIMEOUTS_MS[check] / 1000} s` : `(${code})`
+  return `the program there does not respond to ${check} ${reason}`
 }
 
 /** Loads the HTTP client only when it is needed, because most starts find their port free and should answer heartbeats quickly. */
@@ -166,7 +186,7 @@ async function get(url: URL, socketPath: string | undefined, signal: AbortSignal
     import('../http/agents.ts'),
     import('../http/exchange.ts'),
   ])
-  const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: HEARTBEAT_TIMEOUT_MS })
+  const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: TIMEOUTS_MS['/heartbeat'] })
   const authorization = basicAuthorization(url)
   try {
     const request = {

@@ -29,14 +29,16 @@ export async function findRunning(config: Located): Promise<string | undefined> 
   try {
     const { url } = membersOf(JSON.parse(await readFile(fileOf(config), 'utf8')))
     if (typeof url !== 'string') return undefined
-    const place = url.startsWith('unix:') ? socketAt(url.slice('unix:'.length)) : new URL(url)
-    return (await probeServer(place)).isAlive ? url : undefined
+    return (await probeServer(placeOf(url))).isAlive ? url : undefined
   } catch {
     return undefined // A server that was killed leaves the file behind, and a full disk truncates it.
   }
 }
 
-const socketAt = (path: string): ListenAddress => ({ host: path, port: 0 })
+/** Where a server listens, from its URL as it is logged. */
+export function placeOf(url: string): ListenAddress | URL {
+  return url.startsWith('unix:') ? { host: url.slice('unix:'.length), port: 0 } : new URL(url)
+}
 
 /** Base URL of files that the server itself serves, with a final slash. */
 export async function findBase(config: Located): Promise<string> {

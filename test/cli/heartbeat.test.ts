@@ -68,6 +68,39 @@ describe('heartbeat ends with 0 for a server that answers', () => {
   })
 })
 
+describe('heartbeat --ready', () => {
+  it('ends with 0 for a server that accepts uploads, also on another port than the configured one', async () => {
+    const directory = await makeDirectory()
+    const app = await startApp({ directory })
+    const env = { XDG_DATA_HOME: join(directory, 'data'), UPLOAD_SERVER_PORT: String(await findFreePorts()) }
+    const said = { code: 0, stdout: `${app.url} is ready\n`, stderr: '' }
+    expect(await beat(['--ready'], undefined, env)).toEqual(said)
+    expect(await beat(['--ready', '--server', app.url])).toMatchObject({ code: 0 })
+  })
+
+  it('ends with 1 and the reason for one whose database does not work', async () => {
+    const store = { driver: 'postgres', url: `postgres://me:hunter2@127.0.0.1:${await findFreePorts()}/up` }
+    const app = await startApp({ config: { store } })
+    expect(await beat(['--ready', '--server', app.url])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `${app.url}/ is not ready: The database of the server does not respond (ECONNREFUSED). Try again in a moment.\n`,
+    })
+    expect(await beat(['--server', app.url])).toMatchObject({ code: 0 })
+  })
+
+  it('ends with 1 for another program, whatever it responds', async () => {
+    for (const body of ['', '{}', '[]', '{"success":true,"result":"alive"}', '{"code":1,"message":2}']) {
+      const url = await startServer((_, res) => res.end(body))
+      const { code, stderr } = await beat(['--ready', '--server', url])
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: `${url}/ is not ready: another program responds there (status 200 for /ready).\n`,
+      })
+    }
+  })
+})
+
 describe('heartbeat ends with 1, and says why, for', () => {
   it('nobody', async () => {
     const url = `http://127.0.0.1:${await findFreePorts()}`

@@ -84,6 +84,7 @@ describe('reloads', () => {
     const around = {
       ...{ logger, mask, env, runtime, warn() {} },
       isStopping: () => false,
+      isRefusing: () => false,
       noteProxy() {},
       listenUrl: () => 'http://localhost',
     }

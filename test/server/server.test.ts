@@ -11,6 +11,7 @@ import {
 } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { takePort } from '../../src/server/port.ts'
 import { ask } from '../helpers/ask.ts'
@@ -295,12 +296,12 @@ describe('told to stop,', () => {
     expect(messages(server).at(-1)).toBe('Stopped')
   })
 
-  it('it finishes what runs, refuses what is new on open connections, and ends with 0', async () => {
+  it('it finishes what runs, serves what still comes on open connections, each with Connection: close, and ends with 0', async () => {
     const gate = await startGate()
     const server = await spawnServer(['--port', '0'])
     const url = await server.url
     const { hostname, port } = new URL(url)
-    const running = post(`${url}/upload`, list(gate.url))
+    const running = fetch(`${url}/upload`, { method: 'POST', ...list(gate.url) })
     await gate.reached(1)
     const open = ['', 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n', 'POST /upload HTTP/1.1\r\n']
     const sockets = await Promise.all(
@@ -312,30 +313,71 @@ describe('told to stop,', () => {
         return socket.pause()
       }),
     )
+    const asking = connect(Number(port), hostname)
+    await once(asking, 'connect')
 
     server.process.kill('SIGTERM')
     await eventually(() => expect(messages(server).join()).toMatch(/Shutting down gracefully/))
     await eventually(() => expect(ask(url, 'GET', '/heartbeat')).rejects.toThrow(/ECONNREFUSED/))
-    const rest = 'Host: localhost\r\nContent-Length: 2\r\n\r\n{}'
+    const body = '{"list":["data:,hello"]}'
+    const rest = `Host: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`
     for (const [i, socket] of sockets.entries()) {
       socket.write(i === 2 ? rest : `POST /upload HTTP/1.1\r\n${rest}`)
       const answer = await text(socket)
-      expect(answer).toMatch(/HTTP\/1\.1 503 .*\r\nConnection: close\r\n/s)
-      expect(answer).toMatch(/\r\nRetry-After: \d+\r\n/)
-      const body = JSON.parse(answer.slice(answer.lastIndexOf('\r\n\r\n')))
-      expect(body).toMatchObject({ success: false, code: 'shutting_down' })
+      expect(answer).toMatch(/HTTP\/1\.1 200 .*\r\nConnection: close\r\n/s)
+      expect(answer).toContain('"success":true')
     }
+    asking.write('GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    expect(await text(asking)).toMatch(/^HTTP\/1\.1 503 .*\r\nConnection: close\r\n.*"shutting_down"/s)
 
     gate.open()
     const answer = await running
-    expect(answer).toMatchObject({ status: 200, success: true })
+    expect(answer.headers.get('connection')).toBe('close')
+    const { success, result } = (await answer.json()) as { success: boolean; result: [string] }
+    expect(success).toBe(true)
     expect(await server.exit).toBe(0)
     const stored = join(
       server.directory,
       'upload-server/files',
-      new URL(answer.result[0]!).pathname.split('/Default/')[1]!,
+      new URL(result[0]).pathname.split('/Default/')[1]!,
     )
     expect(await readFile(stored, 'utf8')).toBe('the file')
+  })
+
+  it('it refuses what is new when half of shutdown.graceMs is over', async () => {
+    const gate = await startGate()
+    const server = await spawnServer(['--port', '0'], { env: { UPLOAD_SERVER__SHUTDOWN__GRACEMS: '6000' } })
+    const url = await server.url
+    const { hostname, port } = new URL(url)
+    const running = post(`${url}/upload`, list(gate.url))
+    await gate.reached(1)
+    const socket = connect(Number(port), hostname)
+    await once(socket, 'connect')
+    server.process.kill('SIGTERM')
+    await sleep(3300)
+    socket.write('POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}')
+    const answer = await text(socket)
+    expect(answer).toMatch(/^HTTP\/1\.1 503 .*\r\nConnection: close\r\n/s)
+    expect(answer).toMatch(/\r\nRetry-After: \d+\r\n/)
+    const body = JSON.parse(answer.slice(answer.lastIndexOf('\r\n\r\n')))
+    expect(body).toMatchObject({ success: false, code: 'shutting_down' })
+    gate.open()
+    expect(await running).toMatchObject({ status: 200 })
+    expect(await server.exit).toBe(0)
+  })
+
+  it('it does not wait for a request that arrives half', async () => {
+    const server = await spawnServer(['--port', '0'])
+    const { hostname, port } = new URL(await server.url)
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => {})
+    socket.write('POST /upload HTTP/1.1\r\nHost: local')
+    await once(socket, 'connect')
+    const begun = performance.now()
+    server.process.kill('SIGTERM')
+    expect(await server.exit).toBe(0)
+    expect(performance.now() - begun).toBeLessThan(2000)
+    socket.destroy()
   })
 
   it('it takes the rest of a form that is arriving', async () => {
@@ -396,7 +438,7 @@ describe('told to stop,', () => {
 
   it('a client in the middle of sending gets to read its refusal', async () => {
     const gate = await startGate()
-    const server = await spawnServer(['--port', '0'])
+    const server = await spawnServer(['--port', '0'], { env: { UPLOAD_SERVER__SHUTDOWN__GRACEMS: '8000' } })
     const url = await server.url
     const { hostname, port } = new URL(url)
     const running = post(`${url}/upload`, list(gate.url))
@@ -404,13 +446,13 @@ describe('told to stop,', () => {
     const socket = connect(Number(port), hostname)
     await once(socket, 'connect')
     server.process.kill('SIGTERM')
-    await eventually(() => expect(messages(server).join()).toMatch(/Shutting down gracefully/))
+    await sleep(4300)
     const body = Buffer.alloc(20_000_000)
     socket.write(`POST /upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n`)
     const sent = new Promise(resolve => socket.write(body, resolve))
-    gate.open()
     const [answer] = await Promise.all([text(socket), sent])
     expect(answer).toMatch(/^HTTP\/1\.1 503 .*"shutting_down"/s)
+    gate.open()
     expect(await running).toMatchObject({ status: 200 })
     expect(await server.exit).toBe(0)
   })

@@ -31,6 +31,21 @@ describe('a signal right after the first heartbeat', () => {
     expect(server.lines.at(-1)).toMatch(/"Stopped"/)
   })
 
+  it('/ready is 503 from the signal on, also for a request that was waiting for the start', async () => {
+    const port = await findFreePorts()
+    const server = await spawnServer(['--port', String(port)])
+    const url = `http://127.0.0.1:${port}`
+    await firstHeartbeat(url)
+    const asking = request(`${url}/ready`, { agent: false })
+    const answered = once(asking, 'response')
+    await new Promise<void>(sent => asking.end(sent))
+    server.process.kill('SIGTERM')
+    const [answer] = await answered
+    expect(answer.statusCode).toBe(503)
+    expect(await json(answer)).toMatchObject({ success: false, code: 'shutting_down' })
+    expect(await server.exit).toBe(0)
+  })
+
   it('ends the first process of a container', async context => {
     needsLinux(context, 'process namespaces')
     needsRoot(context, 'process namespaces')
