@@ -1,8 +1,14 @@
-import { readFile } from 'node:fs/promises'
-import { expect, it } from 'vitest'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from './helpers/directory.ts'
+import { readBlocks } from './helpers/documents.ts'
 import { needs } from './helpers/needs.ts'
 import { runProgram } from './helpers/run-program.ts'
+import { BIN, environmentIn } from './helpers/spawn-server.ts'
 
 it.for([
   ['--user', 'upload-server.service'],
@@ -26,3 +32,38 @@ it('the file for launchd is a property list that starts the program', async cont
     RunAtLoad: true,
   })
 })
+
+it('logrotate with the configuration of docs/guides/operations.md rotates a log that the server goes on writing', async context => {
+  needs(context, 'logrotate', 'logrotate')
+  const directory = await makeDirectory()
+  const log = join(directory, 'upload-server.log')
+  const guide = await readFile('docs/guides/operations.md', 'utf8')
+  const block = readBlocks(guide).find(({ kind }) => kind === 'text file=upload-server.logrotate')
+  const rules = join(directory, 'rules')
+  await writeFile(rules, block?.code.replace('/var/log/upload-server.log', log) ?? '', { mode: 0o644 })
+  const child = spawn(
+    'sh',
+    ['-c', 'exec "$0" "$@" >> upload-server.log', process.execPath, BIN, '--port', '0'],
+    {
+      cwd: directory,
+      env: environmentIn(directory),
+      stdio: 'ignore',
+    },
+  )
+  const ended = once(child, 'exit')
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const readLog = () => readFile(log, 'utf8').catch(() => '')
+  await expect.poll(readLog, { timeout: 15_000 }).toContain('Listening')
+  const { exitCode, stderr } = await runProgram('logrotate', [
+    '--force',
+    '--state',
+    join(directory, 'state'),
+    rules,
+  ])
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  expect(gunzipSync(await readFile(`${log}.1.gz`)).toString()).toContain('Listening')
+  expect(await readLog()).toBe('')
+  child.kill('SIGTERM')
+  await ended
+  expect(await readLog()).toMatch(/^\{.*"Stopped"\}\n$/s)
+}, 30_000)

@@ -20,6 +20,7 @@ const COMMANDS = {
   history: () => import('./history.ts'),
   remove: () => import('./remove.ts'),
   finalize: () => import('./finalize.ts'),
+  backup: () => import('./backup.ts'),
   config: () => import('./config.ts'),
   completion: () => import('./complete.ts'),
 } satisfies Record<string, () => Promise<CommandFile>>
@@ -42,6 +43,10 @@ export async function main(argv: readonly string[]): Promise<void> {
  */
 export async function run(words: readonly string[], terminal: Terminal): Promise<number> {
   try {
+    if (words.length === 1 && ['--version', '-V'].includes(words[0] ?? '')) {
+      terminal.print(readVersion()) // without loading anything else
+      return 0
+    }
     const program = await createProgram(terminal, words)
     await program.parseAsync(words, { from: 'user' })
     return terminal.exitCode

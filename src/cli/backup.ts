@@ -1,0 +1,60 @@
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import { loadConfig } from '../config/load.ts'
+import { databasePathOf } from '../server/open-uploader.ts'
+import { backUpSqlite } from '../store/backup.ts'
+import { configOption, endWith } from './command.ts'
+import { EXIT } from './exit-code.ts'
+import { type CommonOptions, quote, type Terminal } from './terminal.ts'
+
+export function register(program: Command, terminal: Terminal): void {
+  program
+    .command('backup')
+    .description('back up the SQLite database (jobs, history, expiry dates), also while the server runs')
+    .argument('<file>', 'new file for the copy, mode 0600; an existing file is never replaced')
+    .addOption(configOption())
+    .addHelpText(
+      'after',
+      `
+Examples:
+  upload-server backup store-backup.db
+  upload-server backup "/srv/backup/store-$(date +%F).db"
+
+To restore it, stop the server and copy the file back as store.db. For PostgreSQL, it prints the command to use.`,
+    )
+    .action((file: string, options: CommonOptions) => endWith(terminal, backUp(file, options, terminal)))
+}
+
+/** `upload-server backup FILE`: writes a copy of the database. */
+async function backUp(file: string, options: CommonOptions, terminal: Terminal): Promise<number> {
+  const config = await loadConfig({ ...terminal, file: options.config })
+  terminal.learn(config.secrets)
+  const { driver, url = '' } = config.settings.store
+  if (driver === 'postgres') {
+    const words = ['pg_dump', '--format', 'custom', '--file', file, withoutPassword(url)]
+    const command = words.map(word => quote(word, terminal.platform)).join(' ')
+    terminal.note(`The database is PostgreSQL, which has its own backup. Run:\n  ${command}`)
+    return EXIT.failed
+  }
+  const signal = terminal.untilInterrupted()
+  try {
+    await backUpSqlite(databasePathOf(config), resolve(terminal.cwd, file), signal)
+  } catch (error) {
+    if (!signal.aborted) throw error
+    terminal.note('Interrupted. No backup was written.')
+    return EXIT.interrupted
+  }
+  terminal.note(`Backed up the database to "${file}".`)
+  return EXIT.done
+}
+
+/** Parameters that `pg_dump` accepts. It rejects those that only the server knows, such as `query_timeout`. */
+const SHARED = ['host', 'port', 'dbname', 'user', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey']
+
+function withoutPassword(text: string): string {
+  if (!URL.canParse(text)) return 'postgresql://USER@HOST:5432/DATABASE'
+  const url = new URL(text)
+  url.password = ''
+  for (const name of [...url.searchParams.keys()]) if (!SHARED.includes(name)) url.searchParams.delete(name)
+  return url.href
+}

@@ -1,0 +1,239 @@
+import { copyFile, lstat, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { backUpSqlite } from '../../src/store/backup.ts'
+import { makeDirectory } from '../helpers/directory.ts'
+import { readBlocks } from '../helpers/documents.ts'
+import { formOf, post } from '../helpers/form.ts'
+import { mountSmall } from '../helpers/mount-small.ts'
+import { leaveOutOnWindows } from '../helpers/needs.ts'
+import { runProgram } from '../helpers/run-program.ts'
+import { spawnServer } from '../helpers/spawn-server.ts'
+import { openSqlite } from '../helpers/sqlite.ts'
+import { newDatabase, postgresOfFile } from '../helpers/stores.ts'
+import { findPostgres } from '../servers/postgres.ts'
+import { runBuilt, runCli } from './run-cli.ts'
+
+let cwd: string
+beforeEach(async () => {
+  cwd = await makeDirectory()
+})
+
+const never = new AbortController().signal
+const backup = (file: string) => runCli(['backup', file], { cwd })
+const config = (more: object = {}) => ({
+  server: { port: 0 },
+  providers: { local: { Default: { directory: 'files', serve: true } } },
+  ...more,
+})
+const configure = (text: object) => writeFile(join(cwd, 'upload-server.json'), JSON.stringify(text))
+const leftIn = async (folder: string) => (await readdir(folder)).filter(name => /backup/.test(name))
+
+/** A database with some rows. @returns its path, and what adds rows while the test runs */
+function fill(path: string, rows: number) {
+  const database = openSqlite(path, 5000)
+  database.exec('pragma journal_mode = WAL; create table rows (id integer primary key, body blob)')
+  const insert = database.prepare('insert into rows (body) values (randomblob(4000))')
+  database.exec('begin')
+  for (let row = 0; row < rows; row++) insert.run()
+  database.exec('commit')
+  return { insert, close: () => database.close() }
+}
+
+/** @returns the number of rows of an intact database */
+function countRows(path: string): number {
+  const database = openSqlite(path)
+  try {
+    expect(database.prepare('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' })
+    return Number(database.prepare('select count(*) as count from rows').get()?.['count'])
+  } finally {
+    database.close()
+  }
+}
+
+describe('upload-server backup', () => {
+  it('while the server stores files: a server with an empty folder and the copy has history, pending jobs and answers', async context => {
+    leaveOutOnWindows(context, 'the hook is a shell command')
+    const broken = join(cwd, 'broken')
+    const hooks = [{ name: 'note', command: ['sh', '-c', '! [ -e "$0" ]', broken] }]
+    await configure(config({ finalization: { hooks } }))
+    const first = await spawnServer([], { directory: cwd })
+    const url = await first.url
+    const once = () => ({ body: formOf({ 'once.txt': 'once' }), headers: { 'idempotency-key': 'one-key' } })
+    const answer = await post(`${url}/upload`, once())
+    expect(answer).toMatchObject({ status: 200 })
+    await writeFile(broken, '')
+    const pending = await post(`${url}/upload`, { body: formOf({ 'later.txt': 'later' }) })
+    expect(pending).toMatchObject({ status: 424 })
+
+    expect(await runBuilt(['backup', 'store backup.db'], { cwd })).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: 'Backed up the database to "store backup.db".\n',
+    })
+    expect((await stat(join(cwd, 'store backup.db'))).mode & 0o777).toBe(0o600)
+    expect(await leftIn(cwd)).toEqual(['store backup.db'])
+    first.process.kill('SIGTERM')
+    await first.exit
+
+    const directory = await makeDirectory()
+    await mkdir(join(directory, 'upload-server'))
+    await copyFile(join(cwd, 'upload-server.json'), join(directory, 'upload-server.json'))
+    await copyFile(join(cwd, 'store backup.db'), join(directory, 'upload-server/store.db'))
+    const second = await spawnServer([], { directory })
+    const again = await second.url
+    const repeated = await post(`${again}/upload`, once())
+    expect(repeated).toMatchObject({ status: 200, result: answer['result'] })
+    const { stdout } = await runBuilt(['history'], { cwd: directory })
+    expect(stdout).toContain('once.txt')
+    const { finalizationId } = pending as unknown as { finalizationId: string }
+    await rm(broken)
+    const finished = await post(`${again}/upload?finalizationId=${finalizationId}`)
+    expect(finished).toMatchObject({ status: 200, result: [expect.stringContaining('/later-')] })
+  })
+
+  it('backs up a backup, and a database that no server uses', async () => {
+    await configure(config({ store: { path: 'a.db' } }))
+    fill(join(cwd, 'a.db'), 100).close()
+    expect(await backup('backup-1.db')).toMatchObject({ code: 0 })
+    await configure(config({ store: { path: 'backup-1.db' } }))
+    expect(await backup('backup-2.db')).toMatchObject({ code: 0 })
+    expect(countRows(join(cwd, 'backup-2.db'))).toBe(100)
+  })
+
+  it('never replaces a file, a symlink, or one that leads nowhere', async () => {
+    await configure(config({ store: { path: 'a.db' } }))
+    fill(join(cwd, 'a.db'), 1).close()
+    await writeFile(join(cwd, 'backup-file'), 'mine')
+    await symlink('backup-file', join(cwd, 'backup-link'))
+    await symlink('elsewhere', join(cwd, 'backup-nowhere'))
+    for (const name of ['backup-file', 'backup-link', 'backup-nowhere']) {
+      const { code, stderr } = await backup(name)
+      expect(code).toBe(1)
+      expect(stderr).toContain(`${name}": the file exists, and a backup never replaces a file.`)
+    }
+    expect(await readFile(join(cwd, 'backup-file'), 'utf8')).toBe('mine')
+    expect((await lstat(join(cwd, 'backup-nowhere'))).isSymbolicLink()).toBe(true)
+    expect(await leftIn(cwd)).toHaveLength(3)
+    expect(await readdir(cwd)).not.toContain('elsewhere')
+  })
+
+  it.each([
+    ['missing/b.db', 'its folder does not exist. Create the folder first.'],
+    ['a.db/b.db', 'its folder does not exist. Create the folder first.'],
+  ])('to %s fails with the reason', async (file, reason) => {
+    await configure(config({ store: { path: 'a.db' } }))
+    fill(join(cwd, 'a.db'), 1).close()
+    const stderr = `Could not create the backup "${join(cwd, file)}": ${reason}\n`
+    expect(await backup(file)).toEqual({ code: 1, stdout: '', stderr })
+  })
+
+  it('of a server that has stored nothing creates no database', async () => {
+    await configure(config({ store: { path: 'a.db' } }))
+    const { code, stderr } = await backup('backup.db')
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringContaining(`There is no database at "${join(cwd, 'a.db')}".`),
+    })
+    expect(await readdir(cwd)).toEqual(['upload-server.json'])
+  })
+
+  it('of a file that is not a database says so and leaves nothing', async () => {
+    await configure(config({ store: { path: 'a.db' } }))
+    await writeFile(join(cwd, 'a.db'), 'no database '.repeat(1000))
+    const { code, stderr } = await backup('backup.db')
+    expect(code).toBe(1)
+    expect(stderr).toContain('is damaged or not an SQLite database')
+    expect(await leftIn(cwd)).toEqual([])
+  })
+
+  it('of PostgreSQL prints the command to use, without the password and what only the server understands', async () => {
+    const url = 'postgres://me:hunter2@db.example:5433/uploads?query_timeout=9000&sslmode=require'
+    await configure(config({ store: { driver: 'postgres', url } }))
+    const { code, stdout, stderr } = await backup('my dump')
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toContain(
+      `pg_dump --format custom --file 'my dump' 'postgres://me@db.example:5433/uploads?sslmode=require'\n`,
+    )
+    expect(stderr).not.toContain('hunter2')
+  })
+})
+
+describe('a backup of a database', () => {
+  it('that is written all the time ends, and has what was there at its start', async () => {
+    const path = join(cwd, 'a.db')
+    const { insert, close } = fill(path, 5000)
+    const writing = setInterval(() => insert.run(), 1)
+    await backUpSqlite(path, join(cwd, 'backup.db'), never)
+    clearInterval(writing)
+    close()
+    expect(countRows(join(cwd, 'backup.db'))).toBeGreaterThanOrEqual(5000)
+    expect(countRows(path)).toBeGreaterThan(countRows(join(cwd, 'backup.db')))
+  })
+
+  it('that is interrupted leaves nothing', async () => {
+    const path = join(cwd, 'a.db')
+    fill(path, 20_000).close()
+    const interrupted = new AbortController()
+    const running = backUpSqlite(path, join(cwd, 'backup.db'), interrupted.signal)
+    const failed = expect(running).rejects.toMatchObject({ name: 'AbortError' })
+    await expect.poll(() => leftIn(cwd), { interval: 1 }).toHaveLength(2)
+    interrupted.abort()
+    await failed
+    expect(await leftIn(cwd)).toEqual([])
+  })
+
+  it('to a disk that becomes full says so and leaves nothing', async context => {
+    const disk = join(cwd, 'disk')
+    await mountSmall(context, disk, '1m')
+    const path = join(cwd, 'a.db')
+    fill(path, 1000).close()
+    await expect(backUpSqlite(path, join(disk, 'backup.db'), never)).rejects.toThrow(
+      /^Could not write the backup ".*backup\.db": the disk is full or has failed \(SQLITE_\w+\)\. Free some space/,
+    )
+    expect(await readdir(disk)).toEqual([])
+  })
+
+  it('that another program has locked completely fails after some seconds', async () => {
+    const path = join(cwd, 'a.db')
+    const other = openSqlite(path)
+    other.exec('create table rows (id integer); begin exclusive')
+    const running = backUpSqlite(path, join(cwd, 'backup.db'), never)
+    await expect(running).rejects.toThrow('is locked by another program. Try again in a moment.')
+    other.close()
+    expect(await leftIn(cwd)).toEqual([])
+  }, 20_000)
+})
+
+it('the command ends at once on Ctrl-C', async context => {
+  leaveOutOnWindows(context, 'there are no signals')
+  await configure(config({ store: { path: 'a.db' } }))
+  fill(join(cwd, 'a.db'), 60_000).close()
+  const running = await spawnServer(['backup', 'backup.db'], { directory: cwd })
+  running.url.catch(() => {})
+  await expect.poll(() => leftIn(cwd), { interval: 1, timeout: 10_000 }).toHaveLength(2)
+  running.process.kill('SIGINT')
+  expect(await running.exit).toBe(130)
+  expect(running.errors()).toBe('Interrupted. No backup was written.\n')
+  expect(await leftIn(cwd)).toEqual([])
+}, 20_000)
+
+describe('the commands of docs/guides/backup-and-restore.md', () => {
+  const start = postgresOfFile()
+
+  it('move the history from one PostgreSQL database to an empty one', async context => {
+    const server = await start(context)
+    const [DATABASE_URL, NEW_DATABASE_URL] = [await newDatabase(server), await newDatabase(server)]
+    const env = { DATABASE_URL, NEW_DATABASE_URL, PATH: `${await findPostgres()}:${process.env['PATH']}` }
+    await configure(config({ store: { driver: 'postgres', url: DATABASE_URL } }))
+    await writeFile(join(cwd, 'a.txt'), 'a')
+    expect(await runCli(['upload', 'a.txt'], { cwd })).toMatchObject({ code: 0 })
+    const guide = await readFile('docs/guides/backup-and-restore.md', 'utf8')
+    const commands = readBlocks(guide).filter(({ kind }) => kind === 'sh by=postgres')
+    expect(commands.map(({ code }) => code.split(' ')[0])).toEqual(['pg_dump', 'pg_restore'])
+    for (const { code } of commands)
+      expect(await runProgram('sh', ['-euc', code], { cwd, env })).toMatchObject({ exitCode: 0, stderr: '' })
+    await configure(config({ store: { driver: 'postgres', url: NEW_DATABASE_URL } }))
+    expect((await runCli(['history'], { cwd })).stdout).toContain('a.txt')
+  })
+})
