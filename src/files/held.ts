@@ -18,8 +18,6 @@ export interface Held {
   /** Its path when it was opened, with symlinks resolved. */
   readonly real: string
   readonly status: Stats
-  /** Whether it is still at that path. */
-  isInPlace(): Promise<boolean>
   close(): Promise<void>
 }
 
@@ -70,7 +68,6 @@ async function held(path: string, handle: FileHandle | undefined): Promise<Held>
       path: link,
       real: status.nlink === 0 ? found.replace(DELETED, '') : found,
       status,
-      isInPlace: async () => (await readlink(link)) === found,
       close: () => handle.close(),
     }
   } catch (error) {
@@ -93,7 +90,6 @@ async function heldByName(path: string, handle: FileHandle | undefined): Promise
     path: real,
     real,
     status,
-    isInPlace: async () => (await realpath(real).catch(() => undefined)) === real,
     close: async () => handle?.close(),
   }
 }

@@ -1,4 +1,6 @@
+import { stat } from 'node:fs'
 import type { Held } from './held.ts'
+import { type FileIdentity, isSameFile } from './own-paths.ts'
 
 /** How long a folder is kept open, milliseconds. Later, another file system may have been mounted there. */
 const HELD_MS = 1000
@@ -55,17 +57,16 @@ export function createKeptFolders() {
       if (oldest && kept.size > MOST_HELD) drop(...oldest).catch(() => {})
       return one
     },
-    /** @param isFound whether the path leads there now */
-    async find(path: string, isFound: (folder: Held) => Promise<boolean>): Promise<Kept | undefined> {
+    /** The open folder of a path, if the path still leads there. */
+    async find(path: string): Promise<Kept | undefined> {
       const one = kept.get(path)
       if (one === undefined) return undefined
-      const check = async (folder: Held) => {
-        if (performance.now() - one.since > HELD_MS) return false
-        const answers = await Promise.all([isFound(folder), folder.isInPlace()])
-        return answers.every(Boolean)
-      }
-      const isGood = await use(one, check).catch(() => false)
-      if (isGood && !one.isDropped) return one
+      const isYoung = performance.now() - one.since <= HELD_MS
+      // The open folder keeps its inode, so no other folder can have it.
+      const isThere =
+        isYoung &&
+        (await use(one, async ({ status }) => isSameFile(await identify(path), status)).catch(() => false))
+      if (isThere && !one.isDropped) return one
       await drop(path, one)
       return undefined
     },
@@ -74,4 +75,14 @@ export function createKeptFolders() {
       for (const [path, one] of kept) await drop(path, one)
     },
   }
+}
+
+/** With a callback, because a promise of `node:fs/promises` takes longer. */
+function identify(path: string): Promise<FileIdentity> {
+  return new Promise((resolve, reject) => {
+    stat(path, (error, status) => {
+      if (error) reject(error)
+      else resolve(status)
+    })
+  })
 }
