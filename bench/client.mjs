@@ -19,6 +19,7 @@ import { connect } from 'node:net'
  * @property {boolean} [wholeBody] whether the server stores the body unparsed
  * @property {'one' | 'all'} verify which of the stored files are fetched back afterwards
  * @property {boolean} [sizeOnly] whether only their size is asked for
+ * @property {string} [key] upload key
  */
 
 const BOUNDARY = 'BenchBoundary7MA4YWxkTrZu0gW'
@@ -45,12 +46,13 @@ function noiseOf(size) {
  *
  * @param {Load} load
  */
-function buildRequest({ url, kind, size = 0, paths, wholeBody }) {
+function buildRequest({ url, kind, size = 0, paths, wholeBody, key }) {
   const host = new URL(url).host
   if (kind === 'heartbeat')
     return { buffers: [Buffer.from(`GET /heartbeat HTTP/1.1\r\nHost: ${host}\r\n\r\n`)] }
   const head = (type, length) =>
-    `POST /upload HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${type}\r\nContent-Length: ${length}\r\n\r\n`
+    `POST /upload HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${type}\r\n` +
+    `${key ? `X-Upload-Key: ${key}\r\n` : ''}Content-Length: ${length}\r\n\r\n`
   if (kind === 'list') {
     const body = JSON.stringify({ list: paths })
     return { buffers: [Buffer.from(head('application/json', body.length) + body)] }

@@ -1,5 +1,5 @@
 /**
- * The least an S3 server can do, in memory: `node s3-server.mjs`. It throws bodies away, counts them, and checks neither
+ * The least an S3 server can do, in memory: `node s3-server.mjs [LATENCY_MS]`. It throws bodies away, counts them, and checks neither
  * signatures nor hashes, so that what is measured is who sends to it. Also a floor's plain `PUT`. Its address is the
  * first line.
  */
@@ -15,10 +15,13 @@ function receive(req, res, store) {
     size += chunk.length
   })
   req.on('end', () => {
-    res.setHeader('ETag', `"${++count}"`)
-    res.end(store(size))
+    const answer = () => res.setHeader('ETag', `"${++count}"`).end(store(size))
+    if (latencyMs > 0) setTimeout(answer, latencyMs)
+    else answer()
   })
 }
+
+const latencyMs = Number(process.argv[2] ?? 0)
 
 const server = createServer((req, res) => {
   const [path, query = ''] = req.url.split('?')

@@ -22,7 +22,7 @@ const TICKS = 100
  */
 
 /** @param {object} destination as in the configuration file @param {string} [root] of the checkout @param {string[]} [flags] */
-function uploadServer(name, destination, root = ROOT, flags = []) {
+export function uploadServer(name, destination, root = ROOT, flags = [], more = {}) {
   const [type] = Object.keys(destination)
   const prepare = async (directory, port) => {
     // Apart from what is written, as where it is installed: the server watches the folder of its configuration.
@@ -35,6 +35,7 @@ function uploadServer(name, destination, root = ROOT, flags = []) {
         providers: { [type]: { Default: { ...files, ...destination[type] } } },
         store: { path: join(directory, 'store.db') },
         limits: { fileSize: '300MB' },
+        ...more,
       }),
     )
     return [join(root, 'bin/upload-server.js'), '--port', String(port), '--config', config, ...flags]
@@ -69,8 +70,11 @@ const OTHER = 'other checkout'
 /** Another checkout of this program, built. */
 export const otherCheckout = root => uploadServer(OTHER, { local: { durable: false } }, root)
 
-/** The stand-in for an S3 server. @type {Contender} */
-const S3_SERVER = { name: 'S3 stand-in', prepare: async () => [beside('s3-server.mjs')] }
+/** The stand-in for an S3 server. @returns {Contender} */
+const s3Server = latencyMs => ({
+  name: `S3 stand-in ${latencyMs}`,
+  prepare: async () => [beside('s3-server.mjs'), String(latencyMs)],
+})
 
 /** Those that pass files on to S3. @param {string} url of the stand-in @param {string} [other] another checkout */
 export function toStandIn(url, other) {
@@ -89,7 +93,7 @@ export function onS3(target) {
   return uploadServer('upload-server, --s3', { s3 })
 }
 
-function s3Options(options) {
+export function s3Options(options) {
   const { endpoint, bucket } = options
   return { ...options, addressingStyle: 'path', region: 'us-east-1', urlPrefix: `${endpoint}/${bucket}` }
 }
@@ -102,7 +106,7 @@ function onCore(core, isPinned, command) {
 }
 
 /** Beside the client, on its core. */
-export const startS3 = settings => startProcess(S3_SERVER, settings, 1)
+export const startS3 = (settings, latencyMs = 0) => startProcess(s3Server(latencyMs), settings, 1)
 
 /**
  * A running server that has answered its first heartbeat.

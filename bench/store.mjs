@@ -1,90 +1,125 @@
 /**
- * What the store costs an upload: `npm run build && node bench/store.mjs`. Begins and ends jobs of one file, as many at
- * a time as there are clients, and prints the processor time of one. Compare it with the row "100 KB, 16 clients" of
- * `npm run bench`.
+ * What the database costs an upload. Begins and ends jobs of one file, as many at a time as there are clients, and prints
+ * the processor time of one. Compare it with the row "100 KB, 16 clients" of `npm run bench`.
+ *
+ * Usage: npm run build && node bench/store.mjs [--store sqlite|postgres://USER:PASSWORD@HOST/DATABASE] [--clients N]
+ *        [--jobs N] [--rounds N] [--keyed]
  */
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { createPostgresStore } from '../dist/store/postgres.js'
 import { createSqliteStore } from '../dist/store/sqlite.js'
 import { createFinalizer } from '../dist/uploader/jobs/finalizer.js'
-import { newJobId } from '../dist/uploader/jobs/job-id.js'
+import { createIdempotency } from '../dist/uploader/jobs/idempotency.js'
+import { newJob } from '../dist/uploader/jobs/new-job.js'
 import { median } from './statistics.mjs'
 
-const CLIENTS = 16
-const ROUNDS = 9
-const JOBS = 4000
+const { values } = parseArgs({
+  options: {
+    store: { type: 'string', default: 'sqlite' },
+    clients: { type: 'string', default: '16' },
+    jobs: { type: 'string', default: '4000' },
+    rounds: { type: 'string', default: '9' },
+    keyed: { type: 'boolean', default: false },
+  },
+})
+const [clients, jobs, rounds] = [values.clients, values.jobs, values.rounds].map(Number)
+const isPostgres = values.store !== 'sqlite'
 
 const directory = await mkdtemp(join(tmpdir(), 'bench-store-'))
+const store = isPostgres ? createPostgresStore(values.store) : createSqliteStore(join(directory, 'store.db'))
+const now = () => new Date()
 const finalizer = createFinalizer({
-  store: createSqliteStore(join(directory, 'store.db')),
-  hooks: [],
-  keepDays: 7,
-  env: {},
-  mask: text => text,
-  now: () => new Date(),
-  warn: console.error,
+  ...{ store, now, hooks: [], keepDays: 7, env: {}, mask: text => text, warn: console.error },
 })
+const idempotency = createIdempotency(store, finalizer.owner)
+const signal = new AbortController().signal
 
-function newJob() {
-  const id = newJobId(new Date())
-  const file = {
-    index: 0,
-    origin: 'picture.png',
-    url: `http://127.0.0.1:36677/files/Default/2026/11/picture-${id}.png`,
-    key: `2026/11/picture-${id}.png`,
-    size: 102_400,
-    contentType: 'image/png',
-    sha256: randomBytes(32).toString('hex'),
+function newUpload() {
+  const destination = { type: 'local', name: 'Default' }
+  const request = { destination, inputs: [{ origin: 'picture.png' }], caller: { name: 'ci' }, requestId: 'r' }
+  const job = newJob(request, finalizer.owner, now())
+  const key = `2026/11/picture-${job.id}.png`
+  const url = `http://127.0.0.1:36677/files/Default/${key}`
+  const sha256 = randomBytes(32).toString('hex')
+  return {
+    job,
+    file: { index: 0, origin: 'picture.png', url, key, size: 102_400, contentType: 'image/png', sha256 },
   }
-  const job = {
-    id,
-    state: 'uploading',
-    createdAt: Date.now(),
-    owner: finalizer.owner,
-    requestId: id,
-    caller: 'loopback',
-    destination: 'local/Default',
-    origins: ['picture.png'],
-    files: [],
-    steps: [],
-    attempts: 0,
-    problem: undefined,
-  }
-  return { job, file }
 }
 
-/** Processor time of a job in microseconds. */
-async function measure(withStore) {
-  let left = JOBS
+async function upload({ job, file }, idempotencyKey, reservation) {
+  await finalizer.begin(job, idempotencyKey, reservation)
+  await turn() // an upload has its delivery here
+  await finalizer.complete(job, [file], { isWhole: true })
+}
+
+async function uploadKeyed(one) {
+  const key = randomUUID()
+  const run = async ({ reservation }) => {
+    await upload(one, key, reservation)
+    return { status: 200, body: '{}', jobId: undefined, keep: 'job' }
+  }
+  await idempotency.respondOnce(key, one.file.sha256, run, signal)
+}
+
+/** Processor time of all processes of PostgreSQL on this machine, in microseconds. */
+function timeOfPostgres() {
+  const ticks = readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .map(pid => {
+      try {
+        const [, name, rest] = /^\d+ \((.*)\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? []
+        const fields = rest?.split(' ') ?? []
+        return name === 'postgres' ? Number(fields[11]) + Number(fields[12]) : 0
+      } catch {
+        return 0
+      }
+    })
+  return ticks.reduce((sum, one) => sum + one, 0) * 10_000
+}
+
+/** Processor time of a job in microseconds: of this process, and of PostgreSQL. */
+async function measure(work) {
+  let left = jobs
   const client = async () => {
     while (left-- > 0) {
-      const { job, file } = newJob()
-      if (withStore) await finalizer.begin(job)
-      // An upload has its delivery here.
-      await turn()
-      if (withStore) await finalizer.complete(job, [file], true)
+      await work(newUpload())
       await turn()
     }
   }
-  const before = process.cpuUsage()
-  await Promise.all(Array.from({ length: CLIENTS }, client))
+  const [before, there] = [process.cpuUsage(), isPostgres ? timeOfPostgres() : 0]
+  await Promise.all(Array.from({ length: clients }, client))
   const { user, system } = process.cpuUsage(before)
-  return (user + system) / JOBS
+  return { here: (user + system) / jobs, there: isPostgres ? (timeOfPostgres() - there) / jobs : 0 }
 }
 
+const works = [
+  ['without an Idempotency-Key', one => upload(one)],
+  ...(values.keyed ? [['with an Idempotency-Key', uploadKeyed]] : []),
+]
 try {
-  const costs = []
-  for (let round = -2; round < ROUNDS; round++) {
-    const cost = (await measure(true)) - (await measure(false))
-    if (round >= 0) costs.push(cost)
+  const costs = new Map(works.map(([name]) => [name, { here: [], there: [] }]))
+  for (let round = -2; round < rounds; round++) {
+    for (const [name, work] of works) {
+      const nothing = await measure(async () => void (await turn()))
+      const { here, there } = await measure(work)
+      if (round < 0) continue
+      costs.get(name).here.push(here - nothing.here)
+      costs.get(name).there.push(there)
+    }
   }
-  console.log(
-    `${median(costs).toFixed(0)} µs of processor time a job (${costs.map(cost => cost.toFixed(0)).join(' ')})`,
-  )
+  for (const [name, { here, there }] of costs) {
+    const database = isPostgres ? `, ${median(there).toFixed(0)} µs of PostgreSQL` : ''
+    console.log(`${name}: ${median(here).toFixed(0)} µs of processor time a job${database}`)
+  }
 } finally {
+  await idempotency.close()
   await finalizer.close()
   await rm(directory, { recursive: true, force: true })
 }
