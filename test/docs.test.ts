@@ -37,6 +37,7 @@ it.each(EXAMPLES)('$page holds a configuration that is valid: %#', async ({ page
   const file = join(cwd, 'upload-server.json')
   await writeFile(file, text)
   await writeFile(join(cwd, 'key'), 'sample')
+  await writeFile(join(cwd, 'jwks.json'), '{"keys":[{"kty":"RSA"}]}')
   await symlink(resolve('docs/examples'), join(cwd, 'node_modules'))
   const { destinations } = await loadConfig({ cwd, platform: 'linux', env: { HOME: cwd, ...env }, file })
   if (page.includes('destinations'))
@@ -58,16 +59,20 @@ it('docs/README.md has a link to every page, and that of destinations to theirs'
 const RUN_BY = new Map([
   ['clone', '.ci/run: it replaces the packages that these tests run with'],
   ['container', '.ci/container, which needs root and takes minutes'],
+  ['compose', 'nobody: it takes images of Docker Hub. test/replicas-example.test.ts reads the files'],
+  ['cluster', 'nobody: it takes a Kubernetes cluster. test/replicas-example.test.ts checks the manifests'],
   ['bench', '.ci/run measures the quick rows; all of them take half an hour'],
   ['systemd', 'nobody: it takes a user session of systemd. test/service.test.ts verifies the unit'],
   ['launchd', 'nobody: it takes macOS. test/service.test.ts reads the file'],
   ['windows', 'nobody'],
+  ['promtool', 'test/monitoring.test.ts'],
+  ['postgres', 'test/cli/backup.test.ts, with a PostgreSQL of its own'],
   ['host', 'test/cli/markdown.test.ts, with a host of its own'],
 ])
 
 /** `sh` is run by docs-commands.test.ts, `sh server` keeps running, `console` is compared, the shells are those of completion.test.ts, `js` is that of docs/examples or test/client/playwright.test.ts. */
 const KIND =
-  /^(?:sh(?: server)?|(?:sh|bat) by=(?<by>\w+)|console|js|zsh|fish|json(?: file=[\w./-]+)?|yaml|text)$/
+  /^(?:sh(?: server)?|(?:sh|bat) by=(?<by>\w+)|console|js|zsh|fish|(?:json|text)(?: file=[\w./-]+)?|yaml)$/
 
 it.each(DOCUMENTS)('$file has no command that nobody runs', ({ file, blocks }) => {
   for (const { kind, code } of blocks) {

@@ -92,7 +92,7 @@ async function hangingPostgres(context: TestContext): Promise<Fault> {
     store: { driver: 'postgres', url: `${url}?query_timeout=500` },
     breakDown: server.freeze,
     cure: server.thaw,
-    refusal: unavailable(/^The database of the server does not respond \(.*\)\. Try again in a moment\.$/),
+    refusal: unavailable(/^The database of the server did not finish a query in time\. It is overloaded/),
   }
 }
 

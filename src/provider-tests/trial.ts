@@ -113,6 +113,7 @@ function prepareServer(
   beforeEach(context => {
     if (unavailable === undefined) return
     if (process.env['CI'] === 'true') throw new Error(unavailable)
+    // CI installs what is missing; elsewhere a contributor need not have it.
     context.skip(unavailable)
   })
   afterAll(async () => {
