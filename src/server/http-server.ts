@@ -1,11 +1,12 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
-import { Server as NetServer, Socket } from 'node:net'
+import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { drainAfterResponse, LINGER_MS } from '../routes/body.ts'
 import { MESSAGE_TYPES } from '../routes/message-types.ts'
+import { closeListener } from './close-listener.ts'
 
 /** Timeout of the request headers. Bodies have `limits.bodyIdleMs`. */
 const HEADERS_TIMEOUT_MS = 20_000
@@ -20,10 +21,6 @@ const OTHER_FILES = 600
  * read. With a smaller buffer, Node would pause and resume the socket for each request.
  */
 const BUFFERED_BYTES = 64 * 1024
-/** Maximum time to accept queued connections before the listener is closed. */
-const ACCEPT_MS = 2000
-/** A turn of the event loop in which little else was done. */
-const SHORT_TURN_MS = 0.3
 /** Interval of the looks for requests in progress during a shutdown. */
 const LOOK_MS = 20
 /** Minimum interval between log lines about rejected connections. */
@@ -103,10 +100,9 @@ export function createHttpServer(
   return {
     server,
     async stop(graceMs, quietMs) {
-      await acceptPending(server)
       const closed = once(server, 'close')
-      // The `close` of HTTP servers would also close idle connections, on which a client may be sending its next request.
-      NetServer.prototype.close.call(server)
+      // Responses don't close their connections before, or reverse proxies would open new ones.
+      await closeListener(server)
       isStopping = true
       // The last response of each connection. After an earlier one, Node would close it without the others.
       for (const running of connections.values()) {
@@ -230,25 +226,6 @@ function explainUnreadable({ code, rawPacket }: Unreadable): string {
   return 'The request is not valid HTTP.'
 }
 
-/**
- * Accepts the connections that are queued in the system, because closing the listener resets them. Node accepts one per turn of
- * the event loop. The last turn must be short, so that hardly any connection is queued during it. Responses don't close their
- * connections yet, or reverse proxies would open new ones.
- */
-async function acceptPending(server: Server): Promise<void> {
-  let accepted = 0
-  const count = () => accepted++
-  server.on('connection', count)
-  const end = performance.now() + ACCEPT_MS
-  await nextTurn() // The rest of this turn, in which nothing more is accepted.
-  for (let isPending = true; isPending && performance.now() < end; ) {
-    const [before, begun] = [accepted, performance.now()]
-    await nextTurn()
-    isPending = accepted > before || performance.now() - begun > SHORT_TURN_MS
-  }
-  server.off('connection', count)
-}
-
 /** Waits until no request has been in progress for `quietMs`. @returns false if one still is after `graceMs` */
 async function drain(
   connections: ReadonlyMap<Duplex, ReadonlySet<ServerResponse>>,
@@ -263,6 +240,7 @@ async function drain(
     if (isBusy()) quiet = 0
     else if (quiet >= quietMs) break
     await sleep(LOOK_MS)
+    await nextTurn() // Requests that have arrived meanwhile are read before the next look.
   }
   return !isBusy()
 }
