@@ -44,10 +44,14 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
   let problem = ''
   const nowMs = () => deps.now().getTime()
 
-  async function cleanUp(): Promise<void> {
+  /** @returns the names of the processes that are not gone */
+  async function cleanUp(): Promise<string[]> {
+    const alive: string[] = []
     for (const [other, sign] of await store.owners()) {
       if (deps.isGone(other, sign)) await store.abandon(other, report)
+      else alive.push(other)
     }
+    return alive
   }
 
   function report({ id, requestId, destination, origins, caller }: Job): void {
@@ -60,9 +64,12 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
     })
   }
 
-  /** Jobs must not wait for it, because it takes long in a large database. */
-  function pruneSometimes(): void {
-    if (pruning || performance.now() - lastPrune < DAY_MS) return
+  /**
+   * Jobs must not wait for it, because it takes long in a large database. It reads many rows, so only one of several servers
+   * does it: the one whose name comes first.
+   */
+  function pruneSometimes(alive: readonly string[]): void {
+    if (pruning || performance.now() - lastPrune < DAY_MS || alive.some(other => other < owner)) return
     pruning = prune()
       .catch(logProblem)
       .finally(() => {
@@ -81,7 +88,7 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
   async function runRound(): Promise<void> {
     if (store.problem() !== undefined) await store.beat(owner, nowMs()) // only a write shows whether that is over
     await lease.keepAlive()
-    await cleanUp()
+    const alive = await cleanUp()
     const due = (await store.due(nowMs(), AT_ONCE, deps.longestPauseMs)).map(job => job.id)
     // A round is limited so that slow hooks do not delay other work. The rest comes first in the next round.
     const end = performance.now() + MAX_ROUND_TIMES * roundMs
@@ -89,7 +96,7 @@ export function createHousekeeping(deps: HousekeepingDeps): Housekeeping {
       if (isStopped || performance.now() > end) break
       await deps.retry(id).catch(() => {}) // it has been logged, and a later round retries it
     }
-    pruneSometimes()
+    pruneSometimes(alive)
   }
 
   /** Logs an outage once, instead of in every round. */

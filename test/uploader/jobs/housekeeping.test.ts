@@ -94,6 +94,25 @@ it('old jobs and idempotency keys are forgotten, young ones are not', async () =
   expect(await store.idempotencyRecord('young')).toBeDefined()
 })
 
+it('of several servers, only the one whose name comes first deletes old rows, and the next one does when it is gone', async () => {
+  const FIRST = 'aaaa-01234567.1.0123456789ab'
+  const { store, housekeeping } = await open(() => ({ isGone: () => false }))
+  let rounds = 0
+  const { due } = store
+  store.due = (...args) => {
+    rounds++
+    return due(...args)
+  }
+  await store.beat(FIRST, Date.now())
+  await store.beat('zzzz-01234567.1.0123456789ab', Date.now())
+  await reserve(store, 'old', { owner: OWNER, createdAt: Date.now() - KEPT_MS - 60_000 })
+  housekeeping.start()
+  await expect.poll(() => rounds).toBeGreaterThan(3)
+  expect(await store.idempotencyRecord('old')).toBeDefined()
+  await store.removeOwner(FIRST)
+  await expect.poll(() => store.idempotencyRecord('old')).toBeUndefined()
+})
+
 it('an outage of the store is worth one line, and rounds go on after it', async () => {
   const { store, housekeeping, warnings, retried } = await open()
   const id = await addJob(store, OWNER)
