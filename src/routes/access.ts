@@ -84,8 +84,16 @@ export async function admitCaller(
   query: URLSearchParams,
   access: Access,
 ): Promise<Caller> {
-  const caller = await access.admit(requestFacts(req, query, req.ip ?? ''))
-  addToLog(res, { caller: caller.name, admittedBy: caller.admittedBy, address: req.ip })
+  return admitBy(requestFacts(req, query, req.ip ?? ''), res, access)
+}
+
+async function admitBy(facts: RequestFacts, res: Response, access: Access): Promise<Caller> {
+  const caller = await access.admit(facts)
+  addToLog(res, {
+    caller: caller.name,
+    admittedBy: caller.admittedBy,
+    address: facts.clientAddress || undefined,
+  })
   return caller
 }
 
@@ -96,8 +104,9 @@ export async function admitSameSite(
   query: URLSearchParams,
   access: Access,
 ): Promise<Caller> {
-  const caller = await admitCaller(req, res, query, access)
-  access.assertSameSite(caller, requestFacts(req, query, req.ip ?? ''))
+  const facts = requestFacts(req, query, req.ip ?? '')
+  const caller = await admitBy(facts, res, access)
+  access.assertSameSite(caller, facts)
   return caller
 }
 

@@ -105,10 +105,11 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   const upload: RequestHandler = (req, res) => {
     // Set before anything can fail: the error handler sends another body for failed uploads.
     res.locals.isUpload = true
-    res.locals.alwaysOk = settings.alwaysOk || wantsOk(parametersOf(req.url))
+    const query = parametersOf(req.url)
+    res.locals.alwaysOk = settings.alwaysOk || wantsOk(query)
     assertServed(req)
     // A request with an Idempotency-Key continues after its client has disconnected.
-    return deps.track(answerUpload(req, res))
+    return deps.track(answerUpload(req, res, query))
   }
   app.post('/upload', upload)
   app.put(UPLOAD_PATHS, upload)
@@ -199,8 +200,18 @@ function requireHost({ httpVersion, headers, rawHeaders }: Request): void {
       'The "Host" header of the request is not a host name or an IP address.',
     )
   // A reverse proxy may have evaluated another one of them.
-  if (rawHeaders.filter((text, i) => i % 2 === 0 && text.toLowerCase() === 'host').length > 1)
+  if (countHosts(rawHeaders) > 1)
     throw new UploadError('invalid_request', 'The request has more than one "Host" header.')
+}
+
+/** @param rawHeaders names and values in turn */
+function countHosts(rawHeaders: readonly string[]): number {
+  let hosts = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]
+    if (name?.length === 4 && name.toLowerCase() === 'host') hosts++
+  }
+  return hosts
 }
 
 function onlyMethods(allowed: string): RequestHandler {

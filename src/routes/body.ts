@@ -26,6 +26,7 @@ export function sendContinue(req: Request, res: Response): void {
  * @returns stops the timeout
  */
 export function watchBody(req: Request, idleMs: number, onStall: (error: UploadError) => void): () => void {
+  if (req.complete) return () => {}
   const { socket } = req
   let before = socket.bytesRead
   const timer = setInterval(() => {

@@ -4,8 +4,10 @@ export function pathnameOf(target: string): string {
   return end < 0 ? target : target.slice(0, end)
 }
 
-/** The parameters of a request target. */
+const NO_PARAMETERS = new URLSearchParams()
+
+/** The parameters of a request target, to be read only. */
 export function parametersOf(target: string): URLSearchParams {
-  const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(target) ?? []
-  return new URLSearchParams(query)
+  const [, query] = /^[^?#]*\?([^#]*)/.exec(target) ?? []
+  return query === undefined ? NO_PARAMETERS : new URLSearchParams(query)
 }

@@ -31,7 +31,6 @@ import {
   withOrigins,
 } from './reply.ts'
 import { addToLog } from './request-log.ts'
-import { parametersOf } from './target.ts'
 
 export interface UploadRouteSettings {
   readonly publicUrl?: string | undefined
@@ -54,9 +53,8 @@ export function createUploadRoute(
   settings: UploadRouteSettings,
   mask: Mask,
   jsonMemory: JsonMemory,
-): (req: Request, res: Response) => Promise<void> {
-  return async (req, res) => {
-    const query = parametersOf(req.url)
+): (req: Request, res: Response, query: URLSearchParams) => Promise<void> {
+  return async (req, res, query) => {
     const caller = await admitSameSite(req, res, query, access)
     await announceQuotas(res, caller, uploader.quotas)
     const asked = readOptions(query)
