@@ -38,17 +38,12 @@ export function createSqliteStore(path: string, options: SqliteOptions = {}): St
   return createSqlStore(engine, options)
 }
 
-/** Maximum length of the write-ahead log before a checkpoint, in pages of 4 KiB. */
-const LOG_PAGES = 250
-
 function connect(database: SqliteDatabase, path: string): DatabaseConnection {
   try {
     const { version } = database.prepare('select sqlite_version() as version').get()
     assertSound(version)
     database.exec('pragma journal_mode = WAL')
     database.exec('pragma synchronous = NORMAL')
-    // A checkpoint blocks everything else, so short checkpoints are made often.
-    database.exec(`pragma wal_autocheckpoint = ${LOG_PAGES}`)
   } catch (error) {
     database.close()
     throw error
