@@ -30,6 +30,15 @@ export function aborted(signal: AbortSignal): Promise<void> {
 export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stopListening = onAbort(signal, () => reject(signal.reason))
-    work.then(resolve, reject).finally(stopListening)
+    work.then(
+      result => {
+        stopListening()
+        resolve(result)
+      },
+      error => {
+        stopListening()
+        reject(error)
+      },
+    )
   })
 }

@@ -46,7 +46,8 @@ export async function chooseKey(
   /** @returns undefined if the key is in use */
   async function look(key: string, lock: Lock): Promise<ChosenKey | undefined> {
     if (lock.others) return { key, lock, isKnown: true }
-    if (await isSpelledOtherwise(key, sha256, destination, locations, history)) return undefined
+    if (destination.expiry && (await isSpelledOtherwise(key, sha256, destination, locations, history)))
+      return undefined
     const file = { destination: id, key, sha256 }
     const isOurs = async () => (await retryContext?.claims.has(file, locations)) ?? false
     if (onConflict === 'replace') {

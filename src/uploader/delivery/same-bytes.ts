@@ -9,6 +9,9 @@ const MOST_SINCE = 1000
 /** Maximum number of files with the same bytes to check, latest first. */
 const MOST_SAME = 100
 
+/** Whether a destination looks for the same bytes. If not, `findSame` finds nothing. */
+export const reusesFiles = ({ dedupe, onConflict }: Destination): boolean => dedupe || onConflict === 'rename'
+
 /**
  * Finds a file with the same bytes in the history that still exists: any with `dedupe`, and with `rename` one that was
  * stored under the same wanted key, unless another file has been stored under its key since.
@@ -22,8 +25,8 @@ export async function findSame(
   take: (key: string) => Promise<Lock | undefined>,
   signal: AbortSignal,
 ): Promise<{ readonly entry: HistoryEntry; readonly lock: Lock } | undefined> {
-  const { dedupe, onConflict } = destination
-  if (!dedupe && onConflict !== 'rename') return undefined
+  if (!reusesFiles(destination)) return undefined
+  const { dedupe } = destination
   const id = idOf(destination)
   const ofBytes = { among: [id], sha256: payload.sha256, isRemoved: false }
   const stored = await history.history({ ...ofBytes, limit: dedupe ? 1 : MOST_SAME })
@@ -50,7 +53,7 @@ export async function findSame(
 
 /**
  * Whether the history has the same bytes under another spelling of an object key. On case-insensitive disks both are one
- * file, which would be removed when the first of them expires.
+ * file, which would be removed when the first of them expires. To be asked at destinations where files expire.
  */
 export async function isSpelledOtherwise(
   key: string,
@@ -59,7 +62,6 @@ export async function isSpelledOtherwise(
   locations: Locations,
   history: Pick<HistoryStore, 'history'>,
 ): Promise<boolean> {
-  if (!destination.expiry) return false
   const same = await history.history({ sha256, isRemoved: false, limit: MOST_SAME })
   const object = destination.location + key
   return same

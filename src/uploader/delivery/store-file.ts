@@ -11,7 +11,7 @@ import { type DeliveryLimits, deliverWithin, timedOut } from './deliver.ts'
 import { type Destination, idOf, type Mirror, splitId } from './destinations.ts'
 import { linkAgain, linkTo } from './links.ts'
 import { createLocks, type Locker } from './locker.ts'
-import { findSame } from './same-bytes.ts'
+import { findSame, reusesFiles } from './same-bytes.ts'
 
 /** Where a payload was stored. */
 export interface StoredAt {
@@ -143,10 +143,9 @@ async function storeAt(
   let left: Promise<unknown> | undefined
   try {
     const take = (key: string) => locks.take(location + key, payload.sha256, signal)
-    const same = await orAborted(
-      findSame(payload, wanted, destination, locations, store, take, signal),
-      signal,
-    )
+    const same =
+      reusesFiles(destination) &&
+      (await orAborted(findSame(payload, wanted, destination, locations, store, take, signal), signal))
     if (same) {
       const { key, deleteUrl } = same.entry
       const url = await linkAgain(destination, same.entry, request.baseUrl, signal)
