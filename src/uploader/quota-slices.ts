@@ -23,8 +23,10 @@ interface Held {
 export interface QuotaSlices {
   /** Takes from the slices of all rules, or from none. @returns the windows */
   take(rules: readonly QuotaRule[], bytes: number): QuotaWindow[] | undefined
-  /** Removes the slices of rules. @returns what is left of them */
+  /** Removes the slices of rules. @returns what is left of them, to be returned to the database */
   drain(rules: readonly QuotaRule[]): QuotaPart[]
+  /** Returns parts, and what is left of their slices, to the database; later if it fails now. */
+  giveBack(parts: readonly QuotaPart[]): Promise<void>
   /** @param askedAt time before the reply, by the monotonic clock */
   add(replies: readonly QuotaReply[], askedAt: number): void
   close(): Promise<void>
@@ -43,6 +45,8 @@ export function createQuotaSlices(
   settled: () => Promise<unknown>,
 ): QuotaSlices {
   const slices = new Map<string, Held>()
+  /** What the database did not take back yet. */
+  let owed: readonly QuotaPart[] = []
   let timer: NodeJS.Timeout | undefined
   let lastTake = Number.NEGATIVE_INFINITY
 
@@ -54,6 +58,20 @@ export function createQuotaSlices(
     })
   }
 
+  async function giveBack(parts: readonly QuotaPart[]): Promise<void> {
+    const back = [...owed, ...parts]
+    owed = []
+    if (back.length === 0) return
+    // The database takes what a process returns for its reply to a recall, so nothing may be kept.
+    const all = [...back, ...remove(back.map(nameOf)).map(partOf)]
+    try {
+      await store.returnQuota(owner, all)
+    } catch {
+      owed = [...owed, ...all]
+      watch()
+    }
+  }
+
   async function look(): Promise<void> {
     const recalled = await store.recalledQuotas(owner)
     if (recalled.length > 0) await settled()
@@ -61,14 +79,14 @@ export function createQuotaSlices(
     const names = new Set([...old.map(([name]) => name), ...recalled.map(nameOf)])
     const parts = remove([...names]).map(partOf)
     const answers = recalled.map(one => ({ ...one, files: 0, bytes: 0 }))
-    if (parts.length + answers.length > 0) await store.returnQuota(owner, [...parts, ...answers])
+    await giveBack([...parts, ...answers])
   }
 
   function watch(): void {
     timer ??= setTimeout(async () => {
       await look().catch(() => {})
       timer = undefined
-      if (slices.size > 0 || performance.now() - lastTake < WATCHED_MS) watch()
+      if (slices.size + owed.length > 0 || performance.now() - lastTake < WATCHED_MS) watch()
     }, LOOK_MS).unref()
   }
 
@@ -95,6 +113,7 @@ export function createQuotaSlices(
       })
     },
     drain: rules => remove([...new Set(rules.map(nameOf))]).map(partOf),
+    giveBack,
     add(replies, askedAt) {
       const windows = new Map(replies.flatMap(one => one.windows).map(one => [nameOf(one.rule), one]))
       for (const { files, bytes, ...part } of replies.flatMap(one => one.slices ?? [])) {
@@ -107,8 +126,8 @@ export function createQuotaSlices(
     },
     async close() {
       clearTimeout(timer)
-      const parts = remove([...slices.keys()]).map(partOf)
-      if (parts.length > 0) await store.returnQuota(owner, parts).catch(() => {})
+      await giveBack(remove([...slices.keys()]).map(partOf))
+      clearTimeout(timer) // nothing is retried any more: the end of the process gives it back
     },
   }
 }

@@ -67,7 +67,7 @@ export function createQuotas(
     const askedAt = performance.now()
     const returned = slices.drain(requests.flatMap(one => one.rules))
     const asking = store.reserveQuota(owner, requests, { returned })
-    last = asking.catch(() => {})
+    last = asking.catch(() => slices.giveBack(returned))
     const replies = await asking
     slices.add(replies, askedAt)
     for (const [n, one] of all.entries()) Object.assign(one, { reply: replies[n] })
@@ -121,8 +121,7 @@ export function createQuotas(
             const index = granted.indexOf(one)
             if (index === -1) return
             granted.splice(index, 1)
-            const parts = partsOf(windows, bytes)
-            store.returnQuota(owner, parts).catch(() => granted.push(one)) // the end of the job then gives it back
+            void slices.giveBack(partsOf(windows, bytes))
           }
         },
         settle: stored => toUses(granted, stored),
@@ -132,7 +131,7 @@ export function createQuotas(
       if (rules.length === 0 || findFull(await windowsOf(rules), 1) === undefined) return
       // Slices count as used, also those of other servers, so only a reservation tells whether there is room.
       const windows = await reserveOrWait(rules, 1)
-      await store.returnQuota(owner, partsOf(windows, 1))
+      await slices.giveBack(partsOf(windows, 1))
     },
     windows: windowsOf,
   }

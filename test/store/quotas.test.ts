@@ -134,6 +134,30 @@ describe.each(storeEngines())('the quotas of a store in %s', (_name, make) => {
     await Promise.all(quotas.map(one => one.close()))
   })
 
+  it.each<['reserveQuota' | 'returnQuota', left: number]>([
+    ['reserveQuota', 1],
+    ['returnQuota', 0],
+  ])('lose no room when the database fails for a moment, at %s', async (method, left, context) => {
+    const store = (await make(context)).open()
+    let failures = 0
+    const failing = {
+      ...store,
+      [method]: async (...args: never[]) => {
+        if (failures-- > 0) throw new Error('the connection was lost')
+        return (store[method] as (...args: never[]) => unknown)(...args)
+      },
+    }
+    const quotas = createQuotas(failing, 'me')
+    const one = rule({ files: 64, bytes: 1e6 })
+    const share = quotas.begin([one])!
+    const giveBack = await share.take(1, 'a.txt') // which also brings a slice of 3 files
+    failures = 2
+    if (method === 'returnQuota') giveBack()
+    else expect(await share.take(5e5, 'b.txt').catch(String)).toContain('the connection was lost')
+    await eventually(async () => expect(await store.quotaWindows([one])).toMatchObject([{ files: left }]))
+    await quotas.close()
+  })
+
   it('give the room of a file back that was not stored, while its upload goes on', async context => {
     const quotas = createQuotas((await make(context)).open(), 'me')
     const share = quotas.begin([rule({ files: 1 })])!
