@@ -131,6 +131,18 @@ describe('who may name people', () => {
     expect(app.rawLog()).not.toContain(SECRET)
   })
 
+  it('a secret may have letters of any language, which nginx sends as UTF-8', async () => {
+    const secretHeader = { name: 'X-Proxy-Secret', value: `Größe-${SECRET}` }
+    const app = await startApp({
+      config: withProxy({ from: ['127.0.0.1'], preset: 'authelia', secretHeader }),
+    })
+    const secret = `X-Proxy-Secret: ${secretHeader.value}`
+    expect(await upload(app, 'Remote-User: alice', secret)).toMatchObject({
+      status: 200,
+      line: { caller: 'proxy: alice' },
+    })
+  })
+
   it('the Unix socket of the server', async () => {
     const host = join(await makeDirectory(), 'upload.sock')
     const app = await startApp({ config: withProxy({ from: ['unix'], preset: 'tailscale' }, {}, { host }) })

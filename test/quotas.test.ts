@@ -189,6 +189,19 @@ describe('the limits of a key', () => {
     const later = await startApp({ config: config({ expires: '2099-01-01T00:00:00+02:00' }) })
     expect((await send(later.url, { 'a.txt': 'a' })).status).toBe(200)
   })
+
+  it('a key that has expired does not stand in the way of a right one that is sent, too', async () => {
+    const right = { name: 'next', key: 'the-next-key' }
+    const { auth } = config({ expires: '2020-01-01T00:00:00Z' })
+    const app = await startApp({
+      config: { auth: { ...auth, maxFailures: 1, keys: [...auth.keys, right] } },
+    })
+    for (let n = 0; n < 2; n++)
+      expect((await send(app.url, { 'a.txt': 'a' }, { Authorization: `Bearer ${right.key}` })).status).toBe(
+        200,
+      )
+    expect(app.log.at(-1)).toMatchObject({ caller: 'next' })
+  })
 })
 
 describe('three servers on one PostgreSQL', () => {

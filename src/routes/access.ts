@@ -153,9 +153,8 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
     if (waitS > 0) throw tooManyFailures(waitS, who)
 
     const sent = asksForSecret ? collectKeys(headers, query) : []
-    const found = findKey(sent)
-    const isExpired = Date.now() >= (keys[found]?.expires ?? Infinity)
-    const byKey = isExpired ? undefined : keyCallers[found]
+    const isValid = (index: number) => Date.now() < (keys[index]?.expires ?? Infinity)
+    const byKey = keyCallers[findKey(sent).find(isValid) ?? -1]
     const shown = byKey || !tokens ? undefined : await readTokens(tokens, headers)
     const caller = byKey ?? byToken(tokens, tokenCallers, shown?.accepted)
     if (caller !== undefined) return proxy && user !== undefined ? inPerson(caller, user, proxy) : caller

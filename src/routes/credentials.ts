@@ -31,17 +31,17 @@ function isFilled(value: string | undefined): value is string {
 }
 
 // Node decodes header values as latin1; most clients write UTF-8.
-function readAsUtf8(value: string): string {
+export function readAsUtf8(value: string): string {
   return Buffer.from(value, 'latin1').toString('utf8')
 }
 
-/** Returns a function that finds the index of the first of `keys` that was sent, or -1, in constant time. */
-export function createKeyFinder(keys: readonly string[]): (sent: readonly string[]) => number {
+/** Returns a function that finds the indexes of those of `keys` that were sent, in constant time. */
+export function createKeyFinder(keys: readonly string[]): (sent: readonly string[]) => number[] {
   const known = keys.map(hashKey)
   return sent => {
     const hashes = sent.map(hashKey)
     const matches = known.map(key => hashes.filter(hash => timingSafeEqual(hash, key)).length > 0)
-    return matches.indexOf(true)
+    return matches.flatMap((isSent, index) => (isSent ? [index] : []))
   }
 }
 

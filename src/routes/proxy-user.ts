@@ -1,6 +1,6 @@
 import { BlockList, isIP, isIPv6 } from 'node:net'
 import { UploadError } from '../errors.ts'
-import { createKeyFinder } from './credentials.ts'
+import { createKeyFinder, readAsUtf8 } from './credentials.ts'
 import { MAX_HEADERS } from './loopback.ts'
 import type { Permissions } from './permissions.ts'
 
@@ -60,7 +60,7 @@ export function createProxyUsers({ from, userHeader, isPreset, secretHeader }: P
   const hasSecret = (rawHeaders: readonly string[]) => {
     if (secretName === undefined) return true
     const secret = onlyValue(rawHeaders, secretName)
-    return secret !== undefined && findSecret([secret]) === 0
+    return secret !== undefined && findSecret([secret, readAsUtf8(secret)]).length > 0
   }
 
   return {
@@ -118,7 +118,7 @@ function readName(value: string, header: string, isPreset: boolean): string {
   if (value === '') throw ambiguous(`"${header}" is empty`)
   if (value.length > LONGEST_NAME) throw ambiguous(`"${header}" is longer than ${LONGEST_NAME} bytes`)
   if (isPreset && value.includes(',')) throw ambiguous(`"${header}" has a comma, so it may be two values`)
-  const name = Buffer.from(value, 'latin1').toString('utf8')
+  const name = readAsUtf8(value)
   // Two people must not have one name, so bytes that aren't UTF-8 are not replaced.
   if (name.includes('\ufffd')) throw ambiguous(`"${header}" is not valid UTF-8`)
   if (UNFILLED.test(name))

@@ -140,8 +140,10 @@ function explain(error: unknown, rules: TokenRules): TokenVerdict {
   if (error instanceof JWTExpired || error instanceof JWTClaimValidationFailed) {
     const { claim, payload } = error
     const expected = claim === 'aud' ? `, expected ${show(rules.audience)}` : ''
-    const late = error instanceof JWTExpired ? ', so it has expired' : ''
-    return refuse('unfit', rules, `claim "${claim}" is ${show(payload[claim])}${expected}${late}`)
+    const isEarly = claim === 'nbf' && error.reason === 'check_failed'
+    const when =
+      error instanceof JWTExpired ? ', so it has expired' : isEarly ? ', which is in the future' : ''
+    return refuse('unfit', rules, `claim "${claim}" is ${show(payload[claim])}${expected}${when}`)
   }
   if (error instanceof JOSEError) return refuse('forged', rules, `${error.code}: ${error.message}`)
   return refuse('unfit', rules, `the key of the issuer can't be used: ${String(error)}`)

@@ -134,10 +134,10 @@ describe.each(storeEngines())('the quotas of a store in %s', (_name, make) => {
     await Promise.all(quotas.map(one => one.close()))
   })
 
-  it.each<['reserveQuota' | 'returnQuota', left: number]>([
+  it.for<['reserveQuota' | 'returnQuota', number]>([
     ['reserveQuota', 1],
     ['returnQuota', 0],
-  ])('lose no room when the database fails for a moment, at %s', async (method, left, context) => {
+  ])('lose no room when the database fails for a moment, at %s', async ([method, left], context) => {
     const store = (await make(context)).open()
     let failures = 0
     const failing = {
