@@ -29,6 +29,8 @@ export type Visitor =
       readonly choices: readonly DestinationChoice[]
       /** Whether the server returns the visitor's upload history. */
       readonly hasHistory: boolean
+      /** Maximum size of a file, bytes, if the visitor has a limit of their own. */
+      readonly fileSize?: number | undefined
     }
   | {
       readonly admittedBy?: never

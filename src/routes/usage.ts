@@ -84,6 +84,7 @@ export function createUsageRoutes(
         ...(caller.user !== undefined && { user: caller.user }),
         choices: listChoices(uploader, caller),
         hasHistory: settings.page.history && isKnown(caller),
+        fileSize: caller.fileSize,
       }
     } catch (error) {
       if (!(error instanceof UploadError)) throw error
@@ -99,14 +100,16 @@ export function createUsageRoutes(
   return {
     async page(req, res) {
       const { renderDocument } = await import('../page/document.ts')
+      const visitor = await describeVisitor(req, res)
+      const ownSize = visitor.admittedBy && visitor.fileSize
       const facts: PageFacts = {
         words: await loadWords(req),
         base: baseUrlOf(req, settings.publicUrl, settings.listenUrl()).replace(/\/$/, ''),
         root: wayToRoot(req),
         version: (await assets()).version,
-        visitor: await describeVisitor(req, res),
+        visitor,
         pictureFormats: FORMATS,
-        fileSize: settings.limits.fileSize,
+        fileSize: Math.min(settings.limits.fileSize, ownSize ?? Infinity),
       }
       res.set('Content-Security-Policy', POLICY)
       res.set('X-Content-Type-Options', 'nosniff')

@@ -35,6 +35,14 @@ it.each([
   },
 )
 
+it('the page names the maximum file size of the person, not that of the server', async () => {
+  const app = await startApp({ config: proxied({ preset: 'authelia', fileSize: '5MB' }) })
+  const { body } = await get(app, '/', { 'remote-user': 'alice' })
+  expect(body).toContain('Up to 5 MB per file.')
+  expect(body).toContain(`data-limit="${5 * 1024 * 1024}"`)
+  expect((await get(app, '/', {})).body).toContain('Up to 100 MB per file.')
+})
+
 it.each<[what: string, headers: () => Record<string, string>, isGreeted: boolean]>([
   ['a link on another site', () => ({ 'Sec-Fetch-Site': 'cross-site' }), true],
   ['a script of another site', () => ({ Origin: 'https://evil.example' }), false],
