@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readdir, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ask } from './helpers/ask.ts'
@@ -181,6 +183,28 @@ describe('the limits of a key', () => {
     const app = await startApp({ config: config({ fileSize: 100 }) })
     expect((await request(app.url)).status).toBe(413)
     expect((await send(app.url, { 'a.txt': 'a'.repeat(100) })).status).toBe(200)
+  })
+
+  it('fileSize and types hold for URLs and paths', async () => {
+    const root = await makeDirectory()
+    await writeFile(join(root, 'long.txt'), 'a'.repeat(101))
+    await writeFile(join(root, 'short.txt'), 'a')
+    const remote = createServer((req, res) => res.end('a'.repeat(req.url === '/long.txt' ? 101 : 1)))
+    await new Promise<void>(resolve => remote.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void remote.close())
+    const origin = `http://127.0.0.1:${(remote.address() as AddressInfo).port}`
+    const sources = { url: { allowPrivate: true }, path: { roots: [root] } }
+    const app = await startApp({ config: config({ fileSize: 100, types: ['image/*'] }, { sources }) })
+    for (const place of [origin, root]) {
+      const list = [`${place}/long.txt`, `${place}/short.txt`]
+      const { body } = await ask(app.url, 'POST', '/upload', {
+        headers: { 'X-Upload-Key': KEY },
+        body: JSON.stringify({ list }),
+      })
+      expect(codes(JSON.parse(body))).toEqual(['too_large', 'type_refused'])
+      expect(body).toMatch(/larger than 100 bytes .* fileSize of the client.*is text.plain by its bytes/)
+    }
+    expect(await app.files()).toEqual([])
   })
 
   it('a key that has expired is a wrong key', async () => {

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { UploadError } from '../errors.ts'
+import { describeLimit } from '../payload/index.ts'
 import { SNIFF_BYTES, sniffType } from '../payload/sniff.ts'
 
 /** The content of the clipboard. */
@@ -73,10 +74,7 @@ function pathOfUrl(url: string, style: PathStyle): string | undefined {
 }
 
 export function imageTooLarge(maxBytes: number): UploadError {
-  return new UploadError(
-    'too_large',
-    `The image in the clipboard is larger than ${maxBytes} bytes (limits.fileSize).`,
-  )
+  return new UploadError('too_large', `The image in the clipboard is larger than ${describeLimit(maxBytes)}.`)
 }
 
 export function emptyClipboard(): UploadError {

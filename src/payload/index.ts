@@ -226,14 +226,19 @@ function lengthen(head: Uint8Array, chunk: Uint8Array): Uint8Array {
   return head.length === 0 ? more : Buffer.concat([head, more])
 }
 
-/** The error for a file that exceeds a limit: `limits.fileSize`, or `fileSize` of its client. */
+/** A file in a message, which may have no name. */
+export const quoteFile = (name: string) => (name === '' ? 'The file' : `"${name}"`)
+
+/** The error for a file that exceeds a limit. */
 export function tooLarge(name: string, limit: number): UploadError {
+  return new UploadError('too_large', `${quoteFile(name)} is larger than ${describeLimit(limit)}.`)
+}
+
+/** The maximum size of a file, in messages: `limits.fileSize`, or `fileSize` of its client. */
+export function describeLimit(limit: number): string {
   const step = limit < 1024 ? 0 : limit < 1024 ** 2 ? 1 : 2
   const most = `${+(limit / 1024 ** step).toFixed(1)} ${['bytes', 'KB', 'MB'][step]}`
-  return new UploadError(
-    'too_large',
-    `"${name || 'The file'}" is larger than ${most} (limits.fileSize, or fileSize of the client).`,
-  )
+  return `${most} (limits.fileSize, or fileSize of the client)`
 }
 
 function storageError(error: unknown): never {

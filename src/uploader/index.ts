@@ -1,7 +1,7 @@
 import { asUploadError, UploadError } from '../errors.ts'
 import { mapConcurrently } from '../flow/map-concurrently.ts'
 import type { NamedSlots, RunInSlot } from '../flow/slots.ts'
-import type { Payload, Payloads } from '../payload/index.ts'
+import { type Payload, type Payloads, quoteFile } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import type { PictureOptions } from '../pictures/options.ts'
 import { withRequestedOptions } from '../pictures/requested-options.ts'
@@ -266,7 +266,7 @@ function assertType({ name, contentType }: Payload, { types = [] }: Caller): voi
     if (allowed.some(type => type === contentType || type === contentType.replace(/\/.*/, '/*'))) continue
     throw new UploadError(
       'type_refused',
-      `"${name || 'The file'}" is ${contentType} by its bytes. This client may upload ${allowed.join(', ')}.`,
+      `${quoteFile(name)} is ${contentType} by its bytes. This client may upload ${allowed.join(', ')}.`,
     )
   }
 }

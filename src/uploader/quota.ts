@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../errors.ts'
+import { quoteFile } from '../payload/index.ts'
 import { createBatcher } from '../store/batch.ts'
 import type { Store, StoredFile } from '../store/contract.ts'
 import type {
@@ -203,7 +204,7 @@ function exceeded(windows: readonly QuotaWindow[], bytes: number): UploadError {
 function neverFits(name: string, rule: QuotaRule): UploadError {
   return new UploadError(
     'too_large',
-    `"${name || 'The file'}" is larger than the whole quota of this client, ${describeRule(rule)}.`,
+    `${quoteFile(name)} is larger than the whole quota of this client, ${describeRule(rule)}.`,
   )
 }
 

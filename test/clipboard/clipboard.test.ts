@@ -141,7 +141,7 @@ describe.each(DISPLAYS)('a real clipboard under %s', (name, startDisplay, ...pro
     await display.copy('image/png', PNG)
     expect(await failure(read(display.env, { maxBytes: PNG.length - 1 }))).toEqual({
       code: 'too_large',
-      message: `The image in the clipboard is larger than ${PNG.length - 1} bytes (limits.fileSize).`,
+      message: `The image in the clipboard is larger than ${PNG.length - 1} bytes (limits.fileSize, or fileSize of the client).`,
     })
     expect(await read(display.env, { maxBytes: PNG.length })).toMatchObject({ kind: 'image' })
   })

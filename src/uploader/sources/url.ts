@@ -6,6 +6,7 @@ import { beginTimeLimit } from '../../flow/time-limit.ts'
 import { describeFailure, describeHop, discard, guardedFetch } from '../../http/guarded-fetch.ts'
 import { percentDecode } from '../../http/percent-decode.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
+import { describeLimit } from '../../payload/index.ts'
 import type { Caller } from '../input.ts'
 import type { Source } from './source.ts'
 
@@ -97,7 +98,7 @@ function explainStatus(status: number): string {
 }
 
 function tooLarge(name: string, maxBytes: number): UploadError {
-  return new UploadError('too_large', `${name} is larger than ${maxBytes} bytes (limits.fileSize).`)
+  return new UploadError('too_large', `${name} is larger than ${describeLimit(maxBytes)}.`)
 }
 
 /** The last path segment that is not empty. It is decoded if its bytes are UTF-8. */

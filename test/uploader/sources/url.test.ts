@@ -100,7 +100,7 @@ describe('openUrl', () => {
       })
       const error = await failure(`${server.origin}/a.png`, { maxBytes: 100 })
       expect(error.code).toBe('too_large')
-      expect(error.message).toContain('100 bytes (limits.fileSize)')
+      expect(error.message).toContain('100 bytes (limits.fileSize, or fileSize of the client)')
       await closed
     })
 
