@@ -1,6 +1,7 @@
-import { Agent as HttpAgent } from 'node:http'
+import type { Agent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { Socket } from 'node:net'
+import { Agent as HttpAgent } from '../node-http.ts'
 import type { ProxyServer } from './proxy/address.ts'
 import type { Endpoint } from './proxy/no-proxy.ts'
 import { DIRECT, type Outgoing, targetOf } from './proxy/outgoing.ts'
@@ -21,7 +22,7 @@ export interface AgentOptions {
 
 /** How a request reaches its server. */
 export interface HttpWay {
-  readonly agent: HttpAgent
+  readonly agent: Agent
   /** The proxy that the agent connects to, if it forwards plain HTTP: each request must then contain the whole URL. */
   readonly forwarder?: ProxyServer | undefined
 }
@@ -84,7 +85,7 @@ export function createHttpAgents(options: AgentOptions): HttpAgents {
 }
 
 /** Replaces how an agent opens connections. HTTPS agents add TLS on top. */
-export function connectBy(agent: HttpAgent, open: (target: Endpoint) => Promise<Socket>): void {
+export function connectBy(agent: Agent, open: (target: Endpoint) => Promise<Socket>): void {
   const secure = agent instanceof HttpsAgent ? agent.createConnection.bind(agent) : undefined
   // The casts are needed because Node's types lack the host and port in `options`, and the socket that `done` gets later.
   agent.createConnection = (options, done) => {
@@ -101,7 +102,7 @@ export function connectBy(agent: HttpAgent, open: (target: Endpoint) => Promise<
  * Closes connections that take too long to open, or that are idle for too long. Node only emits an event for idle
  * connections, so a server that never responds would keep them open.
  */
-function limitTimes<A extends HttpAgent>(agent: A, idleTimeoutMs: number): A {
+function limitTimes<A extends Agent>(agent: A, idleTimeoutMs: number): A {
   const connect = agent.createConnection.bind(agent)
   const limit = (socket: unknown) => {
     if (!(socket instanceof Socket)) return

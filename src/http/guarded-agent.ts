@@ -1,7 +1,8 @@
 import { lookup as systemLookup } from 'node:dns'
-import http from 'node:http'
+import type { Agent } from 'node:http'
 import https from 'node:https'
 import { connect as connectTo, isIP, type LookupFunction, type Socket } from 'node:net'
+import * as http from '../node-http.ts'
 import { type AddressScope, allowAddresses } from './addresses.ts'
 import { connectBy } from './agents.ts'
 import { type Endpoint, isLoopback } from './proxy/no-proxy.ts'
@@ -32,7 +33,7 @@ export function createGuardedAgent(
   guard: Guard,
   lookup: LookupFunction = systemLookup,
   dial?: Dial,
-): http.Agent {
+): Agent {
   const options = {
     lookup: guardLookup(guard, lookup),
     autoSelectFamily: true,

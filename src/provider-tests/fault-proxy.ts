@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage, type ServerResponse, request as sendRequest } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer, request as sendRequest } from '../node-http.ts'
 import { listen } from './listen.ts'
 
 /** What happens to a request instead of being passed on. */
