@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import '../dist/server/v8-settings.js'
-import { main } from '../dist/cli/main.js'
+import { start } from '../dist/cli/start.js'
 
-await main(process.argv)
+await start(process.argv)

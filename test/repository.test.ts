@@ -158,11 +158,18 @@ function importedBy(paths: string[]): Set<string> {
 }
 
 describe('the first heartbeat', () => {
-  const imported = [...importedBy(['src/cli/main.ts', 'src/cli/serve.ts', 'src/server/index.ts'])]
+  const imported = [
+    ...importedBy(['src/cli/start.ts', 'src/cli/main.ts', 'src/cli/serve.ts', 'src/server/index.ts']),
+  ]
 
   it('waits for three packages only', () => {
     const packages = imported.filter(name => !name.startsWith('src/') && !name.startsWith('node:'))
     expect(packages.sort()).toEqual(['commander', 'pino', 'zod'])
+  })
+
+  it('does not wait for the WebSocket client of Node', () => {
+    const imports = /^import\s(?!type\b)[^']*'node:http'/m
+    expect(SOURCES.filter(path => imports.test(read(path)))).toEqual([])
   })
 
   const LATER = [

@@ -10,7 +10,6 @@ import { type CommonOptions, quote, type Terminal } from './terminal.ts'
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('backup')
-    .description('back up the SQLite database (jobs, history, expiry dates), also while the server runs')
     .argument('<file>', 'new file for the copy, mode 0600; an existing file is never replaced')
     .addOption(configOption())
     .addHelpText(

@@ -10,9 +10,6 @@ import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('check')
-    .description(
-      'test destinations: store a small image, download and compare it, remove it (see also: config validate)',
-    )
     .argument('[destination]', '"provider" or "provider/configName" (default: all destinations)')
     .addOption(configOption())
     .addHelpText(

@@ -33,7 +33,6 @@ export function addCommentOptions(command: Command): Command {
 export function register(program: Command, terminal: Terminal): void {
   const command = program
     .command('comment')
-    .description('create or update a comment on a pull request that shows uploaded images')
     .argument('[results]', 'output file of "upload --format json", or - for standard input (default: -)')
     .option(
       '--before <results>',

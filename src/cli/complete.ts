@@ -22,7 +22,6 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('completion')
-    .description('print the shell completion script for bash, zsh or fish')
     .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
     .addHelpText(
       'after',

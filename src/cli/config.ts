@@ -16,16 +16,13 @@ import { configOptionHere, endWith } from './command.ts'
 import { type CommonOptions, type Terminal, toJson } from './terminal.ts'
 
 export function register(program: Command, terminal: Terminal): void {
-  const group = program
-    .command('config')
-    .description('show, validate or import the configuration')
-    .addHelpText(
-      'after',
-      `
+  const group = program.command('config').addHelpText(
+    'after',
+    `
 Examples:
   upload-server config validate
   upload-server config import data.json > blog.json`,
-    )
+  )
   group
     .command('show')
     .description('print the configuration with all defaults; secrets are masked')

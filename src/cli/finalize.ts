@@ -19,7 +19,6 @@ interface FinalizeOptions extends CommonOptions, ServerOptions {}
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('finalize')
-    .description('run the failed post-upload steps (hooks, history) of stored files again')
     .argument('[id...]', 'finalizationId of an upload (default: all pending uploads)')
     .addOption(configOption())
     .option('--server <url>', 'run them on a running server; requires ids', parseServer)

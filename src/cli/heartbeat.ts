@@ -14,7 +14,6 @@ interface HeartbeatOptions extends CommonOptions {
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('heartbeat')
-    .description('check whether the server is up (health check): exit with 0 if it responds')
     .addOption(configOption())
     .option('--server <url>', 'URL of the server (default: the server of the configuration)', parseServer)
     .option(

@@ -42,7 +42,6 @@ interface HistoryOptions extends CommonOptions {
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('history')
-    .description('list uploaded files, newest first')
     .addOption(configOption())
     .optionsGroup('Filters:')
     .option('--destination <id>', 'only this destination: "provider" or "provider/configName"')

@@ -7,33 +7,97 @@ import type { CommandFile } from './command.ts'
 import { untilInterrupted } from './signals.ts'
 import { createTerminal, type Terminal } from './terminal.ts'
 
+/** A command as the help lists it, and its file, which is loaded when the command is named. */
+interface ListedCommand {
+  readonly usage: string
+  readonly description: string
+  load(): Promise<CommandFile>
+}
+
 /** The commands, in the order in which the help lists them. */
 const COMMANDS = {
-  serve: () => import('./serve.ts'),
-  upload: () => import('./upload.ts'),
-  comment: () => import('./comment.ts'),
-  markdown: () => import('./markdown.ts'),
-  mcp: () => import('./mcp.ts'),
-  init: () => import('./init/init.ts'),
-  check: () => import('./check.ts'),
-  heartbeat: () => import('./heartbeat.ts'),
-  history: () => import('./history.ts'),
-  remove: () => import('./remove.ts'),
-  finalize: () => import('./finalize.ts'),
-  backup: () => import('./backup.ts'),
-  config: () => import('./config.ts'),
-  completion: () => import('./complete.ts'),
-} satisfies Record<string, () => Promise<CommandFile>>
+  serve: {
+    usage: 'serve [options]',
+    description: 'start the server (the default command)',
+    load: () => import('./serve.ts'),
+  },
+  upload: {
+    usage: 'upload [options] [file...]',
+    description: 'upload files, directly or through a running server, and print one link per line',
+    load: () => import('./upload.ts'),
+  },
+  comment: {
+    usage: 'comment [options] [results]',
+    description: 'create or update a comment on a pull request that shows uploaded images',
+    load: () => import('./comment.ts'),
+  },
+  markdown: {
+    usage: 'markdown [options] <file...>',
+    description: 'upload the images of Markdown notes and replace their links',
+    load: () => import('./markdown.ts'),
+  },
+  mcp: {
+    usage: 'mcp [options]',
+    description:
+      'let an AI agent upload files: run an MCP server (Model Context Protocol) on standard input and output',
+    load: () => import('./mcp.ts'),
+  },
+  init: {
+    usage: 'init [options]',
+    description: 'create a configuration: ask questions, test the destination, save the file',
+    load: () => import('./init/init.ts'),
+  },
+  check: {
+    usage: 'check [options] [destination]',
+    description:
+      'test destinations: store a small image, download and compare it, remove it (see also: config validate)',
+    load: () => import('./check.ts'),
+  },
+  heartbeat: {
+    usage: 'heartbeat [options]',
+    description: 'check whether the server is up (health check): exit with 0 if it responds',
+    load: () => import('./heartbeat.ts'),
+  },
+  history: {
+    usage: 'history [options]',
+    description: 'list uploaded files, newest first',
+    load: () => import('./history.ts'),
+  },
+  remove: {
+    usage: 'remove|delete [options] [what...]',
+    description: 'delete uploaded files and all their copies',
+    load: () => import('./remove.ts'),
+  },
+  finalize: {
+    usage: 'finalize [options] [id...]',
+    description: 'run the failed post-upload steps (hooks, history) of stored files again',
+    load: () => import('./finalize.ts'),
+  },
+  backup: {
+    usage: 'backup [options] <file>',
+    description: 'back up the SQLite database (jobs, history, expiry dates), also while the server runs',
+    load: () => import('./backup.ts'),
+  },
+  config: {
+    usage: 'config',
+    description: 'show, validate or import the configuration',
+    load: () => import('./config.ts'),
+  },
+  completion: {
+    usage: 'completion <shell>',
+    description: 'print the shell completion script for bash, zsh or fish',
+    load: () => import('./complete.ts'),
+  },
+} satisfies Record<string, ListedCommand>
 
 const NAMES = keysOf(COMMANDS)
 
 /** Runs the command line of this process and sets the exit code. */
-export async function main(argv: readonly string[]): Promise<void> {
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', endUnlessReaderLeft)
+export async function main(words: readonly string[]): Promise<void> {
   const terminal = createTerminal(process, untilInterrupted)
   redirectConsole()
   hideSecretsInCrashes(terminal.mask)
-  process.exitCode = await run(argv.slice(2), terminal)
+  process.exitCode = await run(words, terminal)
 }
 
 /**
@@ -43,10 +107,6 @@ export async function main(argv: readonly string[]): Promise<void> {
  */
 export async function run(words: readonly string[], terminal: Terminal): Promise<number> {
   try {
-    if (words.length === 1 && ['--version', '-V'].includes(words[0] ?? '')) {
-      terminal.print(readVersion()) // without loading anything else
-      return 0
-    }
     const program = await createProgram(terminal, words)
     await program.parseAsync(words, { from: 'user' })
     return terminal.exitCode
@@ -82,13 +142,6 @@ function describeMissing(message: string): string {
   return `${what}. Run "npm install" in "${FOLDER}", or reinstall upload-server.`
 }
 
-/** A closed pipe (`upload-server upload … | head -1`) is not an error. Any other write error, such as a full disk, is. */
-function endUnlessReaderLeft(error: NodeJS.ErrnoException): void {
-  if (error.code === 'EPIPE') return
-  process.stderr.write(`Could not write the output: ${error.message}\n`)
-  process.exit(1)
-}
-
 /**
  * Creates the program with all commands, or with those that a command line needs.
  *
@@ -119,7 +172,16 @@ Get started:
 
 Exit codes: 0 success, 1 failure. Errors are printed on standard error.`,
     )
-  for (const name of words ? namesFor(words) : NAMES) (await COMMANDS[name]()).register(program, terminal)
+  if (words && isHelpAlone(words)) {
+    for (const name of NAMES) program.command(COMMANDS[name].usage).description(COMMANDS[name].description)
+    return program
+  }
+  for (const name of words ? namesFor(words) : NAMES) {
+    const { description, load } = COMMANDS[name]
+    const file = await load()
+    file.register(program, terminal)
+    program.commands.find(command => command.name() === name)?.description(description)
+  }
   for (const command of [program, ...program.commands]) {
     const asked = [program.name(), 'serve'].includes(command.name()) ? '' : ` ${command.name()}`
     command.showHelpAfterError(`Try: upload-server${asked} --help`)
@@ -137,6 +199,10 @@ function withoutLogins(text: string): string {
     })
     .join("'")
 }
+
+/** Whether only the list of the commands is shown, which needs none of their files. */
+const isHelpAlone = ([word = '', ...others]: readonly string[]) =>
+  others.length === 0 && ['--help', '-h', 'help'].includes(word)
 
 /** Loads only the named command, because loading takes time. Help, completion and unknown commands need all of them. */
 function namesFor([first, ...others]: readonly string[]): readonly (keyof typeof COMMANDS)[] {

@@ -36,7 +36,6 @@ type Typed = Omit<MarkdownOptions, 'from'> & Partial<Pick<MarkdownOptions, 'from
 export function register(program: Command, terminal: Terminal): void {
   const command = program
     .command('markdown')
-    .description('upload the images of Markdown notes and replace their links')
     .argument('<file...>', 'notes, or folders of notes')
     .addOption(configOption())
     .option('-n, --dry-run', 'show the changes as a diff; upload and write nothing')

@@ -20,9 +20,6 @@ interface McpOptions extends CommonOptions {
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('mcp')
-    .description(
-      'let an AI agent upload files: run an MCP server (Model Context Protocol) on standard input and output',
-    )
     .addOption(configOption())
     .option(
       '--root <folder>',

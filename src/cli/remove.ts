@@ -36,7 +36,6 @@ export function register(program: Command, terminal: Terminal): void {
   program
     .command('remove')
     .aliases(['delete', 'rm'])
-    .description('delete uploaded files and all their copies')
     .argument('[what...]', 'links, object keys, or ids of uploads or requests')
     .addOption(configOption())
     .option('--destination <id>', 'only at this destination: "provider" or "provider/configName"')

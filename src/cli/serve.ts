@@ -29,7 +29,6 @@ export function register(program: Command, terminal: Terminal): void {
   program
     .command('serve', { isDefault: true })
     .allowExcessArguments() // `serve` is the default command, so it receives misspelt commands
-    .description('start the server (the default command)')
     .option('-p, --port <port>', 'port to listen on; 0 selects any free port (default: 36677)', parsePort)
     .option('--host <host>', 'IP address to listen on, or the path of a Unix socket (default: 127.0.0.1)')
     .addOption(configOptionHere())

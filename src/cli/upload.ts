@@ -38,7 +38,6 @@ import {
 export function register(program: Command, terminal: Terminal): void {
   const command = program
     .command('upload')
-    .description('upload files, directly or through a running server, and print one link per line')
     .addArgument(
       new Argument(
         '[file...]',

@@ -49,6 +49,12 @@ it('docs/reference/cli.md names no command that is not there', async () => {
   expect([...headings].map(([, name]) => name)).toEqual(all.map(pathOf))
 })
 
+it.each(['--help', '-h', 'help'])('%s lists the commands as they are, without loading them', async word => {
+  const listed = await createProgram({} as Terminal, [word])
+  expect(listed.commands.filter(one => one.options.length > 0)).toEqual([])
+  expect(listed.helpInformation()).toBe(program.helpInformation())
+})
+
 it('a command that is named is loaded alone, and the server without the others', async () => {
   const named = async (...words: string[]) =>
     (await createProgram({} as Terminal, words)).commands.map(one => one.name())

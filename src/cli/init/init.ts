@@ -42,7 +42,6 @@ interface InitOptions extends CommonOptions {
 export function register(program: Command, terminal: Terminal): void {
   program
     .command('init')
-    .description('create a configuration: ask questions, test the destination, save the file')
     .option('-c, --config <file>', 'file to create (default: config.json in your configuration directory)')
     .option('--provider <type>', 'provider of the destination, such as s3 (default: asks; local with --yes)')
     .option('--plugin <name>', 'package or file with additional providers; may be repeated', collect)
