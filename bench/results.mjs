@@ -1,0 +1,16 @@
+/** The results that docs/reference/performance.md is made from: one part for each script. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { cpus } from 'node:os'
+
+export const readResults = async file => JSON.parse(await readFile(file, 'utf8').catch(() => '{}'))
+
+/** Replaces one part of a file of results, and keeps the others. */
+export async function saveResults(file, name, rows) {
+  const part = {
+    date: new Date().toISOString().slice(0, 10),
+    node: process.version,
+    cpu: `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}`,
+    rows,
+  }
+  await writeFile(file, `${JSON.stringify({ ...(await readResults(file)), [name]: part }, null, 1)}\n`)
+}
