@@ -59,7 +59,7 @@ function buildRequest({ url, kind, size = 0, paths, wholeBody, key }) {
   }
   const number = String(++counter).padStart(COUNTER_DIGITS, '0')
   const part =
-    `--${BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="bench-${number}.png"\r\n` +
+    `--${BOUNDARY}\r\nContent-Disposition: form-data; name="files"; filename="bench-${number}.png"\r\n` +
     'Content-Type: image/png\r\n\r\n'
   const start = Buffer.concat([PNG_START, Buffer.from(number)])
   const rest = noiseOf(size - start.length)
@@ -67,6 +67,13 @@ function buildRequest({ url, kind, size = 0, paths, wholeBody, key }) {
   const first = Buffer.concat([Buffer.from(head(type, part.length + size + TAIL.length) + part), start])
   const stored = wholeBody ? [Buffer.from(part), start, rest, TAIL] : [start, rest]
   return { buffers: [first, rest, TAIL], stored }
+}
+
+/** The body of PicList's responses. */
+function readChunks(text) {
+  const end = text.indexOf('\r\n')
+  const length = Number.parseInt(text.slice(0, end), 16)
+  return length === 0 ? '' : text.slice(end + 2, end + 2 + length) + readChunks(text.slice(end + 4 + length))
 }
 
 /** One connection. */
@@ -90,9 +97,17 @@ class Client {
     this.received += text
     const headEnd = this.received.indexOf('\r\n\r\n')
     if (headEnd === -1) return
+    if (/\r\ntransfer-encoding: *chunked/i.test(this.received.slice(0, headEnd))) {
+      if (this.received.endsWith('\r\n0\r\n\r\n')) this.give(readChunks(this.received.slice(headEnd + 4)))
+      return
+    }
     const length = Number(/\r\ncontent-length: *(\d+)/i.exec(this.received.slice(0, headEnd))?.[1])
     if (!(this.received.length >= headEnd + 4 + length)) return
-    const answer = { status: Number(this.received.slice(9, 12)), body: this.received.slice(headEnd + 4) }
+    this.give(this.received.slice(headEnd + 4))
+  }
+
+  give(body) {
+    const answer = { status: Number(this.received.slice(9, 12)), body }
     this.received = ''
     this.resolve(answer)
   }

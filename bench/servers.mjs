@@ -16,6 +16,8 @@ const TICKS = 100
  * @typedef {object} Contender
  * @property {string} name
  * @property {(directory: string, port: number) => Promise<string[]>} prepare makes what it needs; gives its arguments for node
+ * @property {string} [node] program that runs it
+ * @property {string} [heartbeat] method of its heartbeat, if not GET
  * @property {boolean} [wholeBody] whether it stores bodies unparsed
  * @property {boolean} [onlyUploads] whether it takes no lists of paths
  * @property {boolean} [sizeOnly] whether of what it stored only the size can be asked for
@@ -53,6 +55,14 @@ function floor(name, kind, ...more) {
     wholeBody: kind === 'raw' || kind === 'hashed',
     onlyUploads: kind === 'express' || kind === 'recorded' || kind === 'put',
   }
+}
+
+/** One of the programs that people come from; see peer-server.cjs. @param {'picgo' | 'piclist'} kind */
+export function peer(name, kind, packageFolder) {
+  const prepare = async (directory, port) => [
+    ...[beside('peer-server.cjs'), kind, packageFolder, join(directory, 'files'), String(port)],
+  ]
+  return { name, prepare, heartbeat: 'POST' }
 }
 
 /** Those that store in a folder. @type {Record<string, Contender>} */
@@ -121,7 +131,7 @@ export async function startServer(contender, settings) {
   const starting = startProcess(contender, settings, 0, port)
   const [server, startMs, listeningMs] = await Promise.all([
     starting,
-    msUntil(firstHeartbeat(port, starting)),
+    msUntil(firstHeartbeat(port, starting, contender.heartbeat)),
     msUntil(starting),
   ])
   /** From the start of the process to its first answer, and to the line of its log that says where it listens. */
@@ -138,30 +148,31 @@ async function findPort() {
 }
 
 /** Asked for from the start on, as a health check does. */
-async function firstHeartbeat(port, starting) {
+async function firstHeartbeat(port, starting, method = 'GET') {
   let isOver = false
   const end = () => {
     isOver = true
   }
   starting.catch(end)
   while (!isOver) {
-    const answer = await fetch(`http://127.0.0.1:${port}/heartbeat`).catch(() => undefined)
+    const answer = await fetch(`http://127.0.0.1:${port}/heartbeat`, { method }).catch(() => undefined)
     if (answer?.ok) return answer.text()
     if (answer) throw new Error(`The heartbeat was answered with ${answer.status}`)
     await sleep(1)
   }
 }
 
-async function startProcess({ name, prepare }, { directory, isPinned, profile }, core, port = 0) {
+async function startProcess(
+  { name, prepare, node = process.execPath },
+  { directory, isPinned, profile },
+  core,
+  port = 0,
+) {
   const own = join(directory, name.replace(/\W+/g, '-'))
   const files = join(own, 'files')
   await mkdir(files, { recursive: true })
   const flags = profile && name === CONTENDERS.ours.name ? ['--cpu-prof', '--cpu-prof-dir', profile] : []
-  const [program, ...args] = onCore(core, isPinned, [
-    process.execPath,
-    ...flags,
-    ...(await prepare(own, port)),
-  ])
+  const [program, ...args] = onCore(core, isPinned, [node, ...flags, ...(await prepare(own, port))])
   // A file: nobody has to read along.
   const output = await open(join(own, 'output'), 'w+')
   const child = spawn(program, args, {
