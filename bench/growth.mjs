@@ -224,7 +224,9 @@ try {
   }
   const memory = soakS > 0 ? await measureMemory() : []
   const rows = { growth, pauses, memory }
-  if (values.json) await saveResults(values.json, isPostgres ? 'growthPostgres' : 'growth', rows)
+  const parts = { growth: isPostgres ? 'growthPostgres' : 'growth', pauses: 'pauses', memory: 'memory' }
+  for (const [part, name] of Object.entries(parts))
+    if (values.json && rows[part].length > 0) await saveResults(values.json, name, { [part]: rows[part] })
 } finally {
   client.stop()
   agent.destroy()
