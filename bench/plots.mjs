@@ -24,12 +24,12 @@ const STYLE = `<style>
   }
 </style>`
 
-const escape = text => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
-const text = (x, y, what, more = '') => `<text x="${x}" y="${y}" ${more}>${escape(what)}</text>`
+const escapeXml = text => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
+const text = (x, y, what, more = '') => `<text x="${x}" y="${y}" ${more}>${escapeXml(what)}</text>`
 
 async function write(name, title, unit, height, parts) {
   const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img">`
-  const lines = [head, `<title>${escape(title)}</title>`, STYLE, text(12, 22, title, 'class="title"')]
+  const lines = [head, `<title>${escapeXml(title)}</title>`, STYLE, text(12, 22, title, 'class="title"')]
   lines.push(text(12, 42, unit, 'class="axis"'), ...parts, '</svg>', '')
   await writeFile(`${folder}/${name}.svg`, lines.join('\n'))
 }

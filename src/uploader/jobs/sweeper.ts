@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { messageOf } from '../../errors.ts'
+import { createCanceller } from '../../flow/cancellation.ts'
 import { mapConcurrently } from '../../flow/map-concurrently.ts'
 import { beginTimeLimit, within } from '../../flow/time-limit.ts'
 import type { Store } from '../../store/contract.ts'
@@ -76,7 +77,7 @@ interface Rounds extends SweeperDeps {
 
 export function createSweeper(deps: SweeperDeps): Sweeper {
   const { store, destinations, everyMs } = deps
-  const [stop, end] = [new AbortController(), new AbortController()]
+  const [stop, end] = [createCanceller(), createCanceller()]
   const rounds: Rounds = {
     ...deps,
     removable: new Map(destinations.filter(({ target }) => target.remove).map(one => [idOf(one), one])),
