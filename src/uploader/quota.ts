@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../errors.ts'
+import { bytes as showSize } from '../log-lines.ts'
 import { quoteFile } from '../payload/index.ts'
 import { createBatcher } from '../store/batch.ts'
 import type { Store, StoredFile } from '../store/contract.ts'
@@ -209,6 +210,6 @@ function neverFits(name: string, rule: QuotaRule): UploadError {
 }
 
 function describeRule({ files, bytes, windowMs }: QuotaRule): string {
-  const parts = [files !== undefined && `${files} files`, bytes !== undefined && `${bytes} bytes`]
+  const parts = [files !== undefined && `${files} files`, bytes !== undefined && showSize(bytes)]
   return `${parts.filter(Boolean).join(' and ')} in ${showDuration(windowMs)}`
 }
