@@ -8,6 +8,8 @@ const MB = 1024 * 1024
 const SETTLE_MS = 1500
 const START = 'start to first heartbeat, ms'
 const LISTENING = 'start to "Listening", ms'
+const FIRST = 'first upload after the start, 100 KB, ms'
+const HUNDREDTH = 'hundredth upload after the start, 100 KB, ms'
 const IDLE = 'idle memory, MB'
 
 /** Each on a server of its own. */
@@ -21,33 +23,51 @@ const PEAKS = [
 export async function measureProcesses(contenders, client, settings) {
   const peaks = PEAKS.filter(({ name, isLong }) => settings.only.test(name) && !(isLong && settings.isQuick))
   return [
-    ...(await measureStarts(contenders, settings)),
+    ...(await measureStarts(contenders, client, settings)),
     ...(await measurePeaks(peaks, contenders, client, settings)),
   ]
 }
 
-async function measureStarts(contenders, settings) {
-  const rows = [START, LISTENING, IDLE].map(name => ({ name, results: {}, failures: [] }))
+async function measureStarts(contenders, client, settings) {
+  const rows = [START, LISTENING, FIRST, HUNDREDTH, IDLE].map(name => ({ name, results: {}, failures: [] }))
   const wanted = rows.filter(({ name }) => settings.only.test(name))
   if (wanted.length === 0) return []
-  const [starts, listening, idle] = rows
+  const [starts, listening, first, hundredth, idle] = rows
   const times = {}
   for (let round = 0; round < settings.rounds; round++) {
     settings.note(`start: round ${round + 1} of ${settings.rounds}`)
     for (const [key, contender] of Object.entries(contenders)) {
       const server = await startServer(contender, settings)
-      times[key] ??= []
-      times[key].push(server)
       if (round === 0 && wanted.includes(idle)) {
         await sleep(SETTLE_MS)
         idle.results[key] = await server.memory('VmRSS')
       }
+      const { wholeBody } = contender
+      const upload = requests =>
+        client.run({
+          kind: 'upload',
+          url: server.url,
+          size: 100 * 1024,
+          clients: 1,
+          requests,
+          wholeBody,
+          verify: 'one',
+        })
+      const { startMs, listeningMs } = server
+      const { p50: firstMs, failures } = await upload(1)
+      await upload(98)
+      const { p50: hundredthMs } = await upload(1)
+      first.failures.push(...failures.map(failure => `${contender.name}: ${failure}`))
+      times[key] ??= []
+      times[key].push({ startMs, listeningMs, firstMs, hundredthMs })
       await server.stop()
     }
   }
   for (const key in times) {
     starts.results[key] = median(times[key].map(({ startMs }) => startMs))
     listening.results[key] = median(times[key].map(({ listeningMs }) => listeningMs))
+    first.results[key] = median(times[key].map(({ firstMs }) => firstMs))
+    hundredth.results[key] = median(times[key].map(({ hundredthMs }) => hundredthMs))
   }
   return wanted
 }

@@ -9,6 +9,7 @@ export function printReport(report) {
   )
   for (const group of report.groups) printGroup(group)
   if (report.processes.length > 0) printProcesses(report.processes, report.processNames)
+  if (report.commands.length > 0) printCommands(report.commands)
   for (const note of report.missing) console.log(`Left out: ${note}`)
   for (const failure of failuresOf(report)) console.log(`WRONG: ${failure}`)
 }
@@ -51,6 +52,13 @@ function printProcesses(rows, names) {
       ...keys.map(key => results[key]?.toFixed(0) ?? 'failed'),
       ratio(results.ours, results.express),
     ]),
+  )
+}
+
+function printCommands(rows) {
+  printTable(
+    ['command', 'ms', 'times node -e 0'],
+    rows.map(({ name, ms, times }) => [name, ms.toFixed(0), times.toFixed(2)]),
   )
 }
 

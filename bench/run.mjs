@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { measureCommands } from './commands.mjs'
 import { choose, FOLDER_LOADS, measureLoads, S3_LOADS } from './loads.mjs'
 import { measureProcesses } from './process.mjs'
 import { failuresOf, printReport } from './report.mjs'
@@ -11,7 +12,7 @@ import { CONTENDERS, onS3, otherCheckout, startClient, startS3, toStandIn } from
 const HELP = `npm run bench -- [options]
 
   --quick          fewer and shorter rows; ends within a minute on a machine that does nothing else
-  --only REGEXP    rows whose name matches, such as "^100 KB", "S3, 5 MB", "heartbeat", "memory"
+  --only REGEXP    rows whose name matches, such as "^100 KB", "S3, 5 MB", "heartbeat", "memory", "upload-server"
   --rounds N       how often each row is measured; default 5, with --quick 3
   --ms N           how long new requests are begun in a round; default 1000, with --quick 100
   --json FILE      all results, each round by itself
@@ -69,6 +70,7 @@ try {
   const groups = [await measureGroup('folder', FOLDER_LOADS, folder), await measureS3()]
   const alone = without(folder, ['synced', 'raw', 'hashed', 'recorded'])
   const processes = await measureProcesses(alone, client, settings)
+  const commands = await measureCommands(CONTENDERS.ours, settings)
   settings.note('')
   const report = {
     node: process.version,
@@ -78,6 +80,7 @@ try {
     settings: { ...settings, only: options.only, directory: undefined },
     groups: groups.filter(({ loads }) => loads.length > 0),
     processes,
+    commands,
     processNames: namesOf(alone),
     missing,
   }
