@@ -9,7 +9,7 @@ import {
   previewRemoval,
   type Removal,
   type RemovalTarget,
-  removeObject,
+  removeObjects,
   withCopies,
 } from '../uploader/removal.ts'
 import { configOption, endWith, parseDuration } from './command.ts'
@@ -19,8 +19,10 @@ import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 
 /** Objects that are listed before the question. */
 const LISTED = 20
-/** Entries that are processed at a time. */
+/** Entries that are read at a time. */
 const AT_ONCE = 500
+/** Objects that are deleted at a time, before their lines are printed. */
+const SHOWN_AT_ONCE = 100
 
 interface RemoveOptions extends CommonOptions {
   /** `provider` or `provider/configName`. */
@@ -94,11 +96,16 @@ async function remove(words: readonly string[], options: RemoveOptions, terminal
         if (!(await confirm(question, yes, false, terminal))) return 1
       }
       isFirst = false
-      for (const object of objects) {
-        const removal = await (dryRun ? previewRemoval(object, uploader) : removeObject(object, uploader))
-        if (removal.kind === 'failed' || removal.kind === 'manual') failures++
-        count++
-        terminal.print(oneLine(toLine(object, removal, dryRun ? 'remove' : 'removed', mask)))
+      for (let start = 0; start < objects.length; start += SHOWN_AT_ONCE) {
+        const some = objects.slice(start, start + SHOWN_AT_ONCE)
+        const removals = await (dryRun ? previewAll(some, uploader) : removeObjects(some, uploader))
+        for (const [index, removal] of removals.entries()) {
+          if (removal.kind === 'failed' || removal.kind === 'manual') failures++
+          count++
+          // There is one result for each object.
+          const object = some[index] as RemovalTarget
+          terminal.print(oneLine(toLine(object, removal, dryRun ? 'remove' : 'removed', mask)))
+        }
       }
     }
     if (count === 0 && source.missing.length === 0 && source.gone.length === 0)
@@ -107,6 +114,12 @@ async function remove(words: readonly string[], options: RemoveOptions, terminal
   } finally {
     await uploader.close()
   }
+}
+
+async function previewAll(objects: readonly RemovalTarget[], uploader: Uploader): Promise<Removal[]> {
+  const removals: Removal[] = []
+  for (const object of objects) removals.push(await previewRemoval(object, uploader))
+  return removals
 }
 
 /** The objects to delete, in batches. The next batch is read when the previous one has been deleted. */

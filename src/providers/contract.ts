@@ -86,6 +86,13 @@ export interface Target {
   check?(signal: AbortSignal): Promise<void>
   /** Removes an object. Used by `upload-server check`, `remove`, expiry and the tests, never by a route. */
   remove?(key: string, signal: AbortSignal): Promise<void>
+  /**
+   * Removes several objects with fewer requests than `remove` needs. Needs `remove`. A missing object counts as removed.
+   *
+   * @returns the reason for each object that could not be removed, by key
+   * @throws if none of them could be removed
+   */
+  removeMany?(keys: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, unknown>>
   /** Returns whether an object with that key exists. `onConflict` and `dedupe` need it. */
   exists?(key: string, signal: AbortSignal): Promise<boolean>
   /**
@@ -200,7 +207,16 @@ const MAX_KEY_BYTES = 1024
 const CLOSE_LIMIT_MS = 30_000
 const notClosed = () => new Error(`it did not close within ${CLOSE_LIMIT_MS / 1000} s`)
 
-const OPTIONAL_METHODS = ['findUnknownHost', 'check', 'remove', 'exists', 'sign', 'locate', 'close'] as const
+const OPTIONAL_METHODS = [
+  'findUnknownHost',
+  'check',
+  'remove',
+  'removeMany',
+  'exists',
+  'sign',
+  'locate',
+  'close',
+] as const
 
 /** Plugins may be written in JavaScript, so their types are checked at run time. */
 function checkTarget(target: Target): void {
@@ -216,7 +232,17 @@ function checkTarget(target: Target): void {
 /** Makes a target that gets only valid object keys: `remove('')` could delete a whole bucket or folder. */
 function withCheckedKeys(target: Target, id: string): Target {
   checkTarget(target)
-  const { exists, remove, sign, locate, findUnknownHost, check, close, location = `${id}/` } = target
+  const {
+    exists,
+    remove,
+    removeMany,
+    sign,
+    locate,
+    findUnknownHost,
+    check,
+    close,
+    location = `${id}/`,
+  } = target
   return {
     ...target,
     location,
@@ -241,6 +267,16 @@ function withCheckedKeys(target: Target, id: string): Target {
         checkKey(key)
         const work = async () => remove.call(target, key, signal)
         return attempt({ id, what: { verb: 'remove', key } }, signal, work)
+      },
+    }),
+    ...(removeMany && {
+      async removeMany(keys, signal) {
+        for (const key of keys) checkKey(key)
+        const work = async () => removeMany.call(target, keys, signal)
+        const problems = await attempt({ id }, signal, work)
+        const explain = (error: unknown, key: string) =>
+          explainFailure(error, { id, what: { verb: 'remove', key } })
+        return new Map([...problems].map(([key, error]) => [key, explain(error, key)]))
       },
     }),
     ...(sign && {

@@ -15,7 +15,8 @@ import { entriesOf, isOf } from './history.ts'
 import { addLocks, findLocked, unlock } from './locks.ts'
 import type { Database, Tables } from './tables.ts'
 
-/** Number of entries that one transaction marks. */
+/** Number of objects, and of their entries, that one transaction marks. */
+const NOTED_AT_ONCE = 32
 const MARKED_AT_ONCE = 200
 /** Pause before a locked object is checked again, milliseconds. */
 const LOCKED_PAUSE_MS = 1000
@@ -30,8 +31,9 @@ export function createExpiryStore(access: StoreAccess): ExpiryStore {
       return write(db => takeDue(db, wanted, access))
     },
 
-    async noteRemoved(object, now) {
-      for (let isMore = true; isMore; await nextTurn()) isMore = await write(db => markSome(db, object, now))
+    async noteRemoved(objects, now) {
+      for (let left = objects; left.length > 0; await nextTurn())
+        left = left.slice(await write(db => markSome(db, left.slice(0, NOTED_AT_ONCE), now)))
     },
 
     postponeRemoval: ({ destination, key, object, holder }, nextAttemptAt, problem) =>
@@ -206,14 +208,31 @@ async function readPromise(db: Database, object: ObjectId): Promise<Promised> {
   }
 }
 
-/** Marks a bounded part of an object's entries as removed. The last part unlocks it. @returns whether there are more */
-async function markSome(db: Database, object: LockedObject, now: number): Promise<boolean> {
-  const part = sql`update history set removed_at = ${now} where ${isOf(object, MARKED_AT_ONCE)}`
-  const { numAffectedRows = 0n } = await part.execute(db)
-  if (numAffectedRows >= MARKED_AT_ONCE) return true
-  for (const one of object.aliases) await deleteExpiry(db, one)
-  await unlock(db, object.holder, object.object)
-  return false
+/** Marks a bounded part of the entries as removed, and unlocks the objects that have no more. @returns their number */
+async function markSome(db: Database, objects: readonly LockedObject[], now: number): Promise<number> {
+  let left = MARKED_AT_ONCE
+  let done = 0
+  for (const object of objects) {
+    const part = sql`update history set removed_at = ${now} where ${isOf(object, left)}`
+    left -= Number((await part.execute(db)).numAffectedRows ?? 0n)
+    if (left === 0) break
+    done++
+  }
+  const whole = objects.slice(0, done)
+  if (done > 0) {
+    const names = whole.flatMap(({ aliases }) => aliases.map(one => sql`(${one.destination}, ${one.key})`))
+    await sql`delete from expiries where (destination, key) in (values ${sql.join(names)})`.execute(db)
+    await db
+      .deleteFrom('key_holds')
+      .where('holder', 'in', [...new Set(whole.map(({ holder }) => holder))])
+      .where(
+        'name',
+        'in',
+        whole.map(({ object }) => foldKey(object)),
+      )
+      .execute()
+  }
+  return done
 }
 
 async function countDue(db: Database, now: number, among: readonly string[], most: number): Promise<number> {

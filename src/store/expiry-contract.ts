@@ -67,8 +67,8 @@ export interface ExpiryStore {
     readonly limit: number
     readonly longestPauseMs: number
   }): Promise<{ readonly objects: (Expiry & LockedObject)[]; readonly isAll: boolean }>
-  /** Marks all entries of an object as removed, a bounded part at a time, and unlocks it. */
-  noteRemoved(object: LockedObject, now: number): Promise<void>
+  /** Marks all entries of these objects as removed, a bounded part at a time, and unlocks the objects. */
+  noteRemoved(objects: readonly LockedObject[], now: number): Promise<void>
   /** Saves that an object could not be removed, and the time of the next attempt, and unlocks it. */
   postponeRemoval(
     object: ObjectName & Pick<LockedObject, 'object' | 'holder'>,

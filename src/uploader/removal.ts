@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { messageOf, UploadError } from '../errors.ts'
+import { messageOf } from '../errors.ts'
 import { decodeSafely } from '../mask.ts'
 import type { HistoryEntry, HistoryFilter, Store } from '../store/contract.ts'
 import { identify, type ObjectId, type ObjectName } from '../store/expiry-contract.ts'
 import { type Destination, idOf, locationsOf } from './delivery/destinations.ts'
+import { removeKeys } from './delivery/remove-keys.ts'
 import type { Finalizer } from './jobs/finalizer.ts'
 
 /** Maximum number of history entries to read for one search term or object. */
@@ -154,33 +155,52 @@ export async function previewRemoval(
   return { kind: 'failed', problem }
 }
 
+const LOCKED: Removal = {
+  kind: 'failed',
+  problem: 'it is being uploaded or removed right now. Try again in a moment',
+}
+
 /** The destination of an object. Undefined if its options now lead to another location. */
 function find({ destination, key, object }: RemovalTarget, destinations: readonly Destination[]) {
   return destinations.find(one => idOf(one) === destination && one.location + key === object)
 }
 
-/** Removes an object and marks its entries, unless it is locked or has entries that must be kept. */
-export async function removeObject(wanted: RemovalTarget, deps: RemovalDeps): Promise<Removal> {
+/**
+ * Removes objects and marks their entries, except objects that are locked or have entries that must be kept.
+ *
+ * @returns the results, in order
+ */
+export async function removeObjects(
+  wanted: readonly RemovalTarget[],
+  deps: RemovalDeps,
+): Promise<readonly Removal[]> {
   const { store, finalizer, destinations } = deps
-  const { destination, key, object, aliases } = wanted
   const holder = randomUUID()
   await finalizer.lease.keepAlive()
-  const lock = { object, content: holder, holder, owner: finalizer.owner, now: Date.now() }
   try {
-    if (await store.lockObject(lock))
-      return { kind: 'failed', problem: 'it is being uploaded or removed right now. Try again in a moment' }
-    const found = await previewRemoval(wanted, deps)
-    if (found.kind !== 'removed') return found
-    const reached = find(wanted, destinations)
-    const signal = AbortSignal.timeout(TIMEOUT_MS)
-    const remove = async () => reached?.target.remove?.(key, signal)
-    await (reached?.queue ? reached.queue.run(remove, signal) : remove())
-    await store.noteRemoved({ destination, key, object, aliases, holder }, Date.now())
-    return found
-  } catch (error) {
-    // Without the database no other object can be removed either.
-    if (error instanceof UploadError && error.code === 'store_unavailable') throw error
-    return { kind: 'failed', problem: messageOf(error) }
+    const results = new Map<RemovalTarget, Removal>()
+    for (const one of wanted) {
+      const lock = { object: one.object, content: holder, holder, owner: finalizer.owner, now: Date.now() }
+      results.set(one, (await store.lockObject(lock)) ? LOCKED : await previewRemoval(one, deps))
+    }
+    for (const destination of destinations) {
+      const here = wanted.filter(
+        one => results.get(one)?.kind === 'removed' && find(one, destinations) === destination,
+      )
+      // The time limit is that of one request.
+      const groups = destination.target.removeMany ? [here] : here.map(one => [one])
+      for (const group of groups) {
+        const keys = group.map(({ key }) => key)
+        const problems = await removeKeys(destination, keys, AbortSignal.timeout(TIMEOUT_MS))
+        for (const one of group) {
+          const error = problems.get(one.key)
+          if (error !== undefined) results.set(one, { kind: 'failed', problem: messageOf(error) })
+        }
+        const removed = group.filter(({ key }) => !problems.has(key)).map(one => ({ ...one, holder }))
+        await store.noteRemoved(removed, Date.now())
+      }
+    }
+    return wanted.map(one => results.get(one) ?? LOCKED)
   } finally {
     await store.unlockObjects(holder)
   }

@@ -75,7 +75,7 @@ it('lists what was stored, newest first', async () => {
   )
   const store = createSqliteStore(join(cwd, 'upload-server', 'store.db'))
   const gone = { destination: 's3/blog', key: 'gone.png' }
-  await store.noteRemoved({ ...gone, ...identify(gone, new Map()), holder: 'x' }, Date.UTC(2026, 10, 23))
+  await store.noteRemoved([{ ...gone, ...identify(gone, new Map()), holder: 'x' }], Date.UTC(2026, 10, 23))
   await store.close()
   expect(await history()).toEqual({
     code: 0,

@@ -63,7 +63,7 @@ it('uploads, visitors and the sweeper go through no table, however many files th
   await deliver(store, [entryOf('first', { expiresAt: 10 })])
   await store.history({ by: 'c', isRemoved: false, limit: 1 })
   await store.history(SAME_BYTES)
-  await store.noteRemoved((await takeFrom(store)).objects[0]!, 5)
+  await store.noteRemoved([(await takeFrom(store)).objects[0]!], 5)
   const asked: string[] = []
   const other = createSqliteStore(path, { library: listen(asked) })
   onTestFinished(() => other.close())
@@ -82,7 +82,7 @@ it('uploads, visitors and the sweeper go through no table, however many files th
     ['what is due', () => other.countDue(50, AMONG, 100)],
     ['the latest uploads', () => other.history({ limit: 9 })],
     ['where files go', () => other.expiring(AMONG)],
-    ['what was removed', async () => other.noteRemoved((await takeFrom(other)).objects[0]!, 60)],
+    ['what was removed', async () => other.noteRemoved([(await takeFrom(other)).objects[0]!], 60)],
     [
       'a failure',
       () =>
@@ -115,7 +115,7 @@ it('the end of an object that thousands of uploads have named held up everything
   await deliver(store, entries)
   const [object] = (await takeFrom(store)).objects
   let [isOver, turns] = [false, 0]
-  const removal = store.noteRemoved(object!, 60).finally(() => {
+  const removal = store.noteRemoved([object!], 60).finally(() => {
     isOver = true
   })
   for (; !isOver; turns++) await new Promise(resolve => setImmediate(resolve))

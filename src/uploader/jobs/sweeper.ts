@@ -7,10 +7,13 @@ import { beginTimeLimit, within } from '../../flow/time-limit.ts'
 import type { Store } from '../../store/contract.ts'
 import type { Expiry, Locations, LockedObject } from '../../store/expiry-contract.ts'
 import { type Destination, idOf, locationsOf } from '../delivery/destinations.ts'
+import { removeKeys } from '../delivery/remove-keys.ts'
 import type { Lease } from './lease.ts'
 
-/** Number of objects that are locked and removed at a time. */
+/** Number of objects that one transaction locks, and that are removed one by one at a time. */
 const AT_ONCE = 32
+/** Number of objects that are removed at a time if the destination removes several with one request. */
+const MANY_AT_ONCE = 8 * AT_ONCE
 /** After this many consecutive failures, a destination is skipped until the next round. */
 const MOST_FAILURES = 32
 const FIRST_PAUSE_MS = 60_000
@@ -135,63 +138,101 @@ export function createSweeper(deps: SweeperDeps): Sweeper {
 
 /** One round. @throws if the database fails, which ends the round */
 async function sweep(rounds: Rounds): Promise<void> {
-  const { store, withExpiry, removable, locations, holder, owner, listener } = rounds
+  const { store, withExpiry, removable, listener } = rounds
   const ids = [...removable.keys()]
   if (ids.length === 0) return
   await rounds.lease.keepAlive()
   for (const id of await store.expiring(ids)) withExpiry.add(id)
   const now = rounds.now()
-  const tallies = new Map<string, Tally>()
-  for (let isAll = false; !isAll && !rounds.stopped.aborted; ) {
-    const among = ids.filter(id => withExpiry.has(id) && tallyOf(id, tallies).inARow < MOST_FAILURES)
-    const wanted = { among, locations, holder, owner, now, limit: AT_ONCE, longestPauseMs: LONGEST_PAUSE_MS }
-    const taken = await store.takeDue(wanted)
-    isAll = taken.isAll
-    await nextTurn()
-    await mapConcurrently(taken.objects, AT_ONCE, object =>
-      sweepOne(object, now, tallyOf(object.destination, tallies), rounds),
-    )
-  }
-  for (const [destination, tally] of tallies) report(destination, tally, now, rounds)
+  const swept = [...removable].filter(([id]) => withExpiry.has(id))
+  await mapConcurrently(swept, swept.length, ([, destination]) => sweepDestination(destination, now, rounds))
   if (listener && !rounds.stopped.aborted) listener.due(await store.countDue(now, ids, MOST_COUNTED))
 }
 
-/** Removes an object and saves the result. @throws if the database fails */
-async function sweepOne(object: DueObject, now: number, tally: Tally, rounds: Rounds): Promise<void> {
-  const { store, listener } = rounds
-  const { destination, key, dueAt } = object
-  const problem = await remove(object, rounds)
-  if (problem === undefined) {
-    await store.noteRemoved(object, Date.now())
-    listener?.removed(destination)
-    tally.removed.push(key)
-    tally.inARow = 0
-  } else if (rounds.stopped.aborted) {
-    await store.unlockObjects(object.holder, object.object)
-  } else {
-    listener?.failed(destination)
-    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(object.attempts, 20), LONGEST_PAUSE_MS)
-    await store.postponeRemoval(object, now + pauseMs, problem)
-    tally.inARow++
-    tally.failed++
-    tally.dueAt = Math.min(tally.dueAt, dueAt)
-    tally.problem = problem
+async function sweepDestination(destination: Destination, now: number, rounds: Rounds): Promise<void> {
+  const { removeMany } = destination.target
+  const tally: Tally = { removed: [], failed: 0, inARow: 0, dueAt: Infinity, problem: '' }
+  for (let isAll = false; !isAll && tally.inARow < MOST_FAILURES && !rounds.stopped.aborted; ) {
+    const taken = await take(idOf(destination), removeMany ? MANY_AT_ONCE : AT_ONCE, now, rounds)
+    isAll = taken.isAll
+    // Those that are removed one by one are saved one by one, because one of them may hang.
+    const groups = removeMany ? [taken.objects] : taken.objects.map(object => [object])
+    await mapConcurrently(groups, AT_ONCE, objects => sweepSome(destination, objects, now, tally, rounds))
+  }
+  report(idOf(destination), tally, now, rounds)
+}
+
+/** Locks expired objects, in several transactions, because one of them must not block the process. */
+async function take(
+  id: string,
+  most: number,
+  now: number,
+  { store, locations, holder, owner, stopped }: Rounds,
+): Promise<{ readonly objects: readonly DueObject[]; readonly isAll: boolean }> {
+  const wanted = { among: [id], locations, holder, owner, now, longestPauseMs: LONGEST_PAUSE_MS }
+  const objects: DueObject[] = []
+  for (;;) {
+    const limit = Math.min(AT_ONCE, most - objects.length)
+    const taken = await store.takeDue({ ...wanted, limit })
+    objects.push(...taken.objects)
+    await nextTurn()
+    if (taken.isAll || objects.length === most || stopped.aborted) return { objects, isAll: taken.isAll }
   }
 }
 
-/** @returns why the object could not be removed; undefined if it was */
-async function remove({ destination, key }: DueObject, rounds: Rounds): Promise<string | undefined> {
-  const { removable, timeoutMs, ended, mask } = rounds
-  const at = removable.get(destination)
-  if (at === undefined) return `${destination} is not configured`
-  const { target, queue } = at
+/** Removes objects and saves the results. @throws if the database fails */
+async function sweepSome(
+  destination: Destination,
+  objects: readonly DueObject[],
+  now: number,
+  tally: Tally,
+  rounds: Rounds,
+): Promise<void> {
+  if (objects.length === 0) return
+  const { store, listener } = rounds
+  const problems = await remove(destination, objects, rounds)
+  const removed = objects.filter(({ key }) => !problems.has(key))
+  for (const object of objects) {
+    const problem = problems.get(object.key)
+    if (problem !== undefined) await postpone(object, problem, now, tally, rounds)
+  }
+  if (removed.length === 0) return
+  await store.noteRemoved(removed, Date.now())
+  for (const { key } of removed) {
+    listener?.removed(idOf(destination))
+    tally.removed.push(key)
+  }
+  tally.inARow = 0
+}
+
+async function postpone(
+  object: DueObject,
+  problem: string,
+  now: number,
+  tally: Tally,
+  { store, listener, stopped }: Rounds,
+): Promise<void> {
+  if (stopped.aborted) return store.unlockObjects(object.holder, object.object)
+  listener?.failed(object.destination)
+  const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(object.attempts, 20), LONGEST_PAUSE_MS)
+  await store.postponeRemoval(object, now + pauseMs, problem)
+  tally.inARow++
+  tally.failed++
+  tally.dueAt = Math.min(tally.dueAt, object.dueAt)
+  tally.problem = problem
+}
+
+/** @returns why objects could not be removed, by key */
+async function remove(
+  destination: Destination,
+  objects: readonly DueObject[],
+  { timeoutMs, ended, mask }: Rounds,
+): Promise<ReadonlyMap<string, string>> {
   const limit = beginTimeLimit(timeoutMs, ended, () => new Error(`it took longer than ${timeoutMs} ms`))
-  const work = async () => target.remove?.(key, limit.signal)
   try {
-    await (queue ? queue.run(work, limit.signal) : work())
-    return undefined
-  } catch (error) {
-    return mask(messageOf(error))
+    const keys = objects.map(({ key }) => key)
+    const problems = await removeKeys(destination, keys, limit.signal)
+    return new Map([...problems].map(([key, error]) => [key, mask(messageOf(error))]))
   } finally {
     limit.end()
   }
@@ -208,18 +249,6 @@ interface Tally {
   dueAt: number
   /** Reason of the last failure. */
   problem: string
-}
-
-function tallyOf(destination: string, tallies: Map<string, Tally>): Tally {
-  const tally = tallies.get(destination) ?? {
-    removed: [],
-    failed: 0,
-    inARow: 0,
-    dueAt: Infinity,
-    problem: '',
-  }
-  tallies.set(destination, tally)
-  return tally
 }
 
 function report(destination: string, tally: Tally, now: number, { info, warn, error }: SweeperDeps): void {

@@ -131,8 +131,8 @@ it('what the store does not take is written as soon as it does', async () => {
   const { store, sweeper, told, remember, left } = await open(async () => {})
   const { noteRemoved } = store
   let isBroken = true
-  store.noteRemoved = (object, now) =>
-    isBroken ? Promise.reject(new Error('full')) : noteRemoved(object, now)
+  store.noteRemoved = (objects, now) =>
+    isBroken ? Promise.reject(new Error('full')) : noteRemoved(objects, now)
   await remember('a', 1)
   sweeper.start()
   await expect
@@ -188,8 +188,8 @@ it('a removal that hung was never given up on Node 20, and no file expired any m
 it('what was uploaded again counted as removed when the answer of the store to the removal before was lost', async () => {
   const { store, sweeper, told, remember } = await open(async () => {})
   const { noteRemoved } = store
-  store.noteRemoved = async (object, now) => {
-    await noteRemoved(object, now)
+  store.noteRemoved = async (objects, now) => {
+    await noteRemoved(objects, now)
     if (told.length > 0) return
     await remember('a', Date.now() + DAY_MS)
     throw new Error('the answer is lost')
