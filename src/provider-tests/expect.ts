@@ -10,7 +10,7 @@ import { systemCode, UploadError } from '../errors.ts'
 import { isTransient } from '../http/network.ts'
 import type { Stored, Target, UploadObject } from '../providers/contract.ts'
 import { listen } from './listen.ts'
-import { objectOf, sha256 } from './objects.ts'
+import { ODD_NAMES, objectOf, sha256 } from './objects.ts'
 import type { Absence, ContractSetup, FarEnd } from './setup.ts'
 
 type Put = (object: UploadObject) => Promise<Stored>
@@ -127,6 +127,26 @@ export async function expectSwept(
   for (const one of [kept, again]) expect((await fetchBack(one)).equals(content)).toBe(true)
 }
 
+/** Removes several objects, one of which is missing, with one call, and expects that other objects are kept. */
+export async function expectManyRemoved(
+  { target, fetch: fetchBack }: ContractSetup,
+  folder: string,
+  put: Put,
+): Promise<void> {
+  const content = randomBytes(1000)
+  const keys = ['plain.bin', ...ODD_NAMES.map(name => `&lt; "a" <b> & ${name}`)].map(
+    name => `${folder}/${name}`,
+  )
+  const stored: Stored[] = []
+  for (const key of keys) stored.push(await put(objectOf(key, content)))
+  const kept = await put(objectOf(`${folder}/kept.bin`, content))
+  const { signal } = new AbortController()
+  const problems = await target.removeMany?.([...keys, `${folder}/absent.bin`], signal)
+  expect([...(problems ?? [])]).toEqual([])
+  for (const one of stored) await expect(fetchBack(one)).rejects.toThrow()
+  expect((await fetchBack(kept)).equals(content)).toBe(true)
+}
+
 /** Expects that a put does not modify the file of its payload, because other destinations still read it. */
 export async function expectFileKept(
   { fetch: fetchBack }: ContractSetup,
@@ -178,6 +198,8 @@ export async function expectKeyRefused(target: Target, key: string): Promise<voi
   const refusal = { code: 'delivery_failed', message: expect.stringContaining('cannot be stored') }
   await expect(target.put(objectOf(key, Buffer.from('x')), signal)).rejects.toMatchObject(refusal)
   if (target.remove) await expect(target.remove(key, signal)).rejects.toMatchObject(refusal)
+  if (target.removeMany)
+    await expect(target.removeMany(['a.bin', key], signal)).rejects.toMatchObject(refusal)
   if (target.exists) await expect(target.exists(key, signal)).rejects.toMatchObject(refusal)
   if (target.sign) await expect(target.sign(key, 'GET', 60, signal)).rejects.toMatchObject(refusal)
   if (target.locate) await expect(target.locate(key)).resolves.toBeUndefined()

@@ -14,7 +14,7 @@ const HASH_OF_NOTHING = hash('sha256', '')
 
 interface S3Request {
   readonly method: 'PUT' | 'POST' | 'HEAD' | 'DELETE'
-  /** Object key, including the folder of the destination. */
+  /** Object key, including the folder of the destination. Empty: the bucket. */
   readonly key: string
   readonly query?: Readonly<Record<string, string>>
   /** Headers with lower-case names. */
@@ -99,6 +99,15 @@ function tooLong(): UploadError {
 /** Makes a request body of bytes in memory. */
 export function bodyOf(content: Buffer): S3Body {
   return { content, size: content.length, sha256: hash('sha256', content) }
+}
+
+/** Escapes text for an element of a request body. */
+export function escapeXml(text: string): string {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
 }
 
 /**

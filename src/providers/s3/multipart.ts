@@ -5,7 +5,7 @@ import { retry, type Transience } from '../../flow/retry.ts'
 import type { UploadObject } from '../contract.ts'
 import { type BodyPart, readParts } from '../shared/body.ts'
 import { readElement } from '../shared/xml-path.ts'
-import { bodyOf, findObject, type S3Client } from './client.ts'
+import { bodyOf, escapeXml, findObject, type S3Client } from './client.ts'
 import { isTransient, Refusal, retryAfterOf } from './refusal.ts'
 
 /** Number of parts of an object that are sent at the same time. */
@@ -156,8 +156,4 @@ function missing(name: string): never {
     'delivery_failed',
     `the response has no ${name}, so it is not from an S3 service. Check "endpoint"`,
   )
-}
-
-function escapeXml(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;')
 }

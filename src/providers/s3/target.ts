@@ -11,6 +11,7 @@ import { bodyOf, createS3Client, findObject, notS3, type S3Client } from './clie
 import { explainS3, type S3Action } from './explain.ts'
 import { abortUpload, beginUpload, putMultipart } from './multipart.ts'
 import { isFromService, Refusal } from './refusal.ts'
+import { removeObject, removeObjects } from './remove.ts'
 import type { S3Settings } from './settings.ts'
 
 /** Idle timeout of a connection. */
@@ -55,6 +56,11 @@ export function openS3(
     }
   }
 
+  const remove = (key: string, signal: AbortSignal) =>
+    run({ what: `Could not remove "${key}"`, permission: 's3:DeleteObject' }, signal, () =>
+      removeObject(s3, settings, key, signal),
+    )
+
   return {
     location: locationOf(settings),
     put: (object, signal) =>
@@ -72,10 +78,13 @@ export function openS3(
         signal,
         async () => (await findObject(s3, settings.keyPrefix + key, signal)) !== undefined,
       ),
-    remove: (key, signal) =>
-      run({ what: `Could not remove "${key}"`, permission: 's3:DeleteObject' }, signal, () =>
-        removeObject(s3, settings, key, signal),
-      ),
+    remove,
+    removeMany: (keys, signal) => {
+      const what = `Could not remove ${keys.length} objects`
+      return run({ what, permission: 's3:DeleteObject' }, signal, () =>
+        removeObjects(s3, settings, keys, key => remove(key, signal), signal),
+      )
+    },
     linksExpire: settings.publicUrl === undefined,
     sign: (key, method, mostS, signal) =>
       run({ what: `Could not sign a link to "${key}"`, permission: 's3:GetObject' }, signal, () =>
@@ -203,19 +212,4 @@ async function takesSmall(
     () => true,
     () => false,
   )
-}
-
-async function removeObject(
-  s3: S3Client,
-  { keyPrefix }: S3Settings,
-  key: string,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    const { headers } = await s3.send({ method: 'DELETE', key: keyPrefix + key }, signal)
-    if (isFromService(headers)) return
-  } catch (error) {
-    if (!(error instanceof Refusal) || error.facts.code !== 'NoSuchKey') throw error
-  }
-  if (await findObject(s3, keyPrefix + key, signal)) throw notS3()
 }
