@@ -15,10 +15,19 @@ function receive(req, res, store) {
     size += chunk.length
   })
   req.on('end', () => {
-    const answer = () => res.setHeader('ETag', `"${++count}"`).end(store(size))
+    const answer = () =>
+      res.setHeader('ETag', `"${++count}"`).setHeader('x-amz-request-id', count).end(store(size))
     if (latencyMs > 0) setTimeout(answer, latencyMs)
     else answer()
   })
+}
+
+async function removeListed(req, res) {
+  let text = ''
+  for await (const chunk of req) text += chunk
+  const deleted = [...text.matchAll(/<Key>(.*?)<\/Key>/g)].map(([key]) => `<Deleted>${key}</Deleted>`)
+  const answer = () => res.end(`<DeleteResult>${deleted.join('')}</DeleteResult>`)
+  setTimeout(answer, latencyMs)
 }
 
 const latencyMs = Number(process.argv[2] ?? 0)
@@ -34,6 +43,10 @@ const server = createServer((req, res) => {
       sizes.delete(id)
       return '<CompleteMultipartUploadResult><ETag>"1"</ETag></CompleteMultipartUploadResult>'
     })
+  } else if (req.method === 'POST' && query.startsWith('delete')) {
+    removeListed(req, res)
+  } else if (req.method === 'DELETE') {
+    receive(req, res, () => void sizes.delete(path))
   } else if (req.method === 'POST') {
     receive(req, res, () => {
       const result = `<UploadId>upload-${++count}</UploadId>`
