@@ -5,6 +5,7 @@ import { within } from '../flow/time-limit.ts'
 import type { Outgoing } from '../http/proxy/outgoing.ts'
 import type * as z from '../packages/zod.ts'
 import type { Spool } from '../payload/spool.ts'
+import { checkKey, faultOf } from './shared/check-key.ts'
 import { type Attempted, explainFailure } from './shared/explain-failure.ts'
 
 /** A file to upload: an object key and the bytes to store under it. */
@@ -200,9 +201,6 @@ export function isDefined(provider: unknown): provider is Provider {
   return typeof provider === 'object' && provider !== null && defined.has(provider)
 }
 
-/** The limit of S3. It leaves room for a folder in the 4096 bytes of a path on Linux. */
-const MAX_KEY_BYTES = 1024
-
 /** Time limit for `close`, which may wait for uploads in progress. */
 const CLOSE_LIMIT_MS = 30_000
 const notClosed = () => new Error(`it did not close within ${CLOSE_LIMIT_MS / 1000} s`)
@@ -302,15 +300,6 @@ async function attempt<T>(attempted: Attempted, signal: AbortSignal, work: () =>
   }
 }
 
-function checkKey(key: string): void {
-  const fault = faultOf(key)
-  if (fault === undefined) return
-  throw new UploadError(
-    'delivery_failed',
-    `${JSON.stringify(key.slice(0, 100))} cannot be stored: ${fault}. Change the key template or the file name.`,
-  )
-}
-
 /** Links are used on pages and in editors, so they must be http or https URLs, or files that this server serves. */
 function checkStored(stored: Stored, key: string): Stored {
   const url: unknown = stored?.url
@@ -325,15 +314,4 @@ function checkStored(stored: Stored, key: string): Stored {
     'delivery_failed',
     `The provider returned ${what} of "${key}" instead of an http or https URL.`,
   )
-}
-
-function faultOf(key: string): string | undefined {
-  if (Buffer.byteLength(key) > MAX_KEY_BYTES) return `it is longer than ${MAX_KEY_BYTES} bytes`
-  if (/[\u0000-\u001f\u007f]/.test(key)) return 'it contains a control character'
-  if (!key.isWellFormed()) return 'it contains an invalid character (a lone surrogate)'
-  for (const name of key.split('/')) {
-    if (name === '') return 'it is empty, starts or ends with "/", or contains "//"'
-    if (name === '.' || name === '..') return `"${name}" is not a valid file name`
-  }
-  return undefined
 }

@@ -1,0 +1,26 @@
+import { UploadError } from '../../errors.ts'
+
+/** The limit of S3. It leaves room for a folder in the 4096 bytes of a path on Linux. */
+const MAX_KEY_BYTES = 1024
+
+/** @throws UploadError `delivery_failed` if an object key is invalid */
+export function checkKey(key: string): void {
+  const fault = faultOf(key)
+  if (fault === undefined) return
+  throw new UploadError(
+    'delivery_failed',
+    `${JSON.stringify(key.slice(0, 100))} cannot be stored: ${fault}. Change the key template or the file name.`,
+  )
+}
+
+/** Returns what is wrong with an object key. Undefined if it is valid. */
+export function faultOf(key: string): string | undefined {
+  if (Buffer.byteLength(key) > MAX_KEY_BYTES) return `it is longer than ${MAX_KEY_BYTES} bytes`
+  if (/[\u0000-\u001f\u007f]/.test(key)) return 'it contains a control character'
+  if (!key.isWellFormed()) return 'it contains an invalid character (a lone surrogate)'
+  for (const name of key.split('/')) {
+    if (name === '') return 'it is empty, starts or ends with "/", or contains "//"'
+    if (name === '.' || name === '..') return `"${name}" is not a valid file name`
+  }
+  return undefined
+}
