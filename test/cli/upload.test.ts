@@ -326,7 +326,7 @@ describe('what upload cannot store', () => {
     const { code, stdout, stderr } = await upload(['-', 'small', 'a.txt'], cwd, { input: '0123456789A' })
     expect(code).toBe(3)
     expect(stdout).toBe(`${PREFIX}/one/small.txt\n`)
-    expect(stderr).toContain('-: "The file" is larger than 10 bytes')
+    expect(stderr).toContain('-: The file is larger than 10 bytes')
     expect(stderr).toContain('a.txt: "a.txt" is larger than 10 bytes')
     expect(stderr).toContain('2 of 3 files failed. Try again: upload-server upload - a.txt')
   })

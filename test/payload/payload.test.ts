@@ -98,7 +98,7 @@ describe('the limit of a payload', () => {
     ['a.png', 100 * MIB, '"a.png" is larger than 100 MB (limits.fileSize, or fileSize of the client).'],
     ['a.png', 1.5 * MIB, '"a.png" is larger than 1.5 MB (limits.fileSize, or fileSize of the client).'],
     ['a.png', 300_000, '"a.png" is larger than 293 KB (limits.fileSize, or fileSize of the client).'],
-    ['', 512, '"The file" is larger than 512 bytes (limits.fileSize, or fileSize of the client).'],
+    ['', 512, 'The file is larger than 512 bytes (limits.fileSize, or fileSize of the client).'],
   ])('is named when %j is larger', (name, limit, message) => {
     expect(tooLarge(name, limit)).toMatchObject({ code: 'too_large', message })
   })

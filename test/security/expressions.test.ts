@@ -29,6 +29,7 @@ const PUT_TOGETHER: Record<string, string> = {
   'config/destination.ts': 'only read here, to see whether they can be; foreign-expression.ts runs them',
   'config/import.ts': 'only read here, to see whether they can be; foreign-expression.ts runs them',
   'mask.ts': 'texts side by side; nothing in it repeats',
+  'routes/loopback.ts': 'names of headers side by side; nothing in it repeats',
   'routes/part-header.ts': 'one sign and two digits',
   'providers/shared/form-host/placeholders.ts': 'foreign-expression.ts runs them, for 100 ms at most',
   'providers/s3/presets.ts': 'sees host names of the configuration, and has a dot between its repetitions',
