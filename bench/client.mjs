@@ -3,7 +3,7 @@
  * run.mjs, which tells it over IPC what to do. Raw sockets with keep-alive and a prebuilt body: it must cost little
  * beside the server.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { get, request } from 'node:http'
 import { connect } from 'node:net'
 
@@ -20,6 +20,7 @@ import { connect } from 'node:net'
  * @property {'one' | 'all'} verify which of the stored files are fetched back afterwards
  * @property {boolean} [sizeOnly] whether only their size is asked for
  * @property {string} [key] upload key
+ * @property {boolean} [keyed] whether every upload has an Idempotency-Key of its own
  */
 
 const BOUNDARY = 'BenchBoundary7MA4YWxkTrZu0gW'
@@ -46,13 +47,15 @@ function noiseOf(size) {
  *
  * @param {Load} load
  */
-function buildRequest({ url, kind, size = 0, paths, wholeBody, key }) {
+function buildRequest({ url, kind, size = 0, paths, wholeBody, key, keyed }) {
   const host = new URL(url).host
   if (kind === 'heartbeat')
     return { buffers: [Buffer.from(`GET /heartbeat HTTP/1.1\r\nHost: ${host}\r\n\r\n`)] }
   const head = (type, length) =>
     `POST /upload HTTP/1.1\r\nHost: ${host}\r\nContent-Type: ${type}\r\n` +
-    `${key ? `X-Upload-Key: ${key}\r\n` : ''}Content-Length: ${length}\r\n\r\n`
+    (key ? `X-Upload-Key: ${key}\r\n` : '') +
+    (keyed ? `Idempotency-Key: ${randomUUID()}\r\n` : '') +
+    `Content-Length: ${length}\r\n\r\n`
   if (kind === 'list') {
     const body = JSON.stringify({ list: paths })
     return { buffers: [Buffer.from(head('application/json', body.length) + body)] }

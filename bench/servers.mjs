@@ -1,6 +1,7 @@
 /** Starts what is measured, and reads from the system what it costs. */
 import { fork, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, open, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -255,4 +256,20 @@ export function startClient(isPinned) {
     },
     stop: () => child.kill(),
   }
+}
+
+/** Processor time of all processes of PostgreSQL on this machine, in microseconds. */
+export function timeOfPostgres() {
+  const ticks = readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .map(pid => {
+      try {
+        const [, name, rest] = /^\d+ \((.*)\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? []
+        const fields = rest?.split(' ') ?? []
+        return name === 'postgres' ? Number(fields[11]) + Number(fields[12]) : 0
+      } catch {
+        return 0
+      }
+    })
+  return ticks.reduce((sum, one) => sum + one, 0) * (1_000_000 / TICKS)
 }

@@ -6,7 +6,6 @@
  *        [--jobs N] [--rounds N] [--keyed]
  */
 import { randomBytes, randomUUID } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,6 +16,7 @@ import { createSqliteStore } from '../dist/store/sqlite.js'
 import { createFinalizer } from '../dist/uploader/jobs/finalizer.js'
 import { createIdempotency } from '../dist/uploader/jobs/idempotency.js'
 import { newJob } from '../dist/uploader/jobs/new-job.js'
+import { timeOfPostgres } from './servers.mjs'
 import { median } from './statistics.mjs'
 
 const { values } = parseArgs({
@@ -66,22 +66,6 @@ async function uploadKeyed(one) {
     return { status: 200, body: '{}', jobId: undefined, keep: 'job' }
   }
   await idempotency.respondOnce(key, one.file.sha256, run, signal)
-}
-
-/** Processor time of all processes of PostgreSQL on this machine, in microseconds. */
-function timeOfPostgres() {
-  const ticks = readdirSync('/proc')
-    .filter(name => /^\d+$/.test(name))
-    .map(pid => {
-      try {
-        const [, name, rest] = /^\d+ \((.*)\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, 'utf8')) ?? []
-        const fields = rest?.split(' ') ?? []
-        return name === 'postgres' ? Number(fields[11]) + Number(fields[12]) : 0
-      } catch {
-        return 0
-      }
-    })
-  return ticks.reduce((sum, one) => sum + one, 0) * 10_000
 }
 
 /** Processor time of a job in microseconds: of this process, and of PostgreSQL. */
