@@ -1,17 +1,25 @@
 import type { Selectable } from '../packages/kysely.ts'
 import type { StoreAccess } from './access.ts'
+import { createBatcher } from './batch.ts'
 import { type IdempotencyRecord, type IdempotencyStore, NO_OWNER, STORED_STATES } from './contract.ts'
 import { readJob } from './jobs.ts'
 import { prune } from './prune.ts'
 import type { Database, Tables } from './tables.ts'
 
+interface WantedRecord {
+  readonly key: string
+  row: Selectable<Tables['repetitions']> | undefined
+}
+
 /** The idempotency records of a store. */
 export function createIdempotencyStore(access: StoreAccess): IdempotencyStore {
   const { read, write } = access
-  const find = async (db: Database, key: string): Promise<IdempotencyRecord | undefined> => {
-    const row = await db.selectFrom('repetitions').selectAll().where('key', '=', key).executeTakeFirst()
-    return row && toRecord(row)
-  }
+  /** Requests at the same time share a query, because each of them begins with one. */
+  const readSoon = createBatcher<WantedRecord>(async all => {
+    const keys = all.map(({ key }) => key)
+    const rows = await read(db => db.selectFrom('repetitions').selectAll().where('key', 'in', keys).execute())
+    for (const one of all) one.row = rows.find(({ key }) => key === one.key)
+  })
 
   return {
     takeOver: (key, from, to, fingerprint) =>
@@ -66,7 +74,11 @@ export function createIdempotencyStore(access: StoreAccess): IdempotencyStore {
           .execute()
       }),
 
-    idempotencyRecord: key => read(db => find(db, key)),
+    async idempotencyRecord(key) {
+      const wanted: WantedRecord = { key, row: undefined }
+      await readSoon(wanted)
+      return wanted.row && toRecord(wanted.row)
+    },
 
     expireIdempotencyKey: (key, before) =>
       write(async db => {
