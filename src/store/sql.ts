@@ -93,9 +93,8 @@ function createAccess(
       if (commitNow(writes)) return
       const writing = use(({ db, statements }) =>
         db.transaction().execute(async transaction => {
-          for (const statement of statements.merge(writes.flatMap(write => write(statements)))) {
-            await transaction.executeQuery(statement)
-          }
+          const all = statements.merge(writes.flatMap(write => write(statements)))
+          for (const statement of statements.gather(all)) await transaction.executeQuery(statement)
         }),
       )
       await noting(writing, true)

@@ -3,7 +3,7 @@ import { type CompiledQuery, sql } from '../packages/kysely.ts'
 import type { Delivery, HistoryEntry, JobState, NewJob, Reservation } from './contract.ts'
 import { HISTORY_COLUMNS, type HistoryRow } from './history-columns.ts'
 import type { QuotaUse } from './quota-contract.ts'
-import { prepareStatement } from './statement.ts'
+import { prepareRows, prepareStatement, type RowsStatement } from './statement.ts'
 import { type Database, IN_HISTORY } from './tables.ts'
 
 /** States before a delivery. `interrupted`: another process may have cleaned up a job whose process still runs. */
@@ -17,13 +17,25 @@ export interface Statements {
   deliver(id: string, delivery: Delivery, isHolding: boolean): CompiledQuery[]
   /** The statements of one transaction, with one for each quota, at the end, because others wait for its row. */
   merge(statements: readonly CompiledQuery[]): CompiledQuery[]
+  /** The same statements, in which those that insert into the same table are one, for a database that each of them has to reach. */
+  gather(statements: readonly CompiledQuery[]): CompiledQuery[]
 }
+
+/** Maximum number of rows of a statement. PostgreSQL accepts 65,535 values. */
+const MOST_ROWS = 100
 
 export function compileStatements(db: Database): Statements {
   const [begin, reserve, lead] = [prepareBegin(db), prepareReserve(db), prepareLead(db)]
   const addEntry = prepareAddEntry(db)
   const [deliver, finish] = [prepareDeliver(db), prepareFinish(db)]
   const [addExpiry, release, settle] = [prepareAddExpiry(db), prepareRelease(db), prepareSettle(db)]
+  /** The rows that statements insert. */
+  const inserting = new WeakMap<CompiledQuery, { insert: RowsStatement<never>; row: unknown }>()
+  const insertOne = <Row>(insert: RowsStatement<Row>, row: Row) => {
+    const statement = insert([row])
+    inserting.set(statement, { insert, row })
+    return statement
+  }
   /** What statements settle. */
   const settling = new WeakMap<CompiledQuery, QuotaUse & { owner: string }>()
   const settleOne = (use: QuotaUse & { owner: string }) => {
@@ -37,11 +49,25 @@ export function compileStatements(db: Database): Statements {
       if (uses.length < 2) return [...statements]
       return [...statements.filter(one => !settling.has(one)), ...sumUses(uses).map(settle)]
     },
+    gather(statements) {
+      const rowsOf = new Map<RowsStatement<never>, unknown[]>()
+      for (const statement of statements) {
+        const { insert, row } = inserting.get(statement) ?? {}
+        if (!insert) continue
+        const rows = rowsOf.get(insert) ?? []
+        rows.push(row)
+        rowsOf.set(insert, rows)
+      }
+      const inserts = [...rowsOf].flatMap(([insert, rows]) =>
+        inGroups(rows, MOST_ROWS).map(group => insert(group as never[])),
+      )
+      return [...inserts, ...statements.filter(one => !inserting.has(one))]
+    },
     begin(job, idempotencyKey, reservation) {
       const { id, owner } = job
-      const statements = [begin({ ...job, origins: JSON.stringify(job.origins) })]
+      const statements = [insertOne(begin, { ...job, origins: JSON.stringify(job.origins) })]
       if (idempotencyKey === undefined) return statements
-      if (reservation) statements.push(reserve({ ...reservation, id, idempotencyKey }))
+      if (reservation) statements.push(insertOne(reserve, { ...reservation, id, idempotencyKey }))
       else statements.push(lead({ id, owner, idempotencyKey }))
       return statements
     },
@@ -49,7 +75,7 @@ export function compileStatements(db: Database): Statements {
       const { state, owner, files, history, quota = [], now } = delivery
       const statements: CompiledQuery[] = []
       for (const entry of history) {
-        statements.push(addEntry(entry))
+        statements.push(insertOne(addEntry, entry))
         const { destination, key, expiresAt } = entry
         if (expiresAt !== undefined) statements.push(addExpiry({ destination, key, expiresAt }))
       }
@@ -67,6 +93,10 @@ export function compileStatements(db: Database): Statements {
   }
 }
 
+function inGroups<T>(all: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, n) => all.slice(n * size, (n + 1) * size))
+}
+
 /** Whether all files of a finished job are in the history. Then they are not written to the job as well. */
 function isToldByHistory({ state, files, steps, history }: Delivery): boolean {
   return (
@@ -80,34 +110,37 @@ function isToldByHistory({ state, files, steps, history }: Delivery): boolean {
 }
 
 function prepareBegin(db: Database) {
-  return prepareStatement<Omit<NewJob, 'origins'> & { origins: string }>(job =>
+  return prepareRows<Omit<NewJob, 'origins'> & { origins: string }>(jobs =>
     db
       .insertInto('jobs')
-      .values({
-        id: job.id,
-        state: sql.lit('uploading'),
-        created_at: job.createdAt,
-        owner: job.owner,
-        request_id: job.requestId,
-        caller: job.caller,
-        destination: job.destination,
-        origins: job.origins,
-        files: sql.lit('[]'),
-        steps: sql.lit('[]'),
-        attempts: sql.lit(0),
-        next_attempt_at: sql.lit(0),
-      })
+      .values(
+        jobs.map(job => ({
+          id: job.id,
+          state: sql.lit('uploading' as const),
+          created_at: job.createdAt,
+          owner: job.owner,
+          request_id: job.requestId,
+          caller: job.caller,
+          destination: job.destination,
+          origins: job.origins,
+          files: sql.lit('[]'),
+          steps: sql.lit('[]'),
+          attempts: sql.lit(0),
+          next_attempt_at: sql.lit(0),
+        })),
+      )
       .onConflict(conflict => conflict.column('id').doNothing()),
   )
 }
 
 /** Reserves an idempotency key. The whole transaction fails if another request has it. */
 function prepareReserve(db: Database) {
-  return prepareStatement<Reservation & { id: string; idempotencyKey: string }>(
-    ({ idempotencyKey, fingerprint, owner, seed, createdAt, id }) =>
-      db
-        .insertInto('repetitions')
-        .values({ key: idempotencyKey, fingerprint, owner, seed, created_at: createdAt, job_id: id }),
+  return prepareRows<Reservation & { id: string; idempotencyKey: string }>(rows =>
+    db.insertInto('repetitions').values(
+      rows.map(({ idempotencyKey, fingerprint, owner, seed, createdAt, id }) => ({
+        ...{ key: idempotencyKey, fingerprint, owner, seed, created_at: createdAt, job_id: id },
+      })),
+    ),
   )
 }
 
@@ -125,15 +158,14 @@ function prepareLead(db: Database) {
 
 /** An existing entry is not changed, so that a delivery can be written again. */
 function prepareAddEntry(db: Database) {
-  return prepareStatement<HistoryEntry>(entry => {
+  return prepareRows<HistoryEntry>(entries => {
     const names = keysOf(HISTORY_COLUMNS)
     // TypeScript does not follow names through `fromEntries`; `HistoryRow` is made of the same table.
-    const row = Object.fromEntries(
-      names.map(name => [HISTORY_COLUMNS[name], entry[name]]),
-    ) as unknown as HistoryRow
+    const toRow = (entry: HistoryEntry) =>
+      Object.fromEntries(names.map(name => [HISTORY_COLUMNS[name], entry[name]])) as unknown as HistoryRow
     return db
       .insertInto('history')
-      .values(row)
+      .values(entries.map(toRow))
       .onConflict(conflict => conflict.columns(['job_id', 'position', 'destination']).doNothing())
   })
 }
