@@ -37,6 +37,8 @@ export type Visitor =
       /** Error code of the reason, with the server's message. */
       readonly code: string
       readonly message: string
+      /** Whether an upload key would not help. */
+      readonly isKeyUseless: boolean
     }
 
 export interface PageFacts {

@@ -13,7 +13,7 @@ export function renderUploader(facts: PageFacts): Html {
 <noscript><p>${texts.noScript}</p></noscript>
 <div class="panel">
 ${renderVisitor(facts)}
-${!facts.visitor.admittedBy && facts.visitor.code !== 'origin_forbidden' && renderKey(facts)}
+${!facts.visitor.admittedBy && !facts.visitor.isKeyUseless && renderKey(facts)}
 <div id="drop" data-limit="${fileSize}">
 <p class="mouse"><strong>${texts.drop}</strong></p>
 <p><span class="mouse">${texts.dropMore}</span> <input id="files" class="unseen" type="file" multiple><label for="files" class="button">${texts.choose}</label></p>
@@ -124,10 +124,12 @@ function renderVisitor({ words, visitor }: PageFacts): Html {
   const texts = words.upload
   if (!visitor.admittedBy) {
     const failures: Readonly<Record<string, string>> = words.script.failures
+    const isKeyNeeded = visitor.code === 'unauthorized' && !visitor.isKeyUseless
+    const title = visitor.code === 'unauthorized' && !isKeyNeeded ? texts.unclear : failures[visitor.code]
     return html`<div id="visitor" data-code="${visitor.code}">
-<p><strong>${failures[visitor.code] ?? visitor.code}</strong></p>
+<p><strong>${title ?? visitor.code}</strong></p>
 ${
-  visitor.code === 'unauthorized'
+  isKeyNeeded
     ? html`<p class="muted">${texts.askForKey}</p>
 <details><summary>${texts.forOwner}</summary>
 <p class="muted" lang="en">${visitor.message}</p></details>`

@@ -71,6 +71,7 @@ export const en = {
     clear: 'Clear the list',
     uploads: 'Uploads',
     askForKey: 'Ask the person who runs this server for a key.',
+    unclear: 'The proxy in front of this server does not say clearly who you are',
     forOwner: 'I run this server',
   },
 

@@ -39,6 +39,7 @@ export const zh: Words = {
     clear: '清空列表',
     uploads: '上传列表',
     askForKey: '请向此服务器的管理者索取。',
+    unclear: '服务器前面的代理未能明确说明你的身份',
     forOwner: '我是此服务器的管理者',
   },
 

@@ -32,7 +32,7 @@ export interface ProxyUsers {
   /**
    * The name of the person, or undefined if the reverse proxy names nobody, or the request didn't come from it.
    *
-   * @throws UploadError `unauthorized` if the headers of the reverse proxy are ambiguous, because a client may have added
+   * @throws AmbiguousUser `unauthorized` if the headers of the reverse proxy are ambiguous, because a client may have added
    *   one of them. Its cause says which; the client isn't told
    */
   nameOf(request: ProxiedRequest): string | undefined
@@ -127,8 +127,11 @@ function readName(value: string, header: string, isPreset: boolean): string {
   return name
 }
 
+/** The headers of the reverse proxy are ambiguous. No upload key helps. */
+export class AmbiguousUser extends UploadError {}
+
 function ambiguous(why: string): UploadError {
-  return new UploadError(
+  return new AmbiguousUser(
     'unauthorized',
     'The reverse proxy does not say clearly who you are. Ask its operator; the log of upload-server names the header.',
     { cause: new Error(`auth.proxy: ${why}. Make the reverse proxy remove what clients send`) },

@@ -17,6 +17,7 @@ import { baseUrlOf } from './base-url.ts'
 import { collectKeys } from './credentials.ts'
 import { publicMessage } from './error-handler.ts'
 import { isKnown } from './history.ts'
+import { AmbiguousUser } from './proxy-user.ts'
 import { addToLog } from './request-log.ts'
 import { parametersOf } from './target.ts'
 
@@ -93,7 +94,8 @@ export function createUsageRoutes(
         res.err = error
         addToLog(res, { address: req.ip })
       }
-      return { code: error.code, message: publicMessage(error, mask) }
+      const isKeyUseless = error instanceof AmbiguousUser || error.code === 'origin_forbidden'
+      return { code: error.code, message: publicMessage(error, mask), isKeyUseless }
     }
   }
 

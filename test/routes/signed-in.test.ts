@@ -35,6 +35,15 @@ it.each([
   },
 )
 
+it('the page asks for no key where none helps', async () => {
+  const app = await startApp({ config: proxied({ preset: 'authelia' }) })
+  const { body } = await get(app, '/', { 'remote-user': 'alice,root' })
+  expect(body).toContain('The proxy in front of this server does not say clearly who you are')
+  expect(body).not.toContain('<strong>An upload key is required')
+  expect(body).not.toContain('id="key"')
+  expect((await get(app, '/', {})).body).toContain('id="key"')
+})
+
 it('the page names the maximum file size of the person, not that of the server', async () => {
   const app = await startApp({ config: proxied({ preset: 'authelia', fileSize: '5MB' }) })
   const { body } = await get(app, '/', { 'remote-user': 'alice' })
