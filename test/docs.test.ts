@@ -59,7 +59,10 @@ it('docs/README.md has a link to every page, and that of destinations to theirs'
 const RUN_BY = new Map([
   ['clone', '.ci/run: it replaces the packages that these tests run with'],
   ['container', '.ci/container, which needs root and takes minutes'],
-  ['compose', 'nobody: it takes images of Docker Hub. test/replicas-example.test.ts reads the files'],
+  [
+    'compose',
+    '.ci/container runs the example, with images of its own. These commands take those of Docker Hub',
+  ],
   ['cluster', 'nobody: it takes a Kubernetes cluster. test/replicas-example.test.ts checks the manifests'],
   ['bench', '.ci/run measures the quick rows; all of them take half an hour'],
   ['systemd', 'nobody: it takes a user session of systemd. test/service.test.ts verifies the unit'],
