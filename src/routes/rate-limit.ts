@@ -15,11 +15,11 @@ export async function announceQuotas(
   if (rules.length === 0 || res.headersSent) return
   const windows = await quotas.windows(rules).catch(() => undefined) // the upload then reports the database
   if (!windows) return
-  res.set(
+  res.setHeader(
     'RateLimit-Policy',
     listOf(windows, ({ limit, unit, seconds }) => `q=${limit};w=${seconds};qu="${unit}"`),
   )
-  res.set(
+  res.setHeader(
     'RateLimit',
     listOf(windows, ({ left, untilS }) => `r=${left};t=${untilS}`),
   )

@@ -140,9 +140,9 @@ export function createQuotas(
 
   async function windowsOf(rules: readonly QuotaRule[]): Promise<QuotaWindow[]> {
     const here = rules.map(rule => known.get(nameOf(rule)))
-    const found = here.every(window => window !== undefined && !hasEnded(window))
-      ? here.filter(window => window !== undefined)
-      : await store.quotaWindows(rules)
+    if (here.every(window => window !== undefined && !hasEnded(window)))
+      return here.filter(window => window !== undefined)
+    const found = await store.quotaWindows(rules)
     note(found)
     return found
   }
@@ -185,8 +185,8 @@ const partsOf = (windows: readonly QuotaWindow[], bytes: number): QuotaPart[] =>
 /** The first window without room for a file. */
 function findFull(windows: readonly QuotaWindow[], bytes: number): QuotaWindow | undefined {
   return windows.find(
-    ({ rule, ...used }) =>
-      used.files + 1 > (rule.files ?? Infinity) || used.bytes + bytes > (rule.bytes ?? Infinity),
+    ({ rule, files, bytes: used }) =>
+      files + 1 > (rule.files ?? Infinity) || used + bytes > (rule.bytes ?? Infinity),
   )
 }
 
