@@ -60,13 +60,17 @@ it('what the build has taken in stands in the list of licences', async () => {
   await cp('dist/packages/bundled.json', join(packages, 'bundled.json'))
   const { exitCode, stdout } = await runProgram(process.execPath, ['scripts/release/licences.mjs', folder])
   expect(exitCode).toBe(0)
-  const names = readdirSync('dist/packages').filter(
+  const listed = stdout.trim().split('\n')
+  const files = readdirSync('dist/packages').filter(
     file => file.endsWith('.js') && readFileSync(join('dist/packages', file), 'utf8').startsWith('/*!'),
   )
-  expect(names).toContain('kysely.js')
-  expect(stdout.trim().split('\n')).toEqual(
-    names.map(file => expect.stringMatching(`^${file.replace('.js', '')}@[\\d.]+\tMIT$`)).reverse(),
-  )
+  expect(files).toEqual(['file-type.js', 'kysely.js', 'zod.js'])
+  for (const file of files) {
+    const text = readFileSync(join('dist/packages', file), 'utf8')
+    const names = [...text.matchAll(/^\/\*!\n(.+)\n\n/gm)].map(([, name]) => name)
+    expect(names).toContain(file.replace('.js', ''))
+    for (const name of names) expect(listed).toContainEqual(expect.stringMatching(`^${name}@[\\d.]+\tMIT$`))
+  }
 })
 
 describe('the notes of a release', () => {

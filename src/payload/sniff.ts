@@ -1,6 +1,6 @@
 import { once } from '../flow/once.ts'
 
-const loadFileType = once(() => import('file-type'))
+const loadFileType = once(() => import('../packages/file-type.ts'))
 
 /** The type of a file according to its bytes. */
 export interface FileType {
