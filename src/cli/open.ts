@@ -1,5 +1,4 @@
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
-import { createLog } from '../log.ts'
 import type { Mask } from '../mask.ts'
 import { openUploader } from '../server/open-uploader.ts'
 import type { Uploader } from '../uploader/index.ts'
@@ -26,7 +25,7 @@ export async function openForCommand(
   const config = await loadConfig({ ...terminal, file: options.config })
   const { mask } = terminal
   terminal.learn(config.secrets)
-  const logger = createLog({ level: 'silent', mask })
+  const logger = { warn() {} }
   let isOpen = false
   const printWarning = (message: string) => isOpen && terminal.note(oneLine(mask(message)))
   const uploader = await openUploader(config, { mask, env: terminal.env, logger, warn: warn ?? printWarning })

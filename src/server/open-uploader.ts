@@ -26,6 +26,9 @@ export interface ServerDeps {
   readonly putQueues?: NamedSlots
 }
 
+/** An uploader needs no more of the log. */
+type UploaderLog = Omit<ServerDeps, 'logger'> & { readonly logger: Pick<Logger, 'warn'> }
+
 /** What a process has once, whichever configuration holds: a reload changes its limits and hooks, nothing else. */
 export interface Runtime
   extends Pick<
@@ -43,7 +46,7 @@ export interface Runtime
 /** Opens the destinations of a configuration and makes the uploader over them. */
 export async function openUploader(
   config: LoadedConfig,
-  deps: ServerDeps & { warn(message: string): void },
+  deps: UploaderLog & { warn(message: string): void },
 ): Promise<Uploader> {
   const destinations = await openConfiguredDestinations(config, deps)
   const runtime = createRuntime(config, deps)
@@ -58,7 +61,7 @@ export async function openUploader(
 }
 
 /** The store is opened when it is first used, the folder for temporary files made then. @throws as `openStore` */
-export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
+export function createRuntime(config: LoadedConfig, deps: UploaderLog): Runtime {
   const { limits } = config.settings
   const temporary = temporaryOf(config)
   const warn = noteTo(deps.logger)
@@ -101,7 +104,7 @@ export function createRuntime(config: LoadedConfig, deps: ServerDeps): Runtime {
 /** Makes the uploader of a configuration. */
 export function makeUploader(
   config: LoadedConfig,
-  deps: ServerDeps,
+  deps: UploaderLog,
   destinations: readonly Destination[],
   runtime: Runtime,
 ): Uploader {
@@ -163,6 +166,6 @@ export const databasePathOf = ({ settings, dataDirectory }: LoadedConfig): strin
 const temporaryOf = ({ dataDirectory }: LoadedConfig) => join(dataDirectory, 'tmp')
 
 const noteTo =
-  (logger: Logger) =>
+  (logger: Pick<Logger, 'warn'>) =>
   (message: string, details: object = {}) =>
     logger.warn(details, message)
