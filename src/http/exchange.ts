@@ -11,10 +11,10 @@ import { loginHeaders } from './proxy/tunnel.ts'
 export const MAX_REPLY_BYTES = 1024 * 1024
 
 /**
- * Each chunk has to be good until the next one is asked for. No strings: Node sends headers in the encoding of the text
- * behind them, and they are Latin-1.
+ * A request body: in memory, or chunks that are read as they are sent, each of which is valid until the next one is
+ * requested. No strings: Node sends headers in the encoding of the text behind them, and they are Latin-1.
  */
-export type Content = Buffer | AsyncGenerator<Buffer>
+export type Content = Buffer | readonly Uint8Array[] | AsyncGenerator<Buffer>
 
 export interface Exchange {
   /** `https:` or `http:`. */
@@ -118,12 +118,19 @@ export function exchange(
       else response.on('end', () => succeed(response, chunks))
     })
     if (isChunks(body)) sendChunks(request, body).catch(fail)
-    else request.end(body)
+    else sendAll(request, body)
   })
 }
 
 function isChunks(body: Content | undefined): body is AsyncGenerator<Buffer> {
-  return body !== undefined && !Buffer.isBuffer(body)
+  return body !== undefined && Symbol.asyncIterator in body
+}
+
+function sendAll(request: ClientRequest, body: Buffer | readonly Uint8Array[] | undefined): void {
+  if (body === undefined || Buffer.isBuffer(body)) return void request.end(body)
+  request.cork()
+  for (const chunk of body) request.write(chunk)
+  request.end()
 }
 
 /**

@@ -10,8 +10,12 @@ import type { Spool } from './spool.ts'
 
 export type { Payload } from './bytes.ts'
 
-/** Maximum size of a payload in memory, bytes, while the budget allows it. */
-const MEMORY_BYTES = 512 * 1024
+/** Maximum size of a small payload, which is kept in memory while the budget allows it, bytes. */
+const SMALL_BYTES = 512 * 1024
+/** Maximum size of any other payload in memory, bytes. */
+const LARGE_BYTES = 8 * 1024 * 1024
+/** Part of the budget that must be unused for payloads that are not small to stay in memory. */
+const SPARE = 2 / 3
 /** Default memory budget of all payloads together, bytes. */
 const BUDGET_BYTES = 64 * 1024 * 1024
 /** Bytes that all files together may buffer before writing, and bytes that one file buffers for one call. */
@@ -47,7 +51,8 @@ interface PayloadOptions {
 
 /**
  * Makes payloads that share one memory budget, which includes buffers for the disk. When it is used up, payloads are written
- * to disk from their first byte, and a client has to wait until its bytes are written (backpressure).
+ * to disk from their first byte, and a client has to wait until its bytes are written (backpressure). Larger payloads stay in
+ * memory while little of it is used.
  */
 export interface Payloads {
   open(options: PayloadOptions): PayloadWriter
@@ -59,14 +64,14 @@ export interface Payloads {
 
 /** @param budget in bytes. Each payload may exceed it by one chunk */
 export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
-  const memory: Memory = { free: budget, spooling: new Set() }
+  const memory: Memory = { budget, free: budget, spooling: new Set() }
   const open = (options: PayloadOptions) => openWriter(memory, options)
 
   return {
     open,
     resize(wanted) {
-      memory.free += wanted - budget
-      budget = wanted
+      memory.free += wanted - memory.budget
+      memory.budget = wanted
     },
     async read(body, options) {
       const writer = open(options)
@@ -83,6 +88,8 @@ export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
 
 /** The state that incoming payloads share. */
 interface Memory {
+  /** Bytes. */
+  budget: number
   /** Bytes that are left. Negative if the budget is exceeded. */
   free: number
   /** Files that are being written, by hash. */
@@ -102,6 +109,8 @@ function openWriter(memory: Memory, { name, folders = [], spool, limit }: Payloa
   let inFile = false
   const file = createSpoolFile(spool, release)
 
+  const mayStay = () => !spool.isLinked && size <= LARGE_BYTES && memory.free >= memory.budget * SPARE
+
   /** Queues the pending chunks. Returns a promise to wait for if there are many, or if the budget is used up. */
   function flush(): Promise<void> | undefined {
     const chunks = pending
@@ -109,7 +118,7 @@ function openWriter(memory: Memory, { name, folders = [], spool, limit }: Payloa
     pending = []
     pendingBytes = 0
     const before = file.append(chunks, bytes)
-    return (memory.free < 0 || bytes >= MEMORY_BYTES ? file.written() : before)?.catch(storageError)
+    return (memory.free < 0 || bytes >= SMALL_BYTES ? file.written() : before)?.catch(storageError)
   }
 
   function release(bytes = reserved): void {
@@ -140,7 +149,7 @@ function openWriter(memory: Memory, { name, folders = [], spool, limit }: Payloa
       pendingBytes += chunk.length
       memory.free -= chunk.length
       reserved += chunk.length
-      inFile ||= size > MEMORY_BYTES || memory.free < 0
+      inFile ||= memory.free < 0 || (size > SMALL_BYTES && !mayStay())
       if (!inFile) return undefined
       memory.spooling.add(hash)
       const share = Math.max(LEAST_FLUSH_BYTES, GATHERED_BYTES / memory.spooling.size)

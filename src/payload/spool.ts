@@ -20,6 +20,8 @@ const open = promisify(openWithCallback)
 /** A private directory for temporary files of this process, mode 0700. It is made at the first use. */
 export interface Spool {
   readonly directory: string
+  /** Whether its files become those of the destination, without a copy. Larger payloads are then not kept in memory. */
+  readonly isLinked?: boolean
   /**
    * Makes an empty file, mode 0600, open for writing and reading. The caller closes and removes it. Its path is valid for
    * this process and its children, until the spool is closed.

@@ -152,7 +152,7 @@ describe('a key template', () => {
   })
 
   it('hashes what lies in a file, too', async () => {
-    const big = Buffer.alloc(3 * 1024 * 1024, 7)
+    const big = Buffer.alloc(9 * 1024 * 1024, 7)
     const payload = await makePayload('a.bin', [], big)
     expect(payload.path).toBeDefined()
     const key = await parseKeyTemplate('{md5}/{sha1}/{sha256}')(payload, NOW)

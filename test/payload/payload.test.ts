@@ -9,14 +9,20 @@ import { createSpool, type Spool } from '../../src/payload/spool.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 
 const MIB = 1024 * 1024
-/** The most that stays in memory of one payload. */
+/** The most that stays in memory of one payload for a destination that links its files. */
 const KEPT = 512 * 1024
 
 async function* inChunks(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
+/** The spool of a destination that links its files. */
 async function makeSpool(): Promise<Spool> {
+  return { ...(await makeTemporary()), isLinked: true }
+}
+
+/** The spool for all other destinations. */
+async function makeTemporary(): Promise<Spool> {
   return createSpool(join(await makeDirectory(), 'spool'))
 }
 
@@ -119,6 +125,18 @@ describe('the memory of all payloads together', () => {
     await held[0]?.dispose()
     expect((await read()).path).toBeUndefined()
     expect((await read()).path).toBeDefined()
+    await spool.close()
+  })
+
+  it('has room for larger payloads while a third of it is used at most, if nothing is linked', async () => {
+    const payloads = createPayloads(30 * MIB)
+    const spool = await makeTemporary()
+    const read = (size: number) =>
+      payloads.read(inChunks(randomBytes(size), 64 * 1024), { name: '', spool, limit: size })
+    const sizes = [8 * MIB + 1, 8 * MIB, 2 * MIB, MIB, KEPT]
+    const inFile: boolean[] = []
+    for (const size of sizes) inFile.push((await read(size)).path !== undefined)
+    expect(inFile).toEqual([true, false, false, true, false])
     await spool.close()
   })
 

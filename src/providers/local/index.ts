@@ -147,6 +147,7 @@ function openFolder(
     location,
     spool: {
       ...spool,
+      isLinked: true,
       create: () => explained('Creating a temporary file', undefined, () => spool.create()),
     },
     put: (object, signal) =>

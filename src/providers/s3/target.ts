@@ -16,8 +16,6 @@ import type { S3Settings } from './settings.ts'
 
 /** Idle timeout of a connection. */
 const IDLE_TIMEOUT_MS = 60_000
-/** Objects in memory up to this size are sent as one buffer. */
-const MAX_BUFFERED_BYTES = 1024 * 1024
 const PROBE_PERMISSION = 's3:PutObject and s3:AbortMultipartUpload'
 
 /**
@@ -135,9 +133,8 @@ async function putAtOnce(
   object: UploadObject,
   signal: AbortSignal,
 ): Promise<void> {
-  const { path, size, sha256 } = object
-  const isSmall = path === undefined && size <= MAX_BUFFERED_BYTES
-  const content = isSmall ? await object.bytes() : lendBody(object, signal)
+  const { size, sha256 } = object
+  const content = object.chunks?.() ?? lendBody(object, signal)
   const reply = await s3.send({ method: 'PUT', key, headers, body: { content, size, sha256 } }, signal)
   if (!(await isStored(reply, object, signal))) throw notS3()
 }
