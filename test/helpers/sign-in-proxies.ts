@@ -236,8 +236,11 @@ function caddyWith(file: string, { preset, userHeader, path, at, replace = asIs 
         ['img.example.com {', `${url} {`],
         ['/var/log/caddy/access.log', log],
       ])
-      const here = replace(config).replaceAll(at, new URL(auth.origin).host)
-      await runCaddy(url, directory, change(here.replaceAll('127.0.0.1:36677', behind)))
+      // In this order, because the service may have got port 36677.
+      const here = replace(config)
+        .replaceAll('127.0.0.1:36677', behind)
+        .replaceAll(at, new URL(auth.origin).host)
+      await runCaddy(url, directory, change(here))
       const cookies = { alice: 'Cookie: session=alice', nameless: 'Cookie: session=nameless' }
       return { app, url, ...cookies, accessLog: () => readFile(log, 'utf8') }
     },
