@@ -1,4 +1,4 @@
-import { createRemoteSender, type SendOptions } from '../client/sending/send.ts'
+import type { SendOptions } from '../client/sending/send.ts'
 import type { Sender } from '../client/sending/sender.ts'
 import type { CommonOptions, Terminal } from './terminal.ts'
 import type { SenderOptions, SenderRights } from './upload-here.ts'
@@ -21,8 +21,11 @@ export async function withSender<T>(
   work: (sender: Sender) => Promise<T>,
 ): Promise<T> {
   const { server } = options
-  if (server !== undefined) return work(createRemoteSender({ ...options, server }, terminal))
-  // Loaded only if needed, because the database and the configuration take half of the start-up time.
+  // Each is loaded only if needed: the database and the configuration take half of the start-up time.
+  if (server !== undefined) {
+    const { createRemoteSender } = await import('../client/sending/send.ts')
+    return work(createRemoteSender({ ...options, server }, terminal))
+  }
   const [{ openForCommand }, { createSenderHere }] = await Promise.all([
     import('./open.ts'),
     import('./upload-here.ts'),

@@ -5,7 +5,7 @@ import { readFileList } from '../client/file-list.ts'
 import { FORMATS } from '../client/reports/format.ts'
 import { openReports, writeReports } from '../client/reports/reports.ts'
 import { interruption, isFailure, type Result } from '../client/result.ts'
-import { SENDING } from '../client/sending/send.ts'
+import { SENDING } from '../client/sending/sender.ts'
 import { messageOf } from '../errors.ts'
 import {
   addDestinationOptions,

@@ -42,9 +42,6 @@ const TOGETHER_BYTES = 512 * 1024
 
 type Numbered = readonly [index: number, entry: Entry]
 
-/** The defaults of `upload`. */
-export const SENDING = { concurrency: 4, retryMaxTime: 5 * 60_000 }
-
 /** Uploads entries through a running server with parallel requests, and retries transient failures. */
 export function createRemoteSender(options: SendOptions, context: Context): Sender {
   return {

@@ -1,6 +1,9 @@
 import type { Entry } from '../entries.ts'
 import { interruption, type Result } from '../result.ts'
 
+/** The defaults of `upload`: number of parallel requests, and how long transient failures are retried, in milliseconds. */
+export const SENDING = { concurrency: 4, retryMaxTime: 5 * 60_000 }
+
 /** Receives the progress of an upload. */
 export interface Listener {
   /** Called once for each entry, in any order. */
