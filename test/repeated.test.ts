@@ -54,12 +54,15 @@ async function storeAndKill(
   bucket.letGo()
 }
 
-describe('a keyed repetition after kill -9', () => {
+describe.each([
+  ['that is asked first', false],
+  ['that knows If-None-Match', true],
+])('at a service %s, a keyed repetition after kill -9', (_, isConditional) => {
   it.each([oftenInChaos(2, 3)])(
     'was refused over the files that its own cut attempt had stored (onConflict: error, %i kills)',
     { timeout: 60_000 },
     async kills => {
-      const bucket = await startStubBucket()
+      const bucket = await startStubBucket(isConditional)
       const directory = await makeDirectory()
       for (let n = 0; n < kills; n++) await storeAndKill(bucket, 'error', directory, 'k1')
       const server = await startWith(bucket, 'error', directory)
@@ -71,7 +74,7 @@ describe('a keyed repetition after kill -9', () => {
   )
 
   it('stored them a second time (onConflict: rename)', { timeout: 60_000 }, async () => {
-    const bucket = await startStubBucket()
+    const bucket = await startStubBucket(isConditional)
     const directory = await makeDirectory()
     const first = await startWith(bucket, 'rename', directory)
     await send(first, { 'a.txt': 'somebody else' })
@@ -94,7 +97,7 @@ describe('a keyed repetition after kill -9', () => {
       timeout: 60_000,
     },
     async (onConflict, keyTemplate) => {
-      const bucket = await startStubBucket()
+      const bucket = await startStubBucket(isConditional)
       const directory = await makeDirectory()
       for (let n = 0; n < KILLS; n++) await storeAndKill(bucket, onConflict, directory, 'k1', keyTemplate)
       const server = await startWith(bucket, onConflict, directory, keyTemplate)
@@ -106,7 +109,7 @@ describe('a keyed repetition after kill -9', () => {
   )
 
   it('does not replace what somebody else has stored there since then', { timeout: 60_000 }, async () => {
-    const bucket = await startStubBucket()
+    const bucket = await startStubBucket(isConditional)
     const directory = await makeDirectory()
     await storeAndKill(bucket, 'error', directory, 'k1')
     const other = await startWith(bucket, 'replace', directory)
@@ -119,7 +122,10 @@ describe('a keyed repetition after kill -9', () => {
   })
 })
 
-describe('a keyed repetition after a failure', () => {
+describe.each([
+  ['that is asked first', false],
+  ['that knows If-None-Match', true],
+])('at a service %s, a keyed repetition after a failure', (_, isConditional) => {
   it.each([
     ['error', '{filename}{extname}'],
     ['rename', '{filename}{extname}'],
@@ -127,7 +133,7 @@ describe('a keyed repetition after a failure', () => {
   ])(
     'stored a second time what had arrived in spite of it, or was refused over that (onConflict: %s, %s)',
     async (onConflict, keyTemplate) => {
-      const bucket = await startStubBucket()
+      const bucket = await startStubBucket(isConditional)
       const config = configOf(bucket, onConflict, keyTemplate)
       const limits = { ...config.limits, deliveryTimeoutMs: 1000 }
       const server = await startApp({ config: { ...config, limits } })
@@ -143,7 +149,7 @@ describe('a keyed repetition after a failure', () => {
   )
 
   it('stored what is there a second time since a required mirror had failed', async () => {
-    const [bucket, mirror] = [await startStubBucket(), await startStubBucket()]
+    const [bucket, mirror] = [await startStubBucket(isConditional), await startStubBucket(isConditional)]
     const mirrors = [{ destination: 's3/m', required: true }]
     const s3 = { b: { ...bucket.options, onConflict: 'rename', mirrors }, m: mirror.options }
     const server = await startApp({
@@ -163,7 +169,7 @@ describe('a keyed repetition after a failure', () => {
   })
 
   it('is no repetition when it asks for something else, which is taken', async () => {
-    const bucket = await startStubBucket()
+    const bucket = await startStubBucket(isConditional)
     const config = configOf(bucket, 'error')
     const server = await startApp({ config: { ...config, limits: { retries: 0, deliveryTimeoutMs: 1000 } } })
     bucket.hold()

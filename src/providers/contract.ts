@@ -97,6 +97,15 @@ export interface Target {
   /** Returns whether an object with that key exists. `onConflict` and `dedupe` need it. */
   exists?(key: string, signal: AbortSignal): Promise<boolean>
   /**
+   * Stores an object unless another one has the key, in one request. `onConflict` then needs no `exists` before each `put`.
+   *
+   * @param isRepeated whether an earlier attempt may have stored the same bytes, which must not count as another object
+   * @returns undefined if another object has the key
+   */
+  putIfAbsent?(object: UploadObject, isRepeated: boolean, signal: AbortSignal): Promise<Stored | undefined>
+  /** Maximum size of an object for `putIfAbsent`, bytes. Default: no limit. */
+  readonly ifAbsentUpTo?: number
+  /**
    * Creates a signed URL for an object, which need not exist. `link` needs it.
    *
    * @param mostS maximum lifetime, in seconds
@@ -211,6 +220,7 @@ const OPTIONAL_METHODS = [
   'remove',
   'removeMany',
   'exists',
+  'putIfAbsent',
   'sign',
   'locate',
   'close',
@@ -232,6 +242,7 @@ function withCheckedKeys(target: Target, id: string): Target {
   checkTarget(target)
   const {
     exists,
+    putIfAbsent,
     remove,
     removeMany,
     sign,
@@ -253,6 +264,16 @@ function withCheckedKeys(target: Target, id: string): Target {
       const work = async () => checkStored(await target.put(object, signal), object.key)
       return attempt({ id, what: { verb: 'store', key: object.key } }, signal, work)
     },
+    ...(putIfAbsent && {
+      async putIfAbsent(object, isRepeated, signal) {
+        checkKey(object.key)
+        const work = async () => {
+          const stored = await putIfAbsent.call(target, object, isRepeated, signal)
+          return stored && checkStored(stored, object.key)
+        }
+        return attempt({ id, what: { verb: 'store', key: object.key } }, signal, work)
+      },
+    }),
     ...(exists && {
       async exists(key, signal) {
         checkKey(key)

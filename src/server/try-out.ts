@@ -51,12 +51,15 @@ export async function tryOut(
   const payload = await uploader.payloads.read(Readable.from([PROBE]), { name, spool, limit: PROBE.length })
   const key = await destination.keyTemplate(payload, new Date())
   const limits = { timeoutMs: TIMEOUT_MS, retries: 1 }
-  const { url } = await deliver(destination, toObject(payload, key), limits, signal)
+  const object = toObject(payload, key)
+  const { url } = await deliver(destination, object, limits, signal)
   const { server } = config.settings
   const link = destination.rewriteUrl(new URL(url, await findBase(config)).href)
   const isOwn = url.startsWith('files/')
   let how: string
   try {
+    if (await target.putIfAbsent?.(object, false, signal))
+      throw new Error('the service replaces objects despite If-None-Match. Set "conditionalPut" to false.')
     // Without server.publicUrl, it is not known to which server the link leads.
     if (isOwn && server.publicUrl === undefined) how = await readInFolder(destination, key)
     else how = await fetchBack(destination, isOwn ? key : undefined, link, signal, hint)

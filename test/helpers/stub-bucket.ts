@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -16,24 +17,33 @@ export interface StubBucket {
   /** Has puts wait for their answer; what they brought is stored. */
   hold(): void
   letGo(): void
+  /** Stores what that many of the next puts bring, and answers with 500. */
+  forget(count: number): void
   /** Refuses that many of the next puts. @param status default: one that does not pass */
   refuse(count: number, status?: number): void
 }
 
-export async function startStubBucket(): Promise<StubBucket> {
+/** @param isConditional whether it knows If-None-Match, and says so in the options */
+export async function startStubBucket(isConditional = false): Promise<StubBucket> {
   const objects = new Map<string, Buffer>()
   const puts: string[] = []
   const looks: string[] = []
   const held: (() => void)[] = []
   let isHeld = false
   let refusals = 0
+  let forgotten = 0
   let refusal = 403
+
+  const etagOf = (object: Buffer) =>
+    isConditional ? `"${createHash('md5').update(object).digest('hex')}"` : '"etag"'
 
   const server = createServer(async (req, res) => {
     const key = decodeURIComponent(String(req.url).split('?')[0]!.slice('/bucket/'.length))
     if (req.method !== 'PUT') {
       if (req.method === 'HEAD') looks.push(key)
-      res.writeHead(objects.has(key) ? 200 : 404, { 'x-amz-request-id': 'r' }).end(objects.get(key))
+      const object = objects.get(key)
+      const headers = { 'x-amz-request-id': 'r', ...(object && { ETag: etagOf(object) }) }
+      res.writeHead(object ? 200 : 404, headers).end(object)
       return
     }
     const chunks: Buffer[] = []
@@ -47,9 +57,14 @@ export async function startStubBucket(): Promise<StubBucket> {
       refusals--
       res.writeHead(refusal).end()
     } else {
-      objects.set(key, Buffer.concat(chunks))
-      const answer = () => res.setHeader('ETag', '"etag"').end()
-      if (isHeld) held.push(answer)
+      const isTaken = isConditional && req.headers['if-none-match'] === '*' && objects.has(key)
+      const object = Buffer.concat(chunks)
+      if (!isTaken) objects.set(key, object)
+      const answer = () => (isTaken ? res.writeHead(412).end() : res.setHeader('ETag', etagOf(object)).end())
+      if (forgotten > 0) {
+        forgotten--
+        res.writeHead(500).end()
+      } else if (isHeld) held.push(answer)
       else answer()
     }
   })
@@ -64,6 +79,7 @@ export async function startStubBucket(): Promise<StubBucket> {
     options: {
       ...{ bucket: 'bucket', endpoint: origin, region: 'here', addressingStyle: 'path' },
       ...{ accessKeyId: 'id', secretAccessKey: 's3cr3t-0f-the-stub', urlPrefix: `${origin}/bucket` },
+      ...(isConditional && { conditionalPut: true }),
     },
     objects,
     puts,
@@ -74,6 +90,9 @@ export async function startStubBucket(): Promise<StubBucket> {
     letGo() {
       isHeld = false
       for (const go of held.splice(0)) go()
+    },
+    forget(count) {
+      forgotten = count
     },
     refuse(count, status = 403) {
       refusals = count

@@ -151,6 +151,12 @@ export const s3Options = {
     .optional()
     .describe('Vendor. Default: detected from "endpoint", or else "custom"; without "endpoint", "aws".'),
   accountId: name().optional().describe('Cloudflare account ID or Oracle namespace. Part of the endpoint.'),
+  conditionalPut: z
+    .boolean()
+    .optional()
+    .describe(
+      'For "onConflict": send `If-None-Match: *` with each object, instead of asking first whether it exists. Only for services that reject the request then: "upload-server check" tests it. Default: true for AWS and Cloudflare R2.',
+    ),
   ...bucketOptions,
 }
 

@@ -15,11 +15,14 @@ export interface Preset {
   readonly without?: readonly ('acl' | 'serverSideEncryption' | 'sessionToken')[]
   /** Maximum number of parts of one upload. Default: 10000. */
   readonly maxParts?: number
+  /** Whether a PUT with `If-None-Match: *` is rejected if the object exists. Some services ignore the header and overwrite. */
+  readonly conditionalPut?: boolean
 }
 
 /** Values of the vendors' documentation, compared with rclone's definitions. */
 export const PRESETS = {
-  aws: { host: 's3.{region}.amazonaws.com', style: 'virtual', publicHost: 'api' },
+  // https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+  aws: { host: 's3.{region}.amazonaws.com', style: 'virtual', publicHost: 'api', conditionalPut: true },
   aliyun: {
     host: 's3.oss-{region}.aliyuncs.com',
     style: 'virtual',
@@ -39,10 +42,12 @@ export const PRESETS = {
     style: 'virtual',
     publicHost: '{bucket}.tos-{region}.volces.com',
   },
+  // https://developers.cloudflare.com/r2/api/s3/api/
   'cloudflare-r2': {
     host: '{account}.r2.cloudflarestorage.com',
     style: 'path',
     region: 'auto',
+    conditionalPut: true,
     without: ['acl', 'serverSideEncryption'],
   },
   'backblaze-b2': { host: 's3.{region}.backblazeb2.com', style: 'virtual', publicHost: 'api' },

@@ -76,6 +76,14 @@ export function openS3(
         signal,
         async () => (await findObject(s3, settings.keyPrefix + key, signal)) !== undefined,
       ),
+    ...(settings.conditionalPut && {
+      putIfAbsent: (object, isRepeated, signal) =>
+        run({ what: `Could not store "${object.key}"`, permission: 's3:PutObject' }, signal, async () => {
+          const isStored = await putIfAbsent(s3, settings, object, isRepeated, signal)
+          return isStored ? { url: await urlOf(s3, settings, object) } : undefined
+        }),
+      ifAbsentUpTo: settings.options.multipartThreshold,
+    }),
     remove,
     removeMany: (keys, signal) => {
       const what = `Could not remove ${keys.length} objects`
@@ -113,16 +121,45 @@ async function storeObject(
   object: UploadObject,
   signal: AbortSignal,
 ): Promise<string> {
-  const { keyPrefix, urlFolder, publicUrl, options } = settings
-  const key = keyPrefix + object.key
-  const headers = { ...settings.headers, 'content-type': object.contentType }
-  if (object.size > options.multipartThreshold) {
+  const key = settings.keyPrefix + object.key
+  const headers = headersOf(settings, object)
+  if (object.size > settings.options.multipartThreshold) {
     await putMultipart(s3, key, headers, object, settings.partSizeOf(object.size), signal)
   } else {
     await putAtOnce(s3, key, headers, object, signal)
   }
-  if (publicUrl === undefined) return (await s3.presign(key, settings.presignedForS)).url
-  return joinUrl(publicUrl, urlFolder + object.key) + (options.urlSuffix ?? '')
+  return urlOf(s3, settings, object)
+}
+
+/** Returns whether the object was stored, now or by an earlier attempt. */
+async function putIfAbsent(
+  s3: S3Client,
+  settings: S3Settings,
+  object: UploadObject,
+  isRepeated: boolean,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const key = settings.keyPrefix + object.key
+  try {
+    await putAtOnce(s3, key, { ...headersOf(settings, object), 'if-none-match': '*' }, object, signal)
+    return true
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.facts.status !== 412) throw error
+    if (!isRepeated) return false
+    // Only the MD5 of the bytes shows whose object it is. With some encryption, the ETag is none.
+    const found = await findObject(s3, key, signal)
+    return found !== undefined && etagOf(found) === (await hashBody(object, 'md5', signal))
+  }
+}
+
+function headersOf(settings: S3Settings, { contentType }: UploadObject): Record<string, string> {
+  return { ...settings.headers, 'content-type': contentType }
+}
+
+async function urlOf(s3: S3Client, settings: S3Settings, { key }: UploadObject): Promise<string> {
+  const { keyPrefix, urlFolder, publicUrl, presignedForS, options } = settings
+  if (publicUrl === undefined) return (await s3.presign(keyPrefix + key, presignedForS)).url
+  return joinUrl(publicUrl, urlFolder + key) + (options.urlSuffix ?? '')
 }
 
 /** Sends an object in one request. The length and the hash are known before the first byte. */
@@ -149,10 +186,12 @@ async function isStored(
   signal: AbortSignal,
 ): Promise<boolean> {
   if (isFromService(headers)) return true
-  const etag = headers.etag?.replaceAll('"', '').toLowerCase()
+  const etag = etagOf(headers)
   if (etag === undefined || text.trim() !== '') return false
   return !/^[\da-f]{32}$/.test(etag) || etag === (await hashBody(object, 'md5', signal))
 }
+
+const etagOf = ({ etag }: RawReply['headers']) => etag?.replaceAll('"', '').toLowerCase()
 
 /** Statuses with which services without multipart uploads reject them. */
 const WITHOUT_PARTS = new Set([400, 404, 405, 501])

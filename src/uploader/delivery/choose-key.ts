@@ -22,29 +22,39 @@ export interface KeyRequest {
 
 export interface ChosenKey {
   readonly key: string
+  /** Which of the possible keys it is, from 1. */
+  readonly count: number
   readonly lock: Lock
   /** Whether the server has stored, or may have stored, the object there now. */
   readonly isKnown: boolean
+  /** Set if it is not known whether an object has the key, so that `putIfAbsent` must store it. */
+  readonly unlessTaken?: { readonly isRepeated: boolean }
 }
+
+type Found = Omit<ChosenKey, 'count'>
 
 /**
  * Chooses and locks the object key of a payload: the wanted one, or with `-2`, `-3`… before the extension if it is in use.
  * A file that an earlier attempt at the same request has stored is not a conflict.
+ *
+ * @param from the first of these keys to try, from 1
+ * @throws ConflictError
  */
 export async function chooseKey(
-  { sha256 }: Payload,
+  { sha256, size }: Payload,
   destination: Destination,
   wanted: string,
   locker: Locker,
   { retryContext, end }: KeyRequest,
   { locations, history }: { locations: Locations; history: Pick<HistoryStore, 'history'> },
   signal: AbortSignal,
+  from = 1,
 ): Promise<ChosenKey> {
   const { target, onConflict, location } = destination
   const id = idOf(destination)
 
   /** @returns undefined if the key is in use */
-  async function look(key: string, lock: Lock): Promise<ChosenKey | undefined> {
+  async function look(key: string, lock: Lock): Promise<Found | undefined> {
     if (lock.others) return { key, lock, isKnown: true }
     if (destination.expiry && (await isSpelledOtherwise(key, sha256, destination, locations, history)))
       return undefined
@@ -56,26 +66,37 @@ export async function chooseKey(
       await retryContext?.claims.add(file)
       return { key, lock, isKnown }
     }
+    if (target.putIfAbsent && size <= (target.ifAbsentUpTo ?? Infinity)) {
+      const isRepeated = await isOurs()
+      await retryContext?.claims.add(file)
+      return { key, lock, isKnown: true, unlessTaken: { isRepeated } }
+    }
     const looking = target.exists?.(key, signal)
     const isThere = looking && (await orAborted(looking, signal))
     if (!isThere || (await isOurs())) {
       await retryContext?.claims.add(file)
       return { key, lock, isKnown: true }
     }
-    if (onConflict === 'rename') return undefined
-    throw new ConflictError(
-      'delivery_failed',
-      `"${key}" already exists at ${id}, and its onConflict is "error". Upload the file under another name.`,
-    )
+    assertMayRename(destination, key)
+    return undefined
   }
 
-  for (let count = 1; ; count++) {
+  for (let count = from; ; count++) {
     const key = count === 1 ? wanted : numbered(wanted, count)
     const lock = await locker.take(location + key, sha256, signal)
     const taken = lock && (await look(key, lock))
-    if (taken) return taken
+    if (taken) return { ...taken, count }
     lock?.release()
   }
+}
+
+/** For an object key that is in use. @throws ConflictError if the file must not get another one */
+export function assertMayRename(destination: Destination, key: string): void {
+  if (destination.onConflict === 'rename') return
+  throw new ConflictError(
+    'delivery_failed',
+    `"${key}" already exists at ${idOf(destination)}, and its onConflict is "error". Upload the file under another name.`,
+  )
 }
 
 function numbered(key: string, count: number): string {

@@ -32,7 +32,8 @@ export async function deliver(
   signal.throwIfAborted()
   const limit = beginTimeLimit(timeoutMs, signal, () => timedOut(destination, object.key, timeoutMs))
   try {
-    return await deliverWithin(limit, destination, object, retries)
+    const put = () => destination.target.put(object, limit.signal)
+    return await deliverWithin(limit, destination, object.key, put, retries)
   } finally {
     limit.end()
   }
@@ -41,39 +42,45 @@ export async function deliver(
 /**
  * The same within a time limit that has begun. Ends with it even where a provider does not look at its signal.
  *
+ * @param put one attempt, with the signal of the limit. `isRepeated`: an earlier one may have arrived
  * @param onAbandoned gets a put that continues after the time limit: it may still read the object and write to its key
  */
-export async function deliverWithin(
+export async function deliverWithin<T>(
   limit: TimeLimit,
   destination: Destination,
-  object: UploadObject,
+  key: string,
+  put: (isRepeated: boolean) => Promise<T>,
   retries: number,
-  onAbandoned: (put: Promise<Stored>) => void = () => {},
-): Promise<Stored> {
+  onAbandoned: (put: Promise<T>) => void = () => {},
+): Promise<T> {
+  const { signal } = limit
+  let isRepeated = false
   const attempt = async () => {
-    const put = putQueued(destination, object, limit.signal)
+    const putting = putQueued(destination, put, isRepeated, signal)
+    isRepeated = true
     try {
-      return await orAborted(put, limit.signal)
+      return await orAborted(putting, signal)
     } catch (error) {
-      if (limit.signal.aborted) onAbandoned(put)
-      throw explainFailure(error, { id: idOf(destination), what: { verb: 'store', key: object.key } })
+      if (signal.aborted) onAbandoned(putting)
+      throw explainFailure(error, { id: idOf(destination), what: { verb: 'store', key } })
     }
   }
   const leftMs = () => limit.leftMs()
-  return retry(attempt, { attempts: retries + 1, longestPauseMs: LONGEST_PAUSE_MS, leftMs }, limit.signal)
+  return retry(attempt, { attempts: retries + 1, longestPauseMs: LONGEST_PAUSE_MS, leftMs }, signal)
 }
 
 /** One attempt. Settles, and lets the next queued put start, when the put has really ended. */
-async function putQueued(
-  { target, queue }: Destination,
-  object: UploadObject,
+async function putQueued<T>(
+  { queue }: Destination,
+  put: (isRepeated: boolean) => Promise<T>,
+  isRepeated: boolean,
   signal: AbortSignal,
-): Promise<Stored> {
-  const put = async () => {
+): Promise<T> {
+  const putNow = async () => {
     signal.throwIfAborted()
-    return target.put(object, signal)
+    return put(isRepeated)
   }
-  return queue ? queue.run(put, signal) : put()
+  return queue ? queue.run(putNow, signal) : putNow()
 }
 
 /** @param what a key, or the name of a file that has none yet */

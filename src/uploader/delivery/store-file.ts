@@ -3,10 +3,10 @@ import { orAborted } from '../../flow/cancellation.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
 import type { Payload } from '../../payload/index.ts'
 import type { KeyFacts } from '../../payload/object-key.ts'
-import type { UploadObject } from '../../providers/contract.ts'
+import type { Stored, UploadObject } from '../../providers/contract.ts'
 import type { Copy, Store } from '../../store/contract.ts'
 import { type End, identify, type Locations, laterEnd, type ObjectId } from '../../store/expiry-contract.ts'
-import { type ChosenKey, ConflictError, chooseKey, type KeyRequest } from './choose-key.ts'
+import { assertMayRename, type ChosenKey, ConflictError, chooseKey, type KeyRequest } from './choose-key.ts'
 import { type DeliveryLimits, deliverWithin, timedOut } from './deliver.ts'
 import { type Destination, idOf, type Mirror, splitId } from './destinations.ts'
 import { linkAgain, linkTo } from './links.ts'
@@ -153,27 +153,28 @@ async function storeAt(
       same.lock.settle({ url, deleteUrl, by: undefined, end })
       return { destination: id, location, key, url, deleteUrl, end }
     }
-    const taken = await chooseKey(
-      payload,
-      destination,
-      wanted,
-      locks,
-      request,
-      { locations, history: store },
-      signal,
-    )
-    const { key, lock } = taken
-    const isThere = lock.others?.by === id && (await isStillThere(destination, key, signal))
-    const end = await endOfTaken(taken, destination, locations, request, store, signal)
-    const stored =
-      isThere && lock.others
-        ? lock.others
-        : await deliverWithin(limit, destination, toObject(payload, key), retries, put => {
-            left = put
-          })
-    const url = linkTo(destination, key, stored, request.baseUrl)
-    lock.settle({ ...stored, by: id, end })
-    return { destination: id, location, key, url, deleteUrl: stored.deleteUrl, end }
+    for (let from = 1; ; ) {
+      const around = { locations, history: store }
+      const taken = await chooseKey(payload, destination, wanted, locks, request, around, signal, from)
+      const { key, lock } = taken
+      const isThere = lock.others?.by === id && (await isStillThere(destination, key, signal))
+      const end = await endOfTaken(taken, destination, locations, request, store, signal)
+      const put = toPut(payload, taken, destination, signal)
+      const stored =
+        isThere && lock.others
+          ? lock.others
+          : await deliverWithin(limit, destination, key, put, retries, abandoned => {
+              left = abandoned
+            })
+      if (stored) {
+        const url = linkTo(destination, key, stored, request.baseUrl)
+        lock.settle({ ...stored, by: id, end })
+        return { destination: id, location, key, url, deleteUrl: stored.deleteUrl, end }
+      }
+      lock.release()
+      assertMayRename(destination, key)
+      from = taken.count + 1
+    }
   } catch (error) {
     // An abandoned put still reads the payload and writes to the key, so both are kept until it ends.
     const dispose = left && payload.hold()
@@ -183,6 +184,20 @@ async function storeAt(
   } finally {
     limit.end()
   }
+}
+
+/** How a payload is stored under its key. The put returns undefined if the key is in use after all. */
+function toPut(
+  payload: Payload,
+  { key, unlessTaken }: ChosenKey,
+  { target }: Destination,
+  signal: AbortSignal,
+): (isRepeated: boolean) => Promise<Stored | undefined> {
+  const object = toObject(payload, key)
+  return async isRepeated =>
+    unlessTaken && target.putIfAbsent
+      ? target.putIfAbsent(object, isRepeated || unlessTaken.isRepeated, signal)
+      : target.put(object, signal)
 }
 
 /** The URL of another upload is valid while its object exists. If the destination can't check that, it is assumed. */
