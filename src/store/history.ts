@@ -49,7 +49,13 @@ export function createHistoryStore(access: StoreAccess): HistoryStore {
 
     async pruneHistory(before, among, but, keptLinks) {
       await index('objects')
-      return prune(access, 'history', before, isForgettable(among, but, keptLinks))
+      // An expression, because PostgreSQL would look for the last key with the index of keys, and read all younger entries.
+      const lastKey = sql<string | null>`max(job_id || '')`
+      const last = await read(db =>
+        db.selectFrom('history').select(lastKey.as('key')).where('time', '<', before).executeTakeFirst(),
+      )
+      if (!last?.key) return 0
+      return prune(access, 'history', before, isForgettable(among, but, keptLinks), last.key)
     },
   }
 }
@@ -128,12 +134,15 @@ export const isOf = (object: ObjectId, limit?: number) => {
   return sql<boolean>`(${NAME}) in (${few})`
 }
 
-/** Entries of objects that still have to be removed are kept, because the removal checks the expiry of all of them. */
+/**
+ * Entries of objects that still have to be removed are kept, because the removal checks the expiry of all of them. They are
+ * counted, because PostgreSQL would read the whole history for `exists`.
+ */
 function isForgettable(among?: readonly string[], but: readonly string[] = [], keptLinks?: string) {
   const isKept = sql`not exists (select 1 from expiries where expiries.destination = history.destination
-    and expiries.key = history.key) and not exists (select 1 from history as other join expiries
+    and expiries.key = history.key) and (select count(*) from history as other join expiries
     on expiries.destination = other.destination and expiries.key = other.key
-    where other.place || other.key = history.place || history.key and other.removed_at is null)`
+    where other.place || other.key = history.place || history.key and other.removed_at is null) = 0`
   const isMeant = among === undefined ? isKept : sql`${isKept} and ${isAmong('destination', among)}`
   const isOther = keptLinks === undefined ? isMeant : sql`${isMeant} and not ${holds('url', keptLinks)}`
   return sql`and ${isOther} and not ${isAmong('destination', but)}`

@@ -21,7 +21,7 @@ const COLUMNS = {
  * because an index of times would slow down every upload.
  *
  * @param condition a further condition, beginning with `and`
- * @param end key at which to stop, if all later rows are too young. Default: the last one
+ * @param end last key to read, if all later rows are too young. Default: that of the last row
  * @returns the number of deleted rows
  */
 export async function prune(
@@ -34,12 +34,13 @@ export async function prune(
   const [keyColumn, timeColumn] = COLUMNS[table]
   const [key, time] = [sql.ref(keyColumn), sql.ref(timeColumn)]
   const rows = sql.table(table)
-  const isOld = end === undefined ? sql`` : sql`and ${key} < ${end}`
+  const isOld = end === undefined ? sql`` : sql`and ${key} <= ${end}`
   let gone = 0
   let from = ''
   for (let count = FEWEST_ROWS; ; ) {
     const start = performance.now()
     const to = await write(async db => {
+      if (pruning.first) await sql.raw(pruning.first).execute(db)
       const further = sql<{ key: string }>`select ${key} as key from ${rows} where ${key} > ${from} ${isOld}
         order by ${key} limit 1 offset ${count}`
       const last = (await further.execute(db)).rows[0]?.key
