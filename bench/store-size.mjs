@@ -50,9 +50,9 @@ async function fill() {
          from generate_series(${from}, ${to}) as n) as numbers`,
     )
     await client.query(
-      `insert into history (job_id, position, time, origin, url, key, size, content_type, sha256, destination, caller, request_id)
+      `insert into history (job_id, position, time, origin, url, key, size, content_type, sha256, destination, caller, request_id, place)
        select id, 0, ms, 'picture.png', 'https://img.example.com/' || id || '.png', id || '.png', 102400, 'image/png',
-         md5(n::text) || md5((-n)::text), 's3/images', 'ci', md5(n::text) from made`,
+         md5(n::text) || md5((-n)::text), 's3/images', 'ci', md5(n::text), 's3://images/' from made`,
     )
     await client.query(
       `insert into jobs (id, state, created_at, finished_at, owner, request_id, caller, destination, origins, files, steps, attempts, next_attempt_at)

@@ -15,8 +15,6 @@ export interface PruningLimits {
   readonly mostRows: number
   /** The next one reads fewer rows if it took longer than this, in milliseconds. */
   readonly longMs: number
-  /** Statement at its beginning. */
-  readonly first?: string
 }
 
 /** How the files of this folder access the database. */

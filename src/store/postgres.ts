@@ -13,18 +13,15 @@ const CONNECT_TIMEOUT_MS = 3000
 const QUERY_TIMEOUT_MS = 5000
 /** For statements that take long in a large database, or wait for another process. */
 const LONG_TIMEOUT_MS = 10 * 60 * 1000
-const IS_LONG = /^(create|drop|delete|select pg_advisory)/
+const IS_LONG = /^(create|drop|analyze|delete|select pg_advisory)/
 /** For closing the connections, because the database may not respond. */
 const END_TIMEOUT_MS = 2000
 /** The advisory lock of the migration: any number that all processes of this program use. */
 const LOCK = 7_263_501_842
 /** The first number of the advisory locks of names. */
 const NAME_LOCKS = 726_350_184
-/**
- * Another process does the work, so only its locks limit a transaction that deletes old rows. With a large table, PostgreSQL
- * would compile each of its statements, which takes ten times as long as running it.
- */
-const PRUNING = { mostRows: 10_000, longMs: 100, first: 'set local jit = off' }
+/** Another process does the work, so only its locks limit a transaction that deletes old rows. */
+const PRUNING = { mostRows: 10_000, longMs: 100 }
 const BIGINT = 20
 
 /**
@@ -60,7 +57,11 @@ export function createPostgresStore(url: string, queryTimeoutMs = QUERY_TIMEOUT_
       // A broken connection is replaced at its next use. Without these listeners, its error would end the process. The
       // listener of the pool only gets errors of idle connections.
       pool.on('error', () => {})
-      pool.on('connect', client => void client.on('error', () => {}))
+      pool.on('connect', client => {
+        client.on('error', () => {})
+        // In large tables, PostgreSQL would compile short queries for 0.3 s. Other databases may not know the setting.
+        client.query('set jit = off').catch(() => {})
+      })
       return { dialect: new PostgresDialect({ pool: withoutHungConnections(pool) }) }
     },
     async now(db) {

@@ -40,7 +40,6 @@ export async function prune(
   for (let count = FEWEST_ROWS; ; ) {
     const start = performance.now()
     const to = await write(async db => {
-      if (pruning.first) await sql.raw(pruning.first).execute(db)
       const further = sql<{ key: string }>`select ${key} as key from ${rows} where ${key} > ${from} ${isOld}
         order by ${key} limit 1 offset ${count}`
       const last = (await further.execute(db)).rows[0]?.key
