@@ -12,5 +12,5 @@ export async function saveResults(file, name, rows) {
     cpu: `${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}`,
     rows,
   }
-  await writeFile(file, `${JSON.stringify({ ...(await readResults(file)), [name]: part }, null, 1)}\n`)
+  await writeFile(file, `${JSON.stringify({ ...(await readResults(file)), [name]: part }, null, 2)}\n`)
 }

@@ -127,10 +127,10 @@ function isChunks(body: Content | undefined): body is AsyncGenerator<Buffer> {
 }
 
 function sendAll(request: ClientRequest, body: Buffer | readonly Uint8Array[] | undefined): void {
-  if (body === undefined || Buffer.isBuffer(body)) return void request.end(body)
-  request.cork()
-  for (const chunk of body) request.write(chunk)
-  request.end()
+  const chunks = body === undefined || Buffer.isBuffer(body) ? [body] : body
+  if (chunks.length > 1) request.cork()
+  for (const chunk of chunks.slice(0, -1)) request.write(chunk)
+  request.end(chunks.at(-1))
 }
 
 /**
