@@ -4,6 +4,7 @@ import { messageOf } from '../../errors.ts'
 import { createCanceller } from '../../flow/cancellation.ts'
 import { mapConcurrently } from '../../flow/map-concurrently.ts'
 import { beginTimeLimit, within } from '../../flow/time-limit.ts'
+import { createBatcher } from '../../store/batch.ts'
 import type { Store } from '../../store/contract.ts'
 import type { Expiry, Locations, LockedObject } from '../../store/expiry-contract.ts'
 import { type Destination, idOf, locationsOf } from '../delivery/destinations.ts'
@@ -152,12 +153,18 @@ async function sweep(rounds: Rounds): Promise<void> {
 async function sweepDestination(destination: Destination, now: number, rounds: Rounds): Promise<void> {
   const { removeMany } = destination.target
   const tally: Tally = { removed: [], failed: 0, inARow: 0, dueAt: Infinity, problem: '' }
+  // Results that arrive together are saved together, because each commit blocks the process.
+  const save = createBatcher<readonly DueObject[]>(groups =>
+    rounds.store.noteRemoved(groups.flat(), Date.now()),
+  )
   for (let isAll = false; !isAll && tally.inARow < MOST_FAILURES && !rounds.stopped.aborted; ) {
     const taken = await take(idOf(destination), removeMany ? MANY_AT_ONCE : AT_ONCE, now, rounds)
     isAll = taken.isAll
-    // Those that are removed one by one are saved one by one, because one of them may hang.
+    // Those that are removed one by one do not wait for each other, because one of them may hang.
     const groups = removeMany ? [taken.objects] : taken.objects.map(object => [object])
-    await mapConcurrently(groups, AT_ONCE, objects => sweepSome(destination, objects, now, tally, rounds))
+    await mapConcurrently(groups, AT_ONCE, objects =>
+      sweepSome(destination, objects, now, tally, save, rounds),
+    )
   }
   report(idOf(destination), tally, now, rounds)
 }
@@ -186,10 +193,11 @@ async function sweepSome(
   objects: readonly DueObject[],
   now: number,
   tally: Tally,
+  save: (removed: readonly DueObject[]) => Promise<void>,
   rounds: Rounds,
 ): Promise<void> {
   if (objects.length === 0) return
-  const { store, listener } = rounds
+  const { listener } = rounds
   const problems = await remove(destination, objects, rounds)
   const removed = objects.filter(({ key }) => !problems.has(key))
   for (const object of objects) {
@@ -197,7 +205,7 @@ async function sweepSome(
     if (problem !== undefined) await postpone(object, problem, now, tally, rounds)
   }
   if (removed.length === 0) return
-  await store.noteRemoved(removed, Date.now())
+  await save(removed)
   for (const { key } of removed) {
     listener?.removed(idOf(destination))
     tally.removed.push(key)
