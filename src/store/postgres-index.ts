@@ -11,7 +11,8 @@ const MOST_ATTEMPTS = 5
 const IS_ELSEWHERE = /^(42P07|23505|40P01)$/
 
 /**
- * Creates an index, with statistics, while uploads go on. A plain `create index` would block the writes of all servers until its end.
+ * Creates an index, with statistics, while uploads go on. A plain `create index` would block the writes of all servers until
+ * its end.
  *
  * PostgreSQL leaves an invalid index if this fails, which it never uses and always updates
  * (postgresql.org/docs/current/sql-createindex.html, "Building Indexes Concurrently"). It is replaced.

@@ -155,7 +155,7 @@ export const s3Options = {
     .boolean()
     .optional()
     .describe(
-      'For "onConflict": send `If-None-Match: *` with each object, instead of asking first whether it exists. Only for services that reject the request then: "upload-server check" tests it. Default: true for AWS and Cloudflare R2.',
+      'For "onConflict": send objects up to 1 MiB with `If-None-Match: *`, instead of asking first whether they exist. Only for services that then reject the request: "upload-server check" tests it. Default: true for AWS and Cloudflare R2.',
     ),
   ...bucketOptions,
 }

@@ -16,6 +16,8 @@ import type { S3Settings } from './settings.ts'
 
 /** Idle timeout of a connection. */
 const IDLE_TIMEOUT_MS = 60_000
+/** A larger object is sent for nothing, if its key is in use, for longer than it takes to ask. */
+const IF_ABSENT_BYTES = 1024 * 1024
 const PROBE_PERMISSION = 's3:PutObject and s3:AbortMultipartUpload'
 
 /**
@@ -82,7 +84,7 @@ export function openS3(
           const isStored = await putIfAbsent(s3, settings, object, isRepeated, signal)
           return isStored ? { url: await urlOf(s3, settings, object) } : undefined
         }),
-      ifAbsentUpTo: settings.options.multipartThreshold,
+      ifAbsentUpTo: IF_ABSENT_BYTES,
     }),
     remove,
     removeMany: (keys, signal) => {

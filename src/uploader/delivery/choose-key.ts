@@ -66,7 +66,8 @@ export async function chooseKey(
       await retryContext?.claims.add(file)
       return { key, lock, isKnown }
     }
-    if (target.putIfAbsent && size <= (target.ifAbsentUpTo ?? Infinity)) {
+    // Only once, because the object is sent for nothing if the key is in use.
+    if (from === 1 && target.putIfAbsent && size <= (target.ifAbsentUpTo ?? Infinity)) {
       const isRepeated = await isOurs()
       await retryContext?.claims.add(file)
       return { key, lock, isKnown: true, unlessTaken: { isRepeated } }
