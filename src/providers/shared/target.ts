@@ -1,0 +1,113 @@
+import type { Readable } from 'node:stream'
+import type { HeldFile } from '../../files/held.ts'
+import type { Spool } from '../../payload/spool.ts'
+
+/** A file to upload: an object key and the bytes to store under it. */
+export interface UploadObject {
+  /**
+   * Object key, the path at the destination: `/`-separated, no leading slash, no empty, `.` or `..` segment, no control
+   * character, at most 1024 bytes in UTF-8. Other Unicode characters are allowed. It is checked before a target gets it.
+   */
+  readonly key: string
+  /** Bytes. */
+  readonly size: number
+  /** MIME type found in the bytes; `application/octet-stream` when unknown. */
+  readonly contentType: string
+  /** SHA-256 of the bytes, hex. */
+  readonly sha256: string
+  /**
+   * Path of a private file with the bytes, if they are in a file. It is valid for this process and its child processes,
+   * and must not be modified. A hard link to it shares bytes and mode with every other hard link.
+   */
+  readonly path?: string | undefined
+  /** The whole body in chunks, without a copy. Undefined if it is not in memory. */
+  chunks?(): readonly Uint8Array[] | undefined
+  /** Returns a new stream of the whole body at each call. */
+  stream(): Readable
+  /** The whole body. */
+  bytes(): Promise<Buffer>
+}
+
+/** What a destination returns for a stored object. */
+export interface Stored {
+  /** Absolute http(s) URL, or one relative to this server's public URL (`files/Default/a.png`). */
+  url: string
+  /** URL that deletes the object when it is opened. If it needs another method, the page of the provider documents it. */
+  deleteUrl?: string
+}
+
+/** A server whose host key is unknown. */
+export interface UnknownHost {
+  /** Its host key, as text for a person. */
+  readonly shown: string
+  /** Trusts the host key from now on. */
+  trust(): Promise<void>
+}
+
+/** Files in OpenSSH's format with known host keys. */
+export interface KnownHosts {
+  /** The file to which new host keys are added. */
+  readonly kept: string
+  /** Files of other programs, which are only read, each with a description for messages. */
+  readonly others: readonly { readonly path: string; readonly words: string }[]
+}
+
+/** A URL that gives access to an object until it expires. */
+export interface SignedUrl {
+  readonly url: string
+  /** Lifetime in seconds. */
+  readonly forS: number
+}
+
+/** A provider with its options applied. Operations that it does not support are undefined; callers check for the method. */
+export interface Target {
+  /** Stores the object and replaces one with the same object key. Safe to call concurrently unless `serial` is true. */
+  put(object: UploadObject, signal: AbortSignal): Promise<Stored>
+  /**
+   * Canonical prefix of its objects: `location + key` identifies an object. Two targets that reach the same object must return
+   * the same prefix, even if their options or names differ. It is stored in the database, so it must contain no secret, and
+   * must not change when credentials change. Default: a prefix that no other destination has.
+   */
+  readonly location?: string
+  /** If true, `put` is called for one object at a time. */
+  readonly serial?: boolean
+  /** Spool on the destination's file system. Payloads are spooled there, so that `put` can link instead of copy. */
+  readonly spool?: Spool
+  /** If true, the destination names files itself, so that equal object keys replace nothing. */
+  readonly namesFiles?: boolean
+  /** Returns the server if its host key is not trusted yet. Sends it no credentials. */
+  findUnknownHost?(signal: AbortSignal): Promise<UnknownHost | undefined>
+  /** Verifies the URL and the credentials. Leaves nothing behind. */
+  check?(signal: AbortSignal): Promise<void>
+  /** Removes an object. Used by `upload-server check`, `remove`, expiry and the tests, never by a route. */
+  remove?(key: string, signal: AbortSignal): Promise<void>
+  /**
+   * Removes several objects with fewer requests than `remove` needs. Needs `remove`. A missing object counts as removed.
+   *
+   * @returns the reason for each object that could not be removed, by key
+   * @throws if none of them could be removed
+   */
+  removeMany?(keys: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, unknown>>
+  /** Returns whether an object with that key exists. `onConflict` and `dedupe` need it. */
+  exists?(key: string, signal: AbortSignal): Promise<boolean>
+  /**
+   * Stores an object unless another one has the key, in one request. `onConflict` then needs no `exists` before each `put`.
+   *
+   * @param isRepeated whether an earlier attempt may have stored the same bytes, which must not count as another object
+   * @returns undefined if another object has the key
+   */
+  putIfAbsent?(object: UploadObject, isRepeated: boolean, signal: AbortSignal): Promise<Stored | undefined>
+  /** Maximum size of an object for `putIfAbsent`, bytes. Default: no limit. */
+  readonly ifAbsentUpTo?: number
+  /**
+   * Creates a signed URL for an object, which need not exist. `link` needs it.
+   *
+   * @param mostS maximum lifetime, in seconds
+   */
+  sign?(key: string, method: 'GET' | 'HEAD', mostS: number, signal: AbortSignal): Promise<SignedUrl>
+  /** If true, URLs that `put` returns expire, and `sign` creates new ones for stored objects. */
+  readonly linksExpire?: boolean
+  /** Opens a stored object that this server may serve under /files/. Undefined if it does not exist. */
+  locate?(key: string): Promise<HeldFile | undefined>
+  close?(): Promise<void>
+}
