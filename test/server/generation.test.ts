@@ -1,4 +1,3 @@
-import { readdirSync, readlinkSync, realpathSync } from 'node:fs'
 import express from 'express'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type LoadedConfig, loadConfig } from '../../src/config/load.ts'
@@ -10,6 +9,7 @@ import { createRuntime, openConfiguredApp } from '../../src/server/configured-ap
 import { type RunningServer, startServer } from '../../src/server/index.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { upload } from '../helpers/form.ts'
+import { openFilesBelow } from '../helpers/open-files.ts'
 
 const env = {}
 
@@ -98,17 +98,10 @@ describe('reloads', () => {
   })
 
   it('open the store once, however many there are', async () => {
-    const directory = realpathSync(await makeDirectory())
+    const directory = await makeDirectory()
     const config = await load(directory)
     const server = await start(config)
-    const openFiles = () =>
-      readdirSync('/proc/self/fd').filter(fd => {
-        try {
-          return readlinkSync(`/proc/self/fd/${fd}`).startsWith(directory)
-        } catch {
-          return false
-        }
-      }).length
+    const openFiles = () => openFilesBelow(directory).length
     expect(await send(server, '')).toBe(200)
     const before = openFiles()
     for (let round = 0; round < 20; round++) {
