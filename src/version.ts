@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs'
 
-/** Of this program, as its package says. */
+let version: string | undefined
+
+/** Of this program, as its package says. It is read once. */
 export function readVersion(): string {
-  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version
+  version ??= String(JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version)
+  return version
 }
