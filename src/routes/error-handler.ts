@@ -62,6 +62,10 @@ function toUploadError(thrown: unknown, requestId: string): UploadError {
   if (status >= 400 && status < 500) {
     return new UploadError('invalid_request', 'The request is malformed.', { cause: thrown })
   }
+  if (thrown instanceof Error && 'code' in thrown && thrown.code === 'ERR_MODULE_NOT_FOUND') {
+    const message = `The installation of upload-server is incomplete: a package is missing. Run "npm install" in its folder, or reinstall it. Its log has the name under request ID ${requestId}.`
+    return new UploadError('internal_error', message, { cause: thrown })
+  }
   return new UploadError(
     'internal_error',
     `Internal error: this is a bug in the server. Its log has the details under request ID ${requestId}.`,
