@@ -600,8 +600,11 @@ describe('a folder that cannot be written', () => {
     await mount(context, directory, 'size=2m,ro')
     const target = await openLocal(directory)
     onTestFinished(() => target.close?.())
-    for (const work of [target.put(objectOf('a.bin', Buffer.of(1)), never()), target.check?.(never())]) {
-      expect(await failureOf(work ?? Promise.resolve())).toMatchObject({
+    for (const work of [
+      async () => target.put(objectOf('a.bin', Buffer.of(1)), never()),
+      async () => target.check?.(never()),
+    ]) {
+      expect(await failureOf(work())).toMatchObject({
         code: 'insufficient_storage',
         message: expect.stringContaining('"local/Default" is read-only'),
       })
@@ -612,11 +615,11 @@ describe('a folder that cannot be written', () => {
     const { target, directory } = await openFresh()
     await writeFile(directory, 'I am a file')
     for (const work of [
-      target.put(objectOf('x/a.bin', Buffer.of(1)), never()),
-      target.check?.(never()),
-      target.spool?.create(),
+      async () => target.put(objectOf('x/a.bin', Buffer.of(1)), never()),
+      async () => target.check?.(never()),
+      async () => target.spool?.create(),
     ]) {
-      const error = await failureOf(work ?? Promise.resolve())
+      const error = await failureOf(work())
       expect(error).toMatchObject({
         code: 'delivery_failed',
         message: expect.stringContaining('a file exists where a folder is needed'),
