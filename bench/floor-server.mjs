@@ -124,7 +124,7 @@ async function withRecords() {
   const [{ default: express }, { default: multer }, { loadSqlite }, { pino }] = await Promise.all([
     import('express'),
     import('multer'),
-    import('../dist/store/sqlite-library.js'),
+    import('../build/store/sqlite-library.js'),
     import('pino'),
   ])
   const { DatabaseSync } = loadSqlite()

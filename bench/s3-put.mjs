@@ -15,7 +15,7 @@ import { median } from './statistics.mjs'
 
 const ROUNDS = 5
 const root = process.argv[2] ? resolve(process.argv[2]) : fileURLToPath(new URL('..', import.meta.url))
-const { s3 } = await import(join(root, 'dist/providers/s3/index.js'))
+const { s3 } = await import(join(root, 'build/providers/s3/index.js'))
 
 const directory = await mkdtemp(join(tmpdir(), 'bench-s3-put-'))
 const standIn = spawn(process.execPath, [fileURLToPath(new URL('s3-server.mjs', import.meta.url))], {

@@ -9,7 +9,7 @@
  */
 import { parseArgs } from 'node:util'
 import pg from 'pg'
-import { createPostgresStore } from '../dist/store/postgres.js'
+import { createPostgresStore } from '../build/store/postgres.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const ROWS_AT_ONCE = 1_000_000

@@ -13,7 +13,7 @@ const FILES = 4000
 const BATCH = 100
 const [latency = '0', other] = process.argv.slice(2)
 const root = other ? resolve(other) : fileURLToPath(new URL('..', import.meta.url))
-const load = path => import(join(root, 'dist', path))
+const load = path => import(join(root, 'build', path))
 const { s3 } = await load('providers/s3/index.js')
 const { createSqliteStore } = await load('store/sqlite.js')
 const { createLease } = await load('uploader/jobs/lease.js')

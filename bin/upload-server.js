@@ -1,4 +1,4 @@
 #!/usr/bin/env node
-import { start } from '../dist/cli/start.js'
+import { start } from '../dist/start.js'
 
 await start(process.argv)

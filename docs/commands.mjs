@@ -1,4 +1,4 @@
-import { createProgram } from '../dist/cli/main.js'
+import { createProgram } from '../build/cli/main.js'
 
 /** What every command says with --help, for docs/reference/cli.md. */
 export async function describeCommands() {

@@ -14,7 +14,7 @@ const RULES = {
   MD051: true, // a link to a heading that is not on the page
 }
 
-const SKIPPED = ['node_modules', '.git', 'dist', 'coverage']
+const SKIPPED = ['node_modules', '.git', 'build', 'dist', 'coverage']
 
 /** The Markdown files below a folder. */
 function listDocuments(folder) {

@@ -55,18 +55,18 @@ it('the versions of Node that are supported are those that are tested', () => {
 
 it('what the build has taken in stands in the list of licences', async () => {
   const folder = await makeDirectory()
-  const packages = join(folder, 'node_modules/upload-server/dist/packages')
+  const packages = join(folder, 'node_modules/upload-server/dist')
   await mkdir(packages, { recursive: true })
-  await cp('dist/packages/bundled.json', join(packages, 'bundled.json'))
+  await cp('dist/bundled.json', join(packages, 'bundled.json'))
   const { exitCode, stdout } = await runProgram(process.execPath, ['scripts/release/licences.mjs', folder])
   expect(exitCode).toBe(0)
   const listed = stdout.trim().split('\n')
-  const files = readdirSync('dist/packages').filter(
-    file => file.endsWith('.js') && readFileSync(join('dist/packages', file), 'utf8').startsWith('/*!'),
+  const files = readdirSync('dist').filter(
+    file => file.endsWith('.js') && readFileSync(join('dist', file), 'utf8').startsWith('/*!'),
   )
   expect(files).toEqual(['file-type.js', 'kysely.js', 'zod.js'])
   for (const file of files) {
-    const text = readFileSync(join('dist/packages', file), 'utf8')
+    const text = readFileSync(join('dist', file), 'utf8')
     const names = [...text.matchAll(/^\/\*!\n(.+)\n\n/gm)].map(([, name]) => name)
     expect(names).toContain(file.replace('.js', ''))
     for (const name of names) expect(listed).toContainEqual(expect.stringMatching(`^${name}@[\\d.]+\tMIT$`))

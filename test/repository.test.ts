@@ -26,6 +26,12 @@ function listFiles(folder: string, end: string): string[] {
 const SOURCES = listFiles('src', '.ts')
 
 describe('every provider', () => {
+  it('is in the list', () => {
+    const others = ['contract', 'kit', 'registry', 'shared']
+    const names = readdirSync(join(ROOT, 'src/providers')).map(name => name.replace(/\.ts$/, ''))
+    expect(names.filter(name => !others.includes(name)).sort()).toEqual(PROVIDER_TYPES)
+  })
+
   describe.each(PROVIDER_TYPES)('%s', type => {
     it('exports itself under the name of its file, and calls itself so', async () => {
       expect((await loadProvider(type))?.type).toBe(type)
@@ -190,7 +196,7 @@ describe('a package of hundreds of files', () => {
   it.each(['zod', 'kysely', 'file-type'])('%s is loaded as one', name => {
     const imports = new RegExp(`(?:from|import\\()\\s*'${name}[/']`)
     expect(SOURCES.filter(path => imports.test(read(path)))).toEqual([`src/packages/${name}.ts`])
-    expect(read(`dist/packages/${name}.js`)).not.toMatch(/^import\b(?!.*from"node:)|\bfrom"(?!node:)/m)
+    expect(read(`dist/${name}.js`)).not.toMatch(/^import\b(?!.*from"node:)|\bfrom"(?!node:)/m)
   })
 })
 

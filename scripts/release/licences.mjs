@@ -20,12 +20,12 @@ const FINE = new Set([
 /** Libraries that are loaded as they are and can be exchanged, which is what the LGPL asks for. */
 const WEAK = /^(?:@img\/sharp-|libheif-js$)/
 
-/** What is installed, and what src/packages/bundle.mjs has taken in. */
+/** What is installed, and what scripts/bundle.mjs has taken in. */
 function* packagesBelow(folder) {
   for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort()) {
     const read = () => JSON.parse(readFileSync(join(folder, file), 'utf8'))
     if (/(?:^|[/\\])node_modules[/\\](?:@[^/\\]+[/\\])?[^/\\]+[/\\]package\.json$/.test(file)) yield read()
-    if (/(?:^|[/\\])dist[/\\]packages[/\\]bundled\.json$/.test(file)) yield* read()
+    if (/(?:^|[/\\])dist[/\\]bundled\.json$/.test(file)) yield* read()
   }
 }
 

@@ -1,8 +1,9 @@
 import { isAbsolute, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { Command, CommanderError } from 'commander'
 import { keysOf } from '../members.ts'
+import { PACKAGE_FOLDER, readVersion } from '../package.ts'
 import { hideSecretsInCrashes, redirectConsole } from '../server/crash.ts'
-import { readVersion } from '../version.ts'
 import type { CommandFile } from './command.ts'
 import { untilInterrupted } from './signals.ts'
 import { createTerminal, type Terminal } from './terminal.ts'
@@ -131,15 +132,13 @@ function describe(error: unknown, { env }: Terminal): string {
   return expected || env['DEBUG'] === undefined ? error.message : (error.stack ?? error.message)
 }
 
-const FOLDER = resolve(import.meta.dirname, '../..')
-
 /** @param message of Node: "Cannot find package 'express' imported from …" */
 function describeMissing(message: string): string {
   const [, name = ''] = /package '([^']+)'/.exec(message) ?? []
   // Node also says "package" for a file that is missing from a package or can't be opened.
   const isPackage = name !== '' && !isAbsolute(name)
   const what = isPackage ? `The package "${name}" is not installed` : `Could not read a file: ${message}`
-  return `${what}. Run "npm install" in "${FOLDER}", or reinstall upload-server.`
+  return `${what}. Run "npm install" in "${resolve(fileURLToPath(PACKAGE_FOLDER))}", or reinstall upload-server.`
 }
 
 /**

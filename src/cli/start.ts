@@ -1,4 +1,4 @@
-import { readVersion } from '../version.ts'
+import { readVersion } from '../package.ts'
 
 /** Runs the command line of this process. Everything but the version is loaded only when it is needed. */
 export async function start(argv: readonly string[]): Promise<void> {

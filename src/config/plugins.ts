@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { describeThrown, systemCode } from '../errors.ts'
 import { within } from '../flow/time-limit.ts'
 import { membersOf } from '../members.ts'
+import { readVersion } from '../package.ts'
 import * as z from '../packages/zod.ts'
 import { isDefined, type Provider } from '../providers/contract.ts'
 import type { Plugin } from '../providers/kit.ts'
@@ -164,10 +165,6 @@ function checkProvider(
     )
 }
 
-function ownVersion(): unknown {
-  return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version
-}
-
 function describe(error: unknown, entryPoint: EntryPoint | undefined): string {
   const { file, madeFor } = entryPoint ?? {}
   if (!(error instanceof Error)) return describeThrown(error)
@@ -175,6 +172,6 @@ function describe(error: unknown, entryPoint: EntryPoint | undefined): string {
   if (code === 'ENOENT') return `the file ${file} does not exist`
   if (code === 'EISDIR') return `${file} is a folder. Specify the file in it, such as index.js`
   const where = error instanceof SyntaxError ? `. To find the line, run: node --check ${file}` : ''
-  const versions = madeFor ? `. It requires upload-server ${madeFor}, and this is ${ownVersion()}` : ''
+  const versions = madeFor ? `. It requires upload-server ${madeFor}, and this is ${readVersion()}` : ''
   return `${describeThrown(error)}${where}${versions}`
 }

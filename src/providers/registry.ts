@@ -1,22 +1,33 @@
-import { readdirSync } from 'node:fs'
-import { extname } from 'node:path'
 import { FAMILIES, type Provider } from './contract.ts'
 
-/** Extension of this file: `.ts` in the source, `.js` after the build. */
-const EXTENSION = extname(import.meta.filename)
-
-/** Files and folders here that are not providers. */
-const NO_PROVIDERS = ['contract', 'kit', 'registry', 'shared']
-
-/** Modules of all providers, read from this folder. `smms.ts` or `smms/index.ts` exports `smms`. */
-const MODULES: ReadonlyMap<string, string> = new Map(
-  readdirSync(import.meta.dirname, { withFileTypes: true }).flatMap(entry => {
-    // Declaration files next to the built files do not match.
-    const [, type = '', extension] = /^([a-z0-9]+)(\.[jt]s)?$/.exec(entry.name) ?? []
-    if (type === '' || NO_PROVIDERS.includes(type)) return []
-    return [[type, extension ? entry.name : `${type}/index${EXTENSION}`]]
-  }),
-)
+/** All providers. Each is loaded when it is needed. */
+const PROVIDERS: Readonly<Record<string, () => Promise<Provider>>> = {
+  aliyun: async () => (await import('./aliyun.ts')).aliyun,
+  azure: async () => (await import('./azure/index.ts')).azure,
+  catbox: async () => (await import('./catbox.ts')).catbox,
+  chevereto: async () => (await import('./chevereto.ts')).chevereto,
+  command: async () => (await import('./command/index.ts')).command,
+  dogecloud: async () => (await import('./dogecloud.ts')).dogecloud,
+  ftp: async () => (await import('./ftp/index.ts')).ftp,
+  gitea: async () => (await import('./gitea.ts')).gitea,
+  gitee: async () => (await import('./gitee.ts')).gitee,
+  github: async () => (await import('./github.ts')).github,
+  gitlab: async () => (await import('./gitlab.ts')).gitlab,
+  http: async () => (await import('./http/index.ts')).http,
+  imgbb: async () => (await import('./imgbb.ts')).imgbb,
+  imgur: async () => (await import('./imgur.ts')).imgur,
+  local: async () => (await import('./local/index.ts')).local,
+  lsky: async () => (await import('./lsky.ts')).lsky,
+  openlist: async () => (await import('./openlist.ts')).openlist,
+  piclist: async () => (await import('./piclist.ts')).piclist,
+  qiniu: async () => (await import('./qiniu.ts')).qiniu,
+  s3: async () => (await import('./s3/index.ts')).s3,
+  sftp: async () => (await import('./sftp/index.ts')).sftp,
+  smms: async () => (await import('./smms.ts')).smms,
+  tcyun: async () => (await import('./tcyun.ts')).tcyun,
+  upyun: async () => (await import('./upyun/index.ts')).upyun,
+  webdav: async () => (await import('./webdav/index.ts')).webdav,
+}
 
 /** Aliases of providers in existing clients and configurations. */
 const ALIASES: ReadonlyMap<string, string> = new Map([
@@ -30,7 +41,7 @@ const ALIASES: ReadonlyMap<string, string> = new Map([
 ])
 
 /** Types of all providers of this version. */
-export const PROVIDER_TYPES: readonly string[] = [...MODULES.keys()].sort()
+export const PROVIDER_TYPES: readonly string[] = Object.keys(PROVIDERS).sort()
 
 /** Returns the type of a provider for its type or an alias. */
 export function canonicalType(name: string): string {
@@ -40,10 +51,7 @@ export function canonicalType(name: string): string {
 /** Loads only the provider with this type or alias. Undefined if it does not exist. */
 export async function loadProvider(name: string): Promise<Provider | undefined> {
   const type = canonicalType(name)
-  const path = MODULES.get(type)
-  if (path === undefined) return undefined
-  const module: Record<string, Provider> = await import(new URL(path, import.meta.url).href)
-  return module[type]
+  return Object.hasOwn(PROVIDERS, type) ? PROVIDERS[type]?.() : undefined
 }
 
 /** Loads all providers, which takes some time, in the order of `init` and the README. */

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { NamedSlots } from '../flow/slots.ts'
+import { readVersion } from '../package.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { Caller, Outcome } from '../uploader/input.ts'
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import type { SweepListener } from '../uploader/jobs/sweeper.ts'
-import { readVersion } from '../version.ts'
 
 /** Upper bounds of the histogram, seconds: from what memory takes to what a large file takes over a slow line. */
 const DURATIONS_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]

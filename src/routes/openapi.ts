@@ -1,5 +1,5 @@
+import { readVersion } from '../package.ts'
 import * as z from '../packages/zod.ts'
-import { readVersion } from '../version.ts'
 import * as contract from './contract.ts'
 import { OPTIONS, type RequestOption } from './options.ts'
 import { ERROR_CODES, statusOf } from './status.ts'

@@ -5,6 +5,7 @@ import type { Request, RequestHandler, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import { once } from '../flow/once.ts'
 import type { Mask } from '../mask.ts'
+import { PACKAGE_FOLDER } from '../package.ts'
 import type { PageFacts, SignIn, Visitor } from '../page/facts.ts'
 import { FORMATS } from '../pictures/options.ts'
 import { readDuration, showDuration } from '../times.ts'
@@ -33,8 +34,8 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** The built script and style. The relative path is the same from `src` and from `dist`. */
-const ASSETS = new URL('../../dist/page/client/', import.meta.url)
+/** The built script and style. */
+const ASSETS = new URL('dist/page/client/', PACKAGE_FOLDER)
 const TYPES: Record<string, string> = { '.js': 'text/javascript', '.css': 'text/css' }
 
 /** Maximum number of cached pages. They differ by language, visitor and requested URL. */

@@ -1,6 +1,7 @@
 import { Console } from 'node:console'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 import { hideSignatures, type Mask } from '../mask.ts'
+import { PACKAGE_FOLDER } from '../package.ts'
 
 /** Redirects the console to standard error, because standard output is for results and the log, and plugins may write to the console. */
 export function redirectConsole(): void {
@@ -26,12 +27,10 @@ function explainCrash(thrown: unknown): string {
   return `${nameCulprit(stacks[0] ?? '')}\n${stacks.join('\ncaused by ')}`
 }
 
-const OWN = pathToFileURL(`${import.meta.dirname}/../../`).href
-
 /** Names the file that threw, because plugins run in this process and their authors should get the report. */
 function nameCulprit(stack: string): string {
   const [first] = /file:\/\/[^\s?)]+/.exec(stack) ?? []
-  if (first === undefined || first.startsWith(OWN))
+  if (first === undefined || first.startsWith(PACKAGE_FOLDER.href))
     return 'upload-server stopped because of a bug in its own code. Please report it.'
   const file = fileURLToPath(first).replace(/(?::\d+){1,2}$/, '')
   return `upload-server stopped because of a bug in "${file}". If that file is a plugin, report it to the author of the plugin. Otherwise, report it to upload-server.`

@@ -60,7 +60,7 @@ it('a program that was started without a free file descriptor ended the process'
   leaveOutOnWindows(context, 'it has no limit of them')
   const script = `
     import { openSync, closeSync } from 'node:fs'
-    import { runProgram } from '${new URL('../../dist/flow/run-program.js', import.meta.url)}'
+    import { runProgram } from '${new URL('../../build/flow/run-program.js', import.meta.url)}'
     const open = []
     try { for (;;) open.push(openSync('/dev/null')) } catch {}
     const said = await runProgram(['true'], { env: {}, input: '', signal: new AbortController().signal }).catch(String)

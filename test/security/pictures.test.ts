@@ -34,7 +34,7 @@ function pictureProcesses(server: { process: ChildProcess }): number[] {
   const below = (above: number): RunningProcess[] =>
     all.filter(({ parent }) => parent === above).flatMap(one => [one, ...below(one.pid)])
   return below(server.process.pid!)
-    .filter(({ args }) => args.includes('pictures/child'))
+    .filter(({ args }) => args.includes('picture-process'))
     .map(({ pid }) => pid)
 }
 

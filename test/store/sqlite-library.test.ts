@@ -41,7 +41,7 @@ it('a store is not opened with an SQLite in which writers at the same time may l
 it('Node does not announce on standard error that its SQLite is experimental, and says everything else', async () => {
   const directory = await makeDirectory()
   const script = join(directory, 'open.mjs')
-  const library = new URL('../../dist/store/sqlite.js', import.meta.url)
+  const library = new URL('../../build/store/sqlite.js', import.meta.url)
   await writeFile(
     script,
     `import { createSqliteStore } from ${JSON.stringify(library.href)}

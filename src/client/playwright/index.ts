@@ -15,6 +15,7 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import type { FullResult, Reporter, TestCase, TestResult } from '@playwright/test/reporter'
 import { messageOf } from '../../errors.ts'
+import { PACKAGE_FOLDER } from '../../package.ts'
 import { addressIn, formatLink } from '../../page/client/links.ts'
 import { isLink, oneLine, toMarkdown } from '../../safe-text.ts'
 
@@ -61,7 +62,7 @@ interface UploadedAttachment extends Attachment {
   readonly error?: string
 }
 
-const PROGRAM = fileURLToPath(new URL('../../../bin/upload-server.js', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('bin/upload-server.js', PACKAGE_FOLDER))
 /** Does not follow a symlink instead of the summary file. Windows has no such flag. */
 const { O_APPEND, O_CREAT, O_WRONLY, O_NOFOLLOW = 0 } = constants
 const APPEND = O_APPEND | O_CREAT | O_WRONLY | O_NOFOLLOW

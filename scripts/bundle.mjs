@@ -1,0 +1,95 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join, sep } from 'node:path'
+import { rolldown } from 'rolldown'
+
+// Part of the build: build/, with one file for each module, becomes dist/, which is published. Node needs up to a millisecond
+// to load a file, so modules that are loaded together become one: a command that uploads a file loads 30 files instead of 200
+// and takes a fifth less time. All files of dist/ are in one folder: see src/package.ts.
+
+/** The modules that Node or a user's program starts with. package.json and bin/ have the names of their files. */
+const ENTRIES = {
+  start: 'build/cli/start.js',
+  index: 'build/index.js',
+  provider: 'build/providers/kit.js',
+  'provider-tests': 'build/provider-tests/index.js',
+  playwright: 'build/client/playwright/index.js',
+  'picture-process': 'build/pictures/child.js',
+  'note-reader': 'build/client/notes/reader-thread.js',
+}
+
+/** What is loaded one after the other. Each of these files gets a module and all that it imports, unless an earlier one has it. */
+const STAGES = {
+  main: 'cli/main.js',
+  config: 'config/load.js',
+  uploading: 'server/open-uploader.js',
+}
+
+/** Packages of many small files become one file each, so they need not be installed. src/packages says what is used of them. */
+const PACKAGES = ['zod', 'kysely', 'file-type']
+
+await bundleModules()
+await bundlePackages()
+
+async function bundleModules() {
+  const packages = new RegExp(`/packages/(${PACKAGES.join('|')})\\.js$`)
+  const bundle = await rolldown({
+    input: ENTRIES,
+    platform: 'node',
+    plugins: [
+      {
+        name: 'stays outside',
+        resolveId(id) {
+          const [, name] = packages.exec(id) ?? []
+          if (name) return { id: `./${name}.js`, external: true }
+          return /^(?:\.|build\/)/.test(id) ? undefined : { id, external: true }
+        },
+      },
+    ],
+  })
+  await bundle.write({
+    dir: 'dist',
+    comments: false,
+    codeSplitting: {
+      groups: Object.entries(STAGES).map(([name, file], index) => ({
+        name,
+        test: id => id.endsWith(join('/build', file)),
+        priority: -index,
+      })),
+    },
+    entryFileNames: '[name].js',
+    // The provider of s3/index.js is s3.js.
+    chunkFileNames: ({ name, moduleIds }) =>
+      `${name === 'index' ? moduleIds.at(-1).split(sep).at(-2) : name}.js`,
+  })
+  await bundle.close()
+}
+
+/** Without comments and spaces, because their text stays in memory. Names stay, for stack traces. */
+async function bundlePackages() {
+  const bundled = new Map()
+  for (const name of PACKAGES) {
+    const bundle = await rolldown({ input: `build/packages/${name}.js`, platform: 'node' })
+    const { output } = await bundle.generate()
+    const packages = await Promise.all([...new Set(output[0].moduleIds.flatMap(packageOf))].map(readPackage))
+    for (const one of packages) bundled.set(one.name, one)
+    const banner = packages.map(one => `/*!\n${one.name}\n\n${one.text}*/`).join('\n')
+    await bundle.write({ file: `dist/${name}.js`, banner, minify: { mangle: false } })
+    await bundle.close()
+  }
+  const listed = [...bundled.values()].map(({ name, version, license }) => ({ name, version, license }))
+  await writeFile('dist/bundled.json', `${JSON.stringify(listed, undefined, 2)}\n`)
+}
+
+/** The folder of the package that a module belongs to. None for our own, and for those of the bundler. */
+function packageOf(id) {
+  const [, name] = id.split(`${sep}node_modules${sep}`)
+  if (name === undefined) return []
+  return [join('node_modules', ...name.split(sep).slice(0, name.startsWith('@') ? 2 : 1))]
+}
+
+async function readPackage(folder) {
+  const { name, version, license } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'))
+  const file = (await readdir(folder)).find(one => /^licen[cs]e/i.test(one))
+  if (file === undefined) throw new Error(`${folder} has no file with its licence`)
+  return { name, version, license, text: await readFile(join(folder, file), 'utf8') }
+}
