@@ -6,13 +6,17 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { get, request } from 'node:http'
 import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
  * @typedef {object} Load
  * @property {string} url of the server
  * @property {'upload' | 'list' | 'heartbeat'} kind
  * @property {number} clients connections, each with one request at a time
- * @property {number} [size] of the file, bytes
+ * @property {number} [size] of a file, bytes
+ * @property {number} [files] of a form; default 1
+ * @property {number} [pieces] of a body, which a slow client sends one by one
+ * @property {number} [pauseMs] before each of them; the clients begin one after the other within the time of one body
  * @property {string[]} [paths] of a list
  * @property {number} [ms] how long new requests are begun
  * @property {number} [requests] of each client, in place of `ms`
@@ -47,7 +51,7 @@ function noiseOf(size) {
  *
  * @param {Load} load
  */
-function buildRequest({ url, kind, size = 0, paths, wholeBody, key, keyed }) {
+function buildRequest({ url, kind, size = 0, files = 1, paths, wholeBody, key, keyed }) {
   const host = new URL(url).host
   if (kind === 'heartbeat')
     return { buffers: [Buffer.from(`GET /heartbeat HTTP/1.1\r\nHost: ${host}\r\n\r\n`)] }
@@ -60,16 +64,43 @@ function buildRequest({ url, kind, size = 0, paths, wholeBody, key, keyed }) {
     const body = JSON.stringify({ list: paths })
     return { buffers: [Buffer.from(head('application/json', body.length) + body)] }
   }
+  const parts = Array.from({ length: files }, (_, index) => buildPart(size, index))
+  const body = [...parts.flatMap(({ head, stored }) => [head, ...stored]), TAIL]
+  const headers = Buffer.from(head(`multipart/form-data; boundary=${BOUNDARY}`, lengthOf(body)))
+  return { buffers: join([headers, ...body]), stored: wholeBody ? body : parts[0].stored }
+}
+
+function buildPart(size, index) {
   const number = String(++counter).padStart(COUNTER_DIGITS, '0')
-  const part =
-    `--${BOUNDARY}\r\nContent-Disposition: form-data; name="files"; filename="bench-${number}.png"\r\n` +
-    'Content-Type: image/png\r\n\r\n'
+  const head = Buffer.from(
+    `${index === 0 ? '' : '\r\n'}--${BOUNDARY}\r\nContent-Disposition: form-data; name="files"; ` +
+      `filename="bench-${number}.png"\r\nContent-Type: image/png\r\n\r\n`,
+  )
   const start = Buffer.concat([PNG_START, Buffer.from(number)])
-  const rest = noiseOf(size - start.length)
-  const type = `multipart/form-data; boundary=${BOUNDARY}`
-  const first = Buffer.concat([Buffer.from(head(type, part.length + size + TAIL.length) + part), start])
-  const stored = wholeBody ? [Buffer.from(part), start, rest, TAIL] : [start, rest]
-  return { buffers: [first, rest, TAIL], stored }
+  return { head, stored: [start, noiseOf(size - start.length)] }
+}
+
+const lengthOf = buffers => buffers.reduce((sum, { length }) => sum + length, 0)
+
+/** As few buffers as can be without copying the large ones. */
+function join(buffers) {
+  const joined = []
+  let small = []
+  for (const buffer of buffers) {
+    if (buffer.length < 1024) small.push(buffer)
+    else {
+      joined.push(...(small.length > 0 ? [Buffer.concat(small)] : []), buffer)
+      small = []
+    }
+  }
+  return small.length > 0 ? [...joined, Buffer.concat(small)] : joined
+}
+
+/** @returns {Buffer[]} about as many pieces of the same size */
+function cut(buffers, pieces) {
+  const all = Buffer.concat(buffers)
+  const size = Math.ceil(all.length / pieces)
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, n) => all.subarray(n * size, (n + 1) * size))
 }
 
 /** The body of PicList's responses. */
@@ -116,24 +147,34 @@ class Client {
   }
 
   /** @returns {Promise<{ status: number, body: string }>} */
-  send(buffers) {
+  send(buffers, { pieces, pauseMs }) {
     return new Promise((resolve, reject) => {
       if (this.error) reject(this.error)
       Object.assign(this, { resolve, reject })
-      this.socket.cork()
-      for (const buffer of buffers) this.socket.write(buffer)
-      this.socket.uncork()
+      if (pieces) void this.sendSlowly(cut(buffers, pieces), pauseMs)
+      else {
+        this.socket.cork()
+        for (const buffer of buffers) this.socket.write(buffer)
+        this.socket.uncork()
+      }
     })
+  }
+
+  async sendSlowly(pieces, pauseMs) {
+    for (const piece of pieces) {
+      await sleep(pauseMs)
+      this.socket.write(piece)
+    }
   }
 }
 
 /** @returns {string[]} the links of an answer @throws when it is not the right one */
-function check({ status, body }, { kind, paths }) {
+function check({ status, body }, { kind, paths, files = 1, wholeBody }) {
   const { success, result } = JSON.parse(body)
   const isRight =
     kind === 'heartbeat'
       ? result === 'alive'
-      : Array.isArray(result) && result.length === (paths?.length ?? 1)
+      : Array.isArray(result) && result.length === (paths?.length ?? (wholeBody ? 1 : files))
   if (status !== 200 || success !== true || !isRight) throw new Error(`${status} ${body.slice(0, 200)}`)
   return kind === 'heartbeat' ? [] : result
 }
@@ -169,7 +210,7 @@ function fetchSize(url) {
 
 async function isStored(link, stored, sizeOnly) {
   if (!sizeOnly) return (await fetchHash(link)) === hashOf(stored)
-  return (await fetchSize(link)) === stored.reduce((sum, buffer) => sum + buffer.length, 0)
+  return (await fetchSize(link)) === lengthOf(stored)
 }
 
 /**
@@ -182,13 +223,14 @@ async function run(load) {
   const failures = []
   const kept = []
   const start = performance.now()
-  const drive = async () => {
+  const drive = async (_, index) => {
+    if (load.pieces) await sleep((index / clients) * load.pieces * load.pauseMs)
     const client = new Client(url)
     for (let sent = 0; sent < requests && performance.now() - start < ms; sent++) {
       const { buffers, stored } = buildRequest(load)
       const began = performance.now()
       try {
-        const links = check(await client.send(buffers), load)
+        const links = check(await client.send(buffers, load), load)
         latencies.push(performance.now() - began)
         if (stored && (verify === 'all' || sent === 0)) kept.push({ link: links[0], stored })
       } catch (error) {

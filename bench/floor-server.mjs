@@ -12,6 +12,7 @@
  * All answer `GET /heartbeat`, hand stored files out under `/files/`, and print their address as the first line.
  */
 import { createHash, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { createReadStream, createWriteStream } from 'node:fs'
 import { copyFile } from 'node:fs/promises'
 import { Agent, createServer, request } from 'node:http'
@@ -81,12 +82,14 @@ function withBusboy() {
   const busboy = createRequire(import.meta.resolve('multer'))('busboy')
   return bare((req, res) => {
     const parts = busboy({ headers: req.headers })
+    const files = []
     parts.on('file', (_field, stream) => {
       const name = newName()
       const file = createWriteStream(join(directory, name))
       stream.pipe(file)
-      file.on('close', () => answer(res, JSON.stringify(answerOf([name]))))
+      files.push(once(file, 'close').then(() => name))
     })
+    parts.on('close', async () => answer(res, JSON.stringify(answerOf(await Promise.all(files)))))
     req.pipe(parts)
   })
 }

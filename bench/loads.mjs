@@ -8,6 +8,8 @@ import { median } from './statistics.mjs'
 const KB = 1024
 const MB = 1024 * KB
 const LIST_LENGTH = 4
+const FORM_LENGTH = 50
+const SLOW = { pieces: 10, pauseMs: 100, requests: 1 }
 
 const clientsOf = count => `${count} ${count === 1 ? 'client' : 'clients'}`
 const uploads = (label, size, clients) =>
@@ -24,10 +26,13 @@ export const FOLDER_LOADS = [
   { name: 'heartbeat, 16 clients', kind: 'heartbeat', clients: 16 },
   ...UPLOADS,
   { name: `list of ${LIST_LENGTH} paths of 100 KB, 16 clients`, kind: 'list', clients: 16 },
+  ...uploads(`form of ${FORM_LENGTH} files of 10 KB`, 10 * KB, [1, 16]).map(load => ({ ...load, files: FORM_LENGTH })),
+  // Each sends one file within a second, so the rate is that of the clients. Processor time is what counts.
+  { ...SLOW, name: `100 KB, ${clientsOf(1000)}, slow`, kind: 'upload', size: 100 * KB, clients: 1000 },
 ]
 export const S3_LOADS = UPLOADS.map(load => ({ ...load, name: `S3, ${load.name}` }))
 /** Those of `--quick`. */
-const QUICK = /heartbeat|10 KB, 16|100 KB, (?:1|16) |5 MB, 4|list/
+const QUICK = /heartbeat|^(?:S3, )?(?:10 KB, 16|100 KB, (?:1|16) |5 MB, 4)|list/
 /** Some thousand requests, until the machine code is there that a server runs for the rest of its life. */
 const WARM_UP = { kind: 'upload', size: 100 * KB, clients: 16, verify: 'one' }
 /**
@@ -92,8 +97,8 @@ export async function measureLoads(title, wanted, contenders, client, settings) 
 
 function loadFor(load, { wholeBody, sizeOnly }, more) {
   return {
-    ...load,
     ...more,
+    ...load,
     ...(load.kind === 'list' ? {} : { paths: undefined }),
     ...(isLarge(load) && { requests: 1 }),
     wholeBody,
