@@ -100,7 +100,9 @@ function join(buffers) {
 function cut(buffers, pieces) {
   const all = Buffer.concat(buffers)
   const size = Math.ceil(all.length / pieces)
-  return Array.from({ length: Math.ceil(all.length / size) }, (_, n) => all.subarray(n * size, (n + 1) * size))
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, n) =>
+    all.subarray(n * size, (n + 1) * size),
+  )
 }
 
 /** The body of PicList's responses. */

@@ -26,7 +26,10 @@ export const FOLDER_LOADS = [
   { name: 'heartbeat, 16 clients', kind: 'heartbeat', clients: 16 },
   ...UPLOADS,
   { name: `list of ${LIST_LENGTH} paths of 100 KB, 16 clients`, kind: 'list', clients: 16 },
-  ...uploads(`form of ${FORM_LENGTH} files of 10 KB`, 10 * KB, [1, 16]).map(load => ({ ...load, files: FORM_LENGTH })),
+  ...uploads(`form of ${FORM_LENGTH} files of 10 KB`, 10 * KB, [1, 16]).map(load => ({
+    ...load,
+    files: FORM_LENGTH,
+  })),
   // Each sends one file within a second, so the rate is that of the clients. Processor time is what counts.
   { ...SLOW, name: `100 KB, ${clientsOf(1000)}, slow`, kind: 'upload', size: 100 * KB, clients: 1000 },
 ]
