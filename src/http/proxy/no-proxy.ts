@@ -20,7 +20,8 @@ type Rule = (endpoint: Endpoint) => boolean
  * left out.
  */
 export function parseNoProxy(entries: readonly string[]): Rule {
-  const rules = entries.flatMap(entry => entry.split(SEPARATORS)).flatMap(entry => parseEntry(entry) ?? [])
+  const parts = entries.flatMap(entry => entry.split(SEPARATORS)).filter(Boolean)
+  const rules = parts.flatMap(part => parseEntry(part) ?? [])
   return endpoint => {
     const plain = { ...endpoint, host: cleanHost(endpoint.host) }
     return rules.some(rule => rule(plain))
