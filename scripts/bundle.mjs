@@ -50,10 +50,10 @@ async function bundleModules() {
     dir: 'dist',
     comments: false,
     codeSplitting: {
-      groups: Object.entries(STAGES).map(([name, file], index) => ({
+      groups: Object.entries(STAGES).map(([name, file], index, { length }) => ({
         name,
         test: id => id.endsWith(join('/build', file)),
-        priority: -index,
+        priority: length - index,
       })),
     },
     entryFileNames: '[name].js',

@@ -192,6 +192,20 @@ describe('the first heartbeat', () => {
   })
 })
 
+describe('the published program', () => {
+  const ownImports = (path: string): string[] =>
+    [...read(path).matchAll(/^import .*"\.\/([\w-]+)\.js";$/gm)].map(([, name = '']) => name)
+
+  it('loads its stages one after the other', () => {
+    const early = ['main', 'rolldown-runtime']
+    expect(early).toEqual(
+      expect.arrayContaining([...ownImports('dist/start.js'), ...ownImports('dist/main.js')]),
+    )
+    expect([...early, 'zod']).toEqual(expect.arrayContaining(ownImports('dist/config.js')))
+    expect(ownImports('dist/uploading.js')).toContain('config')
+  })
+})
+
 describe('a package of hundreds of files', () => {
   it.each(['zod', 'kysely', 'file-type'])('%s is loaded as one', name => {
     const imports = new RegExp(`(?:from|import\\()\\s*'${name}[/']`)
