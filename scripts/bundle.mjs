@@ -19,6 +19,7 @@ const ENTRIES = {
 
 /** What is loaded one after the other. Each of these files gets a module and all that it imports, unless an earlier one has it. */
 const STAGES = {
+  package: 'package.js',
   main: 'cli/main.js',
   config: 'config/load.js',
   uploading: 'server/open-uploader.js',

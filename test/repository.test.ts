@@ -197,11 +197,11 @@ describe('the published program', () => {
     [...read(path).matchAll(/^import .*"\.\/([\w-]+)\.js";$/gm)].map(([, name = '']) => name)
 
   it('loads its stages one after the other', () => {
-    const early = ['main', 'rolldown-runtime']
+    const early = ['package', 'rolldown-runtime']
     expect(early).toEqual(
       expect.arrayContaining([...ownImports('dist/start.js'), ...ownImports('dist/main.js')]),
     )
-    expect([...early, 'zod']).toEqual(expect.arrayContaining(ownImports('dist/config.js')))
+    expect([...early, 'main', 'zod']).toEqual(expect.arrayContaining(ownImports('dist/config.js')))
     expect(ownImports('dist/uploading.js')).toContain('config')
   })
 })
