@@ -17,12 +17,27 @@ const ENTRIES = {
   'note-reader': 'build/client/notes/reader-thread.js',
 }
 
-/** What is loaded one after the other. Each of these files gets a module and all that it imports, unless an earlier one has it. */
+/** What is loaded one after the other. Each stage gets these modules and all that they import, unless an earlier one has them. */
 const STAGES = {
-  package: 'package.js',
-  main: 'cli/main.js',
-  config: 'config/load.js',
-  uploading: 'server/open-uploader.js',
+  package: ['package.js'],
+  main: ['cli/main.js'],
+  // What a server and its clients need.
+  common: [
+    'files/held.js',
+    'files/make-path.js',
+    'files/own-paths.js',
+    'flow/map-concurrently.js',
+    'flow/retry.js',
+    'http/agents.js',
+    'http/exchange.js',
+    'http/proxy/outgoing.js',
+    'payload/folder.js',
+    'payload/index.js',
+    'times.js',
+    'uploader/delivery/destinations.js',
+  ],
+  config: ['config/load.js'],
+  uploading: ['server/open-uploader.js'],
 }
 
 /** Packages of many small files become one file each, so they need not be installed. src/packages says what is used of them. */
@@ -51,9 +66,9 @@ async function bundleModules() {
     dir: 'dist',
     comments: false,
     codeSplitting: {
-      groups: Object.entries(STAGES).map(([name, file], index, { length }) => ({
+      groups: Object.entries(STAGES).map(([name, files], index, { length }) => ({
         name,
-        test: id => id.endsWith(join('/build', file)),
+        test: id => files.some(file => id.endsWith(join('/build', file))),
         priority: length - index,
       })),
     },
