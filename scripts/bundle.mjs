@@ -31,6 +31,7 @@ const STAGES = {
     'http/agents.js',
     'http/exchange.js',
     'http/proxy/outgoing.js',
+    'packages/optional.js',
     'payload/folder.js',
     'payload/index.js',
     'times.js',

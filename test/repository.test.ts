@@ -203,6 +203,7 @@ describe('the published program', () => {
     main: ['package'],
     common: ['main', 'package'],
     upload: ['common', 'main', 'package'],
+    'picture-process': ['common', 'main', 'package'],
     config: ['common', 'main', 'package', 'zod'],
   }
   it.each(Object.entries(STAGES))('%s.js waits for no later stage', (name, others) => {
