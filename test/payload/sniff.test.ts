@@ -1,5 +1,9 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
 import { fileTypeFromBuffer } from 'file-type'
 import { describe, expect, it } from 'vitest'
+import * as packaged from '../../src/packages/file-type.ts'
 import { SNIFF_BYTES, sniffType } from '../../src/payload/sniff.ts'
 
 const bytes = (text: string) => Buffer.from(text, 'latin1')
@@ -10,6 +14,40 @@ const HTML = ['text/html', '.html'] as const
 const XML = ['application/xml', '.xml'] as const
 const TEXT = ['text/plain', '.txt'] as const
 const UNKNOWN = ['application/octet-stream', ''] as const
+
+describe('the packaged file-type', () => {
+  const folder = dirname(createRequire(import.meta.url).resolve('file-type'))
+  const source = readFileSync(join(folder, 'core.js'), 'utf8')
+  const texts = [...source.matchAll(/\.checkString\('([^']+)'(?:, \{offset: (\d+))?/g)].map(
+    ([, text = '', offset = '0']) => [bytes(text), Number(offset)] as const,
+  )
+  const numbers = [...source.matchAll(/\.check\(\[((?:0x[\dA-F]+(?:, )?)+)\](?:, \{offset: (\d+))?/gi)].map(
+    ([, list = '', offset = '0']) => [Buffer.from(list.split(', ').map(Number)), Number(offset)] as const,
+  )
+
+  it('says the same of every beginning that file-type compares with', async () => {
+    expect(texts.length).toBeGreaterThan(70)
+    expect(numbers.length).toBeGreaterThan(40)
+    const types = new Set()
+    for (const [start, offset] of [...texts, ...numbers]) {
+      for (const fill of [0, 0x20, 0xff]) {
+        const head = Buffer.alloc(SNIFF_BYTES, fill)
+        start.copy(head, offset)
+        const expected = await fileTypeFromBuffer(head)
+        expect(await packaged.fileTypeFromBuffer(head), `${start} at ${offset}`).toEqual(expected)
+        types.add(expected?.ext)
+      }
+    }
+    expect(types.size).toBeGreaterThan(70)
+  })
+
+  it.each([0, 1, 2, 3, 31])('says the same of %i bytes', async length => {
+    for (const [start] of [...texts, ...numbers]) {
+      const head = Buffer.concat([start, Buffer.alloc(32)]).subarray(0, length)
+      expect(await packaged.fileTypeFromBuffer(head)).toEqual(await fileTypeFromBuffer(head))
+    }
+  })
+})
 
 describe('sniffType', () => {
   it.each<[string, Buffer, readonly [string, string]]>([
