@@ -98,6 +98,8 @@ interface Memory {
 
 const NO_BYTES = Buffer.alloc(0)
 
+type SpoolFile = ReturnType<typeof createSpoolFile>
+
 function openWriter(memory: Memory, { name, folders = [], spool, limit }: PayloadOptions): PayloadWriter {
   const hash = createHash('sha256')
   let sha256: string | undefined
@@ -106,13 +108,13 @@ function openWriter(memory: Memory, { name, folders = [], spool, limit }: Payloa
   let pending: Uint8Array[] = []
   let pendingBytes = 0
   let head: Uint8Array = NO_BYTES
-  let inFile = false
-  const file = createSpoolFile(spool, release)
+  /** Undefined while the payload is in memory. */
+  let file: SpoolFile | undefined
 
   const mayStay = () => !spool.isLinked && size <= LARGE_BYTES && memory.free >= memory.budget * SPARE
 
   /** Queues the pending chunks. Returns a promise to wait for if there are many, or if the budget is used up. */
-  function flush(): Promise<void> | undefined {
+  function flush(file: SpoolFile): Promise<void> | undefined {
     const chunks = pending
     const bytes = pendingBytes
     pending = []
@@ -129,7 +131,7 @@ function openWriter(memory: Memory, { name, folders = [], spool, limit }: Payloa
   async function discard(): Promise<void> {
     pending = []
     memory.spooling.delete(hash)
-    await file.remove()
+    await file?.remove()
     release()
   }
 
@@ -149,11 +151,11 @@ function openWriter(memory: Memory, { name, folders = [], spool, limit }: Payloa
       pendingBytes += chunk.length
       memory.free -= chunk.length
       reserved += chunk.length
-      inFile ||= memory.free < 0 || (size > SMALL_BYTES && !mayStay())
-      if (!inFile) return undefined
+      if (!file && memory.free >= 0 && (size <= SMALL_BYTES || mayStay())) return undefined
+      file ??= createSpoolFile(spool, release)
       memory.spooling.add(hash)
       const share = Math.max(LEAST_FLUSH_BYTES, GATHERED_BYTES / memory.spooling.size)
-      return pendingBytes >= Math.min(share, MOST_FLUSH_BYTES) || memory.free < 0 ? flush() : undefined
+      return pendingBytes >= Math.min(share, MOST_FLUSH_BYTES) || memory.free < 0 ? flush(file) : undefined
     },
 
     skip: chunk => void hash.update(chunk),
@@ -162,8 +164,8 @@ function openWriter(memory: Memory, { name, folders = [], spool, limit }: Payloa
     async finish() {
       try {
         let path: string | undefined
-        if (inFile) {
-          await flush()
+        if (file) {
+          await flush(file)
           path = await file.close().catch(storageError)
           memory.spooling.delete(hash)
         }

@@ -1,13 +1,12 @@
-import type { CompiledQuery } from '../packages/kysely.ts'
 import type { IndexName } from './migrate.ts'
-import type { Statements } from './statements.ts'
+import type { Statement, Statements } from './statements.ts'
 import type { Database } from './tables.ts'
 
 /** Works with the open database; see sql.ts. */
 export type Use = <T>(work: (db: Database) => Promise<T>) => Promise<T>
 
 /** A write that is committed together with others. It may be called twice. */
-export type StoreWrite = (statements: Statements) => readonly CompiledQuery[]
+export type StoreWrite = (statements: Statements) => readonly Statement[]
 
 /** Limits of one transaction that deletes old rows. */
 export interface PruningLimits {

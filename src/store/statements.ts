@@ -10,15 +10,23 @@ import { type Database, IN_HISTORY } from './tables.ts'
 const DELIVERABLE: readonly JobState[] = ['uploading', 'interrupted']
 const HISTORY_STEPS = '["history"]'
 
-/** What every upload writes: statements with their values. */
+/** A statement with its values. */
+export interface Statement extends CompiledQuery {
+  /** The row that it inserts. `gather` inserts several at once. */
+  readonly inserting?: { readonly insert: RowsStatement<never>; readonly row: unknown }
+  /** What it settles of a quota. `merge` settles the sum. */
+  readonly settling?: QuotaUse & { readonly owner: string }
+}
+
+/** What every upload writes. */
 export interface Statements {
-  begin(job: NewJob, idempotencyKey?: string, reservation?: Reservation): CompiledQuery[]
+  begin(job: NewJob, idempotencyKey?: string, reservation?: Reservation): Statement[]
   /** @param isHolding whether the job has locks */
-  deliver(id: string, delivery: Delivery, isHolding: boolean): CompiledQuery[]
+  deliver(id: string, delivery: Delivery, isHolding: boolean): Statement[]
   /** The statements of one transaction, with one for each quota, at the end, because others wait for its row. */
-  merge(statements: readonly CompiledQuery[]): CompiledQuery[]
+  merge(statements: readonly Statement[]): Statement[]
   /** The same statements, in which those that insert into the same table are one, for a database that each of them has to reach. */
-  gather(statements: readonly CompiledQuery[]): CompiledQuery[]
+  gather(statements: readonly Statement[]): Statement[]
 }
 
 /** Maximum number of rows of a statement. PostgreSQL accepts 65,535 values. */
@@ -29,43 +37,32 @@ export function compileStatements(db: Database): Statements {
   const addEntry = prepareAddEntry(db)
   const [deliver, finish] = [prepareDeliver(db), prepareFinish(db)]
   const [addExpiry, release, settle] = [prepareAddExpiry(db), prepareRelease(db), prepareSettle(db)]
-  /** The rows that statements insert. */
-  const inserting = new WeakMap<CompiledQuery, { insert: RowsStatement<never>; row: unknown }>()
-  const insertOne = <Row>(insert: RowsStatement<Row>, row: Row) => {
-    const statement = insert([row])
-    inserting.set(statement, { insert, row })
-    return statement
-  }
-  /** What statements settle. */
-  const settling = new WeakMap<CompiledQuery, QuotaUse & { owner: string }>()
-  const settleOne = (use: QuotaUse & { owner: string }) => {
-    const statement = settle(use)
-    settling.set(statement, use)
-    return statement
-  }
+  const insertOne = <Row>(insert: RowsStatement<Row>, row: Row): Statement => ({
+    ...insert([row]),
+    inserting: { insert, row },
+  })
   return {
     merge(statements) {
-      const uses = statements.flatMap(one => settling.get(one) ?? [])
+      const uses = statements.flatMap(({ settling }) => settling ?? [])
       if (uses.length < 2) return [...statements]
-      return [...statements.filter(one => !settling.has(one)), ...sumUses(uses).map(settle)]
+      return [...statements.filter(({ settling }) => !settling), ...sumUses(uses).map(settle)]
     },
     gather(statements) {
       const rowsOf = new Map<RowsStatement<never>, unknown[]>()
-      for (const statement of statements) {
-        const { insert, row } = inserting.get(statement) ?? {}
-        if (!insert) continue
-        const rows = rowsOf.get(insert) ?? []
-        rows.push(row)
-        rowsOf.set(insert, rows)
+      for (const { inserting } of statements) {
+        if (!inserting) continue
+        const rows = rowsOf.get(inserting.insert) ?? []
+        rows.push(inserting.row)
+        rowsOf.set(inserting.insert, rows)
       }
       const inserts = [...rowsOf].flatMap(([insert, rows]) =>
         inGroups(rows, MOST_ROWS).map(group => insert(group as never[])),
       )
-      return [...inserts, ...statements.filter(one => !inserting.has(one))]
+      return [...inserts, ...statements.filter(({ inserting }) => !inserting)]
     },
     begin(job, idempotencyKey, reservation) {
       const { id, owner } = job
-      const statements = [insertOne(begin, { ...job, origins: JSON.stringify(job.origins) })]
+      const statements: Statement[] = [insertOne(begin, { ...job, origins: JSON.stringify(job.origins) })]
       if (idempotencyKey === undefined) return statements
       if (reservation) statements.push(insertOne(reserve, { ...reservation, id, idempotencyKey }))
       else statements.push(lead({ id, owner, idempotencyKey }))
@@ -73,13 +70,16 @@ export function compileStatements(db: Database): Statements {
     },
     deliver(id, delivery, isHolding) {
       const { state, owner, files, history, quota = [], now } = delivery
-      const statements: CompiledQuery[] = []
+      const statements: Statement[] = []
       for (const entry of history) {
         statements.push(insertOne(addEntry, entry))
         const { destination, key, expiresAt } = entry
         if (expiresAt !== undefined) statements.push(addExpiry({ destination, key, expiresAt }))
       }
-      for (const use of quota) statements.push(settleOne({ ...use, owner }))
+      for (const use of quota) {
+        const settling = { ...use, owner }
+        statements.push({ ...settle(settling), settling })
+      }
       if (isHolding) statements.push(release({ id }))
       if (isToldByHistory(delivery)) {
         statements.push(finish({ id, owner, finishedAt: now }))

@@ -181,7 +181,7 @@ async function deliverAll(
   const locks = createLocks(deps.locker)
   const stored = createLocks(createStoreLocker(deps.store, deps.locker, job))
   const shared: StoreFileRequest = {
-    lockerOf: at => (needsStoreLock(at, deps) ? stored : locks),
+    lockerOf: at => (needsStoreLock(at, deps) ? stored : at.needsNoLock ? undefined : locks),
     end: expiresAt(request.destination, options?.expires, job.createdAt) ?? 'never',
     baseUrl,
     signal,
@@ -208,7 +208,9 @@ function needsStoreLock(
   { isStoreShared, destinations, withExpiry }: UploaderDeps,
 ): boolean {
   if (isStoreShared && !destination.immutable) return true
-  return destinations.some(one => withExpiry.has(idOf(one)) && mayMeet(one, destination))
+  return (
+    withExpiry.size > 0 && destinations.some(one => withExpiry.has(idOf(one)) && mayMeet(one, destination))
+  )
 }
 
 /** @throws the reason of the request's signal; every other failure is the outcome */
@@ -291,11 +293,12 @@ function spoolFor({ target }: Destination, { spool }: UploaderDeps): Spool {
 }
 
 function filesOf(outcomes: readonly Outcome[]): StoredFile[] {
-  const stored = outcomes.flatMap(outcome => {
-    if (!outcome.ok) return []
+  const stored: StoredFile[] = []
+  for (const outcome of outcomes) {
+    if (!outcome.ok) continue
     const { ok, ...file } = outcome
-    return [{ ...file, origin: keptOrigin(file.origin) }]
-  })
+    stored.push({ ...file, origin: keptOrigin(file.origin) })
+  }
   return stored.sort((a, b) => a.index - b.index)
 }
 

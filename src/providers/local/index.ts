@@ -145,6 +145,7 @@ function openFolder(
 
   return {
     location,
+    replacesAtomically: true,
     spool: {
       ...spool,
       isLinked: true,

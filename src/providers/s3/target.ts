@@ -63,6 +63,7 @@ export function openS3(
 
   return {
     location: locationOf(settings),
+    replacesAtomically: true,
     put: (object, signal) =>
       run({ what: `Could not store "${object.key}"`, permission: 's3:PutObject' }, signal, async () => ({
         url: await storeObject(s3, settings, object, signal),

@@ -71,6 +71,8 @@ export interface Target {
   readonly location?: string
   /** If true, `put` is called for one object at a time. */
   readonly serial?: boolean
+  /** If true, puts of one object at the same time leave it complete, as one of them. Uploads of the same bytes then don't wait. */
+  readonly replacesAtomically?: boolean
   /** Spool on the destination's file system. Payloads are spooled there, so that `put` can link instead of copy. */
   readonly spool?: Spool
   /** If true, the destination names files itself, so that equal object keys replace nothing. */

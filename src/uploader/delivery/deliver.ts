@@ -20,6 +20,7 @@ export interface DeliveryLimits {
  * Uploads one object to its destination, and retries transient failures until the time limit. The object key stays the
  * same, so a retry replaces an attempt that did arrive and never duplicates it.
  *
+ * @param onAbandoned as for `deliverWithin`
  * @throws UploadError `delivery_failed`, `delivery_timeout`, `insufficient_storage`, or what the provider knows better
  * @throws the reason of `signal` when it is aborted
  */
@@ -28,12 +29,13 @@ export async function deliver(
   object: UploadObject,
   { timeoutMs, retries }: DeliveryLimits,
   signal: AbortSignal,
+  onAbandoned?: (put: Promise<Stored>) => void,
 ): Promise<Stored> {
   signal.throwIfAborted()
   const limit = beginTimeLimit(timeoutMs, signal, () => timedOut(destination, object.key, timeoutMs))
   try {
     const put = () => destination.target.put(object, limit.signal)
-    return await deliverWithin(limit, destination, object.key, put, retries)
+    return await deliverWithin(limit, destination, object.key, put, retries, onAbandoned)
   } finally {
     limit.end()
   }

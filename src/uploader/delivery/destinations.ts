@@ -33,6 +33,8 @@ export interface Destination extends DestinationName {
   /** Whether object keys are content-addressed, so that a served file may be cached permanently. */
   readonly immutable: boolean
   readonly onConflict: OnConflict
+  /** Whether all uploads to an object key store the same bytes and may do so at the same time, so that none has to wait. */
+  readonly needsNoLock: boolean
   /** Whether an existing file with the same bytes is used instead of a new one. */
   readonly dedupe: boolean
   /** Which clients this server redirects to presigned URLs. Undefined: URLs lead to the destination itself. */

@@ -96,6 +96,8 @@ function makeDestination(
     takesPath: template.includes('{path}'),
     immutable,
     onConflict,
+    needsNoLock:
+      immutable && onConflict === 'replace' && !common.dedupe && (target.replacesAtomically ?? false),
     dedupe: common.dedupe ?? false,
     redirects,
     rewriteUrl: createUrlRewrite(common.urlRewrite ?? []),

@@ -7,7 +7,7 @@ import type { Stored, UploadObject } from '../../providers/contract.ts'
 import type { Copy, Store } from '../../store/contract.ts'
 import { type End, identify, type Locations, laterEnd, type ObjectId } from '../../store/expiry-contract.ts'
 import { assertMayRename, type ChosenKey, ConflictError, chooseKey, type KeyRequest } from './choose-key.ts'
-import { type DeliveryLimits, deliverWithin, timedOut } from './deliver.ts'
+import { type DeliveryLimits, deliver, deliverWithin, timedOut } from './deliver.ts'
 import { type Destination, idOf, type Mirror, splitId } from './destinations.ts'
 import { linkAgain, linkTo } from './links.ts'
 import { createLocks, type Locker } from './locker.ts'
@@ -38,8 +38,11 @@ export interface StoreFileRequest extends KeyRequest {
   readonly now: Date
   /** Other parts of object keys. */
   readonly facts?: KeyFacts
-  /** Returns the locker for the objects of a destination. Its locks last until the request ends. */
-  lockerOf(destination: Destination): Locker
+  /**
+   * Returns the locker for the objects of a destination. Its locks last until the request ends. Undefined if the destination
+   * `needsNoLock`, and nothing expires there.
+   */
+  lockerOf(destination: Destination): Locker | undefined
 }
 
 export interface StoreFileDeps {
@@ -127,19 +130,49 @@ async function storeAtFallback(
   }
 }
 
-/** The time limit `deliveryTimeoutMs` includes everything that this waits for. */
 async function storeAt(
   payload: Payload,
   destination: Destination,
+  request: StoreFileRequest,
+  deps: StoreFileDeps,
+): Promise<StoredAt> {
+  const wanted = await destination.keyTemplate(payload, request.now, request.facts)
+  const locker = request.lockerOf(destination)
+  return locker
+    ? storeLocked(payload, destination, wanted, locker, request, deps)
+    : storeUnlocked(payload, destination, wanted, request, deps)
+}
+
+/** Stores a file whose object needs no lock: see `lockerOf`. */
+async function storeUnlocked(
+  payload: Payload,
+  destination: Destination,
+  key: string,
+  { signal, baseUrl }: StoreFileRequest,
+  { limits }: StoreFileDeps,
+): Promise<StoredAt> {
+  const stored = await deliver(destination, toObject(payload, key), limits, signal, left =>
+    disposeAfter(left, payload),
+  )
+  const { location } = destination
+  const url = linkTo(destination, key, stored, baseUrl)
+  return { destination: idOf(destination), location, key, url, deleteUrl: stored.deleteUrl, end: 'never' }
+}
+
+/** The time limit `deliveryTimeoutMs` includes everything that this waits for. */
+async function storeLocked(
+  payload: Payload,
+  destination: Destination,
+  wanted: string,
+  locker: Locker,
   request: StoreFileRequest,
   { limits: { timeoutMs, retries }, store, locations }: StoreFileDeps,
 ): Promise<StoredAt> {
   const id = idOf(destination)
   const { location } = destination
-  const wanted = await destination.keyTemplate(payload, request.now, request.facts)
   const limit = beginTimeLimit(timeoutMs, request.signal, () => timedOut(destination, wanted, timeoutMs))
   const { signal } = limit
-  const locks = createLocks(request.lockerOf(destination))
+  const locks = createLocks(locker)
   let left: Promise<unknown> | undefined
   try {
     const take = (key: string) => locks.take(location + key, payload.sha256, signal)
@@ -177,13 +210,18 @@ async function storeAt(
     }
   } catch (error) {
     // An abandoned put still reads the payload and writes to the key, so both are kept until it ends.
-    const dispose = left && payload.hold()
-    if (left) void left.then(dispose, dispose)
+    if (left) disposeAfter(left, payload)
     await locks.end(left)
     throw error
   } finally {
     limit.end()
   }
+}
+
+/** Postpones the end of a payload until an abandoned put, which still reads it, ends. */
+function disposeAfter(left: Promise<unknown>, payload: Payload): void {
+  const dispose = payload.hold()
+  void left.then(dispose, dispose)
 }
 
 /** How a payload is stored under its key. The put returns undefined if the key is in use after all. */
