@@ -7,6 +7,7 @@ import { createLog, type Logger } from '../log.ts'
 import { type RunningServer, startServer } from '../server/index.ts'
 import { PortTakenError } from '../server/port.ts'
 import { filesToWatch, keepUpToDate } from '../server/reload.ts'
+import { letHeapGrow } from '../server/v8-settings.ts'
 import { fingerprint } from '../server/watch-files.ts'
 import { describeStart } from './banner.ts'
 import { configOptionHere } from './command.ts'
@@ -116,6 +117,7 @@ async function serve(options: ServeOptions, terminal: Terminal, signals: Signals
   const reread = () => load(file === undefined ? undefined : { file, origin })
   reload = keepUpToDate({ config, seen, server, logger, learn, load: reread })
   announce(config, server, logger, terminal)
+  letHeapGrow()
   if (isReloadPending) reload()
   return untilStopped(server, logger, stop.signal)
 }

@@ -8,7 +8,6 @@ export async function start(argv: readonly string[]): Promise<void> {
     process.stdout.write(`${readVersion()}\n`)
     return
   }
-  await import('../server/v8-settings.ts')
   const { main } = await import('./main.ts')
   await main(words)
 }

@@ -111,6 +111,7 @@ function openWriter(memory: Memory, { name, folders = [], spool, limit }: Payloa
   /** Undefined while the payload is in memory. */
   let file: SpoolFile | undefined
 
+  const explain = (error: unknown) => storageError(error, spool)
   const mayStay = () => !spool.isLinked && size <= LARGE_BYTES && memory.free >= memory.budget * SPARE
 
   /** Queues the pending chunks. Returns a promise to wait for if there are many, or if the budget is used up. */
@@ -120,7 +121,7 @@ function openWriter(memory: Memory, { name, folders = [], spool, limit }: Payloa
     pending = []
     pendingBytes = 0
     const before = file.append(chunks, bytes)
-    return (memory.free < 0 || bytes >= SMALL_BYTES ? file.written() : before)?.catch(storageError)
+    return (memory.free < 0 || bytes >= SMALL_BYTES ? file.written() : before)?.catch(explain)
   }
 
   function release(bytes = reserved): void {
@@ -166,7 +167,7 @@ function openWriter(memory: Memory, { name, folders = [], spool, limit }: Payloa
         let path: string | undefined
         if (file) {
           await flush(file)
-          path = await file.close().catch(storageError)
+          path = await file.close().catch(explain)
           memory.spooling.delete(hash)
         }
         const { contentType, extension } = await sniffType(head)
@@ -252,11 +253,11 @@ export function describeLimit(limit: number): string {
   return `${most} (limits.fileSize, or fileSize of the client)`
 }
 
-function storageError(error: unknown): never {
+function storageError(error: unknown, { disk }: Spool): never {
   if (!isStorageFull(error)) throw error
   throw new UploadError(
     'insufficient_storage',
-    'The disk for temporary files of upload-server is full. Free some space there, then send it again.',
+    `${disk} is full. Free some space there, then send it again.`,
     { cause: error },
   )
 }

@@ -20,6 +20,8 @@ const open = promisify(openWithCallback)
 /** A private directory for temporary files of this process, mode 0700. It is made at the first use. */
 export interface Spool {
   readonly directory: string
+  /** The disk that it is on, in messages for clients, who must not see the path. Begins a sentence. */
+  readonly disk: string
   /** Whether its files become those of the destination, without a copy. Larger payloads are then not kept in memory. */
   readonly isLinked?: boolean
   /**
@@ -46,6 +48,7 @@ export type Around = <T>(work: (path: string) => Promise<T>) => Promise<T>
  *
  * @param directory of the spools of all processes. Another process may remove it while it is empty
  * @param around for parents that need special care. Default: each gets mode 0700
+ * @param disk see `Spool`
  */
 export function createSpool(
   directory: string,
@@ -53,6 +56,7 @@ export function createSpool(
     await makePath(directory, 0o700)
     return work(directory)
   },
+  disk = 'The disk for temporary files of upload-server',
 ): Spool {
   const name = newOwner()
   const own = join(directory, name)
@@ -128,6 +132,7 @@ export function createSpool(
 
   return {
     directory: own,
+    disk,
     create: () => place(async path => ({ path, fd: await open(path, 'wx+', 0o600) })),
     place,
     holds: path => current !== undefined && path.startsWith(current.path + sep),

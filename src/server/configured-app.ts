@@ -14,6 +14,7 @@ import { openConfiguredDestinations } from './open-destinations.ts'
 import { type KeyCaches, openTokens } from './open-tokens.ts'
 import { finalizerSettings, makeUploader, type Runtime, type ServerDeps } from './open-uploader.ts'
 
+export { createPutQueues } from '../uploader/delivery/open.ts'
 export { createRuntime } from './open-uploader.ts'
 
 export interface ConfiguredAppDeps extends ServerDeps {

@@ -3,7 +3,6 @@ import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
 import { membersOf } from '../members.ts'
 import { answerProbeEarly } from '../routes/heartbeat.ts'
-import { createPutQueues } from '../uploader/delivery/open.ts'
 import type { ConfiguredApp, ConfiguredAppDeps } from './configured-app.ts'
 import { createHttpServer } from './http-server.ts'
 import type { ServerDeps } from './open-uploader.ts'
@@ -84,7 +83,7 @@ export async function startServer(
   apps.take(first) // Nothing may be awaited from here to the log line with the URL.
 
   async function open() {
-    const { createRuntime, openConfiguredApp } = await import('./configured-app.ts')
+    const { createPutQueues, createRuntime, openConfiguredApp } = await import('./configured-app.ts')
     const runtime = createRuntime(config, deps)
     const around: ConfiguredAppDeps = {
       ...deps,

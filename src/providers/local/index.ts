@@ -121,7 +121,12 @@ function openFolder(
   const directory = resolve(options.directory)
   const spoolPath = join(directory, SPOOL_NAME)
   const folders = createFolders(directory, Number.parseInt(options.directoryMode, 8), durable)
-  const spool = createSpool(spoolPath, work => folders.make(spoolPath, ({ path }) => work(path), 0o700))
+  const folder = `the folder of "local/${name}"`
+  const spool = createSpool(
+    spoolPath,
+    work => folders.make(spoolPath, ({ path }) => work(path), 0o700),
+    `The disk with ${folder}`,
+  )
   const fileMode = Number.parseInt(options.fileMode, 8)
   const isOwn = createOwnCheck(directory, ownPaths)
   const write = createWriter({
@@ -134,7 +139,7 @@ function openFolder(
     fileMode,
     durable,
   })
-  const explained = createExplained(`the folder of "local/${name}"`)
+  const explained = createExplained(folder)
   const cleanup = sweepSpool(spoolPath).catch(error =>
     warn(
       `local/${name}: could not remove the temporary files of an earlier run in "${SPOOL_NAME}" (${systemCode(error)}).`,

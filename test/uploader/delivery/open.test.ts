@@ -35,6 +35,19 @@ describe('openDestinations', () => {
     expect(second).toMatchObject({ name: 'own', immutable: true })
   })
 
+  it.each<[boolean, string, Partial<Target>, Partial<DestinationSpec['common']>]>([
+    [true, '{sha256}', { replacesAtomically: true }, {}],
+    [true, '{filename}-{sha256-8}', { replacesAtomically: true }, {}],
+    [false, '{sha256}', {}, {}],
+    [false, '{filename}', { replacesAtomically: true }, {}],
+    [false, '{sha256}', { replacesAtomically: true }, { onConflict: 'rename' }],
+    [false, '{sha256}', { replacesAtomically: true }, { dedupe: true }],
+  ])('says whether its objects need no lock: %s for %s, %j, %j', async (expected, template, more, common) => {
+    const made = { ...target, exists: async () => false, ...more }
+    const [one] = await openDestinations([spec('one', made, common)], template, () => {})
+    expect(one?.needsNoLock).toBe(expected)
+  })
+
   it('makes a queue for targets that take one put at a time', async () => {
     const [one] = await openDestinations([spec('one', { ...target, serial: true })], '{filename}', () => {})
     expect(one?.queue).toBeDefined()

@@ -89,19 +89,23 @@ it.each(['end', 'fail'] as const)(
   },
 )
 
-it('a put that went on after its client had left read a payload that was gone', async () => {
-  const { puts, payloadOf, storeFile } = await openDeaf()
-  const leaver = new AbortController()
-  const payload = await payloadOf('one')
-  const stored = storeFile(payload, { cancellation: leaver.signal })
-  await expect.poll(() => puts).toHaveLength(1)
-  leaver.abort(new Error('gone'))
-  await expect(stored).rejects.toThrow('gone')
-  await payload.dispose()
-  expect((await puts[0]?.object.bytes())?.toString()).toBe('one')
-  puts[0]?.end()
-  await expect.poll(() => existsSync(String(payload.path))).toBe(false)
-})
+it.each(['locked', 'not locked'])(
+  'a put that went on after its client had left read a payload that was gone (%s)',
+  async how => {
+    const { puts, payloadOf, storeFile } = await openDeaf()
+    const leaver = new AbortController()
+    const payload = await payloadOf('one')
+    const without = how === 'locked' ? {} : { lockerOf: () => undefined }
+    const stored = storeFile(payload, { cancellation: leaver.signal, ...without })
+    await expect.poll(() => puts).toHaveLength(1)
+    leaver.abort(new Error('gone'))
+    await expect(stored).rejects.toThrow('gone')
+    await payload.dispose()
+    expect((await puts[0]?.object.bytes())?.toString()).toBe('one')
+    puts[0]?.end()
+    await expect.poll(() => existsSync(String(payload.path))).toBe(false)
+  },
+)
 
 it.each([
   ['the store was down', 'http://a.example/', 'the store is down'],
@@ -133,3 +137,17 @@ it.each([
     await Promise.all([payload, other].map(one => one.dispose()))
   },
 )
+
+it('without a lock, uploads of the same bytes wait for nothing', async () => {
+  const { puts, payloadOf, storeFile } = await openDeaf()
+  const payload = await payloadOf('one')
+  const both = [1, 2].map(() => storeFile(payload, { lockerOf: () => undefined }))
+  await expect.poll(() => puts).toHaveLength(2)
+  for (const put of puts) put.end()
+  const url = 'https://img.example/a.txt'
+  expect(await Promise.all(both)).toMatchObject([
+    { key: 'a.txt', url, end: 'never' },
+    { key: 'a.txt', url, end: 'never' },
+  ])
+  await payload.dispose()
+})
