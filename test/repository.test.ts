@@ -205,6 +205,8 @@ describe('the published program', () => {
     upload: ['common', 'main', 'package'],
     'picture-process': ['common', 'main', 'package'],
     config: ['common', 'main', 'package', 'zod'],
+    // It answers heartbeats before the database is loaded.
+    server: ['common', 'config', 'main', 'package', 'zod'],
   }
   it.each(Object.entries(STAGES))('%s.js waits for no later stage', (name, others) => {
     expect(ownImports(`dist/${name}.js`)).not.toEqual([])

@@ -117,6 +117,8 @@ async function serve(options: ServeOptions, terminal: Terminal, signals: Signals
   const reread = () => load(file === undefined ? undefined : { file, origin })
   reload = keepUpToDate({ config, seen, server, logger, learn, load: reread })
   announce(config, server, logger, terminal)
+  // What the first upload needs, so that it is not slower than others. A missing package is reported to those who need it.
+  await Promise.allSettled([import('../routes/form.ts'), import('../packages/file-type.ts')])
   letHeapGrow()
   if (isReloadPending) reload()
   return untilStopped(server, logger, stop.signal)

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
@@ -34,6 +35,11 @@ export interface RunningServer {
   stop(): Promise<boolean>
 }
 
+/**
+ * Pause before the rest is loaded. Node 22 and newer load modules in one go, so that a heartbeat that arrives meanwhile would wait
+ * for all of them.
+ */
+const FIRST_HEARTBEATS_MS = 2
 /** The graceful shutdown ends when no request has been in progress for this time. */
 const QUIET_MS = 300
 
@@ -83,6 +89,7 @@ export async function startServer(
   apps.take(first) // Nothing may be awaited from here to the log line with the URL.
 
   async function open() {
+    await sleep(FIRST_HEARTBEATS_MS)
     const { createPutQueues, createRuntime, openConfiguredApp } = await import('./configured-app.ts')
     const runtime = createRuntime(config, deps)
     const around: ConfiguredAppDeps = {
