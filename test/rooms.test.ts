@@ -124,7 +124,9 @@ it.each(['uploader/delivery', 'uploader/jobs'])('every file in %s has a test of 
 })
 
 it('V8 is set by the one command that starts a server', () => {
-  const setting = FILES.filter(path => /^ *setFlagsFromString/m.test(readFileSync(join(SRC, path), 'utf8')))
+  const setting = FILES.filter(path =>
+    /^ *setFlagsFromString\('--heap/m.test(readFileSync(join(SRC, path), 'utf8')),
+  )
   expect(setting).toEqual(['server/v8-settings.ts'])
   const users = FILES.filter(path => importsOf(path).some(name => name.endsWith('/v8-settings.ts')))
   expect(users).toEqual(['cli/serve.ts'])

@@ -4,7 +4,7 @@ import { NO_WORKERS, suggest } from '../config/issues.ts'
 import { embeddedNote, type Flags, type LoadedConfig, loadConfig, type RawConfig } from '../config/load.ts'
 import { aborted, createCanceller } from '../flow/cancellation.ts'
 import { createLog, type Logger } from '../log.ts'
-import { type RunningServer, startServer } from '../server/index.ts'
+import { loadForUploads, type RunningServer, startServer } from '../server/index.ts'
 import { PortTakenError } from '../server/port.ts'
 import { filesToWatch, keepUpToDate } from '../server/reload.ts'
 import { letHeapGrow } from '../server/v8-settings.ts'
@@ -117,8 +117,7 @@ async function serve(options: ServeOptions, terminal: Terminal, signals: Signals
   const reread = () => load(file === undefined ? undefined : { file, origin })
   reload = keepUpToDate({ config, seen, server, logger, learn, load: reread })
   announce(config, server, logger, terminal)
-  // What the first upload needs, so that it is not slower than others. A missing package is reported to those who need it.
-  await Promise.allSettled([import('../routes/form.ts'), import('../packages/file-type.ts')])
+  await loadForUploads()
   letHeapGrow()
   if (isReloadPending) reload()
   return untilStopped(server, logger, stop.signal)

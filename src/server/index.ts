@@ -154,6 +154,11 @@ export async function startServer(
   }
 }
 
+/** Loads what the first upload needs, so that it is as fast as others. If a package is missing, that upload reports it. */
+export async function loadForUploads(): Promise<void> {
+  await Promise.allSettled([import('../routes/form.ts'), import('../packages/file-type.ts')])
+}
+
 /** The app of the current configuration. Requests wait until there is one. */
 function createAppSwitch() {
   let current: ConfiguredApp | undefined
