@@ -1,6 +1,7 @@
 import { once } from '../flow/once.ts'
 
-const loadFileType = once(() => import('../packages/file-type.ts'))
+/** For files that are not one of the most common pictures. */
+export const loadFileType = once(() => import('../packages/file-type.ts'))
 
 /** The type of a file according to its bytes. */
 export interface FileType {

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
 import { membersOf } from '../members.ts'
+import { loadFileType } from '../payload/sniff.ts'
 import { answerProbeEarly } from '../routes/heartbeat.ts'
 import type { ConfiguredApp, ConfiguredAppDeps } from './configured-app.ts'
 import { createHttpServer } from './http-server.ts'
@@ -156,7 +157,7 @@ export async function startServer(
 
 /** Loads what the first upload needs, so that it is as fast as others. If a package is missing, that upload reports it. */
 export async function loadForUploads(): Promise<void> {
-  await Promise.allSettled([import('../routes/form.ts'), import('../packages/file-type.ts')])
+  await Promise.allSettled([import('../routes/form.ts'), loadFileType()])
 }
 
 /** The app of the current configuration. Requests wait until there is one. */
