@@ -117,8 +117,7 @@ async function serve(options: ServeOptions, terminal: Terminal, signals: Signals
   const reread = () => load(file === undefined ? undefined : { file, origin })
   reload = keepUpToDate({ config, seen, server, logger, learn, load: reread })
   announce(config, server, logger, terminal)
-  await loadForUploads()
-  letHeapGrow()
+  void loadForUploads().then(letHeapGrow) // Not awaited: a stop signal may have arrived already.
   if (isReloadPending) reload()
   return untilStopped(server, logger, stop.signal)
 }
