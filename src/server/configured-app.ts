@@ -8,6 +8,7 @@ import type { AccessSettings } from '../routes/access.ts'
 import { createApp, createLimiters, type Limiters } from '../routes/app.ts'
 import { makeMessagesFor } from '../routes/message-types.ts'
 import type { Metrics } from '../routes/metrics.ts'
+import { loadPg } from '../store/postgres.ts'
 import type { Destination } from '../uploader/delivery/destinations.ts'
 import { createSweeper } from '../uploader/jobs/sweeper.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
@@ -82,6 +83,7 @@ async function createConfiguredApp(
     : undefined
   const limiters = before?.limiters ?? createLimiters()
   const keyCaches: KeyCaches = before?.keyCaches ?? new Map()
+  if (settings.store.driver === 'postgres') await loadPg().catch(() => {}) // The first use reports the error.
   const tokens = await openTokens(config, deps, keyCaches)
   const uploader = makeUploader(config, deps, destinations, runtime)
   const { track, untilIdle } = createTracker()

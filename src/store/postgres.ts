@@ -1,5 +1,6 @@
 import type { Pool } from 'pg'
 import { systemCode, UploadError } from '../errors.ts'
+import { once } from '../flow/once.ts'
 import { PostgresDialect, type PostgresPool, sql } from '../packages/kysely.ts'
 import { installCommand, isInstalled } from '../packages/optional.ts'
 import type { Store } from './contract.ts'
@@ -24,6 +25,9 @@ const NAME_LOCKS = 726_350_184
 const PRUNING = { mostRows: 10_000, longMs: 100 }
 const BIGINT = 20
 
+/** Loads the package `pg`, which stops the process for 40 ms. */
+export const loadPg = once(() => import('pg'))
+
 /**
  * The database for several servers behind a reverse proxy.
  *
@@ -41,7 +45,7 @@ export function createPostgresStore(url: string, queryTimeoutMs = QUERY_TIMEOUT_
     )
   return createSqlStore({
     async connect() {
-      const { default: pg } = await import('pg')
+      const { default: pg } = await loadPg()
       const pool = new pg.Pool({
         query_timeout: queryTimeoutMs,
         connectionString: url,
