@@ -37,10 +37,9 @@ export interface RunningServer {
 }
 
 /**
- * Pause before the rest is loaded. Node 22 and newer load modules in one go, so that a heartbeat that arrives meanwhile would wait
- * for all of them.
+ * Pause for heartbeats between two parts of the program that are loaded. Node 22 and newer load all modules of a part in one go.
  */
-const FIRST_HEARTBEATS_MS = 2
+const LOADING_PAUSE_MS = 2
 /** The graceful shutdown ends when no request has been in progress for this time. */
 const QUIET_MS = 300
 
@@ -90,7 +89,7 @@ export async function startServer(
   apps.take(first) // Nothing may be awaited from here to the log line with the URL.
 
   async function open() {
-    await sleep(FIRST_HEARTBEATS_MS)
+    await sleep(LOADING_PAUSE_MS)
     const { createPutQueues, createRuntime, openConfiguredApp } = await import('./configured-app.ts')
     const runtime = createRuntime(config, deps)
     const around: ConfiguredAppDeps = {
@@ -157,7 +156,10 @@ export async function startServer(
 
 /** Loads what the first upload needs, so that it is as fast as others. If a package is missing, that upload reports it. */
 export async function loadForUploads(): Promise<void> {
-  await Promise.allSettled([import('../routes/form.ts'), loadFileType()])
+  for (const load of [() => import('../routes/form.ts'), loadFileType]) {
+    await load().catch(() => {})
+    await sleep(LOADING_PAUSE_MS)
+  }
 }
 
 /** The app of the current configuration. Requests wait until there is one. */
