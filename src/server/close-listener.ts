@@ -45,28 +45,37 @@ async function isQueueBlocked(server: Server): Promise<boolean> {
   const { _handle: listener } = server as unknown as Listening
   if (!listener || !address || typeof address === 'string') return true
   const { hostname } = new URL(urlOf({ host: address.address, port: address.port }))
+  // With a short queue, the end of a handshake is lost, and repeated after a second.
+  if (look(address.port).isHandshaking) return false
   listener.listen(0)
   const own = connect(address.port, hostname.replace(/[[\]]/g, ''))
   own.on('error', () => {})
   await new Promise<void>(resolve => process.nextTick(resolve)) // Node connects in a tick of the same turn.
-  const isBlocked = isOnlyQueued(own.localPort, address.port)
+  // The second look finds a connection that the system was adding during the first one.
+  const isBlocked = isOnlyQueued(own.localPort, address.port) && isOnlyQueued(own.localPort, address.port)
   if (!isBlocked) listener.listen(BACKLOG)
   own.destroy()
   return isBlocked
 }
 
 function isOnlyQueued(from: number | undefined, port: number): boolean {
-  let queued = 0
-  let isMade = false
-  const connections = readConnections()
-  if (connections === '') return true
-  for (const [, local = '', remote = '', state, length = ''] of connections.matchAll(CONNECTION)) {
+  const { queued, clients, isHandshaking } = look(port)
+  if (queued === undefined) return true
+  return !isHandshaking && queued === 1 && from !== undefined && clients.has(from)
+}
+
+/** The connections to a port: how many are queued (undefined on systems without `/proc/net`), and the ports of all clients. */
+function look(port: number): { queued: number | undefined; clients: Set<number>; isHandshaking: boolean } {
+  const clients = new Set<number>()
+  let queued: number | undefined
+  let isHandshaking = false
+  for (const [, local = '', remote = '', state, length = ''] of readConnections().matchAll(CONNECTION)) {
     if (Number.parseInt(local, 16) !== port) continue
-    if (state === SYN_RECEIVED) return false
-    if (state === LISTENING) queued += Number.parseInt(length, 16)
-    if (state === ESTABLISHED && Number.parseInt(remote, 16) === from) isMade = true
+    if (state === SYN_RECEIVED) isHandshaking = true
+    if (state === LISTENING) queued = (queued ?? 0) + Number.parseInt(length, 16)
+    if (state === ESTABLISHED) clients.add(Number.parseInt(remote, 16))
   }
-  return isMade && queued === 1
+  return { queued, clients, isHandshaking }
 }
 
 /** @returns '' on systems without `/proc/net` */
