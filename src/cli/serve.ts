@@ -4,7 +4,7 @@ import { NO_WORKERS, suggest } from '../config/issues.ts'
 import { embeddedNote, type Flags, type LoadedConfig, loadConfig, type RawConfig } from '../config/load.ts'
 import { aborted, createCanceller } from '../flow/cancellation.ts'
 import { createLog, type Logger } from '../log.ts'
-import { loadForUploads, type RunningServer, startServer } from '../server/index.ts'
+import { type RunningServer, startServer } from '../server/index.ts'
 import { PortTakenError } from '../server/port.ts'
 import { filesToWatch, keepUpToDate } from '../server/reload.ts'
 import { letHeapGrow } from '../server/v8-settings.ts'
@@ -117,7 +117,7 @@ async function serve(options: ServeOptions, terminal: Terminal, signals: Signals
   const reread = () => load(file === undefined ? undefined : { file, origin })
   reload = keepUpToDate({ config, seen, server, logger, learn, load: reread })
   announce(config, server, logger, terminal)
-  void loadForUploads().then(letHeapGrow) // Not awaited: a stop signal may have arrived already.
+  letHeapGrow()
   if (isReloadPending) reload()
   return untilStopped(server, logger, stop.signal)
 }

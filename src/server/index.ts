@@ -106,7 +106,9 @@ export async function startServer(
       listenUrl: () => (url.startsWith('unix:') ? 'http://localhost' : url),
     }
     try {
-      return { runtime, around, openConfiguredApp, first: await openConfiguredApp(config, around) }
+      const first = await openConfiguredApp(config, around)
+      await loadForUploads()
+      return { runtime, around, openConfiguredApp, first }
     } catch (error) {
       await runtime.close()
       throw error
@@ -155,7 +157,7 @@ export async function startServer(
 }
 
 /** Loads what the first upload needs, so that it is as fast as others. If a package is missing, that upload reports it. */
-export async function loadForUploads(): Promise<void> {
+async function loadForUploads(): Promise<void> {
   for (const load of [() => import('../routes/form.ts'), loadFileType]) {
     await load().catch(() => {})
     await sleep(LOADING_PAUSE_MS)
