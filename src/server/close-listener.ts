@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { connect, Server, type Socket } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { urlOf } from './port.ts'
@@ -9,9 +9,9 @@ const LONGEST_MS = 5000
 const HANDSHAKE_MS = 1100
 /** Node's default length of the queue. */
 const BACKLOG = 511
-/** Only Linux shows the queue. */
-const SHOWN = ['/proc/self/net/tcp', '/proc/self/net/tcp6']
-/** A line of these files: local port, remote port, state, and of a listening socket the number of queued connections. */
+/** Only Linux shows the queue, in these files. */
+const FILES = ['/proc/self/net/tcp', '/proc/self/net/tcp6']
+/** A line of them: local port, remote port, state, and of a listening socket the number of queued connections. */
 const CONNECTION = /^ *\d+: \w+:(\w{4}) \w+:(\w{4}) (\w\w) \w{8}:(\w{8})/gm
 const [ESTABLISHED, SYN_RECEIVED, LISTENING] = ['01', '03', '0A']
 
@@ -27,23 +27,26 @@ const internalOf = (socket: Server | Socket) => (socket as unknown as Internal).
  * the reverse proxy uses another server.
  *
  * Open connections stay open. The `close` of HTTP servers would also close idle ones, on which a client may be sending.
+ *
+ * @param mostMs time after which it closes in any case; default and maximum 5 s
  */
-export async function closeListener(server: Server): Promise<void> {
-  for (const end = performance.now() + LONGEST_MS; performance.now() < end; ) {
+export async function closeListener(server: Server, mostMs = LONGEST_MS): Promise<void> {
+  const end = performance.now() + Math.min(mostMs, LONGEST_MS)
+  do
     await nextTurn() // Node accepts queued connections.
-    if (await isQueueBlocked(server)) break
-  }
+  while (!(await isQueueBlocked(server, end)) && performance.now() < end)
   Server.prototype.close.call(server)
 }
 
 /**
  * Whether no connection is queued, and none can be until this turn of the event loop ends: the queue is limited to one
- * connection, and this process makes it. Systems that don't show the queue: true.
+ * connection, and this process makes it. If the end of another handshake was lost, this waits until Linux repeats it, at most
+ * until `end`. Systems that don't show the queue: true.
  */
-async function isQueueBlocked(server: Server): Promise<boolean> {
+async function isQueueBlocked(server: Server, end: number): Promise<boolean> {
   const address = server.address()
   const listener = internalOf(server)
-  if (!listener || !address || typeof address === 'string' || !SHOWN.some(existsSync)) return true
+  if (!listener || !address || typeof address === 'string' || process.platform !== 'linux') return true
   const { hostname } = new URL(urlOf({ host: address.address, port: address.port }))
   listener.listen(0)
   const own = connect(address.port, hostname.replace(/[[\]]/g, ''))
@@ -58,19 +61,32 @@ async function isQueueBlocked(server: Server): Promise<boolean> {
     own.destroy()
   }
   listener.listen(BACKLOG)
-  await sleep(HANDSHAKE_MS)
+  await sleep(Math.min(HANDSHAKE_MS, Math.max(0, end - performance.now())))
   return false
 }
 
 function isOnlyQueued(from: number | undefined, port: number): boolean {
   let queued = 0
   let isMade = false
-  const connections = SHOWN.filter(existsSync).map(file => readFileSync(file, 'utf8'))
-  for (const [, local = '', remote = '', state, length = ''] of connections.join('').matchAll(CONNECTION)) {
+  const connections = readConnections()
+  if (connections === '') return true
+  for (const [, local = '', remote = '', state, length = ''] of connections.matchAll(CONNECTION)) {
     if (Number.parseInt(local, 16) !== port) continue
     if (state === SYN_RECEIVED) return false
     if (state === LISTENING) queued += Number.parseInt(length, 16)
     if (state === ESTABLISHED && Number.parseInt(remote, 16) === from) isMade = true
   }
   return isMade && queued === 1
+}
+
+/** @returns '' if this process may not read the files, as in some containers */
+function readConnections(): string {
+  const read = (file: string) => {
+    try {
+      return readFileSync(file, 'utf8')
+    } catch {
+      return '' // A system without IPv6 has one of them.
+    }
+  }
+  return FILES.map(read).join('')
 }

@@ -102,15 +102,16 @@ export function createHttpServer(
     server,
     async stop(graceMs, quietMs) {
       const closed = once(server, 'close')
+      const end = performance.now() + graceMs
       // Responses don't close their connections before, or reverse proxies would open new ones.
-      await closeListener(server)
+      await closeListener(server, graceMs)
       isStopping = true
       // The last response of each connection. After an earlier one, Node would close it without the others.
       for (const running of connections.values()) {
         const last = [...running].at(-1)
         if (last) last.shouldKeepAlive = false
       }
-      const finished = await drain(connections, graceMs, quietMs)
+      const finished = await drain(connections, end, quietMs)
       for (const socket of connections.keys()) socket.destroy()
       await closed
       server.close() // This stops Node's timer for header timeouts.
@@ -227,14 +228,13 @@ function explainUnreadable({ code, rawPacket }: Unreadable): string {
   return 'The request is not valid HTTP.'
 }
 
-/** Waits until no request has been in progress for `quietMs`. @returns false if one still is after `graceMs` */
+/** Waits until no request has been in progress for `quietMs`. @returns false if one still is at `end` */
 async function drain(
   connections: ReadonlyMap<Duplex, ReadonlySet<ServerResponse>>,
-  graceMs: number,
+  end: number,
   quietMs: number,
 ): Promise<boolean> {
   const isBusy = () => [...connections.values()].some(running => running.size > 0)
-  const end = performance.now() + graceMs
   // Without connections, no request can arrive. The looks are counted instead of the time: while the process is blocked,
   // requests may have arrived that it has not read yet.
   for (let quiet = 0; connections.size > 0 && performance.now() < end; quiet += LOOK_MS) {
