@@ -19,7 +19,7 @@ const ENTRIES = {
 
 /** What is loaded one after the other. Each stage gets these modules and all that they import, unless an earlier one has them. */
 const STAGES = {
-  package: ['package.js'],
+  package: ['package.js', 'config/paths.js'],
   main: ['cli/main.js'],
   // What a server and its clients need.
   common: [

@@ -27,6 +27,14 @@ export function userDataDirectory({ env, platform }: PathContext): string {
   return join(xdg(env, 'XDG_DATA_HOME', '.local/share'), NAME)
 }
 
+/** The folder for compiled code. */
+export function userCacheFolder({ env, platform }: Pick<PathContext, 'env' | 'platform'>): string {
+  if (platform === 'win32')
+    return join(env['LOCALAPPDATA'] ?? join(homedir(), 'AppData', 'Local'), NAME, 'cache')
+  if (platform === 'darwin') return join(home(env), 'Library', 'Caches', NAME)
+  return join(xdg(env, 'XDG_CACHE_HOME', '.cache'), NAME)
+}
+
 /** The known_hosts files of SSH: that of this program, and those of OpenSSH, of the user and of the system. */
 export function knownHosts(dataDirectory: string): KnownHosts {
   return {

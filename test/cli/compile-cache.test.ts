@@ -2,7 +2,7 @@ import { chmod, chown, mkdir, readdir, rm, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { cacheFolder } from '../../src/cli/compile-cache.ts'
+import { userCacheFolder } from '../../src/config/paths.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { leaveOutOnWindows, needsRoot } from '../helpers/needs.ts'
 import { runBuilt } from './run-cli.ts'
@@ -17,7 +17,7 @@ describe('the folder for compiled code', () => {
     ['darwin', { HOME: '/Users/ada' }, '/Users/ada/Library/Caches/upload-server'],
     ['win32', { HOME: '/c', LOCALAPPDATA: '/c/Local' }, '/c/Local/upload-server/cache'],
   ])('on %s with %j is %s', (platform, env, folder) => {
-    expect(cacheFolder(env, platform)).toBe(join(folder))
+    expect(userCacheFolder({ env, platform })).toBe(join(folder))
   })
 
   const keepsCode = 'enableCompileCache' in process.getBuiltinModule('node:module')
