@@ -62,7 +62,8 @@ export interface Finalizer {
    */
   complete(job: Job, files: readonly StoredFile[], end: JobEnd): Promise<void>
   /**
-   * Finishes a pending job. Waits if another request or process finishes it already.
+   * Makes an attempt to finish a pending job, or waits for one that begins after the call. What has caused a failure may be
+   * mended while an earlier attempt is running.
    * @returns the finished job; undefined if there is no such pending job
    * @throws FinalizationPending if a step fails again
    */
@@ -157,6 +158,7 @@ export function createFinalizer(deps: FinalizerDeps): Finalizer {
       await track(job.id, work).finally(() => uploading.delete(job.id))
     },
     async retry(id, signal) {
+      await running.get(id)?.catch(() => {})
       const last = await poll(async () => {
         const result = await attemptOnce(id)
         return result.kind === 'elsewhere' ? undefined : result

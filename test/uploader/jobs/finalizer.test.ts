@@ -367,6 +367,23 @@ describe('pending jobs', () => {
     await expect.poll(states).toEqual(['delivered', 'delivered', 'finished'])
   })
 
+  it('are finished by a request that came while an attempt was about to fail', async () => {
+    const { hook, runs } = makeHook('hook')
+    const script = 'echo run >> "$0"; test -e "$0.mended"; ended=$?; sleep 0.3; exit $ended'
+    const flaky = { ...hook, command: ['sh', '-c', script, join(directory, 'hook')] }
+    let now = Date.now()
+    const here = open([flaky], { roundMs: 20, now: () => new Date(now) })
+    const { id } = await upload(here)
+    now += 60_000
+    here.finalizer.start()
+    await expect.poll(runs).toBe(2)
+    await sleep(100) // so that the hook has looked for the file
+    await writeFile(join(directory, 'hook.mended'), '')
+    const requests = [1, 2, 3].map(() => here.finalizer.retry(id, AbortSignal.timeout(10_000)))
+    expect((await Promise.all(requests)).map(job => job?.state)).toEqual(['finished', 'finished', 'finished'])
+    expect(await runs(), 'all wait for the same attempt').toBe(3)
+  })
+
   it('of a hook that was taken out of the configuration are finished', async () => {
     const { hook, is } = makeHook('hook')
     await is('broken')
