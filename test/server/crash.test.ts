@@ -349,10 +349,8 @@ async function checkHistory(directory: string, sent: readonly Sent[]): Promise<S
 
 /** Whatever was stored in whole is finished sooner or later, and its hooks have heard of it. */
 async function checkFinished(directory: string, told: Set<string>): Promise<void> {
-  for (const { id } of await query(
-    directory,
-    "select id from jobs where state in ('delivered', 'finalizing')",
-  )) {
+  const pending = "select id from jobs where state in ('delivered', 'finalizing')"
+  for (const { id } of await query(directory, pending)) {
     await writeFile(join(directory, `mended-${id}`), '')
   }
   const { code, stderr } = await runBuilt(['finalize'], { cwd: directory })

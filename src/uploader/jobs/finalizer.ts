@@ -62,8 +62,9 @@ export interface Finalizer {
    */
   complete(job: Job, files: readonly StoredFile[], end: JobEnd): Promise<void>
   /**
-   * Makes an attempt to finish a pending job, or waits for one that begins after the call. What has caused a failure may be
-   * mended while an earlier attempt is running.
+   * Finishes a pending job. Waits if another request or process is making an attempt, and makes its own if that one fails: the
+   * cause may have been removed meanwhile.
+   *
    * @returns the finished job; undefined if there is no such pending job
    * @throws FinalizationPending if a step fails again
    */
