@@ -16,8 +16,8 @@ const ALONE = [
 
 export default defineConfig({
   test: {
-    // Tests wait for other programs for a third of their time: one worker more than there are cores keeps all of them busy.
-    maxWorkers: availableParallelism() + 1,
+    // Tests wait for other programs for a third of their time: two workers more than there are cores keep all of them busy.
+    maxWorkers: availableParallelism() + 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // Until it holds: a busy machine takes its time.
