@@ -110,7 +110,7 @@ export async function prepareDesk(more: Record<string, string> = {}) {
     await stop()
     const started = start(code)
     server = started.child
-    while (!(await isAlive(port))) {
+    while (!(await isReady(port))) {
       if (started.child.exitCode !== null) expect.fail(`${code}ended: ${started.printed()}`)
       await sleep(20)
     }
@@ -139,9 +139,10 @@ async function finish({ child, printed }: { child: ChildProcess; printed(): stri
   return { status, printed: printed() }
 }
 
-async function isAlive(port: string): Promise<boolean> {
+/** Only then is there a database that a command can read. */
+async function isReady(port: string): Promise<boolean> {
   try {
-    return (await fetch(`http://127.0.0.1:${port}/heartbeat`)).ok
+    return (await fetch(`http://127.0.0.1:${port}/ready`)).ok
   } catch {
     return false
   }
