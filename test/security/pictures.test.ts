@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { crc32, deflateSync } from 'node:zlib'
 import sharp from 'sharp'
@@ -36,6 +37,12 @@ function pictureProcesses(server: { process: ChildProcess }): number[] {
   return below(server.process.pid!)
     .filter(({ args }) => args.includes('picture-process'))
     .map(({ pid }) => pid)
+}
+
+/** Whether a process has a handler for a signal, by the bits of SigCgt in proc(5). */
+async function catches(pid: number, signal: number): Promise<boolean> {
+  const [, bits = '0'] = /^SigCgt:\s*(\w+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? []
+  return ((BigInt(`0x${bits}`) >> BigInt(signal - 1)) & 1n) === 1n
 }
 
 const plain = (width = 40, height = 30) =>
@@ -231,7 +238,8 @@ describe('the process that reads pictures', () => {
       expect(found).toHaveLength(1)
       return found
     })
-    await new Promise(resolve => setTimeout(resolve, 400)) // until it has begun
+    // SIGHUP is the last signal that it handles, and Node itself handles SIGTERM from the start.
+    await eventually(async () => expect(await catches(pid, constants.signals.SIGHUP)).toBe(true))
     for (const target of [pid, server.process.pid!]) process.kill(target, 'SIGTERM')
     expect((await sent).success).toBe(true)
     await server.exit
