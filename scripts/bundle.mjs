@@ -41,8 +41,11 @@ const STAGES = {
   uploading: ['server/open-uploader.js'],
 }
 
-/** Packages of many small files become one file each, so they need not be installed. src/packages says what is used of them. */
-const PACKAGES = ['zod', 'kysely', 'file-type']
+/**
+ * Packages that become one file each. src/packages says what is used of them, and why they are bundled. They need not be installed,
+ * but two are: zod, whose types are those of the library, and commander, which the project was asked to depend on.
+ */
+const PACKAGES = ['zod', 'kysely', 'file-type', 'commander']
 
 await bundleModules()
 await bundlePackages()

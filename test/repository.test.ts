@@ -215,8 +215,8 @@ describe('the published program', () => {
   })
 })
 
-describe('a package of hundreds of files', () => {
-  it.each(['zod', 'kysely', 'file-type'])('%s is loaded as one', name => {
+describe('a bundled package', () => {
+  it.each(['zod', 'kysely', 'file-type', 'commander'])('%s is loaded as one', name => {
     const imports = new RegExp(`(?:from|import\\()\\s*'${name}[/']`)
     expect(SOURCES.filter(path => imports.test(read(path)))).toEqual([`src/packages/${name}.ts`])
     expect(read(`dist/${name}.js`)).not.toMatch(/^import\b(?!.*from"node:)|\bfrom"(?!node:)/m)

@@ -42,7 +42,7 @@ const MAY_USE: Readonly<Record<string, readonly string[]>> = {
 const PACKAGES: Readonly<Record<string, string>> = {
   express: 'routes',
   multer: 'routes',
-  commander: 'cli',
+  commander: 'packages',
   tinyglobby: 'client',
   dotenv: 'config',
   sharp: 'pictures',

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import type { Command } from 'commander'
 import { loadConfig } from '../config/load.ts'
+import type { Command } from '../packages/commander.ts'
 import { databasePathOf } from '../server/open-uploader.ts'
 import { backUpSqlite } from '../store/backup.ts'
 import { configOption, endWith } from './command.ts'

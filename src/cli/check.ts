@@ -1,6 +1,6 @@
-import type { Command } from 'commander'
 import type { LoadedConfig } from '../config/load.ts'
 import { messageOf } from '../errors.ts'
+import type { Command } from '../packages/commander.ts'
 import { tryOut } from '../server/try-out.ts'
 import { chooseDestination, type Destination, idOf, splitId } from '../uploader/delivery/destinations.ts'
 import { configOption, endWith } from './command.ts'

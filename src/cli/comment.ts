@@ -1,7 +1,7 @@
-import { type Command, Option } from 'commander'
 import { type CommentOptions, openComment, TITLE } from '../client/comments/comment.ts'
 import { toBody } from '../client/comments/comment-body.ts'
 import { readResults } from '../client/reports/read-results.ts'
+import { type Command, Option } from '../packages/commander.ts'
 import { endWith } from './command.ts'
 import { EXIT } from './exit-code.ts'
 import type { Terminal } from './terminal.ts'

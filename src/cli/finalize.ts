@@ -1,6 +1,6 @@
-import type { Command } from 'commander'
 import { openRemote } from '../client/sending/remote.ts'
 import { messageOf } from '../errors.ts'
+import type { Command } from '../packages/commander.ts'
 import {
   configOption,
   endWith,

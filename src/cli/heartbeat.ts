@@ -1,5 +1,5 @@
-import type { Command } from 'commander'
 import { glance } from '../config/load.ts'
+import type { Command } from '../packages/commander.ts'
 import { type Check, type PortHolder, probeServer, urlOf } from '../server/port.ts'
 import { findRunning, placeOf } from '../server/running-server.ts'
 import { configOption, endWith, parseServer } from './command.ts'

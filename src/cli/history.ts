@@ -1,7 +1,7 @@
-import { type Command, InvalidArgumentError } from 'commander'
 import type { LoadedConfig } from '../config/load.ts'
 import { loadConfig } from '../config/load.ts'
 import { bytes } from '../log-lines.ts'
+import { type Command, InvalidArgumentError } from '../packages/commander.ts'
 import { openStore } from '../server/open-uploader.ts'
 import type { HistoryEntry, HistoryFilter, Store } from '../store/contract.ts'
 import { readDuration, readTime, showDuration } from '../times.ts'

@@ -1,8 +1,8 @@
 import { isAbsolute, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Command, CommanderError } from 'commander'
 import { keysOf } from '../members.ts'
 import { PACKAGE_FOLDER, readVersion } from '../package.ts'
+import type { Command, CommanderError } from '../packages/commander.ts'
 import { hideSecretsInCrashes, redirectConsole } from '../server/crash.ts'
 import type { CommandFile } from './command.ts'
 import { untilInterrupted } from './signals.ts'
@@ -147,7 +147,7 @@ function describeMissing(message: string): string {
  * @param words of the command line; undefined for all commands
  */
 export async function createProgram(terminal: Terminal, words?: readonly string[]): Promise<Command> {
-  const { Command } = await import('commander')
+  const { Command } = await import('../packages/commander.ts')
   const program = new Command('upload-server')
     .description(
       'Accepts files over HTTP like PicGo and PicList, stores them at any destination, and returns their links.',

@@ -1,10 +1,10 @@
 import { relative } from 'node:path'
-import { type Command, InvalidArgumentError } from 'commander'
 import { findNotes } from '../client/notes/find-notes.ts'
 import { createImageUploads } from '../client/notes/image-uploads.ts'
 import type { NamedNote, NoteReport, UploadImagesOptions } from '../client/notes/upload-images.ts'
 import { SENDING } from '../client/sending/sender.ts'
 import { UploadError } from '../errors.ts'
+import { type Command, InvalidArgumentError } from '../packages/commander.ts'
 import { type ChoiceAsSent, readChoice } from '../uploader/delivery/destinations.ts'
 import {
   addDestinationOptions,

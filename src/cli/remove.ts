@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import type { Command } from '../packages/commander.ts'
 import type { HistoryFilter } from '../store/contract.ts'
 import { showDuration } from '../times.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'

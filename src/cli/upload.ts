@@ -1,4 +1,3 @@
-import { Argument, type Command, Option } from 'commander'
 import { prepareComment } from '../client/comments/comment.ts'
 import { CLIPBOARD, type Entry, findEntries, NO_FILES } from '../client/entries.ts'
 import { readFileList } from '../client/file-list.ts'
@@ -7,6 +6,7 @@ import { openReports, writeReports } from '../client/reports/reports.ts'
 import { interruption, isFailure, type Result } from '../client/result.ts'
 import { SENDING } from '../client/sending/sender.ts'
 import { messageOf } from '../errors.ts'
+import { Argument, type Command, Option } from '../packages/commander.ts'
 import {
   addDestinationOptions,
   configOption,

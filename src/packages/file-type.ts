@@ -1,5 +1,5 @@
 /** What is used of file-type. The build puts it into this one module: by itself file-type loads 45 files. */
-import { FileTypeParser, type FileTypeResult } from 'file-type'
+import { FileTypeParser, type FileTypeResult } from 'file-type/core'
 
 interface Place {
   readonly offset?: number
