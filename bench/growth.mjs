@@ -6,7 +6,6 @@
  * Usage: npm run build && node bench/growth.mjs [--rows 0,1000000,5000000] [--ms 1000] [--rounds 5]
  *        [--store sqlite|postgres://USER:PASSWORD@HOST/DATABASE] [--old ROWS] [--soak SECONDS] [--json FILE]
  */
-import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { Agent, get } from 'node:http'
 import { tmpdir } from 'node:os'
@@ -138,7 +137,6 @@ async function measureGrowth() {
     const server = await startWith(`growth ${rows}`, database)
     all.push({ rows, database, server, runs: [] })
   }
-  spawnSync('sync') // The disk may write a large database for a minute.
   // Until V8 has compiled what a server runs all day.
   for (const { server } of all) await upload(server, { requests: 60 })
   for (let round = 0; round < rounds; round++)
