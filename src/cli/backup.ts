@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { loadConfig } from '../config/load.ts'
+import { databasePathOf } from '../config/paths.ts'
 import type { Command } from '../packages/commander.ts'
-import { databasePathOf } from '../server/open-uploader.ts'
 import { backUpSqlite } from '../store/backup.ts'
 import { configOption, endWith } from './command.ts'
 import { EXIT } from './exit-code.ts'

@@ -9,7 +9,7 @@ import { isLoopbackHost, isSocketPath } from './endpoint.ts'
 import type { OnProblem } from './interpolate.ts'
 import { reportIssues } from './issues.ts'
 import { isRecord, type Json } from './json.ts'
-import { knownHosts, resolveLocalPath } from './paths.ts'
+import { databasePathOf, knownHosts, resolveLocalPath } from './paths.ts'
 import { loadPlugins } from './plugins.ts'
 import {
   checkCopies,
@@ -118,7 +118,7 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
         ...files,
         ...raw.nearby,
         ...plugins.folders,
-        settings.store.path ?? join(dataDirectory, 'store.db'),
+        databasePathOf({ settings, dataDirectory }),
         knownHosts(dataDirectory).kept,
       ]),
     ],

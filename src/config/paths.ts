@@ -35,6 +35,15 @@ export function userCacheFolder({ env, platform }: Pick<PathContext, 'env' | 'pl
   return join(xdg(env, 'XDG_CACHE_HOME', '.cache'), NAME)
 }
 
+/** The SQLite database of a configuration. PostgreSQL is used instead if `store.driver` says so. */
+export const databasePathOf = ({
+  settings,
+  dataDirectory,
+}: {
+  readonly settings: { readonly store: { readonly path?: string | undefined } }
+  readonly dataDirectory: string
+}): string => settings.store.path ?? join(dataDirectory, 'store.db')
+
 /** The known_hosts files of SSH: that of this program, and those of OpenSSH, of the user and of the system. */
 export function knownHosts(dataDirectory: string): KnownHosts {
   return {

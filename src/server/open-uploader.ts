@@ -1,5 +1,6 @@
 import { dirname, join } from 'node:path'
 import type { LoadedConfig } from '../config/load.ts'
+import { databasePathOf } from '../config/paths.ts'
 import { createCautiousClock } from '../flow/clock.ts'
 import { createNamedSlots, type NamedSlots } from '../flow/slots.ts'
 import { createOutgoing } from '../http/proxy/outgoing.ts'
@@ -158,10 +159,6 @@ export function openStore(config: LoadedConfig, queryTimeoutMs?: number): Store 
     ? createPostgresStore(url ?? '', queryTimeoutMs)
     : createSqliteStore(databasePathOf(config))
 }
-
-/** The SQLite database of a configuration. */
-export const databasePathOf = ({ settings, dataDirectory }: LoadedConfig): string =>
-  settings.store.path ?? join(dataDirectory, 'store.db')
 
 const temporaryOf = ({ dataDirectory }: LoadedConfig) => join(dataDirectory, 'tmp')
 
