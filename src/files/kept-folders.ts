@@ -1,6 +1,6 @@
-import { stat } from 'node:fs'
+import { asynchronousCalls, type FileCalls } from './file-calls.ts'
 import type { Held } from './held.ts'
-import { type FileIdentity, isSameFile } from './own-paths.ts'
+import { isSameFile } from './own-paths.ts'
 
 /** How long a folder is kept open, milliseconds. Later, another file system may have been mounted there. */
 const HELD_MS = 1000
@@ -19,7 +19,7 @@ export interface Kept {
  * Keeps folders open that are used again and again. A folder that is found or kept must be used at once: it can be closed
  * as soon as the caller awaits something else.
  */
-export function createKeptFolders() {
+export function createKeptFolders(calls: Pick<FileCalls, 'stat'> = asynchronousCalls) {
   const kept = new Map<string, Kept>()
   let isClosed = false
 
@@ -65,7 +65,7 @@ export function createKeptFolders() {
       // The open folder keeps its inode, so no other folder can have it.
       const isThere =
         isYoung &&
-        (await use(one, async ({ status }) => isSameFile(await identify(path), status)).catch(() => false))
+        (await use(one, async ({ status }) => isSameFile(await calls.stat(path), status)).catch(() => false))
       if (isThere && !one.isDropped) return one
       await drop(path, one)
       return undefined
@@ -75,14 +75,4 @@ export function createKeptFolders() {
       for (const [path, one] of kept) await drop(path, one)
     },
   }
-}
-
-/** With a callback, because a promise of `node:fs/promises` takes longer. */
-function identify(path: string): Promise<FileIdentity> {
-  return new Promise((resolve, reject) => {
-    stat(path, (error, status) => {
-      if (error) reject(error)
-      else resolve(status)
-    })
-  })
 }

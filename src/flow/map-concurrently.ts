@@ -1,3 +1,8 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+/** After this time, other requests get a turn of the event loop, even if no call waits for anything. */
+const LONGEST_TURN_MS = 1
+
 /** Maps a list with at most `width` calls at a time, and keeps the order. If one throws, running calls finish first. */
 export async function mapConcurrently<T, R>(
   list: readonly T[],
@@ -7,8 +12,14 @@ export async function mapConcurrently<T, R>(
   if (list.length === 1) return Promise.all(list.map(map))
   const results: R[] = new Array(list.length)
   const entries = list.entries()
+  let turn = performance.now()
   const work = async () => {
-    for (const [index, item] of entries) results[index] = await map(item, index)
+    for (const [index, item] of entries) {
+      results[index] = await map(item, index)
+      if (performance.now() - turn < LONGEST_TURN_MS) continue
+      await nextTurn()
+      turn = performance.now()
+    }
   }
   const workers = Array.from({ length: Math.min(width, list.length) }, work)
   await Promise.allSettled(workers)

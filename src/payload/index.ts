@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto'
-import { close as closeWithCallback } from 'node:fs'
 import { unlink } from 'node:fs/promises'
-import { promisify } from 'node:util'
 import { isStorageFull, UploadError } from '../errors.ts'
-import { writeAll as writeAllWithCallback } from '../files/write-all.ts'
+import { asynchronousCalls, writeAll } from '../files/file-calls.ts'
 import { inFileAt, inMemory, type Payload } from './bytes.ts'
 import { SNIFF_BYTES, sniffType } from './sniff.ts'
 import type { Spool } from './spool.ts'
@@ -21,9 +19,6 @@ const BUDGET_BYTES = 64 * 1024 * 1024
 /** Bytes that all files together may buffer before writing, and bytes that one file buffers for one call. */
 const GATHERED_BYTES = 6 * 1024 * 1024
 const [LEAST_FLUSH_BYTES, MOST_FLUSH_BYTES] = [128 * 1024, 1024 * 1024]
-
-const close = promisify(closeWithCallback)
-const writeAll = promisify(writeAllWithCallback)
 
 /** Receives the bytes of one payload. `finish` or `abort` ends it. */
 export interface PayloadWriter {
@@ -196,7 +191,7 @@ function createSpoolFile(spool: Spool, onWritten: (bytes: number) => void) {
 
   async function closeFile(): Promise<void> {
     if (fd === undefined) return
-    const closing = close(fd)
+    const closing = asynchronousCalls.close(fd)
     fd = undefined
     await closing
   }

@@ -1,9 +1,8 @@
 import { randomInt } from 'node:crypto'
-import { open as openWithCallback } from 'node:fs'
 import { mkdir, readdir, rmdir, stat, unlink, utimes } from 'node:fs/promises'
 import { join, sep } from 'node:path'
-import { promisify } from 'node:util'
 import { systemCode } from '../errors.ts'
+import { asynchronousCalls } from '../files/file-calls.ts'
 import { type Held, holdFolder } from '../files/held.ts'
 import { makePath } from '../files/make-path.ts'
 import { dropOwner, isGone, newOwner, parseOwner } from '../flow/owner.ts'
@@ -13,9 +12,6 @@ const ABANDONED_MS = 24 * 60 * 60 * 1000
 const SIGN_OF_LIFE_MS = 60 * 60 * 1000
 /** How often the parents of a directory may be removed while it is made. */
 const MOST_TRIES = 100
-
-/** File descriptors instead of `FileHandle`, whose calls are slower. */
-const open = promisify(openWithCallback)
 
 /** A private directory for temporary files of this process, mode 0700. It is made at the first use. */
 export interface Spool {
@@ -133,7 +129,7 @@ export function createSpool(
   return {
     directory: own,
     disk,
-    create: () => place(async path => ({ path, fd: await open(path, 'wx+', 0o600) })),
+    create: () => place(async path => ({ path, fd: await asynchronousCalls.open(path, 'wx+', 0o600) })),
     place,
     holds: path => current !== undefined && path.startsWith(current.path + sep),
     async close() {

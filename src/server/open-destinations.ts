@@ -1,5 +1,5 @@
 import type { LoadedConfig } from '../config/load.ts'
-import { knownHosts } from '../config/paths.ts'
+import { databasePathOf, knownHosts } from '../config/paths.ts'
 import type { NamedSlots } from '../flow/slots.ts'
 import { createOutgoing } from '../http/proxy/outgoing.ts'
 import type { Mask } from '../mask.ts'
@@ -19,12 +19,14 @@ export interface DestinationDeps {
 
 /** Opens the destinations of a configuration. @throws when one can't be used as it is configured */
 export function openConfiguredDestinations(
-  { destinations, settings, ownPaths, dataDirectory, programFolder }: LoadedConfig,
+  config: LoadedConfig,
   { warn, putQueues, env, mask }: DestinationDeps,
 ): Promise<Destination[]> {
-  const { keyTemplate, pictures, network } = settings
+  const { destinations, settings, ownPaths, dataDirectory, programFolder } = config
+  const { keyTemplate, pictures, network, store } = settings
   const learn = (credentials: readonly string[]) => mask?.learn?.(credentials)
-  const own = { ownPaths, knownHosts: knownHosts(dataDirectory), programFolder, learn }
+  const databasePath = store.driver === 'sqlite' ? databasePathOf(config) : undefined
+  const own = { ownPaths, databasePath, knownHosts: knownHosts(dataDirectory), programFolder, learn }
   const outgoing = createOutgoing(network, env)
   return openDestinations(destinations, keyTemplate, warn, own, putQueues, pictures, outgoing)
 }

@@ -11,7 +11,7 @@ import { type Database, IN_HISTORY, type Tables } from './tables.ts'
 export function createJobStore(access: StoreAccess, holders: Set<string>): JobStore {
   const { read, write, commit } = access
   const writeSoon = createBatcher(commit)
-  /** Jobs of this process that are not delivered yet. If there are none, a write does not wait for others. */
+  /** Jobs of this process that were not delivered before this turn of the event loop. Without others, a write does not wait. */
   const inProgress = new Set<string>()
   return {
     async begin(job, idempotencyKey, reservation) {
@@ -35,9 +35,10 @@ export function createJobStore(access: StoreAccess, holders: Set<string>): JobSt
       }
     },
     async deliver(id, delivery) {
-      inProgress.delete(id)
+      const isAlone = inProgress.size <= 1
+      setImmediate(() => inProgress.delete(id))
       const isHolding = holders.has(id)
-      await writeSoon(statements => statements.deliver(id, delivery, isHolding), inProgress.size === 0)
+      await writeSoon(statements => statements.deliver(id, delivery, isHolding), isAlone)
       holders.delete(id)
     },
 

@@ -25,3 +25,13 @@ it('lets those under way end before it fails', async () => {
   await expect(work).rejects.toThrow('one fails')
   expect(ended).toEqual([2])
 })
+
+it('lets other work run now and then, even if no call waits', async () => {
+  let turns = 0
+  const counting = setInterval(() => turns++, 0)
+  await mapConcurrently(Array.from({ length: 50 }, Number), 4, async () => {
+    for (const start = performance.now(); performance.now() - start < 1; );
+  })
+  clearInterval(counting)
+  expect(turns).toBeGreaterThan(2)
+})

@@ -2,6 +2,7 @@ import { realpath } from 'node:fs'
 import { chmod, lstat, mkdir } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { systemCode, UploadError } from '../../errors.ts'
+import type { FileCalls } from '../../files/file-calls.ts'
 import { ignoreCodes, syncFolder, UNSUPPORTED } from '../../files/folder-sync.ts'
 import { type Held, type HeldFile, hold, holdFolder } from '../../files/held.ts'
 import { createKeptFolders, type Kept } from '../../files/kept-folders.ts'
@@ -33,10 +34,16 @@ export interface Folders {
  * either.
  *
  * @param durable if true, new folders are written durably (fsync) before `make` resolves
+ * @param calls for the work of every upload
  */
-export function createFolders(directory: string, folderMode: number, durable: boolean): Folders {
+export function createFolders(
+  directory: string,
+  folderMode: number,
+  durable: boolean,
+  calls: FileCalls,
+): Folders {
   const admit = createAdmission(directory)
-  const kept = createKeptFolders()
+  const kept = createKeptFolders(calls)
   const searches = new Map<string, Promise<Kept | undefined>>()
   const inProgress = new Map<string, Promise<Kept>>()
 

@@ -3,6 +3,7 @@ import { lstat, realpath, rmdir, unlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { Readable } from 'node:stream'
 import { systemCode, UploadError } from '../../errors.ts'
+import { areOnSameDisk, asynchronousCalls, type FileCalls, synchronousCalls } from '../../files/file-calls.ts'
 import { createFolderSync, syncFolder } from '../../files/folder-sync.ts'
 import type { HeldFile } from '../../files/held.ts'
 import { type FileIdentity, isOwnPath, ownPathsIn } from '../../files/own-paths.ts'
@@ -89,13 +90,28 @@ export const local = defineProvider({
     options.serve || options.urlPrefix !== undefined
       ? undefined
       : 'Set "serve" to true, or set "urlPrefix". Otherwise stored files have no URL.',
-  open: async (options, deps) => openFolder(options, deps, await placeOf(resolve(options.directory))),
+  open: async (options, deps) =>
+    openFolder(options, deps, await placeOf(resolve(options.directory)), await chooseCalls(options, deps)),
   // PicList stores files directly in its folder, without folders by date.
   fromPicGo: options => ({
     options: { ...options, keyTemplate: HASHED_NAME },
     notes: [],
   }),
 })
+
+/**
+ * The server waits for the disk of its database anyway: SQLite runs in the event loop. If that is the disk of the folder,
+ * small files are written without threads, which saves up to a third of the time of an upload. `durable` waits for the disk
+ * each time, so other uploads must continue meanwhile.
+ */
+async function chooseCalls(
+  { directory, durable }: z.output<typeof config>,
+  { databasePath }: ProviderDeps,
+): Promise<FileCalls> {
+  const isWaitedFor =
+    !durable && databasePath !== undefined && (await areOnSameDisk(resolve(directory), databasePath))
+  return isWaitedFor ? synchronousCalls : asynchronousCalls
+}
 
 /** Returns `place` by the real path of the folder, which need not exist. */
 async function placeOf(directory: string): Promise<string> {
@@ -116,11 +132,12 @@ function openFolder(
   options: z.output<typeof config>,
   { name, warn, ownPaths = [] }: ProviderDeps,
   location: string,
+  calls: FileCalls,
 ): Target {
   const { serve, urlPrefix, durable } = options
   const directory = resolve(options.directory)
   const spoolPath = join(directory, SPOOL_NAME)
-  const folders = createFolders(directory, Number.parseInt(options.directoryMode, 8), durable)
+  const folders = createFolders(directory, Number.parseInt(options.directoryMode, 8), durable, calls)
   const folder = `the folder of "local/${name}"`
   const spool = createSpool(
     spoolPath,
@@ -130,6 +147,7 @@ function openFolder(
   const fileMode = Number.parseInt(options.fileMode, 8)
   const isOwn = createOwnCheck(directory, ownPaths)
   const write = createWriter({
+    calls,
     spool,
     inFolder: folders.make,
     admit: async path => {

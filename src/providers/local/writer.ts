@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import * as fs from 'node:fs'
+import { fsync as fsyncWithCallback } from 'node:fs'
 import {
   chmod,
   constants,
@@ -13,9 +13,10 @@ import {
 } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { addAbortSignal } from 'node:stream'
+import { promisify } from 'node:util'
 import { systemCode, UploadError } from '../../errors.ts'
+import { asynchronousCalls, type FileCalls, writeAll } from '../../files/file-calls.ts'
 import type { Held } from '../../files/held.ts'
-import { writeAll } from '../../files/write-all.ts'
 import type { Spool } from '../../payload/spool.ts'
 import type { UploadObject } from '../contract.ts'
 
@@ -26,9 +27,13 @@ const NO_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'E
 /** Error codes of file systems without permissions. */
 const NO_MODES = new Set(['EPERM', 'ENOTSUP', 'ENOSYS'])
 
+const fsync = promisify(fsyncWithCallback)
+
 export type FileBody = Pick<UploadObject, 'size' | 'path' | 'chunks' | 'stream' | 'bytes'>
 
 export interface WriterOptions {
+  /** For small files. Larger ones are always written by threads. */
+  calls: FileCalls
   /** Spool on the same file system as the files. */
   spool: Spool
   /** Runs work in a folder, which is created if it does not exist. */
@@ -46,18 +51,17 @@ export interface WriterOptions {
 export type WriteFile = (body: FileBody, folder: string, file: string, signal: AbortSignal) => Promise<void>
 
 export function createWriter(options: WriterOptions): WriteFile {
-  const { spool, inFolder, admit, syncFolder, fileMode, durable } = options
+  const { calls, spool, inFolder, admit, syncFolder, fileMode, durable } = options
   const isMasked = (fileMode & process.umask()) !== 0
 
   /** Writes the temporary file, and removes it if that fails. */
   async function fill(path: string, body: FileBody, signal: AbortSignal): Promise<string> {
     try {
-      if (body.path !== undefined || isMasked || body.size > MAX_BUFFERED_BYTES)
-        await copy(path, body, signal)
+      if (isMasked || !isSmall(body)) await copy(path, body, signal)
       else {
         const chunks = body.chunks?.() ?? [await body.bytes()]
         assertSize(bytesOf(chunks), body)
-        await writeNew(path, chunks, fileMode, durable)
+        await writeNew(calls, path, chunks, fileMode, durable)
       }
       return path
     } catch (error) {
@@ -98,7 +102,7 @@ export function createWriter(options: WriterOptions): WriteFile {
     }
   }
 
-  async function move(path: string, folder: string, file: string): Promise<void> {
+  async function move(path: string, folder: string, file: string, { rename }: FileCalls): Promise<void> {
     try {
       await rename(path, folder + sep + file)
     } catch (error) {
@@ -113,7 +117,7 @@ export function createWriter(options: WriterOptions): WriteFile {
     try {
       await copyFile(path, temporary, constants.COPYFILE_EXCL)
       if (durable) await syncFile(temporary)
-      await rename(temporary, join(folder, file))
+      await asynchronousCalls.rename(temporary, join(folder, file))
     } catch (error) {
       await discard(temporary)
       throw error
@@ -129,7 +133,7 @@ export function createWriter(options: WriterOptions): WriteFile {
       await inFolder(folder, async held => {
         await admit(join(held.real, file))
         signal.throwIfAborted()
-        await move(path, held.path, file)
+        await move(path, held.path, file, isSmall(body) ? calls : asynchronousCalls)
         if (durable) await syncFolder(held)
       })
     } catch (error) {
@@ -141,45 +145,31 @@ export function createWriter(options: WriterOptions): WriteFile {
   }
 }
 
-/** Writes a new file with callbacks, because creating a `FileHandle` and promises takes longer than writing a small file. */
-function writeNew(
+async function writeNew(
+  calls: FileCalls,
   path: string,
   chunks: readonly Uint8Array[],
   mode: number,
   durable: boolean,
 ): Promise<void> {
-  return new Promise((resolve, reject) => {
-    fs.open(path, 'wx', mode, (error, file) => {
-      if (error) {
-        reject(error)
-        return
-      }
-      const close = (failure?: unknown) =>
-        fs.close(file, error => {
-          if (failure || error) reject(failure ?? error)
-          else resolve()
-        })
-      writeAll(file, chunks, error => {
-        if (error || !durable) close(error)
-        else fs.fsync(file, close)
-      })
-    })
-  })
+  const file = await calls.open(path, 'wx', mode)
+  try {
+    await writeAll(file, chunks, calls)
+    if (durable) await fsync(file)
+  } finally {
+    await calls.close(file)
+  }
+}
+
+/** Whether the bytes of a body are in memory and few. */
+function isSmall({ path, size }: FileBody): boolean {
+  return path === undefined && size <= MAX_BUFFERED_BYTES
 }
 
 function bytesOf(chunks: readonly Uint8Array[]): number {
   let bytes = 0
   for (const chunk of chunks) bytes += chunk.length
   return bytes
-}
-
-function rename(from: string, to: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    fs.rename(from, to, error => {
-      if (error) reject(error)
-      else resolve()
-    })
-  })
 }
 
 async function writeBody(handle: FileHandle, body: FileBody, signal: AbortSignal): Promise<void> {

@@ -1,0 +1,47 @@
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { areOnSameDisk, asynchronousCalls, synchronousCalls, writeAll } from '../../src/files/file-calls.ts'
+import { needsLinux } from '../helpers/needs.ts'
+
+const CHUNKS = ['first ', '', 'second ', 'third'].map(text => Buffer.from(text))
+
+async function makeDirectory(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'file-calls-'))
+  onTestFinished(() => rm(path, { recursive: true, force: true }))
+  return path
+}
+
+it.each([
+  ['asynchronous', asynchronousCalls],
+  ['synchronous', synchronousCalls],
+])('%s calls write every chunk', async (_, calls) => {
+  const path = join(await makeDirectory(), 'file')
+  const file = await calls.open(path, 'wx', 0o600)
+  await writeAll(file, CHUNKS, calls)
+  await writeAll(file, [], calls)
+  await calls.close(file)
+  expect(await readFile(path, 'utf8')).toBe('first second third')
+})
+
+it('what a call did not write is written by the next', async () => {
+  const path = join(await makeDirectory(), 'file')
+  const file = await open(path, 'w')
+  let calls = 0
+  const writev = async (fd: number, chunks: readonly Uint8Array[]) => {
+    calls++
+    return synchronousCalls.writev(fd, [Buffer.concat(chunks).subarray(0, 5)])
+  }
+  await writeAll(file.fd, CHUNKS, { writev })
+  await file.close()
+  expect(await readFile(path, 'utf8')).toBe('first second third')
+  expect(calls).toBe(4)
+})
+
+it('a path where nothing exists yet is on the disk of the nearest folder above', async context => {
+  const directory = await makeDirectory()
+  expect(await areOnSameDisk(join(directory, 'a/b/c'), join(directory, 'store.db'))).toBe(true)
+  needsLinux(context, '/proc is another file system')
+  expect(await areOnSameDisk('/proc/nothing/there', directory)).toBe(false)
+})
