@@ -16,6 +16,7 @@ import pg from 'pg'
 import { createPostgresStore } from '../build/store/postgres.js'
 import { createSqliteStore } from '../build/store/sqlite.js'
 import { loadSqlite } from '../build/store/sqlite-library.js'
+import { takeMemory } from './memory.mjs'
 import { saveResults } from './results.mjs'
 import { startClient, startServer, uploadServer } from './servers.mjs'
 import { median, spread } from './statistics.mjs'
@@ -116,6 +117,7 @@ const startWith = (name, { store }) =>
   startServer(uploadServer(name, { local: { durable: false } }, undefined, [], { store }), settings)
 
 async function upload(server, load) {
+  await takeMemory()
   const before = await server.cpuMs()
   const result = await client.run({
     kind: 'upload',
@@ -138,7 +140,7 @@ async function measureGrowth() {
     all.push({ rows, database, server, runs: [] })
   }
   // Until V8 has compiled what a server runs all day.
-  for (const { server } of all) await upload(server, { requests: 60 })
+  for (const { server } of all) await upload(server, { requests: 500 })
   for (let round = 0; round < rounds; round++)
     for (const { server, runs } of all) runs.push(await upload(server, { ms }))
   console.log(`| ${kind}, entries | uploads/s | CPU ms | spread |\n|---|---|---|---|`)

@@ -10,6 +10,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { takeMemory } from './memory.mjs'
 import { saveResults } from './results.mjs'
 import { CONTENDERS, peer, startClient, startServer } from './servers.mjs'
 import { median } from './statistics.mjs'
@@ -53,14 +54,15 @@ async function measure(contenders) {
   for (const contender of contenders) {
     const server = await startServer(contender, settings)
     const common = { kind: 'upload', url: server.url, verify: 'one', wholeBody: contender.wholeBody }
-    // Until V8 has compiled what a server runs all day.
-    await client.run({ ...common, size: 100 * KB, clients: 16, requests: 500 })
+    // Until V8 has compiled what a server runs all day, which takes it longer since Node 24.
+    await client.run({ ...common, size: 100 * KB, clients: 16, requests: 2500 })
     await server.emptyFiles()
     all.push({ contender, server, common, runs: LOADS.map(() => []) })
   }
   for (let round = 0; round < rounds; round++) {
     for (const [index, { name, ...load }] of LOADS.entries()) {
       for (const { server, common, runs } of all) {
+        await takeMemory()
         const before = await server.cpuMs()
         const result = await client.run({ ...common, ...load, ms })
         const cpuMs = (await server.cpuMs()) - before
