@@ -17,6 +17,9 @@ export function isBelowAny(path: string, trees: readonly string[]): boolean {
   return trees.some(tree => path === tree || path.startsWith(tree.endsWith(sep) ? tree : tree + sep))
 }
 
+/** How long the server's own files are not looked up again, milliseconds. */
+const KNOWN_MS = 1000
+
 /**
  * Whether a file belongs to the server itself. Files next to its own are included (`store.db-wal`), and hard links, which
  * are recognised by the identity of the file.
@@ -24,18 +27,35 @@ export function isBelowAny(path: string, trees: readonly string[]): boolean {
  * @param real with links resolved
  * @param identity of the file at the path, or undefined if there is none
  */
-export async function isOwnPath(
-  real: string,
-  identity: FileIdentity | undefined,
-  ownPaths: readonly string[],
-): Promise<boolean> {
-  for (const own of ownPaths) {
-    const realOwn = await realpath(own).catch(() => own)
-    if (isBelowAny(real, [realOwn]) || real.startsWith(`${realOwn}-`)) return true
-    const found = identity && (await stat(realOwn).catch(() => undefined))
-    if (identity && found && isSameFile(found, identity)) return true
+export type OwnCheck = (real: string, identity?: FileIdentity) => Promise<boolean>
+
+/** Looking up all own paths takes longer than opening a small file, so they are looked up once a second at most. */
+export function createOwnCheck(ownPaths: readonly string[]): OwnCheck {
+  let known: Promise<OwnFile[]> | undefined
+  let since = 0
+  return async (real, identity) => {
+    if (known === undefined || performance.now() - since > KNOWN_MS) {
+      known = Promise.all(ownPaths.map(lookUp))
+      since = performance.now()
+    }
+    const own = await known
+    return own.some(
+      one =>
+        isBelowAny(real, [one.real]) ||
+        real.startsWith(`${one.real}-`) ||
+        (identity !== undefined && one.identity !== undefined && isSameFile(one.identity, identity)),
+    )
   }
-  return false
+}
+
+interface OwnFile {
+  readonly real: string
+  readonly identity: FileIdentity | undefined
+}
+
+async function lookUp(path: string): Promise<OwnFile> {
+  const real = await realpath(path).catch(() => path)
+  return { real, identity: await stat(real).catch(() => undefined) }
 }
 
 /** The server's own paths in a folder. */

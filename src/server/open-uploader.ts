@@ -1,6 +1,7 @@
 import { dirname, join } from 'node:path'
 import type { LoadedConfig } from '../config/load.ts'
 import { databasePathOf } from '../config/paths.ts'
+import { createOwnCheck } from '../files/own-paths.ts'
 import { createCautiousClock } from '../flow/clock.ts'
 import { createNamedSlots, type NamedSlots } from '../flow/slots.ts'
 import { createOutgoing } from '../http/proxy/outgoing.ts'
@@ -130,7 +131,7 @@ export function makeUploader(
         { ...settings.network, noProxy: [], proxy: settings.sources.url.proxy },
         deps.env,
       ),
-      ownPaths: [...config.ownPaths, temporaryOf(config), ...spools],
+      isOwn: createOwnCheck([...config.ownPaths, temporaryOf(config), ...spools]),
       env: deps.env,
     },
     limits: { timeoutMs: settings.limits.deliveryTimeoutMs, retries: settings.limits.retries },

@@ -8,6 +8,7 @@ import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
+import { createOwnCheck } from '../../src/files/own-paths.ts'
 import { findWindowsFault } from '../../src/files/windows-path.ts'
 import { createCanceller } from '../../src/flow/cancellation.ts'
 import { createPayloads } from '../../src/payload/index.ts'
@@ -208,7 +209,7 @@ describe('attack: a file changes while it is read', () => {
   async function openFile(size: number) {
     const path = join(await makeDirectory(), 'a.bin')
     await writeFile(path, Buffer.alloc(size, 'a'))
-    return { path, source: await openPath(path, { roots: undefined, ownPaths: [] }) }
+    return { path, source: await openPath(path, { roots: undefined, isOwn: createOwnCheck([]) }) }
   }
 
   it('it grows: what it had when it was opened is taken', async () => {
@@ -236,7 +237,7 @@ it('attack: a name that came to lead elsewhere is judged by what was opened', as
   await writeFile(join(directory, '.env'), 'SECRET=1')
   await symlink('.env', join(directory, 'a.png'))
   const faultOf = async (real: string) => (basename(real) === '.env' ? 'it begins with a dot' : undefined)
-  const opened = openPath(join(directory, 'a.png'), { roots: undefined, ownPaths: [], faultOf })
+  const opened = openPath(join(directory, 'a.png'), { roots: undefined, isOwn: createOwnCheck([]), faultOf })
   await expect(opened).rejects.toThrow(/may not be uploaded: it begins with a dot\./)
 })
 
@@ -258,7 +259,7 @@ it('attack: clients name a file by its path and leave while it is opened, until 
   const directory = await makeDirectory()
   const path = join(directory, 'a.bin')
   await writeFile(path, Buffer.alloc(1_000_000))
-  const settings = { fileSize: 1e9, urlTimeoutMs: 1000, ownPaths: [], env: {} }
+  const settings = { fileSize: 1e9, urlTimeoutMs: 1000, isOwn: createOwnCheck([]), env: {} }
   const caller: Caller = {
     name: 'key',
     admittedBy: 'key',

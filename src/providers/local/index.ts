@@ -6,7 +6,8 @@ import { systemCode, UploadError } from '../../errors.ts'
 import { areOnSameDisk, asynchronousCalls, type FileCalls, synchronousCalls } from '../../files/file-calls.ts'
 import { createFolderSync, syncFolder } from '../../files/folder-sync.ts'
 import type { HeldFile } from '../../files/held.ts'
-import { type FileIdentity, isOwnPath, ownPathsIn } from '../../files/own-paths.ts'
+import { createOwnCheck, type OwnCheck, ownPathsIn } from '../../files/own-paths.ts'
+import { once } from '../../flow/once.ts'
 import { localPath } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { createSpool, sweepSpool } from '../../payload/spool.ts'
@@ -145,7 +146,7 @@ function openFolder(
     `The disk with ${folder}`,
   )
   const fileMode = Number.parseInt(options.fileMode, 8)
-  const isOwn = createOwnCheck(directory, ownPaths)
+  const isOwn = createOwnCheckIn(directory, ownPaths)
   const write = createWriter({
     calls,
     spool,
@@ -219,16 +220,10 @@ function createLookup(
   }
 }
 
-/** Returns whether a path is a file of the server itself, whose configuration may be in the same folder. Compares real paths. */
-type OwnCheck = (path: string, identity?: FileIdentity) => Promise<boolean>
-
-function createOwnCheck(directory: string, ownPaths: readonly string[]): OwnCheck {
-  let found: Promise<string[]> | undefined
-  return async (path, identity) => {
-    found ??= ownPathsIn(directory, ownPaths)
-    const inside = await found
-    return inside.length > 0 && isOwnPath(path, identity, inside)
-  }
+/** Rejects files of the server itself, whose configuration may be in the same folder. */
+function createOwnCheckIn(directory: string, ownPaths: readonly string[]): OwnCheck {
+  const find = once(async () => createOwnCheck(await ownPathsIn(directory, ownPaths)))
+  return async (real, identity) => (await find())(real, identity)
 }
 
 function belongsToServer(key: string): UploadError {

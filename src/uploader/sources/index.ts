@@ -1,4 +1,5 @@
 import { UploadError } from '../../errors.ts'
+import type { OwnCheck } from '../../files/own-paths.ts'
 import { once } from '../../flow/once.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import type { Payload, Payloads } from '../../payload/index.ts'
@@ -17,8 +18,8 @@ export interface SourceSettings {
   readonly urlTimeoutMs: number
   /** Outbound proxies for fetches. Default: none. */
   readonly outgoing?: Outgoing
-  /** Files and directories of the server itself. */
-  readonly ownPaths: readonly string[]
+  /** Rejects files and directories of the server itself. */
+  readonly isOwn: OwnCheck
   /** Environment of the clipboard tools. It specifies the display. */
   readonly env: Readonly<Record<string, string | undefined>>
 }
@@ -57,15 +58,11 @@ export async function obtain(
 }
 
 /** Whether a local client could upload this path. Always false for remote clients: it reveals which files exist. */
-export async function isReadable(
-  path: string,
-  caller: Caller,
-  { ownPaths }: SourceSettings,
-): Promise<boolean> {
+export async function isReadable(path: string, caller: Caller, { isOwn }: SourceSettings): Promise<boolean> {
   if (caller.admittedBy !== 'loopback' || !caller.sources.has('path')) return false
   try {
     const { openPath } = await loadPathSource()
-    const { body } = await openPath(path, { roots: caller.roots, ownPaths })
+    const { body } = await openPath(path, { roots: caller.roots, isOwn })
     // Only reading closes the file.
     const reading = body[Symbol.asyncIterator]()
     await reading.next()
@@ -104,7 +101,7 @@ async function openSource(
       const { openPath } = await loadPathSource()
       const { roots } = caller
       const { path, name, faultOf } = input
-      const source = await openPath(path, { roots, ownPaths: settings.ownPaths, faultOf })
+      const source = await openPath(path, { roots, isOwn: settings.isOwn, faultOf })
       return name === undefined ? source : { ...source, name }
     }
     case 'url': {

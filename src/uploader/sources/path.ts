@@ -2,7 +2,7 @@ import { type FileHandle, lstat, realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, normalize, parse, sep } from 'node:path'
 import { systemCode, UploadError } from '../../errors.ts'
 import { hold } from '../../files/held.ts'
-import { isBelowAny, isOwnPath } from '../../files/own-paths.ts'
+import { isBelowAny, type OwnCheck } from '../../files/own-paths.ts'
 import { findWindowsFault } from '../../files/windows-path.ts'
 import type { Source } from './source.ts'
 
@@ -17,8 +17,8 @@ const LONGEST_PATH = 3 * 32_767
 export interface PathOptions {
   /** Allowed directories. Undefined: all. */
   roots: readonly string[] | undefined
-  /** Files and directories of the server itself. */
-  ownPaths: readonly string[]
+  /** Rejects files and directories of the server itself. */
+  isOwn: OwnCheck
   /** Returns why the file may not be uploaded, by its real path. Default: it may. */
   faultOf?: ((real: string) => Promise<string | undefined>) | undefined
 }
@@ -63,7 +63,7 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
     const fault = await options.faultOf?.(file.real)
     if (fault !== undefined)
       throw new UploadError('source_forbidden', `"${path}" may not be uploaded: ${fault}.`)
-    if (await isOwnPath(file.real, file.status, options.ownPaths)) throw forbidden()
+    if (await options.isOwn(file.real, file.status)) throw forbidden()
     return {
       name: basename(path),
       folders: dirname(path).split(/[\\/]/).filter(Boolean),
