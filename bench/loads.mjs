@@ -78,7 +78,7 @@ export async function measureLoads(title, wanted, contenders, client, settings) 
         if (isLarge(load) && (round < 0 || round >= LARGE_ROUNDS)) continue
         for (const [key, server] of Object.entries(servers)) {
           if (load.kind === 'list' && contenders[key].onlyUploads) continue
-          await takeMemory(isLarge(load) ? LARGE_BYTES : undefined)
+          if (!settings.isQuick) await takeMemory(isLarge(load) ? LARGE_BYTES : undefined)
           const before = await server.cpuMs()
           const more = { url: server.url, ms: settings.ms, verify: settings.verify, paths }
           const result = await client.run(loadFor(load, contenders[key], more))
