@@ -2,51 +2,22 @@ import * as fs from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
-import type { FileIdentity } from './own-paths.ts'
 
-type Result<T> = T | Promise<T>
-
-/** System calls for small files. They use file descriptors, because the calls of a `FileHandle` take longer. */
-export interface FileCalls {
-  open(path: string, flags: string, mode: number): Result<number>
-  /** @returns the number of bytes written, which may be less than all of them */
-  writev(file: number, chunks: readonly Uint8Array[]): Result<number>
-  close(file: number): Result<void>
-  rename(from: string, to: string): Result<void>
-  stat(path: string): Result<FileIdentity>
-}
-
+// They use file descriptors, because the calls of a `FileHandle` take longer.
+export const openFile = promisify(fs.open)
+export const closeFile = promisify(fs.close)
+export const renameFile = promisify(fs.rename)
+export const syncFile = promisify(fs.fsync)
 const writev = promisify(fs.writev)
 
-/** They run in threads, and the server does other work meanwhile. */
-export const asynchronousCalls: FileCalls = {
-  open: promisify(fs.open),
-  writev: async (file, chunks) => (await writev(file, chunks)).bytesWritten,
-  close: promisify(fs.close),
-  rename: promisify(fs.rename),
-  stat: promisify(fs.stat) as (path: string) => Promise<fs.Stats>,
-}
-
-/**
- * They run in the event loop. For a small file, starting a thread takes longer than its work, but the server waits for the
- * disk. So they are only for a disk that the server waits for anyway.
- */
-export const synchronousCalls: FileCalls = {
-  open: fs.openSync,
-  writev: (file, chunks) => fs.writevSync(file, chunks),
-  close: fs.closeSync,
-  rename: fs.renameSync,
-  stat: path => fs.statSync(path),
-}
-
-/** Appends chunks to an open file, in as few calls as possible. */
+/** Appends chunks to an open file, in as few calls as possible. @param write may write less than all of them */
 export async function writeAll(
   file: number,
   chunks: readonly Uint8Array[],
-  { writev }: Pick<FileCalls, 'writev'> = asynchronousCalls,
+  write: (file: number, chunks: readonly Uint8Array[]) => Promise<{ bytesWritten: number }> = writev,
 ): Promise<void> {
   let rest = chunks
-  while (rest.length > 0) rest = after(rest, await writev(file, rest))
+  while (rest.length > 0) rest = after(rest, (await write(file, rest)).bytesWritten)
 }
 
 function after(chunks: readonly Uint8Array[], bytes: number): Uint8Array[] {

@@ -1,4 +1,5 @@
-import { asynchronousCalls, type FileCalls } from './file-calls.ts'
+import { type Stats, stat, statSync } from 'node:fs'
+import { promisify } from 'node:util'
 import type { Held } from './held.ts'
 import { isSameFile } from './own-paths.ts'
 
@@ -6,6 +7,8 @@ import { isSameFile } from './own-paths.ts'
 const HELD_MS = 1000
 /** Maximum number of open folders in addition to those in use. A key template can make one for every file. */
 const MOST_HELD = 8
+
+const statusOf = promisify(stat) as (path: string) => Promise<Stats>
 
 /** An open folder with several users. It is closed when the last one is done. */
 export interface Kept {
@@ -19,9 +22,13 @@ export interface Kept {
  * Keeps folders open that are used again and again. A folder that is found or kept must be used at once: it can be closed
  * as soon as the caller awaits something else.
  */
-export function createKeptFolders(calls: Pick<FileCalls, 'stat'> = asynchronousCalls) {
+export function createKeptFolders() {
   const kept = new Map<string, Kept>()
   let isClosed = false
+  /** A folder that `findAtOnce` has found in this turn of the event loop. */
+  let checked: Kept | undefined
+
+  const isYoung = ({ since }: Kept) => performance.now() - since <= HELD_MS
 
   async function use<T>(one: Kept, work: (folder: Held) => Promise<T>): Promise<T> {
     one.users++
@@ -61,14 +68,29 @@ export function createKeptFolders(calls: Pick<FileCalls, 'stat'> = asynchronousC
     async find(path: string): Promise<Kept | undefined> {
       const one = kept.get(path)
       if (one === undefined) return undefined
-      const isYoung = performance.now() - one.since <= HELD_MS
       // The open folder keeps its inode, so no other folder can have it.
       const isThere =
-        isYoung &&
-        (await use(one, async ({ status }) => isSameFile(await calls.stat(path), status)).catch(() => false))
+        isYoung(one) &&
+        (await use(one, async ({ status }) => isSameFile(await statusOf(path), status)).catch(() => false))
       if (isThere && !one.isDropped) return one
       await drop(path, one)
       return undefined
+    },
+    /** The same without waiting. Undefined also if the folder has to be opened again. */
+    findAtOnce(path: string): Held | undefined {
+      const one = kept.get(path)
+      if (one === undefined) return undefined
+      if (one === checked) return one.folder
+      try {
+        if (!isYoung(one) || !isSameFile(statSync(path), one.folder.status)) return undefined
+      } catch {
+        return undefined
+      }
+      checked = one
+      setImmediate(() => {
+        checked = undefined
+      })
+      return one.folder
     },
     async close(): Promise<void> {
       isClosed = true

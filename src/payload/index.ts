@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { unlink } from 'node:fs/promises'
 import { isStorageFull, UploadError } from '../errors.ts'
-import { asynchronousCalls, writeAll } from '../files/file-calls.ts'
+import { closeFile, writeAll } from '../files/file-calls.ts'
 import { inFileAt, inMemory, type Payload } from './bytes.ts'
 import { SNIFF_BYTES, sniffType } from './sniff.ts'
 import type { Spool } from './spool.ts'
@@ -189,9 +189,9 @@ function createSpoolFile(spool: Spool, onWritten: (bytes: number) => void) {
   let flushing: Promise<void> = Promise.resolve()
   let unwritten = 0
 
-  async function closeFile(): Promise<void> {
+  async function end(): Promise<void> {
     if (fd === undefined) return
-    const closing = asynchronousCalls.close(fd)
+    const closing = closeFile(fd)
     fd = undefined
     await closing
   }
@@ -215,13 +215,13 @@ function createSpoolFile(spool: Spool, onWritten: (bytes: number) => void) {
     /** @returns its path, or undefined if nothing was written */
     async close(): Promise<string | undefined> {
       await flushing
-      await closeFile()
+      await end()
       return path
     },
     async remove(): Promise<void> {
       await flushing.catch(() => {})
       if (path === undefined) return
-      await closeFile().catch(() => {})
+      await end().catch(() => {})
       await unlink(path).catch(() => {})
     },
   }

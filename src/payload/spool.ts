@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { mkdir, readdir, rmdir, stat, unlink, utimes } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { systemCode } from '../errors.ts'
-import { asynchronousCalls } from '../files/file-calls.ts'
+import { openFile } from '../files/file-calls.ts'
 import { type Held, holdFolder } from '../files/held.ts'
 import { makePath } from '../files/make-path.ts'
 import { dropOwner, isGone, newOwner, parseOwner } from '../flow/owner.ts'
@@ -30,6 +30,8 @@ export interface Spool {
    * caller removes what `make` made, even if it fails.
    */
   place<T>(make: (path: string) => Promise<T>): Promise<T>
+  /** A new name in the directory, for work that waits for nothing. Undefined while the directory is not made. */
+  nameAtOnce(): string | undefined
   /** Whether a path is a file in this directory. */
   holds(path: string): boolean
   /** Removes the directory of this process and everything in it. */
@@ -129,8 +131,9 @@ export function createSpool(
   return {
     directory: own,
     disk,
-    create: () => place(async path => ({ path, fd: await asynchronousCalls.open(path, 'wx+', 0o600) })),
+    create: () => place(async path => ({ path, fd: await openFile(path, 'wx+', 0o600) })),
     place,
+    nameAtOnce: () => (ready && current ? newPath(current) : undefined),
     holds: path => current !== undefined && path.startsWith(current.path + sep),
     async close() {
       clearInterval(alive)

@@ -41,6 +41,7 @@ export function objectOf(key: string, content: Buffer | string, contentType?: st
     contentType: contentType ?? 'application/octet-stream',
     sha256: sha256(bytes),
     path,
+    chunks: () => (path === undefined ? [bytes] : undefined),
     stream: () =>
       path === undefined ? Readable.from([bytes], { objectMode: false }) : createReadStream(path),
     bytes: async () => bytes,

@@ -22,7 +22,7 @@ import {
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { UploadError } from '../../src/errors.ts'
 import { createFolderSync } from '../../src/files/folder-sync.ts'
@@ -773,6 +773,19 @@ describe('small files are written without a thread', () => {
     const { target } = await openFresh({}, { databasePath: DATABASE_BESIDE })
     expect(await letsOthersRun(target, 100)).toBe(false)
     expect(await letsOthersRun(target, 2 * MIB)).toBe(true)
+  })
+
+  it("and leave nothing behind if they can't be", async () => {
+    const { target, directory } = await openFresh({}, { databasePath: DATABASE_BESIDE })
+    await target.put(objectOf('folder/a', Buffer.of(1)), never())
+    await target.put(objectOf('b', Buffer.of(1)), never())
+    const object = objectOf('b', Buffer.of(2))
+    for (const wrong of [{ key: 'folder' }, { key: 'other/a' }, { key: '.hidden' }, { size: 2 }])
+      expect(target.putAtOnce?.({ ...object, ...wrong })).toBeUndefined()
+    const stored = (await listFiles(directory)).map(path => relative(directory, path)).sort()
+    expect(stored).toEqual(['b', 'folder/a'])
+    expect(target.putAtOnce?.(object)).toBeDefined()
+    expect(await readFile(join(directory, 'b'))).toEqual(Buffer.of(2))
   })
 
   it.each([

@@ -2,7 +2,6 @@ import { realpath } from 'node:fs'
 import { chmod, lstat, mkdir } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { systemCode, UploadError } from '../../errors.ts'
-import type { FileCalls } from '../../files/file-calls.ts'
 import { ignoreCodes, syncFolder, UNSUPPORTED } from '../../files/folder-sync.ts'
 import { type Held, type HeldFile, hold, holdFolder } from '../../files/held.ts'
 import { createKeptFolders, type Kept } from '../../files/kept-folders.ts'
@@ -22,6 +21,8 @@ export interface Folders {
    * @throws UploadError `delivery_failed` if a link leads out of the directory, or to a hidden path in it
    */
   find<T>(path: string, work: (folder: Held) => Promise<T>): Promise<T | undefined>
+  /** The folder, if it was used within the last second. It is open until the caller awaits something. */
+  findAtOnce(path: string): Held | undefined
   /** Runs `work` in a folder, which is created with its parents if it does not exist. `mode` applies to the folder itself. */
   make<T>(path: string, work: (folder: Held) => Promise<T>, mode?: number): Promise<T>
   /** Opens an existing file and follows links. Returns undefined if it does not exist. @throws as `find` */
@@ -34,16 +35,10 @@ export interface Folders {
  * either.
  *
  * @param durable if true, new folders are written durably (fsync) before `make` resolves
- * @param calls for the work of every upload
  */
-export function createFolders(
-  directory: string,
-  folderMode: number,
-  durable: boolean,
-  calls: FileCalls,
-): Folders {
+export function createFolders(directory: string, folderMode: number, durable: boolean): Folders {
   const admit = createAdmission(directory)
-  const kept = createKeptFolders(calls)
+  const kept = createKeptFolders()
   const searches = new Map<string, Promise<Kept | undefined>>()
   const inProgress = new Map<string, Promise<Kept>>()
 
@@ -109,6 +104,7 @@ export function createFolders(
       const found = await search(path)
       return found && kept.use(found, work)
     },
+    findAtOnce: kept.findAtOnce,
     make: async (path, work, mode = folderMode) => kept.use(await obtain(path, mode), work),
     async open(path) {
       const real = await resolveLinks(path).catch(ignoreCodes(ABSENT))

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { fsync as fsyncWithCallback } from 'node:fs'
 import {
   chmod,
   constants,
@@ -13,27 +12,22 @@ import {
 } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { addAbortSignal } from 'node:stream'
-import { promisify } from 'node:util'
 import { systemCode, UploadError } from '../../errors.ts'
-import { asynchronousCalls, type FileCalls, writeAll } from '../../files/file-calls.ts'
+import { closeFile, openFile, renameFile, syncFile, writeAll } from '../../files/file-calls.ts'
 import type { Held } from '../../files/held.ts'
 import type { Spool } from '../../payload/spool.ts'
 import type { UploadObject } from '../contract.ts'
 
 /** Maximum size of a body that is written at once, in bytes. */
-const MAX_BUFFERED_BYTES = 1024 * 1024
+export const MAX_BUFFERED_BYTES = 1024 * 1024
 /** Error codes of `link` if hard links are impossible: another file system, one without hard links, or too many links. */
 const NO_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
 /** Error codes of file systems without permissions. */
 const NO_MODES = new Set(['EPERM', 'ENOTSUP', 'ENOSYS'])
 
-const fsync = promisify(fsyncWithCallback)
-
 export type FileBody = Pick<UploadObject, 'size' | 'path' | 'chunks' | 'stream' | 'bytes'>
 
 export interface WriterOptions {
-  /** For small files. Larger ones are always written by threads. */
-  calls: FileCalls
   /** Spool on the same file system as the files. */
   spool: Spool
   /** Runs work in a folder, which is created if it does not exist. */
@@ -51,17 +45,17 @@ export interface WriterOptions {
 export type WriteFile = (body: FileBody, folder: string, file: string, signal: AbortSignal) => Promise<void>
 
 export function createWriter(options: WriterOptions): WriteFile {
-  const { calls, spool, inFolder, admit, syncFolder, fileMode, durable } = options
-  const isMasked = (fileMode & process.umask()) !== 0
+  const { spool, inFolder, admit, syncFolder, fileMode, durable } = options
+  const needsChmod = isMasked(fileMode)
 
   /** Writes the temporary file, and removes it if that fails. */
   async function fill(path: string, body: FileBody, signal: AbortSignal): Promise<string> {
     try {
-      if (isMasked || !isSmall(body)) await copy(path, body, signal)
+      if (needsChmod || !isSmall(body)) await copy(path, body, signal)
       else {
         const chunks = body.chunks?.() ?? [await body.bytes()]
         assertSize(bytesOf(chunks), body)
-        await writeNew(calls, path, chunks, fileMode, durable)
+        await writeNew(path, chunks, fileMode, durable)
       }
       return path
     } catch (error) {
@@ -95,16 +89,16 @@ export function createWriter(options: WriterOptions): WriteFile {
     const handle = await open(path, isLinked ? 'r+' : 'wx', fileMode)
     try {
       if (!isLinked) await writeBody(handle, body, signal)
-      if (isLinked || isMasked) await handle.chmod(fileMode).catch(ignoreMissingModes)
+      if (isLinked || needsChmod) await handle.chmod(fileMode).catch(ignoreMissingModes)
       if (durable) await handle.sync()
     } finally {
       await handle.close()
     }
   }
 
-  async function move(path: string, folder: string, file: string, { rename }: FileCalls): Promise<void> {
+  async function move(path: string, folder: string, file: string): Promise<void> {
     try {
-      await rename(path, folder + sep + file)
+      await renameFile(path, folder + sep + file)
     } catch (error) {
       if (systemCode(error) !== 'EXDEV') throw error
       await copyOver(path, folder, file)
@@ -116,8 +110,8 @@ export function createWriter(options: WriterOptions): WriteFile {
     const temporary = join(folder, `.${randomUUID()}`)
     try {
       await copyFile(path, temporary, constants.COPYFILE_EXCL)
-      if (durable) await syncFile(temporary)
-      await asynchronousCalls.rename(temporary, join(folder, file))
+      if (durable) await syncPath(temporary)
+      await renameFile(temporary, join(folder, file))
     } catch (error) {
       await discard(temporary)
       throw error
@@ -133,7 +127,7 @@ export function createWriter(options: WriterOptions): WriteFile {
       await inFolder(folder, async held => {
         await admit(join(held.real, file))
         signal.throwIfAborted()
-        await move(path, held.path, file, isSmall(body) ? calls : asynchronousCalls)
+        await move(path, held.path, file)
         if (durable) await syncFolder(held)
       })
     } catch (error) {
@@ -146,20 +140,22 @@ export function createWriter(options: WriterOptions): WriteFile {
 }
 
 async function writeNew(
-  calls: FileCalls,
   path: string,
   chunks: readonly Uint8Array[],
   mode: number,
   durable: boolean,
 ): Promise<void> {
-  const file = await calls.open(path, 'wx', mode)
+  const file = await openFile(path, 'wx', mode)
   try {
-    await writeAll(file, chunks, calls)
-    if (durable) await fsync(file)
+    await writeAll(file, chunks)
+    if (durable) await syncFile(file)
   } finally {
-    await calls.close(file)
+    await closeFile(file)
   }
 }
+
+/** Whether new files don't get this mode, because of the umask. */
+export const isMasked = (mode: number): boolean => (mode & process.umask()) !== 0
 
 /** Whether the bytes of a body are in memory and few. */
 function isSmall({ path, size }: FileBody): boolean {
@@ -186,7 +182,7 @@ function assertSize(size: number, body: FileBody): void {
   )
 }
 
-async function syncFile(path: string): Promise<void> {
+async function syncPath(path: string): Promise<void> {
   const handle = await open(path, 'r+')
   try {
     await handle.sync()

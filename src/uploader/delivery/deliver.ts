@@ -32,6 +32,8 @@ export async function deliver(
   onAbandoned?: (put: Promise<Stored>) => void,
 ): Promise<Stored> {
   signal.throwIfAborted()
+  const stored = destination.target.putAtOnce?.(object)
+  if (stored) return stored
   const limit = beginTimeLimit(timeoutMs, signal, () => timedOut(destination, object.key, timeoutMs))
   try {
     const put = () => destination.target.put(object, limit.signal)
