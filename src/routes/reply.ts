@@ -154,9 +154,9 @@ function toItem(file: StoredFile, asked: string) {
     type: splitId(destination ?? asked).type,
     contentType,
     sha256,
-    ...(expiresAt !== undefined && { expiresAt: new Date(expiresAt).toISOString() }),
-    ...(destination && { destination }),
-    ...(mirrors && { mirrors: mirrors.map(toMirror) }),
+    expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
+    destination,
+    mirrors: mirrors?.map(toMirror),
   }
 }
 

@@ -48,6 +48,6 @@ export function prepareRows<Values extends object>(
       const { name, row } = one as Placeholder
       return rows[row]?.[name as keyof Values] ?? null
     })
-    return { ...query, parameters }
+    return { sql: query.sql, query: query.query, queryId: query.queryId, parameters }
   }
 }

@@ -37,10 +37,10 @@ export function compileStatements(db: Database): Statements {
   const addEntry = prepareAddEntry(db)
   const [deliver, finish] = [prepareDeliver(db), prepareFinish(db)]
   const [addExpiry, release, settle] = [prepareAddExpiry(db), prepareRelease(db), prepareSettle(db)]
-  const insertOne = <Row>(insert: RowsStatement<Row>, row: Row): Statement => ({
-    ...insert([row]),
-    inserting: { insert, row },
-  })
+  const insertOne = <Row>(insert: RowsStatement<Row>, row: Row): Statement => {
+    const { sql, query, queryId, parameters } = insert([row])
+    return { sql, query, queryId, parameters, inserting: { insert, row } }
+  }
   return {
     merge(statements) {
       const uses = statements.flatMap(({ settling }) => settling ?? [])

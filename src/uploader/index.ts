@@ -1,7 +1,7 @@
-import { asUploadError, UploadError } from '../errors.ts'
+import { asUploadError } from '../errors.ts'
 import { mapConcurrently } from '../flow/map-concurrently.ts'
 import type { NamedSlots, RunInSlot } from '../flow/slots.ts'
-import { type Payload, type Payloads, quoteFile } from '../payload/index.ts'
+import type { Payload, Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import type { PictureOptions } from '../pictures/options.ts'
 import { withRequestedOptions } from '../pictures/requested-options.ts'
@@ -17,8 +17,8 @@ import {
 } from './delivery/destinations.ts'
 import { expiresAt } from './delivery/expiry.ts'
 import { createLocks, createStoreLocker, type Locker } from './delivery/locker.ts'
-import { expiring, type StoreFileDeps, type StoreFileRequest, storeFile } from './delivery/store-file.ts'
-import { type Caller, type Input, keptOrigin, type Outcome, type UploadOptions } from './input.ts'
+import { type StoreFileDeps, type StoreFileRequest, storeFile } from './delivery/store-file.ts'
+import { assertType, type Caller, type Input, keptOrigin, type Outcome, type UploadOptions } from './input.ts'
 import type { Finalizer } from './jobs/finalizer.ts'
 import type { Hook } from './jobs/hooks.ts'
 import type { Idempotency } from './jobs/idempotency.ts'
@@ -248,28 +248,30 @@ async function uploadOne(
       const facts = { path: options.path, user: caller.user ?? caller.name, seed }
       return storeFile(changed, destination, { ...shared, facts }, deps)
     })
-    const { destination: id, end, ...where } = storedAt
+    const { key, url, deleteUrl, location, mirrors, end } = storedAt
     const { size, contentType, sha256 } = payload
-    // The history keeps all of this: see store/history-columns.ts.
-    const file = { ok: true, index, origin, ...where, size, contentType, sha256, ...expiring(end) } as const
-    return id === idOf(destination) ? file : { ...file, destination: id }
+    // The history keeps all of this: see store/history-columns.ts. Listed one by one, because V8 copies objects slowly.
+    return {
+      ok: true,
+      index,
+      origin,
+      key,
+      url,
+      deleteUrl,
+      location,
+      size,
+      contentType,
+      sha256,
+      expiresAt: end === 'never' ? undefined : end,
+      destination: storedAt.destination === idOf(destination) ? undefined : storedAt.destination,
+      mirrors,
+    }
   } catch (error) {
     giveBack?.()
     signal.throwIfAborted()
     return { ok: false, index, origin, error: asUploadError(error, INTERNAL) }
   } finally {
     await payload?.dispose()
-  }
-}
-
-/** @throws UploadError `type_refused` */
-function assertType({ name, contentType }: Payload, { types = [] }: Caller): void {
-  for (const allowed of types) {
-    if (allowed.some(type => type === contentType || type === contentType.replace(/\/.*/, '/*'))) continue
-    throw new UploadError(
-      'type_refused',
-      `${quoteFile(name)} is ${contentType} by its bytes. This client may upload ${allowed.join(', ')}.`,
-    )
   }
 }
 

@@ -1,6 +1,6 @@
-import type { UploadError } from '../errors.ts'
+import { UploadError } from '../errors.ts'
 import type { AddressScope } from '../http/addresses.ts'
-import type { Payload } from '../payload/index.ts'
+import { type Payload, quoteFile } from '../payload/index.ts'
 import type { KeyFacts } from '../payload/object-key.ts'
 import type { RequestedImageOptions } from '../pictures/requested-options.ts'
 import type { StoredFile } from '../store/contract.ts'
@@ -80,3 +80,14 @@ export interface Caller {
 export type Outcome =
   | ({ readonly ok: true } & StoredFile)
   | { readonly ok: false; readonly index: number; readonly origin: string; readonly error: UploadError }
+
+/** Checks the media type of a file. @throws UploadError `type_refused` if the client may not upload it */
+export function assertType({ name, contentType }: Payload, { types = [] }: Caller): void {
+  for (const allowed of types) {
+    if (allowed.some(type => type === contentType || type === contentType.replace(/\/.*/, '/*'))) continue
+    throw new UploadError(
+      'type_refused',
+      `${quoteFile(name)} is ${contentType} by its bytes. This client may upload ${allowed.join(', ')}.`,
+    )
+  }
+}

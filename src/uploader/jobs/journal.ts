@@ -102,11 +102,10 @@ function unclaimed<T extends string>(state: T | 'finalizing'): T | 'delivered' {
 
 /** One entry for the file and one for each copy at a mirror. What describes the content is the same in all of them. */
 function toEntries(job: Job, file: StoredFile, time: number): HistoryEntry[] {
-  const { mirrors, ...kept } = file
   const ofJob = { time, jobId: job.id, caller: job.caller, requestId: job.requestId }
-  const entry = { ...kept, ...ofJob, destination: file.destination ?? job.destination }
-  if (!mirrors) return [entry]
-  const { url, key, location, deleteUrl, expiresAt, ...content } = kept
+  const entry = { ...file, ...ofJob, destination: file.destination ?? job.destination }
+  if (!file.mirrors) return [entry]
+  const { mirrors, url, key, location, deleteUrl, expiresAt, ...content } = file
   const copies = mirrors.flatMap(({ url, key, error, ...copy }) =>
     url === undefined || key === undefined ? [] : [{ ...content, ...ofJob, ...copy, url, key }],
   )
