@@ -100,7 +100,7 @@ function interruptedObject(key: string, interrupt: (stream: Readable) => unknown
       },
     })
   }
-  return { ...objectOf(key, bytes), stream }
+  return { ...objectOf(key, bytes), chunks: () => undefined, stream }
 }
 
 export function sha256(bytes: Buffer): string {
