@@ -20,12 +20,12 @@ export function createQuotaStore({ read, write, clock, lockNames }: StoreAccess)
         await lockNames(db, [...new Set(rules.map(nameOf))].sort())
         if (slicing) await giveBack(db, owner, slicing.returned)
         const now = await clock(db)
-        const windows = await readWindows(db, rules, now)
+        const windows = await readWindows(db, rules, now, owner)
         const replies = requests.map(request => reserve(request, windows))
         const slices = slicing ? slicesOf(replies, windows) : []
         await addReserved(db, owner, requests, replies, slices)
         if (!slicing) return replies
-        return recall(db, owner, requests, replies, slices, now)
+        return recall(db, owner, requests, replies, slices, windows)
       }),
 
     returnQuota: (owner, parts) => write(db => giveBack(db, owner, parts)),
@@ -81,12 +81,20 @@ const PARTS = 16
 const SHORTAGE_MS = 5000
 
 /** Windows by the names of their rules. Reservations of one transaction change them. */
-type Windows = Map<string, QuotaWindow & { readonly isShort?: boolean }>
+type Windows = Map<string, QuotaWindow & WindowState>
+
+interface WindowState {
+  readonly isShort: boolean
+  /** Whether other processes have reserved a part of it. */
+  readonly isReserved: boolean
+  /** Whether one of them was asked for what it does not use, and has not replied yet. */
+  readonly isRecalled: boolean
+}
 
 const nameOf = ({ client, windowMs }: Pick<QuotaRule, 'client' | 'windowMs'>) => `quota ${windowMs} ${client}`
 
 /** @throws Error for a rule whose window was not read */
-function windowOf(rule: QuotaRule, windows: Windows): QuotaWindow {
+function windowOf(rule: QuotaRule, windows: Windows): QuotaWindow & WindowState {
   const found = windows.get(nameOf(rule))
   if (!found) throw new Error(`the window of the quota of "${rule.client}" was not read`)
   return found
@@ -95,8 +103,22 @@ function windowOf(rule: QuotaRule, windows: Windows): QuotaWindow {
 const sumOf = (what: 'files' | 'bytes') =>
   sql<number>`sum(${sql.ref(`used_${what}`)} + ${sql.ref(`reserved_${what}`)})`
 
-async function readWindows(db: Database, rules: readonly QuotaRule[], now: number): Promise<Windows> {
+const isReserved = sql`(reserved_files > 0 or reserved_bytes > 0)`
+
+/**
+ * One statement for each window. With PostgreSQL, another process may return its part between two statements: a second one
+ * would find neither the room nor that somebody has to reply, and a file that fits would be refused.
+ *
+ * @param owner the process that reserves; default: none
+ */
+async function readWindows(
+  db: Database,
+  rules: readonly QuotaRule[],
+  now: number,
+  owner = '',
+): Promise<Windows> {
   const windows: Windows = new Map()
+  const others = sql`owner <> ${owner} and ${isReserved}`
   for (const rule of rules) {
     if (windows.has(nameOf(rule))) continue
     const { client, windowMs } = rule
@@ -105,6 +127,8 @@ async function readWindows(db: Database, rules: readonly QuotaRule[], now: numbe
       .selectFrom('quotas')
       .select([sumOf('files').as('files'), sumOf('bytes').as('bytes')])
       .select(sql<number>`max(abs(wanted_at))`.as('short_at'))
+      .select(sql<number>`count(*) filter (where ${others})`.as('reserved'))
+      .select(sql<number>`count(*) filter (where ${others} and wanted_at > 0)`.as('recalled'))
       .where('client', '=', client)
       .where('window_ms', '=', windowMs)
       .where('starts_at', '=', startsAt)
@@ -116,6 +140,8 @@ async function readWindows(db: Database, rules: readonly QuotaRule[], now: numbe
       files: Number(row?.files ?? 0),
       bytes: Number(row?.bytes ?? 0),
       isShort: Number(row?.short_at ?? 0) > now - SHORTAGE_MS,
+      isReserved: Number(row?.reserved ?? 0) > 0,
+      isRecalled: Number(row?.recalled ?? 0) > 0,
     })
   }
   return windows
@@ -202,27 +228,24 @@ async function recall(
   requests: readonly QuotaRequest[],
   replies: readonly QuotaReply[],
   slices: readonly QuotaPart[],
-  now: number,
+  windows: Windows,
 ): Promise<QuotaReply[]> {
-  const isRecalling = new Map<string, boolean>()
-  for (const [n, { isGranted, windows }] of replies.entries()) {
+  const recalled = new Set<string>()
+  for (const [n, { isGranted, windows: full }] of replies.entries()) {
     if (isGranted) continue
-    for (const { rule, startsAt } of windows) {
-      const name = nameOf(rule)
-      if (isRecalling.has(name) && !requests[n]?.isRecall) continue
-      const others = sql`from quotas where client = ${rule.client} and window_ms = ${rule.windowMs}
-        and starts_at = ${startsAt} and owner <> ${owner} and (reserved_files > 0 or reserved_bytes > 0)`
-      if (requests[n]?.isRecall)
-        await sql`update quotas set wanted_at = ${now} where (client, window_ms, starts_at, owner) in
-          (select client, window_ms, starts_at, owner ${others})`.execute(db)
-      const { rows } = await sql`select owner ${others} and wanted_at > 0 limit 1`.execute(db)
-      isRecalling.set(name, rows.length > 0)
+    for (const { rule, startsAt, now } of full) {
+      const { isReserved: isUseful, isRecalled } = windowOf(rule, windows)
+      if (isRecalled) recalled.add(nameOf(rule))
+      if (!requests[n]?.isRecall || !isUseful) continue
+      recalled.add(nameOf(rule))
+      await sql`update quotas set wanted_at = ${now} where client = ${rule.client} and window_ms = ${rule.windowMs}
+        and starts_at = ${startsAt} and owner <> ${owner} and ${isReserved}`.execute(db)
     }
   }
   return replies.map((reply, n) => ({
     ...reply,
     ...(n === 0 && { slices }),
-    isRecalling: !reply.isGranted && reply.windows.some(({ rule }) => isRecalling.get(nameOf(rule))),
+    isRecalling: !reply.isGranted && reply.windows.some(({ rule }) => recalled.has(nameOf(rule))),
   }))
 }
 

@@ -134,6 +134,21 @@ describe.each(storeEngines())('the quotas of a store in %s', (_name, make) => {
     await Promise.all(quotas.map(one => one.close()))
   })
 
+  it('say that a process still has to answer, or grant what it returned at that instant', async context => {
+    const place = await make(context)
+    const [mine, others] = [place.open(), place.open()]
+    for (let n = 0; n < 60; n++) {
+      const one = rule({ client: `ci ${n}`, bytes: 1000 })
+      const [lent] = await others.reserveQuota('other', [request(10, one)], { returned: [] })
+      expect(lent?.slices).toHaveLength(1)
+      const ask = async (isRecall: boolean) =>
+        (await mine.reserveQuota('me', [{ ...request(990, one), isRecall }], { returned: [] }))[0]
+      expect(await ask(true)).toMatchObject({ isGranted: false, isRecalling: true })
+      const [reply] = await Promise.all([ask(false), others.returnQuota('other', lent?.slices ?? [])])
+      expect(reply?.isGranted || reply?.isRecalling).toBe(true)
+    }
+  })
+
   it.for<['reserveQuota' | 'returnQuota', number]>([
     ['reserveQuota', 1],
     ['returnQuota', 0],
