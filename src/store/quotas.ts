@@ -103,7 +103,7 @@ function windowOf(rule: QuotaRule, windows: Windows): QuotaWindow & WindowState 
 const sumOf = (what: 'files' | 'bytes') =>
   sql<number>`sum(${sql.ref(`used_${what}`)} + ${sql.ref(`reserved_${what}`)})`
 
-const isReserved = sql`(reserved_files > 0 or reserved_bytes > 0)`
+const HAS_RESERVED = sql`(reserved_files > 0 or reserved_bytes > 0)`
 
 /**
  * One statement for each window. With PostgreSQL, another process may return its part between two statements: a second one
@@ -118,7 +118,7 @@ async function readWindows(
   owner = '',
 ): Promise<Windows> {
   const windows: Windows = new Map()
-  const others = sql`owner <> ${owner} and ${isReserved}`
+  const others = sql`owner <> ${owner} and ${HAS_RESERVED}`
   for (const rule of rules) {
     if (windows.has(nameOf(rule))) continue
     const { client, windowMs } = rule
@@ -230,16 +230,17 @@ async function recall(
   slices: readonly QuotaPart[],
   windows: Windows,
 ): Promise<QuotaReply[]> {
+  /** Windows of which others have to say what they don't use. */
   const recalled = new Set<string>()
   for (const [n, { isGranted, windows: full }] of replies.entries()) {
     if (isGranted) continue
     for (const { rule, startsAt, now } of full) {
-      const { isReserved: isUseful, isRecalled } = windowOf(rule, windows)
-      if (isRecalled) recalled.add(nameOf(rule))
-      if (!requests[n]?.isRecall || !isUseful) continue
-      recalled.add(nameOf(rule))
+      const { isReserved, isRecalled } = windowOf(rule, windows)
+      const isRecall = requests[n]?.isRecall && isReserved
+      if (isRecall || isRecalled) recalled.add(nameOf(rule))
+      if (!isRecall) continue
       await sql`update quotas set wanted_at = ${now} where client = ${rule.client} and window_ms = ${rule.windowMs}
-        and starts_at = ${startsAt} and owner <> ${owner} and ${isReserved}`.execute(db)
+        and starts_at = ${startsAt} and owner <> ${owner} and ${HAS_RESERVED}`.execute(db)
     }
   }
   return replies.map((reply, n) => ({
