@@ -246,7 +246,7 @@ async function uploadOne(
       giveBack = await share?.take(changed.size, changed.name)
       const seed = request.retryContext?.seed && `${request.retryContext.seed} ${index}`
       const facts = { path: options.path, user: caller.user ?? caller.name, seed }
-      return storeFile(changed, destination, { ...shared, facts }, deps)
+      return storeFile(changed, facts, destination, shared, deps)
     })
     const { key, url, deleteUrl, location, mirrors, end } = storedAt
     const { size, contentType, sha256 } = payload

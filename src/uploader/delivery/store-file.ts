@@ -36,8 +36,6 @@ export interface StoreFileRequest extends KeyRequest {
   readonly signal: AbortSignal
   /** The time in object keys. It is the same for each attempt at a request, so the same file gets the same key. */
   readonly now: Date
-  /** Other parts of object keys. */
-  readonly facts?: KeyFacts
   /**
    * Returns the locker for the objects of a destination. Its locks last until the request ends. Undefined if the destination
    * `needsNoLock`, and nothing expires there.
@@ -59,24 +57,26 @@ export interface StoreFileDeps {
 /**
  * Stores a payload at a destination, or at its fallback if the destination fails, and at its mirrors.
  *
+ * @param facts other parts of its object key
  * @throws UploadError if the destination and its fallback fail, or a required mirror does
  */
 export async function storeFile(
   payload: Payload,
+  facts: KeyFacts,
   destination: Destination,
   request: StoreFileRequest,
   deps: StoreFileDeps,
 ): Promise<StoredAt> {
   let storedAt: StoredAt
   try {
-    storedAt = await storeAt(payload, destination, request, deps)
+    storedAt = await storeAt(payload, facts, destination, request, deps)
   } catch (error) {
-    storedAt = await storeAtFallback(payload, destination, error, request, deps)
+    storedAt = await storeAtFallback(payload, facts, destination, error, request, deps)
   }
   if (destination.mirrors.length === 0) return storedAt
   // All are waited for, because each reads the payload, even after another one has failed.
   const copies = await Promise.allSettled(
-    destination.mirrors.map(mirror => storeAtMirror(payload, mirror, storedAt, request, deps)),
+    destination.mirrors.map(mirror => storeAtMirror(payload, facts, mirror, storedAt, request, deps)),
   )
   const mirrors = copies.map(copy => {
     if (copy.status === 'rejected') throw copy.reason
@@ -88,13 +88,20 @@ export async function storeFile(
 /** @throws UploadError if the mirror is required and fails */
 async function storeAtMirror(
   payload: Payload,
+  facts: KeyFacts,
   { destination: id, required }: Mirror,
   storedAt: StoredAt,
   request: StoreFileRequest,
   deps: StoreFileDeps,
 ): Promise<Copy> {
   try {
-    const { key, url, location, end } = await storeAt(payload, byId(deps.destinations, id), request, deps)
+    const { key, url, location, end } = await storeAt(
+      payload,
+      facts,
+      byId(deps.destinations, id),
+      request,
+      deps,
+    )
     // A copy expires with the file, unless an earlier upload of the same object expires later.
     return { destination: id, key, url, location, ...expiring(laterEnd(storedAt.end, end) ?? end) }
   } catch (error) {
@@ -109,6 +116,7 @@ async function storeAtMirror(
 /** @param error why the destination failed */
 async function storeAtFallback(
   payload: Payload,
+  facts: KeyFacts,
   destination: Destination,
   error: unknown,
   request: StoreFileRequest,
@@ -123,7 +131,7 @@ async function storeAtFallback(
     problem,
   })
   try {
-    return await storeAt(payload, byId(deps.destinations, id), request, deps)
+    return await storeAt(payload, facts, byId(deps.destinations, id), request, deps)
   } catch (second) {
     request.signal.throwIfAborted()
     throw bothFailed(error, second, id)
@@ -132,11 +140,12 @@ async function storeAtFallback(
 
 async function storeAt(
   payload: Payload,
+  facts: KeyFacts,
   destination: Destination,
   request: StoreFileRequest,
   deps: StoreFileDeps,
 ): Promise<StoredAt> {
-  const wanted = await destination.keyTemplate(payload, request.now, request.facts)
+  const wanted = await destination.keyTemplate(payload, request.now, facts)
   const locker = request.lockerOf(destination)
   return locker
     ? storeLocked(payload, destination, wanted, locker, request, deps)

@@ -102,12 +102,32 @@ function unclaimed<T extends string>(state: T | 'finalizing'): T | 'delivered' {
 
 /** One entry for the file and one for each copy at a mirror. What describes the content is the same in all of them. */
 function toEntries(job: Job, file: StoredFile, time: number): HistoryEntry[] {
-  const ofJob = { time, jobId: job.id, caller: job.caller, requestId: job.requestId }
-  const entry = { ...file, ...ofJob, destination: file.destination ?? job.destination }
+  const { index, origin, url, key, size, contentType, sha256, deleteUrl, expiresAt, location } = file
+  const { id: jobId, caller, requestId } = job
+  const destination = file.destination ?? job.destination
+  // Listed one by one, because V8 copies objects slowly.
+  const entry: HistoryEntry = {
+    index,
+    origin,
+    url,
+    key,
+    size,
+    contentType,
+    sha256,
+    deleteUrl,
+    expiresAt,
+    location,
+    time,
+    jobId,
+    destination,
+    caller,
+    requestId,
+  }
   if (!file.mirrors) return [entry]
-  const { mirrors, url, key, location, deleteUrl, expiresAt, ...content } = file
-  const copies = mirrors.flatMap(({ url, key, error, ...copy }) =>
-    url === undefined || key === undefined ? [] : [{ ...content, ...ofJob, ...copy, url, key }],
+  const copies = file.mirrors.flatMap(({ destination, key, url, location, expiresAt }) =>
+    url === undefined || key === undefined
+      ? []
+      : [{ ...entry, destination, key, url, location, expiresAt, deleteUrl: undefined }],
   )
   return [entry, ...copies]
 }

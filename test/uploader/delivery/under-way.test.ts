@@ -51,7 +51,7 @@ async function openDeaf() {
         lockerOf: () => locker,
         ...more,
       }
-      return storeFile(payload, destination!, request, { ...deps, limits: { timeoutMs, retries: 0 } })
+      return storeFile(payload, {}, destination!, request, { ...deps, limits: { timeoutMs, retries: 0 } })
     },
   }
 }
