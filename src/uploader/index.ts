@@ -5,7 +5,7 @@ import type { Payload, Payloads } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
 import type { PictureOptions } from '../pictures/options.ts'
 import { withRequestedOptions } from '../pictures/requested-options.ts'
-import { IdempotencyKeyTaken, type Job, type Store, type StoredFile } from '../store/contract.ts'
+import type { Job, Store, StoredFile } from '../store/contract.ts'
 import type { RetryContext } from './delivery/claims.ts'
 import {
   chooseDestination,
@@ -97,8 +97,8 @@ export interface Uploader {
   /** Where payloads for a destination are spooled. */
   spoolFor(destination: Destination): Spool
   /**
-   * Returns one outcome for each input, in order. A failed input does not stop the others. Payloads of form inputs are
-   * always disposed of, except after `IdempotencyKeyTaken`: the caller may upload them again.
+   * Returns one outcome for each input, in order. A failed input does not stop the others. The payload of a form input is
+   * disposed of with its outcome. An error leaves those without an outcome to `discard`.
    *
    * @throws FinalizationPending if everything is stored and a post-upload step fails
    * @throws UploadError if the job can't be saved; then nothing is uploaded
@@ -136,20 +136,12 @@ async function upload(request: UploadRequest, deps: UploaderDeps): Promise<Outco
   const { finalizer } = deps
   const job = newJob(request, finalizer.owner, deps.now())
   const share = deps.quotas.begin(request.caller.quotas)
-  let isTaken = false
-  try {
-    const outcomes = await deliverQueued(job, request, share, deps)
-    const isWhole = outcomes.every(outcome => outcome.ok)
-    const completed = finalizer.complete(job, filesOf(outcomes), { isWhole, hooks: deps.hooks, share })
-    // If some files failed, the response says so. Their job does not fail because its history can only be saved later.
-    await (isWhole ? completed : completed.catch(() => {}))
-    return outcomes
-  } catch (error) {
-    isTaken = error instanceof IdempotencyKeyTaken
-    throw error
-  } finally {
-    if (!isTaken) await discard(request.inputs)
-  }
+  const outcomes = await deliverQueued(job, request, share, deps)
+  const isWhole = outcomes.every(outcome => outcome.ok)
+  const completed = finalizer.complete(job, filesOf(outcomes), { isWhole, hooks: deps.hooks, share })
+  // If some files failed, the response says so. Their job does not fail because its history can only be saved later.
+  await (isWhole ? completed : completed.catch(() => {}))
+  return outcomes
 }
 
 /** A request that fetches its inputs holds no upload slot meanwhile, because a slow source would block other uploads. */
