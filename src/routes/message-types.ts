@@ -17,16 +17,21 @@ function Response(this: http.ServerResponse, ...args: unknown[]): void {
 makeMessagesFor({ request: IncomingMessage.prototype, response: ServerResponse.prototype })
 
 /**
- * For `createServer`: requests and answers that have from birth the prototypes that Express gives to each by
- * `Object.setPrototypeOf`, which then changes nothing. Else the V8 of Node 20 compiles what touches them again and again: an
- * upload of 100 KB takes a quarter more processor time. With Node 20 this can go, as on Node 24 it saves nothing (bench/README.md).
+ * For `createServer`. Before Node 24: requests and answers that have from birth the prototypes that Express gives to each by
+ * `Object.setPrototypeOf`, which then changes nothing. Otherwise, the V8 of Node 20 and 22 compiles what touches them again and again:
+ * an upload of 100 KB takes a quarter more processor time. From Node 24 on, Node's own, because others are slower there
+ * (bench/README.md).
  */
-export const MESSAGE_TYPES = { IncomingMessage: Request, ServerResponse: Response } as unknown as {
+export const MESSAGE_TYPES = (
+  Number.parseInt(process.versions.node, 10) < 24
+    ? { IncomingMessage: Request, ServerResponse: Response }
+    : { IncomingMessage, ServerResponse }
+) as {
   readonly IncomingMessage: typeof IncomingMessage
   readonly ServerResponse: typeof ServerResponse
 }
 
-/** Makes all later messages of this process for one application. Others answer them as well, but more slowly. */
+/** Makes all later messages of this process for one application. Others answer them, too, but more slowly. */
 export function makeMessagesFor({ request, response }: Prototypes): void {
   Request.prototype = request
   Response.prototype = response

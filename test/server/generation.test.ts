@@ -79,6 +79,7 @@ describe('reloads', () => {
     const logger = await createLog({ level: 'silent', mask })
     const runtime = createRuntime(config, { logger, mask, env })
     onTestFinished(() => runtime.close())
+    // From Node 24 on, they are always made in the same way: see src/routes/message-types.ts.
     const madeFor = () => MESSAGE_TYPES.IncomingMessage.prototype
     const before = madeFor()
     const around = {
@@ -93,7 +94,8 @@ describe('reloads', () => {
     expect(madeFor()).toBe(before)
     const taken = await openConfiguredApp(config, around)
     taken.start()
-    expect(madeFor()).not.toBe(before)
+    const isBefore24 = Number.parseInt(process.versions.node, 10) < 24
+    expect(madeFor() === before).toBe(!isBefore24)
     await taken.close()
   })
 
