@@ -63,7 +63,6 @@ export function createSenderHere(
         places.push(one)
       }
     }
-    if (signal.aborted) await uploader.discard(inputs)
     if (inputs.length === 0 || signal.aborted) return
     const looks: Promise<void>[] = []
     const onOutcome = (outcome: Outcome) => {
@@ -94,7 +93,6 @@ export function createSenderHere(
         listener.unfinished?.(indexes, error.finalizationId, mask(error.problem))
       }
     } finally {
-      await uploader.discard(inputs)
       await Promise.all(looks)
     }
   }

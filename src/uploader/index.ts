@@ -98,7 +98,7 @@ export interface Uploader {
   spoolFor(destination: Destination): Spool
   /**
    * Returns one outcome for each input, in order. A failed input does not stop the others. The payload of a form input is
-   * disposed of with its outcome. An error leaves those without an outcome to `discard`.
+   * disposed of with its outcome. An error leaves those without an outcome to `discard`, or to the end of the spool.
    *
    * @throws FinalizationPending if everything is stored and a post-upload step fails
    * @throws UploadError if the job can't be saved; then nothing is uploaded

@@ -17,6 +17,7 @@ import { needs } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN, environmentIn, spawnServer } from '../helpers/spawn-server.ts'
+import { openSqlite } from '../helpers/sqlite.ts'
 import { type CliOptions, type CliResult, runCli, runShell } from './run-cli.ts'
 
 const PREFIX = 'https://img.example'
@@ -601,6 +602,19 @@ it('upload leaves no temporary files behind', async () => {
   const cwd = await makePlace()
   await writeFile(join(cwd, 'big.bin'), randomBytes(3_000_000))
   await upload(['big.bin', 'absent', '-'], cwd, { input: randomBytes(3_000_000) })
+  const names = await readdir(cwd, { recursive: true })
+  expect(names.filter(name => /^\d+$/.test(basename(name)))).toEqual([])
+})
+
+it('upload leaves no temporary file of standard input behind if the job cannot be saved', async () => {
+  const cwd = await makePlace({ store: { path: 'jobs.db' } })
+  expect((await upload(['a.txt'], cwd)).code).toBe(0)
+  const database = openSqlite(join(cwd, 'jobs.db'))
+  database.exec(`CREATE TRIGGER full BEFORE INSERT ON jobs BEGIN SELECT RAISE(ABORT, 'no room'); END`)
+  database.close()
+  const { code, stdout, stderr } = await upload(['-'], cwd, { input: randomBytes(3_000_000) })
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toContain('no room')
   const names = await readdir(cwd, { recursive: true })
   expect(names.filter(name => /^\d+$/.test(basename(name)))).toEqual([])
 })
