@@ -1,4 +1,4 @@
-import { createContext, Script } from 'node:vm'
+import { type Context, createContext, Script } from 'node:vm'
 import { membersOf } from '../members.ts'
 
 /** Time limit of one use of an expression, because it blocks the event loop. */
@@ -6,7 +6,6 @@ const LIMIT_MS = 100
 /** The limit is wall-clock time, so on a busy machine a fast expression may need another try. */
 const TRIES = 3
 
-const CONTEXT = createContext({})
 const EXEC = new Script('expression.exec(text)')
 const REPLACE = new Script('text.replace(expression, to)')
 
@@ -21,17 +20,20 @@ export function replaceForeign(expression: RegExp, text: string, to: string): st
   return run(REPLACE, { expression, text, to }) as string
 }
 
+let context: Context | undefined
+
 function run(script: Script, values: { expression: RegExp; text: string; to?: string }): unknown {
-  Object.assign(CONTEXT, values)
+  context ??= createContext({}) // takes a millisecond, and few configurations need it
+  Object.assign(context, values)
   try {
     for (let tries = 1; ; tries++) {
       try {
-        return script.runInContext(CONTEXT, { timeout: LIMIT_MS })
+        return script.runInContext(context, { timeout: LIMIT_MS })
       } catch (error) {
         if (tries === TRIES || membersOf(error)['code'] !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw error
       }
     }
   } finally {
-    Object.assign(CONTEXT, { text: '' })
+    Object.assign(context, { text: '' })
   }
 }
