@@ -1,7 +1,6 @@
-import type { Agent } from 'node:http'
+import { Agent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { Socket } from 'node:net'
-import { Agent as HttpAgent } from '../node-http.ts'
 import type { ProxyServer } from './proxy/address.ts'
 import type { Endpoint } from './proxy/no-proxy.ts'
 import { DIRECT, type Outgoing, targetOf } from './proxy/outgoing.ts'
@@ -50,7 +49,7 @@ export function createHttpAgents(options: AgentOptions): HttpAgents {
     const options = { keepAlive: !forwarder, timeout: idleTimeoutMs }
     const secureContext = isSecure ? await readTrust({ ...trusted, caFile }) : undefined
     const tls = { rejectUnauthorized: !insecureTls, ...(secureContext && { secureContext }) }
-    const agent = isSecure ? new HttpsAgent({ ...options, ...tls }) : new HttpAgent(options)
+    const agent = isSecure ? new HttpsAgent({ ...options, ...tls }) : new Agent(options)
     if (proxy) {
       const tunnel = {
         signal: closing.signal,

@@ -1,7 +1,11 @@
-import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import {
+  type ClientRequest,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+} from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { onAbort } from '../flow/cancellation.ts'
-import { request as httpRequest } from '../node-http.ts'
 import type { HttpWay } from './agents.ts'
 import { percentDecode } from './percent-decode.ts'
 import { explainReach, ownRefusal } from './proxy/failure.ts'

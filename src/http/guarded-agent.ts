@@ -1,8 +1,7 @@
 import { lookup as systemLookup } from 'node:dns'
-import type { Agent } from 'node:http'
+import { Agent } from 'node:http'
 import https from 'node:https'
 import { connect as connectTo, isIP, type LookupFunction, type Socket } from 'node:net'
-import * as http from '../node-http.ts'
 import { type AddressScope, allowAddresses } from './addresses.ts'
 import { connectBy } from './agents.ts'
 import { type Endpoint, isLoopback } from './proxy/no-proxy.ts'
@@ -39,7 +38,7 @@ export function createGuardedAgent(
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
   }
-  const agent = protocol === 'https:' ? new https.Agent(options) : new http.Agent(options)
+  const agent = protocol === 'https:' ? new https.Agent(options) : new Agent(options)
   if (dial) {
     connectBy(agent, endpoint => dialAllowed(endpoint, guard, options.lookup, dial))
     return agent

@@ -1,5 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createServer, request as sendRequest } from '../node-http.ts'
+import { createServer, type IncomingMessage, type ServerResponse, request as sendRequest } from 'node:http'
 import { listen } from './listen.ts'
 
 /** What happens to a request instead of being passed on. */

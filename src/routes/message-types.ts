@@ -1,5 +1,4 @@
-import type * as http from 'node:http'
-import { IncomingMessage, ServerResponse } from '../node-http.ts'
+import { IncomingMessage, ServerResponse } from 'node:http'
 
 /** What an Express application puts behind each request and each answer. */
 export interface Prototypes {
@@ -8,10 +7,10 @@ export interface Prototypes {
 }
 
 // Functions, not classes: the prototype of a class can't be replaced. Node's own can be called on what they did not make.
-function Request(this: http.IncomingMessage, ...args: unknown[]): void {
+function Request(this: IncomingMessage, ...args: unknown[]): void {
   Reflect.apply(IncomingMessage, this, args)
 }
-function Response(this: http.ServerResponse, ...args: unknown[]): void {
+function Response(this: ServerResponse, ...args: unknown[]): void {
   Reflect.apply(ServerResponse, this, args)
 }
 makeMessagesFor({ request: IncomingMessage.prototype, response: ServerResponse.prototype })
