@@ -1,12 +1,15 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { inBrowser } from '../helpers/browser.ts'
 import { ATTEMPTS, FORGERIES, servePage, TOOLS } from '../helpers/evil-page.ts'
 import { inFirefox } from '../helpers/firefox.ts'
 import { upload } from '../helpers/form.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { startApp } from '../helpers/start-app.ts'
+
+/** The first test with a browser starts it, which may take half a minute on a busy machine. */
+vi.setConfig({ testTimeout: 90_000 })
 
 const BROWSERS = [
   ['Chromium', inBrowser],
