@@ -45,7 +45,10 @@ export function inMemory(received: Uint8Array[], identity: PayloadFacts, release
       chunks = [joined]
       return joined
     },
-    ...createHolds(async () => release()),
+    ...createHolds(() => {
+      release()
+      return DONE
+    }),
   })
 }
 
@@ -61,15 +64,18 @@ export function inFileAt(path: string, identity: PayloadFacts): Payload {
   }
 }
 
+/** One for all, because a form has many small files. */
+const DONE = Promise.resolve()
+
 /** @param free called once */
 function createHolds(free: () => Promise<void>): Pick<Payload, 'hold' | 'dispose'> {
   let holds = 0
   let isWanted = true
   let freed: Promise<void> | undefined
-  const freeUnlessHeld = async () => {
-    if (isWanted || holds > 0) return
+  const freeUnlessHeld = () => {
+    if (isWanted || holds > 0) return DONE
     freed ??= free()
-    await freed
+    return freed
   }
   return {
     hold() {
