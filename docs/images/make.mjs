@@ -16,7 +16,10 @@ SHOTS.push({ width: 1440, scheme: 'light', locale: 'zh-CN', name: 'page-zh-CN' }
 
 const directory = await mkdtemp(join(tmpdir(), 'upload-server-screenshots-'))
 const server = await startServer()
-const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] })
+const browser = await chromium.launch({
+  executablePath: '/usr/bin/chromium-headless-shell',
+  args: ['--no-sandbox'],
+})
 try {
   for (const { width, scheme, locale, name } of SHOTS) {
     const viewport = { width, height: width < 600 ? 800 : 1000 }

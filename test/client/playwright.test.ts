@@ -27,7 +27,7 @@ async function runTests(
     'package.json': '{ "type": "module" }',
     'playwright.config.js': `export default {
       retries: ${retries}, workers: 1,
-      use: { screenshot: 'only-on-failure', launchOptions: { executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] } },
+      use: { screenshot: 'only-on-failure', launchOptions: { executablePath: '/usr/bin/chromium-headless-shell', args: ['--no-sandbox'] } },
       reporter: ${JSON.stringify(reporters)},
     }`,
     'login.spec.js': `import { test, expect } from '@playwright/test'\n${tests}`,
@@ -86,7 +86,7 @@ test('fails as it should', async ({}, info) => {
 })
 
 it('uploads the picture that a browser took of a failed test', async context => {
-  needs(context, 'chromium', 'chromium')
+  needs(context, 'chromium-headless-shell', 'chromium-headless-shell')
   const server = await startServer()
   const { stdout, links } = await runTests(
     `test('shows', async ({ page }) => { await page.setContent('<h1>hello</h1>'); expect(1).toBe(2) })`,

@@ -27,8 +27,8 @@ export interface Tab {
 let browser: Promise<Browser> | undefined
 
 function launch(context: TestContext): Promise<Browser> {
-  needs(context, 'chromium', 'chromium')
-  browser ??= chromium.launch({ executablePath: '/usr/bin/chromium', args: ARGUMENTS })
+  needs(context, 'chromium-headless-shell', 'chromium-headless-shell')
+  browser ??= chromium.launch({ executablePath: '/usr/bin/chromium-headless-shell', args: ARGUMENTS })
   return browser
 }
 
