@@ -42,9 +42,10 @@ interface Output {
 }
 
 export function createTerminal(
-  { env, platform, cwd, stdin, stdout, stderr }: TerminalHost,
+  host: TerminalHost,
   untilInterrupted: Terminal['untilInterrupted'],
 ): Terminal {
+  const { env, platform, stdout, stderr } = host
   const print = (line: string) => void stdout.write(`${line}\n`)
   const note = (line: string) => void stderr.write(`${plain(line)}\n`)
   const noted = new Set<string>()
@@ -57,11 +58,16 @@ export function createTerminal(
     ...createGrowingMask(),
     env,
     platform,
-    cwd: cwd(),
+    cwd: host.cwd(),
     isInteractive: stderr.isTTY === true,
     isOutputSeen: stdout.isTTY === true,
-    canAsk: stdin.isTTY === true && stderr.isTTY === true,
-    stdin,
+    // Node opens standard input when it is first read, which most commands never do.
+    get canAsk() {
+      return host.stdin.isTTY === true && stderr.isTTY === true
+    },
+    get stdin() {
+      return host.stdin
+    },
     print: line => print(plain(line)),
     printParts: parts => print(parts.map(paint).join('')),
     note,
