@@ -41,10 +41,7 @@ interface Output {
   write(text: string): unknown
 }
 
-export function createTerminal(
-  host: TerminalHost,
-  untilInterrupted: Terminal['untilInterrupted'],
-): Terminal {
+export function createTerminal(host: TerminalHost, untilInterrupted: Terminal['untilInterrupted']): Terminal {
   const { env, platform, stdout, stderr } = host
   const print = (line: string) => void stdout.write(`${line}\n`)
   const note = (line: string) => void stderr.write(`${plain(line)}\n`)
