@@ -37,7 +37,8 @@ export function uploadServer(name, destination, root = ROOT, flags = [], more = 
       JSON.stringify({
         providers: { [type]: { Default: { ...files, ...destination[type] } } },
         store: { path: join(directory, 'store.db') },
-        limits: { fileSize: '300MB' },
+        // More of 1,000 slow clients wait for a durable folder than the default allows.
+        limits: { fileSize: '300MB', waitingUploads: 1000 },
         ...more,
       }),
     )
