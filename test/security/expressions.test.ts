@@ -12,16 +12,16 @@ const { literals, made } = findExpressions(fileURLToPath(new URL('../../src', im
 
 /**
  * Lengths of the texts, in characters, with the milliseconds of processor time that show what is slow, and those below
- * which longer texts need not be tried. Linear time is a tenth of `slow` at most; what takes quadratic time and is not
+ * which longer texts need not be tried. Linear time is a quarter of `slow` at most; what takes quadratic time and is not
  * quick at one length is slow at the next, so that it costs little to find.
  */
 const STEPS = [
   { length: 24, slow: 25, quick: 0 },
   { length: 256, slow: 25, quick: 0 },
   { length: 2048, slow: 25, quick: 0.08 },
-  { length: 16 * 1024, slow: 25, quick: 5 },
-  { length: 64 * 1024, slow: 100, quick: 5 },
-  { length: 256 * 1024, slow: 250, quick: 250 },
+  { length: 16 * 1024, slow: 60, quick: 5 },
+  { length: 64 * 1024, slow: 400, quick: 5 },
+  { length: 256 * 1024, slow: 1600, quick: 1600 },
 ]
 
 /** Files that put expressions together, with what makes these harmless. */
