@@ -251,8 +251,13 @@ describe('a changed file', () => {
 
 /** Directories that a process has the kernel watch. */
 function watchesOf(pid: number | undefined): number {
-  const fds = readdirSync(`/proc/${pid}/fdinfo`)
-  return fds.filter(fd => readFileSync(`/proc/${pid}/fdinfo/${fd}`, 'utf8').includes('inotify wd:')).length
+  return readdirSync(`/proc/${pid}/fdinfo`).filter(fd => {
+    try {
+      return readFileSync(`/proc/${pid}/fdinfo/${fd}`, 'utf8').includes('inotify wd:')
+    } catch {
+      return false // closed since it was listed
+    }
+  }).length
 }
 
 async function treeOf(directory: string): Promise<string[]> {
