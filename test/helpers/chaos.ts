@@ -1,6 +1,6 @@
 /**
- * What finds rare faults only by doing it often: `npm run chaos`, which CI runs too. Elsewhere each kind happens just often
- * enough to be proven.
+ * What finds rare faults only by doing it often: `npm run chaos`, of which CI runs one file for each commit. Elsewhere each
+ * kind happens just often enough to be proven.
  */
 const IS_CHAOS = process.env['CHAOS'] === 'true'
 
