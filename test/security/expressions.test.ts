@@ -11,17 +11,17 @@ import {
 const { literals, made } = findExpressions(fileURLToPath(new URL('../../src', import.meta.url)))
 
 /**
- * Lengths of the texts, in characters, with the milliseconds of processor time that show what is slow, and those below
- * which longer texts need not be tried. Linear time is a quarter of `slow` at most; what takes quadratic time and is not
- * quick at one length is slow at the next, so that it costs little to find.
+ * Lengths of the texts, in characters, with the milliseconds of processor time above which an expression may be slow, and
+ * those below which longer texts need not be tried. What takes quadratic time and is not quick at one length is slow at
+ * the next, so that it costs little to find.
  */
 const STEPS = [
   { length: 24, slow: 25, quick: 0 },
   { length: 256, slow: 25, quick: 0 },
   { length: 2048, slow: 25, quick: 0.08 },
-  { length: 16 * 1024, slow: 60, quick: 5 },
-  { length: 64 * 1024, slow: 400, quick: 5 },
-  { length: 256 * 1024, slow: 1600, quick: 1600 },
+  { length: 16 * 1024, slow: 25, quick: 5 },
+  { length: 64 * 1024, slow: 100, quick: 5 },
+  { length: 256 * 1024, slow: 250, quick: 250 },
 ]
 
 /** Files that put expressions together, with what makes these harmless. */
@@ -48,11 +48,14 @@ function timeOf(expression: RegExp, text: string, slow: number): number {
   return best
 }
 
+/** Linear time grows as the text does, on a slow machine too; quadratic time at least four times as much. */
 function isSlow(expression: RegExp, attack: Attack): boolean {
+  let before = { length: 1, ms: 0 }
   for (const { length, slow, quick } of STEPS) {
     const ms = timeOf(expression, writeAttack(attack, length), slow)
-    if (ms > slow) return true
+    if (ms > slow && ms / before.ms > (1.5 * length) / before.length) return true
     if (ms < quick) return false
+    before = { length, ms }
   }
   return false
 }
