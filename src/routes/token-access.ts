@@ -75,7 +75,7 @@ export async function readTokens(
 
 function unavailable(reason: string, retryAfterS: number): UploadError {
   const message =
-    'The server cannot check the token at present, because it cannot get the signing keys of the issuer. Try again later.'
+    'The server cannot check the token at present, because it cannot get its signing key from the issuer. Try again later.'
   return new UploadError('identity_unavailable', message, {
     retryAfterS,
     cause: new Error(`auth.tokens: ${reason}`),

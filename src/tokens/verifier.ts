@@ -6,26 +6,37 @@ import {
   JWTExpired,
 } from 'jose/errors'
 import { createLocalJWKSet } from 'jose/jwks/local'
-import { jwtVerify } from 'jose/jwt/verify'
-import type { Members } from '../members.ts'
+import { type JWTVerifyGetKey, jwtVerify } from 'jose/jwt/verify'
 import { findMisfit, show, userOf } from './claims.ts'
-import { KeysUnavailable } from './key-cache.ts'
 import type { TokenRules } from './presets.ts'
 import { readToken, type TokenVerdict, type TokenVerifier } from './token.ts'
 
-/** The signing keys of an issuer, validated. */
-export type KeySet = ReturnType<typeof createLocalJWKSet>
-
-/** Where a verifier gets the keys of an issuer. */
+/** The signing keys of an issuer. */
 export interface KeySource {
-  /** @throws KeysUnavailable */
-  current(): Promise<KeySet>
-  /** Newer keys than those; undefined if there are none. */
-  newerThan(known: KeySet): Promise<KeySet | undefined>
+  /**
+   * Finds the key of a token, and fetches the keys if there is none.
+   *
+   * @throws KeysUnavailable; JWKSNoMatchingKey
+   */
+  readonly find: JWTVerifyGetKey
+  /** Seconds until the keys are fetched again for a key ID that is unknown. 0: at once. */
+  waitS(): number
+}
+
+/** Whether a token is right can't be decided at present. `message` is the reason, for the log. */
+export class KeysUnavailable extends Error {
+  /** Seconds until the keys are fetched again. */
+  readonly retryAfterS: number
+
+  constructor(reason: string, retryAfterS: number) {
+    super(reason)
+    this.name = 'KeysUnavailable'
+    this.retryAfterS = retryAfterS
+  }
 }
 
 /** @throws JWKSInvalid if it is not a key set (RFC 7517, 5) */
-export function parseKeys(json: unknown): KeySet {
+export function parseKeys(json: unknown): JWTVerifyGetKey {
   // The cast is safe: jose validates the value.
   return createLocalJWKSet(json as Parameters<typeof createLocalJWKSet>[0])
 }
@@ -33,12 +44,9 @@ export function parseKeys(json: unknown): KeySet {
 /**
  * Verifies JSON Web Tokens (RFC 7519) by several rules, of which the first that fits wins. Only the keys of the issuer that the
  * rules name are used: those in the header of a token (`jku`, `x5u`, `jwk`) are ignored.
- *
- * @param now the time, milliseconds since the epoch
  */
 export function createTokenVerifier(
   entries: readonly { readonly rules: TokenRules; readonly keys: KeySource }[],
-  now: () => number = Date.now,
 ): TokenVerifier {
   const headers = [...new Set(entries.map(({ rules }) => rules.header).filter(one => one !== undefined))]
 
@@ -49,15 +57,16 @@ export function createTokenVerifier(
       if (!read) return { outcome: 'forged', reason: 'it is not a signed token' }
       const { alg } = read.header
       const { iss } = read.payload
-      const ofIssuer = [...entries.entries()].filter(
-        ([, { rules }]) => rules.header === header && rules.issuers.some(issuer => issuer === iss),
-      )
+      // Several rules may share the keys, so the wait is read before the first of them has these fetched.
+      const ofIssuer = entries
+        .map((entry, index) => ({ ...entry, index, waitS: entry.keys.waitS() }))
+        .filter(({ rules }) => rules.header === header && rules.issuers.some(issuer => issuer === iss))
       if (ofIssuer.length === 0) return { outcome: 'unfit', reason: `issuer ${show(iss)} is not configured` }
 
       const verdicts: TokenVerdict[] = []
-      for (const [index, { rules, keys }] of ofIssuer) {
+      for (const { rules, keys, index, waitS } of ofIssuer) {
         const verdict = rules.algorithms.some(one => one === alg)
-          ? await verifyBy(rules, keys, token, index, now())
+          ? await verifyBy(rules, keys.find, token, index, waitS)
           : refuse('forged', rules, `algorithm ${show(alg)} is not allowed`)
         if (verdict.outcome === 'accepted') return verdict
         verdicts.push(verdict)
@@ -79,29 +88,28 @@ function refuse(outcome: 'unfit' | 'forged', { name }: TokenRules, why: string):
   return { outcome, reason: `"${name}": ${why}` }
 }
 
+function unavailable({ name }: TokenRules, why: string, retryAfterS: number): TokenVerdict {
+  return { outcome: 'unavailable', reason: `"${name}": ${why}`, retryAfterS }
+}
+
 async function verifyBy(
   rules: TokenRules,
-  source: KeySource,
+  find: JWTVerifyGetKey,
   token: string,
   index: number,
-  nowMs: number,
+  waitS: number,
 ): Promise<TokenVerdict> {
   const { algorithms, audience, issuers, leewayS } = rules
-  const check = async (keys: KeySet): Promise<Members> => {
-    const { payload } = await jwtVerify(token, keys, {
+  try {
+    const { payload } = await jwtVerify(token, find, {
       algorithms: [...algorithms],
       issuer: [...issuers],
       audience,
       clockTolerance: leewayS,
-      currentDate: new Date(nowMs),
       requiredClaims: ['exp'],
     })
-    return payload
-  }
-  try {
-    const payload = await checkWithNewest(source, check)
     const { iat } = payload
-    if (typeof iat === 'number' && iat > nowMs / 1000 + leewayS)
+    if (typeof iat === 'number' && iat > Date.now() / 1000 + leewayS)
       return refuse('unfit', rules, `claim "iat" is ${show(iat)}, which is in the future`)
     const misfit = findMisfit(payload, rules.claims)
     if (misfit !== undefined) return refuse('unfit', rules, misfit)
@@ -109,31 +117,17 @@ async function verifyBy(
     if (user !== undefined) return { outcome: 'accepted', index, user }
     return refuse('unfit', rules, `its claims make no user name by the template "${rules.user}"`)
   } catch (error) {
-    return explain(error, rules)
+    return explain(error, rules, waitS)
   }
 }
 
-/** Checks a token with the known keys, then with newer ones if its key is not among these. */
-async function checkWithNewest(
-  source: KeySource,
-  check: (keys: KeySet) => Promise<Members>,
-): Promise<Members> {
-  const known = await source.current()
-  try {
-    return await check(known)
-  } catch (error) {
-    const newer = error instanceof JWKSNoMatchingKey ? await source.newerThan(known) : undefined
-    if (!newer) throw error
-    return check(newer)
-  }
-}
-
-function explain(error: unknown, rules: TokenRules): TokenVerdict {
-  if (error instanceof KeysUnavailable) {
-    const reason = `"${rules.name}": its keys can't be fetched: ${error.message}`
-    return { outcome: 'unavailable', reason, retryAfterS: error.retryAfterS }
-  }
-  if (error instanceof JWKSNoMatchingKey) return refuse('unfit', rules, 'its key ID is unknown')
+function explain(error: unknown, rules: TokenRules, waitS: number): TokenVerdict {
+  if (error instanceof KeysUnavailable)
+    return unavailable(rules, `its keys can't be fetched: ${error.message}`, error.retryAfterS)
+  if (error instanceof JWKSNoMatchingKey)
+    return waitS > 0
+      ? unavailable(rules, 'its key ID is unknown, and the keys were fetched a moment ago', waitS)
+      : refuse('unfit', rules, 'its key ID is unknown')
   if (error instanceof JWKSMultipleMatchingKeys)
     return refuse('unfit', rules, 'several keys of the issuer match its key ID')
   // jose checks the claims after the signature.

@@ -101,7 +101,7 @@ it('tokens of a real OpenID provider, found by discovery, until its keys are rot
 
   // A new key, before the pause between two fetches is over: unknown, and not a wrong key.
   provider.publish([second, first])
-  expect(await upload(await provider.token(AUDIENCE))).toBe(401)
+  expect(await upload(await provider.token(AUDIENCE))).toBe(503)
   expect(JSON.stringify(app.log.at(-1))).toContain('key ID is unknown')
   expect(await upload(right)).toBe(200)
 })

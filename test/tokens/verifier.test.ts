@@ -1,11 +1,10 @@
 import { createHmac, createPublicKey } from 'node:crypto'
 import { CompactSign, type JWTPayload } from 'jose'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { DIRECT } from '../../src/http/proxy/outgoing.ts'
-import { fetchKeys } from '../../src/tokens/fetch-keys.ts'
-import { createKeyCache } from '../../src/tokens/key-cache.ts'
-import { rulesOf, type TokenSettings } from '../../src/tokens/presets.ts'
-import { createTokenVerifier, type KeySet, parseKeys } from '../../src/tokens/verifier.ts'
+import { openIssuerKeys } from '../../src/tokens/issuer-keys.ts'
+import { type KeyPlace, rulesOf, type TokenSettings } from '../../src/tokens/presets.ts'
+import { createTokenVerifier, type KeySource } from '../../src/tokens/verifier.ts'
 import { type KeyServer, makeKey, type SigningKey, sign, startKeyServer } from '../servers/key-server.ts'
 
 const [ours, other, elliptic] = await Promise.all([makeKey(), makeKey(), makeKey('ES256')])
@@ -14,32 +13,36 @@ const AUDIENCE = 'https://img.example.com'
 const CLAIMS = { aud: AUDIENCE, repository: 'acme/site', repository_owner_id: '1234' }
 
 let server: KeyServer
-/** Both clocks of the verifier, milliseconds. */
-let time = 0
+const warnings: string[] = []
 
 beforeEach(async () => {
   server = await startKeyServer([ours])
-  time = Date.now()
+  warnings.length = 0
+  vi.useFakeTimers({ toFake: ['Date'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
 })
 
-/** A verifier as the server makes it, with a clock of the test. */
-function verifierOf(...settings: (Partial<TokenSettings> & { seenAt?: string })[]) {
+/** Sets the clock of the verifier forward. */
+const pass = (ms: number) => vi.setSystemTime(Date.now() + ms)
+
+/** A verifier as the server makes it. */
+function verifierOf(...settings: Partial<TokenSettings>[]) {
+  const sources = new Map<string, KeySource>()
+  const open = (place: KeyPlace) => {
+    const id = JSON.stringify(place)
+    if (place.kind === 'file') throw new Error('no test has a file')
+    const source = sources.get(id) ?? openIssuerKeys(place, DIRECT, {}, reason => warnings.push(reason))
+    sources.set(id, source)
+    return source
+  }
   const entries = settings.map((one, i) => {
     const preset = { name: `n${i}`, preset: 'github-actions' as const, issuer: server.url }
     const rules = rulesOf({ ...preset, audience: AUDIENCE, claims: {}, ...one })
-    const { keys: place } = rules
-    const cache = createKeyCache<KeySet>(
-      () => {},
-      () => time,
-    )
-    const load = async () => parseKeys(place.kind === 'file' ? {} : await fetchKeys(place, DIRECT, 1000))
-    const keys = {
-      current: () => cache.current(load),
-      newerThan: (known: KeySet) => cache.newerThan(known, load),
-    }
-    return { rules, keys }
+    return { rules, keys: open(rules.keys) }
   })
-  return createTokenVerifier(entries, () => time)
+  return createTokenVerifier(entries)
 }
 
 const OWNER = { claims: { repository_owner_id: ['1234'] } }
@@ -91,13 +94,12 @@ describe('a well-signed token is unfit', () => {
     expect(verdict).toMatch(reason)
   })
 
-  it('when its key ID is unknown, and the keys are asked for once', async () => {
-    const verifier = verifierOf(OWNER)
-    for (let i = 0; i < 5; i++)
-      expect(await verifier.verify(await token({}, { kid: `k${i}` }), undefined)).toMatchObject({
-        outcome: 'unfit',
-        reason: expect.stringContaining('key ID is unknown'),
-      })
+  it('when its key ID is unknown, and the keys have just been fetched for it', async () => {
+    const entries = [OWNER, { claims: { ref: ['main'] } }]
+    expect(await verifierOf(...entries).verify(await token({}, { kid: 'k' }), undefined)).toMatchObject({
+      outcome: 'unfit',
+      reason: expect.stringContaining('key ID is unknown'),
+    })
     expect(server.asked.filter(path => path === '/jwks')).toHaveLength(1)
   })
 })
@@ -219,16 +221,47 @@ describe('attack:', () => {
 })
 
 describe('keys', () => {
-  it('that were rotated are fetched again, after 30 s', async () => {
+  it('that are new are fetched after 30 s, and until then a token of theirs is not refused', async () => {
     const verifier = verifierOf(OWNER)
-    const outcome = async (key: SigningKey) =>
-      (await verifier.verify(await token({}, {}, key), undefined)).outcome
-    expect(await outcome(ours)).toBe('accepted')
+    const verdict = async (key: SigningKey) => verifier.verify(await token({}, {}, key), undefined)
+    expect(await verdict(ours)).toMatchObject({ outcome: 'accepted' })
     server.keys = [other.jwk]
-    expect(await outcome(other)).toBe('unfit')
-    time += 30_000
-    expect(await outcome(other)).toBe('accepted')
-    expect(await outcome(ours)).toBe('unfit')
+    pass(12_000)
+    expect(await verdict(other)).toMatchObject({ outcome: 'unavailable', retryAfterS: 18 })
+    pass(18_000)
+    expect(await verdict(other)).toMatchObject({ outcome: 'accepted' })
+    expect(await verdict(ours)).toMatchObject({ outcome: 'unavailable' })
+  })
+
+  it('attack: tokens with ever new key IDs cause one fetch in 30 s', async () => {
+    const verifier = verifierOf(OWNER)
+    const unknown = (i: number) => token({}, { kid: `k${i}` })
+    await Promise.all(
+      Array.from({ length: 30 }, async (_, i) => verifier.verify(await unknown(i), undefined)),
+    )
+    for (let i = 0; i < 29; i++) {
+      pass(1000)
+      await verifier.verify(await unknown(i), undefined)
+    }
+    expect(server.asked.filter(path => path === '/jwks')).toHaveLength(1)
+  })
+
+  it('that are new while the key server returns 500: a token of theirs is not refused', async () => {
+    const verifier = verifierOf(OWNER)
+    const verdict = async (key: SigningKey) => verifier.verify(await token({}, {}, key), undefined)
+    await verdict(ours)
+    server.misbehave = (_, res) => void res.writeHead(500).end()
+    pass(30_000)
+    expect(await verdict(other)).toMatchObject({ outcome: 'unavailable', retryAfterS: 30 })
+    expect(await verdict(ours)).toMatchObject({ outcome: 'accepted' })
+    pass(12_000)
+    const asked = server.asked.length
+    expect(await verdict(other)).toMatchObject({ outcome: 'unavailable', retryAfterS: 18 })
+    expect([server.asked.length, warnings.length]).toEqual([asked, 1])
+    server.misbehave = undefined
+    server.keys = [ours.jwk, other.jwk]
+    pass(18_000)
+    expect(await verdict(other)).toMatchObject({ outcome: 'accepted' })
   })
 
   it('that were withdrawn are wrong after ten minutes', async () => {
@@ -236,20 +269,20 @@ describe('keys', () => {
     const lasting = await token({ exp: Math.floor(Date.now() / 1000) + 3600 })
     expect(await verifier.verify(lasting, undefined)).toMatchObject({ outcome: 'accepted' })
     server.keys = []
-    time += 9 * 60_000
+    pass(9 * 60_000)
     expect(await verifier.verify(lasting, undefined)).toMatchObject({ outcome: 'accepted' })
-    time += 60_000
+    pass(60_000)
     expect(await verifier.verify(lasting, undefined)).toMatchObject({ outcome: 'unfit' })
   })
 
-  it('hold while the key server is away for more than ten minutes', async () => {
+  it('hold for ten minutes while the key server is away', async () => {
     const verifier = verifierOf(OWNER)
-    const lasting = await token({ exp: Math.floor(Date.now() / 1000) + 2 * 86_400 })
+    const lasting = await token({ exp: Math.floor(Date.now() / 1000) + 86_400 })
     await verifier.verify(lasting, undefined)
     server.misbehave = (_, res) => void res.destroy()
-    time += 11 * 60_000
+    pass(9 * 60_000)
     expect(await verifier.verify(lasting, undefined)).toMatchObject({ outcome: 'accepted' })
-    time += 24 * 3_600_000
+    pass(60_000)
     expect(await verifier.verify(lasting, undefined)).toMatchObject({
       outcome: 'unavailable',
       retryAfterS: 30,
@@ -260,10 +293,14 @@ describe('keys', () => {
     ['is away', (_, res) => void res.destroy()],
     ['hangs', () => {}],
     ['sends no key set', (_, res) => void res.end('{"keys":"none"}')],
-  ])('cannot be had from a key server that %s: the token may be right', async (_, misbehave) => {
-    server.misbehave = misbehave
-    expect(await judge(token(), { ...OWNER, jwksUrl: `${server.url}/jwks` })).toMatch(/^unavailable: /)
-  })
+  ])(
+    'cannot be had from a key server that %s: the token may be right',
+    async (_, misbehave) => {
+      server.misbehave = misbehave
+      expect(await judge(token(), { ...OWNER, jwksUrl: `${server.url}/jwks` })).toMatch(/^unavailable: /)
+    },
+    30_000,
+  )
 
   it('without an ID are found if there is only one that fits', async () => {
     expect(await judge(token({}, { kid: undefined }))).toMatchObject({ outcome: 'accepted' })
