@@ -29,22 +29,28 @@ const KNOWN_MS = 1000
  */
 export type OwnCheck = (real: string, identity?: FileIdentity) => Promise<boolean>
 
-/** Looking up all own paths takes longer than opening a small file, so they are looked up once a second at most. */
+/**
+ * Looking up all own paths takes longer than opening a small file, so they are looked up once a second at most, and before a
+ * file is refused: the inode number of a replaced file may be that of a new one already.
+ */
 export function createOwnCheck(ownPaths: readonly string[]): OwnCheck {
   let known: Promise<OwnFile[]> | undefined
   let since = 0
+  function lookUpAll(): Promise<OwnFile[]> {
+    known = Promise.all(ownPaths.map(lookUp))
+    since = performance.now()
+    return known
+  }
   return async (real, identity) => {
-    if (known === undefined || performance.now() - since > KNOWN_MS) {
-      known = Promise.all(ownPaths.map(lookUp))
-      since = performance.now()
-    }
-    const own = await known
-    return own.some(
-      one =>
-        isBelowAny(real, [one.real]) ||
-        real.startsWith(`${one.real}-`) ||
-        (identity !== undefined && one.identity !== undefined && isSameFile(one.identity, identity)),
-    )
+    const isAmong = (own: readonly OwnFile[]) =>
+      own.some(
+        one =>
+          isBelowAny(real, [one.real]) ||
+          real.startsWith(`${one.real}-`) ||
+          (identity !== undefined && one.identity !== undefined && isSameFile(one.identity, identity)),
+      )
+    if (known === undefined || performance.now() - since > KNOWN_MS) return isAmong(await lookUpAll())
+    return isAmong(await known) && isAmong(await lookUpAll())
   }
 }
 

@@ -39,3 +39,15 @@ it('a replaced configuration is known a moment later', async () => {
   await rename(`${config}.new`, config)
   await eventually(async () => expect(await isOwn(second)).toBe(true))
 })
+
+it('a new file with the inode number of the replaced configuration is not refused', async () => {
+  const directory = await makeDirectory()
+  const config = join(directory, 'config.json')
+  await writeFile(config, '{}')
+  const isOwn = createOwnCheck([config])
+  const identity = await stat(config)
+  expect(await isOwn(join(directory, 'hard'), identity)).toBe(true)
+  await writeFile(`${config}.new`, '{}')
+  await rename(`${config}.new`, config)
+  expect(await isOwn(join(directory, 'picture.png'), identity)).toBe(false)
+})
