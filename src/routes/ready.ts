@@ -1,5 +1,6 @@
 import type { RequestHandler } from 'express'
 import { UploadError } from '../errors.ts'
+import { createCanceller } from '../flow/cancellation.ts'
 import { within } from '../flow/time-limit.ts'
 import type { Uploader } from '../uploader/index.ts'
 
@@ -9,28 +10,36 @@ const REUSED_MS = 1000
 const CHECK_MS = 3000
 
 /**
- * GET /ready: 200 while uploads are accepted, otherwise 503 with the reason. Only a write shows whether the database works: a
- * full disk can be read. The destinations are open as long as the server runs, and nothing is sent to them: a failing one is
+ * GET /ready: 200 while uploads are accepted, otherwise 503 with the reason. Only a write shows whether the database and the
+ * folder of the default destination work: a full disk can be read. Nothing is sent to destinations elsewhere: a failing one is
  * the same for all servers, so that none would be left.
  *
  * @param isStopping whether the graceful shutdown has begun
  */
 export function createReadyRoute(
-  { store, finalizer }: Pick<Uploader, 'store' | 'finalizer'>,
+  { store, finalizer, choose }: Pick<Uploader, 'store' | 'finalizer' | 'choose'>,
   isStopping: () => boolean,
 ): RequestHandler {
   let last: Promise<UploadError | undefined> | undefined
 
+  let folderCheck: Promise<void> | undefined
+
   async function check(): Promise<UploadError | undefined> {
-    try {
-      await within(store.beat(finalizer.owner, Date.now()), CHECK_MS, tooLong)
-      return undefined
-    } catch (error) {
-      // Always 503, also for a full disk.
-      const message =
-        error instanceof UploadError ? error.message : 'The database of the server does not work.'
-      return new UploadError('store_unavailable', message, { retryAfterS: 5, cause: error })
-    }
+    const [database, folder] = await Promise.all([
+      problemOf(store.beat(finalizer.owner, Date.now()), 'database of the server'),
+      problemOf(checkFolder(), 'folder of the default destination'),
+    ])
+    return database ?? folder
+  }
+
+  /** Of a hanging file system, it waits for the check that runs already: each further one would take a thread. */
+  async function checkFolder(): Promise<void> {
+    const { target, fallback } = choose({})
+    if (target.spool === undefined || fallback !== undefined) return
+    folderCheck ??= target.check?.(createCanceller().signal).finally(() => {
+      folderCheck = undefined
+    })
+    await folderCheck
   }
 
   function checkSometimes() {
@@ -53,9 +62,16 @@ export function createReadyRoute(
   }
 }
 
-function tooLong(): UploadError {
-  const message = 'The database of the server does not respond in time.'
-  return new UploadError('store_unavailable', message)
+/** The status is always 503, also for a full disk. */
+async function problemOf(work: Promise<unknown>, what: string): Promise<UploadError | undefined> {
+  const tooLong = () => new UploadError('store_unavailable', `The ${what} does not respond in time.`)
+  try {
+    await within(work, CHECK_MS, tooLong)
+    return undefined
+  } catch (error) {
+    const message = error instanceof UploadError ? error.message : `The ${what} does not work.`
+    return new UploadError('store_unavailable', message, { retryAfterS: 5, cause: error })
+  }
 }
 
 /** The response to requests that a shutdown no longer serves. */

@@ -91,7 +91,7 @@ export interface Uploader {
   /** Requests that upload and requests that wait, by `provider/configName`. */
   readonly slots: NamedSlots
   /** @throws UploadError `unknown_destination`, `ambiguous_destination`, `destination_forbidden` */
-  choose(choice: DestinationChoice, caller: Caller): Destination
+  choose(choice: DestinationChoice, caller?: Pick<Caller, 'destinations'>): Destination
   /** Whether a local client could upload this path. Always false for remote clients: it reveals which files exist. */
   isReadable(path: string, caller: Caller): Promise<boolean>
   /** Where payloads for a destination are spooled. */
@@ -121,7 +121,7 @@ export function createUploader(deps: UploaderDeps): Uploader {
     store,
     slots,
     choose: (choice, caller) =>
-      chooseDestination(destinations, deps.defaultId, choice, caller.destinations, deps.leftOut),
+      chooseDestination(destinations, deps.defaultId, choice, caller?.destinations, deps.leftOut),
     isReadable: (path, caller) => isReadable(path, caller, deps.sources),
     spoolFor: destination => spoolFor(destination, deps),
     upload: request => upload(request, deps),

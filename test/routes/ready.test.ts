@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { rm, statfs, writeFile } from 'node:fs/promises'
+import { readdir, rm, statfs, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,6 +8,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { createReadyRoute } from '../../src/routes/ready.ts'
 import type { Store } from '../../src/store/contract.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
+import type { Destination } from '../../src/uploader/delivery/destinations.ts'
 import { createFinalizer } from '../../src/uploader/jobs/finalizer.ts'
 import { ask } from '../helpers/ask.ts'
 import { makeDirectory } from '../helpers/directory.ts'
@@ -66,7 +67,8 @@ it('attack: a flood of checks asks the database once a second', async () => {
     ...{ store: counted, hooks: [], keepDays: 7, env: {}, mask: text => text, now: () => new Date() },
     warn() {},
   })
-  const route = createReadyRoute({ store: counted, finalizer }, () => false)
+  const remote = { target: {} } as Destination
+  const route = createReadyRoute({ store: counted, finalizer, choose: () => remote }, () => false)
   const server = express().get('/ready', route).listen(0, '127.0.0.1')
   onTestFinished(() => void server.close())
   await once(server, 'listening')
@@ -127,4 +129,21 @@ it('stays 200 while the destination fails, which is so for all servers', async (
   const app = await startApp({ config: { limits: { retries: 0 }, providers: { s3: { dead } } } })
   expect((await upload(`${app.url}/upload`, { 'a.txt': 'one' })).status).toBe(502)
   expect(await statusAt(app.url)).toBe(200)
+})
+
+it('is 503 while the folder of the default destination is a file, and says what to do, as uploads do', async () => {
+  const directory = join(await makeDirectory(), 'pictures')
+  await writeFile(directory, 'in the way')
+  const app = await startApp({ config: { providers: { local: { Default: { directory, serve: true } } } } })
+  const reason =
+    /^.* failed in the folder of "local\/Default" \(ENOTDIR\): a file exists where a folder is needed\. Remove the file, or use another object key or "directory"\.$/
+  expect(await upload(`${app.url}/upload`, { 'a.txt': 'one' })).toMatchObject({
+    status: 502,
+    message: expect.stringMatching(reason),
+  })
+  const { status, body } = await ask(app.url, 'GET', '/ready')
+  expect([status, JSON.parse(body).message]).toEqual([503, expect.stringMatching(reason)])
+  await rm(directory)
+  await expect.poll(() => statusAt(app.url), PATIENT).toBe(200)
+  expect(await readdir(directory)).toEqual(['.upload-server'])
 })

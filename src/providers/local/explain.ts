@@ -13,7 +13,8 @@ const NOT_ALLOWED = 'permission denied. Give the user of upload-server write acc
 const REASONS: Record<string, string> = {
   EACCES: NOT_ALLOWED,
   EPERM: NOT_ALLOWED,
-  ENOTDIR: 'a file exists where a folder is needed. Use another object key, or remove the file',
+  ENOTDIR:
+    'a file exists where a folder is needed. Remove the file, or use another object key or "directory"',
   EISDIR: IN_THE_WAY,
   EEXIST: IN_THE_WAY,
   ENOTEMPTY: IN_THE_WAY,
