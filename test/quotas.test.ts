@@ -207,7 +207,7 @@ describe('the limits of a key', () => {
     expect(await app.files()).toEqual([])
   })
 
-  it('a key that has expired is a wrong key', async () => {
+  it('a key that has expired is refused', async () => {
     const app = await startApp({ config: config({ expires: '2020-01-01T00:00:00Z' }) })
     expect(await send(app.url, { 'a.txt': 'a' })).toMatchObject({ status: 401, code: 'unauthorized' })
     const later = await startApp({ config: config({ expires: '2099-01-01T00:00:00+02:00' }) })

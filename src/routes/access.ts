@@ -3,7 +3,7 @@ import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import { isLoopbackAddress } from '../loopback-address.ts'
 import type { Caller, SourceKind } from '../uploader/input.ts'
-import { collectKeys, createKeyFinder } from './credentials.ts'
+import { collectKeys, createKeyFinder, isReadingOf } from './credentials.ts'
 import { isCrossSite } from './cross-site.ts'
 import type { FailureWindow } from './failure-window.ts'
 import { findExemptionDenial, isTrustedOrigin, type LoopbackRules } from './loopback.ts'
@@ -154,18 +154,27 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
 
     const sent = asksForSecret ? collectKeys(headers, query) : []
     const isValid = (index: number) => Date.now() < (keys[index]?.expires ?? Infinity)
-    const byKey = keyCallers[findKey(sent).find(isValid) ?? -1]
+    const found = findKey(sent)
+    const byKey = keyCallers[found.find(isValid) ?? -1]
     const shown = byKey || !tokens ? undefined : await readTokens(tokens, headers)
     const caller = byKey ?? byToken(tokens, tokenCallers, shown?.accepted)
     if (caller !== undefined) return proxy && user !== undefined ? inPerson(caller, user, proxy) : caller
-    const wrongKey = shown?.hasForged || sent.some(value => !shown?.genuine.has(value))
+    // An expired key is not an attempt to guess one.
+    const expired = keys.filter((_, index) => found.includes(index))
+    const isGenuine = (value: string) =>
+      shown?.genuine.has(value) || expired.some(({ key }) => isReadingOf(value, key))
+    const wrongKey = shown?.hasForged || sent.some(value => !isGenuine(value))
     if (wrongKey) failures.count(clientAddress, settings.failureWindowMs)
     if (anonymous !== undefined && !isFromProxy) return anonymous
     if (shown?.failure) throw shown.failure
     const isNameless = isFromProxy && user === undefined
     throw unauthorized(settings, isNameless ? NAMELESS : explainDenial(denial), {
       cause: shown?.cause,
-      logged: { ...who, ...(wrongKey && { wrongKey }) },
+      logged: {
+        ...who,
+        ...(expired[0] && { expiredKey: expired[0].name }),
+        ...(wrongKey && { wrongKey }),
+      },
     })
   }
 

@@ -15,6 +15,11 @@ export function collectKeys(headers: IncomingHttpHeaders, query: URLSearchParams
   return [...new Set(readings.slice(0, MAX_VALUES).flat())]
 }
 
+/** Whether a value of `collectKeys` is a key, in one of its decodings. */
+export function isReadingOf(value: string, key: string): boolean {
+  return [value, readAsUtf8(value), value.replaceAll(' ', '+')].includes(key)
+}
+
 /** The values of the headers that may have an upload key, as Node reads them. */
 export function keysInHeaders(headers: IncomingHttpHeaders): string[] {
   const { authorization } = headers

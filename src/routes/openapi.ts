@@ -80,7 +80,8 @@ const healthPaths = {
       responses: {
         ...ok('The server accepts uploads.', json(ref('Ready'))),
         503: {
-          description: 'The server is shutting down, or its database or the folder of its default destination does not work.',
+          description:
+            'The server is shutting down, or its database or the folder of its default destination does not work.',
           content: json(ref('Failure')),
         },
         ...failures,

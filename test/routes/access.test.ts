@@ -341,6 +341,24 @@ describe('the limit of wrong keys', () => {
     expect(await ask(RIGHT)).toBe('rate_limited 60')
   })
 
+  it.each([
+    ['plain', 'k3y-0f-the-old-ci', 'k3y-0f-the-old-ci'],
+    ['in UTF-8', 'Schlüssel', 'Schl%C3%BCssel'],
+    ['with a plus sign', 'a+b', 'a+b'],
+  ])('does not count a key that has expired, %s, and the log names it', async (_, key, inQuery) => {
+    const old = { name: 'old ci', key, expires: Date.parse('2020-01-01') }
+    const settings = { ...ONE_KEY, keys: [...ONE_KEY.keys, old] }
+    const { ask } = start(settings)
+    const header = stranger({ 'x-upload-key': Buffer.from(key).toString('latin1') })
+    for (let i = 0; i < 3; i++) {
+      expect(await ask(header)).toBe('unauthorized')
+      expect(await ask(stranger({ query: `key=${inQuery}` }))).toBe('unauthorized')
+    }
+    expect((await refuse(settings, header)).logged).toEqual({ proxy: undefined, expiredKey: 'old ci' })
+    for (let i = 0; i < 3; i++) await ask({ ...header, query: `key=guess${i}` })
+    expect(await ask(RIGHT)).toBe('rate_limited 60')
+  })
+
   it('is switched off by 0', async () => {
     const { ask, guess } = start({ ...ONE_KEY, maxFailures: 0 })
     await guess(100)
