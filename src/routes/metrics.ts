@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { type ErrorCode, UploadError } from '../errors.ts'
 import type { NamedSlots } from '../flow/slots.ts'
 import { readVersion } from '../package.ts'
 import { idOf } from '../uploader/delivery/destinations.ts'
@@ -36,11 +37,14 @@ export function createMetrics(): Metrics {
   let slots: NamedSlots | undefined
   let store: Uploader['store'] | undefined
 
+  function countQuota(error: unknown, rules: Caller['quotas'] = []): void {
+    if (!(error instanceof UploadError) || error.code !== 'quota_exceeded') return
+    for (const client of new Set(rules.map(({ group }) => group))) figures.quotaRefusals.inc({ client })
+  }
+
   function countFile(outcome: Outcome, destination: string, caller: Caller): void {
     if (!outcome.ok) {
-      const isQuota = outcome.error.code === 'quota_exceeded'
-      const groups = new Set(isQuota ? caller.quotas?.map(({ group }) => group) : [])
-      for (const group of groups) figures.quotaRefusals.inc({ client: group })
+      countQuota(outcome.error, caller.quotas)
       figures.failures.inc({ destination, code: outcome.error.code })
       return
     }
@@ -72,19 +76,31 @@ export function createMetrics(): Metrics {
       }
       return {
         ...uploader,
+        quotas: {
+          ...uploader.quotas,
+          async assertRoom(rules) {
+            await uploader.quotas.assertRoom(rules).catch((error: unknown) => {
+              countQuota(error, rules)
+              throw error
+            })
+          },
+        },
         async upload(request) {
           const destination = idOf(request.destination)
           const stop = figures.durations.startTimer({ destination })
+          let done = 0
           try {
             return await uploader.upload({
               ...request,
               onOutcome(outcome) {
+                done++
                 countFile(outcome, destination, request.caller)
                 request.onOutcome?.(outcome)
               },
             })
           } catch (error) {
             if (error instanceof FinalizationPending) figures.pending.inc({ destination })
+            else figures.failures.inc({ destination, code: codeOf(error) }, request.inputs.length - done)
             throw error
           } finally {
             stop()
@@ -106,6 +122,8 @@ export function createMetrics(): Metrics {
     },
   }
 }
+
+const codeOf = (error: unknown): ErrorCode => (error instanceof UploadError ? error.code : 'internal_error')
 
 function createFigures(registry: Registry) {
   const registers = [registry]
@@ -142,7 +160,7 @@ function createFigures(registry: Registry) {
     }),
     quotaRefusals: new Counter({
       name: 'upload_server_quota_refusals_total',
-      help: 'Files that exceeded a quota, by upload key, token or "proxy".',
+      help: 'Files that exceeded a quota, and requests that were rejected without being read, by upload key, token or "proxy".',
       labelNames: ['client'],
       registers,
     }),

@@ -70,8 +70,9 @@ export async function startServer(
   const { server, stop } = createHttpServer(
     (req, res) => {
       const isUnlogged = !logger.isLevelEnabled('debug')
-      if (isUnlogged && !stopping && answerProbeEarly(req, res, deps.mask)) return
-      apps.answer(req, res)
+      if (isUnlogged && !stopping && answerProbeEarly(req, res, deps.mask))
+        apps.current()?.metrics?.count(req, res)
+      else apps.answer(req, res)
     },
     (requestId, status, message, address) => logger.warn({ requestId, address, res: { status } }, message),
   )

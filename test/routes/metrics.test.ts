@@ -1,10 +1,13 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, statfs, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { ask } from '../helpers/ask.ts'
+import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { list, post, upload } from '../helpers/form.ts'
 import { startGate } from '../helpers/gate.ts'
+import { mountSmall } from '../helpers/mount-small.ts'
 import { startApp, type TestApp, type TestAppOptions } from '../helpers/start-app.ts'
 
 const TOKEN = 't0ken-0f-the-scraper'
@@ -116,6 +119,39 @@ describe('/metrics counts', () => {
     gate.open()
     await Promise.all(uploads)
     expect((await scrape(app)).get('upload_server_uploads_running')).toBe(0)
+  })
+
+  it('health checks, at every log level', async () => {
+    for (const level of ['info', 'debug']) {
+      const app = await startMeasured({ log: { level } })
+      await ask(app.url, 'GET', '/heartbeat')
+      await ask(app.url, 'HEAD', '/health')
+      const values = await scrape(app)
+      expect(values.get('upload_server_http_responses_total{method="GET",status="200"}')).toBe(1)
+      expect(values.get('upload_server_http_responses_total{method="HEAD",status="200"}')).toBe(1)
+    }
+  })
+
+  it('requests that a quota refuses before their body is read', async () => {
+    const keys = [{ name: 'ci', key: KEY, quota: { files: 1, per: '1d' } }]
+    const app = await startMeasured({ auth: { keys } })
+    for (const status of [200, 429, 429]) {
+      const headers = { ...STRANGER, 'X-Upload-Key': KEY }
+      expect(await post(`${app.url}/upload`, { ...list('data:,x'), headers })).toMatchObject({ status })
+    }
+    expect((await scrape(app)).get('upload_server_quota_refusals_total{client="ci"}')).toBe(2)
+  })
+
+  it('files that are not stored because the database cannot be written', async context => {
+    const disk = join(await makeDirectory(), 'disk')
+    await mountSmall(context, disk, '2m')
+    const app = await startMeasured({ store: { path: join(disk, 'store.db') } })
+    const { bavail, bsize } = await statfs(disk)
+    await writeFile(join(disk, 'ballast'), Buffer.alloc(bavail * bsize))
+    const { status } = await upload(`${app.url}/upload`, { 'a.txt': 'one', 'b.txt': 'two' })
+    expect(status).toBe(507)
+    const name = 'upload_server_file_failures_total{destination="local/Default",code="insufficient_storage"}'
+    expect((await scrape(app)).get(name)).toBe(2)
   })
 
   it('uploads that could not be finished', async () => {
