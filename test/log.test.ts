@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createLog } from '../src/log.ts'
@@ -261,6 +262,65 @@ describe('one line for each request', () => {
       ),
     )
     for (const [i, id] of ids.entries()) expect(line(app, id)).toMatchObject({ inputs: 1, bytes: i + 1 })
+  })
+
+  it('says that the client left in the middle of a form, and names its files', async () => {
+    const app = await startApp()
+    const { hostname, port } = new URL(app.url)
+    const part = (name: string) =>
+      `--b\r\nContent-Disposition: form-data; name="f"; filename="${name}"\r\n\r\nx\r\n`
+    const head = 'Host: localhost\r\nX-Request-Id: this-one\r\nContent-Type: multipart/form-data; boundary=b'
+    const socket = connect(Number(port), hostname)
+    socket.end(
+      `POST /upload HTTP/1.1\r\n${head}\r\nContent-Length: 999\r\n\r\n${part('a.png')}${part('b.png')}`,
+    )
+    await once(socket.resume(), 'close')
+    await eventually(() =>
+      expect(line(app, 'this-one')).toMatchObject({ msg: 'client disconnected', failed: ['a.png', 'b.png'] }),
+    )
+    expect(app.rawLog()).not.toContain('not valid HTTP')
+    expect(app.log.filter(({ level }) => level === 'warn')).toEqual([])
+  })
+
+  it('says that the client left during the upload, and names its files', async () => {
+    const gate = await startGate()
+    const app = await startApp()
+    const leave = new AbortController()
+    const sent = post(`${app.url}/upload`, { ...list(gate.url, gate.url), headers, signal: leave.signal })
+    await gate.reached(1)
+    leave.abort()
+    await expect(sent).rejects.toThrow()
+    await eventually(() =>
+      expect(line(app, 'this-one')).toMatchObject({
+        msg: 'client disconnected',
+        failed: [gate.url, gate.url],
+      }),
+    )
+  })
+
+  it('says that the shutdown cut an upload, not that the client left', async () => {
+    const gate = await startGate()
+    const app = await startApp({ config: { shutdown: { graceMs: 0 } } })
+    const sent = post(`${app.url}/upload`, { ...list(gate.url), headers })
+    await gate.reached(1)
+    await Promise.all([app.server.stop(), expect(sent).rejects.toThrow()])
+    expect(line(app, 'this-one')).toMatchObject({
+      msg: 'request failed',
+      level: 'error',
+      err: { code: 'shutting_down', message: expect.stringMatching(/^The server shut down/) },
+      failed: [gate.url],
+    })
+  })
+
+  it('names the files of several that exceeded a quota', async () => {
+    const keys = [{ name: 'ci', key: KEY, quota: { files: 1, per: '1d' } }]
+    const app = await startApp({ config: { auth: { keys, loopbackExempt: false } } })
+    const body = formOf({ 'a.txt': 'a', 'b.txt': 'b', 'c.txt': 'c' })
+    const { items } = await post(`${app.url}/upload`, { body, headers: { ...headers, 'X-Upload-Key': KEY } })
+    const stored = items.map(({ origin }) => origin)
+    const failed = ['a.txt', 'b.txt', 'c.txt'].filter(name => !stored.includes(name))
+    expect(line(app, 'this-one')).toMatchObject({ code: 'quota_exceeded', failed })
+    expect(failed).toHaveLength(2)
   })
 
   it('is one line, whatever the client sends', async () => {

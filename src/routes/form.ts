@@ -10,6 +10,7 @@ import { tooMany } from './list.ts'
 import { MENDED_HEADERS, PartMender, tooLargeForm } from './multipart.ts'
 import { FIELDS } from './options.ts'
 import type { PartHeader } from './part-header.ts'
+import { logFailed } from './reply.ts'
 
 /** Maximum number of text fields of a form, in addition to the files. */
 const MAX_FIELDS = 1000
@@ -74,6 +75,8 @@ const asForm = (form: unknown) => form as Form
  */
 export async function readForm(req: Request, res: Response, options: FormOptions): Promise<FormBody> {
   const form = new Form(req, options)
+  const nameFiles = () => logFailed(res, form.names, res.err ?? cutOff())
+  res.prependOnceListener('close', nameFiles) // the log line is written at the same event
   try {
     await new Promise<void>((resolve, reject) => {
       // `Form` has the members of a request that multer uses.
@@ -88,6 +91,7 @@ export async function readForm(req: Request, res: Response, options: FormOptions
     throw error
   } finally {
     form.release()
+    res.off('close', nameFiles)
   }
 }
 
@@ -180,6 +184,11 @@ class Form {
     const payload = receive(file.stream, payloads.open({ name: header.fileName, spool, limit }), header)
     this.#received.push({ header, payload })
     void payload.then(() => done(null, {}))
+  }
+
+  /** Names of the files that have begun to arrive. */
+  get names(): string[] {
+    return this.#mender.files.map(({ fileName }) => fileName)
   }
 
   get texts(): ReadonlyMap<string, string> {

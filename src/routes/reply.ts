@@ -128,11 +128,18 @@ export function logOutcomes(res: Response, outcomes: readonly Outcome[], mask: M
     files: outcomes.map(outcome => toLogged(outcome, mask)),
     ...(failed[0] && {
       code: failed[0].error.code,
+      failed: failed.map(outcome => keptOrigin(outcome.origin)),
       errors: failed.map(outcome => publicMessage(outcome.error, mask)),
     }),
   })
   const cause = failed.find(outcome => outcome.error.cause !== undefined) ?? failed[0]
   if (cause) res.err = cause.error
+}
+
+/** Names the files of an upload that was aborted in the request's log line. */
+export function logFailed(res: Response, origins: readonly string[], reason: Error): void {
+  const names = origins.map(keptOrigin)
+  addToLog(res, { failed: names, files: names.map((name): LoggedFile => ({ name, error: reason.message })) })
 }
 
 function toLogged(outcome: Outcome, mask: Mask): LoggedFile {

@@ -51,6 +51,7 @@ export function createRequestLog(
       // With `compat.alwaysOk`, failures have status 200.
       const status = res.err instanceof UploadError ? statusOf(res.err.code) : res.statusCode
       const failed = err !== undefined || status >= 500
+      const isCutHere = res.err instanceof UploadError && res.err.code === 'shutting_down'
       log[levelOf(status, broken !== undefined, path)](
         {
           requestId: id,
@@ -63,7 +64,11 @@ export function createRequestLog(
           err,
           ms: Date.now() - began,
         },
-        !res.writableFinished ? 'client disconnected' : failed ? 'request failed' : 'response sent',
+        !res.writableFinished && !isCutHere
+          ? 'client disconnected'
+          : failed
+            ? 'request failed'
+            : 'response sent',
       )
     })
   }

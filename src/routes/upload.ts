@@ -21,6 +21,7 @@ import { announceQuotas } from './rate-limit.ts'
 import { headerName, isRaw, receiveRaw } from './raw.ts'
 import {
   FINALIZATION_STATUS,
+  logFailed,
   logOutcomes,
   readKept,
   replyForFiles,
@@ -96,7 +97,8 @@ export function createUploadRoute(
         caller,
         requestId: req.id,
         baseUrl,
-        signal: abortWhenGone(res),
+        // With an idempotency key, the upload continues.
+        signal: abortWhenGone(res, key ? [] : inputs),
       }
       const answer = key
         ? await uploadOnce(
@@ -251,14 +253,23 @@ async function readInputs(
   })
 }
 
-/** Aborts if the client disconnects before it has the response. */
-function abortWhenGone(res: Response): AbortSignal {
+/**
+ * Aborts if the client disconnects before it has the response, or if the server shuts down.
+ *
+ * @param inputs fail then, and are named in the log line
+ */
+function abortWhenGone(res: Response, inputs: readonly Input[] = []): AbortSignal {
   const gone = createCanceller()
   const onDisconnect = () => {
     if (res.writableFinished) return
-    gone.abort(new UploadError('invalid_request', 'The client disconnected before the upload was complete.'))
+    const reason =
+      res.err ?? new UploadError('invalid_request', 'The client disconnected before the upload was complete.')
+    const names = inputs.map(({ origin }) => origin)
+    if (names.length > 0) logFailed(res, names, reason)
+    gone.abort(reason)
   }
   if (res.closed) onDisconnect()
-  else res.once('close', onDisconnect)
+  // The log line is written at the same event.
+  else res.prependOnceListener('close', onDisconnect)
   return gone.signal
 }

@@ -4,6 +4,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse, S
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { UploadError } from '../errors.ts'
 import { drainAfterResponse, LINGER_MS } from '../routes/body.ts'
 import { MESSAGE_TYPES } from '../routes/message-types.ts'
 import { closeListener } from './close-listener.ts'
@@ -93,9 +94,11 @@ export function createHttpServer(
   server.on('checkContinue', accept)
   server.on('checkExpectation', accept)
   server.on('clientError', (error: Unreadable, socket) => {
+    const running = [...(connections.get(socket) ?? [])]
     // A response written now would end up inside another response.
-    if ([...(connections.get(socket) ?? [])].some(res => res.headersSent)) socket.destroy()
-    else answerUnreadable(error, socket, note)
+    if (running.some(res => res.headersSent)) socket.destroy()
+    // The log line of the request that was cut says so.
+    else answerUnreadable(error, socket, isCut(error) && running.length > 0 ? () => {} : note)
   })
   return {
     server,
@@ -111,7 +114,10 @@ export function createHttpServer(
         if (last) last.shouldKeepAlive = false
       }
       const finished = await drain(connections, end, quietMs)
-      for (const socket of connections.keys()) socket.destroy()
+      for (const [socket, running] of connections) {
+        for (const res of running) res.err ??= cutByShutdown()
+        socket.destroy()
+      }
       await closed
       server.close() // This stops Node's timer for header timeouts.
       return finished
@@ -217,7 +223,12 @@ function answerUnreadable(error: Unreadable, socket: Duplex, note: NoteUnreadabl
 /** The first byte of a TLS handshake (RFC 8446 section 5.1). */
 const TLS_HANDSHAKE = 0x16
 
-function explainUnreadable({ code, rawPacket }: Unreadable): string {
+/** Whether the client closed the connection in the middle of a request. */
+const isCut = ({ code }: Unreadable) => code === 'HPE_INVALID_EOF_STATE'
+
+function explainUnreadable(error: Unreadable): string {
+  const { code, rawPacket } = error
+  if (isCut(error)) return 'The client closed the connection before its request was complete.'
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'The request headers did not arrive in time.'
   if (code === 'HPE_HEADER_OVERFLOW') return 'The request headers are too large.'
   if (code === 'HPE_INVALID_URL')
@@ -225,6 +236,12 @@ function explainUnreadable({ code, rawPacket }: Unreadable): string {
   if (rawPacket?.[0] === TLS_HANDSHAKE)
     return 'The client sent an HTTPS request, but this server accepts plain HTTP. Use http instead of https, or terminate TLS in a reverse proxy.'
   return 'The request is not valid HTTP.'
+}
+
+/** Why a request fails that the end of the shutdown aborts. */
+function cutByShutdown(): UploadError {
+  const message = 'The server shut down before the request was complete. Send it again.'
+  return new UploadError('shutting_down', message)
 }
 
 /** Waits until no request has been in progress for `quietMs`. @returns false if one still is at `end` */
