@@ -1,6 +1,7 @@
 import { localPath, secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { readTime } from '../times.ts'
+import { isOrigin } from './endpoint.ts'
 import { permissions } from './permissions.ts'
 import { proxyAuth } from './proxy-users.ts'
 import { tokenList } from './tokens.ts'
@@ -41,7 +42,14 @@ export const authSection = section(
       ),
     anonymous: z.boolean().default(false).describe('Let anyone upload without an upload key.'),
     allowedOrigins: z
-      .array(z.string().min(1))
+      .array(
+        z
+          .string()
+          .refine(
+            isOrigin,
+            'must be an origin as browsers send it, such as "https://notes.example.com": without a path, a wildcard or a default port',
+          ),
+      )
       .default([])
       .describe(
         'Web origins trusted like local clients: their pages, open in a browser on the machine of the server, may upload without an upload key. Their CORS preflights are granted any request header and access to private networks. Other origins may use the server from a browser, too, but with a key.',

@@ -13,14 +13,30 @@ const PRESETS = {
   tailscale: 'tailscale-user-login',
 } as const
 
-/** Headers that have a meaning of their own. */
-const TAKEN = ['host', 'authorization', 'x-upload-key', 'x-picgo-secret']
+/** Headers in which clients send upload keys and tokens. */
+const KEY_HEADERS = /^(?:authorization|x-upload-key|x-picgo-secret)$/i
 
-/** Name of a header that a reverse proxy adds. */
-export const headerName = z
+/** Headers with a meaning of their own: of HTTP, of browsers, of reverse proxies, and of this server. */
+const TAKEN =
+  /^(?:host|(?:accept|access-control|content|if|proxy|sec)(?:-.*)?|cache-control|connection|cookie|date|expect|forwarded|idempotency-key|keep-alive|origin|pragma|range|referer|te|traceparent|trailer|transfer-encoding|upgrade|user-agent|via|x-file-name|x-forwarded-(?:for|host|port|proto)|x-real-ip|x-request-id)$/i
+
+const isFree = (name: string) => !TAKEN.test(name) && !KEY_HEADERS.test(name)
+const TAKEN_MESSAGE = 'must not be a header with a meaning of its own'
+
+const anyHeader = z
   .string()
   .regex(/^[A-Za-z0-9-]{1,100}$/, 'must be the name of a header, made of letters, digits and hyphens')
-  .refine(name => !TAKEN.includes(name.toLowerCase()), 'must not be a header with a meaning of its own')
+
+/** Name of a header that a reverse proxy adds. */
+export const headerName = anyHeader.refine(isFree, TAKEN_MESSAGE)
+
+/** Name of a header in which a reverse proxy sends a token. */
+export const tokenHeader = anyHeader.refine(isFree, {
+  error: ({ input }) =>
+    KEY_HEADERS.test(String(input))
+      ? 'is a header in which tokens are sent by default. Leave it out'
+      : TAKEN_MESSAGE,
+})
 
 const peer = z
   .string()

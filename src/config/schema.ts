@@ -2,6 +2,7 @@ import { localPath, ownFile, secret, secretAddress } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { pictureSchema } from '../pictures/options.ts'
 import { authSection, sourcesSection } from './access.ts'
+import { isHostHeader, isListenHost } from './endpoint.ts'
 import {
   configName,
   count,
@@ -56,6 +57,10 @@ export const configSchema = z.strictObject({
       host: z
         .string()
         .min(1)
+        .refine(
+          host => host === '' || isListenHost(host),
+          'must be an IP address, a hostname or the absolute path of a Unix socket, without http:// and without a port',
+        )
         .default('127.0.0.1')
         .describe('IP address or hostname to listen on, or the absolute path of a Unix socket.'),
       port: z
@@ -87,7 +92,14 @@ export const configSchema = z.strictObject({
           'URL at which clients reach this server, for example through a reverse proxy. It may have a path. Links to files that this server serves begin with it.',
         ),
       allowedHosts: z
-        .array(z.string().min(1))
+        .array(
+          z
+            .string()
+            .refine(
+              isHostHeader,
+              'must be a hostname as the Host header has it, such as "img.example.com" or "img.example.com:8443"',
+            ),
+        )
         .default([])
         .describe(
           'Additional Host header values with which local clients need no upload key: "name", or "name:port" for one port. The server responds to any other Host as well, but then asks for the key.',

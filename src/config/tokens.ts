@@ -16,7 +16,7 @@ import {
 } from '../tokens/presets.ts'
 import type { OnProblem } from './interpolate.ts'
 import { permissions } from './permissions.ts'
-import { headerName } from './proxy-users.ts'
+import { tokenHeader } from './proxy-users.ts'
 
 const keyUrl = z.string().refine(isSafeUrl, 'must be an https URL, or http on a loopback address')
 
@@ -67,7 +67,7 @@ const tokenEntry = z
       .min(1)
       .optional()
       .describe('Allowed signature algorithms. Required without a preset.'),
-    header: headerName
+    header: tokenHeader
       .optional()
       .describe(
         'Header in which a reverse proxy sends the token. Default: by preset, otherwise the headers of upload keys.',

@@ -41,6 +41,8 @@ const SAMPLES: Record<string, [text: string, value: unknown]> = {
   'network.caFile': ['/etc/ca.pem', '/etc/ca.pem'],
   'sources.url.proxy': ['http://proxy.example:3128', 'http://proxy.example:3128'],
   plugins: [PLUGIN, [PLUGIN]],
+  'server.host': ['0.0.0.0', '0.0.0.0'],
+  'auth.allowedOrigins': ['https://a.example, app://x', ['https://a.example', 'app://x']],
   'server.publicUrl': ['https://img.example.com/x', 'https://img.example.com/x'],
   'server.trustProxy': ['loopback, 10.0.0.0/8', ['loopback', '10.0.0.0/8']],
   'auth.keys': ['[{"name":"ci","key":"k1"}]', [{ name: 'ci', key: 'k1' }]],

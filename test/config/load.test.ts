@@ -193,6 +193,16 @@ it('the message begins with the path of the file', async () => {
   )
 })
 
+it.each([
+  [{ server: { host: 'server1.local', allowedHosts: ['IMG.example.com', '[fd00::1]:8443', 'nas', 'a_b'] } }],
+  [{ server: { host: 'fe80::1%eth0' } }],
+  [{ server: { host: '/run/upload-server/http.sock' } }],
+  [{ auth: { allowedOrigins: ['https://Notes.example.com/', 'http://nas:8080', 'app://obsidian.md'] } }],
+  [{ auth: { proxy: { from: ['10.0.0.2'], userHeader: 'X-Forwarded-User' } } }],
+])('hosts, origins and headers that can be are accepted: %j', async config => {
+  expect(await problemsOf(config)).toEqual([])
+})
+
 describe('a mistake is reported with its path and what is allowed', () => {
   it.each<[unknown, string]>([
     [{ sever: {} }, 'sever: is not an option. Did you mean "server"?'],
@@ -210,6 +220,31 @@ describe('a mistake is reported with its path and what is allowed', () => {
     [{ server: { port: 65536 } }, 'server.port: must be 65535 or less'],
     [{ server: { port: 80.5 } }, 'server.port: must be a whole number'],
     [{ server: { host: '' } }, 'server.host: must not be empty'],
+    ...['http://0.0.0.0', '0.0.0.0:8080', '1.2.3.999', '127.1', 'a b', 'run/x.sock', '*'].map(
+      (host): [unknown, string] => [
+        { server: { host } },
+        'server.host: must be an IP address, a hostname or the absolute path of a Unix socket, without http:// and without a port',
+      ],
+    ),
+    ...['https://img.example.com', '*.example.com', '*', '::1', 'a/b', 'bücher.example'].map(
+      (host): [unknown, string] => [
+        { server: { allowedHosts: [host] } },
+        'server.allowedHosts[0]: must be a hostname as the Host header has it, such as "img.example.com" or "img.example.com:8443"',
+      ],
+    ),
+    ...[
+      ...['*', 'null', 'notes.example.com', 'https://*.example.com', 'https://a.example/x', 'https://'],
+      ...['https://a.example:443', 'https://bücher.example', 'https://me@a.example'],
+    ].map((origin): [unknown, string] => [
+      { auth: { allowedOrigins: [origin] } },
+      'auth.allowedOrigins[0]: must be an origin as browsers send it, such as "https://notes.example.com": without a path, a wildcard or a default port',
+    ]),
+    ...['Content-Length', 'Cookie', 'x-forwarded-for', 'Accept', 'X-Upload-Key'].map(
+      (userHeader): [unknown, string] => [
+        { auth: { proxy: { from: ['10.0.0.2'], userHeader } } },
+        'auth.proxy.userHeader: must not be a header with a meaning of its own',
+      ],
+    ),
     [{ server: { key: '' } }, 'server.key: must not be empty'],
     [{ server: { key: 1234 } }, 'server.key: must be a string, not a number'],
     [{ server: { publicUrl: 'img.example.com' } }, 'server.publicUrl: must be an http or https URL'],

@@ -142,6 +142,19 @@ describe('is a configuration error:', () => {
       /algorithms/,
     ],
     ['an algorithm beside a preset', [{ ...GITHUB, algorithms: ['ES256'] }], /is set by the preset/],
+    [
+      'the header of upload keys',
+      [
+        {
+          ...BASE,
+          issuer: 'https://id.example.com',
+          jwksUrl: 'https://id.example.com/jwks',
+          algorithms: ['ES256'],
+          header: 'Authorization',
+        },
+      ],
+      /header: is a header in which tokens are sent by default\. Leave it out/,
+    ],
     ['a header beside a preset', [{ ...GITHUB, header: 'X-Token' }], /is set by the preset/],
     ['two places of keys', [{ ...GITHUB, jwksUrl: 'https://a.example', jwksFile: 'jwks.json' }], /together/],
     ['a file that is missing', [{ ...GITHUB, jwksFile: 'gone.json' }], /jwksFile: can't be read/],

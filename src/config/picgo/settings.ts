@@ -1,4 +1,5 @@
 import { completeProxy, parseProxy } from '../../http/proxy/address.ts'
+import { isListenHost } from '../endpoint.ts'
 import type { Json } from '../json.ts'
 import { compact, type OnNote, sectionOf, text } from './json.ts'
 
@@ -23,9 +24,10 @@ export function translateProxy(picBed: Json, note: OnNote): Json | undefined {
 }
 
 function readHost(value: unknown, note: OnNote): string | undefined {
-  if (value !== undefined && text(value) === undefined)
-    note('settings.server.host', 'was ignored: it is not a hostname')
-  return text(value)
+  const host = text(value)
+  if (host !== undefined && isListenHost(host)) return host
+  if (value !== undefined) note('settings.server.host', 'was ignored: it is not a hostname')
+  return undefined
 }
 
 /** PicGo and PicList store the port as it was typed, often as a string. */
