@@ -18,13 +18,13 @@ const EXAMPLE = new URL('../docs/examples/Caddyfile', import.meta.url)
 const HASH = '$2b$04$msq6PEIfnX26AL2hdkvTVOHTge2mgHipbtYPjMerEOpghPK.r0acK'
 
 /** The server with Caddy in front, set up by the example; `path` is where it stands on its site. */
-async function startBehindCaddy(context: TestContext, path = '') {
+async function startBehindCaddy(context: TestContext, path = '', trusted?: string) {
   needs(context, 'caddy', 'caddy')
   const site = `http://127.0.0.1:${await findFreePorts()}`
   const url = site + path
   const app = await startApp({
     config: {
-      server: { key: KEY, publicUrl: url, trustProxy: ['loopback'] },
+      server: { key: KEY, publicUrl: url, trustProxy: ['loopback', ...(trusted ? [trusted] : [])] },
       auth: {
         proxy: {
           from: ['127.0.0.1'],
@@ -43,7 +43,10 @@ async function startBehindCaddy(context: TestContext, path = '') {
     ['HASH', HASH],
   ])
   const end = path && '}'
-  await writeFile(join(directory, 'Caddyfile'), `{\nadmin off\n}\n${example}${end}`)
+  const behind = trusted
+    ? example.replace('header_up X-User', `trusted_proxies ${trusted}\n      header_up X-User`)
+    : example
+  await writeFile(join(directory, 'Caddyfile'), `{\nadmin off\n}\n${behind}${end}`)
   const env = [`PROXY_SECRET=${SECRET}`, `XDG_DATA_HOME=${directory}`, `XDG_CONFIG_HOME=${directory}`]
   const run = ['caddy', 'run', '--config', join(directory, 'Caddyfile'), '--adapter', 'caddyfile']
   const daemon = await startDaemon('env', [...env, ...run], { port: Number(new URL(url).port) })
@@ -86,6 +89,15 @@ describe('behind the Caddy of docs/examples', () => {
     expect(answer).toMatchObject({ status: 200, result: [expect.stringContaining(`${url}/files/`)] })
     expect(app.log.find(line => line['stored'] === 1)).toMatchObject({ address: '127.0.0.1' })
     expect(app.rawLog()).not.toMatch(/203\.0\.113\.9|evil/)
+  })
+
+  it('a client behind a TLS proxy has its own address, which the TLS proxy adds', async context => {
+    const { app, url } = await startBehindCaddy(context, '', '127.0.0.1')
+    const headers = withPassword('open sesame', { 'X-Forwarded-For': '198.51.100.7, 203.0.113.9' })
+    expect(await post(`${url}/upload`, { body: formOf({ 'a.txt': 'hello' }), headers })).toMatchObject({
+      status: 200,
+    })
+    expect(app.log.find(line => line['stored'] === 1)).toMatchObject({ address: '203.0.113.9' })
   })
 
   it('links to private buckets need no password', async context => {

@@ -28,10 +28,14 @@ interface Proxied {
 }
 
 /** The server with nginx in front, which is set up by the very file of the example in compose.yaml. */
-async function startBehindNginx(context: TestContext, secretOfNginx = SECRET): Promise<Proxied> {
+async function startBehindNginx(
+  context: TestContext,
+  secretOfNginx = SECRET,
+  replace: (example: string) => string = text => text,
+): Promise<Proxied> {
   const url = `http://127.0.0.1:${await findFreePorts()}`
   const app = await startApp({ config: configOf(url) })
-  const directory = await startNginx(context, url, app.url, secretOfNginx)
+  const directory = await startNginx(context, url, app.url, secretOfNginx, replace)
   return { app, url, accessLog: () => readFile(join(directory, 'access.log'), 'utf8') }
 }
 
@@ -50,12 +54,13 @@ async function startNginx(
   url: string,
   behind: string,
   secret: string,
+  replace: (example: string) => string = text => text,
 ): Promise<string> {
   needs(context, 'nginx', 'nginx-light')
   const directory = await makeDirectory()
   const password = createHash('sha1').update('open sesame').digest('base64')
   await writeFile(join(directory, 'htpasswd'), `me:{SHA}${password}\n`)
-  await writeNginxConfig(directory, await fillExample(directory, url, behind, secret))
+  await writeNginxConfig(directory, replace(await fillExample(directory, url, behind, secret)))
   const daemon = await startDaemon('nginx', ['-p', directory, '-c', 'nginx.conf', '-e', 'error.log'], {
     port: Number(new URL(url).port),
   })
@@ -135,6 +140,17 @@ describe('behind the nginx of compose.yaml', () => {
     expect(answer).toMatchObject({ status: 200, result: [expect.stringContaining(`${url}/files/`)] })
     expect(app.log.find(line => line['stored'] === 1)).toMatchObject({ address: '127.0.0.1' })
     expect(app.rawLog()).not.toMatch(/203\.0\.113\.9|evil/)
+  })
+
+  it('a client behind a TLS proxy has its own address, which the TLS proxy adds', async context => {
+    const trusting = (example: string) =>
+      example.replace('set_real_ip_from 10.0.0.0/8', 'set_real_ip_from 127.0.0.1')
+    const { app, url } = await startBehindNginx(context, SECRET, trusting)
+    const headers = withPassword('open sesame', { 'X-Forwarded-For': '198.51.100.7, 203.0.113.9' })
+    expect(await post(`${url}/upload`, { body: formOf({ 'a.png': makePicture() }), headers })).toMatchObject({
+      status: 200,
+    })
+    expect(app.log.find(line => line['stored'] === 1)).toMatchObject({ address: '203.0.113.9' })
   })
 
   it('the heartbeat needs no password', async context => {

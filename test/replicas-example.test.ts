@@ -89,6 +89,8 @@ it('the grace periods are longer than that of the server', async () => {
   const { services } = parse(await read('compose.yaml'), { merge: true })
   for (const name of ['upload-1', 'upload-2'])
     expect(Number.parseInt(services[name].stop_grace_period, 10)).toBeGreaterThan(graceS)
+  const single = parse(await readFile('compose.yaml', 'utf8')).services['upload-server']
+  expect(Number.parseInt(single.stop_grace_period, 10)).toBeGreaterThan(graceS)
 })
 
 it('all parts have one configuration, which is valid with the variables that they set', async () => {
@@ -109,8 +111,9 @@ it('all parts have one configuration, which is valid with the variables that the
 })
 
 it('nginx knows the addresses of the servers, and every image has a version', async () => {
-  const { services } = parse(await read('compose.yaml'), { merge: true })
+  const { services, networks } = parse(await read('compose.yaml'), { merge: true })
   const nginx = await read('nginx.conf')
+  expect(nginx).toContain(`set_real_ip_from ${networks.default.ipam.config[0].gateway};`)
   for (const name of ['upload-1', 'upload-2', 's3'])
     expect(nginx).toContain(services[name].networks.default.ipv4_address)
   for (const [name, { image }] of Object.entries<Anything>(services))

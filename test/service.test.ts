@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { expect, it, onTestFinished } from 'vitest'
@@ -18,6 +18,23 @@ it.for([
   const runtime = `XDG_RUNTIME_DIR=${await makeDirectory()}`
   const args = [runtime, 'systemd-analyze', manager, 'verify', '--man=no', `docs/examples/${unit}`]
   expect(await runProgram('env', args)).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+})
+
+it('the user unit finds a program that npm has installed for a single user', async context => {
+  needs(context, 'env', 'coreutils')
+  const home = await makeDirectory()
+  const unit = await readFile('docs/examples/upload-server.service', 'utf8')
+  const [, path = ''] = /^Environment=PATH=(.*)$/m.exec(unit) ?? []
+  const [, command = ''] = /^ExecStart=(.*)$/m.exec(unit) ?? []
+  const [program = '', ...args] = command.split(' ')
+  for (const prefix of ['.local', '.npm-global']) {
+    const bin = join(home, prefix, 'bin')
+    await mkdir(bin, { recursive: true })
+    await writeFile(join(bin, 'upload-server'), `#!/bin/sh\necho ${prefix} "$@"\n`, { mode: 0o755 })
+    const env = { PATH: path.replaceAll('%h', home) }
+    expect((await runProgram(program, args, { env })).stdout).toBe(`${prefix} --strict-port\n`)
+    await rm(bin, { recursive: true })
+  }
 })
 
 it('the file for launchd is a property list that starts the program', async context => {
