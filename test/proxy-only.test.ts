@@ -14,10 +14,10 @@ import { BIN } from './helpers/spawn-server.ts'
 import { startFarHosts } from './servers/far-hosts.ts'
 import { PASSIVE_PORTS } from './servers/ftp-server.ts'
 import { NGINX_DAV_NEEDS, startNginxDav } from './servers/nginx-dav.ts'
-import { startOpenSsh } from './servers/openssh.ts'
+import { OPENSSH_NEEDS, startOpenSsh } from './servers/openssh.ts'
 import { startMicrosocks, startTinyproxy } from './servers/proxies.ts'
 import { startProxy } from './servers/proxy.ts'
-import { startVsftpd, VSFTPD } from './servers/vsftpd.ts'
+import { startVsftpd, VSFTPD_NEEDS } from './servers/vsftpd.ts'
 import { startWebFolder } from './servers/web-folder.ts'
 
 const NEEDS = [
@@ -25,8 +25,8 @@ const NEEDS = [
   ['curl', 'curl'],
   ['tinyproxy', 'tinyproxy'],
   ['microsocks', 'microsocks'],
-  ['/usr/sbin/sshd', 'openssh-server'],
-  [VSFTPD, 'vsftpd'],
+  ...OPENSSH_NEEDS,
+  ...VSFTPD_NEEDS,
   ...NGINX_DAV_NEEDS,
 ] as const
 

@@ -2,12 +2,12 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
-import { hasProgram, needs } from '../helpers/needs.ts'
+import { hasAll, needs, needsAll } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN, spawnServer } from '../helpers/spawn-server.ts'
 import { loginOf } from '../providers/sftp/open-sftp.ts'
-import { type OpenSsh, startOpenSsh } from '../servers/openssh.ts'
+import { OPENSSH_NEEDS, type OpenSsh, startOpenSsh } from '../servers/openssh.ts'
 import { startWebFolder } from '../servers/web-folder.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
@@ -16,11 +16,11 @@ describe('the host key of an SFTP server that nobody has pinned', () => {
   let web: Awaited<ReturnType<typeof startWebFolder>>
 
   beforeAll(async () => {
-    if (!hasProgram('/usr/sbin/sshd')) return
+    if (!hasAll(OPENSSH_NEEDS)) return
     server = await startOpenSsh()
     web = await startWebFolder(server.directory)
   })
-  beforeEach(context => needs(context, '/usr/sbin/sshd', 'openssh-server'))
+  beforeEach(context => needsAll(context, OPENSSH_NEEDS))
   afterAll(async () => {
     web?.close()
     await server?.close()

@@ -28,6 +28,17 @@ export function needs(context: TestContext, program: string, debianPackage: stri
   if (!hasProgram(program)) missing(context, howToInstall(program, debianPackage))
 }
 
+/** Programs and files, each with the Debian package that has it. */
+export type Needs = readonly (readonly [program: string, debianPackage: string])[]
+
+/** The same for everything that a server of the tests needs: without its modules, it does not start. */
+export function needsAll(context: TestContext, all: Needs): void {
+  for (const [program, debianPackage] of all) needs(context, program, debianPackage)
+}
+
+/** For "beforeAll", which can't skip. */
+export const hasAll = (all: Needs): boolean => all.every(([program]) => hasProgram(program))
+
 export function howToInstall(program: string, debianPackage: string): string {
   const how = debianPackage.startsWith('npm ') ? debianPackage : `apt-get install ${debianPackage}`
   return `needs "${program}": ${how}`

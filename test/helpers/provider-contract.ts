@@ -1,5 +1,5 @@
 import * as suite from '../../src/provider-tests/index.ts'
-import { hasProgram, howToInstall } from './needs.ts'
+import { hasProgram, howToInstall, type Needs } from './needs.ts'
 
 export { type Absence, type Breakable, type ContractSetup, objectOf } from '../../src/provider-tests/index.ts'
 
@@ -7,7 +7,7 @@ export { type Absence, type Breakable, type ContractSetup, objectOf } from '../.
 export function describeProvider(
   name: string,
   start: Parameters<typeof suite.describeProvider>[1],
-  requires: readonly (readonly [program: string, debianPackage: string])[] = [],
+  requires: Needs = [],
 ): void {
   const missing = requires.find(([program]) => !hasProgram(program))
   suite.describeProvider(name, start, missing && howToInstall(...missing))

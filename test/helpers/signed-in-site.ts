@@ -59,6 +59,7 @@ export async function startSignedInSite(
   told: Told,
 ): Promise<SignedInSite> {
   needs(context, 'nginx', 'nginx-light')
+  needs(context, 'openssl', 'openssl')
   const [directory, folder] = [await makeDirectory(), await makeDirectory()]
   const port = await findFreePorts()
   const isTls = signIn === 'cookie'

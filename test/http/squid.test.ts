@@ -29,6 +29,7 @@ afterAll(() => stop())
 
 function prepare(context: TestContext): ReturnType<typeof start> {
   needs(context, SQUID, 'squid')
+  needs(context, 'openssl', 'openssl')
   return share()
 }
 

@@ -10,9 +10,9 @@ import type { Target } from '../../src/providers/contract.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { failureOf } from '../helpers/failure-of.ts'
-import { needs } from '../helpers/needs.ts'
+import { needs, needsAll } from '../helpers/needs.ts'
 import { describeProvider, objectOf } from '../helpers/provider-contract.ts'
-import { startOpenSsh } from '../servers/openssh.ts'
+import { OPENSSH_NEEDS, startOpenSsh } from '../servers/openssh.ts'
 import { startWebFolder } from '../servers/web-folder.ts'
 
 const never = () => new AbortController().signal
@@ -283,7 +283,7 @@ describe('a recipe', () => {
   })
 
   it('with scp stores at OpenSSH', async context => {
-    needs(context, '/usr/sbin/sshd', 'openssh-server')
+    needsAll(context, OPENSSH_NEEDS)
     needs(context, 'scp', 'openssh-client')
     const server = await startOpenSsh()
     context.onTestFinished(() => server.close())

@@ -11,19 +11,18 @@ import { openDestinations } from '../../src/uploader/delivery/open.ts'
 import { failureOf } from '../helpers/failure-of.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { mountSmall } from '../helpers/mount-small.ts'
-import { hasProgram, needs } from '../helpers/needs.ts'
+import { hasAll, needsAll } from '../helpers/needs.ts'
 import { type ContractSetup, describeProvider, objectOf } from '../helpers/provider-contract.ts'
 import { type FtpServer, PASSIVE_HOSTS, PASSIVE_PORTS } from '../servers/ftp-server.ts'
+import { PROFTPD_NEEDS } from '../servers/proftpd.ts'
 import { startProFtpdFtp } from '../servers/proftpd-ftp.ts'
 import { startProxy } from '../servers/proxy.ts'
 import { startScriptedFtp } from '../servers/scripted-ftp.ts'
-import { startVsftpd, VSFTPD } from '../servers/vsftpd.ts'
+import { startVsftpd, VSFTPD_NEEDS } from '../servers/vsftpd.ts'
 import { startWebFolder } from '../servers/web-folder.ts'
 
 const MIB = 1024 * 1024
 const never = () => new AbortController().signal
-const PROFTPD = ['proftpd', 'proftpd-core proftpd-mod-crypto'] as const
-const VS = [VSFTPD, 'vsftpd'] as const
 
 type Options = Record<string, unknown>
 
@@ -80,12 +79,12 @@ async function startContract(server: FtpServer, more: Options = {}): Promise<Con
 describeProvider(
   'ftp at ProFTPD with explicit TLS',
   async () => startContract(await startProFtpdFtp('explicit')),
-  [PROFTPD],
+  PROFTPD_NEEDS,
 )
 describeProvider(
   'ftp at vsftpd with implicit TLS',
   async () => startContract(await startVsftpd('implicit'), { secure: 'implicit' }),
-  [VS],
+  VSFTPD_NEEDS,
 )
 
 const isTemporary = (path: string) => path.includes('.upload-server-')
@@ -148,10 +147,10 @@ describe('ftp at ProFTPD', () => {
   let target: Target
 
   beforeAll(async () => {
-    if (hasProgram(PROFTPD[0])) server = await startProFtpdFtp('explicit')
+    if (hasAll(PROFTPD_NEEDS)) server = await startProFtpdFtp('explicit')
   })
   beforeEach(async context => {
-    needs(context, ...PROFTPD)
+    needsAll(context, PROFTPD_NEEDS)
     for (const entry of await readdir(server.directory))
       await rm(join(server.directory, entry), { recursive: true })
     target = await openForTest(loginOf(server))
@@ -320,12 +319,12 @@ describe('ftp at ProFTPD', () => {
 
 describe('ftp stores and checks', () => {
   it.for([
-    ['ProFTPD with implicit TLS', PROFTPD, () => startProFtpdFtp('implicit'), 'implicit'],
-    ['ProFTPD without TLS', PROFTPD, () => startProFtpdFtp('optional'), 'none'],
-    ['vsftpd with explicit TLS', VS, () => startVsftpd('explicit'), 'explicit'],
-    ['vsftpd without TLS', VS, () => startVsftpd('optional'), 'none'],
-  ] as const)('at %s', async ([_, [program, debianPackage], start, secure], context) => {
-    needs(context, program, debianPackage)
+    ['ProFTPD with implicit TLS', PROFTPD_NEEDS, () => startProFtpdFtp('implicit'), 'implicit'],
+    ['ProFTPD without TLS', PROFTPD_NEEDS, () => startProFtpdFtp('optional'), 'none'],
+    ['vsftpd with explicit TLS', VSFTPD_NEEDS, () => startVsftpd('explicit'), 'explicit'],
+    ['vsftpd without TLS', VSFTPD_NEEDS, () => startVsftpd('optional'), 'none'],
+  ] as const)('at %s', async ([_, requires, start, secure], context) => {
+    needsAll(context, requires)
     const server = await start()
     onTestFinished(server.close)
     const target = await openForTest({ ...loginOf(server), secure }, () => {})
@@ -340,7 +339,7 @@ describe('ftp stores and checks', () => {
 
 describe('ftp at an FTP server with limits', () => {
   it('removes the file that is in the way where the server does not replace it', async context => {
-    needs(context, ...PROFTPD)
+    needsAll(context, PROFTPD_NEEDS)
     const server = await startProFtpdFtp('explicit', ['AllowOverwrite off'])
     onTestFinished(server.close)
     const target = await openForTest(loginOf(server))
@@ -352,25 +351,22 @@ describe('ftp at an FTP server with limits', () => {
   })
 
   it.for([
-    ['ProFTPD, which says 530', PROFTPD, () => startProFtpdFtp('explicit', ['MaxClientsPerUser 2'])],
-    ['vsftpd, which says 421', VS, () => startVsftpd('explicit', ['max_per_ip=2'])],
-  ] as const)(
-    'waits when it lets in fewer connections: %s',
-    async ([_, [program, debianPackage], start], context) => {
-      needs(context, program, debianPackage)
-      const server = await start()
-      onTestFinished(server.close)
-      const target = await openForTest(loginOf(server))
-      const puts = Array.from({ length: 12 }, (_, i) =>
-        target.put(objectOf(`${i}.bin`, Buffer.alloc(100_000, i)), never()),
-      )
-      await Promise.all(puts)
-      expect(await listFiles(server.directory)).toHaveLength(12)
-    },
-  )
+    ['ProFTPD, which says 530', PROFTPD_NEEDS, () => startProFtpdFtp('explicit', ['MaxClientsPerUser 2'])],
+    ['vsftpd, which says 421', VSFTPD_NEEDS, () => startVsftpd('explicit', ['max_per_ip=2'])],
+  ] as const)('waits when it lets in fewer connections: %s', async ([_, requires, start], context) => {
+    needsAll(context, requires)
+    const server = await start()
+    onTestFinished(server.close)
+    const target = await openForTest(loginOf(server))
+    const puts = Array.from({ length: 12 }, (_, i) =>
+      target.put(objectOf(`${i}.bin`, Buffer.alloc(100_000, i)), never()),
+    )
+    await Promise.all(puts)
+    expect(await listFiles(server.directory)).toHaveLength(12)
+  })
 
   it('leaves nothing half on a full disk, and passes on what the server says of it', async context => {
-    needs(context, ...PROFTPD)
+    needsAll(context, PROFTPD_NEEDS)
     const server = await startProFtpdFtp('explicit')
     onTestFinished(server.close)
     await mountSmall(context, join(server.directory, 'small'), '2m')

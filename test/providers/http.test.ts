@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { afterAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { startCutProxy } from '../../src/provider-tests/cut-proxy.ts'
 import { http } from '../../src/providers/http/index.ts'
 import { deliver } from '../../src/uploader/delivery/deliver.ts'
@@ -13,7 +13,7 @@ import type { Destination } from '../../src/uploader/delivery/destinations.ts'
 import { openDestinations } from '../../src/uploader/delivery/open.ts'
 import { upload } from '../helpers/form.ts'
 import { fetchPublic, NAMES_OF_ITS_OWN, openHost, serveReply } from '../helpers/http-exchange.ts'
-import { needs } from '../helpers/needs.ts'
+import { needsAll } from '../helpers/needs.ts'
 import { type ContractSetup, describeProvider, objectOf } from '../helpers/provider-contract.ts'
 import { startApp } from '../helpers/start-app.ts'
 import { HTTPBIN_NEEDS, type Httpbin, startHttpbin } from '../servers/httpbin.ts'
@@ -135,10 +135,6 @@ it.each(['https://img.example.com/{key}', '{responseurl}'])(
   },
 )
 
-function needAll(context: TestContext, all: readonly (readonly [string, string])[]): void {
-  for (const need of all) needs(context, ...need)
-}
-
 describe('what http sends', () => {
   const names = ['plain.png', 'über 日本語 😀.png', 'a"b.png', "it's (1) [2] {3}%22 &.png", 'no extension']
 
@@ -148,7 +144,7 @@ describe('what http sends', () => {
   })
 
   it.for(names)('is read by PHP and by werkzeug: a file called %s', async (name, context) => {
-    needAll(context, [...PHP_NEEDS, ...HTTPBIN_NEEDS])
+    needsAll(context, [...PHP_NEEDS, ...HTTPBIN_NEEDS])
     servers ??= Promise.all([startPhp(), startHttpbin()])
     const [php, httpbin] = await servers
     const object = objectOf(`x/${name}`, BYTES, 'image/png')
@@ -211,7 +207,7 @@ describe('what http sends', () => {
   }
 
   it('as raw is the file alone, with its type and its length', async context => {
-    needAll(context, PHP_NEEDS)
+    needsAll(context, PHP_NEEDS)
     const php = await startPhp()
     onTestFinished(php.close)
     const options = { url: `${php.url}/echo`, method: 'PUT', body: 'raw', resultUrl: 'url' }
@@ -505,7 +501,7 @@ describe('http at a host that has trouble', () => {
   })
 
   it.for([429, 503])('of httpbin, with status %i', async (status, context) => {
-    needAll(context, HTTPBIN_NEEDS)
+    needsAll(context, HTTPBIN_NEEDS)
     const httpbin = await startHttpbin()
     onTestFinished(httpbin.close)
     const target = await open({ url: `${httpbin.url}/status/${status}` })
@@ -570,7 +566,7 @@ async function copySxcu(name: string, changes: Options): Promise<string> {
 
 describe('http with a file of ShareX', () => {
   it('sends what it says and finds what it names', async context => {
-    needAll(context, HTTPBIN_NEEDS)
+    needsAll(context, HTTPBIN_NEEDS)
     const httpbin = await startHttpbin()
     onTestFinished(httpbin.close)
     const target = await open({ sxcu: await copySxcu('now', { RequestURL: `${httpbin.url}/post` }) })

@@ -13,7 +13,7 @@ import { deliver } from '../../src/uploader/delivery/deliver.ts'
 import type { Destination } from '../../src/uploader/delivery/destinations.ts'
 import { openDestinations } from '../../src/uploader/delivery/open.ts'
 import { createLoopbackAgents } from '../helpers/loopback-agents.ts'
-import { hasProgram, needs } from '../helpers/needs.ts'
+import { hasAll, type Needs, needs, needsAll } from '../helpers/needs.ts'
 import { measureGrowth } from '../helpers/peak-memory.ts'
 import { describeProvider, objectOf } from '../helpers/provider-contract.ts'
 import { createS3Contract } from '../helpers/s3-contract.ts'
@@ -60,10 +60,8 @@ describeProvider(
 )
 
 /** Reports the first program that is missing, in every test of a group. */
-function requirePrograms(list: readonly (readonly [string, string])[]): void {
-  beforeEach(context => {
-    for (const [program, debianPackage] of list) needs(context, program, debianPackage)
-  })
+function requirePrograms(list: Needs): void {
+  beforeEach(context => needsAll(context, list))
 }
 
 async function failureOf(promise: Promise<unknown> | undefined): Promise<UploadError> {
@@ -97,7 +95,7 @@ describe('s3 at Ceph', () => {
   let options: Record<string, unknown>
   requirePrograms(RADOSGW_NEEDS)
   beforeAll(async () => {
-    if (!RADOSGW_NEEDS.every(([program]) => hasProgram(program))) return
+    if (!hasAll(RADOSGW_NEEDS)) return
     rgw = await shareRadosgw()
     await rgw.createBucket('pictures')
     await rgw.createBucket('private', { isPrivate: true })

@@ -9,10 +9,11 @@ import type { Destination } from '../../src/uploader/delivery/destinations.ts'
 import { openDestinations } from '../../src/uploader/delivery/open.ts'
 import { failureOf } from '../helpers/failure-of.ts'
 import { mountSmall } from '../helpers/mount-small.ts'
-import { hasProgram, needs } from '../helpers/needs.ts'
+import { hasAll, needsAll } from '../helpers/needs.ts'
 import { measureGrowth } from '../helpers/peak-memory.ts'
 import { type ContractSetup, describeProvider, objectOf } from '../helpers/provider-contract.ts'
-import { type OpenSsh, startOpenSsh } from '../servers/openssh.ts'
+import { OPENSSH_NEEDS, type OpenSsh, startOpenSsh } from '../servers/openssh.ts'
+import { PROFTPD_NEEDS } from '../servers/proftpd.ts'
 import { startProFtpdSftp } from '../servers/proftpd-sftp.ts'
 import { startProxy } from '../servers/proxy.ts'
 import { startWebFolder } from '../servers/web-folder.ts'
@@ -48,18 +49,26 @@ async function startContract(
   }
 }
 
-describeProvider('sftp at OpenSSH with a key', async () => {
-  const server = await startOpenSsh()
-  const bad = { password: 'wrong-password', privateKeyFile: undefined }
-  return startContract(server, loginOf(server), bad, ['wrong-password'])
-}, [['/usr/sbin/sshd', 'openssh-server']])
+describeProvider(
+  'sftp at OpenSSH with a key',
+  async () => {
+    const server = await startOpenSsh()
+    const bad = { password: 'wrong-password', privateKeyFile: undefined }
+    return startContract(server, loginOf(server), bad, ['wrong-password'])
+  },
+  OPENSSH_NEEDS,
+)
 
-describeProvider('sftp at ProFTPD with a password', async () => {
-  const server = await startProFtpdSftp()
-  const { port, username, password, fingerprint } = server
-  const login = { port, username, password, hostFingerprint: fingerprint }
-  return startContract(server, login, { password: 'wrong-password' }, [password, 'wrong-password'])
-}, [['proftpd', 'proftpd-core proftpd-mod-crypto']])
+describeProvider(
+  'sftp at ProFTPD with a password',
+  async () => {
+    const server = await startProFtpdSftp()
+    const { port, username, password, fingerprint } = server
+    const login = { port, username, password, hostFingerprint: fingerprint }
+    return startContract(server, login, { password: 'wrong-password' }, [password, 'wrong-password'])
+  },
+  PROFTPD_NEEDS,
+)
 
 const isTemporary = (path: string) => path.includes('.upload-server-')
 
@@ -200,10 +209,10 @@ describe('sftp at OpenSSH', () => {
   let target: Target
 
   beforeAll(async () => {
-    if (hasProgram('/usr/sbin/sshd')) server = await startOpenSsh()
+    if (hasAll(OPENSSH_NEEDS)) server = await startOpenSsh()
   })
   beforeEach(async context => {
-    needs(context, '/usr/sbin/sshd', 'openssh-server')
+    needsAll(context, OPENSSH_NEEDS)
     await rm(server.directory, { recursive: true })
     await mkdir(server.directory)
     target = await openForTest(loginOf(server))
@@ -457,7 +466,7 @@ describe('sftp at OpenSSH', () => {
 
 describe('sftp at a server without the extensions of OpenSSH', () => {
   it('replaces a file all the same', async context => {
-    needs(context, '/usr/sbin/sshd', 'openssh-server')
+    needsAll(context, OPENSSH_NEEDS)
     const server = await startOpenSsh('-P posix-rename,fsync,statvfs,limits')
     onTestFinished(server.close)
     const target = await openForTest(loginOf(server))
@@ -471,7 +480,7 @@ describe('sftp at a server without the extensions of OpenSSH', () => {
 
 describe('sftp at ProFTPD', () => {
   it('says that the user may not write there', async context => {
-    needs(context, 'proftpd', 'proftpd-core proftpd-mod-crypto')
+    needsAll(context, PROFTPD_NEEDS)
     const server = await startProFtpdSftp()
     onTestFinished(server.close)
     const { port, username, password, fingerprint } = server

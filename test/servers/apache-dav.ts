@@ -1,7 +1,10 @@
 import { type DavServer, startDavServer } from './dav-server.ts'
 
 /** For `needs`. */
-export const APACHE_NEEDS = [['apache2', 'apache2']] as const
+export const APACHE_NEEDS = [
+  ['apache2', 'apache2'],
+  ['/etc/mime.types', 'media-types'],
+] as const
 
 const MODULES = [
   ...['mpm_event', 'authn_core', 'authn_file', 'authz_core', 'authz_user', 'auth_basic', 'auth_digest'],

@@ -8,6 +8,12 @@ import { type Daemon, startDaemon } from './daemon.ts'
 /** sshd refuses to be started by a name without a path. */
 const SSHD = '/usr/sbin/sshd'
 
+/** For `needsAll`. */
+export const OPENSSH_NEEDS = [
+  [SSHD, 'openssh-server'],
+  ['ssh-keygen', 'openssh-client'],
+] as const
+
 export interface OpenSsh {
   readonly port: number
   /** The account that runs the tests: sshd lets nobody else in without changes to the machine. */

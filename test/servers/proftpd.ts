@@ -5,6 +5,14 @@ import { join } from 'node:path'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { type Daemon, startDaemon } from './daemon.ts'
 
+/** For `needsAll`. */
+export const PROFTPD_NEEDS = [
+  ['proftpd', 'proftpd-core'],
+  ['/usr/lib/proftpd/mod_tls.so', 'proftpd-mod-crypto'],
+  ['openssl', 'openssl'],
+  ['ssh-keygen', 'openssh-client'],
+] as const
+
 /** Whom ProFTPD runs as and files belong to: this account, or `nobody` when that is root. */
 const ACCOUNT =
   userInfo().uid === 0

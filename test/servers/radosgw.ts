@@ -18,6 +18,7 @@ export const RADOSGW_NEEDS = [
   ['ceph-mon', 'ceph-mon'],
   ['ceph-osd', 'ceph-osd'],
   ['ceph', 'ceph-common'],
+  ['openssl', 'openssl'],
 ] as const
 
 export interface Radosgw {

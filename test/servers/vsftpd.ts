@@ -16,8 +16,13 @@ const UNPACKED = '/opt/vsftpd/usr/sbin/vsftpd'
 /** An account every Debian has, with a home folder that exists: vsftpd looks at it. */
 const DAEMON = { name: 'daemon', uid: 1, gid: 1 }
 
-/** For `needs`. */
-export const VSFTPD = hasProgram('vsftpd') ? 'vsftpd' : UNPACKED
+const VSFTPD = hasProgram('vsftpd') ? 'vsftpd' : UNPACKED
+
+/** For `needsAll`. */
+export const VSFTPD_NEEDS = [
+  [VSFTPD, 'vsftpd'],
+  ['openssl', 'openssl'],
+] as const
 
 /**
  * Starts vsftpd on 127.0.0.1. The login is its anonymous one with a password from a list, so that no account of the

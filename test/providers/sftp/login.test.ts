@@ -8,8 +8,9 @@ import ssh2 from 'ssh2'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { failureOf } from '../../helpers/failure-of.ts'
 import { findFreePorts } from '../../helpers/free-port.ts'
-import { hasProgram, needs } from '../../helpers/needs.ts'
-import { makeKey, type OpenSsh, startOpenSsh } from '../../servers/openssh.ts'
+import { hasAll, needs, needsAll } from '../../helpers/needs.ts'
+import { makeKey, OPENSSH_NEEDS, type OpenSsh, startOpenSsh } from '../../servers/openssh.ts'
+import { PROFTPD_NEEDS } from '../../servers/proftpd.ts'
 import { type ProFtpdSftp, startProFtpdSftp } from '../../servers/proftpd-sftp.ts'
 import { loginOf, type Options, openForTest, persist } from './open-sftp.ts'
 
@@ -32,9 +33,9 @@ describe('the host key of an SFTP server', () => {
   let server: OpenSsh
 
   beforeAll(async () => {
-    if (hasProgram('/usr/sbin/sshd')) server = await startOpenSsh()
+    if (hasAll(OPENSSH_NEEDS)) server = await startOpenSsh()
   })
-  beforeEach(context => needs(context, '/usr/sbin/sshd', 'openssh-server'))
+  beforeEach(context => needsAll(context, OPENSSH_NEEDS))
   afterAll(() => server?.close())
 
   it.each([
@@ -81,9 +82,9 @@ describe('a login by key at OpenSSH', () => {
   let server: OpenSsh
 
   beforeAll(async () => {
-    if (hasProgram('/usr/sbin/sshd')) server = await startOpenSsh()
+    if (hasAll(OPENSSH_NEEDS)) server = await startOpenSsh()
   })
-  beforeEach(context => needs(context, '/usr/sbin/sshd', 'openssh-server'))
+  beforeEach(context => needsAll(context, OPENSSH_NEEDS))
   afterAll(() => server?.close())
 
   it('takes the key as text', async () => {
@@ -139,12 +140,12 @@ describe('a login at ProFTPD', () => {
   let login: Options
 
   beforeAll(async () => {
-    if (!hasProgram('proftpd')) return
+    if (!hasAll(PROFTPD_NEEDS)) return
     server = await startProFtpdSftp()
     const { port, username, fingerprint } = server
     login = { port, username, hostFingerprint: fingerprint }
   })
-  beforeEach(context => needs(context, 'proftpd', 'proftpd-core proftpd-mod-crypto'))
+  beforeEach(context => needsAll(context, PROFTPD_NEEDS))
   afterAll(() => server?.close())
 
   it('takes an encrypted key with its passphrase', async () => {

@@ -9,7 +9,7 @@ import { failureOf } from '../../helpers/failure-of.ts'
 import { upload } from '../../helpers/form.ts'
 import { fetchPublic, openHost } from '../../helpers/http-exchange.ts'
 import { mountSmall } from '../../helpers/mount-small.ts'
-import { hasProgram, needs } from '../../helpers/needs.ts'
+import { hasAll, needs, needsAll } from '../../helpers/needs.ts'
 import { objectOf } from '../../helpers/provider-contract.ts'
 import { startApp } from '../../helpers/start-app.ts'
 import { APACHE_NEEDS, startApacheDav } from '../../servers/apache-dav.ts'
@@ -42,14 +42,13 @@ describe.each([
   ['nginx', () => startNginxDav(), NGINX_DAV_NEEDS],
   ['nginx without PROPFIND', () => startNginxDav({ extended: false }), NGINX_DAV_NEEDS],
 ] as const)('at %s', (_, start, requires) => {
-  const missing = requires.find(([program]) => !hasProgram(program))
   let server: DavServer
 
   beforeAll(async () => {
-    if (!missing) server = await start()
+    if (hasAll(requires)) server = await start()
   })
   beforeEach(async context => {
-    if (missing) needs(context, missing[0], missing[1])
+    needsAll(context, requires)
     await rm(server.directory, { recursive: true })
     await mkdir(server.directory, { mode: 0o777 })
     await chmod(server.directory, 0o777)
@@ -157,7 +156,7 @@ describe.each([
 
 describe('what only one of them does', () => {
   it('Apache: a file that somebody has locked is not replaced', async context => {
-    needs(context, ...APACHE_NEEDS[0])
+    needsAll(context, APACHE_NEEDS)
     const server = await startApacheDav()
     onTestFinished(server.close)
     const target = await open(server)
@@ -177,7 +176,7 @@ describe('what only one of them does', () => {
   })
 
   it.for([true, false])('Apache: a full disk leaves nothing half (atomic: %s)', async (atomic, context) => {
-    needs(context, ...APACHE_NEEDS[0])
+    needsAll(context, APACHE_NEEDS)
     const server = await startApacheDav()
     onTestFinished(server.close)
     await mountSmall(context, join(server.directory, 'small'), '1m')
@@ -191,7 +190,7 @@ describe('what only one of them does', () => {
   })
 
   it('Apache: a proxy before it that speaks TLS is not taken for another server', async context => {
-    needs(context, ...APACHE_NEEDS[0])
+    needsAll(context, APACHE_NEEDS)
     needs(context, 'openssl', 'openssl')
     const server = await startApacheDav()
     onTestFinished(server.close)
@@ -210,7 +209,7 @@ describe('what only one of them does', () => {
   })
 
   it('Apache: a storm of 503 and a reset pass, and the upload arrives', async context => {
-    needs(context, ...APACHE_NEEDS[0])
+    needsAll(context, APACHE_NEEDS)
     const server = await startApacheDav('Digest')
     onTestFinished(server.close)
     const faults: Fault[] = [{ status: 503, headers: { 'retry-after': '0' } }, 'reset']
@@ -230,7 +229,7 @@ describe('what only one of them does', () => {
   })
 
   it('nginx: a file that is too large for it', async context => {
-    needs(context, ...NGINX_DAV_NEEDS[0])
+    needsAll(context, NGINX_DAV_NEEDS)
     const server = await startNginxDav({ maxBody: '1k' })
     onTestFinished(server.close)
     const error = await failureOf(put(await open(server), 'small.bin', Buffer.alloc(8 * MIB)))
@@ -240,7 +239,7 @@ describe('what only one of them does', () => {
   })
 
   it('nginx: without MOVE it says what to set, and then does without', async context => {
-    needs(context, ...NGINX_DAV_NEEDS[0])
+    needsAll(context, NGINX_DAV_NEEDS)
     const server = await startNginxDav({ methods: 'PUT DELETE MKCOL' })
     onTestFinished(server.close)
     const error = await failureOf(put(await open(server), 'a.txt'))
