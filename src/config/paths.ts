@@ -49,7 +49,7 @@ export function knownHosts(dataDirectory: string): KnownHosts {
   return {
     kept: join(dataDirectory, 'known_hosts'),
     others: [
-      { path: join(homedir(), '.ssh', 'known_hosts'), words: '"~/.ssh/known_hosts"' },
+      { path: join(systemHome(), '.ssh', 'known_hosts'), words: '"~/.ssh/known_hosts"' },
       { path: '/etc/ssh/ssh_known_hosts', words: '"/etc/ssh/ssh_known_hosts"' },
     ],
   }
@@ -63,11 +63,21 @@ function xdg(env: PathContext['env'], name: string, fallback: string): string {
 
 /** The home directory, as POSIX defines it. */
 function home(env: PathContext['env']): string {
-  return env['HOME'] || homedir()
+  return env['HOME'] || systemHome()
+}
+
+/** The home directory of the account. That of a user ID without an account is the root, as in containers. */
+function systemHome(): string {
+  try {
+    return homedir()
+  } catch {
+    return '/'
+  }
 }
 
 /** Resolves a path of a configuration: `~/` is the home directory, and relative paths start at `base`. */
 export function resolveLocalPath(path: string, base: string): string {
-  if (path === '~' || path.startsWith('~/') || path.startsWith('~\\')) return join(homedir(), path.slice(1))
+  if (path === '~' || path.startsWith('~/') || path.startsWith('~\\'))
+    return join(systemHome(), path.slice(1))
   return resolve(base, path)
 }
