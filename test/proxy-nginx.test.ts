@@ -144,7 +144,7 @@ describe('behind the nginx of compose.yaml', () => {
 
   it('a client behind a TLS proxy has its own address, which the TLS proxy adds', async context => {
     const trusting = (example: string) =>
-      example.replace('set_real_ip_from 10.0.0.0/8', 'set_real_ip_from 127.0.0.1')
+      example.replace('set_real_ip_from 10.76.0.1', 'set_real_ip_from 127.0.0.1')
     const { app, url } = await startBehindNginx(context, SECRET, trusting)
     const headers = withPassword('open sesame', { 'X-Forwarded-For': '198.51.100.7, 203.0.113.9' })
     expect(await post(`${url}/upload`, { body: formOf({ 'a.png': makePicture() }), headers })).toMatchObject({

@@ -110,10 +110,19 @@ it('all parts have one configuration, which is valid with the variables that the
   expect(settings.store.driver).toBe('postgres')
 })
 
+it.each([
+  ['compose.yaml', 'docs/examples/nginx.conf'],
+  ['docs/examples/replicas/compose.yaml', 'docs/examples/replicas/nginx.conf'],
+])('nginx takes the address of clients from a proxy on the machine that runs %s', async (compose, nginx) => {
+  const { networks } = parse(await readFile(compose, 'utf8'), { merge: true })
+  const [{ subnet }] = networks.default.ipam.config
+  // The gateway is the first address.
+  expect(await readFile(nginx, 'utf8')).toContain(`set_real_ip_from ${subnet.replace('.0/24', '.1')};`)
+})
+
 it('nginx knows the addresses of the servers, and every image has a version', async () => {
-  const { services, networks } = parse(await read('compose.yaml'), { merge: true })
+  const { services } = parse(await read('compose.yaml'), { merge: true })
   const nginx = await read('nginx.conf')
-  expect(nginx).toContain(`set_real_ip_from ${networks.default.ipam.config[0].gateway};`)
   for (const name of ['upload-1', 'upload-2', 's3'])
     expect(nginx).toContain(services[name].networks.default.ipv4_address)
   for (const [name, { image }] of Object.entries<Anything>(services))
