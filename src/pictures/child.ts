@@ -1,12 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { UploadError } from '../errors.ts'
-import { withoutMetadata } from './apng.ts'
-import { bytesOf, type PictureAnswer, type PictureJob } from './job.ts'
+import { bytesOf, LOADERS, type PictureAnswer, type PictureJob } from './job.ts'
 import { loadSharp } from './load.ts'
 import { look, mustChange, needsWork, outputFormatOf } from './look.ts'
 import { watchMemory } from './memory.ts'
 import type { Format, SourceFormat } from './options.ts'
 import { render } from './render.ts'
+import { isSequence } from './strip/avif.ts'
+import { notStripped, strip } from './strip/index.ts'
 
 // The process that changes images, started by processes.ts. It changes one at a time, and is killed after a timeout.
 
@@ -50,16 +51,29 @@ async function work(job: PictureJob): Promise<[PictureAnswer, Buffer?]> {
 
 /** @returns undefined if the image stays unchanged */
 async function change(job: PictureJob): Promise<{ bytes: Buffer; extension?: string } | undefined> {
-  const { contentType, options } = job
-  if (contentType === 'image/apng') {
-    const bytes = withoutMetadata(await bytesOf(job))
-    return bytes && { bytes }
+  const { name, contentType, options } = job
+  if (contentType === 'image/apng') return stripped(job, 'png')
+  const isHeif = LOADERS[contentType] === 'VipsForeignLoadHeif'
+  if (isHeif && isSequence(await bytesOf(job))) {
+    if (options.strip) throw notStripped(name, 'it is an animated AVIF')
+    return undefined
   }
   const sharp = await loadSharp()
   const picture = await look(sharp, job)
+  const { source } = picture
   const target = outputFormatOf(picture, options)
-  if (!needsWork(picture, target, options)) return undefined
-  const bytes = await render(sharp, picture, target, options)
-  if (!mustChange(picture, options) && !options.larger && bytes.length >= job.size) return undefined
-  return target === picture.source ? { bytes } : { bytes, extension: EXTENSIONS[target] }
+  const original = options.strip && !mustChange(picture, options) ? await stripped(job, source) : undefined
+  if (!needsWork(picture, target, options)) return original
+  const rendered = await render(sharp, picture, target, options)
+  const size = original?.bytes.length ?? job.size
+  if (!mustChange(picture, options) && !options.larger && rendered.length >= size) return original
+  const bytes = options.strip ? strip(rendered, target, name) : rendered
+  return target === source ? { bytes } : { bytes, extension: EXTENSIONS[target] }
+}
+
+/** @returns undefined if there is nothing to remove */
+async function stripped(job: PictureJob, format: SourceFormat): Promise<{ bytes: Buffer } | undefined> {
+  const original = await bytesOf(job)
+  const bytes = strip(original, format, job.name)
+  return bytes.equals(original) ? undefined : { bytes }
 }

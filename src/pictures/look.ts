@@ -6,6 +6,9 @@ import { allowLoaders, type SharpModule } from './load.ts'
 import { allowPixels } from './memory.ts'
 import type { PictureOptions, SourceFormat } from './options.ts'
 
+/** Loaders whose pages are the frames of an animation. Those of others are different images, of which the first or the primary is used. */
+const ANIMATED = new Set(['VipsForeignLoadWebp', 'VipsForeignLoadNsgif'])
+
 /** The properties of an image. */
 export interface Looked {
   /** Its loader. */
@@ -25,10 +28,13 @@ export async function look(sharp: SharpModule, job: PictureJob): Promise<Looked>
   let { input } = job
   const loader = LOADERS[job.contentType] ?? ''
   allowLoaders(sharp, [loader])
-  const settings: SharpOptions = { animated: true, limitInputPixels: false, failOn: 'error' }
+  const settings: SharpOptions = { animated: ANIMATED.has(loader), limitInputPixels: false, failOn: 'error' }
   // Reads the header only.
-  const meta = await sharp(input, settings).metadata()
-  const pages = meta.pages ?? 1
+  let meta = await sharp(input, settings).metadata()
+  if (meta.pagePrimary) {
+    settings.page = meta.pagePrimary
+    meta = await sharp(input, settings).metadata()
+  }
   const pixels = meta.width * meta.height
   if (pixels > options.maxPixels) throw tooManyPixels(job, pixels, options.maxPixels)
   allowPixels(pixels)
@@ -42,7 +48,7 @@ export async function look(sharp: SharpModule, job: PictureJob): Promise<Looked>
     open: () => sharp(input, { ...settings, limitInputPixels: options.maxPixels }),
     meta,
     source: source as SourceFormat, // Only the loaders in `LOADERS` can read a file here, so it is one of these.
-    isAnimated: pages > 1,
+    isAnimated: settings.animated === true && (meta.pages ?? 1) > 1,
     width: isTurned ? frameHeight : meta.width,
     height: isTurned ? meta.width : frameHeight,
   }
@@ -68,7 +74,7 @@ export function needsWork(picture: Looked, target: SourceFormat, options: Pictur
 /** Whether the original must not be stored, even if it is smaller. */
 export function mustChange(picture: Looked, options: PictureOptions): boolean {
   const { meta, isAnimated } = picture
-  const { exif, xmp, iptc, comments, orientation = 1 } = meta
+  const { orientation = 1 } = meta
   const turns = !isAnimated && (options.rotate ?? 0) % 360 !== 0
   return (
     turns ||
@@ -76,7 +82,6 @@ export function mustChange(picture: Looked, options: PictureOptions): boolean {
     options.watermark !== undefined ||
     newSize(picture, options) !== undefined ||
     (options.orient && orientation > 1) ||
-    (options.strip && Boolean(exif ?? xmp ?? iptc ?? comments?.length)) ||
     picture.source === 'heic'
   )
 }

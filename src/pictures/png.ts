@@ -18,7 +18,7 @@ export function withProfile(png: Buffer, icc: Buffer): Buffer {
   return Buffer.concat([png.subarray(0, HEADER_BYTES), profile, png.subarray(HEADER_BYTES)])
 }
 
-function chunk(type: string, data: Buffer): Buffer {
+export function chunk(type: string, data: Buffer): Buffer {
   const typed = Buffer.concat([Buffer.from(type, 'latin1'), data])
   const around = Buffer.alloc(8)
   around.writeUInt32BE(data.length, 0)

@@ -21,7 +21,8 @@ export async function render(
 ): Promise<Buffer> {
   const { isAnimated } = picture
   const size = newSize(picture, options)
-  const pixels = size ? size.width * size.height * (picture.meta.pages ?? 1) : 0
+  const frames = isAnimated ? (picture.meta.pages ?? 1) : 1
+  const pixels = size ? size.width * size.height * frames : 0
   if (size && pixels > options.maxPixels)
     throw new UploadError(
       'too_large',
@@ -38,7 +39,6 @@ export async function render(
     const { width, height } = size ?? picture
     const isTurned = !isAnimated && Math.abs((options.rotate ?? 0) % 180) === 90
     const frame = isTurned ? { width: height, height: width } : { width, height }
-    const frames = isAnimated ? (picture.meta.pages ?? 1) : 1
     pipeline = pipeline.composite(await layOver(sharp, options.watermark, frame, frames))
     allowLoaders(sharp, [picture.loader])
   }
