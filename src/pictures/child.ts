@@ -44,6 +44,8 @@ async function work(job: PictureJob): Promise<[PictureAnswer, Buffer?]> {
     return bytes ? [{ is: 'changed', size: bytes.length, extension }, bytes] : [{ is: 'same' }]
   } catch (error) {
     if (error instanceof UploadError) return [{ is: 'failed', code: error.code, message: error.message }]
+    // Reading beyond the end of a buffer.
+    if (error instanceof RangeError) return [{ is: 'unreadable', reason: 'it is damaged or incomplete' }]
     const reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)
     return [{ is: 'unreadable', reason }]
   }

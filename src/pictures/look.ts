@@ -5,6 +5,7 @@ import { bytesOf, LOADERS, type PictureJob } from './job.ts'
 import { allowLoaders, type SharpModule } from './load.ts'
 import { allowPixels } from './memory.ts'
 import type { PictureOptions, SourceFormat } from './options.ts'
+import { isLosslessWebp } from './strip/webp.ts'
 
 /** Loaders whose pages are the frames of an animation. Those of others are different images, of which the first or the primary is used. */
 const ANIMATED = new Set(['VipsForeignLoadWebp', 'VipsForeignLoadNsgif'])
@@ -17,6 +18,8 @@ export interface Looked {
   readonly meta: Metadata
   readonly source: SourceFormat
   readonly isAnimated: boolean
+  /** Whether it is a WebP whose pixels are stored exactly. */
+  readonly isLossless: boolean
   /** Size of one frame, upright. */
   readonly width: number
   readonly height: number
@@ -48,6 +51,7 @@ export async function look(sharp: SharpModule, job: PictureJob): Promise<Looked>
     open: () => sharp(input, { ...settings, limitInputPixels: options.maxPixels }),
     meta,
     source: source as SourceFormat, // Only the loaders in `LOADERS` can read a file here, so it is one of these.
+    isLossless: source === 'webp' && isLosslessWebp(await bytesOf(job)),
     isAnimated: settings.animated === true && (meta.pages ?? 1) > 1,
     width: isTurned ? frameHeight : meta.width,
     height: isTurned ? meta.width : frameHeight,

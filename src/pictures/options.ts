@@ -104,7 +104,7 @@ export const pictureSchema = z.strictObject({
   strip: z
     .boolean()
     .default(false)
-    .describe('Remove metadata, including the GPS location. The color profile is kept.'),
+    .describe('Remove metadata, including the GPS location. The color profile and the orientation are kept.'),
   watermark: watermark.optional(),
   larger: z
     .boolean()

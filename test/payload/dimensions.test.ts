@@ -1,9 +1,13 @@
+import { readFile } from 'node:fs/promises'
 import sharp from 'sharp'
 import { describe, expect, it } from 'vitest'
 import { readDimensions } from '../../src/payload/dimensions.ts'
+import { heifOf, imageOf, irot } from '../helpers/heif.ts'
 import { makePicture } from '../helpers/picture.ts'
 
 const blank = () => sharp({ create: { width: 300, height: 200, channels: 3, background: '#c0ffee' } })
+
+const HEIC = new URL('../fixtures/p3.heic', import.meta.url)
 
 const BMP = Buffer.alloc(54)
 BMP.write('BM')
@@ -42,9 +46,28 @@ describe('the size of a picture', () => {
     expect(readDimensions(await make())).toEqual({ width: 300, height: 200 })
   })
 
-  it('is that of a JPEG as it is shown', async () => {
-    const turned = await blank().withMetadata({ orientation: 6 }).jpeg().toBuffer()
-    expect(readDimensions(turned)).toEqual({ width: 200, height: 300 })
+  it.each<[string, () => Promise<Buffer>]>([
+    ['JPEG', () => blank().withMetadata({ orientation: 6 }).jpeg().toBuffer()],
+    ['PNG', () => blank().withMetadata({ orientation: 6 }).png().toBuffer()],
+    ['WebP', () => blank().withMetadata({ orientation: 6 }).webp().toBuffer()],
+    [
+      'AVIF',
+      async () => heifOf([imageOf(await blank().avif({ effort: 0 }).toBuffer())], { more: [irot(1)] }),
+    ],
+  ])('is that of a %s as it is shown', async (_, make) => {
+    expect(readDimensions(await make())).toEqual({ width: 200, height: 300 })
+  })
+
+  it('is that of the primary image of an AVIF, not of the largest', async () => {
+    const images = [300, 100].map(async width =>
+      imageOf(await blank().resize(width).avif({ effort: 0 }).toBuffer()),
+    )
+    const file = heifOf(await Promise.all(images), { primary: 2 })
+    expect(readDimensions(file)).toEqual({ width: 100, height: 67 })
+  })
+
+  it('is that of an HEIC', async () => {
+    expect(readDimensions(await readFile(HEIC))).toEqual({ width: 64, height: 48 })
   })
 
   it('is not known of a picture without one, of text and of nothing', () => {

@@ -9,9 +9,11 @@ import { describe, expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { expectFailure, expectStored } from '../helpers/expect-answer.ts'
 import { type Answer, download, upload } from '../helpers/form.ts'
+import { heifOf, imageOf } from '../helpers/heif.ts'
 import { missing } from '../helpers/needs.ts'
 import { spawnServer } from '../helpers/spawn-server.ts'
 import { startApp, type TestApp } from '../helpers/start-app.ts'
+import { greyPage, tiffOf } from '../helpers/tiff.ts'
 
 const FONTS = ['Sans', 'SansMono'].map(name => `/usr/share/fonts/truetype/dejavu/DejaVu${name}.ttf`)
 const NEEDS_FONTS = 'needs fonts: apt-get install fonts-dejavu-core'
@@ -67,6 +69,40 @@ async function makePhoto(width: number, height: number): Promise<Buffer> {
 const WITH_PLACE = {
   IFD0: { Artist: 'somebody' },
   IFD3: { GPSLatitudeRef: 'N', GPSLatitude: '51/1 30/1 0/1' },
+}
+
+/** A profile by which grey is shown lighter: its curve is a line. */
+async function greyProfile(): Promise<string> {
+  const tag = (type: string, ...values: number[]) => {
+    const data = Buffer.alloc(8 + values.length * 4)
+    data.write(type)
+    for (const [n, value] of values.entries()) data.writeUInt32BE(value, 8 + n * 4)
+    return data
+  }
+  const white = [0xf6d6, 0x10000, 0xd32d]
+  const tags: [string, Buffer][] = [
+    ['desc', tag('desc', 1, 0, ...Array<number>(20).fill(0))],
+    ['cprt', tag('text', 0)],
+    ['wtpt', tag('XYZ ', ...white)],
+    ['kTRC', tag('curv', 1, 0x0100_0000)],
+  ]
+  const head = Buffer.alloc(128 + 4 + tags.length * 12)
+  head.write('\x02\x10', 8, 'latin1')
+  head.write('mntrGRAYXYZ ', 12)
+  head.write('acsp', 36)
+  for (const [n, value] of white.entries()) head.writeUInt32BE(value, 68 + n * 4)
+  head.writeUInt32BE(tags.length, 128)
+  let size = head.length
+  for (const [n, [name, data]] of tags.entries()) {
+    head.write(name, 132 + n * 12)
+    head.writeUInt32BE(size, 136 + n * 12)
+    head.writeUInt32BE(data.length, 140 + n * 12)
+    size += data.length
+  }
+  head.writeUInt32BE(size)
+  const path = join(await makeDirectory(), 'grey.icc')
+  await writeFile(path, Buffer.concat([head, ...tags.map(([, data]) => data)]))
+  return path
 }
 
 function startWith(pictures: object, more: object = {}): Promise<TestApp> {
@@ -286,6 +322,134 @@ describe('metadata', () => {
   it('costs pictures without any nothing', async () => {
     const source = await (await photo()).jpeg().toBuffer()
     await expectStored(await store(await startWith({ strip: true }), 'a.jpg', source), [source])
+  })
+})
+
+describe('depth, colours and exactness', () => {
+  const ofRaw = (channels: 1 | 3, values: Uint8Array | Uint16Array) =>
+    sharp(values, { raw: { width: 40, height: 30, channels } })
+  const deep = (channels: 1 | 3) =>
+    ofRaw(
+      channels,
+      new Uint16Array(1200 * channels).map((_, n) => n * 17),
+    ).toColourspace(channels === 1 ? 'grey16' : 'rgb16')
+  const grey = () => ofRaw(1, new Uint8Array(1200).fill(160)).toColourspace('b-w')
+
+  it.for<[string, string, () => Promise<Buffer>, object]>([
+    ['a PNG of 16 bits', 'a.png', () => deep(3).png().toBuffer(), { space: 'rgb16', depth: 'ushort' }],
+    ['a grey PNG of 16 bits', 'a.png', () => deep(1).png().toBuffer(), { space: 'grey16', channels: 1 }],
+    [
+      'a TIFF of 16 bits',
+      'a.tif',
+      () => deep(3).tiff({ compression: 'lzw' }).toBuffer(),
+      { depth: 'ushort' },
+    ],
+    ['an AVIF of 10 bits', 'a.avif', () => deep(3).avif({ bitdepth: 10 }).toBuffer(), { bitsPerSample: 10 }],
+    ['a grey PNG', 'a.png', () => grey().png().toBuffer(), { space: 'b-w', channels: 1 }],
+    ['a grey JPEG', 'a.jpg', () => grey().jpeg().toBuffer(), { space: 'b-w', channels: 1 }],
+    [
+      'a PNG of a palette',
+      'a.png',
+      () => plain(40, 30).png({ palette: true }).toBuffer(),
+      { isPalette: true, bitsPerSample: 8 },
+    ],
+    [
+      'a transparent TIFF',
+      'a.tif',
+      () => plain(40, 30).ensureAlpha(0.5).tiff({ compression: 'lzw' }).toBuffer(),
+      { hasAlpha: true },
+    ],
+  ])('of %s stay when it is changed', async ([, name, make, shape]) => {
+    const source = await make()
+    expect(await sharp(source).metadata()).toMatchObject(shape)
+    const { meta } = await open(await store(await startWith({ strip: true, flip: true }), name, source))
+    expect(meta).toMatchObject(shape)
+  })
+
+  it('of a lossless WebP stay when it is changed', async () => {
+    const source = await (await photo(40, 30)).webp({ lossless: true }).toBuffer()
+    const { bytes } = await open(await store(await startWith({ strip: true, flip: true }), 'a.webp', source))
+    const pixels = (picture: Sharp) => picture.removeAlpha().raw().toBuffer()
+    expect(await pixels(sharp(bytes))).toEqual(await pixels(sharp(source).flip()))
+  })
+
+  it.for(['jpeg', 'png', 'webp'] as const)(
+    'of a grey picture with a profile of its own stay as %s',
+    async format => {
+      const source = await grey()
+        .withIccProfile(await greyProfile())
+        .png()
+        .toBuffer()
+      const shown = async (picture: Buffer) =>
+        (await sharp(picture).toColourspace('srgb').raw().toBuffer())[0]!
+      for (const strip of [true, false]) {
+        const app = await startWith({ strip, flip: true, format, larger: true })
+        const { bytes } = await open(await store(app, 'a.png', source))
+        expect(Math.abs((await shown(bytes)) - (await shown(source)))).toBeLessThan(3)
+      }
+    },
+  )
+})
+
+describe('files of several still pictures', () => {
+  const avif = async (width: number, colour: Rgb) =>
+    imageOf(await plain(width, 48, colour).avif({ effort: 0 }).toBuffer())
+  const two = async (primary: number) => heifOf([await avif(64, RED), await avif(48, BLUE)], { primary })
+
+  it.for([
+    [
+      'an AVIF',
+      'a.avif',
+      { resize: { width: 32 }, format: 'avif', larger: true },
+      () => two(2),
+      'a.avif',
+      32,
+      BLUE,
+    ],
+    [
+      'an AVIF of which nothing but metadata is to go',
+      'a.avif',
+      { strip: true },
+      () => two(2),
+      'a.avif',
+      48,
+      BLUE,
+    ],
+    ['an AVIF', 'a.avif', { format: 'webp', larger: true }, () => two(1), 'a.webp', 64, RED],
+    [
+      'a TIFF of different sizes',
+      'a.tif',
+      { format: 'webp', larger: true },
+      async () => tiffOf(greyPage(255, 9), greyPage(5, 8)),
+      'a.webp',
+      255,
+      [255, 255, 255],
+    ],
+  ] as const)(
+    '%s, of %s with %o: the primary one is changed',
+    async ([, name, options, make, stored, width, colour]) => {
+      const { meta, item, at } = await open(await store(await startWith(options), name, await make()))
+      expect(item.fileName).toBe(stored)
+      expect([meta.width, meta.pages ?? 1]).toEqual([width, 1])
+      expectColour(at(2, 2), [...colour])
+    },
+  )
+
+  it('an HEIC becomes a JPEG of the primary one', async () => {
+    const image = imageOf(await readFile(HEIC))
+    const heic = heifOf([image, image], { primary: 2, brands: ['heic', 'mif1'] })
+    const { meta, item } = await open(await store(await startWith({ resize: { width: 32 } }), 'a.heic', heic))
+    expect([meta.format, meta.width, meta.height, item.fileName]).toEqual(['jpeg', 32, 32, 'a.jpg'])
+  })
+
+  it('an animated AVIF is stored as it is, or refused by name when its metadata is to go', async () => {
+    const animated = heifOf([await avif(64, RED)], { brands: ['avis', 'avif', 'mif1'] })
+    await expectStored(await store(await startWith({ format: 'webp', larger: true }), 'a.avif', animated), [
+      animated,
+    ])
+    const answer = await store(await startWith({ strip: true, unreadable: 'keep' }), 'a.avif', animated)
+    expectFailure(answer, 422, 'source_failed')
+    expect(answer.message).toContain('"a.avif" could not be removed, because it is an animated AVIF')
   })
 })
 

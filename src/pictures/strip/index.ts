@@ -22,7 +22,7 @@ const STRIP: Record<Exclude<SourceFormat, 'heic'>, (file: Buffer) => Buffer> = {
  * Copies an image without its metadata, and checks the copy. Pixels are not encoded again. Each function throws a RangeError if
  * the file is damaged, and an Error if it can't be stripped.
  *
- * @throws UploadError `source_failed` if something remains; Error if the file is damaged
+ * @throws UploadError `source_failed` if something remains; RangeError if the file is damaged
  */
 export function strip(file: Buffer, format: SourceFormat, name: string): Buffer {
   if (format === 'heic') throw notStripped(name, 'it is a HEIC')
@@ -30,7 +30,7 @@ export function strip(file: Buffer, format: SourceFormat, name: string): Buffer 
   try {
     stripped = STRIP[format](file)
   } catch (error) {
-    if (error instanceof RangeError) throw new Error('it is damaged or incomplete')
+    if (error instanceof RangeError) throw error
     throw notStripped(name, error instanceof Error ? error.message : String(error))
   }
   const remains = findRemains(stripped, format)

@@ -26,6 +26,15 @@ export function stripWebp(file: Buffer): Buffer {
   return out.finish()
 }
 
+/** Whether its image, or its first frame, is stored without loss. */
+export function isLosslessWebp(file: Buffer): boolean {
+  for (const [tag, from, to] of chunks(file, 12, file.length)) {
+    if (tag === 'ANMF') return [...chunks(file, from + ANMF_BYTES, to)].some(([inner]) => inner === 'VP8L')
+    if (tag === 'VP8L' || tag === 'VP8 ') return tag === 'VP8L'
+  }
+  return false
+}
+
 /** Copies a file with a header that tells which chunks follow. Chunks that it does not name are not shown. */
 function copyExtended(file: Buffer, end: number, out: Output): void {
   const told = file.readUInt8(20)
