@@ -15,6 +15,8 @@ interface HeifOptions {
   readonly brands?: readonly string[]
   /** Properties that each image gets. */
   readonly more?: readonly Buffer[]
+  /** The images of which the primary one is composed. */
+  readonly tiles?: readonly number[]
 }
 
 /** The first image of a file. In an HEIC, one NAL unit is all of its data. */
@@ -33,7 +35,7 @@ export function imageOf(file: Buffer): HeifImage {
 
 /** A file of several images. */
 export function heifOf(images: readonly HeifImage[], options: HeifOptions = {}): Buffer {
-  const { primary = 1, brands = ['avif', 'mif1', 'miaf'], more = [] } = options
+  const { primary = 1, brands = ['avif', 'mif1', 'miaf'], more = [], tiles } = options
   const ftyp = box('ftyp', brands[0]!, u32(0), ...brands)
   const properties: Buffer[] = []
   const links = images.map((image, n) => {
@@ -41,7 +43,9 @@ export function heifOf(images: readonly HeifImage[], options: HeifOptions = {}):
     const indices = own.map(property => properties.push(property))
     return Buffer.concat([u16(n + 1), Buffer.from([own.length, ...indices])])
   })
-  const infos = images.map(({ type }, n) => box('infe', u32(0x2000000), u16(n + 1), u16(0), `${type}\0`))
+  const infos = images.map(({ type }, n) =>
+    box('infe', u32(tiles?.includes(n + 1) ? 0x2000001 : 0x2000000), u16(n + 1), u16(0), `${type}\0`),
+  )
   const meta = (start: number) => {
     let at = start
     const places = images.map(({ data }, n) => {
@@ -56,11 +60,20 @@ export function heifOf(images: readonly HeifImage[], options: HeifOptions = {}):
       box('pitm', u32(0), u16(primary)),
       box('iloc', u32(0), u16(0x4400), u16(images.length), ...places),
       box('iinf', u32(0), u16(images.length), ...infos),
+      ...(tiles
+        ? [box('iref', u32(0), box('dimg', u16(primary), u16(tiles.length), ...tiles.map(u16)))]
+        : []),
       box('iprp', box('ipco', ...properties), box('ipma', u32(0), u32(images.length), ...links)),
     )
   }
   const start = ftyp.length + meta(0).length + 8
   return Buffer.concat([ftyp, meta(start), box('mdat', ...images.map(({ data }) => data))])
+}
+
+/** An image that is composed of images of the same size, beside each other. */
+export function gridOf(columns: number, width: number, height: number): HeifImage {
+  const data = Buffer.concat([Buffer.from([0, 0, 0, columns - 1]), u16(width), u16(height)])
+  return { type: 'grid', data, properties: [box('ispe', u32(0), u32(width), u32(height))] }
 }
 
 /** The property by which an image is turned counter-clockwise, in quarters. */

@@ -3,7 +3,7 @@ import sharp, { type Sharp } from 'sharp'
 import { describe, expect, it } from 'vitest'
 import { UploadError } from '../../src/errors.ts'
 import { strip } from '../../src/pictures/strip/index.ts'
-import { heifOf, imageOf } from '../helpers/heif.ts'
+import { gridOf, heifOf, imageOf } from '../helpers/heif.ts'
 import { greyPage, tiffOf } from '../helpers/tiff.ts'
 
 type Format = Parameters<typeof strip>[1]
@@ -290,6 +290,14 @@ describe('a stripped picture is shown as before:', () => {
       'a transparent AVIF of 10 bits',
       'avif',
       () => blank().ensureAlpha(0.5).avif({ bitdepth: 10, effort: 0 }).toBuffer(),
+    ],
+    [
+      'an AVIF of two tiles',
+      'avif',
+      async () => {
+        const tile = imageOf(await blank(64, 64).avif({ effort: 0 }).toBuffer())
+        return heifOf([tile, gridOf(2, 128, 64), tile], { primary: 2, tiles: [1, 3] })
+      },
     ],
   ])('%s', async (_, format, make) => {
     const file = await make()

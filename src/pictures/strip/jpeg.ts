@@ -27,7 +27,7 @@ export function stripJpeg(file: Buffer): Buffer {
       out.copy(file, at, at + 2)
       return out.finish()
     } else {
-      if (marker === SOI || marker === EOI) throw new Error('it contains no image data before its end')
+      if (marker === SOI || marker === EOI) throw new RangeError()
       const end = at + 2 + file.readUInt16BE(at + 2)
       const data = file.subarray(at + 4, end)
       if (end > file.length || end < at + 4) throw new RangeError()

@@ -53,7 +53,7 @@ export function stripTiff(file: Buffer): Buffer {
     writeNumber(out.bytes, copyPage(entries), link)
     link = out.length - 4
   }
-  if (link === 4) throw new Error('it has no page')
+  if (link === 4) throw new RangeError()
   return out.finish()
 
   function readEntries(directory: number): Map<number, Entry> {

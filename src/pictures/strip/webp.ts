@@ -77,7 +77,7 @@ function copyPicture(file: Buffer, start: number, end: number, out: Output): voi
     add(tag, file.subarray(from, to), out)
     if (tag !== 'ALPH') return
   }
-  throw new Error('it contains no image data')
+  throw new RangeError()
 }
 
 /** Type of each chunk, and where its data begins and ends. */
