@@ -2,6 +2,7 @@ import { crc32 } from 'node:zlib'
 import sharp, { type Sharp } from 'sharp'
 import { describe, expect, it } from 'vitest'
 import { UploadError } from '../../src/errors.ts'
+import { findRemains } from '../../src/pictures/strip/check.ts'
 import { strip } from '../../src/pictures/strip/index.ts'
 import { gridOf, heifOf, imageOf } from '../helpers/heif.ts'
 import { greyPage, tiffOf } from '../helpers/tiff.ts'
@@ -242,6 +243,7 @@ describe('metadata is removed, and the pixels stay as they are:', () => {
   it.each(ROWS)('%s', async (_, format, make) => {
     const file = await make()
     expect(file.includes(SECRET)).toBe(true)
+    expect(findRemains(file, format as 'png')).toBeDefined()
     const clean = strip(file, format, 'a')
     expect(clean.includes(SECRET)).toBe(false)
     const { exif, xmp, iptc, comments, orientation = 1 } = await sharp(clean).metadata()

@@ -21,7 +21,7 @@ const ALLOWED: Record<StrippedFormat, string> = {
   png: 'IHDR PLTE IDAT IEND tRNS acTL fcTL fdAT cHRM gAMA sRGB iCCP cICP mDCV cLLI sBIT bKGD pHYs',
   webp: 'VP8X VP8 VP8L ALPH ANIM ANMF ICCP',
   gif: 'image control loops trailer',
-  tiff: `254 256 257 258 259 262 266 273 274 277 278 279 280 281 282 283 284 290 291 292 293 296 301 317 318 319 320 322 323
+  tiff: `DQT DHT DRI SOF SOS JFIF Adobe 254 256 257 258 259 262 266 273 274 277 278 279 280 281 282 283 284 290 291 292 293 296 301 317 318 319 320 322 323
     324 325 332 334 336 338 339 340 341 347 529 530 531 532 34675`,
   avif: `ftyp mdat meta hdlr pitm iloc iinf infe iref dimg auxl prem iprp ipco ipma av01 grid iovl iden ispe pixi av1C colr irot
     imir clap pasp auxC clli mdcv cclv amve a1op a1lx lsel`,
@@ -91,6 +91,12 @@ function nameSegment(marker: number, data: Buffer): Part {
   return [SEGMENTS[marker] ?? (marker >> 4 === 0xc ? 'SOF' : `segment ${marker.toString(16)}`)]
 }
 
+/** Maximum lengths of chunks. */
+const PNG_LENGTHS: Record<string, number> = {
+  ...{ IHDR: 13, PLTE: 768, IEND: 0, tRNS: 256, acTL: 8, fcTL: 26, cHRM: 32, gAMA: 4 },
+  ...{ sRGB: 1, cICP: 4, mDCV: 24, cLLI: 8, sBIT: 4, bKGD: 6, pHYs: 9 },
+}
+
 function* partsOfPng(file: Buffer): Generator<Part> {
   let at = 8
   let name = ''
@@ -98,9 +104,10 @@ function* partsOfPng(file: Buffer): Generator<Part> {
     const length = file.readUInt32BE(at)
     name = file.toString('latin1', at + 4, at + 8)
     yield [name === 'eXIf' ? 'Exif' : name, file.subarray(at + 8, at + 8 + length)]
+    assertAt(length <= (PNG_LENGTHS[name] ?? length))
     at += length + 12
   }
-  assertAt(at === file.length && file.readUInt32BE(at - 12) === 0)
+  assertAt(at === file.length)
 }
 
 function* partsOfWebp(file: Buffer): Generator<Part> {
@@ -144,11 +151,35 @@ function* partsOfTiff(file: Buffer): Generator<Part> {
   const isBig = file.toString('latin1', 0, 2) === 'MM'
   const number = (at: number, bytes: number) =>
     isBig ? file.readUIntBE(at, bytes) : file.readUIntLE(at, bytes)
+  /** The first value of an entry, a SHORT or a LONG. */
+  const first = (entry: number) => number(entry + 8, number(entry + 2, 2) === 4 ? 4 : 2)
+  function* jpegsIn(places: number | undefined, sizes: number | undefined): Generator<Part> {
+    if (!places || !sizes) return
+    const count = number(places + 4, 4)
+    // One LONG is in its entry, several are elsewhere.
+    const valueAt = (entry: number, n: number) =>
+      number(count === 1 ? entry + 8 : number(entry + 8, 4) + n * 4, 4)
+    for (let n = 0; n < count; n++) {
+      const start = valueAt(places, n)
+      yield* partsOfJpeg(file.subarray(start, start + valueAt(sizes, n)))
+    }
+  }
   let at = number(4, 4)
   let end = 8
   while (at !== 0) {
     const count = number(at, 2)
-    for (let n = 0; n < count; n++) yield [`${number(at + 2 + n * 12, 2)}`]
+    const entries = new Map<number, number>()
+    for (let n = 0; n < count; n++) {
+      const entry = at + 2 + n * 12
+      const tag = number(entry, 2)
+      entries.set(tag, entry)
+      yield [`${tag}`]
+    }
+    const compression = entries.get(259)
+    if (compression && first(compression) === 7) {
+      yield* jpegsIn(entries.get(273), entries.get(279))
+      yield* jpegsIn(entries.get(324), entries.get(325))
+    }
     end = at + 2 + count * 12 + 4
     const next = number(end - 4, 4)
     assertAt(next === 0 || next > at)
