@@ -40,7 +40,7 @@ export function findRemains(file: Buffer, format: StrippedFormat): string | unde
     }
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
-    return 'data that is no part of the image'
+    return 'data besides the image'
   }
   return undefined
 }
