@@ -1,6 +1,7 @@
 import type { LoadedConfig } from '../config/load.ts'
 import { loadConfig } from '../config/load.ts'
 import { bytes } from '../log-lines.ts'
+import { keysOf } from '../members.ts'
 import { type Command, InvalidArgumentError } from '../packages/commander.ts'
 import { openStore } from '../server/open-uploader.ts'
 import type { HistoryEntry, HistoryFilter, Store } from '../store/contract.ts'
@@ -30,7 +31,7 @@ interface HistoryOptions extends CommonOptions {
   days?: number
   /** Milliseconds since the epoch. */
   since?: number
-  limit: number
+  limit?: number
   json?: boolean
   expired?: boolean
   quotas?: boolean
@@ -38,6 +39,16 @@ interface HistoryOptions extends CommonOptions {
   prune?: number
   yes?: boolean
 }
+
+/** Number of entries that are listed. */
+const LIMIT = 100
+
+/** What a list or an action accepts besides itself. The list of uploaded files accepts everything but --yes. */
+const ACCEPTED = {
+  prune: ['destination', 'all', 'yes'],
+  expired: ['destination', 'all', 'limit', 'json'],
+  quotas: ['json'],
+} as const
 
 export function register(program: Command, terminal: Terminal): void {
   program
@@ -62,7 +73,7 @@ export function register(program: Command, terminal: Terminal): void {
       parseSince,
     )
     .optionsGroup('Output:')
-    .option('--limit <n>', 'maximum number of entries', parseCount, 100)
+    .option('--limit <n>', `maximum number of entries (default: ${LIMIT})`, parseCount)
     .option('--json', 'print JSON')
     .optionsGroup('Other lists and actions:')
     .option('--expired', 'list expired files that have not been deleted yet, with the reason')
@@ -77,7 +88,8 @@ Examples:
   upload-server history --caller alice --since 2026-11-01 --json
   upload-server history --prune 365 --destination s3/ci --yes
 
-Times are in UTC. --search, --name, --link and --caller are case-insensitive.`,
+Times are in UTC. --search, --name, --link and --caller are case-insensitive. Of the filters, --prune and --expired accept only
+--destination and --all.`,
     )
     .action((options: HistoryOptions) => endWith(terminal, history(options, terminal)))
 }
@@ -97,6 +109,7 @@ function parseSince(text: string): number {
 
 /** `upload-server history`: lists uploaded files, newest first. */
 async function history(options: HistoryOptions, terminal: Terminal): Promise<number> {
+  assertFits(options)
   const config = await loadConfig({ ...terminal, file: options.config })
   terminal.learn(config.secrets)
   const { destination, all } = options
@@ -112,7 +125,7 @@ async function history(options: HistoryOptions, terminal: Terminal): Promise<num
     if (options.quotas) return await listQuotas(options, store, terminal)
     if (options.expired) return await listOverdue(options, config, store, terminal)
     const filter = toFilter(options, config)
-    const entries = await withEnds(store, await store.history({ ...filter, limit: options.limit }))
+    const entries = await withEnds(store, await store.history({ ...filter, limit: options.limit ?? LIMIT }))
     if (options.json) terminal.print(toJson(entries.map(describe)))
     else for (const line of toLines(entries)) terminal.print(line)
     if (entries.length === 0) await noteNothing(filter, store, terminal)
@@ -120,6 +133,20 @@ async function history(options: HistoryOptions, terminal: Terminal): Promise<num
   } finally {
     await store.close()
   }
+}
+
+/** @throws Error if an option would be ignored: then more would be listed or deleted than was asked for */
+function assertFits({ config, ...options }: HistoryOptions): void {
+  const given = keysOf(options)
+  const mode = keysOf(ACCEPTED).find(name => given.includes(name))
+  if (mode === undefined && options.yes) throw new Error('--yes requires --prune.')
+  if (mode === undefined) return
+  const accepted: readonly string[] = ACCEPTED[mode]
+  const extra = given.find(name => name !== mode && !accepted.includes(name))
+  if (extra !== undefined)
+    throw new Error(
+      `--${extra} cannot be used with --${mode}, which accepts only: ${accepted.map(name => `--${name}`).join(', ')}.`,
+    )
 }
 
 function toFilter(options: HistoryOptions, config: LoadedConfig): Omit<HistoryFilter, 'limit'> {
@@ -211,7 +238,7 @@ async function listOverdue(
   store: Store,
   terminal: Terminal,
 ): Promise<number> {
-  const { limit, json } = options
+  const { limit = LIMIT, json } = options
   const among = destinationsMeant(options, config)
   const overdue = await store.overdue(Date.now(), among, limit)
   if (json) {

@@ -182,6 +182,28 @@ describe('--prune', () => {
     expect(JSON.parse((await history('--json')).stdout)).toHaveLength(1)
   })
 
+  it.each([
+    ['--caller', 'nobody'],
+    ['--search', 'x'],
+    ['--name', 'x'],
+    ['--link', 'x'],
+    ['--sha256', '62c8'],
+    ['--days', '1'],
+    ['--since', '7d'],
+    ['--limit', '1'],
+    ['--json'],
+    ['--expired'],
+    ['--quotas'],
+  ])('deletes nothing instead of everything because it ignores %s', async (...filter) => {
+    await remember({ time: Date.now() - 9 * DAY_MS })
+    const { code, stderr } = await history('--prune', '0', ...filter, '--yes')
+    expect(stderr).toBe(
+      `${filter[0]} cannot be used with --prune, which accepts only: --destination, --all, --yes.\n`,
+    )
+    expect(code).toBe(1)
+    expect(JSON.parse((await history('--json')).stdout)).toHaveLength(1)
+  })
+
   it('removes what is older, and no file', async () => {
     const files = join(cwd, 'upload-server', 'files')
     await mkdir(files, { recursive: true })
@@ -231,6 +253,9 @@ it.each([
   [['--sha256', '62c'], /4 to 64 hexadecimal digits/],
   [['--sha256', 'cat.png'], /4 to 64 hexadecimal digits/],
   [['--since', 'yesterday'], /Must be a time such as/],
+  [['--expired', '--caller', 'nobody'], /^--caller cannot be used with --expired/],
+  [['--quotas', '--caller', 'nobody'], /^--(?:all|caller) cannot be used with --quotas/],
+  [['--yes'], /^--yes requires --prune/],
   [['--prune', '1', '--yes', '--destination', 's3'], /provider\/configName/],
   [['--unknown'], /unknown option/],
 ])('refuses %j', async (args, message) => {
