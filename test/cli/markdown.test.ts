@@ -234,6 +234,14 @@ describe('a note of a stranger', () => {
     expect(await read(cwd, 'note.md')).toBe(note)
   })
 
+  it('makes no program of root out of the note or its backup', async () => {
+    const cwd = await makeNotes({ 'note.md': '#!/bin/sh\n![](a.png)\n', 'a.png': undefined })
+    await chmod(join(cwd, 'note.md'), 0o6777)
+    expect((await markdown(cwd, 'note.md')).code).toBe(0)
+    const modes = ['note.md', 'note.md.bak'].map(async name => (await stat(join(cwd, name))).mode & 0o7777)
+    expect(await Promise.all(modes)).toEqual([0o777, 0o777])
+  })
+
   it('moves the cursor of no terminal', async () => {
     const cwd = await makeNotes({ 'note.md': '![](<\u001b[2Ja.png>)' })
     const { stderr } = await markdown(cwd, 'note.md')

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
-import { access, constants, copyFile, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { access, constants, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { systemCode } from '../../errors.ts'
 
@@ -34,33 +35,41 @@ export async function readNote(path: string): Promise<Note> {
  */
 export async function replaceNote(note: Note, text: string, withBackup: boolean): Promise<void> {
   const beside = join(dirname(note.real), `.${basename(note.real).slice(0, 100)}.${randomUUID()}`)
-  const { mode, uid, gid } = await stat(note.real)
+  const like = await stat(note.real)
   try {
-    const file = await open(beside, 'wx', 0o600)
-    try {
-      await file.writeFile(text)
-      // If the system does not permit that, the file belongs to the user who runs the command.
-      await file.chown(uid, gid).catch(() => {})
-      await file.chmod(mode & 0o7777)
-      await file.sync()
-    } finally {
-      await file.close()
-    }
+    await create(beside, text, like)
     if (!(await readFile(note.real)).equals(note.bytes))
       throw new Error('it was changed by another program. Run the command again')
-    if (withBackup) await backUp(note.real)
+    if (withBackup) await backUp(note, like)
     await rename(beside, note.real)
   } finally {
     await rm(beside, { force: true })
   }
 }
 
+/** Creates a file with the owner and the permissions of a note. Setuid, setgid and sticky are not permissions to read. */
+async function create(path: string, content: string | Buffer, { mode, uid, gid }: Stats): Promise<void> {
+  const file = await open(path, 'wx', 0o600)
+  try {
+    await file.writeFile(content)
+    // If the system does not permit that, the file belongs to the user who runs the command.
+    await file.chown(uid, gid).catch(() => {})
+    await file.chmod(mode & 0o777)
+    await file.sync()
+  } catch (error) {
+    await rm(path, { force: true })
+    throw error
+  } finally {
+    await file.close()
+  }
+}
+
 /** No backup takes the place of another: the first one is what the note was at first. */
-async function backUp(path: string): Promise<void> {
+async function backUp({ real, bytes }: Note, like: Stats): Promise<void> {
   for (let number = 1; ; number++) {
-    const backup = number === 1 ? `${path}.bak` : `${path}.${number}.bak`
+    const backup = number === 1 ? `${real}.bak` : `${real}.${number}.bak`
     try {
-      return await copyFile(path, backup, constants.COPYFILE_EXCL)
+      return await create(backup, bytes, like)
     } catch (error) {
       if (systemCode(error) !== 'EEXIST') throw error
     }
