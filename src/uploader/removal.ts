@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { messageOf } from '../errors.ts'
 import { decodeSafely } from '../mask.ts'
+import { oneLine, toJsonLine } from '../safe-text.ts'
 import type { HistoryEntry, HistoryFilter, Store } from '../store/contract.ts'
 import { identify, type ObjectId, type ObjectName } from '../store/expiry-contract.ts'
 import { type Destination, idOf, locationsOf } from './delivery/destinations.ts'
@@ -37,6 +38,7 @@ interface RemovalDeps {
  * Finds the objects of a URL, an object key, a job ID (finalizationId) or a request ID, including their copies. An object of
  * a job is kept if another job has stored it too.
  *
+ * @throws Error if several callers chose this request ID
  * @param among destinations to search, `provider/configName` @param all destinations, including those of copies
  */
 export async function findByWord(
@@ -49,7 +51,22 @@ export async function findByWord(
   const identity = (entry: HistoryEntry) => objectOf(entry, all).object
   const [objects, jobs] = [new Set(ofObject.map(identity)), new Set(ofJob.map(({ jobId }) => jobId))]
   if (ofObject.length > 0) return withCopies(store, ofObject, all, entry => objects.has(identity(entry)))
+  assertOneCaller(word, ofJob)
   return unique(ofJob, all, ({ jobId }) => jobs.has(jobId))
+}
+
+/** Maximum number of uploads in an error message. */
+const LISTED_UPLOADS = 10
+
+/** A client may choose its request ID, also one of another client. */
+function assertOneCaller(requestId: string, entries: readonly HistoryEntry[]): void {
+  const clients = new Set(entries.map(({ caller }) => caller))
+  if (clients.size < 2) return
+  const uploads = new Set(entries.map(({ caller, jobId }) => `${jobId} of ${toJsonLine(caller)}`))
+  const listed = [...uploads].slice(0, LISTED_UPLOADS).join(', ')
+  throw new Error(
+    `${oneLine(requestId)}: ${clients.size} clients have uploaded with this request id. Specify the id of an upload: ${listed}.`,
+  )
 }
 
 /** When the objects of a search term were removed, milliseconds since the epoch. Undefined if the history has none. */

@@ -110,6 +110,18 @@ it.each(['job1', 'request-job1'])('of the job %s what another job names, too, st
   expect(await store.history({ isRemoved: true, limit: 9 })).toMatchObject([{ key: 'mine.png' }])
 })
 
+it('a client that chose the request id of another one loses nothing of either', async () => {
+  await remember('job1', { key: 'hers.png', caller: 'alice', requestId: 'r1' })
+  await remember('job2', { key: 'his.png', caller: 'mallory', requestId: 'r1' })
+  await remember('job3', { key: 'more.png', caller: 'mallory', requestId: 'r1' })
+  const { code, stderr } = await remove('r1', '--yes')
+  expect(code).toBe(1)
+  expect(stderr).toBe(
+    'r1: 2 clients have uploaded with this request id. Specify the id of an upload: job3 of "mallory", job2 of "mallory", job1 of "alice".\n',
+  )
+  expect(await files()).toEqual(['main/hers.png', 'main/his.png', 'main/more.png'])
+})
+
 it('of the built program leaves a copy that another file has, too', async () => {
   await remember('job1', { key: 'a.png' }, { ...COPY, key: 'same.png' })
   await remember('job2', { key: 'b.png' }, { ...COPY, key: 'same.png' })
