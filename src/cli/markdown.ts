@@ -114,7 +114,7 @@ async function markdown(
       })
     if (options.dryRun) await move(async () => [])
     else
-      await withSender({ ...options, ...choice, ...SENDING }, terminal, RIGHTS_OF_NOTES, async sender => {
+      await withSender({ ...options, ...choice, ...SENDING }, terminal, rightsOfNotes(from), async sender => {
         const uploads = createImageUploads(sender, from, terminal, signal)
         await move(uploads.store)
         isUnfinished = uploads.unfinished.length > 0
@@ -133,15 +133,15 @@ async function markdown(
   return hasFailed || isUnfinished ? 1 : 0
 }
 
-/** Notes may be written by others, so their URLs must not reach the metadata service of a cloud. */
-const RIGHTS_OF_NOTES: SenderRights = {
-  caller: { addresses: 'private' },
+/** Notes may be written by others, so their URLs only reach the hosts that the user named, and public ones by redirects. */
+const rightsOfNotes = (from: readonly string[]): SenderRights => ({
+  caller: { addresses: 'private', privateHosts: from },
   // A file may have changed since it was found, and a URL may respond with an error page.
   accept({ contentType }) {
     if (!contentType.startsWith('image/'))
       throw new UploadError('source_failed', `it is not an image but ${contentType}`)
   },
-}
+})
 
 function say(reports: readonly NoteReport[], { dryRun }: MarkdownOptions, terminal: Terminal): void {
   const shown = (path: string) => relative(terminal.cwd, path) || '.'

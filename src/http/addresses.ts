@@ -47,6 +47,11 @@ export function allowAddresses(allowed: AddressScope): (address: string) => bool
   }
 }
 
+/** Whether a URL is at one of these hosts, which have a port or stand for all of their ports. */
+export function isAt(hosts: readonly string[], { host, hostname }: URL): boolean {
+  return hosts.includes(host) || hosts.includes(hostname)
+}
+
 /** A machine can reach itself under its public addresses, past a firewall that blocks everyone else. */
 function listOwnAddresses(): string[] {
   try {

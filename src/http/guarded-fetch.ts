@@ -2,7 +2,7 @@ import type { LookupFunction } from 'node:net'
 import type { Readable } from 'node:stream'
 import type { Response } from 'node-fetch'
 import { UploadError } from '../errors.ts'
-import type { AddressScope } from './addresses.ts'
+import { type AddressScope, isAt } from './addresses.ts'
 import { basicAuthorization } from './exchange.ts'
 import { createGuardedAgent, type Dial, type Guard } from './guarded-agent.ts'
 import { type Outgoing, targetOf } from './proxy/outgoing.ts'
@@ -35,6 +35,8 @@ const FAILURES: readonly [code: RegExp, reason: string][] = [
 export interface GuardedFetchOptions {
   /** IP addresses that may be connected to, on every hop. */
   addresses: AddressScope
+  /** The only hosts that may have private addresses, see `isAt`. Default: all that `addresses` allows. */
+  privateHosts?: readonly string[] | undefined
   /** Aborts the request and the reading of the body. */
   signal: AbortSignal
   /** Default: 5. */
@@ -53,11 +55,12 @@ export interface GuardedFetchOptions {
  * @throws UploadError `source_forbidden` or `source_failed`; the signal's reason once that is aborted
  */
 export async function guardedFetch(url: URL, options: GuardedFetchOptions): Promise<Response> {
-  const { maxRedirects = 5 } = options
+  const { maxRedirects = 5, privateHosts } = options
   let target = url
   let authorization = basicAuthorization(url)
   let { addresses } = options
   for (let redirects = 0; redirects <= maxRedirects; redirects++) {
+    if (privateHosts && !isAt(privateHosts, target)) addresses = 'public'
     const guard: Guard = { addresses, refused: false }
     const response = await get(target, describeHop(url, target), authorization, guard, options)
     if (addresses === 'private' && guard.isPublic) addresses = 'public'

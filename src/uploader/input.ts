@@ -66,6 +66,8 @@ export interface Caller {
   readonly roots: readonly string[] | undefined
   /** IP addresses that URL inputs may connect to. */
   readonly addresses: AddressScope
+  /** The only hosts, with or without a port, that may have private addresses. Default: all that `addresses` allows. */
+  readonly privateHosts?: readonly string[]
   /** Destinations that the client may use, `provider` or `provider/configName`. Undefined: all. */
   readonly destinations: readonly string[] | undefined
   /** Maximum size of a file, bytes, if it is less than that of the server. */

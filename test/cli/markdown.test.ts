@@ -311,6 +311,22 @@ describe('--from', () => {
     expect(again.stdout).toBe('note.md: 1 link\n')
   })
 
+  it('follows a redirect to a private address only if the user named it', async () => {
+    const inner = await startHost()
+    const server = createServer((_req, res) =>
+      res.writeHead(302, { Location: `http://${inner}/a.png` }).end(),
+    )
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+    const cwd = await makeNotes({ 'note.md': `![](http://${host}/a.png)` })
+    const { code, stderr } = await markdown(cwd, '--from', host, 'note.md')
+    expect(code).toBe(1)
+    expect(stderr).toContain(`"${inner}/a.png", to which "${host}/a.png" redirects, was not fetched`)
+    expect(await stored(cwd)).toEqual([])
+    expect((await markdown(cwd, '--from', host, '--from', inner, 'note.md')).code).toBe(0)
+  })
+
   it('stops where the destination hands the pictures out at the same host', async () => {
     const host = await startHost()
     const cwd = await makeNotes({ 'note.md': `![](http://${host}/a.png)` })

@@ -1,3 +1,4 @@
+import { isAt } from '../../http/addresses.ts'
 import type { Context } from '../context.ts'
 import { findEntries } from '../entries.ts'
 import { INTERRUPTION } from '../result.ts'
@@ -38,10 +39,10 @@ export function createImageUploads(
 /** Links to the host that the images were taken from would be moved again by each run. */
 function checkIsElsewhere(stored: readonly StoredImage[], from: readonly string[]): void {
   for (const one of stored) {
-    const { host = '', hostname = '' } = 'url' in one ? new URL(one.url) : {}
-    if (from.includes(host) || from.includes(hostname))
+    const url = 'url' in one ? new URL(one.url) : undefined
+    if (url && isAt(from, url))
       throw new Error(
-        `The destination stores its files on ${host}, too. Choose another destination with --destination.`,
+        `The destination stores its files on ${url.host}, too. Choose another destination with --destination.`,
       )
   }
 }

@@ -2,6 +2,7 @@ import { basename } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { messageOf, systemCode } from '../../errors.ts'
 import { mapConcurrently } from '../../flow/map-concurrently.ts'
+import { isAt } from '../../http/addresses.ts'
 import { INTERRUPTION } from '../result.ts'
 import { findImage, isImageFile } from './find-image.ts'
 import { imageRootOf } from './front-matter.ts'
@@ -99,7 +100,7 @@ export async function uploadImages(notes: readonly NamedNote[], options: UploadI
         const fail = (reason: string) =>
           failures.push({ line: lineOf(reference.from), target: reference.target, reason })
         const found = await findImage(reference, path, vault, imageRoot)
-        if (found?.is === 'address' && isOneOf(options.from, found.url))
+        if (found?.is === 'address' && isAt(options.from, found.url))
           wanted.push({ reference, image: found.url })
         if (options.from.length > 0) continue
         if (found?.is === 'missing') fail(found.reason)
@@ -159,10 +160,6 @@ const mayNameImages = (text: string) => text.includes('![') || /<img\b/i.test(te
 function placeholderFor(image: ImageSource): string {
   const name = typeof image === 'string' ? basename(image) : (image.pathname.split('/').at(-1) ?? '')
   return `https://…/${typeof image === 'string' ? encodeURIComponent(name) : name}`
-}
-
-function isOneOf(hosts: readonly string[], { host, hostname }: URL): boolean {
-  return hosts.includes(host) || hosts.includes(hostname)
 }
 
 async function findFault(path: string): Promise<string | undefined> {

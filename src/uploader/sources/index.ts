@@ -108,6 +108,7 @@ async function openSource(
       const { openUrl } = await loadUrlSource()
       return openUrl(input.url, {
         addresses: caller.addresses,
+        privateHosts: caller.privateHosts,
         timeoutMs: settings.urlTimeoutMs,
         maxBytes: settings.fileSize,
         outgoing: settings.outgoing,

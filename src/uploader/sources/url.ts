@@ -12,6 +12,7 @@ import type { Source } from './source.ts'
 
 export interface OpenUrlOptions {
   addresses: Caller['addresses']
+  privateHosts?: Caller['privateHosts']
   /** Time limit from the DNS lookup to the last byte of the body. */
   timeoutMs: number
   signal: AbortSignal
@@ -30,7 +31,7 @@ export interface OpenUrlOptions {
  *   reason once that is aborted
  */
 export async function openUrl(url: URL, options: OpenUrlOptions): Promise<Source> {
-  const { addresses, timeoutMs, maxBytes, lookup, outgoing } = options
+  const { addresses, privateHosts, timeoutMs, maxBytes, lookup, outgoing } = options
   const late = new Error('the time limit has passed')
   const limit = beginTimeLimit(timeoutMs, options.signal, () => late)
   const { signal } = limit
@@ -66,7 +67,7 @@ export async function openUrl(url: URL, options: OpenUrlOptions): Promise<Source
   }
 
   try {
-    const response = await guardedFetch(url, { addresses, signal, lookup, outgoing })
+    const response = await guardedFetch(url, { addresses, privateHosts, signal, lookup, outgoing })
     const name = describeHop(url, new URL(response.url))
     checkHead(response, name, maxBytes)
     return { name: lastSegment(url), folders: [], body: readBody(response, name) }
