@@ -36,14 +36,18 @@ async function backUp(file: string, options: CommonOptions, terminal: Terminal):
     return EXIT.failed
   }
   const signal = terminal.untilInterrupted()
+  const path = databasePathOf(config)
+  let entries: number
   try {
-    await backUpSqlite(databasePathOf(config), resolve(terminal.cwd, file), signal)
+    entries = await backUpSqlite(path, resolve(terminal.cwd, file), signal)
   } catch (error) {
     if (!signal.aborted) throw error
     terminal.note('Interrupted. No backup was written.')
     return EXIT.interrupted
   }
-  terminal.note(`Backed up the database to "${file}".`)
+  terminal.note(
+    `Backed up "${path}" to "${file}": ${entries === 1 ? '1 history entry' : `${entries} history entries`}.`,
+  )
   return EXIT.done
 }
 

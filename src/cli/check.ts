@@ -31,7 +31,9 @@ export async function check(
   terminal: Terminal,
 ): Promise<number> {
   const notes: string[] = []
-  const { config, mask, uploader } = await openForCommand(options, terminal, note => notes.push(note))
+  const { config, mask, uploader } = await openForCommand(options, terminal, {
+    warn: note => notes.push(note),
+  })
   try {
     let failures = 0
     for (const destination of select(uploader.destinations, id, config)) {

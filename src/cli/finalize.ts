@@ -52,7 +52,7 @@ async function finalize(
   options: CommonOptions,
   terminal: Terminal,
 ): Promise<number> {
-  const { mask, uploader } = await openForCommand(options, terminal)
+  const { mask, uploader } = await openForCommand(options, terminal, { use: 'change' })
   try {
     const ids = named.length > 0 ? named : (await uploader.store.pending()).map(job => job.id)
     if (ids.length === 0) terminal.note('There are no pending uploads.')

@@ -119,7 +119,7 @@ async function history(options: HistoryOptions, terminal: Terminal): Promise<num
     throw new Error(
       `"${destination}" is not a destination of this configuration. Add --all to search other destinations, too.`,
     )
-  const store = openStore(config, SEARCH_LIMIT_MS)
+  const store = openStore(config, options.prune === undefined ? 'read' : 'change', SEARCH_LIMIT_MS)
   try {
     if (options.prune !== undefined) return await prune(options.prune, options, config, store, terminal)
     if (options.quotas) return await listQuotas(options, store, terminal)

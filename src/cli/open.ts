@@ -1,6 +1,7 @@
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import type { Mask } from '../mask.ts'
 import { openUploader } from '../server/open-uploader.ts'
+import type { StoreUse } from '../store/sql.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 
@@ -16,11 +17,12 @@ export interface Opened {
  *
  * @param warn receives the warnings of destinations. Default: prints them on the terminal, except those of opening, which
  *   the server logs when it starts
+ * @param use of the database. Default: `create`
  */
 export async function openForCommand(
   options: CommonOptions,
   terminal: Terminal,
-  warn?: (message: string) => void,
+  { warn, use }: { warn?: (message: string) => void; use?: StoreUse } = {},
 ): Promise<Opened> {
   const config = await loadConfig({ ...terminal, file: options.config })
   const { mask } = terminal
@@ -28,7 +30,13 @@ export async function openForCommand(
   const logger = { warn() {} }
   let isOpen = false
   const printWarning = (message: string) => isOpen && terminal.note(oneLine(mask(message)))
-  const uploader = await openUploader(config, { mask, env: terminal.env, logger, warn: warn ?? printWarning })
+  const uploader = await openUploader(config, {
+    mask,
+    env: terminal.env,
+    logger,
+    warn: warn ?? printWarning,
+    use,
+  })
   isOpen = true
   return { config, mask, uploader }
 }

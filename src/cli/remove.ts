@@ -74,7 +74,7 @@ async function remove(words: readonly string[], options: RemoveOptions, terminal
     throw new Error(
       'Could not ask for confirmation without a terminal. Add --yes to delete, or --dry-run to list what would be deleted.',
     )
-  const { uploader, mask } = await openForCommand(options, terminal)
+  const { uploader, mask } = await openForCommand(options, terminal, { use: dryRun ? 'read' : 'change' })
   try {
     const among = uploader.destinations
       .map(idOf)

@@ -11,6 +11,7 @@ import { createPayloads } from '../payload/index.ts'
 import { createSpool, sweepSpool } from '../payload/spool.ts'
 import type { Store } from '../store/contract.ts'
 import { createPostgresStore } from '../store/postgres.ts'
+import type { StoreUse } from '../store/sql.ts'
 import { createSqliteStore } from '../store/sqlite.ts'
 import { type Destination, destinationIdsOf, locationsOf } from '../uploader/delivery/destinations.ts'
 import { createMemoryLocker } from '../uploader/delivery/locker.ts'
@@ -29,7 +30,10 @@ export interface ServerDeps {
 }
 
 /** An uploader needs no more of the log. */
-type UploaderLog = Omit<ServerDeps, 'logger'> & { readonly logger: Pick<Logger, 'warn'> }
+type UploaderLog = Omit<ServerDeps, 'logger'> & {
+  readonly logger: Pick<Logger, 'warn'>
+  readonly use?: StoreUse | undefined
+}
 
 /** What a process has once, whichever configuration holds: a reload changes its limits and hooks, nothing else. */
 export interface Runtime
@@ -67,7 +71,7 @@ export function createRuntime(config: LoadedConfig, deps: UploaderLog): Runtime 
   const { limits } = config.settings
   const temporary = temporaryOf(config)
   const warn = noteTo(deps.logger)
-  const store = openStore(config)
+  const store = openStore(config, deps.use)
   void sweepSpool(temporary).catch(error =>
     deps.logger.warn({ err: error }, 'Old temporary files could not be removed'),
   )
@@ -154,11 +158,11 @@ export function finalizerSettings(
  * @param queryTimeoutMs see `createPostgresStore`
  * @throws when a package is not installed that it needs
  */
-export function openStore(config: LoadedConfig, queryTimeoutMs?: number): Store {
+export function openStore(config: LoadedConfig, use?: StoreUse, queryTimeoutMs?: number): Store {
   const { driver, url } = config.settings.store
   return driver === 'postgres'
-    ? createPostgresStore(url ?? '', queryTimeoutMs)
-    : createSqliteStore(databasePathOf(config))
+    ? createPostgresStore(url ?? '', queryTimeoutMs, { use })
+    : createSqliteStore(databasePathOf(config), { use })
 }
 
 const temporaryOf = ({ dataDirectory }: LoadedConfig) => join(dataDirectory, 'tmp')

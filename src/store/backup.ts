@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path'
 import { messageOf, systemCode, UploadError } from '../errors.ts'
 import { syncFolder } from '../files/folder-sync.ts'
 import { holdFolder } from '../files/held.ts'
-import { codeOf } from './sqlite.ts'
-import { assertSound, loadSqlite } from './sqlite-library.ts'
+import { codeOf, openToRead } from './sqlite.ts'
+import { loadSqlite, type SqliteDatabase } from './sqlite-library.ts'
 
 /** Pages of 4 KiB between two looks at the signal. */
 const PAGES = 1000
@@ -20,9 +20,10 @@ const BUSY_MS = 5000
  * @param path of the database
  * @param target absolute path of the new file, mode 0600. Its folder must exist
  * @param signal ends the backup and removes what was written
+ * @returns the number of history entries in the copy
  * @throws Error whose message tells what to do; the reason of the signal
  */
-export async function backUpSqlite(path: string, target: string, signal: AbortSignal): Promise<void> {
+export async function backUpSqlite(path: string, target: string, signal: AbortSignal): Promise<number> {
   await assertExists(path)
   await claim(target)
   let folder: string | undefined
@@ -30,9 +31,10 @@ export async function backUpSqlite(path: string, target: string, signal: AbortSi
     folder = await mkdtemp(`${target}.`)
     const copy = join(folder, 'copy.db')
     await writeFile(copy, '', { flag: 'wx', mode: 0o600 })
-    await copyPages(path, copy, signal)
+    const entries = await copyPages(path, copy, signal)
     await rename(copy, target)
     await syncEntries(dirname(target))
+    return entries
   } catch (error) {
     await rm(target, { force: true })
     signal.throwIfAborted()
@@ -62,20 +64,25 @@ async function claim(target: string): Promise<void> {
   await handle.close()
 }
 
-async function copyPages(path: string, copy: string, signal: AbortSignal): Promise<void> {
-  const { backup, DatabaseSync } = loadSqlite()
-  const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS })
+async function copyPages(path: string, copy: string, signal: AbortSignal): Promise<number> {
+  const { backup } = loadSqlite()
+  const database = openToRead(path, undefined, BUSY_MS)
   try {
-    const { version } = database.prepare('select sqlite_version() as version').get()
-    assertSound(version)
     // Without a transaction, each write of another process between two steps makes the backup start again.
     database.exec('begin')
-    database.prepare('select count(*) from sqlite_schema').get()
+    const entries = countEntries(database)
     await backup(database, copy, { rate: PAGES, progress: () => signal.throwIfAborted() })
     signal.throwIfAborted()
+    return entries
   } finally {
     database.close()
   }
+}
+
+function countEntries(database: SqliteDatabase): number {
+  const hasHistory =
+    database.prepare("select 1 from sqlite_schema where name = 'history'").get() !== undefined
+  return hasHistory ? Number(database.prepare('select count(*) as count from history').get().count) : 0
 }
 
 async function syncEntries(folder: string): Promise<void> {

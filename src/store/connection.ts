@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../errors.ts'
 import { type CompiledQuery, type Dialect, Kysely } from '../packages/kysely.ts'
 import type { PruningLimits } from './access.ts'
-import { type MigrationSettings, migrate } from './migrate.ts'
+import { assertMigrated, type MigrationSettings, migrate } from './migrate.ts'
 import { compileStatements, type Statements } from './statements.ts'
 import type { Database, Tables } from './tables.ts'
 import { storeUnavailable } from './unavailable.ts'
@@ -28,6 +28,8 @@ export interface DatabaseConnection {
   commitNow?(statements: readonly CompiledQuery[]): void
   /** @throws UploadError if the database file was removed or replaced, because writes would be lost */
   assertThere?(): void
+  /** Whether the database is only read, so that its schema is not migrated. */
+  readonly isReadOnly?: boolean
 }
 
 interface OpenedDatabase extends DatabaseConnection {
@@ -58,7 +60,7 @@ export function createDatabaseAccess(engine: Engine, patienceMs: number): Databa
     const connection = await engine.connect()
     const db: Database = new Kysely<Tables>({ dialect: connection.dialect })
     try {
-      await migrate(db, engine)
+      await (connection.isReadOnly ? assertMigrated(db) : migrate(db, engine))
     } catch (error) {
       await db.destroy().catch(() => {})
       throw error

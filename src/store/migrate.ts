@@ -1,4 +1,4 @@
-import type { UploadError } from '../errors.ts'
+import { messageOf, type UploadError } from '../errors.ts'
 import { keysOf } from '../members.ts'
 import { type Kysely, sql, type Transaction } from '../packages/kysely.ts'
 import type { Database, Tables } from './tables.ts'
@@ -53,6 +53,22 @@ export async function migrate(db: Database, settings: MigrationSettings): Promis
       await transaction.updateTable('schema_version').set({ version: SCHEMA_VERSION }).execute()
     }
   })
+}
+
+/** @throws UploadError unless this version of the program can read the database as it is */
+export async function assertMigrated(db: Database): Promise<void> {
+  const version = await readVersion(db).catch(error => {
+    if (!/schema_version/.test(messageOf(error))) throw error
+  })
+  if (version === undefined)
+    throw storeUnavailable(
+      'The database has no tables of upload-server. Check the settings of "store". The server creates the tables when it starts.',
+    )
+  if (version > SCHEMA_VERSION) throw tooNew(version)
+  if (version < SCHEMA_VERSION)
+    throw storeUnavailable(
+      `The database was written by an earlier version of upload-server (schema ${version}, and this version reads ${SCHEMA_VERSION}). The server updates it when it starts.`,
+    )
 }
 
 async function readVersion(db: Database): Promise<number | undefined> {

@@ -5,7 +5,7 @@ import { PostgresDialect, type PostgresPool, sql } from '../packages/kysely.ts'
 import { installCommand, isInstalled } from '../packages/optional.ts'
 import type { Store } from './contract.ts'
 import { buildIndexConcurrently } from './postgres-index.ts'
-import { createSqlStore } from './sql.ts'
+import { createSqlStore, type StoreOptions } from './sql.ts'
 import { storeUnavailable } from './unavailable.ts'
 
 /** More would only queue inside PostgreSQL. */
@@ -38,7 +38,11 @@ export const loadPg = once(() => import('pg'))
  * @param queryTimeoutMs time limit of a query if the URL has none. Default 5 s
  * @throws UploadError `store_unavailable` if `pg` is not installed
  */
-export function createPostgresStore(url: string, queryTimeoutMs = QUERY_TIMEOUT_MS): Store {
+export function createPostgresStore(
+  url: string,
+  queryTimeoutMs = QUERY_TIMEOUT_MS,
+  { use }: StoreOptions = {},
+): Store {
   if (!isInstalled('pg'))
     throw storeUnavailable(
       `The database of the server needs the package "pg", which is not installed. Run "${installCommand('pg')}" where upload-server is installed.`,
@@ -66,7 +70,8 @@ export function createPostgresStore(url: string, queryTimeoutMs = QUERY_TIMEOUT_
         // In large tables, PostgreSQL would compile short queries for 0.3 s. Other databases may not know the setting.
         client.query('set jit = off').catch(() => {})
       })
-      return { dialect: new PostgresDialect({ pool: withoutHungConnections(pool) }) }
+      const dialect = new PostgresDialect({ pool: withoutHungConnections(pool) })
+      return { dialect, isReadOnly: use === 'read' }
     },
     async now(db) {
       const { rows } = await sql<{ ms: number }>`

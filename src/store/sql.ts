@@ -14,9 +14,14 @@ import { IN_EVENT_LOOP } from './prune.ts'
 import { createQuotaStore } from './quotas.ts'
 
 export interface StoreOptions {
+  /** Default: `create`. */
+  readonly use?: StoreUse | undefined
   /** Time to wait for a database that another program has locked. Default 3 s. */
   readonly patienceMs?: number
 }
+
+/** What a store does with its database. Only `create` creates it, and `read` changes nothing. A missing one has no entries. */
+export type StoreUse = 'create' | 'change' | 'read'
 
 const PATIENCE_MS = 3000
 const FAULTS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['store_unavailable', 'insufficient_storage'])
@@ -46,7 +51,12 @@ function createAccess(
 ): StoreAccess & Pick<Store, 'problem'> {
   /** Only a successful write clears it, because a full disk can still be read. */
   let problem: UploadError | undefined
-  const makeOnce = (which: IndexName) => once(() => use(({ db }) => makeIndex(db, which, engine), true))
+  const makeOnce = (which: IndexName) =>
+    once(() =>
+      use(async ({ db, isReadOnly }) => {
+        if (!isReadOnly) await makeIndex(db, which, engine)
+      }, true),
+    )
   const indexes = new Map(INDEX_NAMES.map(which => [which, makeOnce(which)]))
 
   async function noting<T>(work: Promise<T>, isWritten: boolean): Promise<T> {

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { access, chmod, constants, open } from 'node:fs/promises'
+import { access, chmod, constants, open, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { messageOf, systemCode, UploadError } from '../errors.ts'
 import { makePath } from '../files/make-path.ts'
@@ -25,11 +25,13 @@ export interface SqliteOptions extends StoreOptions {
  * @throws UploadError `store_unavailable` if SQLite is not installed
  */
 export function createSqliteStore(path: string, options: SqliteOptions = {}): Store {
-  const { DatabaseSync } = options.library ?? loadSqlite()
+  const { library = loadSqlite(), use = 'create' } = options
   const engine: Engine = {
     connect: async () => {
+      if (use !== 'create' && (await isMissing(path))) return connect(new library.DatabaseSync(':memory:'))
+      if (use === 'read') return describeConnection(openToRead(path, library), path, true)
       await prepareFile(path)
-      return connect(new DatabaseSync(path), path)
+      return connect(new library.DatabaseSync(path), path)
     },
     hasRowids: true,
     buildIndex: (_, index) => runInThread(path, statementsOf(index).join(';')),
@@ -38,21 +40,62 @@ export function createSqliteStore(path: string, options: SqliteOptions = {}): St
   return createSqlStore(engine, options)
 }
 
-function connect(database: SqliteDatabase, path: string): DatabaseConnection {
+/** Whether there is no database. One whose creation was interrupted is an empty file. */
+async function isMissing(path: string): Promise<boolean> {
+  const status = await stat(path).catch(error => {
+    if (systemCode(error) !== 'ENOENT') throw error
+  })
+  return !status?.size
+}
+
+/**
+ * Opens a database that must exist, without permission to change it. `readOnly` of SQLite would leave its log behind, also
+ * where Node's SQLite removes it.
+ */
+export function openToRead(
+  path: string,
+  { DatabaseSync }: NonNullable<SqliteOptions['library']> = loadSqlite(),
+  timeout = 0,
+): SqliteDatabase {
+  const database = new DatabaseSync(path, { timeout })
   try {
-    const { version } = database.prepare('select sqlite_version() as version').get()
-    assertSound(version)
+    assertSound(versionOf(database))
+    database.exec('pragma query_only = on')
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+const versionOf = (database: SqliteDatabase): string =>
+  database.prepare('select sqlite_version() as version').get().version
+
+function connect(database: SqliteDatabase, path?: string): DatabaseConnection {
+  try {
+    assertSound(versionOf(database))
     database.exec('pragma journal_mode = WAL')
     database.exec('pragma synchronous = NORMAL')
   } catch (error) {
     database.close()
     throw error
   }
+  return describeConnection(database, path, false)
+}
+
+/** @param path undefined for a database in memory */
+function describeConnection(
+  database: SqliteDatabase,
+  path: string | undefined,
+  isReadOnly: boolean,
+): DatabaseConnection {
   const prepare = createPrepare(database)
+  const end = isReadOnly ? () => database.close() : () => close(database)
   return {
-    dialect: new SqliteDialect({ database: { prepare, close: () => close(database) } }),
+    dialect: new SqliteDialect({ database: { prepare, close: end } }),
     commitNow: statements => commitNow(prepare, statements),
-    assertThere: watchFiles(path),
+    isReadOnly,
+    ...(path !== undefined && { assertThere: watchFiles(path) }),
   }
 }
 

@@ -69,7 +69,7 @@ describe('upload-server backup', () => {
     expect(await runBuilt(['backup', 'store backup.db'], { cwd })).toEqual({
       code: 0,
       stdout: '',
-      stderr: 'Backed up the database to "store backup.db".\n',
+      stderr: `Backed up "${join(cwd, 'upload-server/store.db')}" to "store backup.db": 2 history entries.\n`,
     })
     expect((await stat(join(cwd, 'store backup.db'))).mode & 0o777).toBe(0o600)
     expect(await leftIn(cwd)).toEqual(['store backup.db'])

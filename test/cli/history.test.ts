@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import type { HistoryEntry } from '../../src/store/contract.ts'
 import { identify } from '../../src/store/expiry-contract.ts'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
@@ -10,6 +10,7 @@ import { formOf, post } from '../helpers/form.ts'
 import { needs } from '../helpers/needs.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN, spawnServer } from '../helpers/spawn-server.ts'
+import { openSqlite } from '../helpers/sqlite.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -45,7 +46,6 @@ function newEntry(change: Partial<HistoryEntry>): HistoryEntry {
 /** Puts entries into the store of the embedded default, each of its own upload. */
 async function remember(...changes: Partial<HistoryEntry>[]): Promise<void> {
   const store = createSqliteStore(join(cwd, 'upload-server', 'store.db'))
-  onTestFinished(() => store.close())
   for (const [n, change] of changes.entries()) {
     const entry = newEntry({ jobId: `job${n}`, ...change })
     await store.deliver(entry.jobId, {
@@ -57,11 +57,49 @@ async function remember(...changes: Partial<HistoryEntry>[]): Promise<void> {
       now: 1,
     })
   }
+  await store.close()
 }
 
 it('says that there is nothing when nothing was uploaded', async () => {
   expect(await history()).toEqual({ code: 0, stdout: '', stderr: 'No files found.\n' })
   expect(await history('--json')).toEqual({ code: 0, stdout: '[]\n', stderr: 'No files found.\n' })
+})
+
+it.each([
+  ['history'],
+  ['history', '--expired'],
+  ['history', '--prune', '0', '--yes'],
+  ['remove', 'a.png', '--yes'],
+  ['remove', 'a.png', '--dry-run'],
+  ['finalize'],
+])('no database is created by %s %s, of which a backup would succeed', async (...args) => {
+  await runCli(args, { cwd })
+  expect(await readdir(join(cwd, 'upload-server')).catch(() => [])).not.toContain('store.db')
+  const { code, stderr } = await runCli(['backup', 'backup.db'], { cwd })
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('There is no database at') })
+})
+
+it.each([[], ['--expired'], ['--quotas']])('reading changes no byte: %s', async (...args) => {
+  await remember({})
+  const path = join(cwd, 'upload-server', 'store.db')
+  const before = await readFile(path)
+  expect((await runBuilt(['history', ...args], { cwd })).code).toBe(0)
+  expect((await readFile(path)).equals(before)).toBe(true)
+  // Only the SQLite of Node removes its empty log.
+  expect(await readFile(`${path}-wal`).catch(() => Buffer.of())).toHaveLength(0)
+})
+
+it('a database of an earlier version is not updated behind the back of its server', async () => {
+  await remember({})
+  const path = join(cwd, 'upload-server', 'store.db')
+  const database = openSqlite(path)
+  database.exec('update schema_version set version = version - 1')
+  const versionOf = () => database.prepare('select version from schema_version').get()
+  const before = versionOf()
+  const { code, stderr } = await history()
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('by an earlier version') })
+  expect(versionOf()).toEqual(before)
+  database.close()
 })
 
 it('lists what was stored, newest first', async () => {

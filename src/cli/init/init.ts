@@ -224,7 +224,7 @@ async function testDestination(id: string, draft: string, terminal: Terminal): P
 
 /** Asks about each unknown host key. An unreachable server is left to the test that follows. @returns false if one is refused */
 async function trustHostKeys(draft: string, terminal: Terminal): Promise<boolean> {
-  const { uploader } = await openForCommand({ config: draft }, terminal, () => {})
+  const { uploader } = await openForCommand({ config: draft }, terminal, { warn: () => {} })
   try {
     for (const { target } of uploader.destinations) {
       const unknownHost = await target.findUnknownHost?.(AbortSignal.timeout(HOST_KEY_TIMEOUT_MS))
