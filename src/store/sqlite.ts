@@ -233,21 +233,26 @@ function explain(error: unknown, path: string): Error | 'again' {
   return error instanceof Error ? error : new Error(String(error))
 }
 
-/** Names of the last byte of result codes: https://sqlite.org/rescode.html */
-const CODES: Readonly<Record<number, string>> = {
-  3: 'SQLITE_PERM',
-  5: 'SQLITE_BUSY',
-  6: 'SQLITE_LOCKED',
-  8: 'SQLITE_READONLY',
-  10: 'SQLITE_IOERR',
-  11: 'SQLITE_CORRUPT',
-  13: 'SQLITE_FULL',
-  14: 'SQLITE_CANTOPEN',
-  26: 'SQLITE_NOTADB',
-}
+/** The last byte of result codes, with the name and the message of each: https://sqlite.org/rescode.html */
+const CODES: readonly (readonly [code: number, name: string, message: string])[] = [
+  [3, 'SQLITE_PERM', 'access permission denied'],
+  [5, 'SQLITE_BUSY', 'database is locked'],
+  [6, 'SQLITE_LOCKED', 'database table is locked'],
+  [8, 'SQLITE_READONLY', 'attempt to write a readonly database'],
+  [10, 'SQLITE_IOERR', 'disk I/O error'],
+  [11, 'SQLITE_CORRUPT', 'database disk image is malformed'],
+  [13, 'SQLITE_FULL', 'database or disk is full'],
+  [14, 'SQLITE_CANTOPEN', 'unable to open database file'],
+  [26, 'SQLITE_NOTADB', 'file is not a database'],
+]
 
+/** The name of a result code, or another code of an error. The package gives errors of `all` and `iterate` only a message. */
 export function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return ''
-  if ('errcode' in error) return CODES[Number(error.errcode) & 0xff] ?? ''
+  const number = 'errcode' in error ? Number(error.errcode) & 0xff : undefined
+  const known = CODES.find(([code, , message]) =>
+    number === undefined ? error.message === message : code === number,
+  )
+  if (known) return known[1]
   return 'code' in error ? String(error.code) : ''
 }

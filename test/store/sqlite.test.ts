@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises'
+import { readFile, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import { createSqliteStore } from '../../src/store/sqlite.ts'
@@ -102,6 +102,24 @@ it('the first pruning of very many rows in SQLite does not keep everything else 
     expect(turns).toBeGreaterThanOrEqual(50)
   }
   database.close()
+})
+
+it('a damaged page of the history is named, and is not a bug in the server', async () => {
+  const directory = await makeDirectory()
+  const [made, path] = ['made.db', 'store.db'].map(name => join(directory, name)) as [string, string]
+  const store = createSqliteStore(made)
+  await store.deliver('job', { ...FINISHED, history: [newEntry(newJob())], now: 1 })
+  await store.close()
+  const database = openSqlite(made)
+  const { page } = database.prepare("select rootpage as page from sqlite_schema where name = 'history'").get()
+  database.close()
+  const bytes = await readFile(made)
+  await writeFile(path, bytes.fill(0xff, (page - 1) * 4096, page * 4096))
+  const damaged = closed(createSqliteStore(path))
+  await expect(damaged.history({ limit: 1 })).rejects.toMatchObject({
+    code: 'store_unavailable',
+    message: expect.stringContaining('is damaged or not an SQLite database (SQLITE_CORRUPT)'),
+  })
 })
 
 it('keeps the SQLite file from other users', async () => {
