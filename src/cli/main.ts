@@ -167,7 +167,7 @@ Get started:
   upload-server upload image.png             upload a file without a server
 
 "upload-server" without a command starts the server and accepts the options of "serve" (upload-server serve --help), such as:
-  upload-server --host 0.0.0.0 --port 8080 --key SECRET
+  upload-server --config blog.json --host 0.0.0.0 --port 8080
 
 Exit codes: 0 success, 1 failure. Errors are printed on standard error.`,
     )

@@ -112,14 +112,14 @@ async function markdown(
           progress.update(bar(++seen, notes.length, 'notes'))
         },
       })
-    if (options.dryRun) await move(async () => [])
-    else
-      await withSender({ ...options, ...choice, ...SENDING }, terminal, rightsOfNotes(from), async sender => {
-        const uploads = createImageUploads(sender, from, terminal, signal)
-        await move(uploads.store)
-        isUnfinished = uploads.unfinished.length > 0
-        remarks = remarksOn(uploads.unfinished, await sender.explainUnreachable(), options, terminal)
-      })
+    // A dry run also fails where the destination or the configuration would.
+    await withSender({ ...options, ...choice, ...SENDING }, terminal, rightsOfNotes(from), async sender => {
+      const uploads = createImageUploads(sender, from, terminal, signal)
+      await move(uploads.store)
+      if (options.dryRun) return
+      isUnfinished = uploads.unfinished.length > 0
+      remarks = remarksOn(uploads.unfinished, await sender.explainUnreachable(), options, terminal)
+    })
   } finally {
     progress.stop()
   }

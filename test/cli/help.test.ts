@@ -55,6 +55,10 @@ it.each(['--help', '-h', 'help'])('%s lists the commands as they are, without lo
   expect(listed.helpInformation()).toBe(program.helpInformation())
 })
 
+it('the help of the program names --config, which most users need first', () => {
+  expect(helpOf(program)).toContain('upload-server --config ')
+})
+
 it('a command that is named is loaded alone, and the server without the others', async () => {
   const named = async (...words: string[]) =>
     (await createProgram({} as Terminal, words)).commands.map(one => one.name())

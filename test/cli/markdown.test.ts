@@ -266,6 +266,20 @@ describe('a note', () => {
     expect(await stored(cwd)).toEqual([])
   })
 
+  it.each([
+    ['a destination that does not exist', { ...CONFIG, default: 'local/gone' }, /local\/gone/],
+    ['an option that does not exist', { ...CONFIG, keyTemplat: 'x' }, /keyTemplat/],
+  ])('is refused by --dry-run as by the run: %s', async (_, config, message) => {
+    const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined })
+    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
+    for (const args of [['note.md'], ['-n', 'note.md']])
+      expect(await markdown(cwd, ...args)).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: expect.stringMatching(message),
+      })
+  })
+
   it('keeps its mode and its link, and the first backup stays', async () => {
     const cwd = await makeNotes({ 'real/note.md': '![](a.png)', 'note.md.bak': 'mine', 'a.png': undefined })
     await chmod(join(cwd, 'real/note.md'), 0o640)
