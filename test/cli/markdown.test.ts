@@ -79,7 +79,7 @@ describe('the pictures of notes', () => {
       [
         '\ufeff---\r\ncover: ![](img/a.png)\r\n---',
         '# Ä 🙂\t  ',
-        `![a](${a} "title") ![b](<${b}>) ![b](${b}) ![](${d})`,
+        `![a](${a} "title") ![b](<${b}>) ![b](${b}#right) ![](${d})`,
         `<img width=1 src='${a}'> ![x][ref] \`![](img/a.png)\` ![d.png|300](${d}) ![[img/d.png|my [x] d]]`,
         `![a \\\`b](${d}) ![d.png](${d}) [link](img/a.png) ![](https://other.example/a.png)`,
         `| ![d.png\\|300](${d}) |\r\n|---|`,
@@ -90,6 +90,34 @@ describe('the pictures of notes', () => {
     )
     expect(await read(cwd, 'note.md.bak')).toBe(before)
     expect((await stored(cwd)).sort()).toEqual(['a.png', 'b c.png', 'd.png'])
+  })
+
+  it('whose paths have spaces, sizes, fragments or are in srcset are moved or named', async () => {
+    const cwd = await makeNotes({
+      'a b.png': undefined,
+      'note.md': [
+        '![](a b.png) ![](a b.png =300x200) ![x](a%20b.png#gh-dark-mode-only)',
+        '<picture><source srcset="a%20b.png 2x, gone.png 3x"><img src="a b.png"></picture>',
+        '![](not there.png)',
+      ].join('\n'),
+    })
+    const { code, stderr } = await markdown(cwd, 'note.md')
+    expect(code).toBe(1)
+    expect(stderr).toBe(
+      [
+        'note.md:2: gone.png: the file does not exist',
+        'note.md:3: not there.png: the file does not exist',
+        '5 links in 1 of 1 note changed; 2 failures.\n',
+      ].join('\n'),
+    )
+    const link = `${PREFIX}/a%20b.png`
+    expect(await read(cwd, 'note.md')).toBe(
+      [
+        `![](${link}) ![](${link} =300x200) ![x](${link}#gh-dark-mode-only)`,
+        `<picture><source srcset="${link} 2x, gone.png 3x"><img src="${link}"></picture>`,
+        '![](not there.png)',
+      ].join('\n'),
+    )
   })
 
   it('are left alone the second time', async () => {
@@ -251,13 +279,13 @@ describe('a note of a stranger', () => {
 
 describe('a note', () => {
   it('is shown as a diff by --dry-run, and nothing is uploaded or written', async () => {
-    const before = `${'line\n'.repeat(10)}![](a b.png)![](a.png)\r\n${'line\n'.repeat(10)}`
+    const before = `${'line\n'.repeat(10)}![](a b)![](a.png)\r\n${'line\n'.repeat(10)}`
     const cwd = await makeNotes({ 'n/note.md': before, 'n/a.png': undefined })
     expect(await markdown(cwd, '-n', 'n')).toEqual({
       code: 0,
       stdout: [
         '--- n/note.md\n+++ n/note.md\n@@ -8,7 +8,7 @@\n line\n line\n line',
-        '-![](a b.png)![](a.png)\n+![](a b.png)![](https://…/a.png)\n line\n line\n line\n',
+        '-![](a b)![](a.png)\n+![](a b)![](https://…/a.png)\n line\n line\n line\n',
       ].join('\n'),
       stderr: '1 link in 1 of 1 note would change.\n',
     })

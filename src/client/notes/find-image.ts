@@ -10,8 +10,8 @@ import type { Vault } from './vault.ts'
 
 /** The target of a reference. */
 export type ReferenceTarget =
-  | { readonly is: 'file'; readonly path: string }
-  | { readonly is: 'address'; readonly url: URL }
+  | { readonly is: 'file'; readonly path: string; readonly fragment?: string }
+  | { readonly is: 'address'; readonly url: URL; readonly fragment: string }
   | { readonly is: 'missing'; readonly reason: string }
 
 const IMAGE_EXTENSION = /^\.(?:a?png|jpe?g|jfif|gif|webp|avif|svg|bmp|ico|tiff?|hei[cf]|jxl)$/i
@@ -36,22 +36,21 @@ export async function findImage(
     const path = await vault.find(target, folder)
     return path === undefined ? missing('no file of this name in the vault') : { is: 'file', path }
   }
-  if (/^https?:\/\//i.test(target))
-    return URL.canParse(target) ? { is: 'address', url: new URL(target) } : undefined
+  if (/^https?:\/\//i.test(target)) return URL.canParse(target) ? atAddress(new URL(target)) : undefined
   if (/^file:/i.test(target)) return findByUrl(target, vault)
   if (target === '' || /^(?:[a-z][a-z0-9+.-]+:|\/\/|#)/i.test(target)) return undefined
 
   const names = namesIn(reference)
-  if (!names.some(name => mayBeImage(name))) return undefined
-  for (const name of names) {
+  if (!names.some(({ name }) => mayBeImage(name))) return undefined
+  for (const { name, fragment } of names) {
     const paths = [resolve(folder, name)]
     if (/^[\\/]/.test(name)) {
       if (imageRoot !== undefined) paths.unshift(join(resolve(folder, imageRoot), name))
       paths.push(join(vault.root, name))
     }
-    for (const path of paths) if (await isFile(path, vault)) return { is: 'file', path }
+    for (const path of paths) if (await isFile(path, vault)) return { is: 'file', path, fragment }
     const path = vault.isObsidian ? await vault.find(name, folder) : undefined
-    if (path !== undefined) return { is: 'file', path }
+    if (path !== undefined) return { is: 'file', path, fragment }
   }
   const isOfWindows = /^[a-z]:[\\/]/i.test(target) && !isAbsolute(target)
   return missing(isOfWindows ? 'it is a Windows path' : 'the file does not exist')
@@ -71,12 +70,28 @@ async function findByUrl(target: string, vault: Vault): Promise<ReferenceTarget 
   return (await isFile(path, vault)) ? { is: 'file', path } : missing('the file does not exist')
 }
 
-/** The file names that a reference may mean, the most likely first. */
-function namesIn({ target, written = target }: Reference): string[] {
+/** The file names that a reference may mean, the most likely first, and the fragment that is then not part of the name. */
+function namesIn({ target, written = target }: Reference): { name: string; fragment: string }[] {
+  const [behind = ''] = /#.*/s.exec(target) ?? []
   const asWritten = [target, written].flatMap(name => [percentDecoded(name), name])
-  const names = asWritten.flatMap(name => [name, name.replace(/[?#].*/s, '')])
-  const withSlashes = names.map(name => name.replaceAll('\\', '/'))
-  return [...new Set([...names, ...withSlashes])].filter(name => name !== '')
+  const fragments = new Map(
+    asWritten.flatMap(
+      name =>
+        [
+          [name, ''],
+          [name.replace(/[?#].*/s, ''), behind],
+        ] as const,
+    ),
+  )
+  for (const [name, fragment] of [...fragments]) fragments.set(name.replaceAll('\\', '/'), fragment)
+  fragments.delete('')
+  return [...fragments].map(([name, fragment]) => ({ name, fragment }))
+}
+
+function atAddress(url: URL): ReferenceTarget {
+  const fragment = url.hash
+  url.hash = ''
+  return { is: 'address', url, fragment }
 }
 
 /** On Windows, even a lookup of a path may connect to another machine, so such paths are rejected first. */

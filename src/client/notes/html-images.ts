@@ -1,11 +1,12 @@
+import { decodeHTMLAttribute } from 'entities'
 import { type Token, Tokenizer, TokenizerMode } from 'parse5'
 
-/** The `src` of an `<img>`: the position of its value without quotes, and the decoded value. */
+/** The URL of an image in `src` or `srcset`: its position without quotes, and the decoded value. */
 export interface HtmlImage {
   readonly from: number
   readonly to: number
   readonly target: string
-  /** Whether the value has no quotes. */
+  /** Whether the value of the attribute has no quotes. */
   readonly isBare: boolean
 }
 
@@ -22,6 +23,7 @@ export function findHtmlImages(html: string): HtmlImage[] {
       onStartTag(tag) {
         if (TEXT_ONLY.has(tag.tagName)) tokenizer.state = TokenizerMode.RAWTEXT
         if (tag.tagName === 'img') found.push(...sourceOf(tag, html))
+        if (tag.tagName === 'img' || tag.tagName === 'source') found.push(...sourceSetOf(tag, html))
       },
       onEndTag: ignore,
       onComment: ignore,
@@ -36,13 +38,34 @@ export function findHtmlImages(html: string): HtmlImage[] {
   return found
 }
 
-function sourceOf({ attrs, location }: Token.TagToken, html: string): HtmlImage[] {
-  const target = attrs.find(({ name }) => name === 'src')?.value
-  const place = location?.attrs?.['src']
-  if (!target || !place) return []
+function sourceOf(tag: Token.TagToken, html: string): HtmlImage[] {
+  const target = tag.attrs.find(({ name }) => name === 'src')?.value
+  const value = findValue(tag, 'src', html)
+  return target && value ? [{ ...value, target }] : []
+}
+
+/** URLs of a `srcset`. Between them are descriptors such as `2x`, and a comma that is not part of a URL. */
+const CANDIDATE = /([^\s,]\S*?)(?:,(?=\s|$)|\s[^,]*,?|$)/g
+
+/** The URLs of `srcset="a.png 1x, b.png 2x"`. */
+function sourceSetOf(tag: Token.TagToken, html: string): HtmlImage[] {
+  const value = findValue(tag, 'srcset', html)
+  if (!value) return []
+  const { from: start, to: end, isBare } = value
+  return [...html.slice(start, end).matchAll(CANDIDATE)].map(({ index, 1: url = '' }) => {
+    const from = start + index
+    return { from, to: from + url.length, target: decodeHTMLAttribute(url), isBare }
+  })
+}
+
+/** The position of the value of an attribute, without its quotes. */
+function findValue({ location }: Token.TagToken, name: string, html: string) {
+  const place = location?.attrs?.[name]
+  if (!place) return undefined
   const text = html.slice(place.startOffset, place.endOffset)
-  const value = /^[^=]*=\s*/.exec(text)?.[0].length ?? 0
+  const value = /^[^=]*=\s*/.exec(text)?.[0].length
+  if (value === undefined) return undefined
   const quotes = /["']/.test(text[value] ?? '') ? 1 : 0
   const [from, to] = [place.startOffset + value + quotes, place.endOffset - quotes]
-  return [{ from, to, target, isBare: quotes === 0 }]
+  return { from, to, isBare: quotes === 0 }
 }

@@ -5,8 +5,8 @@ import { endOfFrontMatter } from './front-matter.ts'
 import { findHtmlImages } from './html-images.ts'
 
 /**
- * A reference to an image in a note: the URL of an image or of a link definition that an image uses, the `src` of an
- * `<img>` between its quotes or, as `bare`, without quotes, or a whole wiki embed.
+ * A reference to an image in a note: the URL of an image or of a link definition that an image uses, a URL in `src` or
+ * `srcset` between its quotes or, as `bare`, without quotes, or a whole wiki embed.
  */
 export interface Reference {
   readonly kind: 'address' | 'attribute' | 'bare' | 'embed'
@@ -40,7 +40,36 @@ const wikiEmbeds: MarkdownConfig = {
   ],
 }
 
-const markdown = parser.configure([Table, wikiEmbeds])
+/** `![alt](…)` on one line, with parentheses in it only in pairs. */
+const LOOSE_IMAGE = /^(!\[(?:\\.|[^[\]\\\n])*\]\([ \t]*)((?:[^()\n]|\([^()\n]*\))*)\)/
+/** A path of one or more words, and titles and sizes that may follow it. */
+const PATH_OF_WORDS =
+  /^([^ \t<][^ \t]*(?:[ \t]+[^ \t]+)*?)((?:[ \t]+(?:"[^"]*"|'[^']*'|=\d+%?x\d*%?|=x\d+%?|=\d+%))*)[ \t]*$/
+const ENDS_AS_IMAGE = /\.\w{2,4}(?:[?#]\S*)?$/
+
+/** `![](my photo.png)` and `![](a.png =300x200)`, which CommonMark takes for text, and many editors for images. */
+const looseImages: MarkdownConfig = {
+  defineNodes: ['LooseImage'],
+  parseInline: [
+    {
+      name: 'LooseImage',
+      before: 'Image',
+      parse(context, next, from) {
+        if (next !== 0x21 || context.slice(from, from + 2) !== '![') return -1
+        const text = context.slice(from, Math.min(context.end, from + LONGEST_EMBED))
+        const [whole = '', before = '', inside = ''] = LOOSE_IMAGE.exec(text) ?? []
+        const [, path = '', rest = ''] = PATH_OF_WORDS.exec(inside) ?? []
+        const isLoose = /[ \t]/.test(path) ? ENDS_AS_IMAGE.test(path) : /[ \t]=/.test(rest)
+        if (!isLoose) return -1
+        const start = from + before.length
+        const url = context.elt('URL', start, start + path.length)
+        return context.addElement(context.elt('LooseImage', from, from + whole.length, [url]))
+      },
+    },
+  ],
+}
+
+const markdown = parser.configure([Table, wikiEmbeds, looseImages])
 
 /** Finds the references to images, in order. Front matter, code and comments are skipped. */
 export function findReferences(note: string): Reference[] {
@@ -70,7 +99,7 @@ function scan(text: string, names: Names, isFootnote = false): void {
     enter({ name, node }) {
       if (name === 'WikiEmbed') found.push(readEmbed(node, text))
       else if (name === 'HTMLTag' || name === 'HTMLBlock') found.push(...readHtml(node, text))
-      else if (name === 'Image') {
+      else if (name === 'Image' || name === 'LooseImage') {
         const address = readAddress(node, text)
         if (address) found.push(address)
         else used.add(labelOfImage(node, text))

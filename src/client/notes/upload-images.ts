@@ -62,11 +62,18 @@ const SIDE_BY_SIDE = 4
 /** Number of references after which the event loop handles other work. */
 const REFERENCES_PER_TICK = 500
 
+/** A reference and its image. The fragment, such as `#right`, stays in the link. */
+interface WantedImage {
+  readonly reference: Reference
+  readonly image: ImageSource
+  readonly fragment?: string | undefined
+}
+
 /** A note and the references in it. */
 interface ReadNote {
   readonly path: string
   readonly note?: Note
-  readonly wanted: readonly { readonly reference: Reference; readonly image: ImageSource }[]
+  readonly wanted: readonly WantedImage[]
   readonly failures: ImageFailure[]
 }
 
@@ -85,7 +92,7 @@ export async function uploadImages(notes: readonly NamedNote[], options: UploadI
   }
 
   async function look({ path, folder }: NamedNote): Promise<ReadNote> {
-    const wanted: { reference: Reference; image: ImageSource }[] = []
+    const wanted: WantedImage[] = []
     const failures: ImageFailure[] = []
     try {
       const note = await readNote(path)
@@ -101,12 +108,12 @@ export async function uploadImages(notes: readonly NamedNote[], options: UploadI
           failures.push({ line: lineOf(reference.from), target: reference.target, reason })
         const found = await findImage(reference, path, vault, imageRoot)
         if (found?.is === 'address' && isAt(options.from, found.url))
-          wanted.push({ reference, image: found.url })
+          wanted.push({ reference, image: found.url, fragment: found.fragment })
         if (options.from.length > 0) continue
         if (found?.is === 'missing') fail(found.reason)
         if (found?.is !== 'file') continue
         const fault = await faultOf(found.path)
-        if (fault === undefined) wanted.push({ reference, image: found.path })
+        if (fault === undefined) wanted.push({ reference, image: found.path, fragment: found.fragment })
         else fail(fault)
       }
       return { path, note, wanted, failures }
@@ -118,10 +125,10 @@ export async function uploadImages(notes: readonly NamedNote[], options: UploadI
   async function finish({ path, note, wanted, failures }: ReadNote): Promise<NoteReport> {
     const links: NewLink[] = []
     const lineOf = createLineCount(note?.text ?? '')
-    for (const { reference, image } of wanted) {
+    for (const { reference, image, fragment = '' } of wanted) {
       const result = stored.get(String(image))
       if (note === undefined || result === undefined) continue
-      if ('url' in result) links.push({ reference, url: result.url })
+      if ('url' in result) links.push({ reference, url: result.url + fragment })
       else failures.push({ line: lineOf(reference.from), target: reference.target, reason: result.error })
     }
     if (note === undefined || links.length === 0) return { path, links: 0, failures }
@@ -154,7 +161,7 @@ export async function uploadImages(notes: readonly NamedNote[], options: UploadI
 }
 
 /** Most notes name none, and need no parser. */
-const mayNameImages = (text: string) => text.includes('![') || /<img\b/i.test(text)
+const mayNameImages = (text: string) => text.includes('![') || /<(?:img|source)\b/i.test(text)
 
 /** What a dry run shows for the link that it doesn't know. */
 function placeholderFor(image: ImageSource): string {

@@ -37,6 +37,13 @@ describe('a picture of a note', () => {
     ['[^1]: <img src=b.png>', 'b.png'],
     ['[^1]: ![a][x]\n\n[x]: b.png', 'b.png'],
     ['[^1]: ![a](b.png "of two words") and more', 'b.png'],
+    ['![a](b c (1).png)', 'b c (1).png'],
+    ['![a]( b c.png#right "title" )', 'b c.png#right'],
+    ['![a](b.png =300x200)', 'b.png'],
+    ["![a](b c.png 'title' =50%)", 'b c.png'],
+    ['[![a](b.png =x200)](c d.png)', 'b.png'],
+    ['<picture><source srcset=b.png></picture>', 'b.png'],
+    ['<img srcset="b.png">', 'b.png'],
   ])('is found in %j', (note, place) => {
     expect(found(note)).toEqual([place])
   })
@@ -47,11 +54,15 @@ describe('a picture of a note', () => {
     ['![](C:\\pictures\\a.png)', 'C:\\pictures\\a.png'],
     ['<img src="a&amp;b.png">', 'a&b.png'],
     ['![[folder/a.png#part|alt|300]]', 'folder/a.png'],
+    ['![](a b&amp;c.png)', 'a b&c.png'],
   ])('is called in %j what it names', (note, target) => {
     expect(targets(note)).toEqual([target])
   })
 
   it('is found with all others in their order', () => {
+    expect(targets('<img srcset="1.png, 2.png 2x,3&amp;4.png 3x" src="5.png">').sort()).toEqual([
+      ...['1.png', '2.png', '3&4.png', '5.png'],
+    ])
     expect(targets('![[1.png]] <img src=2.png> ![][x] ![](4.png)\n\n[x]: 5.png\n')).toEqual([
       ...['1.png', '2.png', '4.png', '5.png'],
     ])
@@ -77,6 +88,9 @@ describe('no picture', () => {
     '<img alt="x">',
     '<image src="b.png">',
     '![[no end.png]',
+    '![](two words)',
+    '`![](b c.png)`',
+    '![](b c.png',
     '$\\`$ \\<img src=b.png>',
   ])('is found in %j', note => {
     expect(found(note)).toEqual([])
@@ -91,6 +105,11 @@ describe('a note that was made to take long', () => {
     ['quoted HTML', '> <div>\n' + '> <img src="a.png">\n'.repeat(20_000)],
     ['footnotes in footnotes', '[^1]:'.repeat(200_000)],
     ['many footnotes', '[^1]: ![](a.png)\n'.repeat(30_000)],
+    ['spaces in paths', `![](${' '.repeat(2000)}x) `.repeat(250)],
+    ['words in paths', `![](${'a '.repeat(1000)}) `.repeat(250)],
+    ['titles in paths', `![](a${' "a"'.repeat(500)}x) `.repeat(250)],
+    ['open parentheses', '![](a b '.repeat(50_000)],
+    ['commas in srcset', `<img srcset="${'a,'.repeat(100_000)}${', '.repeat(100_000)}b">`],
     ['a picture in an address', `![](data:image/png;base64,${'A'.repeat(5_000_000)})`],
   ])('is read in a time that grows with its length: %s', { timeout: 60_000 }, (_, note) => {
     const begun = process.cpuUsage()
