@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { decodeText } from '../decode-text.ts'
 import { systemCode } from '../errors.ts'
 import { elementOf, memberOf, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
@@ -55,7 +56,7 @@ export function withVariables(before: Variables, file: string, found: Environmen
 /** @returns undefined if the file does not exist */
 export async function readDotenv(file: string): Promise<Environment | undefined> {
   try {
-    const text = readFileSync(file)
+    const text = decodeText(readFileSync(file))
     const { parse } = await import('dotenv')
     return parse(text)
   } catch (error) {

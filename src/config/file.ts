@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ParseError } from 'jsonc-parser'
+import { decodeText } from '../decode-text.ts'
 import { messageOf, systemCode } from '../errors.ts'
 import type { OnProblem } from './interpolate.ts'
 import { type PathContext, resolveLocalPath, userConfigFile } from './paths.ts'
@@ -72,14 +73,13 @@ class UnreadableError extends Error {
 }
 
 /**
- * Reads UTF-8, or the UTF-16 that Windows PowerShell writes for `upload-server config import … > file`.
+ * Reads UTF-8, or the UTF-16 that Windows PowerShell writes for `upload-server config import … > file`: see `decodeText`.
  *
  * @throws Error with the file and the reason why it can't be read
  */
 export function readText(path: string): string {
   try {
-    const bytes = readFileSync(path)
-    return bytes.toString(bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf16le' : 'utf8')
+    return decodeText(readFileSync(path))
   } catch (error) {
     throw new UnreadableError(path, error)
   }
@@ -92,10 +92,9 @@ export function readText(path: string): string {
  * @throws Error with line and column
  */
 export async function parseJson(text: string, report: OnProblem): Promise<unknown> {
-  const plain = text.replace(/^\ufeff/, '')
-  const value = await parseTolerant(plain)
-  for (const { path, offset } of findRepeated(plain)) {
-    report(path, `is set twice, the second time in ${placeOf(plain, offset)}. Remove one of them`)
+  const value = await parseTolerant(text)
+  for (const { path, offset } of findRepeated(text)) {
+    report(path, `is set twice, the second time in ${placeOf(text, offset)}. Remove one of them`)
   }
   return value
 }

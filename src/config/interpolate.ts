@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { decodeText } from '../decode-text.ts'
 import { messageOf, systemCode } from '../errors.ts'
 import { resolveLocalPath } from './paths.ts'
 import { isPlainFile, TRUST_OPTION } from './trust.ts'
@@ -60,7 +61,7 @@ export function interpolate(
       return undefined
     }
     try {
-      const text = readFileSync(file, 'utf8').replace(/\r?\n$/, '')
+      const text = decodeText(readFileSync(file)).replace(/\r?\n$/, '')
       files.push(file)
       return text
     } catch (error) {

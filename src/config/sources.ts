@@ -85,7 +85,7 @@ async function linesOf(text: string): Promise<Map<string, number>> {
       if (inner) walk(inner, path === '' ? key : `${path}.${key}`)
     }
   }
-  const root = parseTree(text.replace(/^\ufeff/, ''), [], { allowTrailingComma: true })
+  const root = parseTree(text, [], { allowTrailingComma: true })
   if (root) walk(root, '')
   return lines
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { decodeText } from '../decode-text.ts'
 import { keysOf, membersOf } from '../members.ts'
 import { ownFile } from '../options.ts'
 import * as z from '../packages/zod.ts'
@@ -145,7 +146,7 @@ export function checkKeyFiles(entries: readonly TokenSettings[], report: OnProbl
     if (jwksFile === undefined) continue
     const path = `auth.tokens[${index}].jwksFile`
     try {
-      const { keys } = membersOf(JSON.parse(readFileSync(jwksFile, 'utf8')))
+      const { keys } = membersOf(JSON.parse(decodeText(readFileSync(jwksFile))))
       if (!Array.isArray(keys) || keys.length === 0) report(path, 'has no keys. It must be a JWKS')
     } catch (error) {
       report(path, error instanceof SyntaxError ? 'is not JSON. It must be a JWKS' : "can't be read")

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls'
+import { decodeText } from '../decode-text.ts'
 import { systemCode, UploadError } from '../errors.ts'
 
 /**
@@ -17,7 +18,7 @@ export async function readTrust(
   for (const [setting, file] of Object.entries(files)) {
     if (file === undefined) continue
     try {
-      const text = await readFile(file, 'utf8')
+      const text = decodeText(await readFile(file))
       createSecureContext({ ca: text })
       own.push(text)
     } catch (cause) {

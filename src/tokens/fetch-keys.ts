@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { decodeText } from '../decode-text.ts'
 import { systemCode } from '../errors.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import { createHttpClient } from '../http/client.ts'
@@ -60,7 +61,7 @@ function keysUrlOf(document: unknown, issuer: string): string {
 /** @throws Error, whose message is the end of a sentence */
 export async function readKeyFile(file: string): Promise<unknown> {
   try {
-    return JSON.parse(await readFile(file, 'utf8'))
+    return JSON.parse(decodeText(await readFile(file)))
   } catch (cause) {
     throw new Error(`can't be read (${systemCode(cause) ?? 'it is not JSON'})`, { cause })
   }

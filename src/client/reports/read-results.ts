@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { decodeText } from '../../decode-text.ts'
 import { membersOf } from '../../members.ts'
 import { isLink, oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
@@ -59,5 +60,5 @@ async function readFileOf(path: string): Promise<string> {
 async function readAll(stream: AsyncIterable<Uint8Array>): Promise<string> {
   const bytes = await readAtMost(stream, MOST_BYTES)
   if (bytes === undefined) throw new Error('The results are larger than 64 MiB.')
-  return bytes.toString('utf8')
+  return decodeText(bytes)
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { decodeText } from '../../decode-text.ts'
 import { systemCode } from '../../errors.ts'
 import { type Members, membersOf } from '../../members.ts'
 import { isCredential } from '../shared/form-host/credentials.ts'
@@ -42,7 +43,7 @@ const MEMBERS: Texts = {
 export function readSxcu(path: string): HostDescription {
   let text: string
   try {
-    text = readFileSync(path, 'utf8')
+    text = decodeText(readFileSync(path))
   } catch (error) {
     throw new Error(`can't be read (${systemCode(error) ?? 'no reason given'}).`)
   }

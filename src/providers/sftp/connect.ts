@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { connect as connectSocket, type Socket } from 'node:net'
 import type { Client, ServerHostKeyAlgorithm, SFTPWrapper } from 'ssh2'
+import { decodeText } from '../../decode-text.ts'
 import { systemCode, UploadError } from '../../errors.ts'
 import { onAbort } from '../../flow/cancellation.ts'
 import { excerpt } from '../../http/client.ts'
@@ -107,7 +108,7 @@ async function readCredentials(
   const name = privateKeyFile === undefined ? 'privateKey' : 'privateKeyFile'
   let text = options.privateKey
   try {
-    if (privateKeyFile !== undefined) text = await readFile(privateKeyFile, 'utf8')
+    if (privateKeyFile !== undefined) text = decodeText(await readFile(privateKeyFile))
   } catch (error) {
     throw new UploadError('delivery_failed', `"${name}" can't be read (${systemCode(error)}).`, {
       cause: error,
