@@ -107,7 +107,10 @@ async function pluginsOf({ config }: CommonOptions, terminal: Terminal): Promise
   const note = (reason: string) =>
     terminal.note(`The schema does not include plugins of the configuration. ${reason}`)
   try {
-    const { value, codeBase } = await readRaw({ ...terminal, file: config, looksHere: true }, () => {})
+    const { value, codeBase } = await readRaw(
+      { ...terminal, file: config, looksHere: true, loadsPlugins: false },
+      () => {},
+    )
     return await loadPlugins(value['plugins'], codeBase, (path, message) => note(`${path}: ${message}`))
   } catch (error) {
     if (config !== undefined || !(error instanceof ConfigError)) throw error

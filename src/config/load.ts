@@ -68,7 +68,7 @@ const reportTo =
   }
 
 /**
- * Checks a configuration that has been read, in this process or in another one.
+ * Checks a configuration that has been read.
  *
  * @param problems errors that were found while it was read
  * @throws ConfigError
@@ -83,7 +83,7 @@ export async function checkConfig(raw: RawConfig, problems: Problem[] = []): Pro
 
   const parsed = configSchema.safeParse(value, { reportInput: true })
   if (!parsed.success) reportIssues(parsed.error, configSchema, report)
-  const plugins = await loadPlugins(value['plugins'], raw.codeBase, report)
+  const plugins = raw.plugins ?? (await loadPlugins(value['plugins'], raw.codeBase, report))
   const destinations = await readDestinations(value['providers'], resolvePath, report, plugins)
   checkReferences(value, plugins, report)
   checkKeys(value, report)

@@ -25,7 +25,7 @@ import { kindOf } from './issues.ts'
 import { isRecord, type Json } from './json.ts'
 import { userConfigFile, userDataDirectory } from './paths.ts'
 import { isPicGoConfig } from './picgo/recognise.ts'
-import { loadPlugins, NO_PLUGINS } from './plugins.ts'
+import { loadPlugins, type Plugins } from './plugins.ts'
 import { listNamed, mentionedTypes, wholeSchema } from './providers.ts'
 import { configSchema } from './schema.ts'
 import { createLocator, flagSources, type Sources } from './sources.ts'
@@ -80,7 +80,7 @@ export interface LoadOptions extends WhereToLook {
   loadsPlugins?: boolean
 }
 
-/** A configuration that has been read but not checked. Plain data. */
+/** A configuration that has been read but not checked. */
 export interface RawConfig {
   value: Json
   file: string | undefined
@@ -97,6 +97,8 @@ export interface RawConfig {
   /** Configuration files that the working directory may contain, used or not. */
   nearby: string[]
   notes: string[]
+  /** Its plugins, if they were loaded to apply settings of the environment. */
+  plugins?: Plugins | undefined
   /** Passwords in the proxy URLs of the environment. */
   secrets: string[]
   /** Destinations of a PicGo or PicList file that can't be used. */
@@ -153,6 +155,7 @@ export async function readRaw(options: LoadOptions, report: OnProblem): Promise<
           variable,
           `is not used with a configuration that was only found in the working directory, because that file would decide where its value is sent. If you trust it, start with ${TRUST_OPTION}`,
         )
+  let plugins: Plugins | undefined
   if (given.length > 0) {
     const types = given.flatMap(({ path: [section, type = ''] }) =>
       section?.toLowerCase() === 'providers' ? canonicalType(type.toLowerCase()) : [],
@@ -160,10 +163,8 @@ export async function readRaw(options: LoadOptions, report: OnProblem): Promise<
     // Plugins add settings of their own, so they are loaded first.
     const isOfPlugins = ({ path: [section] }: GivenSetting) => section?.toLowerCase() === 'plugins'
     value = applySettings(value, given.filter(isOfPlugins), configSchema, report)
-    const plugins =
-      options.loadsPlugins === false
-        ? NO_PLUGINS
-        : await loadPlugins(membersOf(value)['plugins'], codeBase, report)
+    if (options.loadsPlugins !== false)
+      plugins = await loadPlugins(membersOf(value)['plugins'], codeBase, report)
     const schema = await wholeSchema([...mentionedTypes(value), ...types], plugins)
     value = applySettings(
       value,
@@ -190,6 +191,7 @@ export async function readRaw(options: LoadOptions, report: OnProblem): Promise<
     files: [...(found ? [found.path] : []), ...files, ...filled.files],
     nearby: [LOCAL_CONFIG_FILE, '.env'].map(name => join(options.cwd, name)),
     notes,
+    plugins,
     secrets: listProxyVariables(env).flatMap(secretsOfProxy),
     leftOut,
     sources: {

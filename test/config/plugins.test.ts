@@ -68,6 +68,17 @@ it('takes options of plugins, and plugins themselves, from variables', async () 
   expect(config.destinations[0]?.options['token']).toBe('of-a-variable')
 })
 
+it('runs once at a start, also with variables', async () => {
+  const counting = `globalThis.runsOfPlugin = (globalThis.runsOfPlugin ?? 0) + 1; return `
+  const code = pluginOf('mine').replace('=> define', `=> { ${counting} define`)
+  const { load } = await setUp(
+    { plugins: ['./mine.mjs'], providers: { mine: { a: {} } } },
+    { 'mine.mjs': `${code} }` },
+  )
+  await load({ UPLOAD_SERVER_LOG_LEVEL: 'debug' })
+  expect((globalThis as { runsOfPlugin?: number }).runsOfPlugin).toBe(1)
+})
+
 it.each([
   ['for import alone', { exports: { '.': { types: './x.d.ts', import: './lib/x.js' } } }],
   ['with one address', { exports: './lib/x.js' }],
