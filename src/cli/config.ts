@@ -1,4 +1,5 @@
-import { resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { parseJson, readText } from '../config/file.ts'
 import { importPicGo } from '../config/import.ts'
 import { ConfigError, loadConfig, showConfig } from '../config/load.ts'
@@ -140,5 +141,11 @@ async function importFile(file: string, terminal: Terminal): Promise<number> {
   const { config, notes } = await leaveOutUnusable(imported, (_, problem) => terminal.note(problem))
   terminal.print(toJson(config))
   for (const note of notes) terminal.note(note)
+  for (const name of GALLERIES)
+    if (existsSync(resolve(terminal.cwd, dirname(file), name)))
+      terminal.note(`"${name}" was ignored: the gallery is not imported.`)
   return 0
 }
+
+/** Where PicGo and PicList keep their galleries, next to their configurations. */
+const GALLERIES = ['picgo.db', 'piclist.db']

@@ -255,8 +255,8 @@ const MOVED = {
   keyTemplate: ['buildIn.rename', 'settings.autoRename'],
   'log.level': ['settings.logLevel'],
   pictures: ['buildIn'],
-  'server.key': ['settings.serverKey', 'settings.server.secret', 'settings.server.key'],
-  server: ['settings.server'],
+  'server.key': ['settings.serverKey', 'settings.server.secret', 'settings.server.key', 'server.key'],
+  server: ['settings.server', 'server'],
 }
 
 function movesOf(places: Import['places']): Sources['moved'] {

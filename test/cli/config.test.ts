@@ -150,6 +150,7 @@ describe('config import', () => {
       settings: { server: { port: 1234 }, serverKey: 'a ${b}' },
     }
     await writeFile(join(cwd, 'data.json'), `\ufeff${JSON.stringify(old)}`)
+    await writeFile(join(cwd, 'picgo.db'), '')
     const { code, stderr } = await runShell('upload_server config import data.json > upload-server.json', {
       cwd,
     })
@@ -157,6 +158,7 @@ describe('config import', () => {
     expect(stderr.split('\n')).toEqual([
       '"picBed.proxy" was ignored: it is not the URL of an HTTP, HTTPS or SOCKS5 proxy.',
       expect.stringContaining('Files at local/Default get names such as "name-1a2b3c4d.png"'),
+      '"picgo.db" was ignored: the gallery is not imported.',
       '',
     ])
     expect(await runCli(['config', 'validate'], { cwd })).toMatchObject({

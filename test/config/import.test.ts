@@ -318,6 +318,14 @@ describe('PicList', () => {
     expect(providers['smms']?.['Host']).toMatchObject({ pictures: { watermark: { text: 'mine' } } })
   })
 
+  it.each([
+    ['web-uploader', { url: 'https://img.example/100%/up?token=5%off', paramName: 'file' }, '5%off'],
+    ['advancedplist', { endpoint: 'https://img.example/100%/up?key=5%off', method: 'POST' }, '5%off'],
+  ])('a percent sign in a URL of %s does not end the start', async (type, options, secret) => {
+    const { providers } = await imported({ picBed: { uploader: type, [type]: options } })
+    expect(JSON.stringify(providers)).toContain(secret)
+  })
+
   it("mistakes name the line of PicList's file", async () => {
     const cwd = await makeDirectory()
     const text = `{

@@ -41,6 +41,7 @@ describe('isPicGoConfig', () => {
     { picBed: { uploader: 'smms' } },
     { picBed: { current: 'smms' } },
     { picBed: null },
+    { server: { port: 36677 }, picBed: { uploader: 'smms' } },
     { picgoPlugins: {} },
     { uploader: { github: { configList: [] } } },
   ])('recognises the fragment %j', value => {
@@ -327,6 +328,29 @@ describe('translatePicGo whatever the file holds', () => {
     expect(JSON.stringify(config)).toBe(
       '{"providers":{"smms":{"__proto__":{"token":"t"}}},"default":"smms/__proto__"}',
     )
+  })
+
+  it('reads the server that a file has at the top', () => {
+    const { config } = translatePicGo({ picBed: {}, server: { port: '8080', host: '0.0.0.0', secret: 's' } })
+    expect(config['server']).toEqual({ port: 8080, host: '0.0.0.0', key: 's' })
+  })
+
+  it.each([
+    ['lankong', 'lsky'],
+    ['minio', 's3'],
+    ['alist', 'openlist'],
+    ['githubPlus', 'github'],
+  ])('names for the plugin uploader %s the provider %s', (type, provider) => {
+    const { notes } = translatePicGo({ picBed: { uploader: type, [type]: { url: 'x' } } })
+    expect(notes).toContain(
+      `"picBed.${type}" was skipped: its options can't be imported. Configure the provider "${provider}" instead.`,
+    )
+    expect(notes.at(-1)).toContain(`Configure the provider "${provider}", or choose another uploader.`)
+  })
+
+  it('says that the gallery is not imported', () => {
+    const { notes } = translatePicGo({ picBed: {}, uploaded: [{ imgUrl: 'https://x.example/a.png' }] })
+    expect(notes).toContain('"uploaded" was ignored: the gallery is not imported.')
   })
 
   it('finds nothing inherited for an uploader called constructor', () => {

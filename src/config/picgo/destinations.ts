@@ -17,6 +17,14 @@ const WITHOUT_PROVIDER = new Map([
   ['picgo-cloud', 'PicGo Cloud accepts uploads only from PicGo'],
 ])
 
+/** Uploaders of plugins whose options are not read, and the provider that stores at the same destination. */
+const EQUIVALENTS = new Map([
+  ['lankong', 'lsky'],
+  ['minio', 's3'],
+  ['alist', 'openlist'],
+  ['githubPlus', 'github'],
+])
+
 /** Members of `picBed` that are not uploaders. */
 const NO_UPLOADERS = new Set(
   'uploader current transformer proxy list secondUploader secondUploaderId secondUploaderConfig'.split(' '),
@@ -92,7 +100,11 @@ function listTypes(picBed: Json, uploader: Json, current: string | undefined): S
 function noteUnsupported(type: string, saved: Saved[], note: OnNote): void {
   const path = saved[0]?.path.replace(/\.configList\[.*$/s, '')
   if (path === undefined) return
-  note(path, `was skipped: ${WITHOUT_PROVIDER.get(type) ?? `there is no provider for "${type}"`}`)
+  const equivalent = EQUIVALENTS.get(type)
+  const reason = equivalent
+    ? `its options can't be imported. Configure the provider "${equivalent}" instead`
+    : (WITHOUT_PROVIDER.get(type) ?? `there is no provider for "${type}"`)
+  note(path, `was skipped: ${reason}`)
 }
 
 interface ProviderContext extends TranslationContext {
@@ -226,9 +238,12 @@ function noteDefault(
   )
   if (names.length === 0) note('picBed', 'has no destination that can be imported')
   if (current !== undefined && !names.includes(chosen ?? '')) {
+    const equivalent = EQUIVALENTS.get(current)
     const reason = UPLOADERS.has(current)
       ? 'which has no usable settings. Complete them, or'
-      : 'for which there is no provider here:'
+      : equivalent
+        ? `whose options can't be imported. Configure the provider "${equivalent}", or`
+        : 'for which there is no provider here:'
     note('picBed.uploader', `is "${current}", ${reason} choose another uploader`)
   }
   if (current === undefined && names.length > 1)

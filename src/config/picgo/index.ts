@@ -37,7 +37,7 @@ export function translatePicGo(value: Record<string, unknown>, found: OnDestinat
     note,
     found,
   })
-  const server = translateServer(settings, note)
+  const server = translateServer(value, settings, note)
   const level = translateLogLevel(settings, note)
   noteLeftOut(value, picBed, settings, note)
   const config = compact({

@@ -8,6 +8,8 @@ const NOT_NEEDED = new Set(['picgo-plugin-s3', 'picgo-plugin-web-uploader'])
 export function noteLeftOut(file: Json, picBed: Json, settings: Json, note: OnNote): void {
   if (text(file.configPath) !== undefined)
     note('configPath', 'is the file that PicGo really uses. Import that one instead')
+  if (Array.isArray(file.uploaded) && file.uploaded.length > 0)
+    note('uploaded', 'was ignored: the gallery is not imported')
   const transformer = text(picBed.transformer)
   if (transformer !== undefined && transformer !== 'path' && transformer !== 'base64')
     note('picBed.transformer', 'was ignored: plugins do not run here')

@@ -1,7 +1,7 @@
 import { isRecord, type Json } from '../json.ts'
 
-/** Sections of our own format, which files of PicGo and PicList never have. */
-const OUR_SECTIONS = ['providers', 'default', 'server', 'auth', 'sources', 'limits', 'keyTemplate']
+/** Sections of our own format, which files of PicGo and PicList never have. They may have "server". */
+const OUR_SECTIONS = ['providers', 'default', 'auth', 'sources', 'limits', 'keyTemplate']
 
 /** Whether a parsed file is a PicGo or PicList file (`data.json` or `config.json`). Never true for our own format. */
 export function isPicGoConfig(value: unknown): value is Json {

@@ -1,15 +1,16 @@
 import { completeProxy, parseProxy } from '../../http/proxy/address.ts'
 import { isListenHost } from '../endpoint.ts'
 import type { Json } from '../json.ts'
-import { compact, type OnNote, sectionOf, text } from './json.ts'
+import { compact, member, type OnNote, sectionOf, text } from './json.ts'
 
-/** Our `server` section: port, host and upload key. Empty if the old file sets none of them. */
-export function translateServer(settings: Json, note: OnNote): Json {
-  const server = sectionOf(settings, 'server', 'settings.server', note)
+/** Our `server` section: port, host and upload key. Empty if the old file sets none of them. Some files have it at the top. */
+export function translateServer(file: Json, settings: Json, note: OnNote): Json {
+  const path = member(settings, 'server') === undefined ? 'server' : 'settings.server'
+  const server = sectionOf(path === 'server' ? file : settings, 'server', path, note)
   return compact({
-    host: readHost(server.host, note),
-    port: readPort(server.port, note),
-    key: readKey(settings, server, note),
+    host: readHost(server.host, path, note),
+    port: readPort(server.port, path, note),
+    key: readKey(settings, server, path, note),
   })
 }
 
@@ -23,28 +24,28 @@ export function translateProxy(picBed: Json, note: OnNote): Json | undefined {
   return undefined
 }
 
-function readHost(value: unknown, note: OnNote): string | undefined {
+function readHost(value: unknown, path: string, note: OnNote): string | undefined {
   const host = text(value)
   if (host !== undefined && isListenHost(host)) return host
-  if (value !== undefined) note('settings.server.host', 'was ignored: it is not a hostname')
+  if (value !== undefined) note(`${path}.host`, 'was ignored: it is not a hostname')
   return undefined
 }
 
 /** PicGo and PicList store the port as it was typed, often as a string. */
-function readPort(value: unknown, note: OnNote): number | undefined {
+function readPort(value: unknown, path: string, note: OnNote): number | undefined {
   const port = Number(text(value) ?? value)
   const isPort = (typeof value === 'string' || typeof value === 'number') && Number.isInteger(port)
   if (isPort && port >= 1 && port <= 65535) return port
-  if (value !== undefined) note('settings.server.port', 'was ignored: it is not a port number')
+  if (value !== undefined) note(`${path}.port`, 'was ignored: it is not a port number')
   return undefined
 }
 
 /** PicList keeps it in `settings.serverKey`, PicGo 3 in `settings.server.secret`; guides also show `settings.server.key`. */
-function readKey(settings: Json, server: Json, note: OnNote): string | undefined {
+function readKey(settings: Json, server: Json, path: string, note: OnNote): string | undefined {
   const places = {
     'settings.serverKey': settings.serverKey,
-    'settings.server.secret': server.secret,
-    'settings.server.key': server.key,
+    [`${path}.secret`]: server.secret,
+    [`${path}.key`]: server.key,
   }
   let used: { path: string; key: string } | undefined
   for (const [path, value] of Object.entries(places)) {

@@ -1,3 +1,4 @@
+import { decodeSafely } from '../../../mask.ts'
 import { literal } from './template.ts'
 
 /** Texts by name. */
@@ -36,7 +37,7 @@ export function hideCredentials(texts: Texts, secrets: Texts): Texts {
 export function hideInUrl(url: string, secrets: Texts): string {
   return literal(url).replace(PARAMETER, (whole, separator: string, name: string, value: string) => {
     if (!isCredential(name) || value === '') return whole
-    return `${separator}${name}=${keep(name, decodeURIComponent(value), secrets)}`
+    return `${separator}${name}=${keep(name, decodeSafely(value), secrets)}`
   })
 }
 
