@@ -175,12 +175,17 @@ function checkOf({ type, about }) {
   return `Run ${command}. It uploads a test image, downloads it through its link and compares the two. ${removal}`
 }
 
-function optionsOf({ config, about }) {
+function optionsOf({ type, config, about }) {
   const template = '[key template](../reference/key-templates.md)'
-  const keys = ['host', 'other'].includes(about.family)
-    ? `The provider's server chooses where a file is stored. It receives the last segment of the object key, which the ${template} makes, as the file name.`
-    : `The object key, which the ${template} makes, is the path of the file at the destination. \`{path}\` in the template is the folder that the request asks for.`
-  return `${options(config)}\n\n${keys}`
+  return `${options(config)}\n\n${describeKeys(type, about.family, template)}`
+}
+
+function describeKeys(type, family, template) {
+  if (['command', 'http'].includes(type))
+    return `The receiver chooses where a file is stored. Placeholders pass it the object key, which the ${template} makes, or its last segment.`
+  if (['host', 'other'].includes(family))
+    return `The provider's server chooses where a file is stored. It receives the last segment of the object key, which the ${template} makes, as the file name.`
+  return `The object key, which the ${template} makes, is the path of the file at the destination. \`{path}\` in the template is the folder that the request asks for.`
 }
 
 function options(schema) {

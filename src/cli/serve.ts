@@ -108,7 +108,7 @@ async function serve(options: ServeOptions, terminal: Terminal, signals: Signals
   if (!server.isOurs) {
     logger.info(
       { url: server.url },
-      `A compatible upload server (this one, PicGo or PicList) is already running at ${server.url}; no second server was started`,
+      `An upload server is already running at ${server.url}; no second server was started`,
     )
     return 0
   }

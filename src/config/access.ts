@@ -38,7 +38,7 @@ export const authSection = section(
       .boolean()
       .default(true)
       .describe(
-        'Let local clients (programs on the machine of the server) upload without an upload key. Set it to false behind a reverse proxy that does not add X-Forwarded-For.',
+        'Let local clients (programs on the machine of the server) upload without an upload key. Set it to false if a reverse proxy, a tunnel or "ssh -R" runs on the same machine.',
       ),
     anonymous: z.boolean().default(false).describe('Let anyone upload without an upload key.'),
     allowedOrigins: z

@@ -30,7 +30,7 @@ export const lsky = defineProvider({
   type: 'lsky',
   about: {
     family: 'host',
-    what: 'Lsky Pro, v1 and v2',
+    what: 'Lsky Pro 1.x and 2.x',
     testedAgainst: 'a mock of the documented API',
     example: {
       blog: { url: 'https://img.example.com', token: 'LSKY_TOKEN', albumId: 7, permission: 'public' },
