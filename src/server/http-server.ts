@@ -1,6 +1,13 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { createServer, type RequestListener, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
@@ -22,6 +29,8 @@ const OTHER_FILES = 600
  * read. With a smaller buffer, Node would pause and resume the socket for each request.
  */
 const BUFFERED_BYTES = 64 * 1024
+/** Maximum number of pipelined requests that wait: on one connection, on all together. Each takes 2 KB, many times its bytes. */
+const [LEAST_WAITING, MOST_WAITING] = [16, 10_000]
 /** Interval of the looks for requests in progress during a shutdown. */
 const LOOK_MS = 20
 /** Minimum interval between log lines about rejected connections. */
@@ -36,6 +45,14 @@ export interface HttpServer {
    * @returns false if requests took longer than `graceMs` and were aborted
    */
   stop(graceMs: number, quietMs: number): Promise<boolean>
+}
+
+/** A connection handles one request at a time, so a response that opens something always has its socket. */
+interface Connection {
+  /** The response in progress. */
+  current: ServerResponse | undefined
+  /** Pipelined requests that wait for the responses before them, in order. */
+  readonly waiting: { readonly req: IncomingMessage; readonly res: ServerResponse }[]
 }
 
 /** Is called for every request that never reaches `handle`. */
@@ -60,45 +77,66 @@ export function createHttpServer(
   })
   // By default, Node silently drops headers beyond a count, which may include forwarding headers. The total size stays limited.
   server.maxHeadersCount = 0
-  // Open connections, each with its responses in progress.
-  const connections = new Map<Duplex, Set<ServerResponse>>()
+  const connections = new Map<Duplex, Connection>()
   const turnAwayBeyondLimit = createConnectionLimit(note)
   // This listener must run before Node's own, which reads from the socket.
   server.prependListener('connection', (socket: Socket) => {
     // Node keeps the address. Once the client has reset the connection, it can't be read, and its wrong keys would be nobody's.
     void socket.remoteAddress
-    connections.set(socket, new Set())
+    connections.set(socket, { current: undefined, waiting: [] })
     socket.once('close', () => connections.delete(socket))
     turnAwayBeyondLimit(socket, connections.size)
   })
   let isStopping = false
-  const takeTurn = createRequestTurns()
   const accept: RequestListener = (req, res) => {
-    const running = connections.get(req.socket)?.add(res)
+    const { socket } = req
+    const connection = connections.get(socket)
+    if (connection === undefined || socket.destroyed) return
     if (isStopping) res.shouldKeepAlive = false
-    const removeResponse = () => running?.delete(res)
-    res.on('close', () =>
-      req.complete || req.destroyed ? removeResponse() : req.once('end', removeResponse),
-    )
+    if (connection.current === undefined) begin(connection, req, res)
+    else if (connection.waiting.length < Math.max(LEAST_WAITING, MOST_WAITING / connections.size))
+      wait(connection, req, res)
+    else closeCrowded(connection, socket)
+  }
+  function begin(connection: Connection, req: IncomingMessage, res: ServerResponse): void {
+    const { socket } = req
+    connection.current = res
+    const finish = () => {
+      if (connection.waiting.length > 0) setImmediate(beginNext, connection, socket)
+      else connection.current = undefined
+    }
+    res.on('close', () => (req.complete || req.destroyed ? finish() : req.once('end', finish)))
     // This timeout applies until the connection is idle, when Node sets its keep-alive timeout.
     res.on('prefinish', () => {
-      if (req.socket.writableLength > 0) req.socket.setTimeout(stallMs)
+      if (socket.writableLength > 0) socket.setTimeout(stallMs)
     })
-    takeTurn(req.socket, running?.size ?? 1, () => {
-      drainAfterResponse(req, res)
-      handle(req, res)
-    })
+    drainAfterResponse(req, res)
+    handle(req, res)
+  }
+  // Each in a turn of the event loop of its own, because one packet has up to 3000 requests.
+  function beginNext(connection: Connection, socket: Socket): void {
+    if (socket.destroyed) return
+    const next = connection.waiting.shift()
+    if (connection.waiting.length === 0) socket.resume()
+    if (next) begin(connection, next.req, next.res)
+  }
+  function closeCrowded({ waiting }: Connection, socket: Socket): void {
+    const address = socket.remoteAddress
+    const message = `${waiting.length} requests wait for responses on one connection, so it is closed`
+    waiting.length = 0
+    socket.destroy()
+    note(crypto.randomUUID(), 503, message, address)
   }
   server.on('request', accept)
   // routes/body.ts sends 100 Continue only when the body is needed. Node would reject other expectations with an empty body.
   server.on('checkContinue', accept)
   server.on('checkExpectation', accept)
   server.on('clientError', (error: Unreadable, socket) => {
-    const running = [...(connections.get(socket) ?? [])]
+    const current = connections.get(socket)?.current
     // A response written now would end up inside another response.
-    if (running.some(res => res.headersSent)) socket.destroy()
+    if (current?.headersSent) socket.destroy()
     // The log line of the request that was cut says so.
-    else answerUnreadable(error, socket, isCut(error) && running.length > 0 ? () => {} : note)
+    else answerUnreadable(error, socket, isCut(error) && current ? () => {} : note)
   })
   return {
     server,
@@ -109,13 +147,13 @@ export function createHttpServer(
       await closeListener(server, graceMs)
       isStopping = true
       // The last response of each connection. After an earlier one, Node would close it without the others.
-      for (const running of connections.values()) {
-        const last = [...running].at(-1)
+      for (const { current, waiting } of connections.values()) {
+        const last = waiting.at(-1)?.res ?? current
         if (last) last.shouldKeepAlive = false
       }
       const finished = await drain(connections, end, quietMs)
-      for (const [socket, running] of connections) {
-        for (const res of running) res.err ??= cutByShutdown()
+      for (const [socket, { current }] of connections) {
+        if (current) current.err ??= cutByShutdown()
         socket.destroy()
       }
       await closed
@@ -126,33 +164,12 @@ export function createHttpServer(
 }
 
 /**
- * Starts one pipelined request of a connection per turn of the event loop, in order, and only while the client reads the
- * responses. One packet can contain more than 1000 requests, which would otherwise block all other connections.
+ * Makes a pipelined request wait. Nothing more is read from the connection meanwhile. Node resumes it at the end of each request,
+ * so it is paused after all requests that have arrived are parsed.
  */
-function createRequestTurns(): (socket: Duplex, running: number, begin: () => void) => void {
-  const waiting = new WeakMap<Duplex, (() => void)[]>()
-
-  function beginNext(socket: Duplex, queue: (() => void)[]): void {
-    if (socket.destroyed) return
-    if (socket.writableNeedDrain) {
-      socket.once('drain', () => beginNext(socket, queue))
-      return
-    }
-    queue.shift()?.()
-    if (queue.length > 0) setImmediate(beginNext, socket, queue)
-    else waiting.delete(socket)
-  }
-
-  return (socket, running, begin) => {
-    const queue = waiting.get(socket)
-    if (queue) queue.push(begin)
-    else if (running <= 1) begin()
-    else {
-      const first = [begin]
-      waiting.set(socket, first)
-      setImmediate(beginNext, socket, first)
-    }
-  }
+function wait({ waiting }: Connection, req: IncomingMessage, res: ServerResponse): void {
+  waiting.push({ req, res })
+  if (waiting.length === 1) process.nextTick(() => req.socket.pause())
 }
 
 /**
@@ -246,11 +263,11 @@ function cutByShutdown(): UploadError {
 
 /** Waits until no request has been in progress for `quietMs`. @returns false if one still is at `end` */
 async function drain(
-  connections: ReadonlyMap<Duplex, ReadonlySet<ServerResponse>>,
+  connections: ReadonlyMap<Duplex, Connection>,
   end: number,
   quietMs: number,
 ): Promise<boolean> {
-  const isBusy = () => [...connections.values()].some(running => running.size > 0)
+  const isBusy = () => [...connections.values()].some(({ current }) => current !== undefined)
   // Without connections, no request can arrive. The looks are counted instead of the time: while the process is blocked,
   // requests may have arrived that it has not read yet.
   for (let quiet = 0; connections.size > 0 && performance.now() < end; quiet += LOOK_MS) {

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
+import { basename } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createHttpServer } from '../../src/server/http-server.ts'
@@ -11,6 +12,7 @@ import { expectFailure } from '../helpers/expect-answer.ts'
 import { list, post } from '../helpers/form.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { needs, needsLinux } from '../helpers/needs.ts'
+import { openFilesBelow } from '../helpers/open-files.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { sendRaw, sendUpload } from '../helpers/raw-request.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
@@ -206,6 +208,8 @@ describe('attack: a packet full of requests, sent without waiting for answers', 
   async function startCounting(answer: (res: ServerResponse) => void) {
     let inTurn = 0
     const seen = { most: 0, all: 0 }
+    const notes: string[] = []
+    const sockets: Socket[] = []
     const { server, stop } = createHttpServer(
       (_req, res) => {
         if (inTurn === 0)
@@ -217,12 +221,13 @@ describe('attack: a packet full of requests, sent without waiting for answers', 
         seen.most = Math.max(seen.most, inTurn)
         answer(res)
       },
-      () => {},
+      (_id, _status, message) => void notes.push(message),
     )
+    server.on('connection', socket => void sockets.push(socket))
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     onTestFinished(async () => void (await stop(0, 0)))
-    return { seen, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+    return { seen, notes, sockets, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
   }
 
   it('keeps nobody else waiting: one of them is answered in each turn', async () => {
@@ -244,5 +249,43 @@ describe('attack: a packet full of requests, sent without waiting for answers', 
       expect(isStill).toBe(true)
     })
     expect(seen.all).toBeLessThan(400) // the buffers of the system hold some megabytes
+  })
+
+  it('624 KB of them take no 730 MB: one is begun, and the rest is not read', async () => {
+    const { seen, url, sockets } = await startCounting(() => {})
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(24_000))
+    const isRead = () => sockets[0]?.bytesRead ?? 0
+    await vi.waitUntil(() => isRead() > 0)
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
+    expect(isRead()).toBeLessThan(200 * 1024)
+    expect(seen.all).toBe(1)
+  })
+
+  it('on 20 connections: most are closed, because no 10 000 requests wait', async () => {
+    const { url, notes } = await startCounting(() => {})
+    const begin = () => {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
+      socket.resume().write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1600))
+      return socket
+    }
+    const open = Array.from({ length: 20 }, begin)
+    onTestFinished(() => open.forEach(socket => void socket.destroy()))
+    await vi.waitUntil(() => open.filter(socket => socket.closed).length > 10, 10_000)
+    expect(notes[0]).toMatch(/^\d+ requests wait for responses on one connection/)
+  })
+
+  it('leaves no file open that is served, when the client leaves', async context => {
+    needsLinux(context, 'open files are seen in /proc')
+    const app = await startApp()
+    const { result } = await post(`${app.url}/upload`, list(`data:,${'x'.repeat(4 * 1024 * 1024)}`))
+    const { hostname, port, pathname } = new URL(String(result?.[0]))
+    const clients = [1, 2, 3, 4, 5].map(() => connect(Number(port), hostname).pause())
+    for (const client of clients) client.write(`GET ${pathname} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(300))
+    const open = () => openFilesBelow(app.directory).filter(path => path.endsWith(basename(pathname)))
+    await vi.waitUntil(() => open().length >= clients.length)
+    for (const client of clients) client.destroy()
+    await vi.waitUntil(() => open().length === 0, 10_000)
   })
 })
