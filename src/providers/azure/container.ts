@@ -95,6 +95,6 @@ function explain(refusal: HttpReply): string | undefined {
     const minutes = Math.round(Math.abs(skewS) / 60)
     return `${code}: the clock of this machine is ${minutes} minutes ${skewS > 0 ? 'fast' : 'slow'}. Set it, for example with NTP.`
   }
-  const message = readElement(text, 'Message')?.split('\n')[0]
-  return `${code}: ${HINTS[code] ?? message ?? 'no reason given.'}`
+  const hint = Object.hasOwn(HINTS, code) ? HINTS[code] : readElement(text, 'Message')?.split('\n')[0]
+  return `${code}: ${hint ?? 'no reason given.'}`
 }

@@ -1,6 +1,9 @@
 /** Maximum nesting depth. Deeper elements become siblings. */
 const MAX_DEPTH = 100
 
+/** Name of text nodes. */
+const TEXT = '#text'
+
 interface Element {
   /** Name without its namespace prefix. */
   readonly name: string
@@ -9,9 +12,11 @@ interface Element {
   readonly children: Element[]
   /** Empty except for text nodes. */
   readonly text: string
+  /** Where it begins in the document. */
+  readonly position: number
 }
 
-/** A step of a path: the name of an element (`*`: any), and its number among those with the name, from 1. */
+/** A step of a path: the name of an element (`*`: any), and its number among those with the name in the same parent, from 1. */
 interface Step {
   readonly name: string
   readonly number: number | undefined
@@ -58,18 +63,30 @@ export function parseXmlPath(path: string): XmlPath {
   return { steps, attribute }
 }
 
-/** Returns the text at a path, including nested elements. Undefined if the response is not XML or has no such element. */
+/**
+ * Returns the text at a path, including nested elements. Undefined if the response is not XML or has no such element. Each step
+ * goes through each element once: `//a//a//b` would otherwise find a nested `b` once for every pair of `a` around it.
+ */
 export function findInXml(xml: string, { steps, attribute }: XmlPath): string | undefined {
   let found: readonly Element[] = [readXml(xml)]
   for (const { name, number, anywhere } of steps) {
-    found = found.flatMap(element => {
-      const candidates = anywhere ? descendants(element) : element.children
-      const named = candidates.filter(one => name === '*' || one.name === name)
+    const parents = anywhere ? withDescendants(found) : found
+    found = [...parents].flatMap(({ children }) => {
+      const named = children.filter(one => (name === '*' ? one.name !== TEXT : one.name === name))
       return number === undefined ? named : named.slice(number - 1, number)
     })
   }
-  const [first] = found
+  const first = found.reduce<Element | undefined>(
+    (before, one) => (before && before.position < one.position ? before : one),
+    undefined,
+  )
   return attribute === undefined ? first && textOf(first) : first && attributeOf(first, attribute)
+}
+
+function withDescendants(elements: readonly Element[], found = new Set<Element>()): ReadonlySet<Element> {
+  for (const element of elements)
+    if (!found.has(element)) withDescendants(element.children, found.add(element))
+  return found
 }
 
 /** Maximum number of characters that are read. Documents of services are short. */
@@ -97,18 +114,18 @@ const TOKEN =
 
 /** Parses leniently: an unclosed element ends with its parent. Entities of a document type are ignored, so none can expand. */
 function readXml(xml: string): Element {
-  const root = elementOf('')
+  const root = elementOf('', 0)
   const open = [root]
-  for (const [, cdata, closing, tag, attributes = '', text] of xml.matchAll(TOKEN)) {
+  for (const { 1: cdata, 2: closing, 3: tag, 4: attributes = '', 5: text, index } of xml.matchAll(TOKEN)) {
     const parent = open.at(-1) ?? root
-    if (cdata !== undefined) parent.children.push({ ...elementOf('#text'), text: cdata })
-    else if (text !== undefined) parent.children.push({ ...elementOf('#text'), text: decode(text) })
+    if (cdata !== undefined) parent.children.push({ ...elementOf(TEXT, index), text: cdata })
+    else if (text !== undefined) parent.children.push({ ...elementOf(TEXT, index), text: decode(text) })
     else if (tag !== undefined && closing) {
       const name = localName(tag)
       const start = open.findLastIndex(element => element.name === name)
       if (start > 0) open.length = start
     } else if (tag !== undefined) {
-      const element = elementOf(localName(tag), attributes)
+      const element = elementOf(localName(tag), index, attributes)
       parent.children.push(element)
       if (!attributes.endsWith('/') && open.length < MAX_DEPTH) open.push(element)
     }
@@ -116,8 +133,8 @@ function readXml(xml: string): Element {
   return root
 }
 
-function elementOf(name: string, attributes = ''): Element {
-  return { name, attributes, children: [], text: '' }
+function elementOf(name: string, position: number, attributes = ''): Element {
+  return { name, attributes, children: [], text: '', position }
 }
 
 function attributeOf({ attributes }: Element, wanted: string): string | undefined {
@@ -145,11 +162,17 @@ function textOf(element: Element): string {
     .join('')
 }
 
-const ENTITIES: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+const ENTITIES = new Map([
+  ['amp', '&'],
+  ['lt', '<'],
+  ['gt', '>'],
+  ['quot', '"'],
+  ['apos', "'"],
+])
 
 function decode(text: string): string {
   return text.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|(\w+));/gi, (whole, decimal, hex, name) => {
-    if (name !== undefined) return ENTITIES[name] ?? whole
+    if (name !== undefined) return ENTITIES.get(name) ?? whole
     const code = decimal ? Number(decimal) : Number.parseInt(hex, 16)
     return code <= 0x10ffff ? String.fromCodePoint(code) : whole
   })

@@ -22,6 +22,9 @@ describe('an XML path', () => {
     ['/files/file[2]/url/text()', 'https://b/<c>'],
     ['//url', 'https://a/?b=1&c=2'],
     ['//file[2]//url', 'https://b/<c>'],
+    ['//b', 'two'],
+    ['/files/*[2]/url', 'https://b/<c>'],
+    ['//file//file//url', undefined],
     ['/*/file[1]/name', 'a.png'],
     ['/files/@status', 'ok'],
     ['/files/file[2]/@id', '2'],
@@ -38,6 +41,20 @@ describe('an XML path', () => {
   ])('%s', (path, expected) => {
     expect(find(path)).toBe(expected)
   })
+
+  it('finds the first of the document, whatever is around it', () => {
+    expect(find('//url', '<a><b><url>1</url></b><url>2</url></a>')).toBe('1')
+    expect(find('//b//url', '<a><b><b><url>1</url></b></b><b><url>2</url></b></a>')).toBe('1')
+    expect(find('//url[2]', '<a><url>1</url><b><url>2</url><url>3</url></b></a>')).toBe('3')
+  })
+
+  it.each(['&constructor;', '&toString;', '&__proto__;'])(
+    '%s, which is no entity, stays as it is',
+    entity => {
+      expect(find('/a', `<a>${entity}</a>`)).toBe(entity)
+      expect(find('/a/@b', `<a b="${entity}"/>`)).toBe(entity)
+    },
+  )
 
   it.each(['', '/', '//', 'a[b]', 'a[@b="c"]', '@a/b', 'a|b', 'count(a)'])('%j is refused', path => {
     expect(() => parseXmlPath(path)).toThrow(/XML path/)
@@ -62,6 +79,7 @@ describe('a hostile answer in XML is read in a moment:', () => {
     ['attributes without a value', `<a ${fill('b= ')}><b/></a>`],
     ['one long attribute', `<a ${fill('b')}></a>`],
     ['elements inside each other', fill('<a>')],
+    ['files inside each other', `${'<file>'.repeat(100)}${fill('<file>')}`],
     ['ends that nothing began', `${fill('<a>')}${fill('</b>')}`],
     ['ampersands', `<a>${fill('&')}</a>`],
     ['numbers that are no characters', `<a>${fill('&#x110000;')}</a>`],
@@ -69,6 +87,7 @@ describe('a hostile answer in XML is read in a moment:', () => {
     const begun = process.cpuUsage()
     find('//x/y', xml)
     find('/a/@c', xml)
+    find('//file//file[1]//file//url', xml)
     expect(process.cpuUsage(begun).user / 1000).toBeLessThan(2000)
   })
 })
