@@ -131,6 +131,7 @@ export function createAccess(settings: AccessSettings, failures: FailureWindow):
   )
   const asksForSecret = keys.length > 0 || tokens !== undefined
   const proxyHeaders = [
+    ...(settings.proxyHeaders ?? []),
     ...(proxy ? [proxy.userHeader, proxy.secretHeader?.name.toLowerCase()].filter(isText) : []),
     ...(tokens?.verifier.headers ?? []),
   ]

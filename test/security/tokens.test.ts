@@ -263,11 +263,14 @@ describe('a reverse proxy that signs', () => {
 })
 
 it('attack: a header of one’s own for tokens of a reverse proxy is open to no other site, and never local', async () => {
-  const { token, upload } = await startWith(
+  const { app, token, upload } = await startWith(
     { preset: undefined, algorithms: ['RS256'], header: 'X-Id-Token', user: '{repository}' },
     { loopbackExempt: true },
+    { metrics: { enabled: true } },
   )
   const header = `X-Id-Token: ${await token()}`
+  const metrics = await sendRaw(app.url, { line: 'GET /metrics HTTP/1.1', headers: [header] })
+  expect(metrics.status).toBe(401)
   expect(await upload({ headers: [header] })).toMatchObject({ status: 200 })
   expect(await upload({ headers: [header, 'Origin: https://evil.example'] })).toMatchObject({ status: 403 })
   expect(await upload({ headers: ['X-Id-Token: x'] })).toMatchObject({ status: 401 })
