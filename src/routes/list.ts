@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { messageOf, UploadError } from '../errors.ts'
+import { isObject } from '../members.ts'
 import type { Input } from '../uploader/input.ts'
 import { decodeDataUri } from '../uploader/sources/data-uri.ts'
 import { shorten } from './error-handler.ts'
@@ -7,8 +8,8 @@ import { shorten } from './error-handler.ts'
 const CLIPBOARD: readonly Input[] = [{ kind: 'clipboard', origin: 'clipboard' }]
 
 /**
- * Parses the JSON body of an upload. It doesn't open the files. An empty body, `null`, `{}` or an empty list means the
- * clipboard, because PicGo's clients send these.
+ * Parses the JSON body of an upload. It doesn't open the files. An empty body, `null`, `{}`, `[]` or an empty list means the
+ * clipboard, because PicGo's clients send these. Any other object without a list is a mistake.
  *
  * @param isReadable whether the client could upload a path. It is called at most once, for an entry without its first slash
  * @throws UploadError `invalid_request` that names every invalid entry, `too_large` for too many entries
@@ -27,11 +28,13 @@ export async function parseList(
   } catch {
     throw invalid(/^\s*[{[]/.test(text) ? describeBroken(text.slice(0, LOOKED_AT)) : NEITHER)
   }
-  if (value === null) return CLIPBOARD
-  if (typeof value !== 'object' || Array.isArray(value)) {
+  if (value === null || (Array.isArray(value) && value.length === 0)) return CLIPBOARD
+  if (!isObject(value) || Array.isArray(value)) {
     throw invalid('The JSON body must be an object such as {"list": ["/path/to/file.png"]}.')
   }
-  const list: unknown = 'list' in value ? value.list : undefined
+  const list: unknown = Object.hasOwn(value, 'list') ? value['list'] : undefined
+  const [other] = Object.keys(value)
+  if (list === undefined && other !== undefined) throw noList(other)
   if (list === undefined || list === null) return CLIPBOARD
   if (!Array.isArray(list)) throw invalid('"list" must be an array of file paths or URLs.')
   if (list.length === 0) return CLIPBOARD
@@ -82,6 +85,13 @@ function describeBroken(text: string): string {
   return /(?<!\\)(?:\\\\)*\\(?!["\\/bfnrt]|u[0-9a-f]{4})/i.test(text)
     ? 'The body is not valid JSON: write each \\ of a path as \\\\.'
     : 'The body is not valid JSON: check for an extra or missing comma, quotation mark or bracket.'
+}
+
+function noList(other: string): UploadError {
+  const name = shorten(other, MOST_SHOWN)
+  return invalid(
+    `The JSON body has "${name}" but no "list". Send {"list": ["/path/to/file.png"]}, or {} to upload the clipboard.`,
+  )
 }
 
 /** The error for a request with more files than it may have. */
