@@ -57,7 +57,7 @@ describe('a hook that fails', () => {
     expect(Object.keys(body).sort()).toEqual(['finalizationId', 'message', 'stage', 'success'])
     expect(body).toMatchObject({ success: false, stage: 'finalization' })
     expect(body['message']).toMatch(
-      /^Remote upload completed\. Retry with finalizationId to finish without uploading again\. Hook "hook0" failed: exit code 3: no luck with \[secret\] today$/,
+      /^All files were uploaded, but hook "hook0" failed: exit code 3: no luck with \[secret\] today\. Retry with finalizationId to finish without uploading again\.$/,
     )
     expect(app.rawLog()).toContain('exit code 3')
     expect(app.rawLog()).not.toContain('marked-secret')
@@ -166,7 +166,7 @@ describe('hooks', () => {
     const config = { finalization: { hooks: [{ name: 'gone', command: ['/not/there'] }] } }
     const app = await startApp({ config })
     const answer = await upload(`${app.url}/upload`, { 'a.png': 'one' })
-    expect(answer.message).toMatch(/Hook "gone" failed: it can't be started/)
+    expect(answer.message).toMatch(/hook "gone" failed: it can't be started/)
   })
 
   it('get key facts in the environment, and no setting of the server', async () => {

@@ -3,8 +3,12 @@ export class FinalizationPending extends Error {
   readonly finalizationId: string
   readonly problem: string
 
+  /** @param problem a sentence, such as `Hook "announce" failed: exit code 1` */
   constructor(finalizationId: string, problem: string) {
-    super(`Remote upload completed. Retry with finalizationId to finish without uploading again. ${problem}`)
+    const cause = `${problem.charAt(0).toLowerCase()}${problem.slice(1).replace(/\.$/, '')}`
+    super(
+      `All files were uploaded, but ${cause}. Retry with finalizationId to finish without uploading again.`,
+    )
     this.name = 'FinalizationPending'
     this.finalizationId = finalizationId
     this.problem = problem

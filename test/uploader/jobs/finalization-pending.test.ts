@@ -8,6 +8,7 @@ it('says what to retry, and why it is to be retried', () => {
     finalizationId: 'some-id',
     problem: 'Hook "tell" failed: exit code 1',
   })
-  expect(error.message).toContain('finalizationId')
-  expect(error.message).toMatch(/Hook "tell" failed: exit code 1$/)
+  expect(error.message).toBe(
+    'All files were uploaded, but hook "tell" failed: exit code 1. Retry with finalizationId to finish without uploading again.',
+  )
 })

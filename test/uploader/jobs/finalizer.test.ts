@@ -97,7 +97,7 @@ async function outcomeOf(work: Promise<unknown>): Promise<string> {
     () => 'done',
     (error: Error) => {
       expect(error).toBeInstanceOf(FinalizationPending)
-      return error.message.replace(/^Remote upload completed\. .*? again\. /, '')
+      return (error as FinalizationPending).problem
     },
   )
 }

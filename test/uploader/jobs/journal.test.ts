@@ -93,7 +93,7 @@ it('a step of a job that somebody else has claimed is refused and not kept', asy
   const delivered: Job = await journal.deliver(job, [FILE], 'finalizing')
   await store.claim(job.id, OTHER, OWNER)
   const change = { state: 'finished', steps: ['history', 'hook:a'] } as const
-  await expect(journal.advance(delivered, change)).rejects.toThrow('Another server process')
+  await expect(journal.advance(delivered, change)).rejects.toThrow('another server process')
   expect(journal.kept()).toEqual([])
   expect(await store.job(job.id)).toMatchObject({ state: 'finalizing', owner: OTHER })
 })
