@@ -88,7 +88,9 @@ describe('without a server', () => {
     expect(code).toBe(1)
     expect(stdout).toMatch(new RegExp(`^finished  ${ids[1]}  `))
     expect(stderr).toMatch(
-      new RegExp(`^failed    ${ids[0]}  .*hook "note" failed: exit code 1: \\[secret\\] .*no luck\\. Retry .*\n$`),
+      new RegExp(
+        `^failed    ${ids[0]}  .*hook "note" failed: exit code 1: \\[secret\\] .*no luck\\. Retry .*\n$`,
+      ),
     )
     expect(stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/)
   })
