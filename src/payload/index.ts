@@ -14,6 +14,8 @@ const SMALL_BYTES = 512 * 1024
 const LARGE_BYTES = 8 * 1024 * 1024
 /** Part of the budget that must be unused for payloads that are not small to stay in memory. */
 const SPARE = 2 / 3
+/** Bytes that a request may always hold beside its payloads, so that large requests can't block small ones. */
+const ALWAYS_TAKEN_BYTES = 256 * 1024
 /** Default memory budget of all payloads together, bytes. */
 const BUDGET_BYTES = 64 * 1024 * 1024
 /** Bytes that all files together may buffer before writing, and bytes that one file buffers for one call. */
@@ -53,20 +55,45 @@ export interface Payloads {
   open(options: PayloadOptions): PayloadWriter
   /** Reads a whole body into a payload. */
   read(body: AsyncIterable<Uint8Array>, options: PayloadOptions): Promise<Payload>
+  /**
+   * Counts bytes that a request holds beside its payloads.
+   *
+   * @returns gives them back, once
+   * @throws UploadError `overloaded` if they don't fit. A single request may exceed the budget
+   */
+  take(bytes: number): () => void
   /** Changes the budget. Payloads in memory stay there, and count. */
   resize(budget: number): void
 }
 
-/** @param budget in bytes. Each payload may exceed it by one chunk */
-export function createPayloads(budget: number = BUDGET_BYTES): Payloads {
-  const memory: Memory = { budget, free: budget, spooling: new Set() }
+/**
+ * @param budget in bytes. Each payload may exceed it by one chunk
+ * @param container memory limit of the container, bytes, of which the budget is an eighth at most: Node itself takes 80 MB
+ */
+export function createPayloads(
+  budget: number = BUDGET_BYTES,
+  container: number = process.constrainedMemory() || Infinity,
+): Payloads {
+  const most = container / 8
+  const first = Math.min(budget, most)
+  const memory: Memory = { budget: first, free: first, taken: 0, spooling: new Set() }
   const open = (options: PayloadOptions) => openWriter(memory, options)
 
   return {
     open,
+    take(bytes) {
+      if (bytes > memory.free && memory.taken > 0 && bytes > ALWAYS_TAKEN_BYTES) throw overloaded()
+      memory.free -= bytes
+      memory.taken += bytes
+      return () => {
+        memory.free += bytes
+        memory.taken -= bytes
+      }
+    },
     resize(wanted) {
-      memory.free += wanted - memory.budget
-      memory.budget = wanted
+      const next = Math.min(wanted, most)
+      memory.free += next - memory.budget
+      memory.budget = next
     },
     async read(body, options) {
       const writer = open(options)
@@ -87,6 +114,8 @@ interface Memory {
   budget: number
   /** Bytes that are left. Negative if the budget is exceeded. */
   free: number
+  /** Bytes that requests hold beside their payloads. */
+  taken: number
   /** Files that are being written, by hash. */
   readonly spooling: Set<unknown>
 }
@@ -246,6 +275,12 @@ export function describeLimit(limit: number): string {
   const step = limit < 1024 ? 0 : limit < 1024 ** 2 ? 1 : 2
   const most = `${+(limit / 1024 ** step).toFixed(1)} ${['bytes', 'KB', 'MB'][step]}`
   return `${most} (limits.fileSize, or fileSize of the client)`
+}
+
+function overloaded(): UploadError {
+  const message =
+    'Other requests use all the memory for lists of files (limits.memory). Try again in a moment, or send the files in a form.'
+  return new UploadError('overloaded', message, { retryAfterS: 5 })
 }
 
 function storageError(error: unknown, { disk }: Spool): never {

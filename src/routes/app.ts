@@ -13,7 +13,6 @@ import { createFilesRoute } from './files.ts'
 import { answerProbe, type Probe } from './heartbeat.ts'
 import { createHistoryRoute } from './history.ts'
 import { isHost } from './host.ts'
-import { createJsonMemory, type JsonMemory } from './json-memory.ts'
 import { createLinksRoute } from './links.ts'
 import { findForwardingHeader } from './loopback.ts'
 import type { Prototypes } from './message-types.ts'
@@ -28,19 +27,17 @@ import { parametersOf, pathnameOf } from './target.ts'
 import { createUploadRoute, type UploadRouteSettings } from './upload.ts'
 import { createUsageRoutes } from './usage.ts'
 
-/** Counters and budgets that a reload of the configuration keeps. */
+/** Counters that a reload of the configuration keeps. */
 export interface Limiters {
   /** Failed attempts with upload keys. */
   readonly keys: FailureWindow
   /** Failed attempts with the metrics token. They don't count against upload keys. */
   readonly tokens: FailureWindow
-  /** Memory budget that all JSON bodies share. */
-  readonly jsonMemory: JsonMemory
 }
 
 export function createLimiters(): Limiters {
   const now = () => performance.now()
-  return { keys: createFailureWindow(now), tokens: createFailureWindow(now), jsonMemory: createJsonMemory() }
+  return { keys: createFailureWindow(now), tokens: createFailureWindow(now) }
 }
 
 export interface AppDeps {
@@ -101,7 +98,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
       return
     if (findForwardingHeader(headers) !== undefined) deps.noteProxy()
   }
-  const answerUpload = createUploadRoute(uploader, access, settings, mask, deps.limiters.jsonMemory)
+  const answerUpload = createUploadRoute(uploader, access, settings, mask)
   const upload: RequestHandler = (req, res) => {
     // Set before anything can fail: the error handler sends another body for failed uploads.
     res.locals.isUpload = true

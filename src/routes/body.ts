@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
-import type { JsonBodyMemory } from './json-memory.ts'
 
 /**
  * Fewer bytes than this in one period count as idle. Otherwise, a client that sends a byte per second could hold a
@@ -46,43 +45,6 @@ export function watchBody(req: Request, idleMs: number, onStall: (error: UploadE
     )
   }, idleMs)
   return () => clearInterval(timer)
-}
-
-/**
- * Reads a body into memory.
- *
- * @param memory counts the bytes and may reject them
- * @throws UploadError `too_large`, `request_timeout`, `invalid_request` when it is cut off or encoded
- */
-export function readBody(
-  req: Request,
-  limit: number,
-  idleMs: number,
-  memory: JsonBodyMemory,
-): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let size = 0
-    const stop = watchBody(req, idleMs, error => end(() => reject(error)))
-    const collect = (chunk: Buffer) => {
-      size += chunk.length
-      chunks.push(chunk)
-      try {
-        if (size > limit) throw tooLargeBody(limit)
-        memory.take(chunk.length)
-      } catch (error) {
-        end(() => reject(error))
-      }
-    }
-    const finish = () => end(() => resolve(Buffer.concat(chunks)))
-    const cut = () => end(() => reject(cutOff()))
-    const end = (settle: () => void) => {
-      stop()
-      req.off('data', collect).off('end', finish).off('close', cut).off('error', cut)
-      settle()
-    }
-    req.on('data', collect).on('end', finish).on('close', cut).on('error', cut)
-  })
 }
 
 /** The error of an incomplete body. Usually the client is gone and doesn't read it. */

@@ -33,6 +33,8 @@ export interface FormBody {
   readonly inputs: readonly Input[]
   /** Text fields that are options of the request. */
   readonly fields: ReadonlyMap<string, string>
+  /** Gives back the memory of a list. */
+  readonly release?: () => void
 }
 
 /** The input of one file part; undefined for the empty file field of a browser. */

@@ -4,12 +4,12 @@ import { UploadError } from '../errors.ts'
 import { baseName, percentDecoded } from '../payload/file-name.ts'
 import { type Payload, type Payloads, type PayloadWriter, tooLarge } from '../payload/index.ts'
 import type { Spool } from '../payload/spool.ts'
-import type { Input, RejectedBody } from '../uploader/input.ts'
+import type { RejectedBody } from '../uploader/input.ts'
 import { cutOff, sendContinue, tooLargeBody, watchBody } from './body.ts'
-import type { JsonBodyMemory } from './json-memory.ts'
+import type { FormBody } from './form.ts'
 import { parseList } from './list.ts'
 
-export interface RawOptions {
+export interface BodyOptions {
   /** What the request calls the file; undefined when it does not say. */
   readonly name: string | undefined
   readonly payloads: Payloads
@@ -23,9 +23,14 @@ export interface RawOptions {
     /** How long the body may stall. */
     readonly bodyIdleMs: number
   }
-  /** Counts the bytes of what turns out to be a list. */
-  readonly memory: JsonBodyMemory
+  /** See `parseList`. */
+  readonly isReadable: (path: string) => Promise<boolean>
 }
+
+const NO_FIELDS: ReadonlyMap<string, string> = new Map()
+
+/** What a list takes, in its own bytes: its text, the parsed strings, the decoded bytes and the response. */
+const LIST_COPIES = 4
 
 /** Types under which a file may come without a name. */
 const FILE_TYPE = /^\s*(?:(?:image|video|audio)\/|application\/octet-stream\s*(?:;|$))/i
@@ -37,50 +42,54 @@ export function headerName(header: string | undefined): string | undefined {
   return percentDecoded(isUtf8(bytes) ? bytes.toString() : header)
 }
 
-/** Whether a body that is no form is a file: it was PUT, the request names it, or its label says so. */
-export function isRaw(req: Request, name: string | undefined): boolean {
+/** Whether a body that is not a form is a file: it was PUT, the request names it, or its label says so. */
+function isLabelledFile(req: Request, name: string | undefined): boolean {
   return req.method === 'PUT' || name !== undefined || FILE_TYPE.test(req.headers['content-type'] ?? '')
 }
 
 /**
- * Reads a body that is one file. A label alone decides nothing: what was posted without a name and holds text, or
- * nothing at all, is a list as under any other label.
+ * Reads a body that is not a form: one file, or a list. It becomes a payload, so that bodies that arrive slowly take no memory
+ * beyond the budget. A label alone decides nothing: what was posted without a name and holds text, or nothing at all, is a list
+ * as under any other label.
  *
- * @throws UploadError `invalid_request`, `no_file`, `request_timeout`; nothing that was received stays behind. A file
- *   that is too large becomes the input's failure.
+ * @throws UploadError `invalid_request`, `no_file`, `request_timeout`, `too_large` and `overloaded` for a list; nothing that was
+ *   received stays behind. A file that is too large becomes the input's failure.
  */
-export async function receiveRaw(
-  req: Request,
-  res: Response,
-  options: RawOptions,
-): Promise<readonly Input[]> {
+export async function receiveBody(req: Request, res: Response, options: BodyOptions): Promise<FormBody> {
   const { payloads, spool, limits } = options
-  if (req.headers['content-range'] !== undefined) {
+  const mayBeFile = isLabelledFile(req, options.name)
+  if (mayBeFile && req.headers['content-range'] !== undefined) {
     throw new UploadError(
       'invalid_request',
       'Partial files ("Content-Range") are not supported. Send the whole file.',
     )
   }
   const name = baseName(options.name ?? '')
-  const limit = limits.fileSize
+  const limit = mayBeFile ? limits.fileSize : limits.jsonBody
   // Said before the client is asked for the body, when it waits to be asked.
   const payload =
     Number(req.headers['content-length']) > limit
       ? unread(tooLarge(name, limit))
       : await receive(req, res, payloads.open({ name, spool, limit }), limits.bodyIdleMs)
-  if ('error' in payload) return [{ kind: 'form', origin: name, payload }]
+  if ('error' in payload) {
+    if (mayBeFile) return { inputs: [{ kind: 'form', origin: name, payload }], fields: NO_FIELDS }
+    throw payload.error.code === 'too_large' ? tooLargeBody(limit) : payload.error
+  }
+  let release: (() => void) | undefined
   try {
     const isText = payload.size === 0 || payload.contentType === 'text/plain'
-    const isFile = options.name !== undefined || !isText || (req.method === 'PUT' && payload.size > 0)
-    if (isFile) return [{ kind: 'form', origin: name, payload }]
+    const isNamed = options.name !== undefined || (req.method === 'PUT' && payload.size > 0)
+    if (mayBeFile && (isNamed || !isText))
+      return { inputs: [{ kind: 'form', origin: name, payload }], fields: NO_FIELDS }
     if (req.method === 'PUT')
       throw new UploadError('no_file', 'The body is empty. Send a file, for example: curl -T picture.png.')
     if (payload.size > limits.jsonBody) throw tooLargeBody(limits.jsonBody)
-    options.memory.take(payload.size)
-    const inputs = await parseList(await payload.bytes(), limits.files)
+    release = payloads.take(LIST_COPIES * payload.size)
+    const inputs = await parseList(await payload.bytes(), limits.files, options.isReadable)
     await payload.dispose()
-    return inputs
+    return { inputs, fields: NO_FIELDS, release }
   } catch (error) {
+    release?.()
     await payload.dispose()
     throw error
   }

@@ -11,14 +11,12 @@ import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import { fingerprintOf, type NewResponse } from '../uploader/jobs/idempotency.ts'
 import { type Access, admitSameSite } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
-import { readBody, sendContinue, tooLargeBody } from './body.ts'
+import { sendContinue } from './body.ts'
 import type { FormBody } from './form.ts'
-import type { JsonBodyMemory, JsonMemory } from './json-memory.ts'
-import { parseList } from './list.ts'
 import { readBoundary } from './multipart.ts'
 import { checkOptions, fingerprintedOptions, readOptions, withFields } from './options.ts'
 import { announceQuotas } from './rate-limit.ts'
-import { headerName, isRaw, receiveRaw } from './raw.ts'
+import { headerName, receiveBody } from './raw.ts'
 import {
   FINALIZATION_STATUS,
   logFailed,
@@ -42,7 +40,6 @@ export interface UploadRouteSettings {
     readonly fileSize: number
     readonly files: number
     readonly jsonBody: number
-    readonly memory: number
     readonly bodyIdleMs: number
   }
 }
@@ -53,7 +50,6 @@ export function createUploadRoute(
   access: Access,
   settings: UploadRouteSettings,
   mask: Mask,
-  jsonMemory: JsonMemory,
 ): (req: Request, res: Response, query: URLSearchParams) => Promise<void> {
   return async (req, res, query) => {
     const caller = await admitSameSite(req, res, query, access)
@@ -73,8 +69,8 @@ export function createUploadRoute(
     uploader.slots.of(idOf(destination)).assertRoom()
 
     const name = asked.filename ?? req.params['name']?.toString() ?? headerName(req.get('x-file-name'))
-    const memory = jsonMemory.open(settings.limits.memory)
     let inputs: readonly Input[] = []
+    let release: (() => void) | undefined
     try {
       const isReadable = (path: string) => uploader.isReadable(path, caller)
       const body = await readInputs(
@@ -84,10 +80,10 @@ export function createUploadRoute(
         uploader,
         destination,
         { ...settings.limits, fileSize: Math.min(settings.limits.fileSize, caller.fileSize ?? Infinity) },
-        memory,
         isReadable,
       )
       inputs = body.inputs
+      release = body.release
       const options = withFields(asked, body.fields, destination)
       addToLog(res, { inputs: inputs.length, source: inputs[0]?.kind })
       const request = {
@@ -112,7 +108,7 @@ export function createUploadRoute(
       await announceQuotas(res, caller, uploader.quotas)
       send(res, answer)
     } finally {
-      memory.release()
+      release?.()
       await uploader.discard(inputs)
     }
   }
@@ -206,8 +202,6 @@ function readIdempotencyKey(header: string | undefined): string | undefined {
 /** Of some size, and not needed to start. */
 const loadForm = once(() => import('./form.ts'))
 
-const NO_FIELDS: ReadonlyMap<string, string> = new Map()
-
 /** Reads the body as a form or as a file if the request says so, or else as JSON, whatever its Content-Type. */
 async function readInputs(
   req: Request,
@@ -216,7 +210,6 @@ async function readInputs(
   uploader: Uploader,
   destination: Destination,
   limits: UploadRouteSettings['limits'],
-  memory: JsonBodyMemory,
   isReadable: (path: string) => Promise<boolean>,
 ): Promise<FormBody> {
   const encoding = req.headers['content-encoding']
@@ -229,17 +222,7 @@ async function readInputs(
   const boundary = readBoundary(req.headers['content-type'])
   const { payloads } = uploader
   const spool = uploader.spoolFor(destination)
-  if (boundary === undefined && isRaw(req, name))
-    return {
-      inputs: await receiveRaw(req, res, { name, payloads, spool, limits, memory }),
-      fields: NO_FIELDS,
-    }
-  if (boundary === undefined) {
-    if (Number(req.headers['content-length']) > limits.jsonBody) throw tooLargeBody(limits.jsonBody)
-    sendContinue(req, res)
-    const body = await readBody(req, limits.jsonBody, limits.bodyIdleMs, memory)
-    return { inputs: await parseList(body, limits.files, isReadable), fields: NO_FIELDS }
-  }
+  if (boundary === undefined) return receiveBody(req, res, { name, payloads, spool, limits, isReadable })
   const { readForm, assertFits } = await loadForm()
   assertFits(req, limits)
   sendContinue(req, res)

@@ -128,6 +128,27 @@ describe('the memory of all payloads together', () => {
     await spool.close()
   })
 
+  it('is an eighth of the container at most, also after a reload', async () => {
+    const payloads = createPayloads(64 * MIB, 8 * MIB)
+    payloads.resize(128 * MIB)
+    const spool = await makeTemporary()
+    const read = () => payloads.read(inChunks(randomBytes(KEPT), KEPT), { name: '', spool, limit: KEPT })
+    const inMemory = [await read(), await read(), await read()].map(({ path }) => path === undefined)
+    expect(inMemory).toEqual([true, true, false])
+    await spool.close()
+  })
+
+  it('is shared by lists: a large one is refused while another has it, a small one is not', () => {
+    const payloads = createPayloads(2 * MIB)
+    const release = payloads.take(3 * MIB)
+    expect(() => payloads.take(MIB)).toThrow(expect.objectContaining({ code: 'overloaded', retryAfterS: 5 }))
+    payloads.take(64 * 1024)()
+    release()
+    payloads.take(MIB)
+    payloads.take(MIB)
+    expect(() => payloads.take(MIB)).toThrow('limits.memory')
+  })
+
   it('has room for larger payloads while a third of it is used at most, if nothing is linked', async () => {
     const payloads = createPayloads(30 * MIB)
     const spool = await makeTemporary()
