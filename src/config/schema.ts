@@ -152,7 +152,7 @@ export const configSchema = z.strictObject({
       memory: size()
         .prefault('64MB')
         .describe(
-          'Memory shared by all request bodies in progress. What exceeds it is buffered on disk. At most an eighth of the memory of the container is used. Bytes or a string such as "64MB".',
+          'Memory shared by all request bodies in progress. What exceeds it is buffered on disk. In a container, at most an eighth of its memory beyond 80 MB. Bytes or a string such as "64MB".',
         ),
       concurrentUploads: count(
         64,

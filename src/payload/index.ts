@@ -18,6 +18,8 @@ const SPARE = 2 / 3
 const ALWAYS_TAKEN_BYTES = 256 * 1024
 /** Default memory budget of all payloads together, bytes. */
 const BUDGET_BYTES = 64 * 1024 * 1024
+/** What the program takes without uploads, and the smallest budget in a small container, bytes. */
+const [NODE_BYTES, LEAST_BUDGET_BYTES] = [80 * 1024 * 1024, 1024 * 1024]
 /** Bytes that all files together may buffer before writing, and bytes that one file buffers for one call. */
 const GATHERED_BYTES = 6 * 1024 * 1024
 const [LEAST_FLUSH_BYTES, MOST_FLUSH_BYTES] = [128 * 1024, 1024 * 1024]
@@ -68,13 +70,13 @@ export interface Payloads {
 
 /**
  * @param budget in bytes. Each payload may exceed it by one chunk
- * @param container memory limit of the container, bytes, of which the budget is an eighth at most: Node itself takes 80 MB
+ * @param container memory limit of the container, bytes. The budget is an eighth of what Node leaves of it at most
  */
 export function createPayloads(
   budget: number = BUDGET_BYTES,
   container: number = process.constrainedMemory() || Infinity,
 ): Payloads {
-  const most = container / 8
+  const most = Math.max(LEAST_BUDGET_BYTES, (container - NODE_BYTES) / 8)
   const first = Math.min(budget, most)
   const memory: Memory = { budget: first, free: first, taken: 0, spooling: new Set() }
   const open = (options: PayloadOptions) => openWriter(memory, options)

@@ -128,8 +128,8 @@ describe('the memory of all payloads together', () => {
     await spool.close()
   })
 
-  it('is an eighth of the container at most, also after a reload', async () => {
-    const payloads = createPayloads(64 * MIB, 8 * MIB)
+  it('follows the container, also after a reload: 50 clients of 5 MB ended one of 128 MB', async () => {
+    const payloads = createPayloads(64 * MIB, 88 * MIB)
     payloads.resize(128 * MIB)
     const spool = await makeTemporary()
     const read = () => payloads.read(inChunks(randomBytes(KEPT), KEPT), { name: '', spool, limit: KEPT })
