@@ -15,13 +15,29 @@ export interface ObjectFacts {
 const PLACEHOLDER = /\{(\w{1,40})\}/g
 const NAMES: readonly (keyof ObjectFacts)[] = ['key', 'size', 'contentType', 'sha256', 'file']
 
+/** A name that a client chose. The path of a file ends with the file name of the object key. */
+const CHOSEN_NAME = /\{(?:key|file)\}/
 /** Matches an argument that may be code in some language, which a file name in it could change. */
 const READ_AS_CODE = /["'`()[\]{}<>|$\s]/
-/** Matches options that run the next argument, or the rest of this one: `-c`, `-lc`, `-e`, `env -S`, `--eval=`. */
-const RUNS_NEXT = /(?:^|\s)(?:-[a-zA-Z]*[ceES]|--?(?:eval|command|exec|execute|run)|\/[ck])$/
-const RUNS_REST = /^(?:-[ceES]|--?(?:eval|command|exec|execute|run)=)/
-/** Matches programs that join their arguments into one line of code, for this machine or another one. */
-const JOINS_WORDS = /^(?:ssh|su|eval|cmd|powershell|pwsh|watch)(?:\.exe)?$/i
+const RUNS = '(?:eval|command|exec|execute|run|program|script|expression|action|shell|rsh|hook|pack)'
+/** Matches options that run the next argument, or the rest of this one: `-c`, `-lc`, `-e`, `--eval=`, `--to-command=`. */
+const RUNS_NEXT = new RegExp(`^(?:-[a-zA-Z]*[ceES]|--?(?:[\\w-]*-)?${RUNS}|/[ck])$`)
+const RUNS_REST = new RegExp(`^(?:-[ceES]|--?(?:[\\w-]*-)?${RUNS}=|(?:-o)?\\w*command=)`, 'i')
+/**
+ * Interpreters, and programs that start others. Too many of them run their arguments to know the way of each. Without
+ * version and extension.
+ */
+const INTERPRETERS = new Set(
+  [
+    'sh ash bash busybox csh dash elvish fish ksh mksh nu tcsh zsh cmd powershell pwsh',
+    'awk gawk mawk nawk sed ed ex vi vim emacs make dc expect tclsh wish gdb jq',
+    'node nodejs deno bun tsx ts-node npx npm python py pypy uv uvx perl ruby irb php lua luajit',
+    'java jshell groovy scala julia r rscript ghci guile racket dotnet osascript cscript wscript mshta',
+    'sqlite duckdb psql mysql mariadb mongo mongosh',
+    'env xargs parallel find fd ssh rsh su sudo doas runuser chroot unshare nsenter eval exec command watch entr',
+    'time timeout nice ionice chrt nohup setsid stdbuf script strace ltrace flock taskset systemd-run',
+  ].flatMap(line => line.split(' ')),
+)
 
 type Commands = Readonly<Record<string, readonly string[] | undefined>>
 
@@ -48,24 +64,35 @@ function faultOf(words: readonly string[], names: readonly string[]): string | u
   const unknown = args.map(word => unknownIn(word, names)).find(name => name !== undefined)
   if (unknown !== undefined)
     return `has the unknown placeholder "{${unknown}}". Available: {${names.join('}, {')}}.`
-  // The path of a file ends with the file name of the object key.
-  const risky = words.filter(
-    (word, index) => /\{(?:key|file)\}/.test(word) && isCode(word, words.slice(0, index)),
-  )
-  return risky[0] === undefined
-    ? undefined
-    : `would let a file name chosen by a client be run as code, in "${risky[0]}". ` +
-        'Make {key} and {file} separate arguments, or use "$UPLOAD_OBJECT_KEY" and "$UPLOAD_FILE" in a script.'
+  for (const [index, word] of words.entries()) {
+    if (!CHOSEN_NAME.test(word)) continue
+    const before = words.slice(0, index)
+    const interpreter = before.find(isInterpreter)
+    if (interpreter === undefined && !isCode(word, before)) continue
+    const advice =
+      interpreter === undefined
+        ? 'Make {key} and {file} separate arguments or the end of one, or use "$UPLOAD_OBJECT_KEY" and "$UPLOAD_FILE" in a script.'
+        : `"${interpreter}" may run any argument: use "$UPLOAD_OBJECT_KEY" and standard input instead.`
+    return `would let a file name chosen by a client be run as code, in "${word}". ${advice}`
+  }
+  return undefined
+}
+
+/** Recognizes a name without a folder, or an absolute path. */
+function isInterpreter(word: string): boolean {
+  const name = /^(?:(?:[a-z]:)?[\\/](?:.*[\\/])?)?([\w-]+?)[\d.]*(?:\.exe|\.cmd|\.bat)?$/i.exec(word)?.[1]
+  return INTERPRETERS.has(name?.toLowerCase() ?? '')
 }
 
 /** @param before the arguments before it */
 function isCode(word: string, before: readonly string[]): boolean {
   return (
+    !/\{(?:key|file)\}$/.test(word) ||
+    word.split(CHOSEN_NAME).length > 2 ||
     READ_AS_CODE.test(word.replace(PLACEHOLDER, '')) ||
     RUNS_REST.test(word) ||
     // `test -e` checks whether a file exists.
-    (RUNS_NEXT.test(before.at(-1) ?? '') && basename(before[0] ?? '') !== 'test') ||
-    before.some(one => JOINS_WORDS.test(basename(one)))
+    (RUNS_NEXT.test(before.at(-1) ?? '') && basename(before[0] ?? '') !== 'test')
   )
 }
 
