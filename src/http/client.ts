@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { UploadError } from '../errors.ts'
 import { hideSignatures } from '../mask.ts'
 import { ownFile } from '../options.ts'
@@ -113,7 +114,9 @@ export function createHttpClient(
     const url = new URL(request.url)
     const { status, headers, text, bytes } = await sendOnce(request, url, await findWay(url), signal)
     const accept = request.accept ?? (status => status >= 200 && status < 300)
-    const entries = Object.entries(headers).map(([name, value]) => [name, String(value)] as const)
+    const entries = Object.entries(headers).map(
+      ([name, value]) => [name, decodeHeader(String(value))] as const,
+    )
     const reply = { status, headers: Object.fromEntries(entries), text, bytes, json: () => parse(text, url) }
     if (!accept(status)) throw statusFailure(reply, request.explain?.(reply) ?? text, url)
     return reply
@@ -167,6 +170,12 @@ function headersOf({ method, headers = {}, body }: HttpRequest, { host }: URL): 
     ...(isMeasured && { 'content-length': String(Buffer.byteLength(body ?? '')) }),
     ...Object.fromEntries(given),
   }
+}
+
+/** Node reads headers as Latin-1, but servers that send other characters, for example in a `Location`, write UTF-8. */
+function decodeHeader(value: string): string {
+  const bytes = Buffer.from(value, 'latin1')
+  return isUtf8(bytes) ? bytes.toString() : value
 }
 
 /** Methods whose requests have no body by default (RFC 9110, section 8.6). */

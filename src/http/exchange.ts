@@ -5,6 +5,8 @@ import {
   type IncomingMessage,
 } from 'node:http'
 import { request as httpsRequest } from 'node:https'
+import { promisify } from 'node:util'
+import { UploadError } from '../errors.ts'
 import { onAbort } from '../flow/cancellation.ts'
 import type { HttpWay } from './agents.ts'
 import { percentDecode } from './percent-decode.ts'
@@ -45,10 +47,11 @@ export interface Exchange {
 export interface RawReply {
   readonly status: number
   readonly headers: IncomingHttpHeaders
+  /** Without a byte order mark. */
   readonly text: string
   /** Whether it was longer than what is read, in bytes or in time. */
   readonly isCut: boolean
-  /** The bytes that `text` was decoded from. */
+  /** The bytes that `text` was decoded from, decompressed. */
   readonly bytes: Buffer
 }
 
@@ -88,12 +91,23 @@ export function exchange(
       finish()
     }
 
+    async function readReply(
+      status: number,
+      headers: IncomingHttpHeaders,
+      received: Buffer,
+      isCut: boolean,
+    ): Promise<RawReply> {
+      const encoding = headers['content-encoding']?.trim().toLowerCase() || 'identity'
+      const isPlain = encoding === 'identity' || received.length === 0
+      const bytes = isPlain ? received : await decompress(received, encoding, options.hostname, maxReplyBytes)
+      return { status, headers, text: bytes.toString('utf8').replace(/^\uFEFF/, ''), isCut, bytes }
+    }
+
     function succeed(response: IncomingMessage, chunks: readonly Buffer[], isCut = false): void {
       const { statusCode: status = 0, headers } = response
       const refusal = forwarder && ownRefusal(forwarder, response)
-      const bytes = Buffer.concat(chunks)
       if (refusal) reject(refusal)
-      else resolve({ status, headers, text: bytes.toString('utf8'), isCut, bytes })
+      else resolve(readReply(status, headers, Buffer.concat(chunks), isCut))
       finish()
       if (isCut) response.destroy()
     }
@@ -124,6 +138,36 @@ export function exchange(
     if (isChunks(body)) sendChunks(request, body).catch(fail)
     else sendAll(request, body)
   })
+}
+
+/**
+ * Decompresses a response. No request asks for compression, but some servers and gateways compress anyway.
+ *
+ * @throws UploadError `delivery_failed`
+ */
+async function decompress(
+  bytes: Buffer,
+  encoding: string,
+  host: string,
+  maxOutputLength: number,
+): Promise<Buffer> {
+  const { brotliDecompress, constants, unzip } = await import('node:zlib')
+  // A truncated response is decompressed as far as it goes.
+  const { BROTLI_OPERATION_FLUSH, Z_SYNC_FLUSH } = constants
+  let cause: unknown
+  try {
+    if (encoding === 'br')
+      return await promisify(brotliDecompress)(bytes, {
+        finishFlush: BROTLI_OPERATION_FLUSH,
+        maxOutputLength,
+      })
+    if (/^(?:x-)?gzip$|^deflate$/.test(encoding))
+      return await promisify(unzip)(bytes, { finishFlush: Z_SYNC_FLUSH, maxOutputLength })
+  } catch (error) {
+    cause = error
+  }
+  const message = `${host} compressed its response (${encoding.slice(0, 20)}), and it could not be decompressed. Turn off compression at the server or its proxy.`
+  throw new UploadError('delivery_failed', message, { cause })
 }
 
 function isChunks(body: Content | undefined): body is AsyncGenerator<Buffer> {

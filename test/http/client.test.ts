@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTcpServer } from 'node:net'
 import { Readable } from 'node:stream'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createHttpClient, excerpt } from '../../src/http/client.ts'
 import { parseRetryAfter } from '../../src/http/network.ts'
@@ -38,6 +39,37 @@ describe('a reply', () => {
     const url = await listen((_req, res) => res.end('<html><h1>Log in</h1><script>x()</script></html>'))
     const reply = await makeClient().send({ method: 'GET', url }, signal)
     expect(() => reply.json()).toThrow(/is not JSON: Log in$/)
+  })
+
+  it.each<[string, Record<string, string>, Buffer | string]>([
+    ['with a byte order mark', {}, '\uFEFF{"a":"ä"}'],
+    ['with gzip that nobody asked for', { 'Content-Encoding': 'gzip' }, gzipSync('{"a":"ä"}')],
+    ['with deflate', { 'Content-Encoding': 'deflate' }, deflateSync('{"a":"ä"}')],
+    ['with Brotli', { 'Content-Encoding': 'BR' }, brotliCompressSync('\uFEFF{"a":"ä"}')],
+  ])('%s is read', async (_, headers, body) => {
+    const url = await listen((_req, res) => res.writeHead(200, headers).end(body))
+    const reply = await makeClient().send({ method: 'GET', url }, signal)
+    expect(reply.json()).toEqual({ a: 'ä' })
+  })
+
+  it.each([
+    ['zstd', '{}'],
+    ['gzip', 'not gzip'],
+    ['gzip', gzipSync(Buffer.alloc(8 * 1024 * 1024))],
+  ])('that can not be decompressed (%s) is a failure that says so', async (encoding, body) => {
+    const url = await listen((_req, res) => res.writeHead(200, { 'Content-Encoding': encoding }).end(body))
+    const sent = makeClient().send({ method: 'GET', url }, signal)
+    await expect(sent).rejects.toThrow(`127.0.0.1 compressed its response (${encoding}), and it could not be`)
+  })
+
+  it.each([
+    ['/ä日.png', 'utf8'],
+    ['/ä.png', 'latin1'],
+  ] as const)('with %s in a header as %s is read', async (path, encoding) => {
+    const raw = Buffer.from(path, encoding).toString('latin1')
+    const url = await listen((_req, res) => res.writeHead(201, { Location: raw }).end())
+    const reply = await makeClient().send({ method: 'GET', url }, signal)
+    expect(reply.headers['location']).toBe(path)
   })
 
   it('without end is cut after a megabyte', async () => {
