@@ -225,6 +225,9 @@ describe('what http sends', () => {
     ['/{filename}', '/pic%20ture.png'],
     ['/{key}?k={key}', '/2026/a%20b/pic%20ture.png?k=2026/a%20b/pic%20ture.png'],
     ['/{base64:a?~}', '/YT9%2B'],
+    // Credentials were percent-encoded before Base64.
+    ['/{base64:{secret:token}|{filename}}', `/${Buffer.from('a/b?c|pic ture.png').toString('base64')}`],
+    ['/{random:{filename}|{filename}}', '/pic%20ture.png'],
     ['/{secret:token}', '/a%2Fb%3Fc'],
     ['/{random:x|x}/{Y}', `/x/${new Date().getFullYear()}`],
     ['/a?b=c', '/a?b=c'],
@@ -591,7 +594,15 @@ describe('http with a file of ShareX', () => {
     expect(validate({ sxcu: await copySxcu('now', { URL: '{prompt:a}' }) })).toContain(
       'can\'t be used: "URL" has {prompt:a}'.replace(':a', ''),
     )
-    expect(validate({ sxcu: 'a', url: 'https://img.example.com' })).toBe('Set "sxcu" or "url", not both.')
+    for (const [option, value] of Object.entries({
+      url: 'https://img.example.com',
+      method: 'PUT',
+      body: 'raw',
+      field: 'image',
+      resultUrl: 'data.url',
+      statuses: [201],
+    }))
+      expect(validate({ sxcu: 'a', [option]: value })).toBe(`Set "sxcu" or "${option}", not both.`)
   })
 })
 
@@ -602,6 +613,11 @@ describe('http options', () => {
     [{ url: 'img.example.com' }, '"url" must be an http or https URL'],
     [{ url: 'ftp://img.example.com' }, '"url" must be'],
     [{ url: `${url}/{nope}` }, '"url" has the unknown placeholder {nope}'],
+    [{ url: 'https://{filename}.example.com/' }, '"url" has {filename} in its host'],
+    [{ url: 'https://example.com{key}' }, '"url" has {key} in its host'],
+    [{ url: 'https://{random:a|{sha256}}/x' }, '"url" has {sha256} in its host'],
+    [{ url: 'https://{secret:host}{key}', secrets: { host: 'h' } }, '"url" has {key} in its host'],
+    [{ url, resultUrl: ['url', 'https://{filename}/'] }, '"resultUrl" has {filename} in its host'],
     [{ url: `${url}/{json:a}` }, '"url" has the unknown placeholder {json}'],
     [{ url, resultUrl: 'a..b' }, '"resultUrl" has the unsupported JSON path "a..b"'],
     [{ url, resultUrl: ['a', '{regex:(}'] }, '"resultUrl" has the invalid regular expression "("'],
@@ -629,6 +645,9 @@ describe('http options', () => {
     { url: `${url}?key={secret:k}`, secrets: { k: 'abc' } },
     { url, headers: { Authorization: 'Bearer {secret:k}' }, secrets: { k: 'abc' } },
     { url, fields: { key: '{key}', token: '' } },
+    { url: 'https://{random:a|b}.example.com/{key}', resultUrl: '{json:base}/{key}' },
+    { url: 'https://{secret:host}/{key}', secrets: { host: 'h' } },
+    { url: 'https://example.com?name={filename}' },
     { url, body: 'raw', headers: { 'Content-Type': 'text/plain' } },
     { url, resultUrl: ['data.url', '{header:Location}'] },
   ])('%j is fine', options => {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { messageOf } from '../../errors.ts'
 import { httpOptions } from '../../http/client.ts'
 import { ownFile, secret } from '../../options.ts'
@@ -68,7 +69,9 @@ const config = z.object({
     ),
   sxcu: ownFile()
     .optional()
-    .describe('Path of a ShareX custom uploader file (.sxcu). It replaces all options above.'),
+    .describe(
+      'Path of a ShareX custom uploader file (.sxcu). It replaces all options above, which must not be set with it.',
+    ),
   ...httpOptions,
 })
 
@@ -122,10 +125,12 @@ function describe({ url = '', sxcu, ...rest }: Options): HostDescription {
 }
 
 function validate(options: Options): string | undefined {
-  const { url, sxcu, headers, fields, query, secrets, deleteUrl, errorMessage, success } = options
+  const { url, sxcu, headers, fields, query } = options
   if (sxcu !== undefined) {
-    const others = { url, headers, fields, query, secrets, deleteUrl, errorMessage, success }
-    const other = Object.entries(others).find(([, value]) => value !== undefined)?.[0]
+    const alone = new Map<string, unknown>(Object.entries(config.parse({ sxcu })))
+    const isReplaced = ([name, value]: [string, unknown]) =>
+      !(name in httpOptions) && !isDeepStrictEqual(value, alone.get(name))
+    const other = Object.entries(options).find(isReplaced)?.[0]
     return other === undefined ? validateSxcu(sxcu) : `Set "sxcu" or "${other}", not both.`
   }
   if (url === undefined) return 'Set "url", or set "sxcu" to the file of a ShareX custom uploader.'

@@ -59,6 +59,9 @@ export interface CompiledHost {
   accept(status: number): boolean
 }
 
+/** Placeholders with values that the client chooses, or that follow from them. */
+const CHOSEN_PLACEHOLDERS = new Set(['filename', 'key', 'contentType', 'size', 'sha256'])
+
 /** Placeholders with values of the response. `responseurl` is omitted, because by default it is the URL of the request. */
 const RESPONSE_PLACEHOLDERS = new Set(['response', 'header', 'json', 'xml', 'regex'])
 
@@ -112,6 +115,8 @@ export function compileHost(description: HostDescription): CompiledHost {
     secrets,
   }
   checkUrl(fillTemplate(compiled.url, sent))
+  for (const name of ['url', 'resultUrl', 'deleteUrl'] as const)
+    for (const template of name === 'url' ? [compiled.url] : compiled[name]) checkOrigin(name, template, sent)
   checkHeaders(compiled)
   const redirects = usesLocation(description, compiled.resultUrl) ? [301, 302, 303] : []
   const accept = (status: number) =>
@@ -148,6 +153,22 @@ function asTemplate(option: string, text: string): string {
 function checkUrl(url: string | undefined): void {
   if (!/^https?:\/\/[^/]/i.test(url ?? '') || !URL.canParse(url ?? ''))
     throw new Error('"url" must be an http or https URL.')
+}
+
+/** @throws Error if a client could choose the host of a URL */
+function checkOrigin(option: string, template: Template, sent: Functions): void {
+  let text = ''
+  for (const part of template) {
+    if (/^\w+:\/\/[^/?#\\]+[/?#\\]/.test(text)) return
+    const names = listNames([part])
+    if (names.some(name => RESPONSE_PLACEHOLDERS.has(name) || name === 'responseurl')) return
+    const chosen = names.find(name => CHOSEN_PLACEHOLDERS.has(name))
+    if (chosen !== undefined)
+      throw new Error(
+        `"${option}" has {${chosen}} in its host, so clients could choose the host. Write it after the host and a "/".`,
+      )
+    text += typeof part === 'string' ? part : (fillTemplate([part], sent) ?? '')
+  }
 }
 
 /** Checks header names, which are tokens (RFC 9110, section 5.6.2). */

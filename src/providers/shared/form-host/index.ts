@@ -65,8 +65,9 @@ export function findDescriptionFault(description: HostDescription): string | und
 }
 
 function makeRequest(host: CompiledHost, object: UploadObject): { request: HttpRequest; url: URL } {
+  const plain = objectFunctions(object, host.secrets, 'text')
   const fill = (template: Template, context: EscapeContext) =>
-    fillTemplate(template, objectFunctions(object, host.secrets, context)) ?? ''
+    fillTemplate(template, objectFunctions(object, host.secrets, context), plain) ?? ''
   const url = new URL(fill(host.url, 'url'))
   for (const [name, value] of host.query) url.searchParams.append(name, fill(value, 'text'))
   const body = makeBody(host, object, fill)
@@ -108,22 +109,21 @@ function checkHeader(name: string, value: string): string {
 
 /** @throws UploadError `delivery_failed` unless the response is a success that contains an absolute URL */
 function readAnswer(host: CompiledHost, object: UploadObject, reply: HttpReply, url: URL): Stored {
-  const functions = {
-    ...objectFunctions(object, host.secrets, 'url'),
-    ...answerFunctions({ reply, url }),
-  }
+  const answered = answerFunctions({ reply, url })
+  const functions = { ...objectFunctions(object, host.secrets, 'url'), ...answered }
+  const plain = { ...objectFunctions(object, host.secrets, 'text'), ...answered }
   const { success } = host
   if (!host.readsAnswer && reply.status < 300 && isPage(reply))
     throw failure(
       `${url.host} returned an HTML page instead of the result of storing "${object.key}": ${excerpt(reply.text)}`,
     )
-  if (success && !success.is.has(fillTemplate(success.at, functions) ?? '')) {
-    const reason = find(host.errorMessage, functions) ?? reply.text
+  if (success && !success.is.has(fillTemplate(success.at, functions, plain) ?? '')) {
+    const reason = find(host.errorMessage, functions, plain) ?? reply.text
     throw failure(`${url.host} did not store "${object.key}": ${excerpt(reason)}`)
   }
-  const address = find(host.resultUrl, functions)
+  const address = find(host.resultUrl, functions, plain)
   if (address === undefined) {
-    const reason = find(host.errorMessage, functions) ?? reply.text
+    const reason = find(host.errorMessage, functions, plain) ?? reply.text
     throw failure(`${url.host} returned no URL for "${object.key}": ${excerpt(reason)}`)
   }
   const resultUrl = toCleanUrl(address)
@@ -132,7 +132,7 @@ function readAnswer(host: CompiledHost, object: UploadObject, reply: HttpReply, 
       `${url.host} returned "${excerpt(address)}", which is not an http or https URL, for "${object.key}".`,
     )
   }
-  const deleteUrl = toCleanUrl(find(host.deleteUrl, functions) ?? '')
+  const deleteUrl = toCleanUrl(find(host.deleteUrl, functions, plain) ?? '')
   return { url: resultUrl, ...(deleteUrl !== undefined && { deleteUrl }) }
 }
 
@@ -150,9 +150,9 @@ function failure(message: string): UploadError {
 }
 
 /** Returns the first template with a value. */
-function find(places: readonly Template[], functions: Functions): string | undefined {
+function find(places: readonly Template[], functions: Functions, plain?: Functions): string | undefined {
   for (const place of places) {
-    const text = fillTemplate(place, functions)?.trim()
+    const text = fillTemplate(place, functions, plain)?.trim()
     if (text) return text
   }
   return undefined

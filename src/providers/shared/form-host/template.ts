@@ -83,19 +83,28 @@ function checkName(written: string, parameters: number, known: Functions): strin
   return name
 }
 
-/** Renders the template. Returns undefined if a placeholder has no value. */
-export function fillTemplate(template: Template, functions: Functions): string | undefined {
+/**
+ * Renders the template. Returns undefined if a placeholder has no value.
+ *
+ * @param plain functions without escaping, for the parameters of other placeholders. {random:…} passes its parameters on.
+ */
+export function fillTemplate(
+  template: Template,
+  functions: Functions,
+  plain: Functions = functions,
+): string | undefined {
   let text = ''
   for (const part of template) {
-    const piece = typeof part === 'string' ? part : call(part, functions)
+    const piece = typeof part === 'string' ? part : call(part, functions, plain)
     if (piece === undefined) return undefined
     text += piece
   }
   return text
 }
 
-function call({ name, parameters }: Call, functions: Functions): string | undefined {
-  const values = parameters.map(parameter => fillTemplate(parameter, functions))
+function call({ name, parameters }: Call, functions: Functions, plain: Functions): string | undefined {
+  const inner = name === 'random' ? functions : plain
+  const values = parameters.map(parameter => fillTemplate(parameter, inner, plain))
   const known = values.filter(value => value !== undefined)
   return known.length < values.length ? undefined : functions[name]?.(...known)
 }
