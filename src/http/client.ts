@@ -112,14 +112,15 @@ export function createHttpClient(
 
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
     const url = new URL(request.url)
-    const { status, headers, text, bytes } = await sendOnce(request, url, await findWay(url), signal)
+    const { status, headers, bytes, ...reply } = await sendOnce(request, url, await findWay(url), signal)
+    const text = hideSent(reply.text, request.headers)
     const accept = request.accept ?? (status => status >= 200 && status < 300)
     const entries = Object.entries(headers).map(
       ([name, value]) => [name, decodeHeader(String(value))] as const,
     )
-    const reply = { status, headers: Object.fromEntries(entries), text, bytes, json: () => parse(text, url) }
-    if (!accept(status)) throw statusFailure(reply, request.explain?.(reply) ?? text, url)
-    return reply
+    const read = { status, headers: Object.fromEntries(entries), text, bytes, json: () => parse(text, url) }
+    if (!accept(status)) throw statusFailure(read, request.explain?.(read) ?? text, url)
+    return read
   }
 
   return {
@@ -170,6 +171,20 @@ function headersOf({ method, headers = {}, body }: HttpRequest, { host }: URL): 
     ...(isMeasured && { 'content-length': String(Buffer.byteLength(body ?? '')) }),
     ...Object.fromEntries(given),
   }
+}
+
+/** Minimum length of a credential that is masked. Schemes and their parameters have shorter names. */
+const SHORTEST_SENT = 16
+
+/** Masks the credentials of a request in its response, because some servers repeat them. Signatures are unknown to other masks. */
+function hideSent(text: string, headers: HttpRequest['headers'] = {}): string {
+  const [, sent = ''] = Object.entries(headers).find(([name]) => name.toLowerCase() === 'authorization') ?? []
+  // The parameters of Digest include the path of the request. `hideSignatures` knows its values.
+  if (/^digest\s/i.test(sent)) return text
+  const credentials = sent.replace(/^\S+\s+/, '').split(/[\s:=,"]+/)
+  return credentials
+    .filter(word => word.length >= SHORTEST_SENT)
+    .reduce((hidden, word) => hidden.replaceAll(word, '[secret]'), text)
 }
 
 /** Node reads headers as Latin-1, but servers that send other characters, for example in a `Location`, write UTF-8. */

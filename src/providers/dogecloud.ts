@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { UploadError } from '../errors.ts'
 import { createCanceller, orAborted } from '../flow/cancellation.ts'
-import { createHttpClient, httpOptions } from '../http/client.ts'
+import { createHttpClient, excerpt, httpOptions } from '../http/client.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from './contract.ts'
@@ -181,7 +181,7 @@ async function requestKeys(
       'The response to the request for temporary access keys is not from DogeCloud. Check "apiUrl".',
     )
   if (issued.code !== 200 || !issued.data) {
-    const message = `DogeCloud issued no temporary access keys: ${issued.msg ?? 'no reason given'} (${issued.code}).`
+    const message = `DogeCloud issued no temporary access keys: ${excerpt(issued.msg ?? 'no reason given')} (${issued.code}).`
     throw failure(`${message} Check "accessKey", "secretKey" and "bucket".`, issued.code >= 500)
   }
   return issued.data

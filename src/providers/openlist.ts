@@ -1,5 +1,6 @@
 import { UploadError } from '../errors.ts'
-import { createHttpClient, type HttpRequest, httpOptions } from '../http/client.ts'
+import { createCanceller, orAborted } from '../flow/cancellation.ts'
+import { createHttpClient, excerpt, type HttpRequest, httpOptions } from '../http/client.ts'
 import { secret } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target, type UploadObject } from './contract.ts'
@@ -101,7 +102,7 @@ interface OpenListApi {
 function createApi(address: string, options: Options, deps: ProviderDeps): OpenListApi {
   const client = createHttpClient(options, deps)
   const { host } = new URL(address)
-  let { token } = options
+  let loggedIn = options.token === undefined ? undefined : Promise.resolve(options.token)
 
   async function send(request: ApiRequest, signal: AbortSignal): Promise<OpenListReply> {
     const reply = await client.send({ ...request, url: `${address}${request.path}` }, signal)
@@ -117,16 +118,31 @@ function createApi(address: string, options: Options, deps: ProviderDeps): OpenL
     return token
   }
 
+  /**
+   * Returns the current session. Concurrent requests share one login.
+   *
+   * @param rejected session that the server no longer accepts
+   */
+  function current(rejected?: Promise<string>): Promise<string> {
+    if (loggedIn !== undefined && loggedIn !== rejected) return loggedIn
+    // The other requests still need it when one of them is aborted.
+    const next = logIn(createCanceller().signal)
+    loggedIn = next
+    next.catch(() => {
+      if (loggedIn === next) loggedIn = undefined
+    })
+    return next
+  }
+
   const sendWith = (Authorization: string, request: ApiRequest, signal: AbortSignal) =>
     send({ ...request, headers: { ...request.headers, Authorization } }, signal)
 
   return {
     async ask(request, signal) {
-      token ??= await logIn(signal)
-      const reply = await sendWith(token, request, signal)
+      const used = current()
+      const reply = await sendWith(await orAborted(used, signal), request, signal)
       if (reply.code !== 401 || options.token !== undefined) return reply
-      token = await logIn(signal)
-      return sendWith(token, request, signal)
+      return sendWith(await orAborted(current(used), signal), request, signal)
     },
     close: () => client.close(),
   }
@@ -140,7 +156,7 @@ function asJson(path: string, content: object): ApiRequest {
 function expectDone({ code, message, data }: OpenListReply, host: string, what: string): unknown {
   if (code === 200) return data
   const hint = code === 401 ? ' Check "token", or "username" and "password".' : ''
-  throw failure(`${host} did not ${what}: ${message} (${code}).${hint}`, code === 429 || code >= 500)
+  throw failure(`${host} did not ${what}: ${excerpt(message)} (${code}).${hint}`, code === 429 || code >= 500)
 }
 
 function read<T>(schema: z.ZodType<T>, data: unknown, host: string): T {
@@ -163,7 +179,7 @@ function open(options: Options, deps: ProviderDeps): Target {
     const me = read(user, expectDone(reply, host, 'identify the user'), host)
     if (me.disabled)
       throw failure(
-        `The user "${me.username}" is disabled at ${host}. Enable it, or use another user. Enable it, or use another user.`,
+        `The user "${excerpt(me.username)}" is disabled at ${host}. Enable it, or use another user.`,
       )
     return cleanRelative(me.base_path)
   }

@@ -89,6 +89,24 @@ describe('a reply', () => {
   })
 })
 
+describe('attack: a service repeats the credentials of the request', () => {
+  it.each([
+    'Bearer a-token-of-24-letters-00',
+    `TOKEN the-account:${'0a'.repeat(20)}`,
+    `SharedKey mine:${'A/b+'.repeat(10)}=`,
+    'Basic bWU6dGhlLXBhc3N3b3JkLW9mLW1pbmU=',
+    'a-token-without-a-scheme',
+  ])('%s', async Authorization => {
+    const url = await listen((req, res) => {
+      const bare = req.headers.authorization?.split(/[ :]/).at(-1)
+      res.writeHead(req.method === 'GET' ? 200 : 403).end(`not ${bare}`)
+    })
+    const ask = (method: string) => makeClient().send({ method, url, headers: { Authorization } }, signal)
+    expect((await ask('GET')).text).toMatch(/^not \[secret\]=?$/)
+    await expect(ask('POST')).rejects.toThrow(/returned 403 .*: not \[secret\]=?$/)
+  })
+})
+
 describe('a failed status', () => {
   it.each([
     [401, false, /returned 401 \(the credentials are wrong or expired\): no/],

@@ -1,5 +1,8 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { dogecloud } from '../../src/providers/dogecloud.ts'
+import { failureOf } from '../helpers/failure-of.ts'
 import { openHost } from '../helpers/http-exchange.ts'
 import { describeProvider, objectOf } from '../helpers/provider-contract.ts'
 import { createS3Contract } from '../helpers/s3-contract.ts'
@@ -64,6 +67,21 @@ describe('temporary keys', () => {
     await put('a')
     await put('b')
     expect(api.given).toBe(2)
+  })
+
+  it('attack: a refusal without end repeats the signature of the request', async () => {
+    const server = createServer((request, response) => {
+      const [, signature] = String(request.headers.authorization).split(':')
+      response.end(JSON.stringify({ code: 401, msg: `签名 ${signature} 不正确 ${'x '.repeat(9999)}` }))
+    })
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const { options } = await open(7200)
+    const apiUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const target = await openHost(dogecloud, { ...options, apiUrl })
+    const { message } = await failureOf(target.check!(never()))
+    expect(message).toMatch(/no temporary access keys: 签名 \[secret\] 不正确 x x (?:x )+x… \(401\)\. Check/)
+    expect(message.length).toBeLessThan(500)
   })
 
   it('that are refused are said to be, and asked for again the next time', async () => {

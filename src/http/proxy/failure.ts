@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { UploadError } from '../../errors.ts'
+import { hideSignatures } from '../../mask.ts'
 import { explainNetwork, isNoTls, isTransientStatus, isUntrusted, networkCodeOf } from '../network.ts'
 import type { ProxyServer } from './address.ts'
 
@@ -42,7 +43,8 @@ export function ownRefusal(proxy: ProxyServer, answer: ProxyReply): ProxyFailure
 /** @param wanted what the proxy was asked to connect to */
 export function refusalOf({ label, login }: ProxyServer, wanted: string, answer: ProxyReply): ProxyFailure {
   const { statusCode: status = 0, statusMessage = '', headers } = answer
-  const said = `${status} ${statusMessage.replace(/[^\x20-\x7e]/g, ' ').slice(0, WORDS)}`.trim()
+  const words = hideSignatures(statusMessage.replace(/[^\x20-\x7e]/g, ' '))
+  const said = `${status} ${words.slice(0, WORDS)}`.trim()
   const fail = (what: string) =>
     new ProxyFailure(`the proxy "${label}" ${what} (${said})`, { retryable: isTransientStatus(status) })
   if (status !== 407) return fail(`${status >= 500 ? 'could not forward' : 'refuses to forward'} ${wanted}`)

@@ -17,7 +17,8 @@ export interface S3Action {
 type Explanation = (settings: S3Settings, facts: RefusalFacts, action: S3Action) => string
 
 const wrongRegion: Explanation = ({ region }, facts) => {
-  const found = facts.region ?? facts.headers['x-amz-bucket-region']
+  const named = facts.headers['x-amz-bucket-region']?.toString()
+  const found = facts.region ?? (named && excerpt(named))
   const right = found ? `the bucket is in "${found}"` : 'the bucket is in another region'
   const host = facts.endpoint ? `, at "${facts.endpoint}"` : ''
   return `the region is wrong: requests are signed for "${region}", but ${right}${host}. Set "region"`

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { UploadError } from '../../errors.ts'
+import { excerpt } from '../../http/client.ts'
 import type { RawReply } from '../../http/exchange.ts'
 import {
   isTransient as isTransientCode,
@@ -38,13 +39,18 @@ export class Refusal extends Error {
 
 function readFacts({ status, headers, text }: RawReply): RefusalFacts {
   const read = (name: string): string | undefined => readElement(text, name)
+  // They are names, and messages quote them.
+  const short = (name: string): string | undefined => {
+    const text = read(name)
+    return text && excerpt(text)
+  }
   const time = Date.parse(read('ServerTime') ?? headers.date ?? '')
   return {
     status,
-    code: read('Code') ?? '',
+    code: short('Code') ?? '',
     message: read('Message') ?? '',
-    region: read('Region'),
-    endpoint: read('Endpoint'),
+    region: short('Region'),
+    endpoint: short('Endpoint'),
     skewS: Number.isNaN(time) ? undefined : Math.round((time - Date.now()) / 1000),
     requestId: headers['x-amz-request-id']?.toString(),
     headers,

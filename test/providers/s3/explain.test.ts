@@ -156,6 +156,16 @@ describe('what a refusal says', () => {
     expect(error.retryable).toBe(false)
   })
 
+  it('attack: a name that it quotes has an address, a signature and no end', async () => {
+    const long = '&lt;b&gt;http://evil.example/ Signature=abcdef0123456789 '.repeat(99)
+    const { message } = await putAgainst(
+      refusal(400, `Strange${long}`, 'x', `<Region>${long}</Region><Endpoint>${long}</Endpoint>`),
+    )
+    expect(message).toContain('evil.example')
+    expect(message).not.toMatch(/http:|abcdef0|<b>/)
+    expect(message.length).toBeLessThan(1500)
+  })
+
   it('reads no answer without end', async () => {
     const error = await putAgainst({ status: 400, body: 'x'.repeat(3 * 1024 * 1024) })
     expect(error.message).toContain('its response is longer than 1048576 bytes')

@@ -1,5 +1,5 @@
 import { UploadError } from '../../../errors.ts'
-import type { HttpReply } from '../../../http/client.ts'
+import { excerpt, type HttpReply } from '../../../http/client.ts'
 import { membersOf } from '../../../members.ts'
 import { encodeKey, encodeSegment } from '../public-url.ts'
 import { type Forge, type RepositoryFile, readMembers } from './index.ts'
@@ -40,7 +40,7 @@ function readFile(reply: HttpReply): RepositoryFile | undefined | 'unknown' {
   const { type, path, sha, size } = entry
   if (type === 'file' && typeof sha === 'string' && typeof size === 'number') return { sha, size }
   if (typeof type !== 'string' && !Array.isArray(entry)) return 'unknown'
-  const name = typeof path === 'string' ? `"${path}"` : 'the key'
+  const name = typeof path === 'string' ? `"${excerpt(path)}"` : 'the key'
   throw new UploadError(
     'delivery_failed',
     `Could not store the file as ${name}: the branch has a folder, a symbolic link or a submodule with that name. Change the key template.`,
