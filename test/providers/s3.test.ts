@@ -215,6 +215,31 @@ describe('s3 at Ceph', () => {
     expect((await rgw.admin.list('pictures')).filter(key => key.startsWith('probe/'))).toEqual([])
   })
 
+  it('leaves nothing behind when it may not abort, and does not say that there are no uploads in parts', async () => {
+    for (const status of [405, 403]) {
+      const answer = { status, body: '<Error><Code>AccessDenied</Code><Message>x</Message></Error>' }
+      const proxy = await breakWith(({ line }) =>
+        line.startsWith('DELETE') && line.includes('uploadId=') ? answer : undefined,
+      )
+      const error = await failureOf(open({ ...proxy.through, path: 'stuck' }).check?.(never()))
+      expect(error.message).toMatch(
+        /^Could not abort the test upload "stuck\/upload-server-.*" at s3\/Default: /,
+      )
+      if (status === 403) expect(error.message).toContain('Allow s3:AbortMultipartUpload on the bucket')
+      expect(await rgw.admin.listUploads('pictures')).toEqual([])
+      expect((await rgw.admin.list('pictures')).filter(key => key.startsWith('stuck/'))).toEqual([])
+    }
+  })
+
+  it('aborts its test upload again when the first time failed', async () => {
+    let failures = 0
+    const proxy = await breakWith(({ line }) =>
+      line.startsWith('DELETE') && failures++ === 0 ? { status: 503 } : undefined,
+    )
+    await open(proxy.through).check?.(never())
+    expect(await rgw.admin.listUploads('pictures')).toEqual([])
+  })
+
   it('checks what a put needs, and no more', async () => {
     const Statement = [
       { Effect: 'Allow', Principal: '*', Action: 's3:PutObject', Resource: 'arn:aws:s3:::writable/*' },

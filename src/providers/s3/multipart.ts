@@ -17,7 +17,7 @@ const IS_COMPLETE = /MultipartUploadResult\b/
 const ABORT_MS = 10_000
 
 /** A multipart upload that was started. */
-interface MultipartUpload {
+export interface MultipartUpload {
   readonly key: string
   readonly uploadId: string
   /** Start time by the clock of the service. NaN if the response has no date. */
@@ -75,7 +75,23 @@ export async function abortUpload(
   { key, uploadId }: MultipartUpload,
   signal: AbortSignal,
 ): Promise<void> {
-  await s3.send({ method: 'DELETE', key, query: { uploadId } }, signal)
+  const send = () => s3.send({ method: 'DELETE', key, query: { uploadId } }, signal)
+  const unlessGone = (error: unknown) => !isUploadGone(error) && transient(error)
+  await retry(send, { attempts: PART_ATTEMPTS, transient: unlessGone }, signal).catch(error => {
+    if (!isUploadGone(error)) throw error
+  })
+}
+
+/** Completes an upload with one small part. */
+export async function completeProbe(
+  s3: S3Client,
+  upload: MultipartUpload,
+  signal: AbortSignal,
+): Promise<void> {
+  const part = Buffer.from('probe')
+  const query = { partNumber: '1', uploadId: upload.uploadId }
+  const { headers } = await s3.send({ method: 'PUT', key: upload.key, query, body: bodyOf(part) }, signal)
+  await completeUpload(s3, upload, part.length, [headers.etag ?? missing('ETag')], signal)
 }
 
 /** Retries each part separately, so that a broken connection does not discard the parts that were sent. */

@@ -9,7 +9,7 @@ import { locationAt } from '../shared/location.ts'
 import { joinUrl } from '../shared/public-url.ts'
 import { bodyOf, createS3Client, findObject, notS3, type S3Client } from './client.ts'
 import { explainS3, type S3Action } from './explain.ts'
-import { abortUpload, beginUpload, putMultipart } from './multipart.ts'
+import { abortUpload, beginUpload, completeProbe, type MultipartUpload, putMultipart } from './multipart.ts'
 import { isFromService, Refusal } from './refusal.ts'
 import { removeObject, removeObjects } from './remove.ts'
 import type { S3Settings } from './settings.ts'
@@ -68,11 +68,20 @@ export function openS3(
       run({ what: `Could not store "${object.key}"`, permission: 's3:PutObject' }, signal, async () => ({
         url: await storeObject(s3, settings, object, signal),
       })),
-    check: signal =>
-      run({ what: 'Could not begin a test upload', permission: PROBE_PERMISSION }, signal, async () => {
-        const limit = await probeBucket(s3, settings, signal)
-        if (limit !== undefined) warn(`${label}: ${limit}`)
-      }),
+    async check(signal) {
+      const key = `${settings.keyPrefix}upload-server-${randomUUID()}`
+      const begin = { what: 'Could not begin a test upload', permission: PROBE_PERMISSION }
+      const upload = await run(begin, signal, () => probeBucket(s3, settings, key, signal))
+      if (upload === undefined) {
+        warn(
+          `${label}: the service does not support multipart uploads, so files larger than ${settings.options.multipartThreshold} bytes can't be stored. Increase "multipartThreshold" to send larger files in one request.`,
+        )
+        return
+      }
+      const what = `Could not abort the test upload "${key}"`
+      const abort = { what, permission: 's3:AbortMultipartUpload' }
+      await run(abort, signal, () => discardUpload(s3, settings, upload, signal))
+    },
     exists: (key, signal) =>
       run(
         { what: `Could not look for "${key}"`, permission: 's3:GetObject and s3:ListBucket' },
@@ -200,29 +209,48 @@ const etagOf = ({ etag }: RawReply['headers']) => etag?.replaceAll('"', '').toLo
 const WITHOUT_PARTS = new Set([400, 404, 405, 501])
 
 /**
- * Starts a multipart upload and aborts it. This needs the permissions of a PUT and validates the same headers. Unlike a small
- * object, it leaves nothing behind, even in a bucket with versioning or without the permission to delete.
+ * Starts a multipart upload. This needs the permissions of a PUT and validates the same headers. Unlike a small object, it leaves
+ * nothing behind when it is aborted, even in a bucket with versioning or without the permission to delete.
  * If the service does not support multipart uploads, a small object is stored and removed.
  *
- * @returns a sentence about objects that can't be stored; undefined if all can be stored
+ * @param key including the folder of the destination
+ * @returns undefined if the service does not support multipart uploads
  */
 async function probeBucket(
   s3: S3Client,
   settings: S3Settings,
+  key: string,
   signal: AbortSignal,
-): Promise<string | undefined> {
-  const name = `upload-server-${randomUUID()}`
-  const key = settings.keyPrefix + name
+): Promise<MultipartUpload | undefined> {
   const headers = { ...settings.headers, 'content-type': 'text/plain' }
   try {
-    await abortUpload(s3, await beginUpload(s3, key, headers, signal), signal)
-    return undefined
+    return await beginUpload(s3, key, headers, signal)
   } catch (error) {
     signal.throwIfAborted()
     const mayLackParts = error instanceof Refusal ? WITHOUT_PARTS.has(error.facts.status) : isNoService(error)
     if (!mayLackParts || !(await takesSmall(s3, key, headers, signal))) throw error
-    await removeObject(s3, settings, name, signal)
-    return `the service does not support multipart uploads, so files larger than ${settings.options.multipartThreshold} bytes can't be stored. Increase "multipartThreshold" to send larger files in one request.`
+    await removeObject(s3, settings, key.slice(settings.keyPrefix.length), signal)
+    return undefined
+  }
+}
+
+/** Aborts the upload of a check. If the service rejects that, completes it and removes the object, as far as possible. */
+async function discardUpload(
+  s3: S3Client,
+  settings: S3Settings,
+  upload: MultipartUpload,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await abortUpload(s3, upload, signal)
+  } catch (error) {
+    try {
+      await completeProbe(s3, upload, signal)
+      await removeObject(s3, settings, upload.key.slice(settings.keyPrefix.length), signal)
+    } catch {
+      // The first failure is the one to report.
+    }
+    throw error
   }
 }
 
