@@ -1,14 +1,13 @@
 import { Agent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import { DIAL_MS } from './network.ts'
 import type { ProxyServer } from './proxy/address.ts'
 import type { Endpoint } from './proxy/no-proxy.ts'
 import { DIRECT, type Outgoing, targetOf } from './proxy/outgoing.ts'
 import { openTunnel, reachProxy } from './proxy/tunnel.ts'
 import { readTrust } from './trust.ts'
-
-/** Time limit for opening a connection. */
-const CONNECT_TIMEOUT_MS = 10_000
 
 export interface AgentOptions {
   readonly caFile?: string | undefined
@@ -98,13 +97,14 @@ export function connectBy(agent: Agent, open: (target: Endpoint) => Promise<Sock
 }
 
 /**
- * Closes connections that take too long to open, or that are idle for too long. Node only emits an event for idle
- * connections, so a server that never responds would keep them open.
+ * Closes connections that take too long to open, including the TLS handshake, or that are idle for too long. Node only emits
+ * an event for idle connections, so a server that never responds would keep them open.
+ *
+ * @param idleTimeoutMs 0: no limit
  */
-function limitTimes<A extends Agent>(agent: A, idleTimeoutMs: number): A {
+export function limitTimes<A extends Agent>(agent: A, idleTimeoutMs: number): A {
   const connect = agent.createConnection.bind(agent)
-  const limit = (socket: unknown) => {
-    if (!(socket instanceof Socket)) return
+  const limitIdle = (socket: Socket) => {
     socket.setTimeout(idleTimeoutMs)
     socket.on('timeout', () => {
       // The agent sets the keep-alive time of the server on an unused connection, and does not reset it afterwards.
@@ -114,14 +114,28 @@ function limitTimes<A extends Agent>(agent: A, idleTimeoutMs: number): A {
   }
   // Node's types know neither the address in `options` nor a socket that comes later, by `done`.
   agent.createConnection = (options, done) => {
+    let opening: Socket | undefined
+    let isLate = false
+    const slow = setTimeout(() => {
+      isLate = true
+      opening?.destroy(timedOut())
+    }, DIAL_MS)
+    const limit = (socket: unknown) => {
+      if (!(socket instanceof Socket)) return
+      limitIdle(socket)
+      opening = socket
+      if (isLate) socket.destroy(timedOut())
+      const isTls = socket instanceof TLSSocket
+      if (!isTls && !socket.connecting) clearTimeout(slow)
+      for (const event of [isTls ? 'secureConnect' : 'connect', 'close'])
+        socket.once(event, () => clearTimeout(slow))
+    }
     const socket = connect(options, (error, opened) => {
+      if (error) clearTimeout(slow)
       limit(opened)
       done?.(error, opened)
     })
     limit(socket)
-    if (!(socket instanceof Socket)) return socket
-    const slow = setTimeout(() => socket.destroy(timedOut()), CONNECT_TIMEOUT_MS)
-    for (const event of ['connect', 'close']) socket.once(event, () => clearTimeout(slow))
     return socket
   }
   return agent

@@ -3,7 +3,8 @@ import { Agent } from 'node:http'
 import https from 'node:https'
 import { connect as connectTo, isIP, type LookupFunction, type Socket } from 'node:net'
 import { type AddressScope, allowAddresses } from './addresses.ts'
-import { connectBy } from './agents.ts'
+import { connectBy, limitTimes } from './agents.ts'
+import { DIAL_MS } from './network.ts'
 import { type Endpoint, isLoopback } from './proxy/no-proxy.ts'
 
 /** Time after which the next IP address of a host is tried. Node's default of 250 ms fails for distant hosts. */
@@ -41,7 +42,7 @@ export function createGuardedAgent(
   const agent = protocol === 'https:' ? new https.Agent(options) : new Agent(options)
   if (dial) {
     connectBy(agent, endpoint => dialAllowed(endpoint, guard, options.lookup, dial))
-    return agent
+    return limitTimes(agent, 0)
   }
   const connect = agent.createConnection.bind(agent)
   agent.createConnection = (connection, created) => {
@@ -50,7 +51,7 @@ export function createGuardedAgent(
     if (isIP(host) !== 0) judge(guard, host)
     return connect(connection, created)
   }
-  return agent
+  return limitTimes(agent, 0)
 }
 
 /** Tries the IP addresses one after the other. */
@@ -60,7 +61,9 @@ async function dialAllowed(
   lookup: LookupFunction,
   dial: Dial,
 ): Promise<Socket> {
+  const begun = performance.now()
   for (const address of await resolve(host, guard, lookup)) {
+    if (performance.now() - begun >= DIAL_MS) break
     try {
       const socket = await (isLoopback(address)
         ? connectTo({ host: address, port })

@@ -331,13 +331,13 @@ describe('a proxy', () => {
   })
 
   it.each(['http', 'https', 'socks5h'])(
-    'by %s that never answers is given up after 20 seconds',
+    'by %s that never answers is given up after 10 seconds',
     async protocol => {
       vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
       const { host, sockets } = await evil(socket => socket.resume())
       const failure = failureOf(clientBy(`${protocol}://${host}`).put('https://img.example'))
       while (sockets.length === 0) await new Promise(resolve => setImmediate(resolve))
-      await vi.advanceTimersByTimeAsync(20_000)
+      await vi.advanceTimersByTimeAsync(10_000)
       expect((await failure).message).toContain(
         `the proxy "${host}" can't be used: it did not respond in time`,
       )
@@ -352,6 +352,45 @@ describe('a proxy', () => {
     client.close()
     await failure
     await eventually(() => expect(sockets[0]?.destroyed).toBe(true))
+  })
+})
+
+describe('a TLS handshake that hangs is given up after 10 seconds', () => {
+  it.each<[string, (host: string) => Promise<Error>, string | undefined]>([
+    ['of a server', host => failureOf(clientBy('none').put(`https://${host}`)), undefined],
+    [
+      'behind CONNECT',
+      host => failureOf(clientBy(`http://${host}`).put('https://img.example')),
+      'HTTP/1.1 200 OK\r\n\r\n',
+    ],
+    [
+      'behind SOCKS5',
+      host => failureOf(clientBy(`socks5h://${host}`).put('https://img.example')),
+      '\x05\x00|\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00',
+    ],
+    [
+      'of a source',
+      host =>
+        failureOf(
+          openUrl(new URL(`https://${host}`), { addresses: 'any', timeoutMs: 30_000, signal, maxBytes: 9 }),
+        ),
+      undefined,
+    ],
+  ])('%s', async (_, ask, greeting = '') => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    let isHello = false
+    const { host } = await evil(socket => {
+      const answers = greeting === '' ? [] : greeting.split('|')
+      socket.on('data', () => {
+        const answer = answers.shift()
+        if (answer === undefined) isHello = true
+        else socket.write(answer, 'latin1')
+      })
+    })
+    const failure = ask(host)
+    while (!isHello) await new Promise(resolve => setImmediate(resolve))
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect((await failure).message).toMatch(/(?:127\.0\.0\.1|img\.example).* (?:did|does) not respond/)
   })
 })
 

@@ -6,12 +6,10 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls, type SecureContext } from 'node:tls'
 import { onAbort } from '../../flow/cancellation.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
+import { DIAL_MS } from '../network.ts'
 import type { ProxyServer } from './address.ts'
 import { explainReach, refusalOf } from './failure.ts'
 import type { Endpoint } from './no-proxy.ts'
-
-/** Time limit until the connection is open, including the proxy's own connection to the server. */
-const TUNNEL_MS = 20_000
 
 export interface TunnelOptions {
   /** Aborts it while it is opened. */
@@ -61,7 +59,7 @@ async function inTime(
   open: (signal: AbortSignal) => Promise<Socket>,
 ): Promise<Socket> {
   const late = Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
-  const limit = beginTimeLimit(TUNNEL_MS, signal, () => late)
+  const limit = beginTimeLimit(DIAL_MS, signal, () => late)
   try {
     return await open(limit.signal)
   } catch (error) {
