@@ -115,9 +115,7 @@ export function createHttpClient(
     const { status, headers, bytes, ...reply } = await sendOnce(request, url, await findWay(url), signal)
     const text = hideSent(reply.text, request.headers)
     const accept = request.accept ?? (status => status >= 200 && status < 300)
-    const entries = Object.entries(headers).map(
-      ([name, value]) => [name, decodeHeader(String(value))] as const,
-    )
+    const entries = Object.entries(headers).map(([name, value]) => [name, String(value)] as const)
     const read = { status, headers: Object.fromEntries(entries), text, bytes, json: () => parse(text, url) }
     if (!accept(status)) throw statusFailure(read, request.explain?.(read) ?? text, url)
     return read
@@ -187,8 +185,8 @@ function hideSent(text: string, headers: HttpRequest['headers'] = {}): string {
     .reduce((hidden, word) => hidden.replaceAll(word, '[secret]'), text)
 }
 
-/** Node reads headers as Latin-1, but servers that send other characters, for example in a `Location`, write UTF-8. */
-function decodeHeader(value: string): string {
+/** Decodes a header of a response. Node reads Latin-1, but servers that send other characters usually write UTF-8. */
+export function decodeHeader(value: string): string {
   const bytes = Buffer.from(value, 'latin1')
   return isUtf8(bytes) ? bytes.toString() : value
 }
@@ -228,7 +226,8 @@ function cutShort(text: string): string {
 
 function statusFailure({ status, headers }: HttpReply, text: string, url: URL): UploadError {
   const where = headers['location']
-  const said = status >= 300 && status < 400 && where ? `redirect to ${excerpt(where)}` : excerpt(text)
+  const said =
+    status >= 300 && status < 400 && where ? `redirect to ${excerpt(decodeHeader(where))}` : excerpt(text)
   const retryAfterS = parseRetryAfter(headers['retry-after'])
   return new UploadError('delivery_failed', `${url.host} returned ${status}${hintOf(status)}: ${said}`, {
     retryable: isTransientStatus(status),

@@ -357,6 +357,14 @@ describe('where http finds the address', () => {
     await expect(target.put(PICTURE, never())).resolves.toEqual({ url })
   })
 
+  it.each(['utf8', 'latin1'] as const)('a header in %s', async encoding => {
+    const raw = Buffer.from('/files/bücher.png', encoding).toString('latin1')
+    const base = await serveReply(201, '', { Location: raw })
+    const target = await open({ url: `${base}/up/`, resultUrl: '{header:Location}' })
+    const url = `${base}/files/b%C3%BCcher.png`
+    await expect(target.put(PICTURE, never())).resolves.toEqual({ url })
+  })
+
   it('the address it was sent to, when nothing leads elsewhere', async () => {
     const base = await serveReply(200, '')
     const target = await open({ url: `${base}/{filename}`, resultUrl: '{responseurl}' })

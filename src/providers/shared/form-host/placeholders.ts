@@ -1,6 +1,6 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import { execForeign } from '../../../flow/foreign-expression.ts'
-import type { HttpReply } from '../../../http/client.ts'
+import { decodeHeader, type HttpReply } from '../../../http/client.ts'
 import { DATE_PLACEHOLDERS } from '../../../payload/date-placeholders.ts'
 import type { UploadObject } from '../../contract.ts'
 import { encodeKey, encodeSegment } from '../public-url.ts'
@@ -51,7 +51,8 @@ export function objectFunctions(
 /** Placeholders for values in a response. As in ShareX, a first parameter is searched instead of the response. */
 export function answerFunctions({ reply, url }: HostReply): Functions {
   const header = (name: string): string | undefined => {
-    const value = reply.headers[name.trim().toLowerCase()]
+    const raw = reply.headers[name.trim().toLowerCase()]
+    const value = raw && decodeHeader(raw)
     return /^(content-)?location$/i.test(name.trim()) ? resolve(value, url) : value
   }
   return {
