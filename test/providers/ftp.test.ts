@@ -111,6 +111,7 @@ describe('options of ftp', () => {
       ...minimal,
       secure: 'explicit',
       directory: '',
+      atomic: true,
       connections: 4,
       insecureTls: false,
     })
@@ -383,13 +384,13 @@ describe('ftp at an FTP server with limits', () => {
 describe('ftp at a server that', () => {
   const password = 'very secret, sent by mistake'
 
-  async function start(script: Parameters<typeof startScriptedFtp>[0], options: Options = {}) {
-    const server = await startScriptedFtp(script)
+  async function start(script: Parameters<typeof startScriptedFtp>[0], options: Options = {}, faults = {}) {
+    const server = await startScriptedFtp(script, faults)
     onTestFinished(server.close)
     const login = { port: server.port, secure: 'none', username: 'u', password, ...options }
     const target = await openForTest(login, () => {})
-    const put = () => target.put(objectOf('x/a.bin', Buffer.from('bytes')), never())
-    return { server, put }
+    const put = (content = 'bytes') => target.put(objectOf('x/a.bin', Buffer.from(content)), never())
+    return { server, put, target }
   }
 
   it('has a home with quotes in its name, and no SIZE', async () => {
@@ -397,6 +398,44 @@ describe('ftp at a server that', () => {
     await put()
     expect([...server.files]).toEqual([['/home/"u"/x/a.bin', Buffer.from('bytes')]])
     expect(server.commands).toContain('OPTS UTF8 ON')
+  })
+
+  it('answers 213 with a text for an empty file: it is stored, and found', async () => {
+    const { server, put, target } = await start({ SIZE: '213 File is empty' })
+    await put('')
+    expect([...server.files]).toEqual([['/x/a.bin', Buffer.alloc(0)]])
+    expect(await target.exists?.('x/a.bin', never())).toBe(true)
+  })
+
+  it('has no SIZE: a file is looked up in its folder', async () => {
+    const { put, target } = await start({ SIZE: '500 What?', MLSD: '500 What?', FEAT: '500 What?' })
+    await put()
+    const names = ['x/a.bin', 'x/a', 'x/b.bin']
+    const found = await Promise.all(names.map(name => target.exists?.(name, never())))
+    expect(found).toEqual([true, false, false])
+  })
+
+  it('cannot rename, and takes no name with a leading dot: does with "atomic": false', async () => {
+    const script = {
+      RNFR: '502 What?',
+      STOR: (path: string) => (path.includes('/.') ? '553 No such name' : undefined),
+    }
+    const error = await failureOf((await start(script)).put())
+    expect(error.message).toContain('it may allow no names with a leading dot; then set "atomic" to false')
+    const { server, put, target } = await start(script, { atomic: false })
+    await target.check?.(never())
+    await put()
+    await put('other')
+    expect([...server.files]).toEqual([['/x/a.bin', Buffer.from('other')]])
+  })
+
+  it.each([
+    ['550 The specified network name is no longer available.', true],
+    ['553 No such name', false],
+  ])('resets the data connection, and says %s: is worth another try: %s', async (reason, retryable) => {
+    const { put } = await start({}, {}, { resets: 1, reason })
+    const error = await failureOf(put('a'.repeat(4 * MIB)))
+    expect(error).toMatchObject({ retryable, message: expect.stringContaining(reason) })
   })
 
   it('lost some of the bytes: says so as transient, and keeps its hands off the file', async () => {
@@ -451,7 +490,14 @@ describe('ftp at a server that', () => {
       false,
       'the server does not accept this file name',
     ],
-    ['cannot rename', { RNFR: '502 What?' }, {}, 'delivery_failed', false, 'returned 502 What?'],
+    [
+      'cannot rename',
+      { RNFR: '502 What?' },
+      {},
+      'delivery_failed',
+      false,
+      'returned 502 What? (the server may be unable to rename files; then set "atomic" to false)',
+    ],
     [
       'is a web page',
       { STOR: '550 <b>See</b> https://x.org' },

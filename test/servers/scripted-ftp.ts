@@ -14,11 +14,11 @@ export interface ScriptedFtp {
 
 /**
  * @param script answers by the first word of a command, instead of the usual ones; a function gets the rest of the line
- * @param resets how many data connections are reset before the first byte, without a word about it
+ * @param resets how many data connections are reset: before the first byte and without a word about it, unless there is a `reason`
  */
 export async function startScriptedFtp(
   script: Record<string, string | ((rest: string) => string | undefined)> = {},
-  { resets = 0 } = {},
+  { resets = 0, reason = '' } = {},
 ): Promise<ScriptedFtp> {
   const commands: string[] = []
   const files = new Map<string, Buffer>()
@@ -26,6 +26,7 @@ export async function startScriptedFtp(
 
   const serve = (control: Socket) => {
     let data: Promise<Buffer> | undefined
+    let dataSocket: Promise<Socket> | undefined
     let isReset = false
     let renamed = ''
     const usual: Record<string, (rest: string) => string | Promise<string>> = {
@@ -34,14 +35,27 @@ export async function startScriptedFtp(
       PWD: () => '257 "/" is where you are',
       EPSV: async () => {
         isReset = resets-- > 0
-        const { port, received } = await takeData(sockets, isReset)
+        const { port, received, socket } = await takeData(sockets, isReset)
         data = received
+        dataSocket = socket
         return `229 Extended passive mode (|||${port}|)`
       },
       STOR: async path => {
-        if (isReset) await sleep(50) // so that the reset is there first
+        if (isReset && !reason) await sleep(50) // so that the reset is there first
         control.write('150 Go on\r\n')
+        if (isReset && reason) {
+          await sleep(50)
+          return reason
+        }
         files.set(path, (await data) ?? Buffer.alloc(0))
+        return '226 Done'
+      },
+      LIST: async path => {
+        control.write('150 Here it is\r\n')
+        const folder = `${path.replace(/^-a /, '').replace(/\/$/, '')}/`
+        const names = [...files.keys()].filter(name => name.startsWith(folder))
+        const lines = names.map(name => `-rw-r--r-- 1 u g 5 Nov 22 2026 ${name.slice(folder.length)}\r\n`)
+        ;(await dataSocket)?.end(lines.join(''))
         return '226 Done'
       },
       SIZE: path => (files.has(path) ? `213 ${files.get(path)?.length}` : '550 Not there'),
@@ -86,22 +100,23 @@ export async function startScriptedFtp(
 async function takeData(
   sockets: Set<Socket>,
   isReset: boolean,
-): Promise<{ port: number; received: Promise<Buffer> }> {
+): Promise<{ port: number; received: Promise<Buffer>; socket: Promise<Socket> }> {
   const server = createServer()
   await listen(server)
   const { port } = server.address() as AddressInfo
-  const received = once(server, 'connection').then(async ([socket]: Socket[]) => {
+  const socket = once(server, 'connection').then(([socket]) => socket as Socket)
+  const received = socket.then(async socket => {
     server.close()
     if (isReset) {
-      setTimeout(() => (socket as Socket).resetAndDestroy(), 10) // earlier it is another way that is tried
+      setTimeout(() => socket.resetAndDestroy(), 10) // earlier it is another way that is tried
       return await new Promise<Buffer>(() => {})
     }
     const chunks: Buffer[] = []
-    for await (const chunk of keep(sockets, socket as Socket)) chunks.push(chunk)
+    for await (const chunk of keep(sockets, socket)) chunks.push(chunk)
     return Buffer.concat(chunks)
   })
   received.catch(() => {})
-  return { port, received }
+  return { port, received, socket }
 }
 
 function keep(sockets: Set<Socket>, socket: Socket): Socket {

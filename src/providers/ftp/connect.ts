@@ -9,6 +9,7 @@ import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { readTrust } from '../../http/trust.ts'
 import { cleanFolder, joinRemote } from '../shared/remote-path.ts'
 import { type Explain, replyCode } from './explain.ts'
+import { brokenData } from './files.ts'
 import { connectOver, type DialPort, prepareTransfer } from './through-proxy.ts'
 
 /** Time limit for connecting and logging in, and idle timeout of a transfer, in milliseconds. */
@@ -83,6 +84,8 @@ function hearOut(client: Client): Client {
   const close = ftp.closeWithError.bind(ftp)
   ftp.closeWithError = error => {
     if (!/^(?!Timeout).*\(data socket\)$/s.test(error.message)) close(error)
+    // The first one has the code of the system.
+    else if (!brokenData.has(client)) brokenData.set(client, error)
   }
   return client
 }

@@ -14,13 +14,26 @@ const HINTS: Record<number, string> = {
   553: 'the server does not accept this file name',
 }
 
+/** File name not allowed. */
+const NOT_ALLOWED = 553
 const NO_SPACE = new Set([452, 552])
+
+const NOT_ATOMIC = 'set "atomic" to false'
+/** Possible reasons for a refusal to store a file with a temporary name, in addition. */
+const ATOMIC_HINTS: Record<number, string> = {
+  500: `the server may be unable to rename files; then ${NOT_ATOMIC}`,
+  502: `the server may be unable to rename files; then ${NOT_ATOMIC}`,
+  504: `the server may be unable to rename files; then ${NOT_ATOMIC}`,
+  550: `it may allow no names with a leading dot; then ${NOT_ATOMIC}`,
+  553: `it may allow no names with a leading dot; then ${NOT_ATOMIC}`,
+}
 
 /**
  * @param server name of the server in messages
  * @param secret password, which is masked because servers may repeat it
+ * @param atomic whether files are stored with a temporary name
  */
-export function createExplain(server: string, secret: string): Explain {
+export function createExplain(server: string, secret: string, atomic: boolean): Explain {
   const fail = (what: string, cause: unknown, retryable: boolean) =>
     new UploadError('delivery_failed', `${server} ${what}.`, { cause, retryable })
 
@@ -29,11 +42,13 @@ export function createExplain(server: string, secret: string): Explain {
     const code = replyCode(error)
     if (code !== undefined) {
       const reply = excerpt(error.message.replaceAll(secret, '***'))
-      const hint = HINTS[code] === undefined ? '' : ` (${HINTS[code]})`
-      const message = `${what} failed: ${server} returned ${reply}${hint}.`
+      const isStoring = atomic && what.startsWith('Storing')
+      const hints = [HINTS[code], isStoring ? ATOMIC_HINTS[code] : undefined].filter(Boolean).join('; ')
+      const message = `${what} failed: ${server} returned ${reply}${hints && ` (${hints})`}.`
       if (NO_SPACE.has(code)) return new UploadError('insufficient_storage', message, { cause: error })
-      // 4xx is a transient failure, 5xx a permanent one (RFC 959, section 4.2.1).
-      return new UploadError('delivery_failed', message, { cause: error, retryable: code < 500 })
+      // 4xx is a transient failure, 5xx a permanent one (RFC 959, section 4.2.1). Some servers return 5xx for a broken connection.
+      const retryable = code < 500 || (code !== NOT_ALLOWED && systemCode(error) !== undefined)
+      return new UploadError('delivery_failed', message, { cause: error, retryable })
     }
     const tls = networkCodeOf(error)
     if (isUntrusted(tls)) {

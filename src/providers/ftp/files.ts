@@ -5,6 +5,7 @@ import { TLSSocket } from 'node:tls'
 import type { Client } from 'basic-ftp'
 import { UploadError } from '../../errors.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
+import { parentOf } from '../shared/remote-path.ts'
 import { replyCode } from './explain.ts'
 
 /** Reply code for files that don't exist, are forbidden or can't be replaced (RFC 959, section 4.2). */
@@ -16,19 +17,31 @@ const UNKNOWN_COMMAND = new Set([500, 502, 504])
 /** Time limit for the reason after a closed data connection, in milliseconds. */
 const REASON_MS = 2000
 
+/** The failure of the last data connection, which is the cause of what the server says of it. */
+export const brokenData = new WeakMap<Client, Error>()
+
 type Chunks = AsyncIterable<Buffer> | Iterable<Buffer>
 
 /** Sends a body, and compares its size with the size that the server reports, if the server supports it. */
 export async function writeFile(client: Client, path: string, body: Chunks, size: number): Promise<void> {
-  const stream = Readable.from(size === 0 ? afterHandshake(client, body) : body, { objectMode: false })
+  let isBegun = false
+  async function* whenBegun(): AsyncGenerator<Buffer> {
+    isBegun = true
+    yield* size === 0 ? afterHandshake(client, body) : body
+  }
+  const stream = Readable.from(whenBegun(), { objectMode: false })
+  brokenData.delete(client)
   try {
     await client.uploadFrom(stream, path)
   } catch (error) {
-    throw (await hearReason(client, error)) ?? error
+    const reason = (await hearReason(client, error)) ?? error
+    // A server that rejects a file at once may break the data connection, too.
+    const cause = isBegun ? brokenData.get(client) : undefined
+    throw cause && reason instanceof Error && reason !== cause ? Object.assign(reason, { cause }) : reason
   } finally {
     stream.destroy() // it is still open if the server rejects the name
   }
-  const stored = await askSize(client, path)
+  const stored = await readSize(client, path)
   if (stored === undefined || stored === size) return
   const message = `The server stored only ${stored} of ${size} bytes although it reported success. Try again.`
   throw new UploadError('delivery_failed', message, { retryable: true })
@@ -68,11 +81,14 @@ export async function replaceFile(client: Client, from: string, to: string): Pro
 /** Returns whether a file exists. A folder does not count. */
 export async function fileExists(client: Client, path: string): Promise<boolean> {
   try {
-    await client.size(path)
+    await client.send(`SIZE ${path}`)
     return true
   } catch (error) {
-    if (replyCode(error) === UNAVAILABLE) return false
-    throw error
+    const code = replyCode(error) ?? 0
+    if (code === UNAVAILABLE) return false
+    if (!UNKNOWN_COMMAND.has(code)) throw error
+    const listed = await client.list(parentOf(path))
+    return listed.some(entry => !entry.isDirectory && entry.name === path.slice(path.lastIndexOf('/') + 1))
   }
 }
 
@@ -97,9 +113,11 @@ export function createFtpFolders(): KnownFolders<Client> {
   })
 }
 
-async function askSize(client: Client, path: string): Promise<number | undefined> {
+/** Returns the size of a file if the server reports it. Some have a text instead of a number for an empty file. */
+async function readSize(client: Client, path: string): Promise<number | undefined> {
   try {
-    return await client.size(path)
+    const size = /^213[ -](\d+)/.exec((await client.send(`SIZE ${path}`)).message)?.[1]
+    return size === undefined ? undefined : Number(size)
   } catch (error) {
     if (UNKNOWN_COMMAND.has(replyCode(error) ?? 0)) return undefined
     throw error

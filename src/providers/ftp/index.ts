@@ -35,6 +35,12 @@ const config = z.object({
       'Folder on the server: relative to the login folder, or absolute with a leading "/". Created if it does not exist.',
     ),
   urlPrefix: urlPrefix().describe('Public base URL at which a web server serves the folder.'),
+  atomic: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Upload to a temporary name with a leading dot and rename it, so that no partial file is ever visible.',
+    ),
   connections: z
     .int()
     .min(1)
@@ -90,13 +96,13 @@ function open(options: z.output<typeof config>, { name, warn, outgoing = DIRECT 
     )
   else if (options.insecureTls)
     warn(`${server}: "insecureTls" disables certificate verification. Use "caFile" instead.`)
-  const explain = createExplain(server, options.password)
+  const explain = createExplain(server, options.password, options.atomic)
   const pool = createPool(options.connections, signal =>
     connect(options, { server, explain, outgoing }, signal),
   )
   // The port of implicit TLS serves the same files.
   const port = options.port === undefined || options.port === 990 ? 21 : options.port
-  const uploads = createFtpUploads()
+  const uploads = createFtpUploads(options.atomic)
   const background = createBackground()
 
   async function use<T>(

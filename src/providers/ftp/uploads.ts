@@ -1,12 +1,13 @@
 import type { Client } from 'basic-ftp'
 import type { UploadObject } from '../contract.ts'
 import { readObject } from '../shared/body.ts'
-import { joinRemote, parentOf, temporaryPath } from '../shared/remote-path.ts'
+import { createPathQueue } from '../shared/path-queue.ts'
+import { joinRemote, parentOf, probeName, temporaryPath } from '../shared/remote-path.ts'
 import type { FtpConnection } from './connect.ts'
 import { replyCode } from './explain.ts'
 import { createFtpFolders, removeFile, replaceFile, writeFile } from './files.ts'
 
-/** Stores objects with a temporary name in the same folder, and renames them when they are complete. */
+/** Stores objects, by default with a temporary name in the same folder, and renames them when they are complete. */
 export interface FtpUploads {
   /** @param path path of the object below the folder of the destination */
   put(connection: FtpConnection, object: UploadObject, path: string, signal: AbortSignal): Promise<void>
@@ -20,47 +21,56 @@ export interface FtpUploads {
 
 const PROBE = Buffer.from('probe')
 
-export function createFtpUploads(): FtpUploads {
+/** @param atomic whether objects are stored with a temporary name first */
+export function createFtpUploads(atomic: boolean): FtpUploads {
   const folders = createFtpFolders()
   const left = new Set<string>()
+  const runInOrder = createPathQueue()
 
-  async function withTemporary(
-    client: Client,
-    folder: string,
-    send: (path: string) => Promise<void>,
-    use: (path: string) => Promise<void>,
-  ): Promise<void> {
-    const path = temporaryPath(folder)
-    const fail = (error: unknown): never => {
+  /** Sends a file to a path in a folder, which is created if it does not exist. */
+  function sendTo(client: Client, folder: string, send: () => Promise<void>): Promise<true> {
+    return folders.inFolder(client, folder, isCached =>
+      send().then(
+        () => true as const,
+        error => {
+          if (isCached && replyCode(error) !== undefined) return undefined
+          throw error
+        },
+      ),
+    )
+  }
+
+  /** Remembers a file that may be left. */
+  async function orLeft<T>(path: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
       left.add(path)
       throw error
     }
-    await folders.inFolder(client, folder, isCached =>
-      send(path).then(
-        () => true,
-        error => (isCached && replyCode(error) !== undefined ? undefined : fail(error)),
-      ),
-    )
-    await use(path).catch(fail)
   }
 
   return {
     async put({ client, directory }, object, relative, signal) {
       const path = joinRemote(directory, relative)
-      await withTemporary(
-        client,
-        parentOf(path),
-        temporary => writeFile(client, temporary, readObject(object, signal), object.size),
-        async temporary => {
-          signal.throwIfAborted()
-          await replaceFile(client, temporary, path)
-        },
-      )
+      const folder = parentOf(path)
+      const write = (to: string) =>
+        sendTo(client, folder, () => writeFile(client, to, readObject(object, signal), object.size))
+      if (!atomic) return runInOrder(path, async () => void (await write(path)))
+      const temporary = temporaryPath(folder)
+      await orLeft(temporary, async () => {
+        await write(temporary)
+        signal.throwIfAborted()
+        await replaceFile(client, temporary, path)
+      })
     },
 
     async probe({ client, directory }) {
-      const send = (path: string) => writeFile(client, path, [PROBE], PROBE.length)
-      await withTemporary(client, directory, send, path => removeFile(client, path))
+      const path = atomic ? temporaryPath(directory) : joinRemote(directory, probeName())
+      await orLeft(path, async () => {
+        await sendTo(client, directory, () => writeFile(client, path, [PROBE], PROBE.length))
+        await removeFile(client, path)
+      })
     },
 
     async tidy({ client }) {

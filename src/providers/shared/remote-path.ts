@@ -56,7 +56,12 @@ export function resolveKey(directory: string, key: string): RemotePath {
 
 /** Returns a temporary path in the folder of an object. Object keys can't have it, because no segment starts with a dot. */
 export function temporaryPath(folder: string): string {
-  return joinRemote(folder, `.upload-server-${randomBytes(8).toString('hex')}`)
+  return joinRemote(folder, `.${probeName()}`)
+}
+
+/** Returns an unused name for a probe file, for servers that allow no names with a leading dot. */
+export function probeName(): string {
+  return `upload-server-${randomBytes(8).toString('hex')}`
 }
 
 /** Joins a folder and a relative path. */
