@@ -45,7 +45,9 @@ const PROPFIND = {
 } as const
 
 const CANNOT_MOVE =
-  'it cannot rename files, or does not recognize its own public URL behind a reverse proxy. Set "atomic" to false.'
+  'it cannot rename files, does not allow it, or does not recognize its own public URL behind a reverse proxy. Set "atomic" to false.'
+/** The file was stored before, so even 403 and 404 concern the request itself. */
+const CANNOT_MOVE_STATUSES = [400, 403, 404, 405, 415, 500, 501, 502]
 
 const NO_DAV = 'this is not a response of a WebDAV server. Check "url" and any proxy in between.'
 const GONE = [404, 410]
@@ -99,7 +101,7 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
   function refusal(method: string, status: number, reason: string): UploadError {
     const code = status === 507 ? 'insufficient_storage' : 'delivery_failed'
     const message = `${new URL(base).host} returned ${status} to ${method}: ${reason}`
-    return new UploadError(code, message, { retryable: status === 502 })
+    return new UploadError(code, message, { retryable: status === 500 || status === 502 })
   }
 
   async function find(path: string, signal: AbortSignal): Promise<Resource | undefined> {
@@ -146,14 +148,14 @@ export function createWebDavClient(base: string, http: HttpClient, login: WebDav
     const url = urlOf(to)
     // Apache needs the second form behind a reverse proxy that terminates TLS. The third is newer (RFC 4918, section 10.3).
     const spellings = new Set([url.href, url.href.replace(/^https:/, 'http:'), url.pathname])
-    const accept = [200, 201, 204, 400, 405, 501, 502, ...(overwrite ? [] : [409, 412])]
+    const accept = [200, 201, 204, ...CANNOT_MOVE_STATUSES, ...(overwrite ? [] : [409, 412])]
     let status = 0
     for (const Destination of spellings) {
       const headers = { Destination, Overwrite: overwrite ? 'T' : 'F' }
       status = (await request({ method: 'MOVE', path: from, headers, accept }, signal)).status
       if (status !== 400 && status !== 502) break
     }
-    if (status === 400 || status >= 500 || status === 405) throw refusal('MOVE', status, CANNOT_MOVE)
+    if (CANNOT_MOVE_STATUSES.includes(status)) throw refusal('MOVE', status, CANNOT_MOVE)
     return status !== 409 && status !== 412
   }
 

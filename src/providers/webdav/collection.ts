@@ -4,7 +4,7 @@ import type { UploadObject } from '../contract.ts'
 import { lendBody } from '../shared/body.ts'
 import { createKnownFolders, type KnownFolders } from '../shared/known-folders.ts'
 import { createPathQueue } from '../shared/path-queue.ts'
-import { resolveKey, temporaryPath } from '../shared/remote-path.ts'
+import { joinRemote, probeName, resolveKey, temporaryPath } from '../shared/remote-path.ts'
 import type { WebDavClient } from './client.ts'
 
 /** Time limit for removing a temporary file, in milliseconds. */
@@ -82,7 +82,8 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
   }
 
   async function probe(signal: AbortSignal): Promise<void> {
-    const [path, moved] = [temporaryPath(directory), temporaryPath(directory)]
+    const path = atomic ? temporaryPath(directory) : joinRemote(directory, probeName())
+    const moved = temporaryPath(directory)
     const stream = () => Readable.from([PROBE], { objectMode: false })
     const known = { key: 'a probe file', size: PROBE.length, contentType: 'text/plain', sha256: '' }
     const object = { ...known, stream, bytes: async () => PROBE }
@@ -91,7 +92,8 @@ export function createCollection(dav: WebDavClient, { directory, atomic }: Colle
       if (atomic) await move(dav, path, moved, object, signal)
       await removeFile(dav, atomic ? moved : path, signal)
     } catch (error) {
-      if (signal.aborted || mayHaveArrived(error)) await Promise.all([path, moved].map(discard))
+      if (signal.aborted || mayHaveArrived(error))
+        await Promise.all((atomic ? [path, moved] : [path]).map(discard))
       throw error
     }
   }

@@ -47,6 +47,31 @@ async function openRecipe(name: string, reply: (request: Recorded) => Answer, mo
   return { base, target, requests: server.requests }
 }
 
+it.each([
+  [403, false],
+  [404, false],
+  [415, false],
+  [500, true],
+])('a MOVE that is refused with %s names the option that does without', async (status, retryable) => {
+  const refuse = (request: Recorded) => (request.method === 'MOVE' ? { status } : answer(request))
+  const { target } = await openRecipe('nextcloud', refuse)
+  const error = await failureOf(target.put(objectOf('a.png', CONTENT), never()))
+  expect(error.message).toContain(`returned ${status} to MOVE: it cannot rename files, does not allow it`)
+  expect(error.message).toContain('Set "atomic" to false.')
+  expect(error.retryable).toBe(retryable)
+})
+
+it('without "atomic", nothing has a name with a leading dot, and nothing is moved', async () => {
+  const reply = (request: Recorded) => {
+    const { status, body } = answer(request)
+    return { status, body: body?.replace(/<d:getcontentlength>.*?<\/d:getcontentlength>/, '') ?? '' }
+  }
+  const { target, requests } = await openRecipe('nextcloud', reply, { atomic: false })
+  await target.put(objectOf('a.png', CONTENT), never())
+  await target.check?.(never())
+  expect(requests.filter(({ method, url }) => method === 'MOVE' || url.includes('/.'))).toEqual([])
+})
+
 it('an account writes, and a public link that only reads is linked', async () => {
   const { base, target, requests } = await openRecipe('nextcloud', answer, { password: 'app-0123456789' })
   const stored = await target.put(objectOf('2026/ü.png', CONTENT), never())
