@@ -4,7 +4,7 @@ import * as z from '../../packages/zod.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
 import { findDisagreement, lifetime, secondsOf } from '../shared/lifetime.ts'
 import { locationAt } from '../shared/location.ts'
-import { joinUrl, urlPrefix } from '../shared/public-url.ts'
+import { findDoubledName, joinUrl, urlPrefix } from '../shared/public-url.ts'
 import { type AzureAccess, createContainer } from './container.ts'
 import { probeContainer, putBlob } from './put-blob.ts'
 import { createReadToken } from './sign.ts'
@@ -134,6 +134,7 @@ function validate(options: Options): string | undefined {
   if (container === '$web' && linkType === 'public' && options.urlPrefix === undefined)
     return '"urlPrefix" is required for "$web". Set it to the URL of the static website, which the portal shows.'
   return (
+    (options.endpoint && findDoubledName(options.endpoint, 'container', container)) ??
     findDisagreement('linkType', options.linkType, 'url', options.url) ??
     findDisagreement('sasFor', secondsOf(sasFor), 'sasForS', sasForS)
   )

@@ -1,5 +1,5 @@
 import { findDisagreement, secondsOf } from '../shared/lifetime.ts'
-import { encodeSegment, withoutSlash } from '../shared/public-url.ts'
+import { encodeSegment, findDoubledName, withoutSlash } from '../shared/public-url.ts'
 import { cleanRelative } from '../shared/remote-path.ts'
 import { MAX_PRESIGNED_S, parseEndpoint, type S3Options } from './options.ts'
 import {
@@ -165,13 +165,14 @@ function findContradiction(options: S3Options, name: PresetName, preset: Preset)
   return undefined
 }
 
-/** Detects an endpoint with the bucket: "pictures" would result in `pictures.pictures.s3.example.com`. */
+/** Detects an endpoint with the bucket, as some consoles show it: `pictures.s3.example.com` or `s3.example.com/pictures`. */
 function findDoubledBucket(
   bucket: string,
   given: URL | undefined,
   style: AddressingStyle,
 ): string | undefined {
-  if (style === 'cname' || !given?.hostname.startsWith(`${bucket}.`)) return undefined
+  if (style === 'cname' || given === undefined) return undefined
+  if (!given.hostname.startsWith(`${bucket}.`)) return findDoubledName(given.href, 'bucket', bucket)
   return `"endpoint" already contains the bucket. Remove "${bucket}." from it, or set "addressingStyle" to "cname".`
 }
 

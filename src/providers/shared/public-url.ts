@@ -31,6 +31,12 @@ export function joinUrl(prefix: string, key: string): string {
   return `${withoutSlash(cleanUrl(prefix))}/${encodeKey(key)}`
 }
 
+/** Returns a sentence about an endpoint whose path ends with the name that is appended to it, or undefined. */
+export function findDoubledName(endpoint: string, what: string, name: string): string | undefined {
+  const isDoubled = withoutSlash(new URL(endpoint).pathname).endsWith(`/${encodeSegment(name)}`)
+  return isDoubled ? `"endpoint" already contains the ${what}. Remove "/${name}" from it.` : undefined
+}
+
 /** Removes slashes at the end of a URL. */
 export function withoutSlash(url: string): string {
   return url.replace(/(?<!\/)\/+$/, '')

@@ -5,7 +5,7 @@ import { showDuration } from '../../times.ts'
 import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
 import { findDisagreement, lifetime, secondsOf } from '../shared/lifetime.ts'
 import { readAddress, readPathTemplate, readTextOption } from '../shared/picgo-options.ts'
-import { joinUrl, toUrlSuffix, urlPrefix, urlSuffix } from '../shared/public-url.ts'
+import { findDoubledName, joinUrl, toUrlSuffix, urlPrefix, urlSuffix } from '../shared/public-url.ts'
 import { createBucket } from './bucket.ts'
 import { addToken } from './sign.ts'
 
@@ -79,7 +79,8 @@ export const upyun = defineProvider({
     ],
   },
   config,
-  validate: ({ antiLeechFor, antiLeechForS }) =>
+  validate: ({ endpoint, bucket, antiLeechFor, antiLeechForS }) =>
+    findDoubledName(endpoint, 'bucket', bucket) ??
     findDisagreement('antiLeechFor', secondsOf(antiLeechFor), 'antiLeechForS', antiLeechForS),
   open,
   fromPicGo,

@@ -50,6 +50,13 @@ describe('options of s3 that do not fit together', () => {
       { endpoint: 'https://pics.s3.example.com', addressingStyle: 'virtual', urlPrefix: 'https://x.example' },
       /^"endpoint" already contains the bucket\. Remove "pics\." from it/,
     ],
+    ...['https://acc.r2.cloudflarestorage.com/pics', 's3.example.com/pics/'].map(
+      endpoint =>
+        [
+          { endpoint, urlPrefix: 'https://x.example' },
+          /already contains the bucket\. Remove "\/pics" from/,
+        ] as [Record<string, unknown>, RegExp],
+    ),
   ])('%j', (options, words) => {
     const problem = problemOf(options)
     expect(problem).toMatch(words)
@@ -64,6 +71,7 @@ describe('options of s3 that do not fit together', () => {
     [{ preset: 'minio', endpoint: 'http://127.0.0.1:9000' }],
     [{ endpoint: 'pics.example.com', addressingStyle: 'cname' }],
     [{ endpoint: 's3.eu-west-1.amazonaws.com' }],
+    [{ endpoint: 's3.example.com/pics2', urlPrefix: 'https://x.example' }],
     [{ endpoint: 's3.example.com', linkType: 'presigned' }],
   ])('but %j does', options => {
     expect(problemOf(options)).toBeUndefined()
