@@ -143,6 +143,7 @@ export class PartMender {
     const isCut = next.kind !== undefined && (blankLine === -1 || next.end <= blankLine)
     const end = isCut ? next.start : blankLine
     if (end !== -1) {
+      if (block.subarray(0, end).includes('\n\n')) throw withoutCr()
       this.#beginPart(parsePartHeader(block.subarray(2, end)))
       return from + (isCut ? end : end + 2)
     }
@@ -227,6 +228,7 @@ export class PartMender {
     while (at < limit && (data[at] === SPACE || data[at] === TAB)) at++
     if (at === limit) return undefined
     if (at === data.length) return unsure
+    if (start === -2 && data[at] === LF) throw withoutCr()
     if (isClose)
       return data[at] === CR || data[at] === LF ? { kind: 'close', start: before, end: end + 2 } : undefined
     if (at + 1 === data.length)
@@ -242,6 +244,14 @@ function incomplete(isEmpty: boolean): UploadError {
     ? 'The body is not a form: it does not contain the boundary of its "Content-Type".'
     : 'The form was cut off: its closing boundary is missing. Send it again.'
   return new UploadError('invalid_request', message)
+}
+
+/** The error for a form that was written by hand, or converted by a tool for text. */
+function withoutCr(): UploadError {
+  return new UploadError(
+    'invalid_request',
+    'The lines of the form end with LF instead of CRLF. Let a library make the form, or write "\\r\\n" after each line.',
+  )
 }
 
 /** The error for a form whose files can't all be within the limits. */
