@@ -173,7 +173,19 @@ describe('github, between emulate and the schemas that GitHub publishes', () => 
       { message: 'Resource not accessible by personal access token' },
       /has no permission in "octo\/img"; give it write access/,
     ],
-    [403, { message: 'Repository was archived so is read-only.' }, /Response: Repository was archived/],
+    [
+      403,
+      {
+        message:
+          'Resource protected by organization SAML enforcement. You must grant your Personal Access token access to this organization.',
+      },
+      /the organization of "octo\/img" requires single sign-on; authorize "token" for the organization/,
+    ],
+    [
+      403,
+      { message: 'Repository was archived so is read-only.' },
+      /"octo\/img" is archived and accepts no commits.* Response: Repository was archived/,
+    ],
     [404, { message: 'Not Found' }, /does not exist, or the token has no access to it/],
     [404, { message: 'Branch main not found' }, /"octo\/img" has no branch "main"/],
     [

@@ -17,6 +17,9 @@ const LIMITED_S = 60
 const NO_BRANCH =
   /branch.{0,300}(?:not (?:found|exist)|doesn't exist)|no commit found for the ref|when you are on a branch/i
 const PROTECTED = /protected|rule violation|pull request|status check|approving review|not allowed to push/i
+/** GitHub calls a resource "protected by organization SAML enforcement", which is no protected branch. */
+const SINGLE_SIGN_ON = /\bSAML\b/
+const ARCHIVED = /\barchived\b/i
 const TOO_LARGE = /too large|exceed\w{0,3} .{0,300}(?:limit|size)/i
 const STALE = [
   /"sha" wasn't supplied/i, // GitHub
@@ -75,6 +78,10 @@ export function notGitHost(reply: HttpReply, doing: string, { host, token }: Rem
 function hintOf(status: number, words: string, { repo, branch }: RemoteBranch): string {
   if (status >= 300 && status < 400) return `"${repo}" has moved; set "repo" and "apiUrl" to its new location`
   if (status === 401) return 'the token is invalid or expired, or lacks a scope; check "token"'
+  if (SINGLE_SIGN_ON.test(words))
+    return `the organization of "${repo}" requires single sign-on; authorize "token" for the organization in the settings of the token`
+  if (ARCHIVED.test(words))
+    return `"${repo}" is archived and accepts no commits; unarchive it, or use another repository`
   if (NO_BRANCH.test(words)) return `"${repo}" has no branch "${branch}"; create it, or correct "branch"`
   if (PROTECTED.test(words))
     return `the branch "${branch}" is protected; allow the owner of the token to push to it, or use another branch`
