@@ -115,14 +115,26 @@ async function readCredentials(
     })
   }
   const parsed = text === undefined ? undefined : parseKey(text, passphrase)
-  if (parsed instanceof Error) {
-    const hint =
-      passphrase === undefined ? 'Set "passphrase" if the private key is encrypted.' : 'Check "passphrase".'
-    throw new UploadError('delivery_failed', `"${name}" is not a usable private key. ${hint}`, {
+  const fault = text === undefined ? undefined : findKeyFault(text, parsed, passphrase)
+  if (fault !== undefined)
+    throw new UploadError('delivery_failed', `"${name}" is not a usable private key. ${fault}`, {
       cause: parsed,
     })
-  }
   return { username, password, agent, key: text === undefined ? undefined : { text, passphrase } }
+}
+
+/** Returns a sentence about a key that can't be used, or undefined. @param parsed what the library made of it, or its error */
+function findKeyFault(text: string, parsed: unknown, passphrase: string | undefined): string | undefined {
+  if (/^\s*(?:(?:ssh|ecdsa|sk)-[\w@.-]+ AAAA|---- BEGIN SSH2 PUBLIC|-----BEGIN (?:\w+ )?PUBLIC)/.test(text))
+    return 'It is the public key. Use the private key, whose file has the same name without ".pub".'
+  if (!(parsed instanceof Error)) return undefined
+  if (/^-----BEGIN .*\\n/.test(text.trim()))
+    return 'It contains "\\n" as two characters. Write line breaks instead, or use "privateKeyFile".'
+  if (/^\s*PuTTY-User-Key-File-(?![12]:)/.test(text))
+    return 'Its PuTTY format is newer than 2. Export it with PuTTYgen: Conversions, Export OpenSSH key.'
+  return passphrase === undefined
+    ? 'Set "passphrase" if the private key is encrypted.'
+    : 'Check "passphrase".'
 }
 
 interface SftpLogin {
