@@ -23,7 +23,9 @@ const config = z.object({
   port: z.int().min(1).max(65_535).default(22).describe('Port of the server.'),
   username: z.string().min(1).describe('User name to log in with.'),
   password: secret().optional().describe('Password of the user. Also used for keyboard-interactive login.'),
-  privateKey: secret().optional().describe('Private key as text, in OpenSSH, PEM or PuTTY format.'),
+  privateKey: secret()
+    .optional()
+    .describe('Private key as text, in OpenSSH, PEM or PuTTY (version 2) format.'),
   privateKeyFile: ownFile().optional().describe('Path of the private key file.'),
   passphrase: secret().optional().describe('Passphrase of the private key.'),
   agent: localPath()
