@@ -1,4 +1,4 @@
-import { namesContent } from '../payload/object-key.ts'
+import { tellsApart } from '../payload/object-key.ts'
 import { loadProvider } from '../providers/registry.ts'
 import { HASHED_NAME } from '../providers/shared/picgo-options.ts'
 import { isRecord, type Json } from './json.ts'
@@ -67,7 +67,7 @@ function withName(options: Json, renaming: unknown): Json {
 
 /** In PicGo and PicList, a new file replaces an existing one of the same name. */
 function asReplacing(options: Json, template: unknown): Json {
-  if (typeof template !== 'string' || namesContent(template)) return options
+  if (typeof template !== 'string' || tellsApart(template)) return options
   return { ...options, onConflict: 'replace' }
 }
 

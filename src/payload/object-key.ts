@@ -157,17 +157,23 @@ function findPart(text: string): Placeholder | undefined {
   return undefined
 }
 
-/** A few characters of a hash, or a few random ones, are not enough: other bytes could have the same. */
-const NAMES_CONTENT = /\{(?:md5|sha1|sha256|uuid|ulid|(?:md5|sha1|sha256|str)-(?:[89]|[1-9]\d+))\}/
+/** 128 bits of SHA-256, or random ones. Files with the same MD5 or SHA-1, or the same few digits, can be made. */
+const NAMES_CONTENT = /\{(?:sha256|sha256-(?:3[2-9]|[4-6]\d)|uuid|ulid|str-(?:[89]|[1-9]\d+))\}/
+const TELLS_APART = /\{(?:md5|sha1|sha256|uuid|ulid|(?:md5|sha1|sha256|str)-(?:[89]|[1-9]\d+))\}/
 
-/** Whether equal object keys mean equal bytes, because the template contains a hash or makes unique keys. */
+/** Whether equal object keys mean equal bytes, because the template contains enough of a hash or makes unique keys. */
 export function namesContent(template: string): boolean {
   return NAMES_CONTENT.test(template)
 }
 
+/** Whether other bytes get the same object key only if somebody searched for such bytes. */
+export function tellsApart(template: string): boolean {
+  return TELLS_APART.test(template)
+}
+
 /** Whether two files with the same name, uploaded at different times, can get the same object key. */
 export function mayRepeat(template: string): boolean {
-  if (namesContent(template) || template.includes('{timestamp}')) return false
+  if (tellsApart(template) || template.includes('{timestamp}')) return false
   const isMoment = ['{m}', '{d}', '{h}', '{i}', '{s}', '{ms}'].every(part => template.includes(part))
   return !(isMoment && /\{[Yy]\}/.test(template))
 }

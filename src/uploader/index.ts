@@ -199,7 +199,7 @@ function needsStoreLock(
   destination: Destination,
   { isStoreShared, destinations, withExpiry }: UploaderDeps,
 ): boolean {
-  if (isStoreShared && !destination.immutable) return true
+  if (isStoreShared && !destination.isContentNamed) return true
   return (
     withExpiry.size > 0 && destinations.some(one => withExpiry.has(idOf(one)) && mayMeet(one, destination))
   )

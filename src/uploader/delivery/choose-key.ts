@@ -3,7 +3,7 @@ import { orAborted } from '../../flow/cancellation.ts'
 import { splitExtension } from '../../payload/file-name.ts'
 import type { Payload } from '../../payload/index.ts'
 import type { HistoryStore } from '../../store/contract.ts'
-import type { End, Locations } from '../../store/expiry-contract.ts'
+import { type End, identify, type Locations } from '../../store/expiry-contract.ts'
 import type { RetryContext } from './claims.ts'
 import { type Destination, idOf } from './destinations.ts'
 import type { Lock, Locker } from './locker.ts'
@@ -61,6 +61,7 @@ export async function chooseKey(
     const file = { destination: id, key, sha256 }
     const isOurs = async () => (await retryContext?.claims.has(file, locations)) ?? false
     if (onConflict === 'replace') {
+      if (destination.sparesOthers && (await hasOthers(key))) return undefined
       if (end === 'never') return { key, lock, isKnown: lock.isShared }
       const isKnown = lock.isShared || (await isOurs())
       await retryContext?.claims.add(file)
@@ -80,6 +81,12 @@ export async function chooseKey(
     }
     assertMayRename(destination, key)
     return undefined
+  }
+
+  async function hasOthers(key: string): Promise<boolean> {
+    const object = identify({ destination: id, key }, locations)
+    const [latest] = await history.history({ object, isRemoved: false, limit: 1 })
+    return latest !== undefined && latest.sha256 !== sha256
   }
 
   for (let count = from; ; count++) {

@@ -30,7 +30,11 @@ export interface Destination extends DestinationName {
   readonly keyTemplate: KeyTemplate
   /** Whether its keys contain the folder that a request sets. */
   readonly takesPath: boolean
-  /** Whether object keys are content-addressed, so that a served file may be cached permanently. */
+  /** Whether equal object keys mean equal bytes. */
+  readonly isContentNamed: boolean
+  /** Whether other bytes that the history has under an object key are never replaced, although `onConflict` is `replace`. */
+  readonly sparesOthers?: boolean
+  /** Whether object keys change with the bytes, so that a served file may be cached permanently. */
   readonly immutable: boolean
   readonly onConflict: OnConflict
   /** Whether all uploads to an object key store the same bytes and may do so at the same time, so that none has to wait. */

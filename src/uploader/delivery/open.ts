@@ -2,7 +2,7 @@ import { describeThrown, UploadError } from '../../errors.ts'
 import { createNamedSlots, type NamedSlots } from '../../flow/slots.ts'
 import { within } from '../../flow/time-limit.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
-import { namesContent, parseKeyTemplate } from '../../payload/object-key.ts'
+import { namesContent, parseKeyTemplate, tellsApart } from '../../payload/object-key.ts'
 import type { PictureOptions } from '../../pictures/options.ts'
 import type { Provider, ProviderDeps, Target } from '../../providers/contract.ts'
 import { type Destination, type DestinationSpec, destinationIdsOf, idOf } from './destinations.ts'
@@ -73,7 +73,8 @@ function makeDestination(
   const id = idOf({ type, name })
   const location = target.location ?? `${id}/`
   const template = common.keyTemplate ?? general.keyTemplate
-  const immutable = namesContent(template)
+  const isContentNamed = namesContent(template)
+  const immutable = tellsApart(template)
   const onConflict = common.onConflict ?? (immutable || !target.exists ? 'replace' : 'rename')
   if ((onConflict !== 'replace' || common.dedupe) && !target.exists) {
     throw new UploadError(
@@ -94,10 +95,12 @@ function makeDestination(
     outgoing,
     keyTemplate: parseKeyTemplate(template),
     takesPath: template.includes('{path}'),
+    isContentNamed,
+    sparesOthers: common.onConflict === undefined && immutable && !isContentNamed,
     immutable,
     onConflict,
     needsNoLock:
-      immutable && onConflict === 'replace' && !common.dedupe && (target.replacesAtomically ?? false),
+      isContentNamed && onConflict === 'replace' && !common.dedupe && (target.replacesAtomically ?? false),
     dedupe: common.dedupe ?? false,
     redirects,
     rewriteUrl: createUrlRewrite(common.urlRewrite ?? []),

@@ -31,13 +31,23 @@ describe('openDestinations', () => {
   it('gives each its own template, or the common one', async () => {
     const own = spec('own', target, { keyTemplate: '{uuid}' })
     const [first, second] = await openDestinations([spec('common', target), own], '{filename}', () => {})
-    expect(first).toMatchObject({ type: 'test', name: 'common', immutable: false, queue: undefined })
-    expect(second).toMatchObject({ name: 'own', immutable: true })
+    expect(first).toMatchObject({
+      type: 'test',
+      name: 'common',
+      isContentNamed: false,
+      immutable: false,
+      queue: undefined,
+    })
+    expect(second).toMatchObject({ name: 'own', isContentNamed: true, immutable: true })
   })
 
   it.each<[boolean, string, Partial<Target>, Partial<DestinationSpec['common']>]>([
     [true, '{sha256}', { replacesAtomically: true }, {}],
-    [true, '{filename}-{sha256-8}', { replacesAtomically: true }, {}],
+    [true, '{filename}-{sha256-32}', { replacesAtomically: true }, {}],
+    [false, '{filename}-{sha256-31}', { replacesAtomically: true }, {}],
+    [false, '{sha256-8}', { replacesAtomically: true }, {}],
+    [false, '{md5}', { replacesAtomically: true }, {}],
+    [false, '{sha1}', { replacesAtomically: true }, {}],
     [false, '{sha256}', {}, {}],
     [false, '{filename}', { replacesAtomically: true }, {}],
     [false, '{sha256}', { replacesAtomically: true }, { onConflict: 'rename' }],
