@@ -45,7 +45,7 @@ const STAGES = {
  * Packages that become one file each. src/packages says what is used of them, and why they are bundled. They need not be installed,
  * but two are: zod, whose types are those of the library, and commander, which the project was asked to depend on.
  */
-const PACKAGES = ['zod', 'kysely', 'file-type', 'commander']
+const PACKAGES = ['zod', 'kysely', 'commander']
 
 await bundleModules()
 await bundlePackages()

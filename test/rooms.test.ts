@@ -50,7 +50,6 @@ const PACKAGES: Readonly<Record<string, string>> = {
   pg: 'store',
   jose: 'tokens',
   kysely: 'packages',
-  'file-type': 'packages',
   zod: 'packages',
   '@lezer/markdown': 'client',
   parse5: 'client',

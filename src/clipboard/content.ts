@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { UploadError } from '../errors.ts'
 import { describeLimit } from '../payload/index.ts'
-import { SNIFF_BYTES, sniffType } from '../payload/sniff.ts'
+import { sniffLength, sniffType } from '../payload/sniff.ts'
 
 /** The content of the clipboard. */
 export type ClipboardContent =
@@ -25,7 +25,7 @@ export const TEXT_BYTES = 256 * 1024
  */
 export async function toImage(body: Buffer, maxBytes: number): Promise<ClipboardContent> {
   if (body.length > maxBytes) throw imageTooLarge(maxBytes)
-  const { contentType, extension } = await sniffType(body.subarray(0, SNIFF_BYTES))
+  const { contentType, extension } = sniffType(body.subarray(0, sniffLength(body)))
   if (!contentType.startsWith('image/'))
     throw new UploadError(
       'source_failed',

@@ -3,7 +3,7 @@ import { unlink } from 'node:fs/promises'
 import { isStorageFull, UploadError } from '../errors.ts'
 import { closeFile, writeAll } from '../files/file-calls.ts'
 import { inFileAt, inMemory, type Payload } from './bytes.ts'
-import { SNIFF_BYTES, sniffType } from './sniff.ts'
+import { sniffLength, sniffType } from './sniff.ts'
 import type { Spool } from './spool.ts'
 
 export type { Payload } from './bytes.ts'
@@ -173,7 +173,7 @@ function openWriter(memory: Memory, { name, folders = [], spool, limit }: Payloa
       size += chunk.length
       hash.update(chunk)
       if (size > limit) throw tooLarge(name, limit)
-      if (head.length < SNIFF_BYTES) head = lengthen(head, chunk)
+      if (head.length < sniffLength(head)) head = lengthen(head, chunk)
       pending.push(chunk)
       pendingBytes += chunk.length
       memory.free -= chunk.length
@@ -196,7 +196,7 @@ function openWriter(memory: Memory, { name, folders = [], spool, limit }: Payloa
           path = await file.close().catch(explain)
           memory.spooling.delete(hash)
         }
-        const { contentType, extension } = await sniffType(head)
+        const { contentType, extension } = sniffType(head, name)
         const identity = { name, folders, size, sha256: digest(), contentType, extension }
         return path === undefined ? inMemory(pending, identity, release) : inFileAt(path, identity)
       } catch (error) {
@@ -260,8 +260,8 @@ function createSpoolFile(spool: Spool, onWritten: (bytes: number) => void) {
 
 /** The first bytes of a file, completed from the next chunk. */
 function lengthen(head: Uint8Array, chunk: Uint8Array): Uint8Array {
-  const more = chunk.subarray(0, SNIFF_BYTES - head.length)
-  return head.length === 0 ? more : Buffer.concat([head, more])
+  const longer = head.length === 0 ? chunk : Buffer.concat([head, chunk])
+  return longer.subarray(0, sniffLength(longer))
 }
 
 /** A file in a message, which may have no name. */

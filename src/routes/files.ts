@@ -2,7 +2,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
-import { SNIFF_BYTES, sniffType } from '../payload/sniff.ts'
+import { sniffFile } from '../payload/sniff.ts'
 import type { Destination } from '../uploader/delivery/destinations.ts'
 
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000
@@ -12,7 +12,9 @@ const HOUR_MS = 60 * 60 * 1000
 const OF_THE_FILE = ['Content-Type', 'Content-Disposition', 'Cache-Control', 'ETag', 'Last-Modified']
 
 /** Media types a browser may display, because they can't run scripts. */
-const INLINE = /^(?:image\/(?!svg)|video\/|audio\/|text\/plain|application\/pdf)/
+const INLINE = /^(?:image\/(?!svg)|video\/|audio\/|text\/(?!html)|application\/(?:pdf|json))/
+/** Media types that a page of the server itself could run as a script. They are served as text. */
+const SCRIPT = /javascript/
 
 /**
  * GET /files/<configName>/<key>: serves the files of a `local` destination with `serve`. The media type is detected from the
@@ -31,7 +33,7 @@ export function createFilesRoute(
     const file = clean ? await destination?.target.locate?.(key.join('/')) : undefined
     if (!destination || file === undefined) throw new UploadError('not_found', 'File not found.')
     try {
-      const { contentType, etag, size } = await inspectFile(file.handle)
+      const { contentType, etag, size } = await inspectFile(file.handle, basename(file.real))
       spanLongSuffix(req, size)
       setHeaders(res, basename(file.real), contentType)
       res.set('ETag', etag)
@@ -51,7 +53,8 @@ function spanLongSuffix(req: Pick<Request, 'headers'>, size: bigint): void {
 
 function setHeaders(res: Response, fileName: string, contentType: string): void {
   if (!INLINE.test(contentType)) res.attachment(fileName)
-  res.set('Content-Type', contentType === 'text/plain' ? 'text/plain; charset=utf-8' : contentType)
+  const shown = SCRIPT.test(contentType) ? 'text/plain' : contentType
+  res.set('Content-Type', shown.startsWith('text/') ? `${shown}; charset=utf-8` : shown)
   res.set('X-Content-Type-Options', 'nosniff')
   res.set('Content-Security-Policy', "sandbox; default-src 'none'")
   res.set('Cross-Origin-Resource-Policy', 'cross-origin')
@@ -74,9 +77,8 @@ function send(res: Response, path: string, immutable: boolean): Promise<void> {
 }
 
 /** The media type, and an ETag that changes with the bytes: files are replaced, never modified. */
-async function inspectFile(handle: FileHandle) {
-  const { buffer, bytesRead } = await handle.read(Buffer.alloc(SNIFF_BYTES), 0, SNIFF_BYTES, 0)
+async function inspectFile(handle: FileHandle, name: string) {
   const { ino, size, mtimeNs } = await handle.stat({ bigint: true })
   const etag = `"${[ino, size, mtimeNs].map(part => part.toString(36)).join('-')}"`
-  return { ...(await sniffType(buffer.subarray(0, bytesRead))), etag, size }
+  return { ...(await sniffFile(handle, name)), etag, size }
 }

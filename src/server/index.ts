@@ -3,7 +3,6 @@ import { isDeepStrictEqual } from 'node:util'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
 import { membersOf } from '../members.ts'
-import { loadFileType } from '../payload/sniff.ts'
 import { answerProbeEarly } from '../routes/heartbeat.ts'
 import type { ConfiguredApp, ConfiguredAppDeps } from './configured-app.ts'
 import { createHttpServer } from './http-server.ts'
@@ -159,10 +158,8 @@ export async function startServer(
 
 /** Loads what the first upload needs, so that it is as fast as others. If a package is missing, that upload reports it. */
 async function loadForUploads(): Promise<void> {
-  for (const load of [() => import('../routes/form.ts'), loadFileType]) {
-    await load().catch(() => {})
-    await sleep(LOADING_PAUSE_MS)
-  }
+  await import('../routes/form.ts').catch(() => {})
+  await sleep(LOADING_PAUSE_MS)
 }
 
 /** The app of the current configuration. Requests wait until there is one. */

@@ -78,6 +78,13 @@ describe('a payload', () => {
       })
       expect(payload).toMatchObject({ contentType: 'image/png', extension: '.png' })
     }
+    const svg = Buffer.from(`<!-- ${'x'.repeat(9000)} --><svg/>`)
+    const payload = await createPayloads().read(inChunks(svg, 1), {
+      name: '',
+      spool: await makeSpool(),
+      limit: 1e6,
+    })
+    expect(payload).toMatchObject({ contentType: 'image/svg+xml', extension: '.svg' })
   })
 
   it('has folders of none by default', async () => {

@@ -67,6 +67,15 @@ describe('a stored file is served with the type found in its bytes:', () => {
     ['drawing.png', '<?xml version="1.0"?><svg onload="alert(1)"/>', 'image/svg+xml', 'attachment'],
     ['a.xml', '<?xml version="1.0"?><a/>', 'application/xml', 'attachment'],
     ['a.zip', Buffer.from('504b0506'.padEnd(44, '0'), 'hex'), 'application/zip', 'attachment'],
+    ['style.css', 'a { color: red }', 'text/css; charset=utf-8', 'inline'],
+    ['module.mjs', 'export {}', 'text/plain; charset=utf-8', 'inline'],
+    ['README.md', '<p>Title</p>', 'text/markdown; charset=utf-8', 'inline'],
+    [
+      'long-comment.svg',
+      `<!-- ${'x'.repeat(9000)} --><svg onload="alert(1)"/>`,
+      'image/svg+xml',
+      'attachment',
+    ],
     ['a.js', Buffer.from([1, 2, 3]), 'application/octet-stream', 'attachment'],
     ['empty.png', '', 'application/octet-stream', 'attachment'],
   ])('%s', async ([name, content, type, disposition]) => {

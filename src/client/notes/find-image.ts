@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { hold } from '../../files/held.ts'
 import { findWindowsFault } from '../../files/windows-path.ts'
 import { percentDecoded } from '../../payload/file-name.ts'
-import { SNIFF_BYTES, sniffType } from '../../payload/sniff.ts'
+import { sniffFile } from '../../payload/sniff.ts'
 import type { Reference } from './references.ts'
 import type { Vault } from './vault.ts'
 
@@ -115,8 +115,7 @@ export async function isImageFile(path: string): Promise<boolean> {
   const file = await hold(await realpath(path))
   try {
     if (!file.status.isFile()) return false
-    const { bytesRead, buffer } = await file.handle.read(Buffer.alloc(SNIFF_BYTES), 0, SNIFF_BYTES, 0)
-    const { contentType } = await sniffType(buffer.subarray(0, bytesRead))
+    const { contentType } = await sniffFile(file.handle)
     return contentType.startsWith('image/')
   } finally {
     await file.close()
