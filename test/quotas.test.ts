@@ -160,7 +160,33 @@ describe('the limits of a key', () => {
     expect(answer).toMatchObject({ status: 415, code: 'type_refused' })
     expect(codes(answer)).toEqual(['type_refused'])
     expect(answer.message).toContain('"a.png" is text/plain by its bytes. This client may upload image/*.')
-    expect(await app.files()).toEqual([expect.stringMatching(/b-[0-9a-f]{8}\.txt$/)])
+    expect(await app.files()).toEqual([expect.stringMatching(/b-[0-9a-f]{8}\.png$/)])
+  })
+
+  it('a picture with code in it was stored as a program of a web server', async () => {
+    const types = ['image/*', 'text/plain', 'application/octet-stream']
+    const app = await startApp({ config: config({ types }, { keyTemplate: '{filename}{extname}' }) })
+    const gif = Buffer.from('GIF89a\x01\0\x01\0\0\0\0!<?php system($_GET[0]);', 'latin1')
+    const svg = '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>'
+    const programs = ['php', 'jsp', 'CGI', 'shtml', 'html', 'svgz', 'hta']
+    const files = {
+      ...Object.fromEntries(programs.map((extension, n) => [`${n}.${extension}`, gif])),
+      'photo.GIF': gif,
+      'text.php': 'GIF89a<?php',
+      'bytes.php': Buffer.from('\x01<?php'),
+      'drawing.html': svg,
+      '.htaccess': PNG,
+      'log.Log': 'text',
+    }
+    expect((await send(app.url, files)).items.map(({ fileName }) => fileName)).toEqual([
+      ...programs.map((_, n) => `${n}.gif`),
+      'photo.GIF',
+      'text.txt',
+      'bytes.bin',
+      'drawing.svg',
+      '_.htaccess.png',
+      'log.Log',
+    ])
   })
 
   it.each<[string, (url: string) => Promise<{ status: number }>]>([

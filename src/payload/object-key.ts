@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { DATE_PLACEHOLDERS } from './date-placeholders.ts'
+import { withFittingExtension } from './extensions.ts'
 import { cleanFileName, cutText, splitExtension } from './file-name.ts'
 import type { Payload } from './index.ts'
 
@@ -9,6 +10,8 @@ export interface KeyFacts {
   readonly path?: string | undefined
   /** For `{user}`: who uploads. It sorts files and is not a boundary. */
   readonly user?: string | undefined
+  /** Whether the extension must belong to the type of the bytes. */
+  readonly fitsType?: boolean | undefined
   /**
    * Random placeholders are derived from this and from the bytes, so that a retry of the request makes the same object key.
    * Undefined: they are random.
@@ -104,7 +107,8 @@ export function parseKeyTemplate(template: string): KeyTemplate {
   const algorithms = (['md5', 'sha1'] as const).filter(one => template.includes(`{${one}`))
 
   function makeKey(payload: Payload, now: Date, digests: Digests, facts: KeyFacts): string {
-    const name = cleanFileName(payload.name, payload.extension)
+    const given = cleanFileName(payload.name, payload.extension)
+    const name = facts.fitsType ? withFittingExtension(given, payload) : given
     const [base, extension] = splitExtension(name)
     const render = (shown: string) => {
       const random = randomFor(payload, facts)

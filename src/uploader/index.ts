@@ -237,7 +237,8 @@ async function uploadOne(
       payload = changed
       giveBack = await share?.take(changed.size, changed.name)
       const seed = request.retryContext?.seed && `${request.retryContext.seed} ${index}`
-      const facts = { path: options.path, user: caller.user ?? caller.name, seed }
+      const user = caller.user ?? caller.name
+      const facts = { path: options.path, user, fitsType: caller.types !== undefined, seed }
       return storeFile(changed, facts, destination, shared, deps)
     })
     const { key, url, deleteUrl, location, mirrors, end } = storedAt

@@ -122,7 +122,7 @@ describe('sniffType', () => {
     ['frames of MPEG 2, layer 3', twice('\xff\xf3\x80\xc4', 208), 'audio/mpeg', '.mp3'],
     ['an MP3 with a tag', bytes(`ID3\x04\0\0\0\0\x02\x01${tail}`), 'audio/mpeg', '.mp3'],
     ['AAC frames', twice('\xff\xf1\x50\x80\x02\x1f\xfc', 16), 'audio/aac', '.aac'],
-    ['Opus', bytes(`OggS\0\x02${'\0'.repeat(22)}OpusHead${tail}`), 'audio/ogg; codecs=opus', '.opus'],
+    ['Opus', bytes(`OggS\0\x02${'\0'.repeat(22)}OpusHead${tail}`), 'audio/ogg', '.opus'],
     ['a tar file', tar, 'application/x-tar', '.tar'],
     ['a document', bytes(entry('[Content_Types].xml') + entry('word/document.xml')), DOCX, '.docx'],
     ['a book', bytes(entry('mimetype', 'application/epub+zip')), 'application/epub+zip', '.epub'],

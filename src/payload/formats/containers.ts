@@ -51,15 +51,14 @@ export function readMatroska(bytes: Buffer): FileType | undefined {
   return header.includes('matroska') ? type('video/matroska', '.mkv') : undefined
 }
 
-/** The marker bits after the start code (ISO/IEC 13818-1 and 11172-1). */
-export function readProgramStream(bytes: Buffer): FileType | undefined {
+/** The marker bits after the start code, of MPEG 2 or MPEG 1 (ISO/IEC 13818-1 and 11172-1). */
+export function isProgramStream(bytes: Buffer): boolean {
   const next = bytes.readUInt8(4)
-  if ((next & 0xc4) === 0x44) return type('video/MP2P', '.mpg')
-  return (next & 0xf1) === 0x21 ? type('video/MP1S', '.mpg') : undefined
+  return (next & 0xc4) === 0x44 || (next & 0xf1) === 0x21
 }
 
 const CODECS: readonly [start: string, found: FileType][] = [
-  ['OpusHead', type('audio/ogg; codecs=opus', '.opus')],
+  ['OpusHead', type('audio/ogg', '.opus')],
   ['\x80theora', type('video/ogg', '.ogv')],
   ['\x01video\0', type('video/ogg', '.ogm')],
   ['\x7fFLAC', type('audio/ogg', '.oga')],
