@@ -46,6 +46,7 @@ export function createResultPrinter(
           const seconds = ((performance.now() - begun) / 1000).toFixed(1)
           terminal.note(`[${done}/${entries.length}] ${oneLine(result.name)}${size}  ${seconds} s`)
         }
+        if (result.warning !== undefined) terminal.note(oneLine(terminal.mask(`Warning: ${result.warning}`)))
         printReady(results)
       })
       if (entries.length > 1) progress.update(bar(done, entries.length, 'files'))

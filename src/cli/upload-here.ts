@@ -5,6 +5,7 @@ import { interruption, type Result } from '../client/result.ts'
 import type { Listener, Sender } from '../client/sending/sender.ts'
 import { UploadError } from '../errors.ts'
 import { readDimensions } from '../payload/dimensions.ts'
+import { findImageFault } from '../payload/extensions.ts'
 import { explainUnreachableLinks, findBase } from '../server/running-server.ts'
 import { assertTakesPath, type Destination } from '../uploader/delivery/destinations.ts'
 import { assertMayExpire } from '../uploader/delivery/expiry.ts'
@@ -144,10 +145,12 @@ async function toResult(
   mask: Terminal['mask'],
 ): Promise<Result> {
   if (!outcome.ok) return { name, error: mask(outcome.error.message), code: outcome.error.code }
-  const { url, size, sha256, contentType, expiresAt } = outcome
+  const { url, key, size, sha256, contentType, expiresAt } = outcome
   const end = expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }
   const isAsHere = path !== '' && size === sizeHere && contentType.startsWith('image/')
-  return { name, url, size, sha256, contentType, ...end, ...(isAsHere && (await lookAt(path))) }
+  const fault = findImageFault(key.slice(key.lastIndexOf('/') + 1), outcome)
+  const warning = fault === undefined ? {} : { warning: fault }
+  return { name, url, size, sha256, contentType, ...end, ...warning, ...(isAsHere && (await lookAt(path))) }
 }
 
 /** How far the header of an image may reach, bytes. */

@@ -14,6 +14,8 @@ export interface Result {
   readonly height?: number
   /** When the file expires, RFC 3339. Missing if it never expires. */
   readonly expiresAt?: string
+  /** What is wrong with a stored file, such as an image without bytes. */
+  readonly warning?: string
   readonly error?: string
   /** Code of a failure: an error code of the API, or `unreachable`, `no_token`, `no_answer`, `interrupted`. */
   readonly code?: string

@@ -27,6 +27,25 @@ const OTHERS: Readonly<Record<string, readonly string[]>> = {
   'application/x-sqlite3': ['.db', '.sqlite3'],
 }
 
+const IMAGE = /^\.(?:a?png|jpe?g|jfif|gif|webp|avif|svg|bmp|ico|tiff?|hei[cf]|jxl)$/i
+const OTHER_MEDIA = /^\.(?:mp4|m4v|mov|webm|mkv|avi|mp3|m4a|ogg|opus|wav|flac|pdf|zip|gz|7z|docx|xlsx|pptx)$/i
+
+/** Whether an extension, with its dot, is that of an image. */
+export const isImageExtension = (extension: string) => IMAGE.test(extension)
+
+/** Whether it is that of an image, or of another file that is never a web page. */
+export const isMediaExtension = (extension: string) => IMAGE.test(extension) || OTHER_MEDIA.test(extension)
+
+/** Why a stored file with the extension of an image is not an image. Undefined for all others. */
+export function findImageFault(
+  fileName: string,
+  { contentType, size }: { readonly contentType: string; readonly size: number },
+): string | undefined {
+  if (!isImageExtension(splitExtension(fileName)[1]) || contentType.startsWith('image/')) return undefined
+  const fault = size === 0 ? 'but is empty' : `but is ${contentType} by its bytes, not an image`
+  return `"${fileName}" was stored, ${fault}.`
+}
+
 /**
  * A file name whose extension belongs to the type of the bytes: its own one, or else the usual one of the type. A web
  * server that others run decides by the extension whether a file is a program.

@@ -42,6 +42,12 @@ export const item = z
       .array(mirror)
       .optional()
       .describe('Copies at mirrors. Missing if the destination has no mirrors.'),
+    warning: z
+      .string()
+      .optional()
+      .describe(
+        'Why a file with the extension of an image is not an image: it is empty, or has other bytes.',
+      ),
   })
   .meta({ id: 'Item', description: 'One stored file.' })
 

@@ -1,6 +1,7 @@
 import type { Response } from 'express'
 import type { LoggedFile } from '../log-lines.ts'
 import type { Mask } from '../mask.ts'
+import { findImageFault } from '../payload/extensions.ts'
 import type { Copy, Job, StoredFile } from '../store/contract.ts'
 import { splitId } from '../uploader/delivery/destinations.ts'
 import { keptOrigin, type Outcome } from '../uploader/input.ts'
@@ -164,6 +165,7 @@ function toItem(file: StoredFile, asked: string) {
     expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt).toISOString(),
     destination,
     mirrors: mirrors?.map(toMirror),
+    warning: findImageFault(fileName, file),
   }
 }
 

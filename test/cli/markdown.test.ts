@@ -347,7 +347,9 @@ describe('--from', () => {
     })
     const { code, stderr } = await markdown(cwd, '--from', host, 'note.md')
     expect(code).toBe(1)
-    expect(stderr).toContain(`note.md:1: http://${host}/gone.png: it is not an image but text/html`)
+    expect(stderr).toContain(
+      `note.md:1: http://${host}/gone.png: "${host}/gone.png" returned a web page instead`,
+    )
     expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/a.png) <img src="${PREFIX}/c.png"> ${rest}`)
     const again = await markdown(cwd, '--from', '127.0.0.1', 'note.md')
     expect(again.stdout).toBe('note.md: 1 link\n')

@@ -110,6 +110,27 @@ describe('upload prints one link a line and nothing else', () => {
     expect((await stored(cwd))['one/remote.txt']).toBe('from afar')
   })
 
+  it('with a warning for a picture that is empty or none, and none for the login page of one', async () => {
+    const cwd = await makePlace()
+    await writeFile(join(cwd, 'empty.png'), '')
+    await writeFile(join(cwd, 'error.jpg'), '{"error":"not found"}')
+    const server = createServer((_, res) => res.end('<!doctype html><form>'))
+    await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}/x.png`
+    const { code, stdout, stderr } = await upload(['empty.png', 'error.jpg', 'a.txt', address], cwd)
+    expect([code, stdout]).toEqual([
+      3,
+      `${PREFIX}/one/empty.png\n${PREFIX}/one/error.jpg\n${PREFIX}/one/a.txt\n`,
+    ])
+    expect(stderr).toContain('Warning: "empty.png" was stored, but is empty.\n')
+    expect(stderr).toContain(
+      'Warning: "error.jpg" was stored, but is text/plain by its bytes, not an image.\n',
+    )
+    expect(stderr.match(/Warning/g)).toHaveLength(2)
+    expect(stderr).toContain('x.png" returned a web page instead of a file. It may require a login.')
+  })
+
   it('for standard input, called after its type', async () => {
     const cwd = await makePlace()
     const picture = makePicture(3_000_000)

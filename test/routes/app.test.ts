@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { download, list, post, upload } from '../helpers/form.ts'
+import { makePicture } from '../helpers/picture.ts'
 import { startApp } from '../helpers/start-app.ts'
 
 it('stores a form file and serves it under the link it answers', async () => {
@@ -23,6 +24,19 @@ it('stores a file named by its path', async () => {
     { index: 0, origin: path, size: 5, type: 'local', contentType: 'text/plain' },
   ])
   expect((await download(answer.result[0]!)).toString()).toBe('hello')
+})
+
+it('stores a picture that is empty or none with a warning in the answer', async () => {
+  const app = await startApp({ config: { keyTemplate: '{filename}{extname}' } })
+  const files = { 'empty.png': '', 'page.GIF': 'text', 'a.txt': '', 'real.jpg': makePicture() }
+  const answer = await upload(`${app.url}/upload`, files)
+  expect(answer.status).toBe(200)
+  expect(answer.items.map(item => (item as { warning?: string }).warning)).toEqual([
+    '"empty.png" was stored, but is empty.',
+    '"page.GIF" was stored, but is text/plain by its bytes, not an image.',
+    undefined,
+    undefined,
+  ])
 })
 
 it('keeps 100 overlapping uploads of different bytes under one name apart', async () => {

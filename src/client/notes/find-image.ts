@@ -3,6 +3,7 @@ import { dirname, extname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { hold } from '../../files/held.ts'
 import { findWindowsFault } from '../../files/windows-path.ts'
+import { isImageExtension } from '../../payload/extensions.ts'
 import { percentDecoded } from '../../payload/file-name.ts'
 import { sniffFile } from '../../payload/sniff.ts'
 import type { Reference } from './references.ts'
@@ -13,8 +14,6 @@ export type ReferenceTarget =
   | { readonly is: 'file'; readonly path: string; readonly fragment?: string }
   | { readonly is: 'address'; readonly url: URL; readonly fragment: string }
   | { readonly is: 'missing'; readonly reason: string }
-
-const IMAGE_EXTENSION = /^\.(?:a?png|jpe?g|jfif|gif|webp|avif|svg|bmp|ico|tiff?|hei[cf]|jxl)$/i
 
 /**
  * Finds the image that a reference of a note names.
@@ -32,7 +31,7 @@ export async function findImage(
   const { kind, target } = reference
   const folder = dirname(note)
   if (kind === 'embed') {
-    if (!IMAGE_EXTENSION.test(extname(target))) return undefined
+    if (!isImageExtension(extname(target))) return undefined
     const path = await vault.find(target, folder)
     return path === undefined ? missing('no file of this name in the vault') : { is: 'file', path }
   }
@@ -57,7 +56,7 @@ export async function findImage(
 }
 
 /** Whether a name may be that of an image. Without an extension, the bytes are checked later. */
-const mayBeImage = (name: string) => extname(name) === '' || IMAGE_EXTENSION.test(extname(name))
+const mayBeImage = (name: string) => extname(name) === '' || isImageExtension(extname(name))
 
 async function findByUrl(target: string, vault: Vault): Promise<ReferenceTarget | undefined> {
   let path: string

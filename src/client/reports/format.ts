@@ -1,5 +1,6 @@
 import { basename, extname } from 'node:path'
 import { type Format, formatLink as formatPageLink } from '../../page/client/links.ts'
+import { isImageExtension } from '../../payload/extensions.ts'
 import { oneLine, toJson, toJsonLine } from '../../safe-text.ts'
 import type { Result } from '../result.ts'
 
@@ -36,7 +37,7 @@ export function formatResultLink(url: string, result: Result, format: Format): s
 export function isImageLink(url: string, { contentType }: Pick<Result, 'contentType'>): boolean {
   if (contentType !== undefined) return contentType.startsWith('image/')
   const extension = URL.canParse(url) ? extname(new URL(url).pathname) : ''
-  return extension === '' || /^\.(?:png|apng|jpe?g|gif|webp|avif|svg|bmp|ico|tiff?|hei[cf])$/i.test(extension)
+  return extension === '' || isImageExtension(extension)
 }
 
 export const titleOf = (name: string) => basename(isWebAddress(name) ? new URL(name).pathname : name)

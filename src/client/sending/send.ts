@@ -152,7 +152,7 @@ function mayGoAlone({ status, code, isUnclear }: RequestOutcome): boolean {
 /** What the server says of it, and what is known here of the same bytes. */
 function merge(
   { facts }: Prepared,
-  { size, sha256, contentType, expiresAt }: RequestOutcome['outcomes'][number],
+  { size, sha256, contentType, expiresAt, warning }: RequestOutcome['outcomes'][number],
 ): Partial<Result> {
   const isSame = sha256 === undefined || sha256 === facts.sha256
   return {
@@ -161,6 +161,7 @@ function merge(
     ...(sha256 && { sha256 }),
     ...(expiresAt && { expiresAt }),
     ...(contentType && { contentType }),
+    ...(warning && { warning }),
   }
 }
 

@@ -14,6 +14,7 @@ interface InputOutcome {
   readonly sha256?: string
   readonly contentType?: string
   readonly expiresAt?: string
+  readonly warning?: string
 }
 
 /** The validated response of an upload server. */
@@ -95,7 +96,7 @@ function parse(text: string): unknown {
 function readItems(items: readonly unknown[], count: number, host: string): InputOutcome[] {
   const outcomes: InputOutcome[] = []
   for (const item of items) {
-    const { index, imgUrl, size, sha256, contentType, expiresAt } = membersOf(item)
+    const { index, imgUrl, size, sha256, contentType, expiresAt, warning } = membersOf(item)
     if (!isIndex(index) || index >= count || outcomes[index] !== undefined)
       throw new ResponseError(
         `the response of ${host} does not match the request: the numbers of its links are wrong`,
@@ -107,6 +108,7 @@ function readItems(items: readonly unknown[], count: number, host: string): Inpu
       ...(typeof contentType === 'string' &&
         /^[\w.+-]{1,64}\/[\w.+-]{1,64}$/.test(contentType) && { contentType }),
       ...(typeof expiresAt === 'string' && readTime(expiresAt) !== undefined && { expiresAt }),
+      ...(typeof warning === 'string' && { warning: warning.slice(0, MAX_MESSAGE) }),
     }
   }
   return outcomes

@@ -45,16 +45,22 @@ export async function obtain(
   }
   const most = Math.min(settings.fileSize, caller.fileSize ?? Infinity)
   const limited = most === settings.fileSize ? settings : { ...settings, fileSize: most }
-  const { name, folders, body } = await openSource(input, caller, limited, signal)
+  const { name, folders, body, check } = await openSource(input, caller, limited, signal)
   const payload = await payloads.read(readUntil(signal, body), {
     name,
     folders,
     spool,
     limit: most,
   })
-  if (input.kind !== 'clipboard' || payload.contentType.startsWith('image/')) return payload
-  await payload.dispose()
-  throw new UploadError('source_failed', 'The clipboard contains no image, and no path or URL of one.')
+  try {
+    check?.(payload)
+    if (input.kind === 'clipboard' && !payload.contentType.startsWith('image/'))
+      throw new UploadError('source_failed', 'The clipboard contains no image, and no path or URL of one.')
+    return payload
+  } catch (error) {
+    await payload.dispose()
+    throw error
+  }
 }
 
 /** Whether a local client could upload this path. Always false for remote clients: it reveals which files exist. */

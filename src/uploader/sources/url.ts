@@ -6,7 +6,9 @@ import { beginTimeLimit } from '../../flow/time-limit.ts'
 import { describeFailure, describeHop, discard, guardedFetch } from '../../http/guarded-fetch.ts'
 import { percentDecode } from '../../http/percent-decode.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
-import { describeLimit } from '../../payload/index.ts'
+import { isMediaExtension } from '../../payload/extensions.ts'
+import { splitExtension } from '../../payload/file-name.ts'
+import { describeLimit, type Payload } from '../../payload/index.ts'
 import type { Caller } from '../input.ts'
 import type { Source } from './source.ts'
 
@@ -59,6 +61,7 @@ export async function openUrl(url: URL, options: OpenUrlOptions): Promise<Source
         if (size > maxBytes) throw tooLarge(name, maxBytes)
         yield chunk
       }
+      if (size === 0) throw new UploadError('source_failed', `${name} returned an empty file. Check the URL.`)
     } catch (error) {
       throw translate(error, name)
     } finally {
@@ -70,22 +73,41 @@ export async function openUrl(url: URL, options: OpenUrlOptions): Promise<Source
     const response = await guardedFetch(url, { addresses, privateHosts, signal, lookup, outgoing })
     const name = describeHop(url, new URL(response.url))
     checkHead(response, name, maxBytes)
-    return { name: lastSegment(url), folders: [], body: readBody(response, name) }
+    const fileName = lastSegment(url)
+    const check = (payload: Payload) => assertNoPage(payload, fileName, name)
+    return { name: fileName, folders: [], body: readBody(response, name), check }
   } catch (error) {
     limit.end()
     throw translate(error, describeHop(url, url))
   }
 }
 
-/** Rejects a response by its status and its Content-Length. */
+/** Encodings that are decoded, and those that servers name for a body without one. */
+const READABLE = /^(?:(?:x-)?gzip|(?:x-)?deflate|br|identity|none|utf-8|aws-chunked)?$/
+
+/** Rejects a response that is not the whole file, or too large, by its status and headers. */
 function checkHead(response: Response, name: string, maxBytes: number): void {
-  const length = Number(response.headers.get('content-length'))
-  if (response.ok && !(length > maxBytes)) return
+  const { status, headers } = response
+  const encoding = headers.get('content-encoding') ?? ''
+  const isWhole = status === 200 || status === 203
+  const isTooLarge = Number(headers.get('content-length')) > maxBytes
+  if (isWhole && READABLE.test(encoding) && !isTooLarge) return
   discard(response)
-  if (response.ok) throw tooLarge(name, maxBytes)
+  if (!isWhole)
+    throw new UploadError('source_failed', `${name} returned status ${status}: ${explainStatus(status)}.`)
+  if (isTooLarge) throw tooLarge(name, maxBytes)
   throw new UploadError(
     'source_failed',
-    `${name} returned status ${response.status}: ${explainStatus(response.status)}.`,
+    `${name} has the Content-Encoding "${encoding.replace(/[^\w, -]/g, '_').slice(0, 40)}", which can't be decoded. Send the file itself.`,
+  )
+}
+
+/** Pages for logins and errors often have the status 200. */
+function assertNoPage({ contentType }: Payload, fileName: string, name: string): void {
+  if (contentType !== 'text/html' || !isMediaExtension(splitExtension(fileName)[1])) return
+  throw new UploadError(
+    'source_failed',
+    `${name} returned a web page instead of a file. It may require a login. Check the URL in a private window.`,
   )
 }
 
@@ -94,6 +116,7 @@ function explainStatus(status: number): string {
   if (status === 403) return 'access denied. It may require a login or a browser'
   if (status === 404 || status === 410) return 'not found. Check the URL'
   if (status === 429) return 'rate limited. Try again later'
+  if (status === 206) return 'only a part of the file, which was not requested'
   if (status >= 500) return 'that server failed. Try again later'
   return 'that is not a file. Check the URL'
 }

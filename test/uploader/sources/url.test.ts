@@ -8,6 +8,7 @@ import { buffer } from 'node:stream/consumers'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { UploadError } from '../../../src/errors.ts'
+import type { Payload } from '../../../src/payload/index.ts'
 import { type OpenUrlOptions, openUrl } from '../../../src/uploader/sources/url.ts'
 import { needs } from '../../helpers/needs.ts'
 import { answering, serve, serveRaw } from './servers.ts'
@@ -73,11 +74,47 @@ describe('openUrl', () => {
     expect((await open(`${server.origin}/photo.jpg`)).name).toBe('photo.jpg')
   })
 
-  it('gives an empty body as one', async () => {
-    const server = await serve((req, res) => res.writeHead(req.url === '/204' ? 204 : 200).end())
-    expect(await read(`${server.origin}/204`)).toHaveLength(0)
-    expect(await read(`${server.origin}/200`)).toHaveLength(0)
+  it.each([
+    ['an empty body', 200, {}, '', 'returned an empty file'],
+    ['no content', 204, {}, '', 'returned status 204: that is not a file'],
+    ['what is not ready yet', 202, {}, 'wait', 'returned status 202: that is not a file'],
+    [
+      'a part that nobody asked for',
+      206,
+      { 'content-range': 'bytes 0-2/9' },
+      'abc',
+      'only a part of the file',
+    ],
+    ['zstd', 200, { 'content-encoding': 'zstd' }, '(\xb5/\xfd', 'Content-Encoding "zstd", which can'],
+    ['gzip twice', 200, { 'content-encoding': 'gzip, gzip' }, 'x', 'Content-Encoding "gzip, gzip"'],
+  ])('%s was stored as the file', async (_, status, headers, body, words) => {
+    const server = await answer(res => res.writeHead(status, headers).end(body, 'latin1'))
+    const error = await failure(`${server.origin}/a.png`)
+    expect(error.code).toBe('source_failed')
+    expect(error.message).toContain(words)
   })
+
+  it.each([
+    ['x.png', 'text/html', false],
+    ['x.pdf', 'text/html', false],
+    ['x.html', 'text/html', true],
+    ['x', 'text/html', true],
+    ['x.png', 'text/plain', true],
+  ])('a login page was stored as the picture: %s of type %s', async (name, contentType, isTaken) => {
+    const server = await answer(res => res.end('x'))
+    const { check } = await open(`${server.origin}/${name}`)
+    const look = () => check?.({ contentType } as Payload)
+    if (isTaken) look()
+    else expect(look).toThrow(`/${name}" returned a web page instead of a file.`)
+  })
+
+  it.each(['identity', 'none', 'aws-chunked'])(
+    'takes a body of the encoding "%s" as it is',
+    async encoding => {
+      const server = await answer(res => res.setHeader('content-encoding', encoding).end(BYTES))
+      expect((await read(server.origin)).equals(BYTES)).toBe(true)
+    },
+  )
 
   it.each([
     ['gzip', gzipSync],
