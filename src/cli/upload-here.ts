@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { open } from 'node:fs/promises'
 import { type Entry, NOTHING_ON_STDIN } from '../client/entries.ts'
 import { interruption, type Result } from '../client/result.ts'
 import type { Listener, Sender } from '../client/sending/sender.ts'
@@ -113,19 +112,19 @@ export function createSenderHere(
 }
 
 async function toInput(
-  { kind, name, path, fileName, faultOf, fault }: Entry,
+  { kind, name, path, fileName, open, fault, code = 'source_failed' }: Entry,
   destination: Destination,
   { config, uploader }: Opened,
   stdin: Terminal['stdin'],
   signal: AbortSignal,
 ): Promise<{ input: Input } | { failure: Result }> {
-  const fail = (error: string) => ({ failure: { name, error, code: 'source_failed' } })
+  const fail = (error: string) => ({ failure: { name, error, code } })
   if (fault !== undefined) return fail(fault)
   if (kind === 'clipboard') return { input: { kind, origin: 'clipboard' } }
   if (kind === 'url') return { input: { kind, origin: name, url: new URL(name) } }
   if (kind === 'file') {
     const named = fileName === undefined ? {} : { name: fileName }
-    return { input: { kind: 'path', origin: name, path, faultOf, ...named } }
+    return { input: { kind: 'path', origin: name, path, open, ...named } }
   }
   const spool = uploader.spoolFor(destination)
   const reading = { name: fileName ?? '', spool, limit: config.settings.limits.fileSize }
@@ -140,26 +139,27 @@ async function toInput(
 }
 
 async function toResult(
-  { name, path, size: sizeHere }: Entry,
+  { name, size: sizeHere, open }: Entry,
   outcome: Outcome,
   mask: Terminal['mask'],
 ): Promise<Result> {
   if (!outcome.ok) return { name, error: mask(outcome.error.message), code: outcome.error.code }
   const { url, key, size, sha256, contentType, expiresAt } = outcome
   const end = expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }
-  const isAsHere = path !== '' && size === sizeHere && contentType.startsWith('image/')
+  const isAsHere = size === sizeHere && contentType.startsWith('image/')
   const fault = findImageFault(key.slice(key.lastIndexOf('/') + 1), outcome)
   const warning = fault === undefined ? {} : { warning: fault }
-  return { name, url, size, sha256, contentType, ...end, ...warning, ...(isAsHere && (await lookAt(path))) }
+  const dimensions = isAsHere && open ? await lookAt(open) : {}
+  return { name, url, size, sha256, contentType, ...end, ...warning, ...dimensions }
 }
 
 /** How far the header of an image may reach, bytes. */
 const HEAD_BYTES = 256 * 1024
 
-async function lookAt(path: string) {
-  const file = await open(path).catch(() => undefined) // It may have been deleted after the upload.
+async function lookAt(open: NonNullable<Entry['open']>) {
+  const file = await open().catch(() => undefined) // It may have been deleted after the upload.
   try {
-    const head = await file?.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0)
+    const head = await file?.handle.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0)
     return head && readDimensions(head.buffer.subarray(0, head.bytesRead))
   } finally {
     await file?.close()

@@ -237,7 +237,7 @@ async function uploadAll(
   }
   const results = printer.close()
   const unwritten = await writeReports(reports, results, performance.now() - begun)
-  sayWhatIsMissing(results, options, terminal)
+  sayWhatIsMissing(results, entries, options, terminal)
   if (dead !== undefined) terminal.note(describeUnreachable(dead, options, terminal))
   const isTold = await comment.tell(results, before, signal)
   for (const message of unwritten) terminal.note(message)
@@ -245,14 +245,26 @@ async function uploadAll(
   return options.softFail && code !== EXIT.interrupted ? EXIT.done : code
 }
 
-function sayWhatIsMissing(results: readonly Result[], options: UploadOptions, terminal: Terminal): void {
+function sayWhatIsMissing(
+  results: readonly Result[],
+  entries: readonly Entry[],
+  options: UploadOptions,
+  terminal: Terminal,
+): void {
   const failed = results.filter(isFailure)
   for (const line of toFailureLines(failed)) terminal.note(oneLine(line))
   const pending = [...new Set(results.flatMap(({ finalizationId = [] }) => finalizationId))]
   if (pending.length > 0) terminal.note(sayFinish(pending, options, terminal))
   if (failed.length === 0) return
   const isClipboard = results[0]?.name === CLIPBOARD.name && results.length === 1
-  const again = isClipboard ? [] : failed.map(({ name }) => name)
+  // As an argument, a name that a list may not contain would be allowed, or be a pattern.
+  const isRepeated = (_: unknown, index: number) => !(entries[index]?.isListed && entries[index].fault)
+  const again = isClipboard
+    ? []
+    : results
+        .filter(isRepeated)
+        .filter(isFailure)
+        .map(({ name }) => name)
   const { config, server, key, picbed, configName, path, expires, keepFolders, format, name } = options
   const { stripComponents, tokenFrom, retryMaxTime, wait, job, githubOutput, githubSummary } = options
   const given = {
@@ -275,5 +287,6 @@ function sayWhatIsMissing(results: readonly Result[], options: UploadOptions, te
     'github-summary': githubSummary,
   }
   const line = commandFor('upload', again, given, terminal)
-  terminal.note(`${failed.length} of ${results.length} files failed.${sayRepeat(line)}`)
+  const advice = isClipboard || again.length > 0 ? sayRepeat(line) : ''
+  terminal.note(`${failed.length} of ${results.length} files failed.${advice}`)
 }

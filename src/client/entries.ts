@@ -1,7 +1,9 @@
 import { access, constants, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { messageOf, systemCode } from '../errors.ts'
+import { type ErrorCode, messageOf, systemCode, UploadError } from '../errors.ts'
+import { ForeignName } from '../files/foreign-name.ts'
+import { type HeldFile, hold } from '../files/held.ts'
 import { fenceOf, findWayOut } from '../files/way-out.ts'
 import { readFolder } from '../payload/folder.ts'
 import type { Context } from './context.ts'
@@ -21,10 +23,14 @@ export interface Entry {
   readonly fileName?: string
   /** Folder at the destination: the `path` of a request. */
   readonly folder?: string
-  /** Why the opened file must not be sent, by its real path. Prevents a symlink race between finding and opening it. */
-  readonly faultOf?: ((real: string) => Promise<string | undefined>) | undefined
+  /** Opens a file, and checks what was opened, because it may have been replaced since it was found. @throws UploadError */
+  readonly open?: () => Promise<HeldFile>
+  /** Whether its name comes from a list. */
+  readonly isListed?: boolean
   /** Why the entry can't be sent. */
   readonly fault?: string
+  /** Code of the fault. Default: `source_failed`. */
+  readonly code?: ErrorCode
 }
 
 export interface EntryOptions {
@@ -34,7 +40,7 @@ export interface EntryOptions {
   readonly keepFolders?: boolean
   /** Number of folders that `keepFolders` drops, from the first on. */
   readonly stripComponents?: number
-  /** Whether names are the names of files even if they look like a pattern, or are `-`. */
+  /** Whether the names come from a list, whose author may be somebody else. They only name files in the working directory. */
   readonly isLiteral?: boolean
   /** Whether symlinks may lead anywhere. Default: for absolute names of the command line, which the user has typed. */
   readonly isTrusted?: boolean
@@ -49,6 +55,8 @@ export const CLIPBOARD: Entry = { kind: 'clipboard', name: 'clipboard', ...NOTHI
 /** The fault of empty standard input, usually because the command before the pipe failed. */
 export const NOTHING_ON_STDIN =
   'standard input is empty. Check whether the previous command failed. To upload an empty file, give its name'
+
+const NOT_REGULAR = 'it is not a regular file'
 
 /** The faults that `--allow-empty` ignores. */
 export const NO_FILES = { folder: 'the folder contains no files', pattern: 'no file matches the pattern' }
@@ -74,20 +82,22 @@ export async function findEntries(
     seen.add(path)
     entries.push(await toEntry(name, path, { root, fence }, options, context))
   }
-  for (const typed of names) {
-    // As `./-` the name is also that of a file in the command line that repeats the upload.
-    const name = options.isLiteral && typed === '-' ? './-' : typed
+  for (const name of names) {
+    if (options.isLiteral && !options.isTrusted) {
+      // As `./-` the name is also that of a file in the command line that repeats the upload.
+      entries.push(await toListed(name === '-' ? './-' : name, options, context))
+      continue
+    }
     if (name === '-' || isWebAddress(name)) {
       entries.push({ kind: name === '-' ? 'stdin' : 'url', name, ...NOTHING, ...folderOf('.', options) })
       continue
     }
     const path = pathOf(name, context.cwd)
     const isWhole = isAbsolute(name) || /^file:/i.test(name)
-    const isTyped = options.isTrusted || (isWhole && !options.isLiteral)
-    const fence = isTyped ? undefined : fenceOf(isWhole ? path : name, context.cwd)
+    const fence = options.isTrusted || isWhole ? undefined : fenceOf(name, context.cwd)
     const status = await stat(path).catch(() => undefined)
     const wayOut = status?.isDirectory() && fence && (await findWayOut(path, await realpath(path), fence))
-    if (wayOut) entries.push(missing(name, path, wayOut))
+    if (wayOut) entries.push({ ...missing(name, path, wayOut), code: 'source_forbidden' })
     else if (status?.isDirectory()) {
       let isEmpty = true
       const fail = (folder: string) => {
@@ -154,16 +164,54 @@ async function toEntry(
   const inside = relative(cwd, path)
   const isBelow = !isAbsolute(inside) && inside.split(sep)[0] !== '..'
   const shown = isBelow ? inside : relative(root, path)
-  const { size, fault } = await look(path, name, platform, fence)
   return {
     kind: 'file',
     name,
     path,
-    size,
+    open: () => openNamed(path, fence),
     ...folderOf(dirname(shown), options),
-    ...(fence !== undefined && { faultOf: (real: string) => findWayOut(path, real, fence) }),
-    ...(fault !== undefined && { fault }),
+    ...(await look(path, name, platform, fence)),
   }
+}
+
+/** An entry of a list. */
+async function toListed(name: string, options: EntryOptions, { cwd, platform }: PathContext): Promise<Entry> {
+  const advice = 'If you mean it, pass it as an argument'
+  const foreign = new ForeignName(name, { folders: [cwd], advice })
+  const path = resolve(cwd, name)
+  const entry = { kind: 'file', name, path, size: 0, isListed: true, open: () => foreign.open() } as const
+  try {
+    const file = await foreign.open()
+    await file.close()
+    return { ...entry, size: file.status.size, ...folderOf(dirname(relative(cwd, path)), options) }
+  } catch (error) {
+    const { code, message } = error as UploadError
+    const hint = systemCode((error as UploadError).cause) === 'ENOENT' ? hintFor(name, platform) : ''
+    return { ...entry, fault: `${message}${hint}`, code }
+  }
+}
+
+/**
+ * Opens a file that the user has named.
+ *
+ * @param fence folder that symlinks must not lead out of
+ * @throws UploadError
+ */
+export async function openNamed(path: string, fence?: string): Promise<HeldFile> {
+  const file = await realpath(path).then(hold).catch(goneMeanwhile)
+  try {
+    if (!file.status.isFile()) throw new UploadError('source_failed', NOT_REGULAR)
+    const wayOut = fence && (await findWayOut(path, file.real, fence))
+    if (wayOut) throw new UploadError('source_forbidden', wayOut)
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+export function goneMeanwhile(): never {
+  throw new UploadError('source_failed', 'the file was deleted or changed before it was sent')
 }
 
 /** @param folder of the file, as it is kept */
@@ -201,12 +249,12 @@ async function look(
   name: string,
   platform: NodeJS.Platform,
   fence: string | undefined,
-): Promise<{ size: number; fault?: string }> {
+): Promise<Pick<Entry, 'size' | 'fault' | 'code'>> {
   try {
     const status = await stat(path)
     const wayOut = fence && (await findWayOut(path, await realpath(path), fence))
-    if (wayOut) return { size: 0, fault: wayOut }
-    if (!status.isFile()) return { size: 0, fault: 'it is not a regular file' }
+    if (wayOut) return { size: 0, fault: wayOut, code: 'source_forbidden' }
+    if (!status.isFile()) return { size: 0, fault: NOT_REGULAR }
     await access(path, constants.R_OK)
     return { size: status.size }
   } catch (error) {

@@ -1,5 +1,5 @@
 import { realpath } from 'node:fs/promises'
-import { dirname, isAbsolute, relative, resolve, sep } from 'node:path'
+import { dirname, isAbsolute, join, normalize, parse, relative, resolve, sep } from 'node:path'
 import { isBelowAny } from './own-paths.ts'
 
 /**
@@ -32,4 +32,18 @@ export async function findWayOut(path: string, real: string, fence: string): Pro
     .split(sep)
     .find(name => name.startsWith('.') && !named.has(name))
   return hidden && `it is a symlink to ${hidden}: hidden files are not uploaded through symlinks`
+}
+
+/** The real path of the deepest existing folder of a path. The search begins at the root, so that long paths are not slow. */
+export async function realAncestor(path: string): Promise<string> {
+  const { root } = parse(path)
+  let deepest = root
+  let folder = root
+  for (const name of dirname(normalize(path)).slice(root.length).split(sep)) {
+    folder = join(folder, name)
+    const real = await realpath(folder).catch(() => undefined)
+    if (real === undefined) break
+    deepest = real
+  }
+  return deepest
 }

@@ -1,4 +1,5 @@
 import { UploadError } from '../errors.ts'
+import type { HeldFile } from '../files/held.ts'
 import type { AddressScope } from '../http/addresses.ts'
 import { type Payload, quoteFile } from '../payload/index.ts'
 import type { KeyFacts } from '../payload/object-key.ts'
@@ -22,8 +23,8 @@ export type Input =
       readonly path: string
       /** File name to use instead. */
       readonly name?: string
-      /** Returns why the file may not be uploaded, by its real path after symlinks were resolved. */
-      readonly faultOf?: ((real: string) => Promise<string | undefined>) | undefined
+      /** Opens the file, and rejects with an UploadError if it may not be uploaded. Default: the path is opened. */
+      readonly open?: (() => Promise<HeldFile>) | undefined
     }
   | { readonly kind: 'clipboard'; readonly origin: 'clipboard' }
 

@@ -211,6 +211,35 @@ describe('--files-from', () => {
     }
   })
 
+  it('attack: a list in a cloned repository names secrets, URLs and files elsewhere', async () => {
+    const cwd = await makePlace({ 'a.txt': 'a', '.git/config': 's', 'sub/.npmrc': 's', '../secret': 's' })
+    const app = await startApp()
+    const refused = [
+      '../secret',
+      join(cwd, '../secret'),
+      `file://${cwd}/a.txt`,
+      `${app.url}/health`,
+      '.git/config',
+      'sub/.npmrc',
+      '{.npmrc,x}',
+    ]
+    await writeFile(join(cwd, 'list'), ['a.txt', ...refused].join('\n'))
+    for (const to of [[], ['--server', app.url]]) {
+      const args = ['upload', '-q', '--files-from', 'list', '--format', 'json', ...to]
+      const { code, stdout, stderr } = await runCli(args, { cwd })
+      const results = JSON.parse(stdout) as { name: string; url?: string; code?: string }[]
+      expect(results.map(({ name, url }) => [name, url !== undefined])).toEqual([
+        ['a.txt', true],
+        ...refused.map(name => [name, false]),
+      ])
+      expect(results.slice(1, -1).map(one => one.code)).toEqual(
+        refused.slice(1).map(() => 'source_forbidden'),
+      )
+      expect(code).toBe(3)
+      expect(stderr).toMatch(/7 of 8 files failed\.\n$/) // no command that would name them as arguments
+    }
+  })
+
   it('reports what can be no list, and uploads nothing', async () => {
     const cwd = await makePlace({ 'a.txt': 'a' })
     const lists: [Buffer, RegExp][] = [

@@ -102,17 +102,17 @@ describe('attack: symlinks of a cloned folder', () => {
       ['/ROOT/here/config.png', '/ROOT/here/shots/id_rsa'],
       { isLiteral: true },
     ],
-    ['of a list with addresses of files', ['file:///ROOT/here/config.png'], { isLiteral: true }],
     ['named by the shell', ['config.png', 'key.png', 'shots/id_rsa', '../here/shots/id_rsa'], {}],
     ['at the beginning of a pattern', ['/ROOT/here/shots/*', 'git/c*'], {}],
     ['in place of a folder', ['shots', 'git/'], {}],
   ])('that lead out or to what begins with a dot are not followed: %s', async (_, names, options) => {
     const entries = await find(
-      names.map(name => name.replace('file:///ROOT', `file://${root}`).replace('/ROOT', root)),
+      names.map(name => name.replace('/ROOT', root)),
       options,
     )
     expect(entries).toHaveLength(names.length)
-    for (const { fault } of entries) expect(fault).toMatch(/^it is a symlink (?:that leads out of|to \.)/)
+    for (const { fault } of entries)
+      expect(fault).toMatch(/^it is (?:a symlink (?:that leads out of|to \.)|outside of the allowed folders)/)
   })
 
   it('are followed within, where the user names them with the dot, and by absolute paths', async () => {

@@ -3,11 +3,12 @@ import { once } from 'node:events'
 import { createWriteStream, ftruncateSync, openSync, readdirSync, readlinkSync } from 'node:fs'
 import { link, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
+import { ForeignName } from '../../src/files/foreign-name.ts'
 import { createOwnCheck } from '../../src/files/own-paths.ts'
 import { findWindowsFault } from '../../src/files/windows-path.ts'
 import { createCanceller } from '../../src/flow/cancellation.ts'
@@ -236,9 +237,13 @@ it('attack: a name that came to lead elsewhere is judged by what was opened', as
   const directory = await makeDirectory()
   await writeFile(join(directory, '.env'), 'SECRET=1')
   await symlink('.env', join(directory, 'a.png'))
-  const faultOf = async (real: string) => (basename(real) === '.env' ? 'it begins with a dot' : undefined)
-  const opened = openPath(join(directory, 'a.png'), { roots: undefined, isOwn: createOwnCheck([]), faultOf })
-  await expect(opened).rejects.toThrow(/may not be uploaded: it begins with a dot\./)
+  const name = new ForeignName('a.png', { folders: [directory], advice: 'No' })
+  const opened = openPath(join(directory, 'a.png'), {
+    roots: undefined,
+    isOwn: createOwnCheck([]),
+    open: () => name.open(),
+  })
+  await expect(opened).rejects.toThrow(/it is a symlink to \.env, which begins with a dot\./)
 })
 
 describe('attack: a path of more folders than there are', () => {

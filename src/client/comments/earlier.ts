@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { basename } from 'node:path'
+import type { HeldFile } from '../../files/held.ts'
 import type { Context } from '../context.ts'
 import { type Entry, findEntries } from '../entries.ts'
 import { compare } from '../reports/pairs.ts'
@@ -46,15 +46,19 @@ const hashOf = (result: Result | undefined) => (result?.sha256 === undefined ? {
 /** Hashes files one at a time, because parallel reads are not faster on most disks. */
 async function hashAll(entries: readonly Entry[]): Promise<Result[]> {
   const results: Result[] = []
-  for (const { kind, name, path, fault } of entries) {
-    if (kind !== 'file' || fault !== undefined) results.push({ name })
-    else results.push({ name, sha256: await hashFile(path) })
+  for (const { name, open, fault } of entries) {
+    const file = fault === undefined ? await open?.().catch(() => undefined) : undefined
+    results.push(file === undefined ? { name } : { name, sha256: await hashFile(file) })
   }
   return results
 }
 
-async function hashFile(path: string): Promise<string> {
+async function hashFile(file: HeldFile): Promise<string> {
   const hash = createHash('sha256')
-  for await (const chunk of createReadStream(path)) hash.update(chunk)
-  return hash.digest('hex')
+  try {
+    for await (const chunk of file.handle.createReadStream({ autoClose: false })) hash.update(chunk)
+    return hash.digest('hex')
+  } finally {
+    await file.close()
+  }
 }

@@ -1,7 +1,7 @@
-import { realpath } from 'node:fs/promises'
-import { relative, resolve, sep } from 'node:path'
+import { resolve } from 'node:path'
 import { McpServer } from '@modelcontextprotocol/server'
-import { isBelowAny } from '../../files/own-paths.ts'
+import { messageOf } from '../../errors.ts'
+import { ForeignName } from '../../files/foreign-name.ts'
 import * as z from '../../packages/zod.ts'
 import type { Entry } from '../entries.ts'
 import type { Result } from '../result.ts'
@@ -41,6 +41,9 @@ export interface McpDeps {
 const MOST_FILES = 50
 /** Most characters of a path; no system takes more. */
 const LONGEST_PATH = 4096
+
+/** A prompt injection may have made the agent ask for a file such as `.env`, so it gets nothing that the roots do not allow. */
+const ADVICE = 'To allow a folder, add it with --root'
 
 /** A server of the Model Context Protocol: an agent names files and gets their links. */
 export function createMcpServer({ version, roots, destinations, upload }: McpDeps): McpServer {
@@ -87,11 +90,11 @@ export function createMcpServer({ version, roots, destinations, upload }: McpDep
       const allowed: Entry[] = []
       for (const path of paths) {
         const absolute = resolve(roots[0], path)
-        const faultOf = async (real: string) => findFault(absolute, real, roots)
-        const error = await faultOf(await realpath(absolute).catch(() => absolute))
+        const name = new ForeignName(path, { folders: roots, advice: ADVICE })
+        const open = () => name.open()
+        const error = await open().then(file => file.close(), messageOf)
         files.push(error === undefined ? { path } : { path, error })
-        if (error === undefined)
-          allowed.push({ kind: 'file', name: absolute, path: absolute, size: 0, faultOf })
+        if (error === undefined) allowed.push({ kind: 'file', name: absolute, path: absolute, size: 0, open })
       }
       const { results, remark } =
         allowed.length > 0 ? await upload(allowed, destination, mcpReq.signal) : { results: [] }
@@ -135,23 +138,4 @@ export function createMcpServer({ version, roots, destinations, upload }: McpDep
 
 function toFile(path: string, { url, error }: Partial<Result> = {}): UploadedFile {
   return url === undefined ? { path, error: error ?? 'no response' } : { path, url }
-}
-
-/**
- * Why a file may not be uploaded. A prompt injection may have made the agent ask for it, so files such as `.env` and `.git`
- * are rejected. The reason for a file outside of the roots is the same whether it exists or not.
- */
-function findFault(path: string, real: string, roots: readonly string[]): string | undefined {
-  const around = roots.filter(root => isBelowAny(path, [root]) && isBelowAny(real, [root]))
-  if (around.length === 0)
-    return `it is outside of the allowed folders (${roots.join(', ')}). To allow another folder, add --root`
-  const isHidden = (root: string) =>
-    [path, real].some(one =>
-      relative(root, one)
-        .split(sep)
-        .some(name => name.startsWith('.')),
-    )
-  return around.every(isHidden)
-    ? 'its name, or that of a folder above it, begins with a dot. To allow it, add a --root below that folder'
-    : undefined
 }

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto'
-import { realpath } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { readClipboard } from '../../clipboard/index.ts'
 import { messageOf, UploadError } from '../../errors.ts'
-import { type HeldFile, hold } from '../../files/held.ts'
+import type { HeldFile } from '../../files/held.ts'
 import { bodyOf, type RequestBody } from '../../http/request-body.ts'
 import { readDimensions } from '../../payload/dimensions.ts'
 import type { Context } from '../context.ts'
-import { type Entry, fileNameOf, NOTHING_ON_STDIN } from '../entries.ts'
+import { type Entry, fileNameOf, goneMeanwhile, NOTHING_ON_STDIN, openNamed } from '../entries.ts'
 
 /** An entry that is ready to be sent: its bytes, or its URL. */
 export interface Prepared {
@@ -44,10 +43,11 @@ const ANY_TYPE = 'application/octet-stream'
  * Opens an entry and reads it once to compute its hash. The file stays open, and sending fails if it changes in between, so
  * that the sent bytes are those of the hash.
  *
- * @throws Error with the reason why the entry can't be sent
+ * @throws UploadError with the reason why the entry can't be sent
  */
 export async function prepare(entry: Entry, context: EntrySource): Promise<Prepared> {
-  if (entry.fault !== undefined) throw new Error(entry.fault)
+  const { fault, code = 'source_failed' } = entry
+  if (fault !== undefined) throw new UploadError(code, fault)
   if (entry.kind === 'url') return { entry, fileName: '', facts: {}, close: async () => {} }
   const { content, fileName, close = async () => {} } = await open(entry, context)
   const hash = createHash('sha256')
@@ -73,21 +73,9 @@ interface OpenedEntry {
   readonly close?: () => Promise<void>
 }
 
-/** Checks the opened file instead of its name, because a symlink may have been replaced since the file was found. */
-async function openFile({
-  path,
-  faultOf,
-}: Pick<Entry, 'path' | 'faultOf'>): Promise<Omit<OpenedEntry, 'fileName'>> {
-  const file = await realpath(path).then(hold).catch(goneMeanwhile)
-  try {
-    const fault = file.status.isFile() ? await faultOf?.(file.real) : 'it is not a regular file'
-    if (fault) throw new Error(fault)
-    const content = { chunks: () => readUnchanged(file), length: file.status.size, contentType: ANY_TYPE }
-    return { content, close: () => file.close() }
-  } catch (error) {
-    await file.close()
-    throw error
-  }
+function bodyOfFile(file: HeldFile): Omit<OpenedEntry, 'fileName'> {
+  const content = { chunks: () => readUnchanged(file), length: file.status.size, contentType: ANY_TYPE }
+  return { content, close: () => file.close() }
 }
 
 /**
@@ -111,16 +99,13 @@ async function* readUnchanged({ handle, status }: HeldFile): AsyncGenerator<Buff
   }
 }
 
-function goneMeanwhile(): never {
-  throw new Error('the file was deleted or changed before it was sent')
-}
-
 async function open(entry: Entry, { env, stdin }: EntrySource): Promise<OpenedEntry> {
-  if (entry.kind === 'file') return { ...(await openFile(entry)), fileName: fileNameOf(entry) }
+  if (entry.open) return { ...bodyOfFile(await entry.open()), fileName: fileNameOf(entry) }
   if (entry.kind === 'clipboard') {
     const content = await readClipboard({ env, maxBytes: CLIPBOARD_BYTES })
     if (content.kind === 'image') return { content: bodyOf(content.body, ANY_TYPE), fileName: content.name }
-    if (content.kind === 'path') return { ...(await openFile(content)), fileName: basename(content.path) }
+    if (content.kind === 'path')
+      return { ...bodyOfFile(await openNamed(content.path)), fileName: basename(content.path) }
     throw new Error('the clipboard contains a URL. Pass it as an argument')
   }
   const chunks: Uint8Array[] = []

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { messageOf } from '../../errors.ts'
+import { messageOf, UploadError } from '../../errors.ts'
 import { mapConcurrently } from '../../flow/map-concurrently.ts'
 import { retry, type Transience } from '../../flow/retry.ts'
 import { bodyOf, makeMultipartBody } from '../../http/request-body.ts'
@@ -73,7 +73,7 @@ async function sendToServer(
         parts.push([one, await prepare(one[1], context)])
       } catch (error) {
         if (signal.aborted) listener.settle(one[0], interruption(one[1].name))
-        else fail(one, messageOf(error), 'source_failed')
+        else fail(one, messageOf(error), error instanceof UploadError ? error.code : 'source_failed')
       }
     }
     try {

@@ -106,8 +106,8 @@ async function openSource(
     case 'path': {
       const { openPath } = await loadPathSource()
       const { roots } = caller
-      const { path, name, faultOf } = input
-      const source = await openPath(path, { roots, isOwn: settings.isOwn, faultOf })
+      const { path, name, open } = input
+      const source = await openPath(path, { roots, isOwn: settings.isOwn, open })
       return name === undefined ? source : { ...source, name }
     }
     case 'url': {

@@ -1,8 +1,9 @@
 import { type FileHandle, lstat, realpath } from 'node:fs/promises'
-import { basename, dirname, isAbsolute, join, normalize, parse, sep } from 'node:path'
+import { basename, dirname, isAbsolute, normalize } from 'node:path'
 import { systemCode, UploadError } from '../../errors.ts'
-import { hold } from '../../files/held.ts'
+import { type HeldFile, hold } from '../../files/held.ts'
 import { isBelowAny, type OwnCheck } from '../../files/own-paths.ts'
+import { realAncestor } from '../../files/way-out.ts'
 import { findWindowsFault } from '../../files/windows-path.ts'
 import type { Source } from './source.ts'
 
@@ -19,8 +20,8 @@ export interface PathOptions {
   roots: readonly string[] | undefined
   /** Rejects files and directories of the server itself. */
   isOwn: OwnCheck
-  /** Returns why the file may not be uploaded, by its real path. Default: it may. */
-  faultOf?: ((real: string) => Promise<string | undefined>) | undefined
+  /** Opens the file instead, and has its own rules. @throws UploadError */
+  open?: (() => Promise<HeldFile>) | undefined
 }
 
 /**
@@ -30,7 +31,6 @@ export interface PathOptions {
  *   the server or the kernel; `source_failed` if it does not exist, is not a regular file, or is not readable
  */
 export async function openPath(path: string, options: PathOptions): Promise<Source> {
-  const forbidden = () => new UploadError('source_forbidden', `"${path}" may not be uploaded.`)
   if (!isAbsolute(path)) {
     if (options.roots) throw outside(path)
     throw new UploadError(
@@ -40,30 +40,22 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
   }
   if (Buffer.byteLength(path) > LONGEST_PATH)
     throw new UploadError('source_failed', `"${path}" is too long for a path.`)
-  if (findWindowsFault(path, options.roots)) throw options.roots ? outside(path) : forbidden()
+  if (findWindowsFault(path, options.roots)) throw options.roots ? outside(path) : forbidden(path)
   if (path.includes('\0')) throw new UploadError('source_failed', `"${path}" contains a NUL character.`)
-  if (isBelowAny(normalize(path), KERNEL_TREES)) throw options.roots ? outside(path) : forbidden()
+  if (isBelowAny(normalize(path), KERNEL_TREES)) throw options.roots ? outside(path) : forbidden(path)
 
-  const real = await realpath(path).catch((error: unknown) => missing(path, options.roots, error))
-  if (options.roots && !isBelowAny(real, await realRoots(options.roots))) throw outside(path)
-  if (isBelowAny(real, KERNEL_TREES)) throw forbidden()
-  const file = await hold(real).catch((error: unknown) => {
-    throw unreadable(path, error)
-  })
+  const file = await (options.open ?? (() => openReal(path, options.roots)))()
   try {
     // A folder of the path may change between realpath and open (symlink race), so the opened file is checked.
     if (options.roots && !isBelowAny(file.real, await realRoots(options.roots))) throw outside(path)
-    if (isBelowAny(file.real, KERNEL_TREES)) throw forbidden()
+    if (isBelowAny(file.real, KERNEL_TREES)) throw forbidden(path)
     if (!file.status.isFile()) {
       throw new UploadError(
         'source_failed',
         `"${path}" is ${file.status.isDirectory() ? 'a folder. Send the paths of its files' : 'not a regular file'}.`,
       )
     }
-    const fault = await options.faultOf?.(file.real)
-    if (fault !== undefined)
-      throw new UploadError('source_forbidden', `"${path}" may not be uploaded: ${fault}.`)
-    if (await options.isOwn(file.real, file.status)) throw forbidden()
+    if (await options.isOwn(file.real, file.status)) throw forbidden(path)
     return {
       name: basename(path),
       folders: dirname(path).split(/[\\/]/).filter(Boolean),
@@ -73,6 +65,15 @@ export async function openPath(path: string, options: PathOptions): Promise<Sour
     await file.close()
     throw error instanceof UploadError ? error : unreadable(path, error)
   }
+}
+
+async function openReal(path: string, roots: PathOptions['roots']): Promise<HeldFile> {
+  const real = await realpath(path).catch((error: unknown) => missing(path, roots, error))
+  if (roots && !isBelowAny(real, await realRoots(roots))) throw outside(path)
+  if (isBelowAny(real, KERNEL_TREES)) throw forbidden(path)
+  return hold(real).catch((error: unknown) => {
+    throw unreadable(path, error)
+  })
 }
 
 /** Reads as many bytes as the file had when it was opened, and closes it. */
@@ -104,6 +105,10 @@ function outside(path: string): UploadError {
   )
 }
 
+function forbidden(path: string): UploadError {
+  return new UploadError('source_forbidden', `"${path}" may not be uploaded.`)
+}
+
 function unreadable(path: string, error: unknown): UploadError {
   const code = systemCode(error)
   const reason =
@@ -126,20 +131,6 @@ async function missing(path: string, roots: readonly string[] | undefined, error
     'source_failed',
     `"${path}" does not exist on the machine of the server. If the file is on another machine, send it in a form.`,
   )
-}
-
-/** The real path of the deepest existing folder of a path. The search begins at the root, so that long paths are not slow. */
-async function realAncestor(path: string): Promise<string> {
-  const { root } = parse(path)
-  let deepest = root
-  let folder = root
-  for (const name of dirname(normalize(path)).slice(root.length).split(sep)) {
-    folder = join(folder, name)
-    const real = await realpath(folder).catch(() => undefined)
-    if (real === undefined) break
-    deepest = real
-  }
-  return deepest
 }
 
 async function realRoots(roots: readonly string[]): Promise<string[]> {
