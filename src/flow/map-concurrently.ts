@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 /** After this time, other requests get a turn of the event loop, even if no call waits for anything. */
 const LONGEST_TURN_MS = 1
 
-/** Maps a list with at most `width` calls at a time, and keeps the order. If one throws, running calls finish first. */
+/** Maps a list with at most `width` calls at a time, and keeps the order. If one throws, running calls finish, and no other begins. */
 export async function mapConcurrently<T, R>(
   list: readonly T[],
   width: number,
@@ -13,9 +13,16 @@ export async function mapConcurrently<T, R>(
   const results: R[] = new Array(list.length)
   const entries = list.entries()
   let turn = performance.now()
+  let hasFailed = false
   const work = async () => {
     for (const [index, item] of entries) {
-      results[index] = await map(item, index)
+      if (hasFailed) return
+      try {
+        results[index] = await map(item, index)
+      } catch (error) {
+        hasFailed = true
+        throw error
+      }
       if (performance.now() - turn < LONGEST_TURN_MS) continue
       await nextTurn()
       turn = performance.now()

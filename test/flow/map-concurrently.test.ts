@@ -26,6 +26,17 @@ it('lets those under way end before it fails', async () => {
   expect(ended).toEqual([2])
 })
 
+it('begins no other call after one has failed', async () => {
+  const begun: number[] = []
+  const work = mapConcurrently([1, 2, 3, 4, 5], 2, async number => {
+    begun.push(number)
+    await later()
+    if (number === 1) throw new Error('one fails')
+  })
+  await expect(work).rejects.toThrow('one fails')
+  expect(begun).not.toContain(5)
+})
+
 it('lets other work run now and then, even if no call waits', async () => {
   let turns = 0
   const counting = setInterval(() => turns++, 0)
