@@ -54,10 +54,10 @@ export function toMarkdown(text: string): string {
  * `GH-1`, `!1`, `@user`), whatever is escaped, but of none in code. By references of characters it holds no markup either.
  */
 export function toMarkdownCode(name: string): string {
-  const text = oneLine(name).replace(
-    /[^\p{L}\p{N} ./-]|(?<=www)\./giu,
-    character => `&#x${character.codePointAt(0)?.toString(16)};`,
-  )
+  const text = oneLine(name)
+    .replace(/[^\p{L}\p{N} ./-]|(?<=www)\./giu, character => `&#x${character.codePointAt(0)?.toString(16)};`)
+    // GitHub makes an email address of "icon@2x.png" even so, but not across an HTML comment.
+    .replace(/(?<=[\p{L}\p{N}.;-])&#x40;/gu, '&#x40;<!-- -->')
   return `<code>${text}</code>`
 }
 

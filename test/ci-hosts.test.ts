@@ -107,6 +107,30 @@ describe('action.yml', () => {
     expect(printed).not.toContain(KEY)
   })
 
+  it('writes a comment for each job of a matrix, and for each of its steps', async context => {
+    const { cwd, env } = await prepare(context)
+    const [server, forge] = [app().url, await startCommentForge('github')]
+    onTestFinished(() => forge.close())
+    const job = {
+      ...env,
+      ...{ GITHUB_ACTIONS: 'true', GITHUB_API_URL: forge.api, GITHUB_REPOSITORY: 'me/app' },
+      ...{ GITHUB_REF: 'refs/pull/7/merge', GITHUB_WORKFLOW: 'CI', GITHUB_JOB: 'e2e' },
+    }
+    const inputs = { files: 'shots/first.png', server, key: KEY, comment: 'true' }
+    for (const [matrix, GITHUB_ACTION] of [
+      [null, '__self'],
+      [null, '__self_2'],
+      [{ os: 'linux' }, '__self'],
+      [{ os: 'macos' }, '__self'],
+      [{ os: 'macos' }, '__self'],
+    ] as const) {
+      const at = { cwd, env: { ...job, GITHUB_ACTION }, token: TOKEN, matrix }
+      const { exitCode, printed } = await runAction('action.yml', inputs, at)
+      expect(exitCode, printed).toBe(0)
+    }
+    expect(forge.comments).toHaveLength(4)
+  })
+
   it('without a key sends a token of the job, which is hidden', async context => {
     const { cwd, env } = await prepare(context)
     const site = await startTokenSite()
@@ -171,6 +195,10 @@ describe('action.yml', () => {
     await mkdir(join(cwd, 'empty'))
     const inputs = { files, server: app().url, key: KEY }
     expect((await runAction('action.yml', inputs, { cwd, env })).exitCode).toBe(code)
+  })
+
+  it('builds with NODE_ENV=production, where npm would leave out the compiler', async () => {
+    expect(await readFile('action.yml', 'utf8')).toContain('npm ci --silent --include=dev')
   })
 
   it('tells every option of the command that it takes from its inputs', async () => {

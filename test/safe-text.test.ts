@@ -99,10 +99,17 @@ describe('attack: what a forge would make a link of', () => {
     '/merge',
   ])('%s in a name or a failure is code', text => {
     for (const written of [toMarkdownCode(`a ${text}`), toMarkdown(`a ${text}`)]) {
-      expect(written).toMatch(/^<code>(?:[\p{L}\p{N} ./-]|&#x[\da-f]+;)*<\/code>$/u)
+      expect(written).toMatch(/^<code>(?:[\p{L}\p{N} ./-]|&#x[\da-f]+;(?:<!-- -->)?)*<\/code>$/u)
       expect(written).not.toMatch(/www\./i)
     }
   })
+
+  it.each(['icon@2x.png', 'a_b+c@x.de'])(
+    '%s is not the text of a mailto link in a comment on GitHub',
+    name => {
+      expect(toMarkdownCode(name)).toMatch(/^<code>[^@]+&#x40;<!-- -->[^@]+<\/code>$/)
+    },
+  )
 
   it('words stay words', () => {
     expect(toMarkdown('Pictures (chromium, dark): part two.')).toBe('Pictures (chromium, dark): part two.')

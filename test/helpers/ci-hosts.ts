@@ -23,20 +23,25 @@ export interface JobOptions {
   readonly env: Env
   /** Of the job. */
   readonly token?: string
+  readonly matrix?: Readonly<Record<string, unknown>> | null
 }
 
 /**
  * Runs a composite action as GitHub's runner does: docs.github.com, "Metadata syntax", "Workflow syntax" (shells, contexts)
  * and "Workflow commands" (environment files). Stricter than that: what is not known is an error.
  */
-export async function runAction(file: string, inputs: Env, { cwd, env, token = '' }: JobOptions) {
+export async function runAction(
+  file: string,
+  inputs: Env,
+  { cwd, env, token = '', matrix = null }: JobOptions,
+) {
   const action = parse(await readFile(file, 'utf8'))
   expect(action.runs.using).toBe('composite')
   const scratch = await makeDirectory()
   const steps: Record<string, { outputs: Env }> = {}
   const github: Env = { token }
   const given = readInputs(action.inputs, inputs, text => evaluate(text, { github }))
-  const contexts = () => ({ github, inputs: given, steps })
+  const contexts = () => ({ github, inputs: given, steps, matrix })
   let printed = ''
   let exitCode: number | null = 0
   for (const [index, step] of (action.runs.steps as Step[]).entries()) {
@@ -89,9 +94,13 @@ function readInputs(declared: Record<string, Declared>, given: Env, read: (text:
   )
 }
 
-/** Expressions that only name something. */
+/** Expressions that only name something, or are the JSON of a context. */
 function evaluate(text: string, contexts: Record<string, unknown>): string {
-  return text.replace(/\$\{\{ ([\w.-]+) \}\}/g, (_, path: string) => {
+  const withJson = text.replace(/\$\{\{ toJSON\((\w+)\) \}\}/g, (_, name: string) => {
+    expect(contexts[name], name).toBeDefined()
+    return JSON.stringify(contexts[name], undefined, 2)
+  })
+  return withJson.replace(/\$\{\{ ([\w.-]+) \}\}/g, (_, path: string) => {
     const names = path.split('.')
     const found = names.reduce<unknown>(
       (value, name) => (value as Record<string, unknown> | undefined)?.[name],

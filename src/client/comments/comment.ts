@@ -47,9 +47,14 @@ export async function openComment(
   (results: readonly Result[], before: readonly Result[] | undefined, signal: AbortSignal) => Promise<void>
 > {
   const job = await findJob(context.env)
-  const pullRequest = pr === undefined ? job?.pullRequest : readPullRequestUrl(pr)
+  // CI providers leave the variable with the URL empty if there is no pull request.
+  const pullRequest = pr ? readPullRequestUrl(pr) : job?.pullRequest
   if (pullRequest === undefined) {
-    if (job === undefined)
+    if (job?.isElsewhere)
+      throw new Error(
+        'Could not write a comment: the repository of this job is not on GitHub, GitLab, Gitea or Forgejo. To comment on a pull request there, specify its URL with --pr.',
+      )
+    if (job === undefined && pr === undefined)
       throw new Error(
         'Could not find the pull request, because this is not a job of a supported CI provider. Specify its URL with --pr.',
       )

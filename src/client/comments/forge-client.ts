@@ -76,12 +76,19 @@ export function openForge({ pullRequest, token, outgoing }: ForgeAccess): ForgeC
       const end = performance.now() + AGAIN_MS
       const retries =
         method === 'POST' ? { attempts: 1 } : { ...RETRIES, leftMs: () => end - performance.now() }
-      try {
-        return await retry(() => send(request, signal), retries, signal)
-      } catch (error) {
-        if (status !== 403 || !(error instanceof UploadError)) throw error
-        throw new CommentForbidden(error.code, error.message, { cause: error })
+      const attempt = async () => {
+        try {
+          return await send(request, signal)
+        } catch (error) {
+          if (status !== 403 || !(error instanceof UploadError)) throw error
+          const { code, message, retryAfterS } = error
+          // GitHub's secondary rate limit.
+          if (retryAfterS !== undefined)
+            throw new UploadError(code, message, { retryable: true, retryAfterS, cause: error })
+          throw new CommentForbidden(code, message, { cause: error })
+        }
       }
+      return retry(attempt, retries, signal)
     },
     close: () => client.close(),
   }

@@ -21,8 +21,10 @@ export interface CiJob {
   readonly home: Pick<PullRequest, 'forge' | 'api'> | undefined
   /** Whether the pull request comes from a fork, whose jobs get no secrets and a token that may only read. */
   readonly isFork: boolean
-  /** Undefined if the job does not belong to a pull request. */
+  /** Undefined if the job does not belong to a pull request, or if `isElsewhere`. */
   readonly pullRequest: PullRequest | undefined
+  /** Whether the repository is on a Git host that is not supported. */
+  readonly isElsewhere?: boolean
   /** Distinguishes the comment of this job from those of other jobs. */
   readonly name: string
   /** A later run of the job has a higher number. */
@@ -43,14 +45,20 @@ export async function findJob(env: Env): Promise<CiJob | undefined> {
   if (env['CI'] === 'woodpecker') return woodpeckerJob(env)
   if (env['BUILDKITE']) return buildkiteJob(env)
   if (env['JENKINS_URL']) return jenkinsJob(env)
+  if (env['CIRCLECI']) return circleJob(env)
   return undefined
 }
 
 function gitlabJob(env: Env): CiJob {
-  const repo = env['CI_MERGE_REQUEST_PROJECT_ID'] ?? env['CI_PROJECT_ID']
-  const pull = toNumber(env['CI_MERGE_REQUEST_IID'])
+  // A branch pipeline only has the open merge requests of its branch, as `group/project!7`, separated by commas.
+  const [, openRepo, open] = /^([^,!]+)!(\d+)/.exec(env['CI_OPEN_MERGE_REQUESTS'] ?? '') ?? []
+  const pull = toNumber(env['CI_MERGE_REQUEST_IID']) || toNumber(open)
+  const isBranch = pull > 0 && !env['CI_MERGE_REQUEST_IID']
+  const repo = isBranch ? openRepo : (env['CI_MERGE_REQUEST_PROJECT_ID'] ?? env['CI_PROJECT_ID'])
   const api = env['CI_API_V4_URL']
-  const [source, target] = [env['CI_MERGE_REQUEST_SOURCE_PROJECT_ID'], env['CI_MERGE_REQUEST_PROJECT_ID']]
+  const [source, target] = isBranch
+    ? [env['CI_PROJECT_PATH'], openRepo]
+    : [env['CI_MERGE_REQUEST_SOURCE_PROJECT_ID'], env['CI_MERGE_REQUEST_PROJECT_ID']]
   return {
     home: homeOf('gitlab', api),
     isFork: Boolean(source && target) && source !== target,
@@ -72,7 +80,7 @@ async function actionsJob(env: Env): Promise<CiJob> {
     home: homeOf(forge, api),
     isFork: isOfFork(event),
     pullRequest: api && repo && pull ? { forge, api: withoutSlash(api), repo, pull } : undefined,
-    name: [env['GITHUB_WORKFLOW'], env['GITHUB_JOB']].filter(Boolean).join(' / '),
+    name: [env['GITHUB_WORKFLOW'], env['GITHUB_JOB'], env['GITHUB_ACTION']].filter(Boolean).join(' / '),
     // A run is repeated fewer than a thousand times.
     run: toNumber(env['GITHUB_RUN_NUMBER']) * 1000 + Math.min(toNumber(env['GITHUB_RUN_ATTEMPT']), 999),
     token: (forge === 'gitea' && (env['GITEA_TOKEN'] || env['FORGEJO_TOKEN'])) || env['GITHUB_TOKEN'],
@@ -111,15 +119,18 @@ function homeOf(forge: ForgeKind, api: string | undefined): CiJob['home'] {
   return api && URL.canParse(api) ? { forge, api: withoutSlash(api) } : undefined
 }
 
+/** The URL of a pull request, as the Git host that a CI provider names writes it. Undefined for others: they get no token. */
+function pageOf(kind: string, repository: string, pull: number): string | undefined {
+  const [, forge] = /^(github|gitlab|gitea|forgejo)/.exec(kind) ?? []
+  const word = { github: 'pull', gitlab: '-/merge_requests' }[forge ?? ''] ?? 'pulls'
+  return forge && `${repository}/${word}/${pull}`
+}
+
 function woodpeckerJob(env: Env): CiJob {
-  const { CI_FORGE_URL: url, CI_FORGE_TYPE: type, CI_REPO: repo } = env
-  const pull = toNumber(env['CI_COMMIT_PULL_REQUEST'])
-  const word = type === 'gitlab' ? '-/merge_requests' : type === 'github' ? 'pull' : 'pulls'
-  const pageOf = (number: number) => `${withoutSlash(url ?? '')}/${repo}/${word}/${number}`
+  const { CI_FORGE_URL: url = '', CI_FORGE_TYPE: kind = '', CI_REPO: repo } = env
   return {
-    home: url && URL.canParse(url) && repo?.includes('/') ? readPullRequestUrl(pageOf(1)) : undefined,
+    ...jobOf(kind, `${withoutSlash(url)}/${repo}`, toNumber(env['CI_COMMIT_PULL_REQUEST'])),
     isFork: false,
-    pullRequest: url && repo && pull ? readPullRequestUrl(pageOf(pull)) : undefined,
     name: [env['CI_WORKFLOW_NAME'], env['CI_STEP_NAME']].filter(Boolean).join(' / '),
     run: toNumber(env['CI_PIPELINE_NUMBER']),
     token: undefined,
@@ -131,17 +142,53 @@ function buildkiteJob(env: Env): CiJob {
   const remote = (env['BUILDKITE_REPO'] ?? '').replace(/^(?:ssh:\/\/)?git@([\w.-]+)[:/]/, 'https://$1/')
   const { host, pathname } = URL.canParse(remote) ? new URL(remote) : new URL('none:')
   const path = pathname.replace(/^\/|\.git$/g, '')
-  const word = host.includes('gitlab') ? '-/merge_requests' : 'pull'
-  const pageOf = (number: number) => `https://${host}/${path}/${word}/${number}`
   const source = env['BUILDKITE_PULL_REQUEST_REPO']
+  const { BUILDKITE_PIPELINE_PROVIDER: provider = '' } = env
   return {
-    home: host && path.includes('/') ? readPullRequestUrl(pageOf(1)) : undefined,
+    ...jobOf(provider || host, `https://${host}/${path}`, pull),
     isFork: Boolean(pull && source) && !source?.replace(/\.git$/, '').endsWith(path),
-    pullRequest: host && pull ? readPullRequestUrl(pageOf(pull)) : undefined,
-    name: [env['BUILDKITE_PIPELINE_SLUG'], env['BUILDKITE_STEP_KEY']].filter(Boolean).join(' / '),
+    name: [
+      env['BUILDKITE_PIPELINE_SLUG'],
+      env['BUILDKITE_STEP_KEY'],
+      env['BUILDKITE_LABEL'], // has the values of a matrix
+      env['BUILDKITE_PARALLEL_JOB'],
+    ]
+      .filter(Boolean)
+      .join(' / '),
     run: toNumber(env['BUILDKITE_BUILD_NUMBER']),
     token: undefined,
   }
+}
+
+function circleJob(env: Env): CiJob {
+  const address = env['CIRCLE_PULL_REQUEST']
+  const isElsewhere = Boolean(address) && !/^https:\/\/github\.com\//.test(address ?? '')
+  const pullRequest = address && !isElsewhere ? readPullRequestUrl(address) : undefined
+  const node = toNumber(env['CIRCLE_NODE_TOTAL']) > 1 ? env['CIRCLE_NODE_INDEX'] : undefined
+  return {
+    home: pullRequest,
+    isFork: Boolean(env['CIRCLE_PR_REPONAME']),
+    pullRequest,
+    isElsewhere,
+    name: [env['CIRCLE_JOB'], node].filter(Boolean).join(' / '),
+    run: toNumber(env['CIRCLE_BUILD_NUM']),
+    token: undefined,
+  }
+}
+
+/** @param kind of the Git host: its type, or its name */
+function jobOf(
+  kind: string,
+  repository: string,
+  pull: number,
+): Pick<CiJob, 'home' | 'pullRequest' | 'isElsewhere'> {
+  const isRepository = /^https?:\/\/[^/]+\/\S+\/\S/.test(repository)
+  const read = (number: number) => {
+    const page = isRepository && number > 0 ? pageOf(kind, repository, number) : undefined
+    return page === undefined ? undefined : readPullRequestUrl(page)
+  }
+  const [home, pullRequest] = [read(1), read(pull)]
+  return { home, pullRequest, isElsewhere: isRepository && pull > 0 && home === undefined }
 }
 
 function jenkinsJob(env: Env): CiJob {

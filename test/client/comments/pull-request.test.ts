@@ -81,6 +81,49 @@ describe('a job of', () => {
       { pullRequest: GITHUB, name: 'app / e2e', run: 12 },
     ],
     [
+      'Buildkite, one of a matrix',
+      {
+        BUILDKITE: 'true',
+        BUILDKITE_PIPELINE_PROVIDER: 'github_enterprise',
+        BUILDKITE_REPO: 'https://git.example/me/app.git',
+        BUILDKITE_PULL_REQUEST: '7',
+        BUILDKITE_PIPELINE_SLUG: 'app',
+        BUILDKITE_LABEL: 'linux',
+      },
+      { pullRequest: { ...GITHUB, api: 'https://git.example/api/v3' }, name: 'app / linux' },
+    ],
+    [
+      'CircleCI',
+      {
+        CIRCLECI: 'true',
+        CIRCLE_PULL_REQUEST: 'https://github.com/me/app/pull/7',
+        CIRCLE_JOB: 'e2e',
+        CIRCLE_NODE_TOTAL: '2',
+        CIRCLE_NODE_INDEX: '1',
+        CIRCLE_BUILD_NUM: '12',
+      },
+      { pullRequest: GITHUB, name: 'e2e / 1', run: 12 },
+    ],
+    [
+      'GitLab, for a branch with open merge requests',
+      {
+        GITLAB_CI: 'true',
+        CI_API_V4_URL: 'https://gitlab.com/api/v4',
+        CI_PROJECT_ID: '1',
+        CI_PROJECT_PATH: 'a/b/c',
+        CI_OPEN_MERGE_REQUESTS: 'a/b/c!7,a/b/c!9',
+      },
+      {
+        pullRequest: { forge: 'gitlab', api: 'https://gitlab.com/api/v4', repo: 'a/b/c', pull: 7 },
+        isFork: false,
+      },
+    ],
+    [
+      'GitHub Actions, in one of two steps',
+      { ...ACTIONS, GITHUB_ACTION: '__run_2' },
+      { name: 'CI / e2e / __run_2' },
+    ],
+    [
       'Jenkins',
       {
         JENKINS_URL: 'https://ci',
@@ -142,6 +185,38 @@ describe('a job of', () => {
     const file = join(await makeDirectory(), 'event.json')
     await writeFile(file, JSON.stringify(event))
     expect(await findJob({ ...env, GITHUB_EVENT_PATH: file })).toMatchObject({ isFork })
+  })
+
+  it.each([
+    [
+      'Buildkite with bitbucket.org',
+      {
+        BUILDKITE: 'true',
+        BUILDKITE_PIPELINE_PROVIDER: 'bitbucket',
+        BUILDKITE_REPO: 'git@bitbucket.org:me/app.git',
+        BUILDKITE_PULL_REQUEST: '7',
+      },
+    ],
+    [
+      'Buildkite with a host that it does not describe',
+      { BUILDKITE: 'true', BUILDKITE_REPO: 'https://git.example/me/app', BUILDKITE_PULL_REQUEST: '7' },
+    ],
+    [
+      'Woodpecker with bitbucket.org',
+      {
+        CI: 'woodpecker',
+        CI_FORGE_TYPE: 'bitbucket',
+        CI_FORGE_URL: 'https://bitbucket.org',
+        CI_REPO: 'me/app',
+        CI_COMMIT_PULL_REQUEST: '7',
+      },
+    ],
+    [
+      'CircleCI with bitbucket.org',
+      { CIRCLECI: 'true', CIRCLE_PULL_REQUEST: 'https://bitbucket.org/me/app/pull-requests/7' },
+    ],
+  ])('attack: the token of another host would be sent to that of %s', async (_, env) => {
+    expect(await findJob(env)).toMatchObject({ home: undefined, pullRequest: undefined, isElsewhere: true })
   })
 
   it('nobody that is known', async () => {

@@ -87,6 +87,18 @@ describe.each<CommentForgeKind>(['github', 'gitea', 'gitlab'])('a comment at %s'
       body: { message: 'slow down' },
     }))
     forge.instead.push(() => ({ status: 502, body: 'Bad Gateway' }))
+    // GitHub's secondary rate limit, for the list and for the new comment.
+    const tooMany = {
+      status: 403,
+      headers: { 'Retry-After': '0' },
+      body: { message: 'secondary rate limit' },
+    }
+    forge.instead.push(() => tooMany)
+    forge.before = ({ method }) => {
+      if (method !== 'POST') return
+      forge.instead.push(() => tooMany)
+      forge.before = () => {}
+    }
     expect(await write()).toBe('created')
   })
 
