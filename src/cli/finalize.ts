@@ -1,4 +1,4 @@
-import { openRemote } from '../client/sending/remote.ts'
+import { openRemote, warnOfPlainHttp } from '../client/sending/remote.ts'
 import { messageOf } from '../errors.ts'
 import type { Command } from '../packages/commander.ts'
 import {
@@ -75,6 +75,7 @@ async function finishAt(
 ): Promise<number> {
   if (ids.length === 0)
     throw new Error('--server requires the finalizationId of each upload, which "upload" has printed.')
+  warnOfPlainHttp(server, options, terminal)
   const remote = openRemote(server, options, terminal)
   return finishEach(ids, terminal, async id => {
     // The number of files is not known here. Each of them has a link.

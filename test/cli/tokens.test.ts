@@ -48,6 +48,33 @@ function expectHidden({ stdout, stderr }: CliResult, ...secrets: string[]) {
   expect(lines.join('\n')).not.toMatch(/eyJ/)
 }
 
+describe('attack: what identifies a client is read on its way to another machine, over plain http', () => {
+  // No such host exists, so nothing but the refusal can come first.
+  const server = 'http://img.invalid'
+  it.each([[[]], [['--token-from', 'github-actions']]])(
+    'a token of a job is not sent with %j',
+    async args => {
+      const site = await start()
+      const { code, stderr } = await send(server, args, site.job)
+      expect(code).not.toBe(0)
+      expect(stderr).toMatch(
+        args.length > 0 ? /Refused to send a token of this job to img\.invalid/ : /img\.invalid/,
+      )
+      expect(site.asked).toEqual([])
+    },
+  )
+
+  it.each([
+    ['the upload key', ['--key', KEY], server],
+    ['the password', [], 'http://u:pass-word-0123@img.invalid'],
+    ['the token', ['--token-from', 'echo token'], server],
+  ])('%s is sent with a warning', async (what, args, to) => {
+    const { stderr } = await send(to, args, {})
+    expect(stderr).toContain(`Warning: ${what} is sent to img.invalid over unencrypted http.`)
+    expect((await send('http://127.0.0.1:1', args, {})).stderr).not.toContain('Warning')
+  })
+})
+
 describe('a job of GitHub', () => {
   it.each([[[]], [['--token-from', 'github-actions']]])('uploads without a key with %j', async args => {
     const site = await start()

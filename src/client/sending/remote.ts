@@ -12,12 +12,14 @@ import {
   parseRetryAfter,
 } from '../../http/network.ts'
 import { ProxyFailure } from '../../http/proxy/failure.ts'
+import { isLoopback } from '../../http/proxy/no-proxy.ts'
 import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import type { RequestBody } from '../../http/request-body.ts'
 import { decodeSafely } from '../../mask.ts'
+import type { Context } from '../context.ts'
 import { INTERRUPTION } from '../result.ts'
 import { findSource } from '../tokens/find-source.ts'
-import { type TokenContext, TokenError } from '../tokens/token-source.ts'
+import { TOKEN_PROVIDERS, type TokenContext, TokenError } from '../tokens/token-source.ts'
 import { audienceOf, createTokens, hasKey, type Token, type Tokens } from '../tokens/tokens.ts'
 import { REPLY_LIMITS, ResponseError, readResponse, type UploadResponse } from './upload-response.ts'
 import { PATIENCE, type Patience, SilenceError, whileResponsive } from './while-responsive.ts'
@@ -169,6 +171,28 @@ export function openRemote(
   return { post }
 }
 
+const isPlain = ({ protocol, hostname }: URL) =>
+  protocol === 'http:' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))
+
+/** Whether the tokens come from the CI provider that runs this job. They may let their holder do more than upload. */
+const isOfJob = (tokenFrom: string | undefined) =>
+  tokenFrom === undefined || TOKEN_PROVIDERS.some(name => name === tokenFrom)
+
+/** Warns that an upload key, token or password is sent to another machine without encryption. */
+export function warnOfPlainHttp(
+  server: string,
+  { key, tokenFrom }: Credentials,
+  { note }: Pick<Context, 'note'>,
+): void {
+  const url = new URL(server)
+  const what =
+    (key || hasKey(url) ? 'the upload key' : undefined) ??
+    (isOfJob(tokenFrom) ? undefined : 'the token') ??
+    (url.password === '' ? undefined : 'the password')
+  if (what !== undefined && isPlain(url))
+    note(`Warning: ${what} is sent to ${url.host} over unencrypted http. Use an https:// URL.`)
+}
+
 /** The tokens that the user asked for; otherwise those of the CI job. */
 function openTokens(
   base: URL,
@@ -178,7 +202,21 @@ function openTokens(
 ): Tokens | undefined {
   const audience = audienceOf(base.href)
   const source = findSource(tokenFrom, { audience, limitMs: tokenMs }, context)
-  return source && createTokens(source, { isAskedFor: tokenFrom !== undefined, audience }, context)
+  const refuse = async () => {
+    throw new TokenError(
+      `Refused to send a token of this job to ${base.host} over unencrypted http. Use an https:// URL, or an upload key.`,
+      { isAbsent: true },
+    )
+  }
+  const isRefused = isOfJob(tokenFrom) && isPlain(base)
+  return (
+    source &&
+    createTokens(
+      isRefused ? { ...source, fetch: refuse } : source,
+      { isAskedFor: tokenFrom !== undefined, audience },
+      context,
+    )
+  )
 }
 
 /** What to do if the server rejects a request. */

@@ -8,7 +8,13 @@ import type { Context } from '../context.ts'
 import type { Entry } from '../entries.ts'
 import { interruption, type Result } from '../result.ts'
 import { type Prepared, prepare } from './prepare.ts'
-import { openRemote, type Remote, type RemoteRequest, type RequestOutcome } from './remote.ts'
+import {
+  openRemote,
+  type Remote,
+  type RemoteRequest,
+  type RequestOutcome,
+  warnOfPlainHttp,
+} from './remote.ts'
 import type { Listener, Sender } from './sender.ts'
 import { PATIENCE, type Patience } from './while-responsive.ts'
 
@@ -44,6 +50,7 @@ type Numbered = readonly [index: number, entry: Entry]
 
 /** Uploads entries through a running server with parallel requests, and retries transient failures. */
 export function createRemoteSender(options: SendOptions, context: Context): Sender {
+  warnOfPlainHttp(options.server, options, context)
   return {
     send: (entries, signal, listener) => sendToServer(entries, options, context, signal, listener),
     explainUnreachable: async () => undefined,
