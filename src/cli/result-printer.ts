@@ -54,8 +54,7 @@ export function createResultPrinter(
     retrying(message: string): void {
       if (noted.has(message)) return
       noted.add(message)
-      const span =
-        retryMaxTime < 60_000 ? `${retryMaxTime / 1000} s` : `${Math.round(retryMaxTime / 60_000)} min`
+      const span = retryMaxTime % 60_000 === 0 ? `${retryMaxTime / 60_000} min` : `${retryMaxTime / 1000} s`
       const what = message.endsWith('.') ? message.slice(0, -1) : message
       progress.around(() => terminal.note(oneLine(terminal.mask(`${what}. Retrying for up to ${span}.`))))
     },

@@ -215,7 +215,7 @@ async function uploadAll(
     throw new UsageError(error.message)
   }
   const reports = await openReports(options, terminal).catch(fail)
-  const comment = await prepareComment(entries, options, terminal).catch(fail)
+  const comment = await prepareComment(entries, options, terminal, signal).catch(fail)
   const [only] = entries
   const progress = startProgress(
     entries.length === 1 ? `Uploading ${only?.name}` : `Uploading ${entries.length} files`,

@@ -17,6 +17,8 @@ export interface RetryPolicy {
   readonly longestPauseMs?: number
   /** The rest of a total time limit, milliseconds. A pause that exceeds it is not begun. Default: no limit. */
   readonly leftMs?: () => number
+  /** Whether a back-off that exceeds `leftMs` is shortened, so that the last attempt is made at the time limit. */
+  readonly isTriedAtEnd?: boolean
 }
 
 export interface Transience {
@@ -29,20 +31,23 @@ export interface Transience {
  *
  * @throws the failure of the last attempt, or the reason of `signal` if it is aborted
  */
-export async function retry<T>(
-  work: () => Promise<T>,
-  { attempts, transient = transienceOf, longestPauseMs = Infinity, leftMs = () => Infinity }: RetryPolicy,
-  signal: AbortSignal,
-): Promise<T> {
+export async function retry<T>(work: () => Promise<T>, policy: RetryPolicy, signal: AbortSignal): Promise<T> {
+  const { attempts, transient = transienceOf, longestPauseMs = Infinity, leftMs = () => Infinity } = policy
+  let isLast = false
   for (let attempt = 1; ; attempt++) {
     try {
       return await work()
     } catch (error) {
       signal.throwIfAborted()
-      const passed = attempt < attempts && transient(error)
+      const passed = !isLast && attempt < attempts && transient(error)
       if (!passed) throw error
-      const pause = pauseMs(attempt, passed)
-      if (pause > longestPauseMs || pause >= leftMs()) throw error
+      let pause = pauseMs(attempt, passed)
+      const left = leftMs()
+      if (policy.isTriedAtEnd && passed.retryAfterS === undefined && left > 0 && pause >= left) {
+        pause = left
+        isLast = true
+      }
+      if (pause > longestPauseMs || (pause >= left && !isLast)) throw error
       await sleep(pause, undefined, { signal }).catch(() => {})
       signal.throwIfAborted()
     }

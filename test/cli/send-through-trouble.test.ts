@@ -145,6 +145,15 @@ describe('upload --server through trouble', () => {
     expect(await server.stored()).toHaveLength(1)
   })
 
+  it('the time that --retry-max-time gives is the time that is named', async () => {
+    const server = await startServer()
+    const proxy = await startProxy(server.port, ({ index }) => (index === 0 ? { status: 503 } : undefined))
+    const { cwd } = await makeFiles([100])
+    const args = ['--server', `127.0.0.1:${proxy.port}`, '--retry-max-time', '90s', 'out']
+    const { stderr } = await runCli(['upload', ...args], { cwd })
+    expect(stderr).toContain('Retrying for up to 90 s.')
+  })
+
   it('a file that is cut short between two attempts is not sent, the next one is', async () => {
     const server = await startServer()
     const { cwd } = await makeFiles([100_000, 100_000])

@@ -53,6 +53,21 @@ describe('a pause', () => {
     expect(await run([error], { attempts: 2, leftMs: () => 60_000 })).toEqual({ attempts: 1, result: error })
   })
 
+  it('that would reach beyond the time limit ends with it, and the work is tried once more', async () => {
+    const end = performance.now() + 300
+    const policy = { attempts: Infinity, leftMs: () => end - performance.now(), isTriedAtEnd: true }
+    let lastAt = 0
+    const work = async () => {
+      lastAt = performance.now()
+      throw transient()
+    }
+    await expect(retry(work, policy, new AbortController().signal)).rejects.toThrow('busy')
+    expect(lastAt).toBeGreaterThan(end - 5) // timers may be early by a millisecond
+    expect(await run([transient(60)], { attempts: 2, leftMs: () => 10, isTriedAtEnd: true })).toMatchObject({
+      attempts: 1,
+    })
+  })
+
   it('is left when the signal is aborted, with its reason', async () => {
     const canceller = new AbortController()
     const ended = run([transient(60)], { attempts: 2 }, canceller.signal)

@@ -128,11 +128,12 @@ export async function prepareComment(
   entries: readonly Entry[],
   options: CommentOptions,
   context: Context,
+  signal: AbortSignal,
 ): Promise<UploadComment> {
   if (!options.comment) return { earlier: [], tell: async () => true }
   const write = await openComment(options, context)
   const { compare } = options
-  const found = compare === undefined ? undefined : await findEarlier(compare, entries, context)
+  const found = compare === undefined ? undefined : await findEarlier(compare, entries, context, signal)
   return {
     earlier: found?.entries ?? [],
     async tell(results, earlier, signal) {

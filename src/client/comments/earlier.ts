@@ -18,11 +18,12 @@ export async function findEarlier(
   folder: string,
   now: readonly Entry[],
   context: Pick<Context, 'cwd' | 'platform'>,
+  signal: AbortSignal,
 ): Promise<Earlier> {
   const found = await findEntries([folder], {}, context)
   const [fault] = found.flatMap(one => one.fault ?? [])
   if (fault !== undefined) throw new Error(`--compare ${folder}: ${fault}.`)
-  const [before, after] = await Promise.all([hashAll(found), hashAll(now)])
+  const [before, after] = await Promise.all([hashAll(found, signal), hashAll(now, signal)])
   const changed = new Set(compare(before, after).changed.map(pair => pair.before))
   const places = before.flatMap((one, index) => (changed.has(one) ? [index] : []))
   const isSent = new Set(places)
@@ -43,20 +44,25 @@ export async function findEarlier(
 
 const hashOf = (result: Result | undefined) => (result?.sha256 === undefined ? {} : { sha256: result.sha256 })
 
-/** Hashes files one at a time, because parallel reads are not faster on most disks. */
-async function hashAll(entries: readonly Entry[]): Promise<Result[]> {
+/** Hashes files one at a time, because parallel reads are not faster on most disks. None after the signal. */
+async function hashAll(entries: readonly Entry[], signal: AbortSignal): Promise<Result[]> {
   const results: Result[] = []
   for (const { name, open, fault } of entries) {
-    const file = fault === undefined ? await open?.().catch(() => undefined) : undefined
-    results.push(file === undefined ? { name } : { name, sha256: await hashFile(file) })
+    const isOut = fault !== undefined || signal.aborted
+    const file = isOut ? undefined : await open?.().catch(() => undefined)
+    const sha256 = file && (await hashFile(file, signal))
+    results.push({ name, ...(sha256 !== undefined && { sha256 }) })
   }
   return results
 }
 
-async function hashFile(file: HeldFile): Promise<string> {
+async function hashFile(file: HeldFile, signal: AbortSignal): Promise<string | undefined> {
   const hash = createHash('sha256')
   try {
-    for await (const chunk of file.handle.createReadStream({ autoClose: false })) hash.update(chunk)
+    for await (const chunk of file.handle.createReadStream({ autoClose: false })) {
+      if (signal.aborted) return undefined
+      hash.update(chunk)
+    }
     return hash.digest('hex')
   } finally {
     await file.close()

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
-import { basename } from 'node:path'
+import { mkdtemp, open as openFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
 import { readClipboard } from '../../clipboard/index.ts'
-import { messageOf, UploadError } from '../../errors.ts'
+import { messageOf, systemCode, UploadError } from '../../errors.ts'
 import type { HeldFile } from '../../files/held.ts'
 import { bodyOf, type RequestBody } from '../../http/request-body.ts'
 import { readDimensions } from '../../payload/dimensions.ts'
@@ -32,6 +34,8 @@ type EntrySource = Pick<Context, 'env' | 'stdin'>
 
 /** Largest image taken from the clipboard, bytes; for everything else the server decides. */
 const CLIPBOARD_BYTES = 100 * 1024 * 1024
+/** Maximum size of standard input in memory, bytes. */
+const STDIN_BYTES = 8 * 1024 * 1024
 /** How far the header of an image may reach, bytes: metadata may stand before its size. */
 const HEAD_BYTES = 256 * 1024
 /** Size of one read from a file, bytes. */
@@ -43,24 +47,26 @@ const ANY_TYPE = 'application/octet-stream'
  * Opens an entry and reads it once to compute its hash. The file stays open, and sending fails if it changes in between, so
  * that the sent bytes are those of the hash.
  *
- * @throws UploadError with the reason why the entry can't be sent
+ * @throws the reason of the signal, or an UploadError with the reason why the entry can't be sent
  */
-export async function prepare(entry: Entry, context: EntrySource): Promise<Prepared> {
+export async function prepare(entry: Entry, context: EntrySource, signal: AbortSignal): Promise<Prepared> {
   const { fault, code = 'source_failed' } = entry
   if (fault !== undefined) throw new UploadError(code, fault)
   if (entry.kind === 'url') return { entry, fileName: '', facts: {}, close: async () => {} }
-  const { content, fileName, close = async () => {} } = await open(entry, context)
+  const { content, fileName, close = async () => {} } = await open(entry, context, signal)
   const hash = createHash('sha256')
   const head: Uint8Array[] = []
   let size = 0
   try {
-    for await (const chunk of content.chunks(new AbortController().signal)) {
+    for await (const chunk of content.chunks(signal)) {
+      signal.throwIfAborted()
       hash.update(chunk)
-      if (size < HEAD_BYTES) head.push(Buffer.from(chunk))
+      if (size < HEAD_BYTES) head.push(Buffer.from(chunk.subarray(0, HEAD_BYTES - size)))
       size += chunk.length
     }
   } catch {
     await close()
+    signal.throwIfAborted()
     goneMeanwhile()
   }
   const facts = { size, sha256: hash.digest('hex'), ...readDimensions(Buffer.concat(head)) }
@@ -99,17 +105,61 @@ async function* readUnchanged({ handle, status }: HeldFile): AsyncGenerator<Buff
   }
 }
 
-async function open(entry: Entry, { env, stdin }: EntrySource): Promise<OpenedEntry> {
+async function open(entry: Entry, { env, stdin }: EntrySource, signal: AbortSignal): Promise<OpenedEntry> {
   if (entry.open) return { ...bodyOfFile(await entry.open()), fileName: fileNameOf(entry) }
   if (entry.kind === 'clipboard') {
-    const content = await readClipboard({ env, maxBytes: CLIPBOARD_BYTES })
+    const content = await readClipboard({ env, maxBytes: CLIPBOARD_BYTES, signal })
     if (content.kind === 'image') return { content: bodyOf(content.body, ANY_TYPE), fileName: content.name }
     if (content.kind === 'path')
       return { ...bodyOfFile(await openNamed(content.path)), fileName: basename(content.path) }
     throw new Error('the clipboard contains a URL. Pass it as an argument')
   }
-  const chunks: Uint8Array[] = []
-  for await (const chunk of stdin) chunks.push(chunk)
-  if (chunks.length === 0) throw new Error(NOTHING_ON_STDIN)
-  return { content: bodyOf(Buffer.concat(chunks), ANY_TYPE), fileName: entry.fileName ?? 'file' }
+  return { ...(await readStdin(stdin)), fileName: entry.fileName ?? 'file' }
+}
+
+/** Reads standard input: in memory if it is small, otherwise into a temporary file. */
+async function readStdin(stdin: EntrySource['stdin']): Promise<Omit<OpenedEntry, 'fileName'>> {
+  let chunks: Uint8Array[] = []
+  let size = 0
+  let file: HeldFile | undefined
+  try {
+    for await (const chunk of stdin) {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size <= STDIN_BYTES) continue
+      file ??= await openTemporary()
+      await file.handle.writev(chunks)
+      chunks = []
+    }
+    if (size === 0) throw new Error(NOTHING_ON_STDIN)
+    if (file === undefined) return { content: bodyOf(Buffer.concat(chunks), ANY_TYPE) }
+    return bodyOfFile({ ...file, status: await file.handle.stat() })
+  } catch (error) {
+    await file?.close()
+    if (systemCode(error) === undefined) throw error
+    throw new UploadError(
+      'source_failed',
+      `standard input is larger than ${STDIN_BYTES / 1024 / 1024} MiB, and storing it in ${tmpdir()} failed: ${messageOf(error)}. Set TMPDIR to another folder`,
+      { cause: error },
+    )
+  }
+}
+
+/** A file that is removed when it is closed, and where the system permits that, at once. */
+async function openTemporary(): Promise<HeldFile> {
+  const folder = await mkdtemp(join(tmpdir(), 'upload-server-'))
+  const remove = () => rm(folder, { recursive: true, force: true }).catch(() => {})
+  const path = join(folder, 'stdin')
+  try {
+    const handle = await openFile(path, 'wx+', 0o600)
+    await remove()
+    const close = async () => {
+      await handle.close()
+      await remove()
+    }
+    return { handle, path, real: path, status: await handle.stat(), close }
+  } catch (error) {
+    await remove()
+    throw error
+  }
 }

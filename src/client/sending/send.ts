@@ -77,7 +77,7 @@ async function sendToServer(
     const parts: (readonly [Numbered, Prepared])[] = []
     for (const one of batch) {
       try {
-        parts.push([one, await prepare(one[1], context)])
+        parts.push([one, await prepare(one[1], context, signal)])
       } catch (error) {
         if (signal.aborted) listener.settle(one[0], interruption(one[1].name))
         else fail(one, messageOf(error), error instanceof UploadError ? error.code : 'source_failed')
@@ -269,6 +269,7 @@ function createRetries(remote: Remote, { retryMaxTime, wait = false }: SendOptio
       attempts: Infinity,
       transient: (error: unknown) => error instanceof FailedRequest && transienceOf(error.reply),
       leftMs: () => retryMaxTime - (performance.now() - since()),
+      isTriedAtEnd: true,
     }
     try {
       return await retry(work, policy, signal)

@@ -1,18 +1,33 @@
-import { appendFile, mkdir, rename, rm, symlink, truncate, utimes, writeFile } from 'node:fs/promises'
+import { hash } from 'node:crypto'
+import {
+  appendFile,
+  mkdir,
+  readdir,
+  rename,
+  rm,
+  symlink,
+  truncate,
+  utimes,
+  writeFile,
+} from 'node:fs/promises'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { findEarlier } from '../../../src/client/comments/earlier.ts'
 import type { Context } from '../../../src/client/context.ts'
 import { findEntries } from '../../../src/client/entries.ts'
 import { prepare } from '../../../src/client/sending/prepare.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
+
+const never = new AbortController().signal
 
 it('a file that vanishes between listing and sending is told as such', async () => {
   const cwd = await makeDirectory()
   await writeFile(join(cwd, 'a.png'), 'x')
   const [entry] = await findEntries(['a.png'], {}, { cwd, platform: 'linux' })
   await rm(join(cwd, 'a.png'))
-  await expect(prepare(entry!, {} as Context)).rejects.toThrow(
+  await expect(prepare(entry!, {} as Context, never)).rejects.toThrow(
     'the file was deleted or changed before it was sent',
   )
 })
@@ -27,7 +42,7 @@ it.each<[string, (path: string) => Promise<void>]>([
   await writeFile(path, 'picture')
   await utimes(path, 1, 1) // a clock may stand still for some ms
   const [entry] = await findEntries(['a.png'], {}, { cwd, platform: 'linux' })
-  const part = await prepare(entry!, {} as Context)
+  const part = await prepare(entry!, {} as Context, never)
   onTestFinished(() => part.close())
   const read = () => buffer(part.content!.chunks(new AbortController().signal))
   expect((await read()).toString()).toBe('picture')
@@ -47,12 +62,43 @@ it.runIf(process.platform === 'linux')(
     await mkdir(join(cwd, '.secret'))
     await writeFile(join(cwd, '.secret/a.png'), 'secret!')
     const [entry] = await findEntries(['shots/a.png'], { isLiteral: true }, { cwd, platform: 'linux' })
-    const part = await prepare(entry!, {} as Context)
+    const part = await prepare(entry!, {} as Context, never)
     await rename(join(cwd, 'shots'), join(cwd, 'aside'))
     await symlink('.secret', join(cwd, 'shots'))
     const chunks = part.content?.chunks(new AbortController().signal)
     expect((await buffer(chunks!)).toString()).toBe('picture')
     await part.close()
-    await expect(prepare(entry!, {} as Context)).rejects.toThrow('it is a symlink to .secret')
+    await expect(prepare(entry!, {} as Context, never)).rejects.toThrow('it is a symlink to .secret')
   },
 )
+
+it('Ctrl-C ends the hash of a file that is larger than anybody would wait for', async () => {
+  const cwd = await makeDirectory()
+  await writeFile(join(cwd, 'a.bin'), '')
+  await truncate(join(cwd, 'a.bin'), 1e12)
+  const [entry] = await findEntries(['a.bin'], {}, { cwd, platform: 'linux' })
+  const stopped = new AbortController()
+  const prepared = prepare(entry!, {} as Context, stopped.signal)
+  setTimeout(() => stopped.abort('Ctrl-C'), 20)
+  await expect(prepared).rejects.toBe('Ctrl-C')
+  const found = await findEarlier('.', [entry!], { cwd, platform: 'linux' }, stopped.signal)
+  expect(found.entries).toEqual([])
+})
+
+it('standard input larger than memory should be is kept in a file that is gone when it was sent', async () => {
+  const parts = Array.from({ length: 40 }, (_, index) => Buffer.alloc(1024 * 1024, `${index}`))
+  const [entry] = await findEntries(['-'], {}, { cwd: '.', platform: 'linux' })
+  const [temporary, before] = [await makeDirectory(), process.memoryUsage().arrayBuffers]
+  vi.stubEnv('TMPDIR', temporary)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const context = { env: {}, stdin: Readable.from(parts) } as Partial<Context> as Context
+  const part = await prepare(entry!, context, never)
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8 * 1024 * 1024)
+  const chunks: Buffer[] = []
+  for await (const chunk of part.content!.chunks(never)) chunks.push(Buffer.from(chunk))
+  const sent = Buffer.concat(chunks)
+  expect(sent.equals(Buffer.concat(parts))).toBe(true)
+  expect(part.facts).toMatchObject({ size: sent.length, sha256: hash('sha256', sent) })
+  await part.close()
+  expect(await readdir(temporary)).toEqual([])
+})
