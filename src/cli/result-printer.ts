@@ -27,6 +27,7 @@ export function createResultPrinter(
   const begun = performance.now()
   const noted = new Set<string>()
   let done = 0
+  let most = 0
   let next = 0
 
   function printReady(from: readonly (Result | undefined)[]): void {
@@ -34,6 +35,11 @@ export function createResultPrinter(
       const line = lineFor(result, format)
       if (line !== undefined) terminal.print(line)
     }
+  }
+
+  function showProgress(count: number): void {
+    most = Math.max(most, count)
+    if (entries.length > 1) progress.update(bar(most, entries.length, 'files'))
   }
 
   return {
@@ -49,8 +55,9 @@ export function createResultPrinter(
         if (result.warning !== undefined) terminal.note(oneLine(terminal.mask(`Warning: ${result.warning}`)))
         printReady(results)
       })
-      if (entries.length > 1) progress.update(bar(done, entries.length, 'files'))
+      showProgress(done)
     },
+    stored: showProgress,
     retrying(message: string): void {
       if (noted.has(message)) return
       noted.add(message)

@@ -64,13 +64,18 @@ export function createSenderHere(
       }
     }
     if (inputs.length === 0 || signal.aborted) return
-    const looks: Promise<void>[] = []
+    const looks: Promise<readonly [index: number, result: Result]>[] = []
     const onOutcome = (outcome: Outcome) => {
       const place = places[outcome.index]
       if (place === undefined) return
       const [index, entry] = place
       if (outcome.ok) urls.push(outcome.url)
-      looks.push(toResult(entry, outcome, mask).then(result => listener.settle(index, result)))
+      looks.push(toResult(entry, outcome, mask).then(result => [index, result]))
+      listener.stored?.(looks.length)
+    }
+    // A link is reported when the history has it: nobody could remove the file otherwise.
+    const settleAll = async () => {
+      for (const [index, result] of await Promise.all(looks)) listener.settle(index, result)
     }
     const request: UploadRequest = {
       destination,
@@ -92,9 +97,8 @@ export function createSenderHere(
         const indexes = places.map(([index]) => index)
         listener.unfinished?.(indexes, error.finalizationId, mask(error.problem))
       }
-    } finally {
-      await Promise.all(looks)
     }
+    await settleAll()
   }
 
   return {

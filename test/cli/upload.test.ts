@@ -451,6 +451,18 @@ describe('upload --github-summary', () => {
   })
 })
 
+it('kill -9 leaves no printed link that the history does not know', async () => {
+  const cwd = await makePlace()
+  const gate = await startGate()
+  // Four go out at a time: when the last one does, the first is done.
+  const files = ['a.txt', ...Array.from({ length: 4 }, (_, index) => `${gate.url}?${index}`)]
+  const child = spawn(process.execPath, [BIN, 'upload', ...files], { cwd, env: environmentIn(cwd) })
+  const output = text(child.stdout)
+  await gate.reached(4)
+  child.kill('SIGKILL')
+  expect(await output).toBe('')
+})
+
 describe('Ctrl-C', () => {
   it('leaves nothing half, says what was stored and what to repeat, and ends with 130', async () => {
     const cwd = await makePlace()

@@ -8,6 +8,8 @@ export const SENDING = { concurrency: 4, retryMaxTime: 5 * 60_000 }
 export interface Listener {
   /** Called once for each entry, in any order. */
   settle(index: number, result: Result): void
+  /** Called when files are uploaded whose results follow, with their number. */
+  stored?(count: number): void
   /** Called when a transient failure begins and requests are retried. */
   retrying?(message: string): void
   /** Called when these entries are stored and one of their post-upload steps failed. */
