@@ -1,6 +1,8 @@
 import { type CommentOptions, openComment, TITLE } from '../client/comments/comment.ts'
 import { toBody } from '../client/comments/comment-body.ts'
+import { compare } from '../client/reports/pairs.ts'
 import { readResults } from '../client/reports/read-results.ts'
+import type { Result } from '../client/result.ts'
 import { type Command, Option } from '../packages/commander.ts'
 import { endWith } from './command.ts'
 import { EXIT } from './exit-code.ts'
@@ -36,7 +38,7 @@ export function register(program: Command, terminal: Terminal): void {
     .argument('[results]', 'output file of "upload --format json", or - for standard input (default: -)')
     .option(
       '--before <results>',
-      'output file of an earlier upload; images of the same name are shown side by side',
+      'output file of an earlier upload; images of the same path are shown side by side',
     )
     .option('--dry-run', 'print the comment instead of posting it')
   addCommentOptions(command)
@@ -64,13 +66,15 @@ async function comment(
 ): Promise<number> {
   const results = await readResults(file ?? '-', terminal)
   const earlier = before === undefined ? undefined : await readResults(before, terminal)
+  const locate = (results: readonly Result[]) => results.map(result => ({ result }))
+  const comparison = earlier && compare(locate(earlier), locate(results))
   if (dryRun) {
-    terminal.print(toBody(options.commentTitle ?? TITLE, results, earlier).trimEnd())
+    terminal.print(toBody(options.commentTitle ?? TITLE, results, comparison).trimEnd())
     return 0
   }
   const write = await openComment(options, terminal)
   try {
-    await write(results, earlier, signal)
+    await write(results, comparison, signal)
     return 0
   } catch (error) {
     if (signal.aborted) return EXIT.interrupted

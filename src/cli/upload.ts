@@ -86,7 +86,7 @@ export function register(program: Command, terminal: Terminal): void {
     .option('--comment', 'create or update a comment on the pull request that shows the images')
     .option(
       '--compare <folder>',
-      'with --comment: also show earlier images of the same names, from this folder',
+      'with --comment: also show earlier images of the same paths, from this folder',
     )
   addCommentOptions(command)
     .optionsGroup('Running server:')

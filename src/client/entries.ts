@@ -23,6 +23,8 @@ export interface Entry {
   readonly fileName?: string
   /** Folder at the destination: the `path` of a request. */
   readonly folder?: string
+  /** Path below the folder that was named. Undefined for a file that was named itself, or by a pattern. */
+  readonly inside?: string
   /** Opens a file, and checks what was opened, because it may have been replaced since it was found. @throws UploadError */
   readonly open?: () => Promise<HeldFile>
   /** Whether its name comes from a list. */
@@ -56,6 +58,11 @@ export const CLIPBOARD: Entry = { kind: 'clipboard', name: 'clipboard', ...NOTHI
 export const NOTHING_ON_STDIN =
   'standard input is empty. Check whether the previous command failed. To upload an empty file, give its name'
 
+const MISSING = 'the file does not exist'
+
+/** Whether a fault means that there is no such file or folder. */
+export const isMissing = (fault: string | undefined) => fault?.startsWith(MISSING) ?? false
+
 const NOT_REGULAR = 'it is not a regular file'
 
 /** The faults that `--allow-empty` ignores. */
@@ -76,11 +83,12 @@ export async function findEntries(
     name: string,
     path: string,
     root: string,
-    { isFound, fence }: { isFound: boolean; fence: string | undefined },
+    { isFound, fence, inside }: { isFound: boolean; fence: string | undefined; inside?: string },
   ) => {
     if (isFound && seen.has(path)) return
     seen.add(path)
-    entries.push(await toEntry(name, path, { root, fence }, options, context))
+    const entry = await toEntry(name, path, { root, fence }, options, context)
+    entries.push(inside === undefined ? entry : { ...entry, inside })
   }
   for (const name of names) {
     if (options.isLiteral && !options.isTrusted) {
@@ -109,6 +117,7 @@ export async function findEntries(
         await add(join(name, relative(path, one)), one, dirname(path), {
           isFound: true,
           fence: fence ?? path,
+          inside: relative(path, one),
         })
       }
       if (isEmpty) entries.push(missing(name, path, NO_FILES.folder))
@@ -264,7 +273,7 @@ async function look(
 
 function explain(error: unknown, name: string, platform: NodeJS.Platform): string {
   const code = systemCode(error)
-  if (code === 'ENOENT' || code === 'ENOTDIR') return `the file does not exist${hintFor(name, platform)}`
+  if (code === 'ENOENT' || code === 'ENOTDIR') return `${MISSING}${hintFor(name, platform)}`
   return code === 'EACCES' || code === 'EPERM' ? 'permission to read it was denied' : messageOf(error)
 }
 

@@ -94,6 +94,42 @@ describe('upload --comment', () => {
     expect(forge.comments[0]?.body).toContain('https://img.example.com/login.png')
   })
 
+  it.each([
+    ['is missing', 'nowhere', 'the file does not exist'],
+    ['is empty', 'empty', 'the folder contains no files'],
+  ])('everything is new where the folder of earlier images %s', async (_, folder, reason) => {
+    const [cwd, forge] = [await prepare(), await startForge()]
+    await mkdir(join(cwd, 'empty'))
+    const args = ['upload', '--comment', '--compare', folder, 'shots']
+    const { code, stderr } = await runCli(args, { cwd, env: actions(forge) })
+    expect(code, stderr).toBe(0)
+    expect(stderr).toContain(`--compare ${folder}: ${reason}. All images count as new.`)
+    expect(forge.comments[0]?.body).toContain('**3 new**')
+  })
+
+  it('pairs images by their paths below the folders, not by their last names', async () => {
+    const [cwd, forge] = [await prepare(), await startForge()]
+    const images = [
+      'old/Tooltip/default.png',
+      'old/Card/small.png',
+      'now/Card/default.png',
+      'now/Card/small.png',
+    ]
+    for (const name of images) {
+      await mkdir(join(cwd, name, '..'), { recursive: true })
+      await writeFile(join(cwd, name), makePicture())
+    }
+    const said = '**1 changed, 1 new, 1 gone**'
+    const args = ['upload', '--comment', '--compare', 'old', '--format', 'json', 'now']
+    const { stdout } = await runCli(args, { cwd, env: actions(forge) })
+    expect(forge.comments[0]?.body).toContain(said)
+    expect(forge.comments[0]?.body).toContain('- gone: <code>old/Tooltip/default.png</code>')
+    const before = await runCli(['upload', '--format', 'json', 'old'], { cwd })
+    await writeFile(join(cwd, 'before.json'), before.stdout)
+    const dry = await runCli(['comment', '--dry-run', '--before', 'before.json'], { cwd, input: stdout })
+    expect(dry.stdout).toContain(said)
+  })
+
   it('says what failed in the comment, and when the comment itself failed', async () => {
     const [cwd, forge] = [await prepare(), await startForge()]
     const half = await runCli(['upload', '--comment', 'shots/new.png', '@all.png'], {
@@ -148,7 +184,6 @@ describe('upload --comment', () => {
       /without an API token/,
     ],
     ['no comment', ['--compare', 'main'], {}, 2, /--compare requires --comment/],
-    ['no folder', ['--comment', '--compare', 'nowhere'], {}, 2, /--compare nowhere: /],
   ])('with %s', async (_, args, env, code, said) => {
     const [cwd, forge] = [await prepare(), await startForge()]
     const ended = await runCli(['upload', ...args, 'shots/new.png'], { cwd, env: actions(forge, env) })

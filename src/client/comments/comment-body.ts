@@ -1,6 +1,6 @@
 import { addressIn } from '../../page/client/links.ts'
 import { toMarkdown, toMarkdownCode } from '../../safe-text.ts'
-import { compare, type Pair } from '../reports/pairs.ts'
+import type { Comparison, Pair } from '../reports/pairs.ts'
 import { showImage, toSummary } from '../reports/summary.ts'
 import { isFailure, type Result } from '../result.ts'
 
@@ -11,15 +11,11 @@ const HALF = 380
 /** Tables with more rows than this are collapsible. */
 const SHOWN = 10
 
-/**
- * The Markdown of a comment: changed images before and after, other images as in a summary.
- *
- * @param before images of the same names to compare with
- */
-export function toBody(title: string, results: readonly Result[], before?: readonly Result[]): string {
+/** The Markdown of a comment: changed images before and after, other images as in a summary. */
+export function toBody(title: string, results: readonly Result[], comparison?: Comparison): string {
   const heading = `### ${toMarkdown(title)}\n\n`
-  if (before === undefined) return heading + toSummary(results, MOST_BYTES)
-  const { changed, same, added, gone } = compare(before, results)
+  if (comparison === undefined) return heading + toSummary(results, MOST_BYTES)
+  const { changed, same, added, gone } = comparison
   const failed = added.filter(isFailure).length
   const counts = [
     [changed.length, 'changed'],

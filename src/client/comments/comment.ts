@@ -4,6 +4,7 @@ import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import { oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
 import type { Entry } from '../entries.ts'
+import type { Comparison } from '../reports/pairs.ts'
 import type { Result } from '../result.ts'
 import { toBody } from './comment-body.ts'
 import { findEarlier } from './earlier.ts'
@@ -44,7 +45,7 @@ export async function openComment(
   { pull, pr = pull, commentName, commentTitle = TITLE, commentToken }: CommentOptions,
   context: Context,
 ): Promise<
-  (results: readonly Result[], before: readonly Result[] | undefined, signal: AbortSignal) => Promise<void>
+  (results: readonly Result[], comparison: Comparison | undefined, signal: AbortSignal) => Promise<void>
 > {
   const job = await findJob(context.env)
   // CI providers leave the variable with the URL empty if there is no pull request.
@@ -76,8 +77,8 @@ export async function openComment(
     )
   context.learn([token])
   const name = commentName ?? job?.name ?? ''
-  return async (results, before, signal) => {
-    const body = toBody(commentTitle, results, before)
+  return async (results, comparison, signal) => {
+    const body = toBody(commentTitle, results, comparison)
     const request = {
       pullRequest,
       token,
@@ -137,9 +138,8 @@ export async function prepareComment(
   return {
     earlier: found?.entries ?? [],
     async tell(results, earlier, signal) {
-      const { after, before } = found?.conclude(earlier, results) ?? { after: results, before: undefined }
       try {
-        await write(after, before, signal)
+        await write(results, found?.conclude(earlier, results), signal)
         return true
       } catch (error) {
         const message = messageOf(error)

@@ -1,44 +1,54 @@
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import type { HeldFile } from '../../files/held.ts'
+import { oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
-import { type Entry, findEntries } from '../entries.ts'
-import { compare } from '../reports/pairs.ts'
+import { type Entry, findEntries, isMissing, NO_FILES } from '../entries.ts'
+import { type Comparison, compare } from '../reports/pairs.ts'
 import type { Result } from '../result.ts'
 
 /** Earlier images. Only those that have changed are uploaded. */
 export interface Earlier {
   readonly entries: readonly Entry[]
-  /** The images to compare, after the earlier and the present ones have been uploaded. */
-  conclude(earlier: readonly Result[], now: readonly Result[]): { before: Result[]; after: Result[] }
+  /** The comparison, after the earlier and the present images have been uploaded. */
+  conclude(earlier: readonly Result[], now: readonly Result[]): Comparison
 }
 
 /** Compares a folder with the files to upload. It compares the local bytes, because a server may change images. */
 export async function findEarlier(
   folder: string,
   now: readonly Entry[],
-  context: Pick<Context, 'cwd' | 'platform'>,
+  context: Pick<Context, 'cwd' | 'platform' | 'note'>,
   signal: AbortSignal,
 ): Promise<Earlier> {
-  const found = await findEntries([folder], {}, context)
-  const [fault] = found.flatMap(one => one.fault ?? [])
-  if (fault !== undefined) throw new Error(`--compare ${folder}: ${fault}.`)
+  const all = await findEntries([folder], {}, context)
+  const [fault] = all.flatMap(one => one.fault ?? [])
+  // The first run of a job has no earlier images.
+  const isEmpty = all.length === 1 && (isMissing(fault) || Object.values(NO_FILES).includes(fault ?? ''))
+  if (fault !== undefined && !isEmpty) throw new Error(`--compare ${folder}: ${fault}.`)
+  if (isEmpty) context.note(oneLine(`--compare ${folder}: ${fault}. All images count as new.`))
+  const found = isEmpty ? [] : all
   const [before, after] = await Promise.all([hashAll(found, signal), hashAll(now, signal)])
-  const changed = new Set(compare(before, after).changed.map(pair => pair.before))
-  const places = before.flatMap((one, index) => (changed.has(one) ? [index] : []))
+  const locate = (entries: readonly Entry[], results: readonly Result[]) =>
+    results.map((result, index) => ({ result, inside: entries[index]?.inside }))
+  const { changed } = compare(locate(found, before), locate(now, after))
+  const isChanged = new Set(changed.map(pair => pair.before))
+  const places = before.flatMap((one, index) => (isChanged.has(one) ? [index] : []))
   const isSent = new Set(places)
   return {
     // If object keys don't depend on the content, the earlier image would otherwise replace the new one of the same name.
     entries: found.flatMap((entry, index) =>
       isSent.has(index) ? [{ ...entry, fileName: `before-${basename(entry.path)}` }] : [],
     ),
-    conclude: (earlier, now) => ({
-      before: before.map((one, index) => {
-        const uploaded = earlier[places.indexOf(index)]
-        return { ...one, ...uploaded, ...hashOf(one) }
-      }),
-      after: now.map((one, index) => ({ ...one, ...hashOf(after[index]) })),
-    }),
+    conclude(earlier, present) {
+      const uploaded = before.map((one, index) => ({
+        ...one,
+        ...earlier[places.indexOf(index)],
+        ...hashOf(one),
+      }))
+      const results = present.map((one, index) => ({ ...one, ...hashOf(after[index]) }))
+      return compare(locate(found, uploaded), locate(now, results))
+    },
   }
 }
 

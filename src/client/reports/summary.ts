@@ -2,7 +2,7 @@ import { bytes } from '../../log-lines.ts'
 import { addressIn } from '../../page/client/links.ts'
 import { toMarkdown, toMarkdownCode } from '../../safe-text.ts'
 import { isFailure, type Result } from '../result.ts'
-import { isImageLink, titleOf } from './format.ts'
+import { isImageLink, isWebAddress, titleOf } from './format.ts'
 
 /** Below the limit of 1 MiB for the summary of a step on GitHub. */
 const MOST_BYTES = 1000 * 1024
@@ -24,52 +24,79 @@ export function toSummary(results: readonly Result[], mostBytes = MOST_BYTES): s
     ...(failed.length > 0 ? [`${failed.length} failed`] : []),
     ...(unfinished > 0 ? [`${unfinished} stored, completion pending`] : []),
   ]
+  const names = shortNames(stored)
+  let room = mostBytes
+  let isCut = false
+  /** The first lines that fit into a part of the room. Others must find room, too. */
+  const takeFitting = (lines: readonly string[], part: number): string[] => {
+    let left = room * part
+    const end = lines.findIndex(line => {
+      left -= Buffer.byteLength(line) + 1
+      return left < 0
+    })
+    const fitting = end < 0 ? [...lines] : lines.slice(0, end)
+    isCut ||= end >= 0
+    room -= fitting.reduce((sum, line) => sum + Buffer.byteLength(line) + 1, 0)
+    return fitting
+  }
   const blocks = [
     [`**${failed.length > 0 ? '❌ ' : ''}${totals.join(', ')}**`],
-    failed.map(one => `- ❌ ${toMarkdownCode(one.name)}: ${toMarkdown(one.error ?? '')}`),
-    others.map(one => `- [${toMarkdownCode(titleOf(one.name))}](${addressIn(one.url ?? '', 'markdown')})`),
-    tableOf(images),
+    takeFitting(
+      failed.map(one => `- ❌ ${toMarkdownCode(one.name)}: ${toMarkdown(one.error ?? '')}`),
+      1 / 2,
+    ),
+    takeFitting(
+      others.map(
+        one => `- [${toMarkdownCode(names.get(one) ?? '')}](${addressIn(one.url ?? '', 'markdown')})`,
+      ),
+      1 / 2,
+    ),
   ]
-  const kept: string[][] = []
-  let room = mostBytes
-  for (const lines of blocks) {
-    const fitting = lines.filter(line => {
-      room -= Buffer.byteLength(line) + 1
-      return room > 0
-    })
-    if (fitting.length > 0) kept.push(fitting)
+  const [head, rows] = tableOf(images, names)
+  const fitting = takeFitting(rows, 1)
+  if (fitting.length > 0) {
+    const table = [...head, ...fitting]
+    if (images.length <= SHOWN) blocks.push(table)
+    else blocks.push([`<details><summary>${images.length} images</summary>`, '', ...table, '', '</details>'])
   }
-  const [totalsBlock = [], ...rest] = kept
-  const cut = room > 0 ? [] : [['More files do not fit here.']]
-  const isLong = images.length > SHOWN
-  const table = isLong && images.length > 0 ? rest.pop() : undefined
-  const folded = table && [
-    `<details><summary>${images.length} images</summary>`,
-    '',
-    ...table,
-    '',
-    '</details>',
-  ]
-  return `${[totalsBlock, ...rest, ...(folded ? [folded] : []), ...cut].map(lines => lines.join('\n')).join('\n\n')}\n\n`
+  if (isCut) blocks.push(['More files do not fit here.'])
+  return `${blocks
+    .filter(lines => lines.length > 0)
+    .map(lines => lines.join('\n'))
+    .join('\n\n')}\n\n`
 }
 
-/** A table of images, each with its name below it. */
-function tableOf(images: readonly Result[]): string[] {
-  if (images.length === 0) return []
+/** The shortest ends of the paths of files that are different. */
+function shortNames(results: readonly Result[]): Map<Result, string> {
+  const ends = results.map(one => {
+    const names = [titleOf(one.name)]
+    if (!isWebAddress(one.name)) names.unshift(...one.name.split(/[\\/]/).filter(Boolean).slice(0, -1))
+    return names.map((_, index) => names.slice(-index - 1).join('/'))
+  })
+  const counts = new Map<string, number>()
+  for (const end of ends.flat()) counts.set(end, (counts.get(end) ?? 0) + 1)
+  const shortest = (of: readonly string[]) => of.find(end => counts.get(end) === 1) ?? of.at(-1) ?? ''
+  return new Map(results.map((one, index) => [one, shortest(ends[index] ?? [])]))
+}
+
+/** The head and the rows of a table of images, each with its name below it. */
+function tableOf(
+  images: readonly Result[],
+  names: ReadonlyMap<Result, string>,
+): [head: readonly string[], rows: readonly string[]] {
   const columns = Math.min(COLUMNS, images.length)
-  const rows = Array.from({ length: Math.ceil(images.length / columns) }, (_, row) =>
+  const rows = Array.from({ length: Math.ceil(images.length / COLUMNS) }, (_, row) =>
     images.slice(row * columns, (row + 1) * columns),
   )
   return [
-    `|${'   |'.repeat(columns)}`,
-    `|${'---|'.repeat(columns)}`,
-    ...rows.map(row => `| ${row.map(cellOf).join(' | ')} |`),
+    [`|${'   |'.repeat(columns)}`, `|${'---|'.repeat(columns)}`],
+    rows.map(row => `| ${row.map(one => cellOf(one, names.get(one) ?? '')).join(' | ')} |`),
   ]
 }
 
-function cellOf({ url = '', name, width, height }: Result): string {
+function cellOf({ url = '', width, height }: Result, name: string): string {
   const facts = width === undefined ? '' : ` (${width} × ${height})`
-  return `${showImage(url, THUMBNAIL)}<br>${toMarkdownCode(titleOf(name))}${facts}`
+  return `${showImage(url, THUMBNAIL)}<br>${toMarkdownCode(name)}${facts}`
 }
 
 /** An image that links to its full size. @param width pixels */

@@ -158,6 +158,28 @@ describe('--github-summary', () => {
     expect(text).toContain('<br><code>0.png</code> (3 × 2) |')
   })
 
+  it('calls files of the same last name by the shortest path that tells them apart', () => {
+    const [one] = pictures(1) as [Result]
+    const names = ['shots/Card/default.png', 'shots/Tooltip/default.png', 'shots/other.png']
+    const text = toSummary(names.map(name => ({ ...one, name })))
+    expect([...text.matchAll(/<code>(.*?)<\/code>/g)].map(([, name]) => name)).toEqual([
+      'Card/default.png',
+      'Tooltip/default.png',
+      'other.png',
+    ])
+  })
+
+  it('keeps the table, and the failures out of its fold, when the failures alone would fill the comment', () => {
+    const failures = Array.from({ length: 500 }, (_, n) => ({ name: `f${n}.png`, error: 'no '.repeat(100) }))
+    const text = toSummary([...failures, ...pictures(20)], 60_000)
+    expect(Buffer.byteLength(text)).toBeLessThan(60_000)
+    const [before = '', folded = ''] = text.split('<details><summary>20 images</summary>')
+    expect(before).toContain('- ❌ <code>f0.png</code>')
+    expect(folded).toContain('<code>19.png</code>')
+    expect(folded).not.toContain('❌')
+    expect(folded).toContain('More files do not fit here.')
+  })
+
   it('attack: names with markup stay text, in cells too', () => {
     const [one] = pictures(1)
     const text = toSummary([{ ...(one as Result), name: '</details>|`x`|<img src=x>\n# a.png' }])

@@ -81,7 +81,7 @@ it('Ctrl-C ends the hash of a file that is larger than anybody would wait for', 
   const prepared = prepare(entry!, {} as Context, stopped.signal)
   setTimeout(() => stopped.abort('Ctrl-C'), 20)
   await expect(prepared).rejects.toBe('Ctrl-C')
-  const found = await findEarlier('.', [entry!], { cwd, platform: 'linux' }, stopped.signal)
+  const found = await findEarlier('.', [entry!], { cwd, platform: 'linux', note() {} }, stopped.signal)
   expect(found.entries).toEqual([])
 })
 
