@@ -5,8 +5,8 @@ import type { Listener, Sender } from '../client/sending/sender.ts'
 import { UploadError } from '../errors.ts'
 import { readDimensions } from '../payload/dimensions.ts'
 import { findImageFault } from '../payload/extensions.ts'
-import { explainUnreachableLinks, findBase } from '../server/running-server.ts'
-import { assertTakesPath, type Destination } from '../uploader/delivery/destinations.ts'
+import { explainUnreachableLinks, findBase, findRunning, placeIn } from '../server/running-server.ts'
+import { assertTakesPath, type Destination, idOf } from '../uploader/delivery/destinations.ts'
 import { assertMayExpire } from '../uploader/delivery/expiry.ts'
 import { readExpires } from '../uploader/expires.ts'
 import type { UploadRequest } from '../uploader/index.ts'
@@ -14,6 +14,7 @@ import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/inpu
 import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import type { Opened } from './open.ts'
 import type { Terminal } from './terminal.ts'
+import { UsageError } from './upload-options.ts'
 
 export interface SenderOptions {
   picbed?: string | undefined
@@ -82,7 +83,7 @@ export function createSenderHere(
       inputs,
       caller,
       options: { path, expires: wished },
-      baseUrl: await findBase(config),
+      baseUrl: await findBase(config, destination),
       signal,
       requestId: randomUUID(),
       onOutcome,
@@ -103,6 +104,7 @@ export function createSenderHere(
 
   return {
     async send(entries, signal, listener) {
+      await assertOpensElsewhere(destination, config, terminal.env)
       if (entries.some(({ folder }) => folder !== undefined)) assertTakesPath(destination)
       const byFolder = new Map<string | undefined, Numbered[]>()
       for (const one of entries.entries()) {
@@ -111,8 +113,29 @@ export function createSenderHere(
       }
       for (const [folder, numbered] of byFolder) await sendTo(folder, numbered, signal, listener)
     },
-    explainUnreachable: async () => explainUnreachableLinks(urls, await findBase(config), config),
+    explainUnreachable: async () =>
+      explainUnreachableLinks(urls, await findBase(config, destination), config, destination),
   }
+}
+
+/**
+ * In CI, the machine is gone before anybody opens a link to it.
+ *
+ * @throws UsageError
+ */
+async function assertOpensElsewhere(
+  destination: Destination,
+  config: Opened['config'],
+  { CI, JENKINS_URL }: Terminal['env'],
+): Promise<void> {
+  const isCi = (Boolean(CI) && CI !== 'false') || Boolean(JENKINS_URL)
+  if (!isCi || config.settings.server.publicUrl !== undefined) return
+  const { options } = config.destinations.find(one => idOf(one) === idOf(destination)) ?? {}
+  const isServed = options?.['serve'] === true && options['urlPrefix'] === undefined
+  if (!isServed || (await findRunning(config, placeIn(destination))) !== undefined) return
+  throw new UsageError(
+    `The files would stay on this CI machine, and their links would lead nowhere: ${idOf(destination)} is a folder that no running server serves. Set --server to the URL of your upload server, or --config to a configuration with another destination.`,
+  )
 }
 
 async function toInput(

@@ -14,6 +14,7 @@ import { createSweeper } from '../uploader/jobs/sweeper.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
 import { type KeyCaches, openTokens } from './open-tokens.ts'
 import { finalizerSettings, makeUploader, type Runtime, type ServerDeps } from './open-uploader.ts'
+import { placeIn } from './running-server.ts'
 
 export { createPutQueues } from '../uploader/delivery/open.ts'
 export { createRuntime } from './open-uploader.ts'
@@ -34,6 +35,8 @@ export interface ConfiguredAppDeps extends ServerDeps {
 /** Handles requests with one configuration. A reload opens the next one, and this one is closed after its last request. */
 export interface ConfiguredApp {
   readonly config: LoadedConfig
+  /** Its destinations, as `placeIn` names them. */
+  readonly places: readonly string[]
   /** Undefined if metrics are disabled. */
   readonly metrics: Metrics | undefined
   readonly limiters: Limiters
@@ -125,6 +128,7 @@ async function createConfiguredApp(
   const close = once(() => uploader.close())
   return {
     config,
+    places: uploader.destinations.map(placeIn),
     metrics,
     limiters,
     keyCaches,

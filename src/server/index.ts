@@ -8,7 +8,7 @@ import type { ConfiguredApp, ConfiguredAppDeps } from './configured-app.ts'
 import { createHttpServer } from './http-server.ts'
 import type { ServerDeps } from './open-uploader.ts'
 import { takePort, urlOf } from './port.ts'
-import { noteUrl } from './running-server.ts'
+import { noteServer } from './running-server.ts'
 
 export interface RunningServer {
   /** Real address, or that of the server of the same kind that was there already. */
@@ -85,7 +85,7 @@ export async function startServer(
     throw error
   })
   let lastReload: Promise<unknown> = Promise.resolve()
-  const forgetUrl = await noteUrl(config, url).catch(() => undefined) // The database, in the same folder, then reports the error.
+  const note = await noteServer(config, url, first.places).catch(() => undefined) // The database, in the same folder, then reports the error.
   apps.take(first) // Nothing may be awaited from here to the log line with the URL.
 
   async function open() {
@@ -124,6 +124,7 @@ export async function startServer(
       return []
     }
     apps.take(next)
+    await note?.update(next.places).catch(() => {}) // Then links get a warning that they do not need.
     logger.level = possible.settings.log.level
     return kept
   }
@@ -150,7 +151,7 @@ export async function startServer(
       await sweepersStopped
       await runtime.close(end - performance.now())
       await Promise.all(open.map(one => one.close()))
-      await forgetUrl?.().catch(() => {}) // The file may have been deleted already.
+      await note?.forget().catch(() => {}) // The file may have been deleted already.
       return finished
     },
   }

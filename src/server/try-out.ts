@@ -54,7 +54,7 @@ export async function tryOut(
   const object = toObject(payload, key)
   const { url } = await deliver(destination, object, limits, signal)
   const { server } = config.settings
-  const link = destination.rewriteUrl(new URL(url, await findBase(config)).href)
+  const link = destination.rewriteUrl(new URL(url, await findBase(config, destination)).href)
   const isOwn = url.startsWith('files/')
   let how: string
   try {

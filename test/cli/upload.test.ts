@@ -451,6 +451,17 @@ describe('upload --github-summary', () => {
   })
 })
 
+it('tells when a file expires, and one expires only if that is asked for', async () => {
+  const cwd = await makeDirectory()
+  const Default = { directory: 'd', urlPrefix: PREFIX, expiry: { default: 'never', max: '90d' } }
+  await writeFile(join(cwd, 'upload-server.json'), JSON.stringify({ providers: { local: { Default } } }))
+  await writeFile(join(cwd, 'a.txt'), 'x')
+  expect((await upload(['a.txt'], cwd)).stderr).not.toContain('expires')
+  expect((await upload(['a.txt', '--expires', '14d'], cwd)).stderr).toMatch(
+    / s {2}expires \d{4}-\d\d-\d\dT\S+Z\n/,
+  )
+})
+
 it('kill -9 leaves no printed link that the history does not know', async () => {
   const cwd = await makePlace()
   const gate = await startGate()
@@ -586,6 +597,42 @@ describe('links to what the server hands out itself', () => {
     server.process.kill('SIGTERM')
     await server.exit
     expect(existsSync(file)).toBe(false)
+  })
+
+  it('a second server of the same data folder, which has ended, leaves the entry of the first', async () => {
+    const first = await spawnServer(['--port', '0'])
+    const url = await first.url
+    const second = await spawnServer(['--port', '0'], { directory: first.directory })
+    expect(await second.url).not.toBe(url)
+    second.process.kill('SIGTERM')
+    await second.exit
+    await writeFile(join(first.directory, 'a.txt'), 'hello')
+    const { stdout, stderr } = await upload(['a.txt'], first.directory)
+    expect(stderr).toBe('')
+    expect(await (await fetch(stdout.trim())).text()).toBe('hello')
+  })
+
+  it('do not lead to a server that runs without their destination, unless they say so', async () => {
+    const server = await spawnServer(['--port', '0'])
+    const [cwd, url] = [server.directory, await server.url]
+    await writeFile(join(cwd, 'a.txt'), 'x')
+    const local = { other: { directory: 'other', serve: true } }
+    await writeFile(join(cwd, 'b.json'), JSON.stringify({ server: { port: 1 }, providers: { local } }))
+    const { stdout, stderr } = await upload(['a.txt', '-c', 'b.json'], cwd)
+    expect(stdout).not.toContain(url)
+    expect(stderr).toContain('the running server does not have the destination "local/other"')
+  })
+
+  it('that would stay on the machine of a CI job are wrong usage', async () => {
+    const cwd = await makeDirectory()
+    await writeFile(join(cwd, 'a.txt'), 'x')
+    const { code, stdout, stderr } = await upload(['a.txt'], cwd, { env: { CI: 'true' } })
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(/^The files would stay on this CI machine.* Set --server /)
+    const elsewhere = await upload(['a.txt'], cwd, {
+      env: { CI: 'true', UPLOAD_SERVER_PUBLIC_URL: 'https://img.example' },
+    })
+    expect(elsewhere.code).toBe(0)
   })
 
   it('work without any configuration, in the data directory', async () => {
