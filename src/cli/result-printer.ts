@@ -50,7 +50,9 @@ export function createResultPrinter(
         if (!quiet && result.url !== undefined) {
           const size = result.size === undefined ? '' : `  ${bytes(result.size)}`
           const seconds = ((performance.now() - begun) / 1000).toFixed(1)
-          terminal.note(`[${done}/${entries.length}] ${oneLine(result.name)}${size}  ${seconds} s`)
+          const { expiresAt } = result
+          const end = expiresAt === undefined ? '' : `  expires ${new Date(expiresAt).toISOString()}`
+          terminal.note(`[${done}/${entries.length}] ${oneLine(result.name)}${size}  ${seconds} s${end}`)
         }
         if (result.warning !== undefined) terminal.note(oneLine(terminal.mask(`Warning: ${result.warning}`)))
         printReady(results)

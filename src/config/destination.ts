@@ -118,7 +118,7 @@ export const destinationSchema = z.strictObject({
     .transform(({ default: standard, max, most }) => ({ default: standard, max: max ?? most }))
     .refine(rule => rule.default !== undefined || rule.max !== undefined, 'needs "default" or "max"')
     .refine(
-      ({ default: standard = 0, max }) => max === undefined || (standard !== 'never' && standard <= max),
+      ({ default: standard = 0, max }) => max === undefined || standard === 'never' || standard <= max,
       'has a "default" that is longer than its "max"',
     )
     .optional()

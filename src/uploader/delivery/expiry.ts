@@ -11,12 +11,13 @@ export function assertMayExpire(expires: Expires, destination: Destination, now:
   if (!expiry) {
     throw new UploadError(
       'expiry_not_allowed',
-      `Files at ${id} never expire: "expires" needs an "expiry" in its configuration, such as { "max": "90d" }.`,
+      `Files at ${id} never expire: "expires" needs an "expiry" in its configuration, such as { "default": "never", "max": "90d" }.`,
     )
   }
   if (expires !== 'never' && 'at' in expires && expires.at <= now)
     throw new UploadError('invalid_request', '"expires" is in the past. Specify a later time, or omit it.')
   const until = endOf(expires, now)
+  if (until === undefined && expiry.default === 'never') return
   if (expiry.max === undefined || (until !== undefined && until <= now + expiry.max)) return
   throw new UploadError(
     'expiry_not_allowed',
