@@ -5,6 +5,7 @@ import type { NamedNote, NoteReport, UploadImagesOptions } from '../client/notes
 import { SENDING } from '../client/sending/sender.ts'
 import { UploadError } from '../errors.ts'
 import { type Command, InvalidArgumentError } from '../packages/commander.ts'
+import { isLocalUrl } from '../page/editors.ts'
 import { type ChoiceAsSent, readChoice } from '../uploader/delivery/destinations.ts'
 import {
   addDestinationOptions,
@@ -97,6 +98,8 @@ async function markdown(
   let isUnfinished = false
   let notes: NamedNote[] = []
   let seen = 0
+  /** Where links lead that only work on this machine. */
+  let local: string | undefined
   try {
     const fail = (path: string, reason: string) => reports.push({ path, links: 0, failures: [{ reason }] })
     notes = await findNotes(names, terminal.cwd, fail, signal)
@@ -115,7 +118,11 @@ async function markdown(
     // A dry run also fails where the destination or the configuration would.
     await withSender({ ...options, ...choice, ...SENDING }, terminal, rightsOfNotes(from), async sender => {
       const uploads = createImageUploads(sender, from, terminal, signal)
-      await move(uploads.store)
+      await move(async images => {
+        const stored = await uploads.store(images)
+        for (const one of stored) if ('url' in one && isLocalUrl(one.url)) local = new URL(one.url).origin
+        return stored
+      })
       if (options.dryRun) return
       isUnfinished = uploads.unfinished.length > 0
       remarks = remarksOn(uploads.unfinished, await sender.explainUnreachable(), options, terminal)
@@ -125,6 +132,12 @@ async function markdown(
   }
   say(reports, options, terminal)
   for (const line of remarks) terminal.note(line)
+  if (local !== undefined)
+    terminal.note(
+      oneLine(
+        `Links that begin with ${local} only work on this machine. For links that work elsewhere, set server.publicUrl, or choose another destination.`,
+      ),
+    )
   if (signal.aborted) {
     terminal.note(`Interrupted after ${seen} of ${notes.length} notes. Run the command again to continue.`)
     return EXIT.interrupted

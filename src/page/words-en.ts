@@ -154,7 +154,7 @@ export const en = {
     secret: 'Save the key as a secret named `UPLOAD_KEY`.',
     variable: 'Save the key as a masked variable named `UPLOAD_KEY`.',
     loopback:
-      'This URL works only on the server’s own machine. Open this page at the URL that other machines use, or set `server.publicUrl`.',
+      'This URL, and links that begin with it, work only on the server’s own machine. Open this page at the URL that other machines use, or set `server.publicUrl`.',
     exportUser:
       'You are signed in by a proxy in front of this server. If it asks for a user name and password, programs can send them. Set them first: `export UPLOAD_USER=NAME:PASSWORD`. Single sign-on needs a browser: programs then need an upload key, and the proxy must let their requests through.',
     signInPage:

@@ -147,7 +147,8 @@ export const zh: Words = {
     gitlab: '一个作业（job），每行输出一个链接。',
     secret: '把密钥保存为名为 `UPLOAD_KEY` 的 secret。',
     variable: '把密钥保存为名为 `UPLOAD_KEY` 的隐藏变量（masked）。',
-    loopback: '此地址只能在服务器所在的电脑上访问。请用其他人使用的地址打开本页，或设置 `server.publicUrl`。',
+    loopback:
+      '此地址以及以它开头的链接只能在服务器所在的电脑上访问。请用其他人使用的地址打开本页，或设置 `server.publicUrl`。',
     exportUser:
       '你已通过服务器前面的代理登录。如果代理使用用户名和密码，程序可以直接发送，请先设置环境变量：`export UPLOAD_USER=NAME:PASSWORD`。单点登录只能在浏览器中完成，此时程序需要上传密钥，且代理须放行其请求。',
     signInPage:

@@ -53,7 +53,14 @@ describe('init --yes', () => {
       default: 'local/Default',
       providers: { local: { Default: { directory: join(cwd, 'upload-server/files'), serve: true } } },
     })
-    for (const words of ['Typora ', 'Obsidian ', 'VS Code ', 'PicGo(app)', 'http://127.0.0.1:36677/upload'])
+    for (const words of [
+      'Typora ',
+      'Obsidian ',
+      'VS Code ',
+      'PicGo(app)',
+      'http://127.0.0.1:36677/upload',
+      'only work on this machine',
+    ])
       expect(stderr).toContain(words)
   })
 

@@ -50,6 +50,13 @@ async function startHost(): Promise<string> {
 }
 
 describe('the pictures of notes', () => {
+  it('whose links only work on this machine are stored with a note of that', async () => {
+    const cwd = await makeNotes({ 'note.md': '![](a.png)', 'a.png': undefined })
+    const app = await startApp()
+    const { stderr } = await markdown(cwd, '--server', app.url, 'note.md')
+    expect(stderr).toContain(`Links that begin with ${app.url} only work on this machine. `)
+  })
+
   it('are uploaded, and everything but their links stays byte for byte', async () => {
     const before = [
       '\ufeff---\r\ncover: ![](img/a.png)\r\n---',

@@ -100,7 +100,7 @@ async function init(options: InitOptions, terminal: Terminal): Promise<number> {
 
 function describeNextSteps(
   file: string,
-  { settings }: Answers,
+  { settings, options }: Answers,
   { config }: InitOptions,
   { platform }: Terminal,
 ): string {
@@ -109,13 +109,18 @@ function describeNextSteps(
     settings.server?.key === undefined
       ? ''
       : `\n\nKEY is the upload key for remote clients. See server.key in ${file}`
+  const isLocal = options['serve'] === true && options['urlPrefix'] === undefined
+  const local =
+    isLocal && settings.server?.publicUrl === undefined
+      ? '\n\nLinks begin with http://127.0.0.1 and only work on this machine. For links that others can open, set server.publicUrl, or choose another destination.'
+      : ''
   return `Configuration saved, readable only by you (mode 0600). Next:
 
   upload-server${flag}              starts the server
   upload-server upload${flag} FILE  uploads a file without the server
 
 Editor settings:
-${describeEditors(settings, flag, platform)}${key}`
+${describeEditors(settings, flag, platform)}${key}${local}`
 }
 
 /** Checks before any question that the file does not exist yet and that its directory is writable. */
