@@ -456,10 +456,9 @@ it('tells when a file expires, and one expires only if that is asked for', async
   const Default = { directory: 'd', urlPrefix: PREFIX, expiry: { default: 'never', max: '90d' } }
   await writeFile(join(cwd, 'upload-server.json'), JSON.stringify({ providers: { local: { Default } } }))
   await writeFile(join(cwd, 'a.txt'), 'x')
-  expect((await upload(['a.txt'], cwd)).stderr).not.toContain('expires')
-  expect((await upload(['a.txt', '--expires', '14d'], cwd)).stderr).toMatch(
-    / s {2}expires \d{4}-\d\d-\d\dT\S+Z\n/,
-  )
+  const told = async (...more: string[]) => (await runCli(['upload', 'a.txt', ...more], { cwd })).stderr
+  expect(await told()).not.toContain('expires')
+  expect(await told('--expires', '14d')).toMatch(/ s {2}expires \d{4}-\d\d-\d\dT\S+Z\n/)
 })
 
 it('kill -9 leaves no printed link that the history does not know', async () => {
