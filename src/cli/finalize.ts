@@ -1,4 +1,5 @@
-import { openRemote, warnOfPlainHttp } from '../client/sending/remote.ts'
+import { warnOfPlainHttp } from '../client/sending/plain-http.ts'
+import { openRemote } from '../client/sending/remote.ts'
 import { messageOf } from '../errors.ts'
 import type { Command } from '../packages/commander.ts'
 import {

@@ -455,10 +455,10 @@ it('tells when a file expires, and one expires only if that is asked for', async
   const cwd = await makeDirectory()
   const Default = { directory: 'd', urlPrefix: PREFIX, expiry: { default: 'never', max: '90d' } }
   await writeFile(join(cwd, 'upload-server.json'), JSON.stringify({ providers: { local: { Default } } }))
-  await writeFile(join(cwd, 'a.txt'), 'x')
-  const told = async (...more: string[]) => (await runCli(['upload', 'a.txt', ...more], { cwd })).stderr
-  expect(await told()).not.toContain('expires')
-  expect(await told('--expires', '14d')).toMatch(/ s {2}expires \d{4}-\d\d-\d\dT\S+Z\n/)
+  for (const name of ['a.txt', 'b.txt']) await writeFile(join(cwd, name), name)
+  const told = async (...args: string[]) => (await runCli(['upload', ...args], { cwd })).stderr
+  expect(await told('a.txt')).not.toContain('expires')
+  expect(await told('b.txt', '--expires', '14d')).toMatch(/ s {2}expires \d{4}-\d\d-\d\dT\S+Z\n/)
 })
 
 it('kill -9 leaves no printed link that the history does not know', async () => {

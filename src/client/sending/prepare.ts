@@ -114,11 +114,14 @@ async function open(entry: Entry, { env, stdin }: EntrySource, signal: AbortSign
       return { ...bodyOfFile(await openNamed(content.path)), fileName: basename(content.path) }
     throw new Error('the clipboard contains a URL. Pass it as an argument')
   }
-  return { ...(await readStdin(stdin)), fileName: entry.fileName ?? 'file' }
+  return { ...(await readStdin(stdin, env['TMPDIR'] || tmpdir())), fileName: entry.fileName ?? 'file' }
 }
 
 /** Reads standard input: in memory if it is small, otherwise into a temporary file. */
-async function readStdin(stdin: EntrySource['stdin']): Promise<Omit<OpenedEntry, 'fileName'>> {
+async function readStdin(
+  stdin: EntrySource['stdin'],
+  folder: string,
+): Promise<Omit<OpenedEntry, 'fileName'>> {
   let chunks: Uint8Array[] = []
   let size = 0
   let file: HeldFile | undefined
@@ -127,7 +130,7 @@ async function readStdin(stdin: EntrySource['stdin']): Promise<Omit<OpenedEntry,
       chunks.push(chunk)
       size += chunk.length
       if (size <= STDIN_BYTES) continue
-      file ??= await openTemporary()
+      file ??= await openTemporary(folder)
       await file.handle.writev(chunks)
       chunks = []
     }
@@ -139,15 +142,15 @@ async function readStdin(stdin: EntrySource['stdin']): Promise<Omit<OpenedEntry,
     if (systemCode(error) === undefined) throw error
     throw new UploadError(
       'source_failed',
-      `standard input is larger than ${STDIN_BYTES / 1024 / 1024} MiB, and storing it in ${tmpdir()} failed: ${messageOf(error)}. Set TMPDIR to another folder`,
+      `standard input is larger than ${STDIN_BYTES / 1024 / 1024} MiB, and storing it in ${folder} failed: ${messageOf(error)}. Set TMPDIR to another folder`,
       { cause: error },
     )
   }
 }
 
 /** A file that is removed when it is closed, and where the system permits that, at once. */
-async function openTemporary(): Promise<HeldFile> {
-  const folder = await mkdtemp(join(tmpdir(), 'upload-server-'))
+async function openTemporary(parent: string): Promise<HeldFile> {
+  const folder = await mkdtemp(join(parent, 'upload-server-'))
   const remove = () => rm(folder, { recursive: true, force: true }).catch(() => {})
   const path = join(folder, 'stdin')
   try {

@@ -12,15 +12,14 @@ import {
   parseRetryAfter,
 } from '../../http/network.ts'
 import { ProxyFailure } from '../../http/proxy/failure.ts'
-import { isLoopback } from '../../http/proxy/no-proxy.ts'
 import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import type { RequestBody } from '../../http/request-body.ts'
 import { decodeSafely } from '../../mask.ts'
-import type { Context } from '../context.ts'
 import { INTERRUPTION } from '../result.ts'
 import { findSource } from '../tokens/find-source.ts'
-import { TOKEN_PROVIDERS, type TokenContext, TokenError } from '../tokens/token-source.ts'
+import { type TokenContext, TokenError } from '../tokens/token-source.ts'
 import { audienceOf, createTokens, hasKey, type Token, type Tokens } from '../tokens/tokens.ts'
+import { type Credentials, isOfJob, isPlain } from './plain-http.ts'
 import { REPLY_LIMITS, ResponseError, readResponse, type UploadResponse } from './upload-response.ts'
 import { PATIENCE, type Patience, SilenceError, whileResponsive } from './while-responsive.ts'
 
@@ -44,14 +43,6 @@ export interface RemoteRequest {
   readonly body?: RequestBody
   /** Number of inputs in it. Infinity if it is not known. */
   readonly count: number
-}
-
-/** What identifies the client. */
-export interface Credentials {
-  /** Upload key. Empty: none. */
-  readonly key?: string | undefined
-  /** Value of `--token-from`. Undefined: without a key, the tokens of the CI job, if it has any. */
-  readonly tokenFrom?: string | undefined
 }
 
 /** A client of one running server. */
@@ -169,28 +160,6 @@ export function openRemote(
     await send('GET', url, {}, signal)
   }
   return { post }
-}
-
-const isPlain = ({ protocol, hostname }: URL) =>
-  protocol === 'http:' && !isLoopback(hostname.replace(/^\[|\]$/g, ''))
-
-/** Whether the tokens come from the CI provider that runs this job. They may let their holder do more than upload. */
-const isOfJob = (tokenFrom: string | undefined) =>
-  tokenFrom === undefined || TOKEN_PROVIDERS.some(name => name === tokenFrom)
-
-/** Warns that an upload key, token or password is sent to another machine without encryption. */
-export function warnOfPlainHttp(
-  server: string,
-  { key, tokenFrom }: Credentials,
-  { note }: Pick<Context, 'note'>,
-): void {
-  const url = new URL(server)
-  const what =
-    (key || hasKey(url) ? 'the upload key' : undefined) ??
-    (isOfJob(tokenFrom) ? undefined : 'the token') ??
-    (url.password === '' ? undefined : 'the password')
-  if (what !== undefined && isPlain(url))
-    note(`Warning: ${what} is sent to ${url.host} over unencrypted http. Use an https:// URL.`)
 }
 
 /** The tokens that the user asked for; otherwise those of the CI job. */

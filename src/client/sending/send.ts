@@ -7,14 +7,9 @@ import { oneLine } from '../../safe-text.ts'
 import type { Context } from '../context.ts'
 import type { Entry } from '../entries.ts'
 import { interruption, type Result } from '../result.ts'
+import { warnOfPlainHttp } from './plain-http.ts'
 import { type Prepared, prepare } from './prepare.ts'
-import {
-  openRemote,
-  type Remote,
-  type RemoteRequest,
-  type RequestOutcome,
-  warnOfPlainHttp,
-} from './remote.ts'
+import { openRemote, type Remote, type RemoteRequest, type RequestOutcome } from './remote.ts'
 import type { Listener, Sender } from './sender.ts'
 import { PATIENCE, type Patience } from './while-responsive.ts'
 

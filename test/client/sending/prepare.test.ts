@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import { expect, it, onTestFinished, vi } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { findEarlier } from '../../../src/client/comments/earlier.ts'
 import type { Context } from '../../../src/client/context.ts'
 import { findEntries } from '../../../src/client/entries.ts'
@@ -89,9 +89,7 @@ it('standard input larger than memory should be is kept in a file that is gone w
   const parts = Array.from({ length: 40 }, (_, index) => Buffer.alloc(1024 * 1024, `${index}`))
   const [entry] = await findEntries(['-'], {}, { cwd: '.', platform: 'linux' })
   const [temporary, before] = [await makeDirectory(), process.memoryUsage().arrayBuffers]
-  vi.stubEnv('TMPDIR', temporary)
-  onTestFinished(() => void vi.unstubAllEnvs())
-  const context = { env: {}, stdin: Readable.from(parts) } as Partial<Context> as Context
+  const context = { env: { TMPDIR: temporary }, stdin: Readable.from(parts) } as Partial<Context> as Context
   const part = await prepare(entry!, context, never)
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8 * 1024 * 1024)
   const chunks: Buffer[] = []
