@@ -1,6 +1,4 @@
 import * as fs from 'node:fs'
-import { stat } from 'node:fs/promises'
-import { dirname } from 'node:path'
 import { promisify } from 'node:util'
 
 // They use file descriptors, because the calls of a `FileHandle` take longer.
@@ -28,15 +26,4 @@ function after(chunks: readonly Uint8Array[], bytes: number): Uint8Array[] {
     skipped = Math.max(0, skipped - chunk.length)
   }
   return rest
-}
-
-/** Whether two paths are on the same file system. Where nothing exists yet, the nearest folder above counts. */
-export async function areOnSameDisk(one: string, other: string): Promise<boolean> {
-  return (await deviceOf(one)) === (await deviceOf(other))
-}
-
-async function deviceOf(path: string): Promise<number | undefined> {
-  const status = await stat(path).catch(() => undefined)
-  const around = dirname(path)
-  return status || around === path ? status?.dev : deviceOf(around)
 }

@@ -1,4 +1,4 @@
-import { type Stats, stat, statSync } from 'node:fs'
+import { type Stats, stat } from 'node:fs'
 import { promisify } from 'node:util'
 import type { Held } from './held.ts'
 import { isSameFile } from './own-paths.ts'
@@ -25,8 +25,6 @@ export interface Kept {
 export function createKeptFolders() {
   const kept = new Map<string, Kept>()
   let isClosed = false
-  /** A folder that `findAtOnce` has found in this turn of the event loop. */
-  let checked: Kept | undefined
 
   const isYoung = ({ since }: Kept) => performance.now() - since <= HELD_MS
 
@@ -75,22 +73,6 @@ export function createKeptFolders() {
       if (isThere && !one.isDropped) return one
       await drop(path, one)
       return undefined
-    },
-    /** The same without waiting. Undefined also if the folder has to be opened again. */
-    findAtOnce(path: string): Held | undefined {
-      const one = kept.get(path)
-      if (one === undefined) return undefined
-      if (one === checked) return one.folder
-      try {
-        if (!isYoung(one) || !isSameFile(statSync(path), one.folder.status)) return undefined
-      } catch {
-        return undefined
-      }
-      checked = one
-      setImmediate(() => {
-        checked = undefined
-      })
-      return one.folder
     },
     async close(): Promise<void> {
       isClosed = true

@@ -30,8 +30,6 @@ export interface Spool {
    * caller removes what `make` made, even if it fails.
    */
   place<T>(make: (path: string) => Promise<T>): Promise<T>
-  /** A new name in the directory, for work that waits for nothing. Undefined while the directory is not made. */
-  nameAtOnce(): string | undefined
   /** Whether a path is a file in this directory. */
   holds(path: string): boolean
   /** Removes the directory of this process and everything in it. */
@@ -133,7 +131,6 @@ export function createSpool(
     disk,
     create: () => place(async path => ({ path, fd: await openFile(path, 'wx+', 0o600) })),
     place,
-    nameAtOnce: () => (ready && current ? newPath(current) : undefined),
     holds: path => current !== undefined && path.startsWith(current.path + sep),
     async close() {
       clearInterval(alive)

@@ -30,14 +30,6 @@ export async function expectStored(setup: ContractSetup, stored: Stored, bytes: 
   expect(found.equals(bytes)).toBe(true)
 }
 
-/** Replaces an object with `putAtOnce`. If that returns nothing, the earlier object must still be there. */
-export async function expectAtOnce(setup: ContractSetup, key: string, put: Put): Promise<void> {
-  const [before, after] = [objectOf(key, randomBytes(2000)), objectOf(key, randomBytes(1000))]
-  const stored = await put(before)
-  const replaced = setup.target.putAtOnce?.(after)
-  await expectStored(setup, replaced ?? stored, await (replaced ? after : before).bytes())
-}
-
 /** Stores two objects under one key at once. A put that verifies its object may find the other one; it must be retryable then. */
 export async function expectOneWhole(setup: ContractSetup, key: string, put: Put): Promise<void> {
   const objects = [objectOf(key, randomBytes(200_000)), objectOf(key, randomBytes(150_000))]

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { it } from 'vitest'
 import {
-  expectAtOnce,
   expectKeyRefused,
   expectManyRemoved,
   expectNoSecrets,
@@ -27,11 +26,6 @@ export function describeOperations(trial: Trial): void {
   it('stores an object only if no other one has the key', async context => {
     if (!trial.setup.target.putIfAbsent) skipUnsupported(context, '"putIfAbsent"')
     await expectOnlyIfAbsent(trial.setup, fresh('a b/absent.bin'))
-  })
-
-  it('replaces an object without waiting, or leaves it unchanged', async context => {
-    if (!trial.setup.target.putAtOnce) skipUnsupported(context, '"putAtOnce"')
-    await expectAtOnce(trial.setup, fresh('a b/at-once.bin'), put)
   })
 
   it('removes several objects concurrently as expiry does, and no other objects', async context => {

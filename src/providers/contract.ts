@@ -15,8 +15,6 @@ export interface ProviderDeps {
   learn?(credentials: readonly string[]): void
   /** Files and folders of the server itself. They must never be overwritten or served. */
   readonly ownPaths?: readonly string[]
-  /** The SQLite file of the server. Undefined with PostgreSQL. */
-  readonly databasePath?: string | undefined
   /** If undefined, host keys are trusted by the configuration only. */
   readonly knownHosts?: KnownHosts | undefined
   /** Outbound proxies for its connections. Default: none. */

@@ -1,5 +1,5 @@
 import type { LoadedConfig } from '../config/load.ts'
-import { databasePathOf, knownHosts } from '../config/paths.ts'
+import { knownHosts } from '../config/paths.ts'
 import type { NamedSlots } from '../flow/slots.ts'
 import { createOutgoing } from '../http/proxy/outgoing.ts'
 import type { Mask } from '../mask.ts'
@@ -23,10 +23,9 @@ export function openConfiguredDestinations(
   { warn, putQueues, env, mask }: DestinationDeps,
 ): Promise<Destination[]> {
   const { destinations, settings, ownPaths, dataDirectory, programFolder } = config
-  const { keyTemplate, pictures, network, store } = settings
+  const { keyTemplate, pictures, network } = settings
   const learn = (credentials: readonly string[]) => mask?.learn?.(credentials)
-  const databasePath = store.driver === 'sqlite' ? databasePathOf(config) : undefined
-  const own = { ownPaths, databasePath, knownHosts: knownHosts(dataDirectory), programFolder, learn }
+  const own = { ownPaths, knownHosts: knownHosts(dataDirectory), programFolder, learn }
   const outgoing = createOutgoing(network, env)
   return openDestinations(destinations, keyTemplate, warn, own, putQueues, pictures, outgoing)
 }

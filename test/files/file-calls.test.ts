@@ -3,8 +3,7 @@ import { mkdtemp, open, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { areOnSameDisk, closeFile, openFile, writeAll } from '../../src/files/file-calls.ts'
-import { needsLinux } from '../helpers/needs.ts'
+import { closeFile, openFile, writeAll } from '../../src/files/file-calls.ts'
 
 const CHUNKS = ['first ', '', 'second ', 'third'].map(text => Buffer.from(text))
 
@@ -35,11 +34,4 @@ it('what a call did not write is written by the next', async () => {
   await file.close()
   expect(await readFile(path, 'utf8')).toBe('first second third')
   expect(calls).toBe(4)
-})
-
-it('a path where nothing exists yet is on the disk of the nearest folder above', async context => {
-  const directory = await makeDirectory()
-  expect(await areOnSameDisk(join(directory, 'a/b/c'), join(directory, 'store.db'))).toBe(true)
-  needsLinux(context, '/proc is another file system')
-  expect(await areOnSameDisk('/proc/nothing/there', directory)).toBe(false)
 })

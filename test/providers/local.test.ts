@@ -22,7 +22,7 @@ import {
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join, relative } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { UploadError } from '../../src/errors.ts'
 import { createFolderSync } from '../../src/files/folder-sync.ts'
@@ -39,26 +39,16 @@ const never = () => new AbortController().signal
 
 type Options = Partial<Omit<Parameters<typeof local.open>[0], 'directory'>>
 
-type Around = { name?: string; databasePath?: string | undefined }
-
-/** @param around the name of the destination, and the database of the server; default: PostgreSQL */
-async function openLocal(
-  directory: string,
-  options: Options = {},
-  { name = 'Default', databasePath }: Around = {},
-): Promise<Target> {
+async function openLocal(directory: string, options: Options = {}, name = 'Default'): Promise<Target> {
   const config = local.config.parse({ directory, serve: true, durable: false, ...options })
   const warn = (message: string) => expect.fail(message)
-  return await local.open(config, { name, warn, databasePath })
+  return await local.open(config, { name, warn })
 }
 
 /** A target on a new folder; both are gone after the test. */
-async function openFresh(
-  options: Options = {},
-  around: Around = {},
-): Promise<{ target: Target; directory: string }> {
+async function openFresh(options: Options = {}): Promise<{ target: Target; directory: string }> {
   const directory = join(await makeDirectory(), 'pictures')
-  const target = await openLocal(directory, options, around)
+  const target = await openLocal(directory, options)
   onTestFinished(() => target.close?.())
   return { target, directory }
 }
@@ -135,10 +125,7 @@ async function startServer(find: (path: string) => Promise<string | undefined>) 
   }
 }
 
-/** A database on the disk of the temporary folders. */
-const DATABASE_BESIDE = join(tmpdir(), 'store.db')
-
-async function startContract(isServed: boolean, databasePath?: string): Promise<ContractSetup> {
+async function startContract(isServed: boolean): Promise<ContractSetup> {
   const directory = await mkdtemp(join(tmpdir(), 'local-contract-'))
   const name = 'a/b c'
   let target: Target | undefined
@@ -148,8 +135,8 @@ async function startContract(isServed: boolean, databasePath?: string): Promise<
       : join(directory, path.slice('web/'.length)),
   )
   target = isServed
-    ? await openLocal(directory, { durable: true }, { name })
-    : await openLocal(directory, { serve: false, urlPrefix: `${server.base}web` }, { databasePath })
+    ? await openLocal(directory, { durable: true }, name)
+    : await openLocal(directory, { serve: false, urlPrefix: `${server.base}web` })
   return {
     ...(isServed && { name }),
     target,
@@ -167,7 +154,6 @@ async function startContract(isServed: boolean, databasePath?: string): Promise<
 
 describeProvider('local, served by this server, durable', () => startContract(true))
 describeProvider('local, behind a web server, not durable', () => startContract(false))
-describeProvider('local, on the disk of the database', () => startContract(false, DATABASE_BESIDE))
 
 describe('options of local', () => {
   it('needs a way to hand files out', () => {
@@ -396,9 +382,9 @@ describe('what local locates', () => {
   })
 })
 
-describe.each([undefined, DATABASE_BESIDE])('how local writes (database: %s)', databasePath => {
+describe('how local writes', () => {
   it('makes neither folder nor file before the first put', async () => {
-    const { target, directory } = await openFresh({}, { databasePath })
+    const { target, directory } = await openFresh()
     expect(await target.exists?.('a.png', never())).toBe(false)
     expect(await locate(target, 'a.png')).toBeUndefined()
     await target.remove?.('a.png', never())
@@ -406,7 +392,7 @@ describe.each([undefined, DATABASE_BESIDE])('how local writes (database: %s)', d
   })
 
   it('leaves nothing but the objects behind, also after check and close', async () => {
-    const { target, directory } = await openFresh({ durable: true }, { databasePath })
+    const { target, directory } = await openFresh({ durable: true })
     await target.check?.(never())
     await target.put(objectOf('a/b.png', Buffer.of(1)), never())
     await target.close?.()
@@ -414,7 +400,7 @@ describe.each([undefined, DATABASE_BESIDE])('how local writes (database: %s)', d
   })
 
   it.each([true, false])('stores 100 files at once in the same new folder (durable: %s)', async durable => {
-    const { target, directory } = await openFresh({ durable }, { databasePath })
+    const { target, directory } = await openFresh({ durable })
     const objects = Array.from({ length: 100 }, (_, i) =>
       objectOf(`new/folder/${i}.bin`, Buffer.alloc(1000 + i, i)),
     )
@@ -428,7 +414,7 @@ describe.each([undefined, DATABASE_BESIDE])('how local writes (database: %s)', d
   it.each(['0644', '0600', '666', '0640'])(
     'gives files the mode %s, whatever the umask is',
     async fileMode => {
-      const { target, directory } = await openFresh({ fileMode }, { databasePath })
+      const { target, directory } = await openFresh({ fileMode })
       const path = join(await makeDirectory(), 'payload')
       await writeFile(path, 'linked', { mode: 0o600 })
       await target.put(objectOf('bytes', Buffer.of(1)), never())
@@ -442,7 +428,7 @@ describe.each([undefined, DATABASE_BESIDE])('how local writes (database: %s)', d
   it.each(['0755', '0700', '777', '2770'])(
     'gives new folders the mode %s, and old ones none',
     async directoryMode => {
-      const { target, directory } = await openFresh({ directoryMode }, { databasePath })
+      const { target, directory } = await openFresh({ directoryMode })
       await mkdir(directory)
       await mkdir(join(directory, 'old'))
       await chmod(join(directory, 'old'), 0o711)
@@ -454,7 +440,7 @@ describe.each([undefined, DATABASE_BESIDE])('how local writes (database: %s)', d
   )
 
   it('makes the folder itself with its mode when payloads are spooled before the first put', async () => {
-    const { target, directory } = await openFresh({ directoryMode: '0750' }, { databasePath })
+    const { target, directory } = await openFresh({ directoryMode: '0750' })
     const file = await target.spool?.create()
     if (file) closeSync(file.fd)
     expect((await stat(directory)).mode & 0o777).toBe(0o750)
@@ -462,7 +448,7 @@ describe.each([undefined, DATABASE_BESIDE])('how local writes (database: %s)', d
   })
 
   it('keeps the group folders inherit', async () => {
-    const { target, directory } = await openFresh({}, { databasePath })
+    const { target, directory } = await openFresh()
     await mkdir(directory)
     await chmod(directory, 0o2755)
     await target.put(objectOf('new/a', Buffer.of(1)), never())
@@ -470,7 +456,7 @@ describe.each([undefined, DATABASE_BESIDE])('how local writes (database: %s)', d
   })
 
   it('refuses a body that is shorter or longer than it says', async () => {
-    const { target, directory } = await openFresh({}, { databasePath })
+    const { target, directory } = await openFresh()
     for (const size of [1000, 3 * MIB]) {
       const object = objectOf('a.bin', Buffer.alloc(size))
       for (const wrong of [size - 1, size + 1]) {
@@ -482,7 +468,7 @@ describe.each([undefined, DATABASE_BESIDE])('how local writes (database: %s)', d
   })
 
   it('goes on when somebody removes its temporary folder or the whole folder', async () => {
-    const { target, directory } = await openFresh({}, { databasePath })
+    const { target, directory } = await openFresh()
     for (const gone of [join(directory, '.upload-server'), directory]) {
       await target.put(objectOf('x/a.png', Buffer.of(1)), never())
       await rm(gone, { recursive: true })
@@ -582,16 +568,11 @@ it('copies what was spooled for another folder: a mirror keeps its bytes and its
   expect(await readFile(join(directory, 'a.txt'), 'utf8')).toBe('bytes')
 })
 
-describe.each([
-  ['of another disk', () => undefined],
-  ['of the disk of the database', (directory: string) => join(directory, 'store.db')],
-])('a folder that cannot be written, %s,', (_, databaseBeside) => {
-  const around = (directory: string): Around => ({ databasePath: databaseBeside(directory) })
-
+describe('a folder that cannot be written', () => {
   it('is full: says so, keeps what was there and leaves nothing half', async context => {
     const directory = await makeDirectory()
     await mount(context, directory, 'size=2m')
-    const target = await openLocal(directory, {}, around(directory))
+    const target = await openLocal(directory)
     await target.put(objectOf('a.bin', Buffer.from('before')), never())
     for (const size of [4 * MIB, MIB]) {
       if (size === MIB) await target.put(objectOf('filler', Buffer.alloc(1.5 * MIB)), never())
@@ -617,7 +598,7 @@ describe.each([
   it('is read-only: says so', async context => {
     const directory = await makeDirectory()
     await mount(context, directory, 'size=2m,ro')
-    const target = await openLocal(directory, {}, around(directory))
+    const target = await openLocal(directory)
     onTestFinished(() => target.close?.())
     for (const work of [
       async () => target.put(objectOf('a.bin', Buffer.of(1)), never()),
@@ -631,7 +612,7 @@ describe.each([
   })
 
   it('is a file: says so, and names no path', async () => {
-    const { target, directory } = await openFresh({}, around(tmpdir()))
+    const { target, directory } = await openFresh()
     await writeFile(directory, 'I am a file')
     for (const work of [
       async () => target.put(objectOf('x/a.bin', Buffer.of(1)), never()),
@@ -652,7 +633,7 @@ describe.each([
     ['a file where a folder is needed', 'a.png/b.png', 'a file exists where a folder is needed'],
     ['a folder where the file goes', 'folder', 'a folder or a special file'],
   ])('has %s', async (_, key, words) => {
-    const { target, directory } = await openFresh({}, around(tmpdir()))
+    const { target, directory } = await openFresh()
     await target.put(objectOf('a.png', Buffer.of(1)), never())
     await target.put(objectOf('folder/in/it.png', Buffer.of(1)), never())
     const error = await failureOf(target.put(objectOf(key, Buffer.of(2)), never()))
@@ -721,7 +702,7 @@ describe('temporary files of killed servers', () => {
     const { target, directory } = await openFresh()
     const file = await target.spool?.create()
     if (file) closeSync(file.fd)
-    const other = await openLocal(directory, {}, { name: 'other' })
+    const other = await openLocal(directory, {}, 'other')
     await other.put(objectOf('a.png', Buffer.of(1)), never())
     await other.close?.()
     expect((await stat(file?.path ?? '')).size).toBe(0)
@@ -754,54 +735,6 @@ describe('syncs of one folder', () => {
     const sync = createFolderSync<string>(() => results.shift() ?? Promise.reject(new Error('one too many')))
     const [first, second, third] = await Promise.allSettled([sync('/a'), sync('/a'), sync('/a')])
     expect([first?.status, second?.status, third?.status]).toEqual(['rejected', 'fulfilled', 'fulfilled'])
-  })
-})
-
-describe('small files are written without a thread', () => {
-  /** Whether other work of the event loop ran while a file was stored in a folder that is open. */
-  async function letsOthersRun(target: Target, bytes: number): Promise<boolean> {
-    await target.put(objectOf('before', Buffer.of(1)), never())
-    let hasRun = false
-    setImmediate(() => {
-      hasRun = true
-    })
-    await target.put(objectOf('a.bin', Buffer.alloc(bytes)), never())
-    return hasRun
-  }
-
-  it('on the disk of the database', async () => {
-    const { target } = await openFresh({}, { databasePath: DATABASE_BESIDE })
-    expect(await letsOthersRun(target, 100)).toBe(false)
-    expect(await letsOthersRun(target, 2 * MIB)).toBe(true)
-  })
-
-  it("and leave nothing behind if they can't be", async () => {
-    const { target, directory } = await openFresh({}, { databasePath: DATABASE_BESIDE })
-    await target.put(objectOf('folder/a', Buffer.of(1)), never())
-    await target.put(objectOf('b', Buffer.of(1)), never())
-    const object = objectOf('b', Buffer.of(2))
-    for (const wrong of [{ key: 'folder' }, { key: 'other/a' }, { key: '.hidden' }, { size: 2 }])
-      expect(target.putAtOnce?.({ ...object, ...wrong })).toBeUndefined()
-    const stored = (await listFiles(directory)).map(path => relative(directory, path)).sort()
-    expect(stored).toEqual(['b', 'folder/a'])
-    expect(target.putAtOnce?.(object)).toBeDefined()
-    expect(await readFile(join(directory, 'b'))).toEqual(Buffer.of(2))
-  })
-
-  it.each([
-    ['durable, which waits for the disk', { durable: true }, DATABASE_BESIDE],
-    ['with PostgreSQL', {}, undefined],
-  ])('but not %s', async (_, options, databasePath) => {
-    const { target } = await openFresh(options, { databasePath })
-    expect(await letsOthersRun(target, 100)).toBe(true)
-  })
-
-  it('but not on another disk', async context => {
-    const directory = await makeDirectory()
-    await mount(context, directory, 'size=2m')
-    const target = await openLocal(directory, {}, { databasePath: DATABASE_BESIDE })
-    expect(await letsOthersRun(target, 100)).toBe(true)
-    await target.close?.()
   })
 })
 

@@ -21,8 +21,6 @@ export interface Folders {
    * @throws UploadError `delivery_failed` if a link leads out of the directory, or to a hidden path in it
    */
   find<T>(path: string, work: (folder: Held) => Promise<T>): Promise<T | undefined>
-  /** The folder, if it was used within the last second. It is open until the caller awaits something. */
-  findAtOnce(path: string): Held | undefined
   /** Runs `work` in a folder, which is created with its parents if it does not exist. `mode` applies to the folder itself. */
   make<T>(path: string, work: (folder: Held) => Promise<T>, mode?: number): Promise<T>
   /** Opens an existing file and follows links. Returns undefined if it does not exist. @throws as `find` */
@@ -104,7 +102,6 @@ export function createFolders(directory: string, folderMode: number, durable: bo
       const found = await search(path)
       return found && kept.use(found, work)
     },
-    findAtOnce: kept.findAtOnce,
     make: async (path, work, mode = folderMode) => kept.use(await obtain(path, mode), work),
     async open(path) {
       const real = await resolveLinks(path).catch(ignoreCodes(ABSENT))

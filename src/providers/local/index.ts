@@ -3,7 +3,6 @@ import { lstat, realpath, rmdir, unlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { Readable } from 'node:stream'
 import { systemCode, UploadError } from '../../errors.ts'
-import { areOnSameDisk } from '../../files/file-calls.ts'
 import { createFolderSync, syncFolder } from '../../files/folder-sync.ts'
 import type { HeldFile } from '../../files/held.ts'
 import { createOwnCheck, type OwnCheck, ownPathsIn } from '../../files/own-paths.ts'
@@ -11,14 +10,13 @@ import { once } from '../../flow/once.ts'
 import { localPath } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { createSpool, sweepSpool } from '../../payload/spool.ts'
-import { defineProvider, type ProviderDeps, type Target, type UploadObject } from '../contract.ts'
+import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
 import { HASHED_NAME } from '../shared/picgo-options.ts'
 import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../shared/public-url.ts'
-import { createAtOnce } from './at-once.ts'
 import { createExplained, type Explained } from './explain.ts'
 import { createFolders, type Folders } from './folders.ts'
 import { splitKey } from './key-path.ts'
-import { createWriter, type FileBody, isMasked } from './writer.ts'
+import { createWriter, type FileBody } from './writer.ts'
 
 /** Folder of the temporary files. Object keys can't refer to it, because no segment starts with a dot. */
 const SPOOL_NAME = '.upload-server'
@@ -92,28 +90,13 @@ export const local = defineProvider({
     options.serve || options.urlPrefix !== undefined
       ? undefined
       : 'Set "serve" to true, or set "urlPrefix". Otherwise stored files have no URL.',
-  open: async (options, deps) =>
-    openFolder(options, deps, await placeOf(resolve(options.directory)), await mayBlock(options, deps)),
+  open: async (options, deps) => openFolder(options, deps, await placeOf(resolve(options.directory))),
   // PicList stores files directly in its folder, without folders by date.
   fromPicGo: options => ({
     options: { ...options, keyTemplate: HASHED_NAME },
     notes: [],
   }),
 })
-
-/**
- * Whether small files may be written in the event loop. The server waits for the disk of its database anyway, because SQLite
- * runs in the event loop, too. With `durable`, each upload waits for the disk, so other requests must continue meanwhile.
- */
-async function mayBlock(
-  { directory, durable, fileMode }: z.output<typeof config>,
-  { databasePath, ownPaths = [] }: ProviderDeps,
-): Promise<boolean> {
-  if (durable || databasePath === undefined || isMasked(modeOf(fileMode))) return false
-  // Files of the server in the folder have to be looked up for each upload.
-  const isApart = (await ownPathsIn(resolve(directory), ownPaths)).length === 0
-  return isApart && (await areOnSameDisk(resolve(directory), databasePath))
-}
 
 const modeOf = (octal: string) => Number.parseInt(octal, 8)
 
@@ -136,7 +119,6 @@ function openFolder(
   options: z.output<typeof config>,
   { name, warn, ownPaths = [] }: ProviderDeps,
   location: string,
-  mayBlock: boolean,
 ): Target {
   const { serve, urlPrefix, durable } = options
   const directory = resolve(options.directory)
@@ -169,9 +151,6 @@ function openFolder(
   const toUrl = (key: string): string =>
     urlPrefix === undefined ? `files/${encodeSegment(name)}/${encodeKey(key)}` : joinUrl(urlPrefix, key)
 
-  const storeAtOnce = mayBlock ? createAtOnce({ directory, folders, spool, fileMode }) : () => false
-  const putAtOnce = (object: UploadObject) => (storeAtOnce(object) ? { url: toUrl(object.key) } : undefined)
-
   return {
     location,
     replacesAtomically: true,
@@ -180,12 +159,9 @@ function openFolder(
       isLinked: true,
       create: () => explained('Creating a temporary file', undefined, () => spool.create()),
     },
-    putAtOnce,
     put: (object, signal) =>
       explained(`Storing "${object.key}"`, signal, async () => {
         signal.throwIfAborted()
-        const stored = putAtOnce(object)
-        if (stored) return stored
         const { parents, file } = splitKey(object.key)
         await cleanup
         await write(object, join(directory, ...parents), file, signal)

@@ -19,7 +19,7 @@ import type { Spool } from '../../payload/spool.ts'
 import type { UploadObject } from '../contract.ts'
 
 /** Maximum size of a body that is written at once, in bytes. */
-export const MAX_BUFFERED_BYTES = 1024 * 1024
+const MAX_BUFFERED_BYTES = 1024 * 1024
 /** Error codes of `link` if hard links are impossible: another file system, one without hard links, or too many links. */
 const NO_LINK = new Set(['EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'])
 /** Error codes of file systems without permissions. */
@@ -46,7 +46,8 @@ export type WriteFile = (body: FileBody, folder: string, file: string, signal: A
 
 export function createWriter(options: WriterOptions): WriteFile {
   const { spool, inFolder, admit, syncFolder, fileMode, durable } = options
-  const needsChmod = isMasked(fileMode)
+  // New files don't get this mode, because of the umask.
+  const needsChmod = (fileMode & process.umask()) !== 0
 
   /** Writes the temporary file, and removes it if that fails. */
   async function fill(path: string, body: FileBody, signal: AbortSignal): Promise<string> {
@@ -153,9 +154,6 @@ async function writeNew(
     await closeFile(file)
   }
 }
-
-/** Whether new files don't get this mode, because of the umask. */
-export const isMasked = (mode: number): boolean => (mode & process.umask()) !== 0
 
 /** Whether the bytes of a body are in memory and few. */
 function isSmall({ path, size }: FileBody): boolean {

@@ -14,7 +14,6 @@ const OPTIONAL_METHODS = [
   'remove',
   'removeMany',
   'exists',
-  'putAtOnce',
   'putIfAbsent',
   'sign',
   'locate',
@@ -37,7 +36,6 @@ export function toCheckedTarget(target: Target, id: string): Target {
   checkTarget(target)
   const {
     exists,
-    putAtOnce,
     putIfAbsent,
     remove,
     removeMany,
@@ -60,12 +58,6 @@ export function toCheckedTarget(target: Target, id: string): Target {
       const work = async () => checkStored(await target.put(object, signal), object.key)
       return attempt({ id, what: { verb: 'store', key: object.key } }, signal, work)
     },
-    ...(putAtOnce && {
-      putAtOnce(object) {
-        const stored = faultOf(object.key) === undefined ? putAtOnce.call(target, object) : undefined
-        return stored && checkStored(stored, object.key)
-      },
-    }),
     ...(putIfAbsent && {
       async putIfAbsent(object, isRepeated, signal) {
         checkKey(object.key)

@@ -64,12 +64,6 @@ export interface Target {
   /** Stores the object and replaces one with the same object key. Safe to call concurrently unless `serial` is true. */
   put(object: UploadObject, signal: AbortSignal): Promise<Stored>
   /**
-   * Stores a small object like `put`, but without waiting for anything, so that the server needs no time limit for it.
-   *
-   * @returns undefined if that is not possible, or fails. The server then calls `put`, which explains failures
-   */
-  putAtOnce?(object: UploadObject): Stored | undefined
-  /**
    * Canonical prefix of its objects: `location + key` identifies an object. Two targets that reach the same object must return
    * the same prefix, even if their options or names differ. It is stored in the database, so it must contain no secret, and
    * must not change when credentials change. Default: a prefix that no other destination has.

@@ -32,9 +32,6 @@ export async function deliver(
   onAbandoned?: (put: Promise<Stored>) => void,
 ): Promise<Stored> {
   signal.throwIfAborted()
-  // A time limit needs an AbortSignal. In Node 20, each has a hidden class of its own, which makes all code that reads it slow.
-  const stored = destination.target.putAtOnce?.(object)
-  if (stored) return stored
   const limit = beginTimeLimit(timeoutMs, signal, () => timedOut(destination, object.key, timeoutMs))
   try {
     const put = () => destination.target.put(object, limit.signal)

@@ -24,7 +24,7 @@ export async function openDestinations(
   specs: readonly DestinationSpec[],
   keyTemplate: string,
   warn: (message: string) => void,
-  own: Pick<ProviderDeps, 'ownPaths' | 'databasePath' | 'knownHosts' | 'programFolder' | 'learn'> = {},
+  own: Pick<ProviderDeps, 'ownPaths' | 'knownHosts' | 'programFolder' | 'learn'> = {},
   putQueues: NamedSlots = createPutQueues(),
   pictures?: PictureOptions,
   general?: Outgoing,
