@@ -1,5 +1,5 @@
 import { closeSync, constants, openSync, readlinkSync, type Stats } from 'node:fs'
-import { type FileHandle, lstat, open, readlink, realpath } from 'node:fs/promises'
+import { type FileHandle, lstat, open, realpath } from 'node:fs/promises'
 import { once } from '../flow/once.ts'
 import { isSameFile } from './own-paths.ts'
 
@@ -61,7 +61,7 @@ async function held(path: string, handle: FileHandle | undefined): Promise<Held>
     if (handle === undefined || handles === undefined) return await heldByName(path, handle)
     const link = `${handles}/${handle.fd}`
     // The name is read after the check: in the other order, a file could be renamed to a name that looks removed.
-    const found = await readlink(link)
+    const found = readlinkSync(link) // of /proc, so it waits for no disk
     const status = await handle.stat()
     return {
       handle,

@@ -25,12 +25,10 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { UploadError } from '../../src/errors.ts'
-import { createFolderSync } from '../../src/files/folder-sync.ts'
 import type { Target } from '../../src/providers/contract.ts'
 import { createExplained } from '../../src/providers/local/explain.ts'
 import { local } from '../../src/providers/local/index.ts'
 import { splitKey } from '../../src/providers/local/key-path.ts'
-import { eventually } from '../helpers/eventually.ts'
 import { needs, needsLinux, needsRoot } from '../helpers/needs.ts'
 import { type ContractSetup, describeProvider, objectOf } from '../helpers/provider-contract.ts'
 
@@ -706,35 +704,6 @@ describe('temporary files of killed servers', () => {
     await other.put(objectOf('a.png', Buffer.of(1)), never())
     await other.close?.()
     expect((await stat(file?.path ?? '')).size).toBe(0)
-  })
-})
-
-describe('syncs of one folder', () => {
-  it('are shared by all who come while one is under way, and begin after each of them came', async () => {
-    const begun: (() => void)[] = []
-    const sync = createFolderSync<string>(() => new Promise<void>(resolve => void begun.push(resolve)))
-    const first = sync('/a')
-    const second = sync('/a')
-    const third = sync('/a')
-    const other = sync('/b')
-    expect(begun).toHaveLength(2)
-    begun[0]?.()
-    await first
-    await eventually(() => expect(begun).toHaveLength(3))
-    const late = sync('/a')
-    begun[2]?.()
-    await Promise.all([second, third])
-    await eventually(() => expect(begun).toHaveLength(4))
-    begun[1]?.()
-    begun[3]?.()
-    await Promise.all([late, other])
-  })
-
-  it('fail for those who share it, and for nobody else', async () => {
-    const results = [Promise.reject(new Error('EIO')), Promise.resolve()]
-    const sync = createFolderSync<string>(() => results.shift() ?? Promise.reject(new Error('one too many')))
-    const [first, second, third] = await Promise.allSettled([sync('/a'), sync('/a'), sync('/a')])
-    expect([first?.status, second?.status, third?.status]).toEqual(['rejected', 'fulfilled', 'fulfilled'])
   })
 })
 

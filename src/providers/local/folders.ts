@@ -4,13 +4,13 @@ import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
 import { systemCode, UploadError } from '../../errors.ts'
 import { ignoreCodes, syncFolder, UNSUPPORTED } from '../../files/folder-sync.ts'
 import { type Held, type HeldFile, hold, holdFolder } from '../../files/held.ts'
-import { createKeptFolders, type Kept } from '../../files/kept-folders.ts'
 import { makePath } from '../../files/make-path.ts'
 
 const ABSENT = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'])
 
 /** Number of attempts to create a folder that other programs remove at the same time. */
 const MAX_ATTEMPTS = 100
+
 /**
  * Folders below one directory. No symbolic link may lead out of it. Paths are absolute and begin with the directory. `work`
  * uses the `path` of the open folder, which prevents symlink races: it stays the same folder even if it is replaced.
@@ -25,67 +25,49 @@ export interface Folders {
   make<T>(path: string, work: (folder: Held) => Promise<T>, mode?: number): Promise<T>
   /** Opens an existing file and follows links. Returns undefined if it does not exist. @throws as `find` */
   open(path: string): Promise<HeldFile | undefined>
-  close(): Promise<void>
 }
 
-/**
- * At each call, the path must lead to the open folder, so that a link that is created later can't lead out of the directory
- * either.
- *
- * @param durable if true, new folders are written durably (fsync) before `make` resolves
- */
+/** @param durable if true, new folders are written durably (fsync) before `make` resolves */
 export function createFolders(directory: string, folderMode: number, durable: boolean): Folders {
   const admit = createAdmission(directory)
-  const kept = createKeptFolders()
-  const searches = new Map<string, Promise<Kept | undefined>>()
-  const inProgress = new Map<string, Promise<Kept>>()
+  const inProgress = new Map<string, Promise<void>>()
 
-  async function open(path: string): Promise<Kept> {
+  async function open(path: string): Promise<Held> {
     const folder = await holdFolder(path, 'follow')
     try {
       await admit(path, folder.real)
+      return folder
     } catch (error) {
       await folder.close()
       throw error
     }
-    return kept.keep(path, folder)
   }
 
-  /** Looks up a folder. Concurrent calls for the same folder share one lookup. */
-  async function search(path: string): Promise<Kept | undefined> {
-    const found = searches.get(path) ?? lookUp(path).catch(ignoreCodes(ABSENT))
-    searches.set(path, found)
-    try {
-      return await found
-    } finally {
-      searches.delete(path)
-    }
-  }
-
-  async function lookUp(path: string): Promise<Kept> {
-    return (await kept.find(path)) ?? open(path)
-  }
-
-  async function obtain(path: string, mode: number): Promise<Kept> {
+  async function obtain(path: string, mode: number): Promise<Held> {
     for (let attempt = 1; ; attempt++) {
-      const found = inProgress.get(path) ?? (await search(path))
-      if (found !== undefined) return found
+      const found = await open(path).catch(ignoreCodes(ABSENT))
+      if (found !== undefined) {
+        await inProgress.get(path)?.catch(() => {}) // its name may not be on the disk yet
+        return found
+      }
       const adding = inProgress.get(path) ?? add(path, mode).finally(() => inProgress.delete(path))
       inProgress.set(path, adding)
       try {
-        return await adding
+        await adding
+        return await openAdded(path)
       } catch (error) {
         if (systemCode(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw error
       }
     }
   }
 
-  async function add(path: string, mode: number): Promise<Kept> {
-    if (path === directory) await addRoot(directory, folderMode, durable)
-    else
-      await obtain(dirname(path), folderMode).then(one =>
-        kept.use(one, around => addFolder(around, path, mode, durable)),
-      )
+  async function add(path: string, mode: number): Promise<void> {
+    if (path === directory) return addRoot(directory, folderMode, durable)
+    const around = await obtain(dirname(path), folderMode)
+    await addFolder(around, path, mode, durable).finally(() => around.close())
+  }
+
+  async function openAdded(path: string): Promise<Held> {
     try {
       return await open(path)
     } catch (error) {
@@ -99,10 +81,13 @@ export function createFolders(directory: string, folderMode: number, durable: bo
 
   return {
     async find(path, work) {
-      const found = await search(path)
-      return found && kept.use(found, work)
+      const found = await open(path).catch(ignoreCodes(ABSENT))
+      return found && work(found).finally(() => found.close())
     },
-    make: async (path, work, mode = folderMode) => kept.use(await obtain(path, mode), work),
+    async make(path, work, mode = folderMode) {
+      const folder = await obtain(path, mode)
+      return work(folder).finally(() => folder.close())
+    },
     async open(path) {
       const real = await resolveLinks(path).catch(ignoreCodes(ABSENT))
       if (real === undefined) return undefined
@@ -117,7 +102,6 @@ export function createFolders(directory: string, folderMode: number, durable: bo
         throw error
       }
     },
-    close: kept.close,
   }
 }
 

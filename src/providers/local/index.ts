@@ -3,7 +3,6 @@ import { lstat, realpath, rmdir, unlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { Readable } from 'node:stream'
 import { systemCode, UploadError } from '../../errors.ts'
-import { createFolderSync, syncFolder } from '../../files/folder-sync.ts'
 import type { HeldFile } from '../../files/held.ts'
 import { createOwnCheck, type OwnCheck, ownPathsIn } from '../../files/own-paths.ts'
 import { once } from '../../flow/once.ts'
@@ -138,7 +137,6 @@ function openFolder(
     admit: async path => {
       if (await isOwn(path)) throw belongsToServer(basename(path))
     },
-    syncFolder: createFolderSync(syncFolder),
     fileMode,
     durable,
   })
@@ -178,7 +176,6 @@ function openFolder(
     async close() {
       await cleanup
       await spool.close()
-      await folders.close()
       await rmdir(spoolPath).catch(() => {}) // it is not empty while another process uses it
     },
   }

@@ -14,6 +14,7 @@ import { join, sep } from 'node:path'
 import { addAbortSignal } from 'node:stream'
 import { systemCode, UploadError } from '../../errors.ts'
 import { closeFile, openFile, renameFile, syncFile, writeAll } from '../../files/file-calls.ts'
+import { syncFolder } from '../../files/folder-sync.ts'
 import type { Held } from '../../files/held.ts'
 import type { Spool } from '../../payload/spool.ts'
 import type { UploadObject } from '../contract.ts'
@@ -34,8 +35,6 @@ export interface WriterOptions {
   inFolder<T>(path: string, work: (folder: Held) => Promise<T>): Promise<T>
   /** Rejects files that must not be replaced, by their real path. */
   admit(path: string): Promise<void>
-  /** Writes the entries of a folder durably (fsync). */
-  syncFolder(folder: Held): Promise<void>
   fileMode: number
   /** If true, a file and its name are written durably (fsync) before `write` resolves. */
   durable: boolean
@@ -45,7 +44,7 @@ export interface WriterOptions {
 export type WriteFile = (body: FileBody, folder: string, file: string, signal: AbortSignal) => Promise<void>
 
 export function createWriter(options: WriterOptions): WriteFile {
-  const { spool, inFolder, admit, syncFolder, fileMode, durable } = options
+  const { spool, inFolder, admit, fileMode, durable } = options
   // New files don't get this mode, because of the umask.
   const needsChmod = (fileMode & process.umask()) !== 0
 
