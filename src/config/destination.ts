@@ -38,9 +38,7 @@ export const destinationSchema = z.strictObject({
           .string()
           .min(1)
           .refine(isRegExp, 'is not a valid regular expression')
-          .describe(
-            'Regular expression to search for. A match that takes longer than 100 ms is stopped, and the link stays unchanged.',
-          ),
+          .describe('Regular expression to search for. Links of more than 8192 characters stay unchanged.'),
         to: z.string().describe('Replacement for the match. $1 inserts the first group.'),
         flags: z
           .string()

@@ -330,6 +330,12 @@ describe('where http finds the address', () => {
       json,
       /returned no URL for "2026\/a b\/pic ture\.png": \{"ok":true/,
     ],
+    [
+      'attack: a response so long that a quadratic expression would take minutes',
+      { resultUrl: '{regex:a+b|$}' },
+      'a'.repeat(1_000_000),
+      /the response has more than 65536 characters, too many for the regular expression "a\+b"/,
+    ],
     ['in what is not JSON', { resultUrl: 'data.link' }, html, /returned no URL for ".*": here/],
     ['a path alone', { resultUrl: 'data.path' }, json, /returned "\/a\.png", which is not an http/],
     ['two addresses', {}, 'https://img.example.com/a\nhttps://img.example.com/b', /which is not an http/],

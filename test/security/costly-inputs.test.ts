@@ -3,11 +3,9 @@ import { join } from 'node:path'
 import { TextDecoder } from 'node:util'
 import { queryObjects } from 'node:v8'
 import { describe, expect, it } from 'vitest'
-import { execForeign } from '../../src/flow/foreign-expression.ts'
 import { excerpt } from '../../src/http/client.ts'
 import { cleanFileName } from '../../src/payload/file-name.ts'
 import { parsePartHeader } from '../../src/routes/part-header.ts'
-import { createUrlRewrite } from '../../src/uploader/delivery/url-rewrite.ts'
 import { expectFailure } from '../helpers/expect-answer.ts'
 import { post } from '../helpers/form.ts'
 import { startApp } from '../helpers/start-app.ts'
@@ -54,15 +52,6 @@ describe('attack: a text that takes quadratic time', () => {
   ])('in 100 file names: %s', async (_, name) => {
     const ms = await timeOf(() => Array.from({ length: 100 }, () => cleanFileName(name, '.png')))
     expect(ms).toBeLessThan(LIMIT_MS)
-  })
-
-  it('in an expression of the configuration', () => {
-    expect(() => execForeign(/^(a+)+$/, `${'a'.repeat(60)}!`)).toThrow()
-    const rewrite = createUrlRewrite([
-      { from: '(a+)+$', to: 'b' },
-      { from: 'https', to: 'http' },
-    ])
-    expect(rewrite(`https://x.test/${'a'.repeat(60)}!`)).toBe(`http://x.test/${'a'.repeat(60)}!`)
   })
 })
 

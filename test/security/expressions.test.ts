@@ -26,14 +26,14 @@ const STEPS = [
 
 /** Files that put expressions together, with what makes these harmless. */
 const PUT_TOGETHER: Record<string, string> = {
-  'config/destination.ts': 'only read here, to see whether they can be; foreign-expression.ts runs them',
-  'config/import.ts': 'only read here, to see whether they can be; foreign-expression.ts runs them',
+  'config/destination.ts': 'only read here, to see whether they can be; url-rewrite.ts runs them',
+  'config/import.ts': 'only read here, to see whether they can be; url-rewrite.ts runs them',
   'mask.ts': 'texts side by side; nothing in it repeats',
   'routes/loopback.ts': 'names of headers side by side; nothing in it repeats',
   'routes/part-header.ts': 'one sign and two digits',
-  'providers/shared/form-host/placeholders.ts': 'foreign-expression.ts runs them, for 100 ms at most',
+  'providers/shared/form-host/placeholders.ts': 'those of the operator, on texts of at most 64 K characters',
   'providers/s3/presets.ts': 'sees host names of the configuration, and has a dot between its repetitions',
-  'uploader/delivery/url-rewrite.ts': 'foreign-expression.ts runs them, for 100 ms at most',
+  'uploader/delivery/url-rewrite.ts': 'those of the operator, on URLs of at most 8 K characters',
 }
 
 /** Processor time, ms, which others on a busy machine do not add to. The best of three when it is long: V8 may have tidied up. */

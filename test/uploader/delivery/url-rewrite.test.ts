@@ -31,8 +31,7 @@ it('what a rule makes is percent-encoded as an address is', () => {
   )
 })
 
-it('a rule that would go on for ever is left out', () => {
-  const rewrite = createUrlRewrite([{ from: '(a+)+$', to: 'x' }])
-  const url = `https://bucket.example/${'a'.repeat(40)}!`
-  expect(rewrite(url)).toBe(url)
+it('attack: a URL so long that a quadratic rule would take minutes is left as it is', () => {
+  const url = `https://bucket.example/${'a'.repeat(1_000_000)}!`
+  expect(createUrlRewrite([{ from: '$|a+$', to: 'x' }])(url)).toBe(url)
 })

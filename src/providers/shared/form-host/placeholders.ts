@@ -1,5 +1,4 @@
 import { randomInt, randomUUID } from 'node:crypto'
-import { execForeign } from '../../../flow/foreign-expression.ts'
 import { decodeHeader, type HttpReply } from '../../../http/client.ts'
 import { DATE_PLACEHOLDERS } from '../../../payload/date-placeholders.ts'
 import type { UploadObject } from '../../contract.ts'
@@ -7,6 +6,9 @@ import { encodeKey, encodeSegment } from '../public-url.ts'
 import { findInXml, parseXmlPath } from '../xml-path.ts'
 import { findInJson, parseJsonPath } from './json-path.ts'
 import type { Functions } from './template.ts'
+
+/** Maximum length of a text that a regular expression searches, because it may take quadratic time. Characters. */
+const LONGEST_SEARCHED = 64 * 1024
 
 /** Where a template is used. Values are percent-encoded in URLs, and escaped in headers if necessary. */
 export type EscapeContext = 'url' | 'header' | 'text'
@@ -103,9 +105,9 @@ function execWritten(pattern: string, text: string): RegExpExecArray | null {
   } catch {
     throw new Error(`has the invalid regular expression "${pattern}"`)
   }
-  try {
-    return execForeign(expression, text)
-  } catch {
-    throw new Error(`has the regular expression "${pattern}", which takes too long with this response`)
-  }
+  if (text.length > LONGEST_SEARCHED)
+    throw new Error(
+      `the response has more than ${LONGEST_SEARCHED} characters, too many for the regular expression "${pattern}"`,
+    )
+  return expression.exec(text)
 }
