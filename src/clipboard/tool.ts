@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { systemCode, UploadError } from '../errors.ts'
-import { inOwnTree, killTree, systemFolder } from '../flow/process-tree.ts'
+import { inOwnGroup, killGroup, systemFolder } from '../flow/run-program.ts'
 
 /** Characters of a tool's error output that are kept. */
 const STDERR_CHARACTERS = 300
@@ -35,7 +35,7 @@ export interface ToolOutput {
 }
 
 /**
- * Runs a tool without a shell. If it prints too much or takes too long, kills it and its children.
+ * Runs a tool without a shell. If it prints too much or takes too long, kills it and its process group.
  *
  * @param limit maximum standard output, bytes
  * @throws UploadError `source_failed` if the tool is missing, or does not end before the deadline
@@ -51,7 +51,7 @@ export async function runTool(
     env,
     cwd: systemFolder(),
     stdio: ['ignore', 'pipe', 'pipe'],
-    ...inOwnTree(),
+    ...inOwnGroup(),
   })
   let stop: (reason: unknown) => void = () => {}
   const stopped = new Promise<never>((_, reject) => {
@@ -69,7 +69,7 @@ export async function runTool(
     // It has no output if there is no free file descriptor.
     child.stdout?.destroy()
     child.stderr?.destroy()
-    killTree(child.pid)
+    killGroup(child.pid)
   }
 }
 

@@ -1,9 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
 import { isAbsolute } from 'node:path'
 import { hideSignatures } from '../mask.ts'
 import { onAbort } from './cancellation.ts'
-import { inOwnTree, killTree, MARK } from './process-tree.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -14,7 +12,7 @@ export interface ProgramInput {
   readonly cwd: string
   /** Standard input. If it fails, the program is killed, so that it does not use incomplete input. */
   readonly input: string | AsyncIterable<Uint8Array>
-  /** Kills the program and its child processes. */
+  /** Kills the program and its process group. */
   readonly signal: AbortSignal
   /** How much of each output is kept, from its end. Characters; default: 8000. */
   readonly keptCharacters?: number
@@ -52,11 +50,10 @@ export function runProgram(
 ): Promise<ProgramEnd> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)
-    const mark = randomUUID()
     const child = spawn(program, args, {
-      env: { ...env, [MARK]: mark },
+      env,
       cwd,
-      ...inOwnTree(),
+      ...inOwnGroup(),
       stdio: ['pipe', 'pipe', 'pipe'],
     })
     const refuse = (error: Error) => new Error(`it can't be started: ${error.message}`, { cause: error })
@@ -85,7 +82,7 @@ export function runProgram(
     }
     const fail = (reason: unknown) => {
       failure ??= { reason }
-      killTree(child.pid, process, mark)
+      killGroup(child.pid)
     }
     const stopListening = onAbort(signal, () => fail(signal.reason))
     child.once('error', error => {
@@ -102,6 +99,49 @@ export function runProgram(
     child.stdin.on('error', () => {}) // it need not read what it gets
     feed(child, input).then(isWhole => (tookAll = isWhole), fail)
   })
+}
+
+/**
+ * Options to start a program that `killGroup` can end. Windows has no process groups, and opens a console for a detached
+ * child.
+ */
+export function inOwnGroup(platform: NodeJS.Platform = process.platform) {
+  return { detached: platform !== 'win32', windowsHide: true }
+}
+
+/** Working directory for system programs. Windows searches it first for the program, so it must be a trusted folder. */
+export function systemFolder({ platform, env }: Pick<NodeJS.Process, 'platform' | 'env'> = process) {
+  return platform === 'win32' ? env['SYSTEMROOT'] : undefined
+}
+
+/**
+ * Kills a program and the child processes of its group, which would keep its pipes open. On Windows, `taskkill` finds them by
+ * their parents: https://learn.microsoft.com/windows-server/administration/windows-commands/taskkill
+ *
+ * @param pid undefined if it was never started
+ */
+export function killGroup(
+  pid: number | undefined,
+  { platform, env }: Pick<NodeJS.Process, 'platform' | 'env'> = process,
+): void {
+  if (pid === undefined) return
+  if (platform !== 'win32') {
+    kill(-pid)
+    return
+  }
+  const args = ['/pid', String(pid), '/t', '/f']
+  const cwd = systemFolder({ platform, env })
+  spawn('taskkill', args, { env, cwd, stdio: 'ignore', windowsHide: true })
+    .on('error', () => kill(pid))
+    .unref()
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has just ended.
+  }
 }
 
 /** @returns whether the program has read everything */

@@ -154,17 +154,6 @@ describe('a program', () => {
     await eventually(() => expect(() => process.kill(child, 0)).toThrow('ESRCH'))
   })
 
-  it('attack: what it left with a session of its own is killed, too', async context => {
-    // Elsewhere nobody can tell who started it: see src/flow/process-tree.ts.
-    if (process.platform !== 'linux')
-      context.skip('only Linux says in /proc what the environment of a process is')
-    const folder = await makeDirectory()
-    const path = await script(folder, `(setsid sh -c 'echo $$ > ${folder}/orphan; sleep 60' &); sleep 60`)
-    await failureOf(put(open({ command: [path], timeoutMs: 1500 })))
-    const orphan = Number(await readFile(join(folder, 'orphan'), 'utf8'))
-    await eventually(() => expect(() => process.kill(orphan, 0)).toThrow('ESRCH'))
-  })
-
   it('learns nothing of the settings of the server, nor of what else is secret there', async () => {
     process.env['UPLOAD_SERVER_KEY'] = 'key-of-the-server'
     process.env['AWS_SECRET_ACCESS_KEY'] = 'key-of-the-bucket'

@@ -33,7 +33,7 @@ const config = z.object({
     .max(2 ** 31 - 1)
     .default(120_000)
     .describe(
-      'Time limit for one run of a program. Milliseconds. After it, the program and all its child processes are killed.',
+      'Time limit for one run of a program. Milliseconds. After it, the program and its child processes are killed.',
     ),
 })
 

@@ -1,10 +1,9 @@
 import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
-import { inOwnTree, killTree } from '../../src/flow/process-tree.ts'
+import { inOwnGroup, killGroup } from '../../src/flow/run-program.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { leaveOutOnWindows } from '../helpers/needs.ts'
 
@@ -13,38 +12,24 @@ const NO_GROUPS = 'it has no process groups'
 it('a program ends with what it started', async context => {
   leaveOutOnWindows(context, NO_GROUPS)
   const child = spawn('sh', ['-c', 'sleep 100; true'], {
-    ...inOwnTree(),
+    ...inOwnGroup(),
     stdio: ['ignore', 'pipe', 'ignore'],
   })
   // Both hold the pipe: it is closed once neither lives.
   const closed = new Promise(resolve => child.once('close', (_, signal) => resolve(signal)))
-  killTree(child.pid)
+  killGroup(child.pid)
   expect(await closed).toBe('SIGKILL')
-  killTree(child.pid)
-  killTree(undefined)
-})
-
-it('a program ends with what it put into a group of its own', async context => {
-  leaveOutOnWindows(context, NO_GROUPS)
-  // What the program looks into is /proc; elsewhere a group of its own is left alone, and docs say so.
-  if (process.platform !== 'linux') context.skip('only Linux says in /proc who started whom')
-  const child = spawn('sh', ['-c', 'timeout 100 sh -c "echo up; sleep 100; true"; true'], {
-    ...inOwnTree(),
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-  const closed = new Promise(resolve => child.once('close', resolve))
-  await once(child.stdout, 'data')
-  killTree(child.pid)
-  await closed
+  killGroup(child.pid)
+  killGroup(undefined)
 })
 
 it('on Windows taskkill ends it', async context => {
   leaveOutOnWindows(context, NO_GROUPS)
-  expect(inOwnTree('win32')).toEqual({ detached: false, windowsHide: true })
+  expect(inOwnGroup('win32')).toEqual({ detached: false, windowsHide: true })
   const directory = await makeDirectory()
   const said = join(directory, 'said')
   await writeFile(join(directory, 'taskkill'), `#!/bin/sh\necho "$@" >${said}\n`, { mode: 0o755 })
-  killTree(4711, { platform: 'win32', env: { PATH: `${directory}:/bin:/usr/bin` } })
+  killGroup(4711, { platform: 'win32', env: { PATH: `${directory}:/bin:/usr/bin` } })
   await expect.poll(() => readFile(said, 'utf8').catch(() => '')).toBe('/pid 4711 /t /f\n')
 })
 
@@ -52,7 +37,7 @@ it('on a Windows without taskkill the program itself is ended', async context =>
   leaveOutOnWindows(context, NO_GROUPS)
   const child = spawn('sleep', ['100'], { stdio: 'ignore' })
   const ended = new Promise(resolve => child.once('exit', (_, signal) => resolve(signal)))
-  killTree(child.pid, { platform: 'win32', env: { PATH: await makeDirectory() } })
+  killGroup(child.pid, { platform: 'win32', env: { PATH: await makeDirectory() } })
   expect(await ended).toBe('SIGKILL')
 })
 
