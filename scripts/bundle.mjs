@@ -50,6 +50,13 @@ const PACKAGES = ['zod', 'kysely', 'commander']
 await bundleModules()
 await bundlePackages()
 await speedUpImports()
+await describeRoutes()
+
+/** GET /openapi.json sends this file. */
+async function describeRoutes() {
+  const { describeApi } = await import('../build/routes/openapi.js')
+  await writeFile('dist/openapi.json', JSON.stringify(describeApi()))
+}
 
 async function bundleModules() {
   const packages = new RegExp(`/packages/(${PACKAGES.join('|')})\\.js$`)

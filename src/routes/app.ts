@@ -1,9 +1,11 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
+import { fileURLToPath } from 'node:url'
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express'
 import { UploadError } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import { isLoopbackAddress } from '../loopback-address.ts'
 import type { Mask } from '../mask.ts'
+import { PACKAGE_FOLDER } from '../package.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type AccessSettings, createAccess } from './access.ts'
 import { createCors } from './cors.ts'
@@ -18,7 +20,6 @@ import { findForwardingHeader } from './loopback.ts'
 import type { Prototypes } from './message-types.ts'
 import type { Metrics } from './metrics.ts'
 import { createMetricsRoute } from './metrics-route.ts'
-import { createApiRoute } from './openapi-route.ts'
 import { wantsOk } from './options.ts'
 import { createReadyRoute, shuttingDown } from './ready.ts'
 import { createRequestLog } from './request-log.ts'
@@ -133,7 +134,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   get('/', page)
   app.route('/upload').get(page).all(onlyMethods('GET, HEAD, POST, PUT, OPTIONS'))
   get('/upload-server.sxcu', createShareXRoute(settings, access))
-  get('/openapi.json', createApiRoute(settings))
+  get('/openapi.json', (_req, res) => res.sendFile('dist/openapi.json', { root: fileURLToPath(PACKAGE_FOLDER) }))
   if (metrics) {
     const { token } = settings.metrics
     get('/metrics', createMetricsRoute(metrics, token, settings.access, deps.limiters.tokens))
