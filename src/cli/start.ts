@@ -1,5 +1,4 @@
 import { readVersion } from '../package.ts'
-import { keepCompiledCode } from './compile-cache.ts'
 
 /** Runs the command line of this process. Everything but the version is loaded only when it is needed. */
 export async function start(argv: readonly string[]): Promise<void> {
@@ -9,7 +8,6 @@ export async function start(argv: readonly string[]): Promise<void> {
     process.stdout.write(`${readVersion()}\n`)
     return
   }
-  keepCompiledCode()
   const { main } = await import('./main.ts')
   await main(words)
 }

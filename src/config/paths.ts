@@ -27,14 +27,6 @@ export function userDataDirectory({ env, platform }: PathContext): string {
   return join(xdg(env, 'XDG_DATA_HOME', '.local/share'), NAME)
 }
 
-/** The folder for compiled code. */
-export function userCacheFolder({ env, platform }: Pick<PathContext, 'env' | 'platform'>): string {
-  if (platform === 'win32')
-    return join(env['LOCALAPPDATA'] ?? join(homedir(), 'AppData', 'Local'), NAME, 'cache')
-  if (platform === 'darwin') return join(home(env), 'Library', 'Caches', NAME)
-  return join(xdg(env, 'XDG_CACHE_HOME', '.cache'), NAME)
-}
-
 /** The SQLite database of a configuration. PostgreSQL is used instead if `store.driver` says so. */
 export const databasePathOf = ({
   settings,

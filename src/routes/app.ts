@@ -134,7 +134,9 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   get('/', page)
   app.route('/upload').get(page).all(onlyMethods('GET, HEAD, POST, PUT, OPTIONS'))
   get('/upload-server.sxcu', createShareXRoute(settings, access))
-  get('/openapi.json', (_req, res) => res.sendFile('dist/openapi.json', { root: fileURLToPath(PACKAGE_FOLDER) }))
+  get('/openapi.json', (_req, res) =>
+    res.sendFile('dist/openapi.json', { root: fileURLToPath(PACKAGE_FOLDER) }),
+  )
   if (metrics) {
     const { token } = settings.metrics
     get('/metrics', createMetricsRoute(metrics, token, settings.access, deps.limiters.tokens))

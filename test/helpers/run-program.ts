@@ -17,7 +17,6 @@ export async function runProgram(
     PATH: process.env['PATH'],
     LC_ALL: 'C.UTF-8',
     HOME: options.cwd ?? '/nonexistent',
-    XDG_CACHE_HOME: '/dev/null', // no compiled code among the files that tests list
     ...options.env,
   }
   const child = spawn(program, args, { cwd: options.cwd, env })

@@ -39,7 +39,6 @@ export function environmentIn(directory: string, env: Record<string, string> = {
     PATH: process.env['PATH'] ?? '',
     HOME: directory,
     XDG_DATA_HOME: directory,
-    XDG_CACHE_HOME: '/dev/null', // no compiled code among the files that tests list
     ...(existsSync(file) && { UPLOAD_SERVER_CONFIG: file }),
     LC_ALL: 'C.UTF-8',
     ...env,
