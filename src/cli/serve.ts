@@ -1,9 +1,9 @@
 import { isLoopbackHost, isSocketPath } from '../config/endpoint.ts'
-import { NO_WORKERS, suggest } from '../config/issues.ts'
+import { suggest } from '../config/issues.ts'
 import { embeddedNote, type Flags, type LoadedConfig, loadConfig, type RawConfig } from '../config/load.ts'
 import { aborted, createCanceller } from '../flow/cancellation.ts'
 import { createLog, type Logger } from '../log.ts'
-import { type Command, InvalidArgumentError, Option } from '../packages/commander.ts'
+import { type Command, InvalidArgumentError } from '../packages/commander.ts'
 import { type RunningServer, startServer } from '../server/index.ts'
 import { PortTakenError } from '../server/port.ts'
 import { filesToWatch, keepUpToDate } from '../server/reload.ts'
@@ -19,7 +19,6 @@ interface ServeOptions extends CommonOptions {
   host?: string
   key?: string
   strictPort?: boolean
-  workers?: string
   allowAnonymous?: boolean
   logLevel?: string
   /** False with --no-watch. */
@@ -38,9 +37,6 @@ export function register(program: Command, terminal: Terminal): void {
       'upload key for remote clients; UPLOAD_SERVER_KEY keeps it out of the process list',
     )
     .option('--strict-port', 'exit with 1 if the port is in use, instead of trying the next ports')
-    .addOption(
-      new Option('--workers <n>', 'removed: prints what to do instead').hideHelp().argParser(refuseWorkers),
-    )
     .option('--allow-anonymous', 'allow anyone to upload without a key')
     .option('--log-level <level>', 'minimum log level (default: info)')
     .option('--no-watch', 'reload the configuration only on SIGHUP, not when its file changes')
@@ -67,10 +63,6 @@ function parsePort(text: string): number {
   if (!/^\d{1,5}$/.test(text) || Number(text) > 65535)
     throw new InvalidArgumentError('The port must be a number from 0 to 65535.')
   return Number(text)
-}
-
-function refuseWorkers(): never {
-  throw new InvalidArgumentError(`The option ${NO_WORKERS}.`)
 }
 
 function describeStray(stray: string, program: Command): string {

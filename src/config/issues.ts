@@ -2,10 +2,6 @@ import { elementOf, memberOf, unwrap } from '../options.ts'
 import * as z from '../packages/zod.ts'
 import type { OnProblem } from './interpolate.ts'
 
-/** Error message for an option that older configurations may still have. */
-export const NO_WORKERS =
-  'was removed. To use more cores, run several servers over one PostgreSQL behind a reverse proxy (docs/concepts/reliability.md)'
-
 /**
  * Reports what zod found wrong, in one sentence per option, with the values that would be valid.
  *
@@ -21,7 +17,7 @@ export function reportIssues(error: z.ZodError, schema: z.ZodType, report: OnPro
     const known = membersAt(schema, issue.path)
     for (const key of issue.keys) {
       const option = path ? `${path}.${key}` : key
-      report(option, option === 'server.workers' ? NO_WORKERS : `is not an option${suggest(key, known)}`)
+      report(option, `is not an option${suggest(key, known)}`)
     }
   }
 }

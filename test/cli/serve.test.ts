@@ -73,7 +73,6 @@ describe('what is wrong on the command line ends with 1 and a sentence', () => {
     [['--port', '1.5'], 'The port must be a number from 0 to 65535.'],
     [['--port', '0x50'], 'The port must be a number from 0 to 65535.'],
     [['--port', ''], 'The port must be a number from 0 to 65535.'],
-    [['--workers', '2'], 'run several servers over one PostgreSQL behind a reverse proxy'],
     [['--log-level', 'loud'], 'log.level: must be one of: "fatal", "error"'],
     [['--key', ''], 'server.key: must not be empty'],
     [['--config', 'absent.json'], 'absent.json: no such file'],
