@@ -10,8 +10,6 @@ const ALONE = [
   'test/{limits,pictures/pictures,repository,store-faults}.test.ts',
   // A browser or a display is started once for a file.
   'test/{browser,docs-commands,page,recipes,security/web-pages}.test.ts',
-  // The types of messages are those of the process, which the servers of other tests would set.
-  'test/routes/message-types.test.ts',
 ]
 
 export default defineConfig({

@@ -17,7 +17,6 @@ import { createHistoryRoute } from './history.ts'
 import { isHost } from './host.ts'
 import { createLinksRoute } from './links.ts'
 import { findForwardingHeader } from './loopback.ts'
-import type { Prototypes } from './message-types.ts'
 import type { Metrics } from './metrics.ts'
 import { createMetricsRoute } from './metrics-route.ts'
 import { wantsOk } from './options.ts'
@@ -73,8 +72,7 @@ export interface AppSettings extends UploadRouteSettings {
 /** `curl -T picture.png …/upload/` appends the file name to the URL. */
 const UPLOAD_PATHS = ['/upload', '/upload/:name']
 
-/** The request listener, and the prototypes that Express sets on its requests and responses. */
-export interface App extends Prototypes {
+export interface App {
   readonly answer: RequestListener
 }
 
@@ -156,8 +154,6 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
       metrics?.count(req, res)
       if (!allowOrigins(req, res)) app(req, res)
     },
-    request: app.request,
-    response: app.response,
   }
 }
 

@@ -6,7 +6,6 @@ import type { Settings } from '../config/schema.ts'
 import { once } from '../flow/once.ts'
 import type { AccessSettings } from '../routes/access.ts'
 import { createApp, createLimiters, type Limiters } from '../routes/app.ts'
-import { makeMessagesFor } from '../routes/message-types.ts'
 import type { Metrics } from '../routes/metrics.ts'
 import { loadPg } from '../store/postgres.ts'
 import type { Destination } from '../uploader/delivery/destinations.ts'
@@ -142,7 +141,6 @@ async function createConfiguredApp(
       runtime.finalizer.start()
       sweeper.start()
       metrics?.reloaded(true)
-      makeMessagesFor(app)
     },
     stopSweeping: sweeper.stop,
     async retire() {

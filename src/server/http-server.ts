@@ -13,7 +13,6 @@ import type { Duplex } from 'node:stream'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import { UploadError } from '../errors.ts'
 import { drainAfterResponse, LINGER_MS } from '../routes/body.ts'
-import { MESSAGE_TYPES } from '../routes/message-types.ts'
 import { closeListener } from './close-listener.ts'
 
 /** Timeout of the request headers. Bodies have `limits.bodyIdleMs`. */
@@ -65,7 +64,6 @@ export function createHttpServer(
   stallMs: number = STALL_MS,
 ): HttpServer {
   const server = createServer({
-    ...MESSAGE_TYPES,
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: 0,
     keepAliveTimeout: KEEP_ALIVE_MS,

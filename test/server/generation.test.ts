@@ -4,8 +4,6 @@ import { type LoadedConfig, loadConfig } from '../../src/config/load.ts'
 import { trustProxy } from '../../src/config/values.ts'
 import { createLog } from '../../src/log.ts'
 import { createMask } from '../../src/mask.ts'
-import { MESSAGE_TYPES } from '../../src/routes/message-types.ts'
-import { createRuntime, openConfiguredApp } from '../../src/server/configured-app.ts'
 import { type RunningServer, startServer } from '../../src/server/index.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { upload } from '../helpers/form.ts'
@@ -71,32 +69,6 @@ describe('reloads', () => {
     await expect(broken).rejects.toThrow('invalid IP address: nobody')
     expect(await Promise.all(reloads)).toEqual([[], [], []])
     expect(await Promise.all(names.map(name => send(server, name)))).toEqual([401, 401, 200])
-  })
-
-  it('that are discarded do not change how later messages are made', async () => {
-    const config = await load(await makeDirectory())
-    const mask = createMask([])
-    const logger = await createLog({ level: 'silent', mask })
-    const runtime = createRuntime(config, { logger, mask, env })
-    onTestFinished(() => runtime.close())
-    // From Node 24 on, they are always made in the same way: see src/routes/message-types.ts.
-    const madeFor = () => MESSAGE_TYPES.IncomingMessage.prototype
-    const before = madeFor()
-    const around = {
-      ...{ logger, mask, env, runtime, warn() {} },
-      isStopping: () => false,
-      isRefusing: () => false,
-      noteProxy() {},
-      listenUrl: () => 'http://localhost',
-    }
-    const discarded = await openConfiguredApp(config, around)
-    await discarded.close()
-    expect(madeFor()).toBe(before)
-    const taken = await openConfiguredApp(config, around)
-    taken.start()
-    const isBefore24 = Number.parseInt(process.versions.node, 10) < 24
-    expect(madeFor() === before).toBe(!isBefore24)
-    await taken.close()
   })
 
   it('open the store once, however many there are', async () => {
