@@ -35,7 +35,7 @@ const STAGES = {
     'payload/folder.js',
     'payload/index.js',
     'times.js',
-    'uploader/delivery/destinations.js',
+    'uploader/destinations.js',
   ],
   config: ['config/load.js'],
   uploading: ['server/open-uploader.js'],
@@ -45,7 +45,7 @@ const STAGES = {
  * Packages that become one file each. src/packages says what is used of them, and why they are bundled. They need not be installed,
  * but two are: zod, whose types are those of the library, and commander, which the project was asked to depend on.
  */
-const PACKAGES = ['zod', 'kysely', 'commander']
+const PACKAGES = ['zod', 'commander']
 
 await bundleModules()
 await bundlePackages()

@@ -163,6 +163,20 @@ it.each(['{filename}-{sha256-8}{extname}', '{uuid}{extname}', '{str-8}{extname}'
   },
 )
 
+it('the 40th file of a name asked the destination about all 39 before it', async () => {
+  const bucket = await startStubBucket()
+  const url = await startWith(bucket)
+  const looksFor = async (content: string) => {
+    const before = bucket.looks.length
+    expect(await upload(url, { 'a.txt': content })).toMatchObject({ status: 200 })
+    return bucket.looks.length - before
+  }
+  const looks: number[] = []
+  for (let n = 1; n <= 40; n++) looks.push(await looksFor(String(n)))
+  expect(bucket.puts.at(-1)).toBe('a-40.txt')
+  expect(looks.at(-1)).toBe(looks[1])
+})
+
 it('under rename a later request with the same bytes stored them again beside the first ones', async () => {
   const bucket = await startStubBucket()
   const url = await startWith(bucket, { onConflict: 'rename' })

@@ -4,12 +4,14 @@ import { basename, dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
-import { createPostgresStore } from '../src/store/postgres.ts'
+import { findFiles } from '../src/store/history.ts'
+import { openPostgres } from '../src/store/postgres.ts'
 import { oftenInChaos } from './helpers/chaos.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { formOf, post } from './helpers/form.ts'
 import { missing } from './helpers/needs.ts'
 import { runServer, type SpawnedServer } from './helpers/spawn-server.ts'
+import { closed } from './helpers/stores.ts'
 import { findPostgres, type PostgresServer, startPostgres } from './servers/postgres.ts'
 
 const EVERY_MS = 250
@@ -147,11 +149,10 @@ it('two servers sweep one folder while equal keys are uploaded, clocks jump and 
   promises.clear()
   // A link that ends before its request is read is refused. A file that a killed server left gives the copy a number.
   for (const key of KEYS) await expect.poll(() => upload(key, soon())).toBe(true)
-  const store = createPostgresStore(url)
-  onTestFinished(() => store.close())
+  const database = closed(openPostgres(url))
   // What a killed server had stored and not yet written down is in no history, and stays.
   const left = async () => {
-    const entries = await store.history({ isRemoved: false, limit: 1000 })
+    const entries = await database.read(db => findFiles(db, { isRemoved: false, limit: 1000 }))
     return entries.map(({ destination, key }) => `${destination}/${key}`).sort()
   }
   await expect

@@ -278,7 +278,7 @@ describe.each(['files', 'addresses'] as const)('limits.concurrentUploads and wai
     const gone = send(leave.signal)
     await reached(1)
     const alsoGone = send(leave.signal)
-    const later = () => new Promise<undefined>(resolve => setTimeout(resolve, 200, undefined))
+    const later = () => new Promise<undefined>(resolve => setTimeout(resolve, 1000, undefined))
     await eventually(async () =>
       expect(await Promise.race([send(leave.signal), later()])).toMatchObject({ status: 503 }),
     )
@@ -409,10 +409,10 @@ describe('a client that goes away half-way leaves nothing behind:', () => {
     await gate.reached(1)
     leave.abort()
     await expect(gone).rejects.toThrow()
-    gate.open()
     await eventually(() =>
       expect(app.log).toContainEqual(expect.objectContaining({ msg: 'client disconnected' })),
     )
+    gate.open()
     await eventually(async () => expect(await uploadedFiles(app)).toEqual([]))
   })
 })

@@ -6,7 +6,7 @@ import { runCli } from './cli/run-cli.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { upload } from './helpers/form.ts'
 import { needs } from './helpers/needs.ts'
-import { startApp } from './helpers/start-app.ts'
+import { startApp, type TestApp } from './helpers/start-app.ts'
 import { type StubBucket, startStubBucket } from './helpers/stub-bucket.ts'
 import { RADOSGW_NEEDS, startRadosgw } from './servers/radosgw.ts'
 
@@ -74,6 +74,24 @@ describe('a link that is redirected', () => {
       expect(response.headers.get('location')).toBeNull()
     }
     expect((await look(link, { method: 'POST' })).status).toBe(405)
+  })
+
+  it('opened an object of a new bucket that was never uploaded, since one of that name had been in the old one', async () => {
+    const bucket = await startStubBucket()
+    const directory = await makeDirectory()
+    const start = (more: object) =>
+      startApp({
+        directory,
+        config: { providers: { s3: { a: { ...bucket.options, ...PRIVATE, ...more } } } },
+      })
+    const before = await start({})
+    const [link = ''] = (await upload(`${before.url}/upload`, { 'a.txt': 'hello' })).result
+    await before.server.stop()
+    const statusBy = async (app: TestApp) => (await look(app.url + new URL(link).pathname)).status
+    const moved = await start({ bucket: 'another' })
+    expect(await statusBy(moved)).toBe(404)
+    await moved.server.stop()
+    expect(await statusBy(await start({}))).toBe(302)
   })
 
   it('is no way into a destination whose links are direct', async () => {

@@ -2,7 +2,8 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, type TestContext } from 'vitest'
-import { createPostgresStore } from '../src/store/postgres.ts'
+import { countFiles } from '../src/store/history.ts'
+import { openPostgres } from '../src/store/postgres.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { formOf, post } from './helpers/form.ts'
 import { findFreePorts } from './helpers/free-port.ts'
@@ -30,9 +31,9 @@ it('two servers behind PgBouncer in transaction mode, with fewer connections tha
   const answers = await Promise.all(Array.from({ length: UPLOADS }, (_, n) => send(n)))
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
   expect(bucket.puts).toHaveLength(UPLOADS)
-  const store = createPostgresStore(url)
-  onTestFinished(() => store.close())
-  expect(await store.history({ limit: 1000 })).toHaveLength(UPLOADS)
+  const database = openPostgres(url)
+  onTestFinished(() => database.close())
+  expect(await database.read(db => countFiles(db, {}))).toBe(UPLOADS)
 })
 
 /** @returns the URL of the database through PgBouncer */

@@ -6,7 +6,6 @@ import { runCli } from './cli/run-cli.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { download, formOf, list, post } from './helpers/form.ts'
 import { startGate } from './helpers/gate.ts'
-import { openSqlite } from './helpers/sqlite.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
 
 const EVERY_MS = 100
@@ -173,26 +172,6 @@ it('a file of the folder that a destination has by now went, since one of that n
   expect(existsSync(join(directory, 'y', 'a.txt'))).toBe(true)
   expect((await cli(app, 'history', '--expired')).stdout).toContain('it was stored at file:')
   expect((await cli(app, 'remove', 'a.txt', '--yes')).stdout).toMatch(/^FAILED .*where no destination/)
-})
-
-it('what an older program wrote down without a place is known by its destination, at other ones, too', async () => {
-  const directory = await makeDirectory()
-  const before = await start({ A: { directory: 'x' }, B: { directory: 'x', ...EXPIRING } }, directory)
-  const kept = await send(before, 'A')
-  const gone = await send(before, 'B', SOON, { 'b.txt': 'two' })
-  await before.server.stop()
-  const database = openSqlite(join(directory, 'data', 'upload-server', 'store.db'))
-  database.exec('update history set place = null')
-  database.close()
-  const app = await start({ A: { directory: 'x' }, B: { directory: 'x', ...EXPIRING } }, directory)
-  expect((await send(app, 'B', SOON)).expiresAt).toBeUndefined()
-  await sweep(app)
-  expect((await app.files()).filter(path => path.startsWith('x/'))).toEqual(['x/a.txt'])
-  expect(existsSync(join(directory, 'x', 'a.txt'))).toBe(true)
-  expect([kept, gone].map(({ imgUrl }) => new URL(imgUrl).pathname)).toEqual([
-    '/files/A/a.txt',
-    '/files/B/b.txt',
-  ])
 })
 
 it('uploads to two destinations at once met at one file with different bytes', async () => {

@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { runCli } from './cli/run-cli.ts'
 import { ask } from './helpers/ask.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { eventually } from './helpers/eventually.ts'
@@ -12,6 +13,7 @@ import { missing } from './helpers/needs.ts'
 import { sendRaw } from './helpers/raw-request.ts'
 import { runServer, spawnServer } from './helpers/spawn-server.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
+import { startStubBucket } from './helpers/stub-bucket.ts'
 import { findPostgres, type PostgresServer, startPostgres } from './servers/postgres.ts'
 
 const KEY = 'k3y-with-a-quota'
@@ -99,6 +101,25 @@ describe('a quota', () => {
       expect(answer.status).toBe(502)
     }
     expect((await send(app.url, named(2))).status).toBe(200)
+    expect(await send(app.url, named(1, 'y'))).toMatchObject({ status: 429, code: 'quota_exceeded' })
+  })
+
+  it('was not used by a client that left when all was sent, and no history knew the file, which never expired', async () => {
+    const bucket = await startStubBucket()
+    const s3 = { main: { ...bucket.options, expiry: { default: '30d' } } }
+    const app = await startApp({ config: config({ quota: { files: 1, per: '1d' } }, { providers: { s3 } }) })
+    bucket.hold()
+    const leaver = new AbortController()
+    const headers = { 'X-Upload-Key': KEY }
+    const left = post(`${app.url}/upload`, { body: formOf(named(1)), headers, signal: leaver.signal })
+    await expect.poll(() => bucket.puts).toHaveLength(1)
+    leaver.abort()
+    await expect(left).rejects.toThrow()
+    await expect.poll(() => app.rawLog()).toContain('client disconnected')
+    bucket.letGo()
+    const cli = { cwd: app.directory, env: { XDG_DATA_HOME: join(app.directory, 'data') } }
+    const listed = async () => JSON.parse((await runCli(['history', '--json'], cli)).stdout)
+    await expect.poll(listed).toMatchObject([{ key: bucket.puts[0], expiresAt: expect.any(String) }])
     expect(await send(app.url, named(1, 'y'))).toMatchObject({ status: 429, code: 'quota_exceeded' })
   })
 

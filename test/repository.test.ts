@@ -115,7 +115,6 @@ describe('the sources', () => {
       ...dependencies,
       ...optionalDependencies,
       ...peerDependencies,
-      kysely: '',
     })
     const imports = /(?:\bfrom |^import |\bimport\()'((?!node:|\.)(?:@[^/']+\/)?[^/']+)/gm
     const found = new Set(
@@ -197,7 +196,7 @@ describe('the published program', () => {
   const ownImports = (path: string): string[] =>
     [...read(path).matchAll(/^import .*"\.\/([\w-]+)\.js";$/gm)].map(([, name = '']) => name)
 
-  const STAGED = ['package', 'main', 'common', 'config', 'uploading', 'zod', 'kysely']
+  const STAGED = ['package', 'main', 'common', 'config', 'uploading', 'zod']
   /** Those that some of the files may import. */
   const STAGES = {
     start: ['package'],
@@ -217,7 +216,7 @@ describe('the published program', () => {
 })
 
 describe('a bundled package', () => {
-  it.each(['zod', 'kysely', 'commander'])('%s is loaded as one', name => {
+  it.each(['zod', 'commander'])('%s is loaded as one', name => {
     const imports = new RegExp(`(?:from|import\\()\\s*'${name}[/']`)
     expect(SOURCES.filter(path => imports.test(read(path)))).toEqual([`src/packages/${name}.ts`])
     expect(read(`dist/${name}.js`)).not.toMatch(/^import\b|\bfrom"/m)

@@ -3,7 +3,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, onTestFinished, type TestContext } from 'vitest'
-import { createPostgresStore } from '../src/store/postgres.ts'
+import { findFiles } from '../src/store/history.ts'
+import { openPostgres } from '../src/store/postgres.ts'
 import { fill, writeNginxConfig } from './helpers/behind-proxy.ts'
 import { oftenInChaos } from './helpers/chaos.ts'
 import { makeDirectory } from './helpers/directory.ts'
@@ -11,6 +12,7 @@ import { formOf } from './helpers/form.ts'
 import { findFreePorts } from './helpers/free-port.ts'
 import { missing, needs } from './helpers/needs.ts'
 import { runServer, type SpawnedServer } from './helpers/spawn-server.ts'
+import { closed } from './helpers/stores.ts'
 import { startStubBucket } from './helpers/stub-bucket.ts'
 import { startDaemon } from './servers/daemon.ts'
 import { findPostgres, startPostgres } from './servers/postgres.ts'
@@ -25,7 +27,7 @@ const ROUNDS = oftenInChaos(2, 6)
 it('no request fails and nothing is stored twice while three servers behind the nginx of the example restart under load', {
   timeout: oftenInChaos(180_000, 400_000),
 }, async context => {
-  const { url, restart, bucket, store, accessLog } = await startAll(context)
+  const { url, restart, bucket, readHistory, accessLog } = await startAll(context)
   let isOver = false
   const failures: string[] = []
   const stored: { sha256: string; link: string }[] = []
@@ -65,7 +67,7 @@ it('no request fails and nothing is stored twice while three servers behind the 
   expect(stored.length).toBeGreaterThan(100)
   // Each server was used, or the restarts would prove nothing.
   expect(new Set((await accessLog()).match(/127\.0\.0\.1:\d+/g)).size).toBe(SERVERS)
-  const history = await store.history({ limit: 1_000_000 })
+  const history = await readHistory()
   expect(history).toHaveLength(stored.length)
   const links = new Map(history.map(entry => [entry.sha256, entry.url]))
   for (const { sha256, link } of stored) expect(links.get(sha256)).toBe(link)
@@ -93,10 +95,9 @@ async function startAll(context: TestContext) {
   }
   const servers = await Promise.all(ports.map(port => start(port, config)))
   const accessLog = await startNginx(url, ports)
-  const store = createPostgresStore(database)
-  onTestFinished(() => store.close())
+  const readHistory = () => closed(openPostgres(database)).read(db => findFiles(db, { limit: 1_000_000 }))
   return {
-    ...{ url, bucket, store, accessLog },
+    ...{ url, bucket, readHistory, accessLog },
     async restart(n: number) {
       servers[n]?.process.kill('SIGTERM')
       expect(await servers[n]?.exit).toBe(0)

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import {
   chmod,
   chown,
@@ -13,20 +14,24 @@ import {
   statfs,
   writeFile,
 } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { loadConfig } from '../src/config/load.ts'
-import { createSqliteStore } from '../src/store/sqlite.ts'
+import { findFiles } from '../src/store/history.ts'
+import { openPostgres } from '../src/store/postgres.ts'
+import { sql } from '../src/store/sql.ts'
+import { openSqlite as openDatabase } from '../src/store/sqlite.ts'
 import { makeDirectory } from './helpers/directory.ts'
 import { eventually } from './helpers/eventually.ts'
-import { type Answer, formOf, list, post, upload } from './helpers/form.ts'
-import { startGate } from './helpers/gate.ts'
+import { type Answer, formOf, post, upload } from './helpers/form.ts'
 import { mountSmall } from './helpers/mount-small.ts'
 import { missing, needsRoot } from './helpers/needs.ts'
 import { lockSqlite, openSqlite } from './helpers/sqlite.ts'
 import { startApp, type TestApp } from './helpers/start-app.ts'
 import { closed } from './helpers/stores.ts'
+import { type StubBucket, startStubBucket } from './helpers/stub-bucket.ts'
 import { findPostgres, type PostgresServer, startPostgres } from './servers/postgres.ts'
 
 let postgres: PostgresServer | undefined
@@ -102,20 +107,31 @@ const FAULTS: [string, (context: TestContext, directory: string) => Promise<Faul
   ['in a PostgreSQL that hangs', hangingPostgres],
 ]
 
-async function query(path: string, text: string): Promise<void> {
-  const database = openSqlite(path)
-  database.exec(text)
-  database.close()
+/** Makes an empty database. */
+async function makeDatabase(path: string): Promise<void> {
+  const database = openDatabase(path)
+  await database.tx(async () => {})
+  await database.close()
 }
 
-async function start(directory: string, store: object): Promise<TestApp> {
+/** Links in the history, newest first. */
+async function linksIn(path: string): Promise<string[]> {
+  const entries = await closed(openDatabase(path)).read(db => findFiles(db, { limit: 100 }))
+  return entries.map(entry => entry.url)
+}
+
+async function start(directory: string, store: object, bucket?: StubBucket): Promise<TestApp> {
   const local = { Default: { directory: join(directory, 'files'), serve: true } }
-  const config = { keyTemplate: '{uuid}{extname}', store, providers: { local }, metrics: { enabled: true } }
+  const providers = bucket ? { s3: { Default: bucket.options } } : { local }
+  const config = {
+    keyTemplate: '{uuid}{extname}',
+    store,
+    providers,
+    metrics: { enabled: true },
+    shutdown: { graceMs: 500 },
+  }
   return startApp({ directory, config })
 }
-
-const NEWER =
-  /^The database of the server was written by a newer version of upload-server \(schema 1\d\d\d, and this version supports \d\)\. Start that version, or restore a backup/
 
 /** What the figures say of the store. */
 async function isUp(app: TestApp): Promise<string | undefined> {
@@ -160,14 +176,15 @@ describe.each(FAULTS)('a store %s', (_what, make) => {
   it('that breaks after the files were stored: pending, finished once it is cured, uploaded once', async context => {
     const directory = await makeDirectory()
     const { store, breakDown, cure } = await make(context, directory)
-    const app = await start(directory, store)
-    const gate = await startGate()
+    const bucket = await startStubBucket()
+    const app = await start(directory, store, bucket)
     const ask = (key: string) =>
-      post(`${app.url}/upload`, { ...list(gate.url), headers: { 'Idempotency-Key': key } })
+      post(`${app.url}/upload`, { body: formOf({ 'a.png': 'one' }), headers: { 'Idempotency-Key': key } })
+    bucket.hold()
     const first = ask('k1')
-    await gate.reached(1)
+    await expect.poll(() => bucket.puts).toHaveLength(1)
     await breakDown()
-    gate.open()
+    bucket.letGo()
     const pending = await first
     expect(pending).toMatchObject({ status: 424, stage: 'finalization' })
     const { finalizationId } = pending as unknown as { finalizationId: string }
@@ -178,9 +195,52 @@ describe.each(FAULTS)('a store %s', (_what, make) => {
     const done = await finish()
     expect(done).toMatchObject({ status: 200, result: [expect.any(String)] })
     expect(await ask('k1')).toMatchObject({ status: 200, result: done.result })
-    expect(await storedBy(app)).toBe(1)
+    expect(bucket.puts).toHaveLength(1)
     await expectWorks(app)
   })
+})
+
+/** Forwards connections. @returns its port, and `lose`: answers to the next commit, and all later ones there, are lost */
+async function startLossyProxy(port: number) {
+  let isLosing = false
+  const proxy = createServer(client => {
+    const server = connect(port, '127.0.0.1')
+    for (const socket of [client, server]) socket.on('error', () => {})
+    client.on('close', () => server.destroy())
+    server.on('close', () => client.destroy())
+    server.pipe(client)
+    client.on('data', bytes => {
+      if (isLosing && bytes.includes('commit')) {
+        server.unpipe(client).resume()
+        isLosing = false
+      }
+      server.write(bytes)
+    })
+  })
+  proxy.listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  onTestFinished(() => void proxy.close())
+  const lose = () => {
+    isLosing = true
+  }
+  return { port: (proxy.address() as AddressInfo).port, lose }
+}
+
+it('an upload that was refused since the answer of the database was lost stayed "uploading" until the next start', async context => {
+  const server = postgres ?? missing(context, 'needs PostgreSQL: apt-get install postgresql')
+  const url = new URL(await server.createDatabase(`db${randomUUID().replaceAll('-', '')}`))
+  const proxy = await startLossyProxy(Number(url.port))
+  url.port = String(proxy.port)
+  url.searchParams.set('query_timeout', '500')
+  const directory = await makeDirectory()
+  const store = { driver: 'postgres', url: url.href }
+  const app = await start(directory, store)
+  await expectWorks(app)
+  proxy.lose()
+  await expectRefused(app, unavailable(/did not finish a query in time/))
+  const database = closed(openPostgres(url.href))
+  const states = () => database.read(db => db.all(sql`select state from uploads order by created_at`))
+  await expect.poll(states).toEqual([{ state: 'done' }, { state: 'failed' }])
 })
 
 /** What a server may find in the place of its store when it starts. Gives the cure. */
@@ -203,7 +263,7 @@ const FOUND: [
     /^The database of the server, store\.db, can't be read or written \(EROFS\)\. .*Fix its folder/,
     async (context, disk, path) => {
       await mountSmall(context, disk, '2m')
-      await createSqliteStore(path).pruneJobs(0)
+      await makeDatabase(path)
       execFileSync('mount', ['--bind', path, path])
       execFileSync('mount', ['-o', 'remount,bind,ro', path])
       return () => execFileSync('umount', [path])
@@ -216,9 +276,7 @@ const FOUND: [
       needsRoot(context, 'it becomes somebody who may not write everywhere')
       const nobody = 65534
       const made = join(dirname(disk), 'made.db')
-      const store = createSqliteStore(made)
-      await store.pruneJobs(0)
-      await store.close()
+      await makeDatabase(made)
       await mkdir(disk)
       await copyFile(made, path)
       await chown(path, nobody, nobody)
@@ -259,24 +317,13 @@ const FOUND: [
     /^The database of the server, store\.db, is damaged or not an SQLite database \(SQLITE_CORRUPT\)\. Replace it with a backup/,
     async (_context, _disk, path) => {
       const made = join(dirname(path), 'made.db')
-      const store = createSqliteStore(made)
-      await store.pruneJobs(0)
-      await store.close()
+      await makeDatabase(made)
       await copyFile(made, path)
       const { size } = await stat(path)
       const file = await open(path, 'r+')
       await file.write(Buffer.alloc(size - 100, 'x'), 0, size - 100, 100)
       await file.close()
       return () => rm(path)
-    },
-  ],
-  [
-    'the store of a newer version',
-    NEWER,
-    async (_context, _disk, path) => {
-      await createSqliteStore(path).pruneJobs(0)
-      await query(path, 'update schema_version set version = version + 1000')
-      return () => query(path, 'update schema_version set version = version - 1000')
     },
   ],
 ]
@@ -320,12 +367,13 @@ it('a store that another program keeps locked: waits for a while, then refuses, 
 it('what a locked store did not take is not forgotten by a reload', async () => {
   const directory = await makeDirectory()
   const path = join(directory, 'store.db')
-  const app = await start(directory, { driver: 'sqlite', path })
-  const gate = await startGate()
-  const first = post(`${app.url}/upload`, list(gate.url))
-  await gate.reached(1)
+  const bucket = await startStubBucket()
+  const app = await start(directory, { driver: 'sqlite', path }, bucket)
+  bucket.hold()
+  const first = upload(`${app.url}/upload`, { 'a.png': 'one' })
+  await expect.poll(() => bucket.puts).toHaveLength(1)
   const unlock = lockSqlite(path, 'exclusive')
-  gate.open()
+  bucket.letGo()
   const { status, finalizationId } = (await first) as unknown as { status: number; finalizationId: string }
   expect(status).toBe(424)
   const file = join(directory, 'upload-server.json')
@@ -335,6 +383,9 @@ it('what a locked store did not take is not forgotten by a reload', async () => 
   const finished = await post(`${app.url}/upload?finalizationId=${finalizationId}`)
   expect(finished).toMatchObject({ status: 200, result: [expect.any(String)] })
 })
+
+/** A link to the server, as the database keeps it. */
+const kept = (link: string) => new URL(link).pathname.slice(1)
 
 describe('a store whose file is lost under a running server', () => {
   /** What is done to the file, and which one the error names. */
@@ -357,15 +408,13 @@ describe('a store whose file is lost under a running server', () => {
       new RegExp(`^The file ${file} of the server's database was moved, removed or replaced while .*restart`),
     )
 
-  async function startWithBackup() {
+  async function startWithBackup(bucket?: StubBucket) {
     const directory = await makeDirectory()
     const path = join(directory, 'store', 'store.db')
-    const older = createSqliteStore(path)
-    await older.pruneJobs(0)
-    await older.close()
+    await makeDatabase(path)
     await copyFile(path, `${path}.backup`)
     const store = { driver: 'sqlite', path }
-    return { directory, path, store, app: await start(directory, store) }
+    return { directory, path, store, app: await start(directory, store, bucket) }
   }
 
   /** Uploads until the server refuses them. */
@@ -392,9 +441,7 @@ describe('a store whose file is lost under a running server', () => {
       await cp(dirname(path), found, { recursive: true })
       const restarted = await start(directory, { ...store, path: join(found, 'store.db') })
       const { result } = await expectWorks(restarted)
-      const known = closed(createSqliteStore(join(found, 'store.db')))
-      const links = (await known.history({ limit: 100 })).map(entry => entry.url)
-      expect(links).toEqual(expect.arrayContaining(result))
+      expect(await linksIn(join(found, 'store.db'))).toEqual(expect.arrayContaining(result.map(kept)))
     },
   )
 
@@ -405,18 +452,19 @@ describe('a store whose file is lost under a running server', () => {
     await expectNoticed(app, 'store.db')
     await rename(`${path}.away`, path)
     const { result: after } = await expectWorks(app)
-    const links = (await closed(createSqliteStore(path)).history({ limit: 100 })).map(entry => entry.url)
-    expect(links).toEqual(expect.arrayContaining([...before, ...after]))
+    expect(await linksIn(path)).toEqual(expect.arrayContaining([...before, ...after].map(kept)))
   })
 
   it('while an upload is on its way: it is pending, and finished once the file is back', async () => {
-    const { app, path } = await startWithBackup()
-    const gate = await startGate()
-    const first = post(`${app.url}/upload`, list(gate.url))
-    await gate.reached(1)
+    const bucket = await startStubBucket()
+    const { app, path } = await startWithBackup(bucket)
+    bucket.hold()
+    const first = upload(`${app.url}/upload`, { 'a.png': 'one' })
+    await expect.poll(() => bucket.puts).toHaveLength(1)
     await rename(path, `${path}.away`)
-    await expectNoticed(app, 'store.db')
-    gate.open()
+    const isNoticed = async () => (await post(`${app.url}/upload?finalizationId=unknown`)).status === 503
+    await expect.poll(isNoticed).toBe(true)
+    bucket.letGo()
     const { status, finalizationId } = (await first) as unknown as { status: number; finalizationId: string }
     expect(status).toBe(424)
     await rename(`${path}.away`, path)

@@ -1,7 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import { isLoopbackHost, isSocketPath } from '../config/endpoint.ts'
 import type { LoadedConfig } from '../config/load.ts'
-import { idOf } from '../uploader/delivery/destinations.ts'
+import { idOf } from '../uploader/destinations.ts'
 import type { Styled } from './terminal.ts'
 
 /** The start-up banner on a terminal: URLs, where files are stored, the configuration file, and who needs a key. */

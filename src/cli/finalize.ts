@@ -2,6 +2,7 @@ import { warnOfPlainHttp } from '../client/sending/plain-http.ts'
 import { openRemote } from '../client/sending/remote.ts'
 import { messageOf } from '../errors.ts'
 import type { Command } from '../packages/commander.ts'
+import { pendingUploads } from '../store/pending.ts'
 import {
   configOption,
   endWith,
@@ -55,12 +56,12 @@ async function finalize(
 ): Promise<number> {
   const { mask, uploader } = await openForCommand(options, terminal, { use: 'change' })
   try {
-    const ids = named.length > 0 ? named : (await uploader.store.pending()).map(job => job.id)
+    const ids = named.length > 0 ? named : (await uploader.database.read(pendingUploads)).map(({ id }) => id)
     if (ids.length === 0) terminal.note('There are no pending uploads.')
     return await finishEach(ids, { ...terminal, mask }, async id => {
-      const job = await uploader.finalizer.retry(id, AbortSignal.timeout(MOST_MS))
-      if (job === undefined) throw new Error('there is no pending upload with this id')
-      return job.files.map(file => file.url)
+      const upload = await uploader.finalize(id, undefined, AbortSignal.timeout(MOST_MS))
+      if (upload === undefined) throw new Error('there is no pending upload with this id')
+      return upload.files.map(file => file.url)
     })
   } finally {
     await uploader.close()

@@ -3,13 +3,17 @@ import { loadConfig } from '../config/load.ts'
 import { bytes } from '../log-lines.ts'
 import { keysOf } from '../members.ts'
 import { type Command, InvalidArgumentError } from '../packages/commander.ts'
-import { openStore } from '../server/open-uploader.ts'
-import type { HistoryEntry, HistoryFilter, Store } from '../store/contract.ts'
+import { openDatabase } from '../server/open-uploader.ts'
+import type { HistoryEntry } from '../store/contract.ts'
+import type { Database } from '../store/database.ts'
+import { countFiles, findFiles, type HistoryFilter, pruneFiles } from '../store/history.ts'
+import { currentQuotas } from '../store/quotas.ts'
+import { overdue } from '../store/removals.ts'
 import { readDuration, readTime, showDuration } from '../times.ts'
-import { idOf } from '../uploader/delivery/destinations.ts'
-import { withEnds } from '../uploader/delivery/expiry.ts'
+import { idOf } from '../uploader/destinations.ts'
 import { configOption, endWith, parseCount } from './command.ts'
 import { confirm } from './confirm.ts'
+import { withLinksOf } from './history-links.ts'
 import { type CommonOptions, oneLine, type Terminal, toJson } from './terminal.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -119,19 +123,20 @@ async function history(options: HistoryOptions, terminal: Terminal): Promise<num
     throw new Error(
       `"${destination}" is not a destination of this configuration. Add --all to search other destinations, too.`,
     )
-  const store = openStore(config, options.prune === undefined ? 'read' : 'change', SEARCH_LIMIT_MS)
+  const database = openDatabase(config, options.prune === undefined ? 'read' : 'change', SEARCH_LIMIT_MS)
   try {
-    if (options.prune !== undefined) return await prune(options.prune, options, config, store, terminal)
-    if (options.quotas) return await listQuotas(options, store, terminal)
-    if (options.expired) return await listOverdue(options, config, store, terminal)
+    if (options.prune !== undefined) return await prune(options.prune, options, config, database, terminal)
+    if (options.quotas) return await listQuotas(options, database, terminal)
+    if (options.expired) return await listOverdue(options, config, database, terminal)
     const filter = toFilter(options, config)
-    const entries = await withEnds(store, await store.history({ ...filter, limit: options.limit ?? LIMIT }))
+    const kept = await database.read(db => findFiles(db, { ...filter, limit: options.limit ?? LIMIT }))
+    const entries = await withLinksOf(kept, config)
     if (options.json) terminal.print(toJson(entries.map(describe)))
     else for (const line of toLines(entries)) terminal.print(line)
-    if (entries.length === 0) await noteNothing(filter, store, terminal)
+    if (entries.length === 0) await noteNothing(filter, database, terminal)
     return 0
   } finally {
-    await store.close()
+    await database.close()
   }
 }
 
@@ -168,12 +173,12 @@ const ownOf = ({ destinations, leftOut }: LoadedConfig): string[] => [...destina
 
 async function noteNothing(
   { among, ...filter }: Omit<HistoryFilter, 'limit'>,
-  store: Store,
+  database: Database,
   terminal: Terminal,
 ): Promise<void> {
-  const hidden = among && (await store.history({ ...filter, limit: 1 })).length > 0
+  const elsewhere = among && (await database.read(db => findFiles(db, { ...filter, limit: 1 })))
   terminal.note(
-    hidden
+    elsewhere && elsewhere.length > 0
       ? 'No files found at the destinations of this configuration. Other destinations have some: add --all.'
       : 'No files found.',
   )
@@ -183,7 +188,7 @@ async function prune(
   days: number,
   options: HistoryOptions,
   config: LoadedConfig,
-  store: Store,
+  database: Database,
   terminal: Terminal,
 ): Promise<number> {
   const before = Date.now() - days * DAY_MS
@@ -193,11 +198,15 @@ async function prune(
   const keptLinks = options.all ? '/links/' : undefined
   const older = `older than ${days} days`
   if (terminal.canAsk && !options.yes) {
-    const count = await store.countHistory({ before, among })
+    const count = await database.read(db => countFiles(db, { before, among }))
     const question = `Delete ${entries(count)} ${older} from the history? The files are kept.`
     if (count > 0 && !(await confirm(question, false, true, terminal))) return 1
   }
-  const gone = await store.pruneHistory(before, among, linked, keptLinks)
+  const gone = await pruneFiles(database, before, {
+    but: linked,
+    ...(among && { among }),
+    ...(keptLinks !== undefined && { keptLinks }),
+  })
   terminal.note(`Deleted ${entries(gone)} ${older} from the history. The files are kept.`)
   return 0
 }
@@ -215,8 +224,8 @@ const isAt = (id: string, destination: string | undefined) =>
 
 const entries = (count: number) => (count === 1 ? '1 entry' : `${count} entries`)
 
-async function listQuotas({ json }: HistoryOptions, store: Store, terminal: Terminal): Promise<number> {
-  const rows = await store.quotaRows()
+async function listQuotas({ json }: HistoryOptions, database: Database, terminal: Terminal): Promise<number> {
+  const rows = await database.read(currentQuotas)
   const shown = rows.map(({ startsAt, windowMs, ...row }) => ({
     since: new Date(startsAt).toISOString(),
     per: showDuration(windowMs),
@@ -235,25 +244,25 @@ async function listQuotas({ json }: HistoryOptions, store: Store, terminal: Term
 async function listOverdue(
   options: HistoryOptions,
   config: LoadedConfig,
-  store: Store,
+  database: Database,
   terminal: Terminal,
 ): Promise<number> {
   const { limit = LIMIT, json } = options
   const among = destinationsMeant(options, config)
-  const overdue = await store.overdue(Date.now(), among, limit)
+  const late = await database.read(db => overdue(db, Date.now(), among, limit))
   if (json) {
-    const told = overdue.map(({ dueAt, ...one }) => ({ dueAt: new Date(dueAt).toISOString(), ...one }))
+    const told = late.map(({ dueAt, ...one }) => ({ dueAt: new Date(dueAt).toISOString(), ...one }))
     terminal.print(toJson(told))
   } else {
-    for (const { dueAt, destination: where, key, attempts, problem } of overdue) {
+    for (const { dueAt, destination: where, key, attempts, problem } of late) {
       const why = problem === undefined ? 'not attempted yet' : `${attempts} attempts failed: ${problem}`
       terminal.print(oneLine(`due ${momentOf(dueAt)}  ${where}  ${key}  ${why}`))
     }
   }
-  if (overdue.length === 0) {
-    const isElsewhere = !options.all && (await store.overdue(Date.now(), undefined, 1)).length > 0
+  if (late.length === 0) {
+    const all = options.all ? [] : await database.read(db => overdue(db, Date.now(), undefined, 1))
     terminal.note(
-      isElsewhere
+      all.length > 0
         ? 'No expired files are left at these destinations. Other destinations have some: add --all.'
         : 'No expired files are left.',
     )

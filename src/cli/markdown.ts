@@ -6,7 +6,7 @@ import { SENDING } from '../client/sending/sender.ts'
 import { UploadError } from '../errors.ts'
 import { type Command, InvalidArgumentError } from '../packages/commander.ts'
 import { isLocalUrl } from '../page/editors.ts'
-import { type ChoiceAsSent, readChoice } from '../uploader/delivery/destinations.ts'
+import { type ChoiceAsSent, readChoice } from '../uploader/destinations.ts'
 import {
   addDestinationOptions,
   configOption,

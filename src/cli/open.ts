@@ -1,7 +1,8 @@
 import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import type { Mask } from '../mask.ts'
 import { openUploader } from '../server/open-uploader.ts'
-import type { StoreUse } from '../store/sql.ts'
+import { findBase } from '../server/running-server.ts'
+import type { DatabaseUse } from '../store/database.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
 
@@ -22,7 +23,7 @@ export interface Opened {
 export async function openForCommand(
   options: CommonOptions,
   terminal: Terminal,
-  { warn, use }: { warn?: (message: string) => void; use?: StoreUse } = {},
+  { warn, use }: { warn?: (message: string) => void; use?: DatabaseUse } = {},
 ): Promise<Opened> {
   const config = await loadConfig({ ...terminal, file: options.config })
   const { mask } = terminal
@@ -36,6 +37,7 @@ export async function openForCommand(
     logger,
     warn: warn ?? printWarning,
     use,
+    baseOf: destination => findBase(config, destination),
   })
   isOpen = true
   return { config, mask, uploader }

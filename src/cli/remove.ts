@@ -1,7 +1,8 @@
 import type { Command } from '../packages/commander.ts'
-import type { HistoryFilter } from '../store/contract.ts'
+import type { HistoryEntry } from '../store/contract.ts'
+import { countFiles, findFiles, type HistoryFilter } from '../store/history.ts'
 import { showDuration } from '../times.ts'
-import { idOf } from '../uploader/delivery/destinations.ts'
+import { idOf } from '../uploader/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
 import {
   findByWord,
@@ -11,7 +12,7 @@ import {
   type RemovalTarget,
   removeObjects,
   withCopies,
-} from '../uploader/removal.ts'
+} from '../uploader/remove.ts'
 import { configOption, endWith, parseDuration } from './command.ts'
 import { confirm } from './confirm.ts'
 import { openForCommand } from './open.ts'
@@ -136,12 +137,12 @@ interface RemovalBatches {
 async function named(
   words: readonly string[],
   among: readonly string[],
-  { store, destinations }: Uploader,
+  uploader: Uploader,
 ): Promise<RemovalBatches> {
   const [found, missing, gone]: [RemovalTarget[], string[], { word: string; at: string }[]] = [[], [], []]
   for (const word of words) {
-    const objects = await findByWord(store, word, among, destinations)
-    const removedAt = objects.length > 0 ? undefined : await findRemoved(store, word, among)
+    const objects = await findByWord(word, among, uploader)
+    const removedAt = objects.length > 0 ? undefined : await findRemoved(word, among, uploader)
     if (removedAt !== undefined) gone.push({ word, at: new Date(removedAt).toISOString() })
     else if (objects.length === 0) missing.push(word)
     found.push(...objects)
@@ -153,7 +154,7 @@ function olderFiles(
   age: number,
   folder: string | undefined,
   among: readonly string[],
-  { store, destinations }: Uploader,
+  { database, destinations }: Uploader,
 ): RemovalBatches {
   const before = Date.now() - age
   const filter: Omit<HistoryFilter, 'limit'> = {
@@ -164,21 +165,25 @@ function olderFiles(
   }
   async function* batches() {
     const seen = new Set<string>()
-    for (let until = before; ; ) {
-      const entries = await store.history({ ...filter, before: until, limit: AT_ONCE })
-      const last = entries.at(-1)
-      if (!last) return
+    for (let after: HistoryEntry | undefined; ; ) {
+      const page = { ...filter, after, limit: AT_ONCE }
+      const entries = await database.read(db => findFiles(db, page))
+      after = entries.at(-1)
+      if (!after) return
       const isOld = ({ time, destination }: { time: number; destination: string }) =>
         among.includes(destination) && time < before
-      const objects = await withCopies(store, entries, destinations, isOld)
-      const fresh = objects.filter(({ object }) => !seen.has(object))
-      for (const { object } of fresh) seen.add(object)
+      const objects = await withCopies(entries, { database, destinations }, isOld)
+      const fresh = objects.filter(({ name }) => !seen.has(name))
+      for (const { name } of fresh) seen.add(name)
       if (fresh.length > 0) yield fresh
-      // Other entries may have the same time as the last one.
-      until = fresh.length > 0 ? last.time + 1 : last.time
     }
   }
-  return { batches: batches(), missing: [], gone: [], count: () => store.countHistory(filter) }
+  return {
+    batches: batches(),
+    missing: [],
+    gone: [],
+    count: () => database.read(db => countFiles(db, filter)),
+  }
 }
 
 async function list(

@@ -6,12 +6,12 @@ import { UploadError } from '../errors.ts'
 import { readDimensions } from '../payload/dimensions.ts'
 import { findImageFault } from '../payload/extensions.ts'
 import { explainUnreachableLinks, findBase, findRunning, placeIn } from '../server/running-server.ts'
-import { assertTakesPath, type Destination, idOf } from '../uploader/delivery/destinations.ts'
-import { assertMayExpire } from '../uploader/delivery/expiry.ts'
+import { assertTakesPath, type Destination, idOf } from '../uploader/destinations.ts'
 import { readExpires } from '../uploader/expires.ts'
+import { assertMayExpire } from '../uploader/expiry.ts'
+import { FinalizationPending } from '../uploader/finalization-pending.ts'
 import type { UploadRequest } from '../uploader/index.ts'
 import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
-import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import type { Opened } from './open.ts'
 import type { Terminal } from './terminal.ts'
 import { UsageError } from './upload-options.ts'
@@ -85,6 +85,7 @@ export function createSenderHere(
       options: { path, expires: wished },
       baseUrl: await findBase(config, destination),
       signal,
+      abortsSending: true,
       requestId: randomUUID(),
       onOutcome,
       ...(who.accept && { accept: who.accept }),
@@ -111,12 +112,17 @@ export function createSenderHere(
         const { folder } = one[1]
         byFolder.set(folder, [...(byFolder.get(folder) ?? []), one])
       }
-      for (const [folder, numbered] of byFolder) await sendTo(folder, numbered, signal, listener)
+      for (const [folder, numbered] of byFolder)
+        for (let start = 0; start < numbered.length; start += MOST_FILES)
+          await sendTo(folder, numbered.slice(start, start + MOST_FILES), signal, listener)
     },
     explainUnreachable: async () =>
       explainUnreachableLinks(urls, await findBase(config, destination), config, destination),
   }
 }
+
+/** Files of one upload. All of them are read before the first one is stored. */
+const MOST_FILES = 100
 
 /**
  * In CI, the machine is gone before anybody opens a link to it.

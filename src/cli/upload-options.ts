@@ -6,7 +6,7 @@ import type { SendOptions } from '../client/sending/send.ts'
 import { messageOf } from '../errors.ts'
 import { type Command, InvalidArgumentError, Option } from '../packages/commander.ts'
 import { readFolder } from '../payload/folder.ts'
-import { type ChoiceAsSent, readChoice } from '../uploader/delivery/destinations.ts'
+import { type ChoiceAsSent, readChoice } from '../uploader/destinations.ts'
 import { findTokenFault, parseCount, parseDuration } from './command.ts'
 import type { CommonOptions } from './terminal.ts'
 

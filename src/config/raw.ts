@@ -5,7 +5,7 @@ import { secretsOfProxy } from '../http/proxy/address.ts'
 import { listProxyVariables } from '../http/proxy/environment.ts'
 import { membersOf } from '../members.ts'
 import { canonicalType } from '../providers/registry.ts'
-import { idOf, type LeftOut } from '../uploader/delivery/destinations.ts'
+import { idOf, type LeftOut } from '../uploader/destinations.ts'
 import {
   applySettings,
   type Environment,

@@ -1,5 +1,5 @@
 import { mayRepeat } from '../payload/object-key.ts'
-import { type Destination, idOf } from '../uploader/delivery/destinations.ts'
+import { type Destination, idOf } from '../uploader/destinations.ts'
 import type { LoadedConfig } from './load.ts'
 import { findTokenRisks } from './tokens.ts'
 

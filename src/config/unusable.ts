@@ -1,11 +1,6 @@
 import { UploadError } from '../errors.ts'
 import { membersOf } from '../members.ts'
-import {
-  chooseDestination,
-  type DestinationName,
-  idOf,
-  type LeftOut,
-} from '../uploader/delivery/destinations.ts'
+import { chooseDestination, type DestinationName, idOf, type LeftOut } from '../uploader/destinations.ts'
 import type { Import } from './import.ts'
 import type { OnProblem } from './interpolate.ts'
 import { isRecord, type Json } from './json.ts'

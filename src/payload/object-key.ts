@@ -161,14 +161,7 @@ function findPart(text: string): Placeholder | undefined {
   return undefined
 }
 
-/** 128 bits of SHA-256, or random ones. Files with the same MD5 or SHA-1, or the same few digits, can be made. */
-const NAMES_CONTENT = /\{(?:sha256|sha256-(?:3[2-9]|[4-6]\d)|uuid|ulid|str-(?:[89]|[1-9]\d+))\}/
 const TELLS_APART = /\{(?:md5|sha1|sha256|uuid|ulid|(?:md5|sha1|sha256|str)-(?:[89]|[1-9]\d+))\}/
-
-/** Whether equal object keys mean equal bytes, because the template contains enough of a hash or makes unique keys. */
-export function namesContent(template: string): boolean {
-  return NAMES_CONTENT.test(template)
-}
 
 /** Whether other bytes get the same object key only if somebody searched for such bytes. */
 export function tellsApart(template: string): boolean {

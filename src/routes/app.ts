@@ -8,6 +8,7 @@ import type { Mask } from '../mask.ts'
 import { PACKAGE_FOLDER } from '../package.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type AccessSettings, createAccess } from './access.ts'
+import { baseUrlOf } from './base-url.ts'
 import { createCors } from './cors.ts'
 import { createErrorHandler } from './error-handler.ts'
 import { createFailureWindow, type FailureWindow } from './failure-window.ts'
@@ -97,6 +98,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
       return
     if (findForwardingHeader(headers) !== undefined) deps.noteProxy()
   }
+  const baseOf = (req: Request) => baseUrlOf(req, settings.publicUrl, settings.listenUrl())
   const answerUpload = createUploadRoute(uploader, access, settings, mask)
   const upload: RequestHandler = (req, res) => {
     // Set before anything can fail: the error handler sends another body for failed uploads.
@@ -141,7 +143,7 @@ export function createApp(deps: AppDeps, settings: AppSettings): App {
   }
   get('/files/:name/*key', tracked(createFilesRoute(uploader.destinations, settings.limits.bodyIdleMs)))
   get('/links/:type/:name/*key', tracked(createLinksRoute(uploader, access)))
-  get('/history', tracked(createHistoryRoute(uploader, access, settings.page.history)))
+  get('/history', tracked(createHistoryRoute(uploader, access, settings.page.history, baseOf)))
   get('/page/:version/:file', asset)
   app.use(notFound)
   app.use(createErrorHandler(mask))

@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import { sniffFile } from '../payload/sniff.ts'
-import type { Destination } from '../uploader/delivery/destinations.ts'
+import type { Destination } from '../uploader/destinations.ts'
 
 const YEAR_MS = 365 * 24 * 60 * 60 * 1000
 const HOUR_MS = 60 * 60 * 1000

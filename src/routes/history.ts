@@ -2,10 +2,11 @@ import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import { baseName } from '../payload/file-name.ts'
 import type { HistoryEntry } from '../store/contract.ts'
-import { idOf } from '../uploader/delivery/destinations.ts'
-import { withEnds } from '../uploader/delivery/expiry.ts'
+import { findFiles } from '../store/history.ts'
+import { idOf } from '../uploader/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { Caller } from '../uploader/input.ts'
+import { withLinks } from '../uploader/links.ts'
 import { type Access, admitSameSite } from './access.ts'
 import type { History } from './contract.ts'
 import { announceQuotas } from './rate-limit.ts'
@@ -25,10 +26,12 @@ export function isKnown({ admittedBy }: Caller): boolean {
 
 /** GET /history: recent uploads of this client only, newest first. */
 export function createHistoryRoute(
-  { destinations, store, quotas }: Pick<Uploader, 'destinations' | 'store' | 'quotas'>,
+  uploader: Pick<Uploader, 'destinations' | 'database' | 'quotaWindows'>,
   access: Access,
   isOn: boolean,
+  baseOf: (req: Request) => string,
 ): (req: Request, res: Response) => Promise<void> {
+  const { destinations, database } = uploader
   const among = new Set(destinations.map(idOf))
   const mirrors = new Set(destinations.flatMap(one => one.mirrors.map(({ destination }) => destination)))
   return async (req, res) => {
@@ -39,20 +42,24 @@ export function createHistoryRoute(
       )
     const query = parametersOf(req.url)
     const caller = await admitSameSite(req, res, query, access)
-    await announceQuotas(res, caller, quotas)
+    await announceQuotas(res, caller, uploader)
     if (!isKnown(caller))
       throw new UploadError(
         'unauthorized',
         'The history is only available with an upload key. Send it in the X-Upload-Key header.',
       )
     const { text, limit } = readQuery(query)
-    const entries = await store.history({ by: caller.name, isRemoved: false, limit: MOST_ENTRIES })
-    const here = entries.filter(({ destination }) => among.has(destination))
+    const entries = await database.read(db =>
+      findFiles(db, { by: caller.name, isRemoved: false, limit: MOST_ENTRIES }),
+    )
+    const base = baseOf(req)
+    const here = entries
+      .filter(({ destination }) => among.has(destination))
+      .map(entry => withLinks(entry, entry.destination, base, destinations))
     const found = withoutCopies(here, mirrors).filter(entry =>
       `${fileNameOf(entry)}\n${entry.url}`.toLowerCase().includes(text),
     )
-    const shown = await withEnds(store, found.slice(0, limit))
-    const history: History = { success: true, result: shown.map(describe) }
+    const history: History = { success: true, result: found.slice(0, limit).map(describe) }
     res.set({ 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }).json(history)
   }
 }

@@ -1,7 +1,10 @@
 import type { Request, Response } from 'express'
 import { UploadError } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
-import { idOf, isCovered } from '../uploader/delivery/destinations.ts'
+import type { Database } from '../store/database.ts'
+import { findFiles } from '../store/history.ts'
+import { objectName } from '../store/objects.ts'
+import { type Destination, idOf, isCovered } from '../uploader/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
 import { type Access, admitCaller } from './access.ts'
 import { parametersOf } from './target.ts'
@@ -16,7 +19,7 @@ const NO_KEY = /^.{1025}|[\0-\x1f\x7f]/s
  * so the rest of the bucket stays private.
  */
 export function createLinksRoute(
-  { destinations: all, store }: Pick<Uploader, 'destinations' | 'store'>,
+  { destinations: all, database }: Pick<Uploader, 'destinations' | 'database'>,
   access: Access,
 ): (req: Request<{ type: string; name: string; key: string[] }>, res: Response) => Promise<void> {
   // An unknown destination gets the same status as one with linkAccess "callers", so that the status reveals nothing.
@@ -31,7 +34,7 @@ export function createLinksRoute(
     }
     const key = segments.join('/')
     const sign = destination?.target.sign
-    const isThere = destination && !NO_KEY.test(key) && (await isKnown(store, idOf(destination), key))
+    const isThere = destination && !NO_KEY.test(key) && (await isKnown(database, destination, key))
     if (!sign || !isThere) throw new UploadError('not_found', 'File not found.')
     const method = req.method === 'HEAD' ? 'HEAD' : 'GET'
     const { url, forS } = await sign(key, method, SIGNED_FOR_S, createCanceller().signal)
@@ -44,7 +47,10 @@ export function createLinksRoute(
   }
 }
 
-async function isKnown(store: Uploader['store'], destination: string, key: string): Promise<boolean> {
-  const [entry] = await store.history({ among: [destination], key, isRemoved: false, limit: 1 })
+/** Whether a file was uploaded to this destination at this key. The destination may have had another bucket before. */
+async function isKnown(database: Database, destination: Destination, key: string): Promise<boolean> {
+  const objects = [objectName(destination.location, key)]
+  const filter = { among: [idOf(destination)], objects, key, isRemoved: false, limit: 1 }
+  const [entry] = await database.read(db => findFiles(db, filter))
   return entry !== undefined
 }

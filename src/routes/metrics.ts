@@ -3,11 +3,11 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { type ErrorCode, UploadError } from '../errors.ts'
 import type { NamedSlots } from '../flow/slots.ts'
 import { readVersion } from '../package.ts'
-import { idOf } from '../uploader/delivery/destinations.ts'
+import { idOf } from '../uploader/destinations.ts'
+import { FinalizationPending } from '../uploader/finalization-pending.ts'
 import type { Uploader } from '../uploader/index.ts'
 import type { Caller, Outcome } from '../uploader/input.ts'
-import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
-import type { SweepListener } from '../uploader/jobs/sweeper.ts'
+import type { SweepListener } from '../uploader/sweep.ts'
 
 /** Upper bounds of the histogram, seconds: from what memory takes to what a large file takes over a slow line. */
 const DURATIONS_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
@@ -35,7 +35,7 @@ export function createMetrics(): Metrics {
     registry.removeSingleMetric(`nodejs_active_${kind}_total`)
   const figures = createFigures(registry)
   let slots: NamedSlots | undefined
-  let store: Uploader['store'] | undefined
+  let database: Uploader['database'] | undefined
 
   function countQuota(error: unknown, rules: Caller['quotas'] = []): void {
     if (!(error instanceof UploadError) || error.code !== 'quota_exceeded') return
@@ -57,7 +57,7 @@ export function createMetrics(): Metrics {
     const load = slots?.load()
     figures.running.set(load?.running ?? 0)
     figures.waiting.set(load?.waiting ?? 0)
-    figures.storeUp.set(store?.problem() === undefined ? 1 : 0)
+    figures.storeUp.set(database?.problem() === undefined ? 1 : 0)
   }
 
   return {
@@ -68,7 +68,7 @@ export function createMetrics(): Metrics {
     },
     measure(uploader) {
       slots = uploader.slots
-      store = uploader.store
+      database = uploader.database
       // Rates can be told from the first upload on when there is something before it.
       const { files, bytes, pending } = figures
       for (const destination of uploader.destinations.map(idOf)) {
@@ -76,14 +76,11 @@ export function createMetrics(): Metrics {
       }
       return {
         ...uploader,
-        quotas: {
-          ...uploader.quotas,
-          async assertRoom(rules) {
-            await uploader.quotas.assertRoom(rules).catch((error: unknown) => {
-              countQuota(error, rules)
-              throw error
-            })
-          },
+        async assertRoom(rules) {
+          await uploader.assertRoom(rules).catch((error: unknown) => {
+            countQuota(error, rules)
+            throw error
+          })
         },
         async upload(request) {
           const destination = idOf(request.destination)

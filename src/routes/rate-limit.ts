@@ -1,7 +1,7 @@
 import type { Response } from 'express'
-import type { QuotaWindow } from '../store/quota-contract.ts'
+import type { QuotaWindow } from '../store/contract.ts'
+import type { Uploader } from '../uploader/index.ts'
 import type { Caller } from '../uploader/input.ts'
-import type { Quotas } from '../uploader/quota.ts'
 
 /**
  * Tells a client with quotas how much is left, in the fields `RateLimit-Policy` and `RateLimit`
@@ -10,10 +10,10 @@ import type { Quotas } from '../uploader/quota.ts'
 export async function announceQuotas(
   res: Response,
   { quotas: rules = [] }: Caller,
-  quotas: Quotas,
+  uploader: Pick<Uploader, 'quotaWindows'>,
 ): Promise<void> {
   if (rules.length === 0 || res.headersSent) return
-  const windows = await quotas.windows(rules).catch(() => undefined) // the upload then reports the database
+  const windows = await uploader.quotaWindows(rules).catch(() => undefined) // the upload then reports the database
   if (!windows) return
   res.setHeader(
     'RateLimit-Policy',

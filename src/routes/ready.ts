@@ -17,7 +17,7 @@ const CHECK_MS = 3000
  * @param isStopping whether the graceful shutdown has begun
  */
 export function createReadyRoute(
-  { store, finalizer, choose }: Pick<Uploader, 'store' | 'finalizer' | 'choose'>,
+  { owner, choose }: Pick<Uploader, 'owner' | 'choose'>,
   isStopping: () => boolean,
 ): RequestHandler {
   let last: Promise<UploadError | undefined> | undefined
@@ -26,7 +26,7 @@ export function createReadyRoute(
 
   async function check(): Promise<UploadError | undefined> {
     const [database, folder] = await Promise.all([
-      problemOf(store.beat(finalizer.owner, Date.now()), 'database of the server'),
+      problemOf(owner.beat(), 'database of the server'),
       problemOf(checkFolder(), 'folder of the default destination'),
     ])
     return database ?? folder

@@ -2,10 +2,10 @@ import type { Response } from 'express'
 import type { LoggedFile } from '../log-lines.ts'
 import type { Mask } from '../mask.ts'
 import { findImageFault } from '../payload/extensions.ts'
-import type { Copy, Job, StoredFile } from '../store/contract.ts'
-import { splitId } from '../uploader/delivery/destinations.ts'
+import type { Copy, StoredFile, Upload } from '../store/contract.ts'
+import { splitId } from '../uploader/destinations.ts'
+import type { FinalizationPending } from '../uploader/finalization-pending.ts'
 import { keptOrigin, type Outcome } from '../uploader/input.ts'
-import type { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
 import type { Pending, Uploaded, UploadFailure } from './contract.ts'
 import { publicMessage, withoutAddresses } from './error-handler.ts'
 import { sendBody } from './reply-format.ts'
@@ -69,7 +69,7 @@ export function replyForOutcomes(
 }
 
 /** The response if every file was stored. */
-export function replyForFiles({ files, destination }: Pick<Job, 'files' | 'destination'>): UploadReply {
+export function replyForFiles({ files, destination }: Pick<Upload, 'files' | 'destination'>): UploadReply {
   const items = files.map(file => toItem(file, destination))
   return {
     status: 200,
@@ -85,30 +85,6 @@ export function replyForPending(pending: FinalizationPending, mask: Mask): Uploa
     status: FINALIZATION_STATUS,
     body: { success: false, stage: 'finalization', finalizationId, message } satisfies Pending,
   }
-}
-
-/** Adds the origins of these inputs. A kept response has none, because only a request with the same inputs gets it. */
-export function withOrigins(
-  answer: UploadReply,
-  inputs: readonly { readonly origin: string }[],
-): UploadReply {
-  const fill = <T extends { readonly index: number }>(entry: T) => ({
-    ...entry,
-    origin: inputs[entry.index]?.origin ?? '',
-  })
-  const { items, errors } = answer.body
-  const filled = { ...(items && { items: items.map(fill) }), ...(errors && { errors: errors.map(fill) }) }
-  return { ...answer, body: { ...answer.body, ...filled } }
-}
-
-/** The body of a kept response. An earlier version named the media type of an item `type`. */
-export function readKept(body: string, destination: string): UploadReply['body'] {
-  const kept = JSON.parse(body)
-  for (const item of kept.items ?? []) {
-    if (item.contentType === undefined)
-      Object.assign(item, { contentType: item.type, type: splitId(destination).type })
-  }
-  return kept
 }
 
 /** Sends a response. With `compat.alwaysOk` or `?status=200`, its status is 200. */

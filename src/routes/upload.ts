@@ -3,12 +3,11 @@ import { UploadError } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
 import { once } from '../flow/once.ts'
 import type { Mask } from '../mask.ts'
-import type { RetryContext } from '../uploader/delivery/claims.ts'
-import { type Destination, idOf } from '../uploader/delivery/destinations.ts'
+import { type Destination, idOf } from '../uploader/destinations.ts'
+import { FinalizationPending } from '../uploader/finalization-pending.ts'
+import { fingerprintOf } from '../uploader/fingerprint.ts'
 import type { Uploader, UploadRequest } from '../uploader/index.ts'
-import type { Input } from '../uploader/input.ts'
-import { FinalizationPending } from '../uploader/jobs/finalization-pending.ts'
-import { fingerprintOf, type NewResponse } from '../uploader/jobs/idempotency.ts'
+import type { Caller, Input } from '../uploader/input.ts'
 import { type Access, admitSameSite } from './access.ts'
 import { baseUrlOf } from './base-url.ts'
 import { sendContinue } from './body.ts'
@@ -18,16 +17,13 @@ import { checkOptions, fingerprintedOptions, readOptions, withFields } from './o
 import { announceQuotas } from './rate-limit.ts'
 import { headerName, receiveBody } from './raw.ts'
 import {
-  FINALIZATION_STATUS,
   logFailed,
   logOutcomes,
-  readKept,
   replyForFiles,
   replyForOutcomes,
   replyForPending,
   send,
   type UploadReply,
-  withOrigins,
 } from './reply.ts'
 import { addToLog } from './request-log.ts'
 
@@ -53,10 +49,11 @@ export function createUploadRoute(
 ): (req: Request, res: Response, query: URLSearchParams) => Promise<void> {
   return async (req, res, query) => {
     const caller = await admitSameSite(req, res, query, access)
-    await announceQuotas(res, caller, uploader.quotas)
+    await announceQuotas(res, caller, uploader)
     const asked = readOptions(query)
     if (asked.finalizationId) {
-      send(res, await finish(uploader, asked.finalizationId, abortWhenGone(res), mask))
+      const base = baseUrlOf(req, settings.publicUrl, settings.listenUrl())
+      send(res, await finish(uploader, asked.finalizationId, base, abortWhenGone(res), mask))
       return
     }
     const destination = uploader.choose(asked, caller)
@@ -65,7 +62,7 @@ export function createUploadRoute(
     checkOptions(asked, destination)
     const key = readIdempotencyKey(req.get('idempotency-key'))
     // A repeated request gets its response, whatever is left.
-    if (key === undefined) await uploader.quotas.assertRoom(caller.quotas)
+    if (key === undefined) await uploader.assertRoom(caller.quotas ?? [])
     uploader.slots.of(idOf(destination)).assertRoom()
 
     const name = asked.filename ?? req.params['name']?.toString() ?? headerName(req.get('x-file-name'))
@@ -86,26 +83,21 @@ export function createUploadRoute(
       release = body.release
       const options = withFields(asked, body.fields, destination)
       addToLog(res, { inputs: inputs.length, source: inputs[0]?.kind })
-      const request = {
+      const fingerprint = key && fingerprintOf(idOf(destination), fingerprintedOptions(options), inputs)
+      const request: UploadRequest = {
         destination,
         inputs,
-        options: options,
+        options,
         caller,
         requestId: req.id,
         baseUrl,
-        // With an idempotency key, the upload continues.
-        signal: abortWhenGone(res, key ? [] : inputs),
+        // The client will repeat a request with a key to get its response, so the upload continues without it.
+        signal: fingerprint ? createCanceller().signal : abortWhenGone(res, inputs),
+        // Files whose bytes are not known can't be compared with those of another request.
+        ...(key && fingerprint && { idempotency: { key: clientKey(caller, key), fingerprint } }),
       }
-      const answer = key
-        ? await uploadOnce(
-            uploader,
-            { ...request, idempotencyKey: JSON.stringify([caller.admittedBy, caller.name, key]) },
-            fingerprintOf(idOf(destination), fingerprintedOptions(options), inputs),
-            res,
-            mask,
-          )
-        : await upload(uploader, request, res, mask)
-      await announceQuotas(res, caller, uploader.quotas)
+      const answer = await upload(uploader, request, res, mask)
+      await announceQuotas(res, caller, uploader)
       send(res, answer)
     } finally {
       release?.()
@@ -121,8 +113,9 @@ async function upload(
   mask: Mask,
 ): Promise<UploadReply> {
   try {
-    const outcomes = await uploader.upload(request)
-    logOutcomes(res, outcomes, mask)
+    const { outcomes, isRepeated } = await uploader.upload(request)
+    if (isRepeated) addToLog(res, { repeated: true })
+    else logOutcomes(res, outcomes, mask)
     return replyForOutcomes(outcomes, idOf(request.destination), request.requestId, mask)
   } catch (error) {
     if (!(error instanceof FinalizationPending)) throw error
@@ -131,61 +124,26 @@ async function upload(
   }
 }
 
-/**
- * Returns the first response to repeated requests, unless nothing was stored: then the request is a new attempt. An upload
- * continues after its client has disconnected, because the client will repeat the request to get the response.
- */
-async function uploadOnce(
+/** Completes an upload whose post-upload steps failed. Uploads nothing again. */
+async function finish(
   uploader: Uploader,
-  request: UploadRequest & { idempotencyKey: string },
-  fingerprint: string | undefined,
-  res: Response,
+  id: string,
+  baseUrl: string,
+  signal: AbortSignal,
   mask: Mask,
 ): Promise<UploadReply> {
-  const { idempotencyKey, inputs, signal } = request
-  if (fingerprint === undefined) {
-    const { idempotencyKey: unused, ...unkept } = request
-    return upload(uploader, unkept, res, mask)
-  }
-  let first: UploadReply | undefined
-  const run = async (retryContext: RetryContext): Promise<NewResponse> => {
-    first = await upload(uploader, { ...request, retryContext, signal: createCanceller().signal }, res, mask)
-    const { success, result, finalizationId } = first.body
-    const isStored = finalizationId !== undefined || (result?.length ?? 0) > 0
-    const keep = success === true ? 'job' : isStored ? 'response' : 'nothing'
-    return {
-      status: first.status,
-      body: JSON.stringify(withOrigins(first, []).body),
-      jobId: finalizationId,
-      keep,
-    }
-  }
-  const answer = await uploader.idempotency.respondOnce(idempotencyKey, fingerprint, run, signal)
-  if (first) return first
-  addToLog(res, { repeated: true })
-  const { status, jobId } = answer
-  if (status === undefined) return withOrigins(await finish(uploader, jobId, signal, mask), inputs)
-  // The first response is valid even if the database fails.
-  const isPending = status === FINALIZATION_STATUS && jobId !== undefined
-  const job = isPending ? await uploader.store.job(jobId).catch(() => undefined) : undefined
-  const kept =
-    job?.state === 'finished'
-      ? replyForFiles(job)
-      : { status, body: readKept(answer.body, idOf(request.destination)) }
-  return withOrigins(kept, inputs)
-}
-
-/** Completes an upload whose post-upload steps failed. Uploads nothing again. */
-async function finish(uploader: Uploader, id: string, signal: AbortSignal, mask: Mask): Promise<UploadReply> {
   try {
-    const job = await uploader.finalizer.retry(id, signal)
-    if (job) return replyForFiles(job)
+    const ended = await uploader.finalize(id, baseUrl, signal)
+    if (ended) return replyForFiles(ended)
   } catch (error) {
     if (error instanceof FinalizationPending) return replyForPending(error, mask)
     throw error
   }
   throw new UploadError('unknown_finalization', 'No pending upload has this finalizationId.')
 }
+
+/** Clients may choose the same key. */
+const clientKey = ({ admittedBy, name }: Caller, key: string) => JSON.stringify([admittedBy, name, key])
 
 /** A string of RFC 9651, whose parameters are ignored, or the bare text that many clients send. */
 function readIdempotencyKey(header: string | undefined): string | undefined {

@@ -8,18 +8,23 @@ import type { AccessSettings } from '../routes/access.ts'
 import { createApp, createLimiters, type Limiters } from '../routes/app.ts'
 import type { Metrics } from '../routes/metrics.ts'
 import { loadPg } from '../store/postgres.ts'
-import type { Destination } from '../uploader/delivery/destinations.ts'
-import { createSweeper } from '../uploader/jobs/sweeper.ts'
+import type { Destination } from '../uploader/destinations.ts'
+import type { Housekeeping } from '../uploader/housekeeping.ts'
+import { createSweeper } from '../uploader/sweep.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
 import { type KeyCaches, openTokens } from './open-tokens.ts'
-import { finalizerSettings, makeUploader, type Runtime, type ServerDeps } from './open-uploader.ts'
+import { makeUploader, type OpenRuntime, type ServerDeps } from './open-uploader.ts'
 import { placeIn } from './running-server.ts'
 
-export { createPutQueues } from '../uploader/delivery/open.ts'
+export { createHousekeeping } from '../uploader/housekeeping.ts'
+export { createPutQueues } from '../uploader/open.ts'
 export { createRuntime } from './open-uploader.ts'
 
 export interface ConfiguredAppDeps extends ServerDeps {
-  readonly runtime: Runtime
+  readonly runtime: OpenRuntime
+  readonly housekeeping: Housekeeping
+  /** The time by which files expire, milliseconds since the epoch. To be asked once in a round: see `createCautiousClock`. */
+  dueNow(): number
   /** Logs a warning of a destination. */
   warn(message: string): void
   /** Whether the graceful shutdown has begun. */
@@ -87,20 +92,18 @@ async function createConfiguredApp(
   const keyCaches: KeyCaches = before?.keyCaches ?? new Map()
   if (settings.store.driver === 'postgres') await loadPg().catch(() => {}) // The first use reports the error.
   const tokens = await openTokens(config, deps, keyCaches)
-  const uploader = makeUploader(config, deps, destinations, runtime)
+  const uploader = makeUploader(config, deps, destinations, runtime, () =>
+    `${settings.server.publicUrl ?? listenUrl()}/`.replace(/\/+$/, '/'),
+  )
   const { track, untilIdle } = createTracker()
   const sweeper = createSweeper({
     ...runtime,
     destinations,
-    mask,
-    owner: runtime.finalizer.owner,
-    lease: runtime.finalizer.lease,
     everyMs: settings.expiry.everyMs,
     timeoutMs: settings.limits.deliveryTimeoutMs,
     listener: metrics?.sweeping,
-    now: runtime.dueNow,
+    now: deps.dueNow,
     info: (message, details) => logger.info(details, message),
-    warn: (message, details) => logger.warn(details ?? {}, message),
     error: (message, details) => logger.error(details, message),
   })
   const app = createApp(
@@ -137,8 +140,7 @@ async function createConfiguredApp(
       runtime.payloads.resize(memory)
       runtime.slots.resize(concurrentUploads, waitingUploads)
       runtime.fetches.resize(concurrentUploads, waitingUploads)
-      runtime.finalizer.adopt(finalizerSettings(config, deps.env))
-      runtime.finalizer.start()
+      deps.housekeeping.adopt(destinations, settings.finalization.keepDays)
       sweeper.start()
       metrics?.reloaded(true)
     },

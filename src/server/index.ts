@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { LoadedConfig } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
+import { createCautiousClock } from '../flow/clock.ts'
 import { membersOf } from '../members.ts'
 import { answerProbeEarly } from '../routes/heartbeat.ts'
 import type { ConfiguredApp, ConfiguredAppDeps } from './configured-app.ts'
@@ -90,12 +91,17 @@ export async function startServer(
 
   async function open() {
     await sleep(LOADING_PAUSE_MS)
-    const { createPutQueues, createRuntime, openConfiguredApp } = await import('./configured-app.ts')
+    const { createHousekeeping, createPutQueues, createRuntime, openConfiguredApp } = await import(
+      './configured-app.ts'
+    )
     const runtime = createRuntime(config, deps)
+    const housekeeping = createHousekeeping(runtime)
     const around: ConfiguredAppDeps = {
       ...deps,
       putQueues: deps.putQueues ?? createPutQueues(),
       runtime,
+      housekeeping,
+      dueNow: createCautiousClock(),
       warn: message => void (apps.current() ? logger.warn(message) : notes.push(message)),
       isStopping: () => stopping,
       isRefusing: () => refusing,
@@ -149,6 +155,7 @@ export async function startServer(
       const finished = await stop(graceMs, quietMs)
       clearTimeout(refuse)
       await sweepersStopped
+      around.housekeeping.stop()
       await runtime.close(end - performance.now())
       await Promise.all(open.map(one => one.close()))
       await note?.forget().catch(() => {}) // The file may have been deleted already.

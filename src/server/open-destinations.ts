@@ -3,8 +3,8 @@ import { knownHosts } from '../config/paths.ts'
 import type { NamedSlots } from '../flow/slots.ts'
 import { createOutgoing } from '../http/proxy/outgoing.ts'
 import type { Mask } from '../mask.ts'
-import type { Destination } from '../uploader/delivery/destinations.ts'
-import { openDestinations } from '../uploader/delivery/open.ts'
+import type { Destination } from '../uploader/destinations.ts'
+import { openDestinations } from '../uploader/open.ts'
 
 export interface DestinationDeps {
   /** Of targets that take one put at a time; shared with the configuration before. */

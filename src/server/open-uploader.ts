@@ -2,23 +2,25 @@ import { dirname, join } from 'node:path'
 import type { LoadedConfig } from '../config/load.ts'
 import { databasePathOf } from '../config/paths.ts'
 import { createOwnCheck } from '../files/own-paths.ts'
-import { createCautiousClock } from '../flow/clock.ts'
+import { createCanceller } from '../flow/cancellation.ts'
 import { createNamedSlots, type NamedSlots } from '../flow/slots.ts'
+import { within } from '../flow/time-limit.ts'
 import { createOutgoing } from '../http/proxy/outgoing.ts'
 import type { Logger } from '../log.ts'
 import type { Mask } from '../mask.ts'
 import { createPayloads } from '../payload/index.ts'
 import { createSpool, sweepSpool } from '../payload/spool.ts'
-import type { Store } from '../store/contract.ts'
-import { createPostgresStore } from '../store/postgres.ts'
-import type { StoreUse } from '../store/sql.ts'
-import { createSqliteStore } from '../store/sqlite.ts'
-import { type Destination, destinationIdsOf, locationsOf } from '../uploader/delivery/destinations.ts'
-import { createMemoryLocker } from '../uploader/delivery/locker.ts'
-import { createUploader, type Uploader, type UploaderDeps } from '../uploader/index.ts'
-import { createFinalizer, type FinalizerSettings } from '../uploader/jobs/finalizer.ts'
-import { createIdempotency } from '../uploader/jobs/idempotency.ts'
-import { createQuotas } from '../uploader/quota.ts'
+import type { Upload } from '../store/contract.ts'
+import type { Database, DatabaseUse } from '../store/database.ts'
+import { createOwner } from '../store/owners.ts'
+import { openPostgres } from '../store/postgres.ts'
+import { openSqlite } from '../store/sqlite.ts'
+import { createBackground, type Runtime } from '../uploader/app.ts'
+import { type Destination, idOf } from '../uploader/destinations.ts'
+import { createFinalizer } from '../uploader/finalize.ts'
+import type { Hook } from '../uploader/hooks.ts'
+import { createUploader, type Uploader } from '../uploader/index.ts'
+import { withLinks } from '../uploader/links.ts'
 import { openConfiguredDestinations } from './open-destinations.ts'
 
 export interface ServerDeps {
@@ -32,31 +34,33 @@ export interface ServerDeps {
 /** An uploader needs no more of the log. */
 type UploaderLog = Omit<ServerDeps, 'logger'> & {
   readonly logger: Pick<Logger, 'warn'>
-  readonly use?: StoreUse | undefined
+  /** Default: `create`. */
+  readonly use?: DatabaseUse | undefined
 }
 
-/** What a process has once, whichever configuration holds: a reload changes its limits and hooks, nothing else. */
-export interface Runtime
-  extends Pick<
-    UploaderDeps,
-    'store' | 'locker' | 'finalizer' | 'idempotency' | 'quotas' | 'payloads' | 'slots' | 'fetches' | 'spool'
-  > {
-  /** See `UploaderDeps`; the sweeper adds to them. */
-  readonly withExpiry: Set<string>
-  /** The time by which files expire, milliseconds since the epoch. To be asked once in a round: see `createCautiousClock`. */
-  dueNow(): number
-  /** @param graceMs for how long what runs may go on; default: not at all */
+/** A runtime that can be closed. */
+export interface OpenRuntime extends Runtime {
+  /** @param graceMs time that running work gets to finish; default 0 */
   close(graceMs?: number): Promise<void>
 }
+
+/** Time to save the state of interrupted work at shutdown. */
+const LAST_WRITES_MS = 2000
 
 /** Opens the destinations of a configuration and makes the uploader over them. */
 export async function openUploader(
   config: LoadedConfig,
-  deps: UploaderLog & { warn(message: string): void },
+  deps: UploaderLog & {
+    warn(message: string): void
+    /** Base of links to this server, for files of a destination. */
+    baseOf(destination: Destination): Promise<string>
+  },
 ): Promise<Uploader> {
   const destinations = await openConfiguredDestinations(config, deps)
   const runtime = createRuntime(config, deps)
-  const uploader = makeUploader(config, deps, destinations, runtime)
+  const bases = new Map<string, string>()
+  for (const one of destinations) bases.set(idOf(one), await deps.baseOf(one))
+  const uploader = makeUploader(config, deps, destinations, runtime, id => bases.get(id) ?? '')
   return {
     ...uploader,
     async close(graceMs) {
@@ -66,66 +70,64 @@ export async function openUploader(
   }
 }
 
-/** The store is opened when it is first used, the folder for temporary files made then. @throws as `openStore` */
-export function createRuntime(config: LoadedConfig, deps: UploaderLog): Runtime {
+/** The database is opened when it is first used, the folder for temporary files made then. @throws as `openDatabase` */
+export function createRuntime(config: LoadedConfig, deps: UploaderLog): OpenRuntime {
   const { limits } = config.settings
   const temporary = temporaryOf(config)
   const warn = noteTo(deps.logger)
-  const store = openStore(config, deps.use)
+  const database = openDatabase(config, deps.use)
   void sweepSpool(temporary).catch(error =>
     deps.logger.warn({ err: error }, 'Old temporary files could not be removed'),
   )
   const spool = createSpool(temporary)
-  const finalizer = createFinalizer({
-    store,
-    ...finalizerSettings(config, deps.env),
-    env: deps.env,
-    mask: deps.mask,
-    now: () => new Date(),
-    warn,
-  })
-  const idempotency = createIdempotency(store, finalizer.owner)
-  const quotas = createQuotas(store, finalizer.owner)
+  const owner = createOwner(database)
+  const [ending, background] = [createCanceller(), createBackground()]
+  const { mask, env } = deps
+  const finalizer = createFinalizer({ database, owner, ending: ending.signal, env, mask, warn })
+  const settle = (withinMs: number) =>
+    within(
+      Promise.all([background.idle(), finalizer.idle()]),
+      Math.max(0, withinMs),
+      () => new Error('late'),
+    ).catch(() => {})
   return {
-    store,
-    locker: createMemoryLocker(),
-    finalizer,
-    idempotency,
-    quotas,
+    ...{ database, owner, finalizer, background, spool, mask, warn, ending: ending.signal },
     payloads: createPayloads(limits.memory),
     slots: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
     fetches: createNamedSlots(limits.concurrentUploads, limits.waitingUploads),
-    spool,
-    withExpiry: new Set(),
-    dueNow: createCautiousClock(),
-    async close(graceMs) {
-      await idempotency.close()
-      await quotas.close()
-      await finalizer.close(graceMs)
+    async close(graceMs = 0) {
+      await settle(graceMs)
+      ending.abort(new Error('the server is shutting down'))
+      await settle(LAST_WRITES_MS)
+      await finalizer.saveKept()
+      await owner.end()
+      await database.close()
       await spool.close()
     },
   }
 }
 
-/** Makes the uploader of a configuration. */
+/** Makes the uploader of a configuration, whose hooks run from now on. @param baseUrl of links that no request asks for, by destination */
 export function makeUploader(
   config: LoadedConfig,
   deps: UploaderLog,
   destinations: readonly Destination[],
   runtime: Runtime,
+  baseUrl: (destination: string) => string,
 ): Uploader {
   const { settings } = config
-  for (const one of destinations)
-    if (one.expiry) for (const id of destinationIdsOf(one)) runtime.withExpiry.add(id)
+  const hooks = hooksOf(config, deps.env)
+  const toLinks = (upload: Upload, base = baseUrl(upload.destination)): Upload => ({
+    ...upload,
+    files: upload.files.map(file => withLinks(file, upload.destination, base, destinations)),
+  })
+  runtime.finalizer.adopt(hooks, toLinks)
   const spools = destinations.flatMap(({ target }) => (target.spool ? [dirname(target.spool.directory)] : []))
   return createUploader({
     ...runtime,
-    warn: noteTo(deps.logger),
-    mask: deps.mask,
-    hooks: finalizerSettings(config, deps.env).hooks,
+    hooks,
+    withLinks: toLinks,
     destinations,
-    locations: locationsOf(destinations),
-    isStoreShared: settings.store.driver === 'postgres',
     defaultId: settings.default,
     leftOut: config.leftOut,
     sources: {
@@ -139,30 +141,29 @@ export function makeUploader(
       env: deps.env,
     },
     limits: { timeoutMs: settings.limits.deliveryTimeoutMs, retries: settings.limits.retries },
-    now: () => new Date(),
   })
 }
 
-/** What follows an upload by a configuration. */
-export function finalizerSettings(
+/** The hooks of a configuration. */
+function hooksOf(
   { settings: { finalization, network }, programFolder: folder }: LoadedConfig,
   env: ServerDeps['env'],
-): FinalizerSettings {
+): readonly Hook[] {
   const outgoing = createOutgoing(network, env)
-  return { ...finalization, hooks: finalization.hooks.map(hook => ({ ...hook, outgoing, folder })) }
+  return finalization.hooks.map(hook => ({ ...hook, outgoing, folder }))
 }
 
 /**
- * Nothing is opened before the store is first used.
+ * Nothing is opened before the database is first used.
  *
- * @param queryTimeoutMs see `createPostgresStore`
+ * @param queryTimeoutMs see `openPostgres`
  * @throws when a package is not installed that it needs
  */
-export function openStore(config: LoadedConfig, use?: StoreUse, queryTimeoutMs?: number): Store {
+export function openDatabase(config: LoadedConfig, use?: DatabaseUse, queryTimeoutMs?: number): Database {
   const { driver, url } = config.settings.store
   return driver === 'postgres'
-    ? createPostgresStore(url ?? '', queryTimeoutMs, { use })
-    : createSqliteStore(databasePathOf(config), { use })
+    ? openPostgres(url ?? '', queryTimeoutMs, { use })
+    : openSqlite(databasePathOf(config), { use })
 }
 
 const temporaryOf = ({ dataDirectory }: LoadedConfig) => join(dataDirectory, 'tmp')

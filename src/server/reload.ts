@@ -2,7 +2,7 @@ import { ConfigError, type LoadedConfig } from '../config/load.ts'
 import { messageOf } from '../errors.ts'
 import type { Logger } from '../log.ts'
 import { isObject, membersOf } from '../members.ts'
-import { idOf } from '../uploader/delivery/destinations.ts'
+import { idOf } from '../uploader/destinations.ts'
 import { differing, type RunningServer } from './index.ts'
 import { watchFiles } from './watch-files.ts'
 

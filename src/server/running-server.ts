@@ -6,7 +6,7 @@ import type { Settings } from '../config/schema.ts'
 import { systemCode } from '../errors.ts'
 import { makePath } from '../files/make-path.ts'
 import { membersOf } from '../members.ts'
-import { type Destination, idOf } from '../uploader/delivery/destinations.ts'
+import { type Destination, idOf } from '../uploader/destinations.ts'
 import { type ListenAddress, probeServer, urlOf } from './port.ts'
 
 type Located = Pick<LoadedConfig, 'dataDirectory'> & { readonly settings: Pick<Settings, 'server' | 'store'> }
@@ -20,7 +20,8 @@ interface Entry {
 }
 
 /** A destination and the location of its files: another server may have other files under the same name. */
-export const placeIn = (destination: Destination) => `${idOf(destination)} ${destination.location}`
+export const placeIn = (destination: Pick<Destination, 'type' | 'name' | 'location'>) =>
+  `${idOf(destination)} ${destination.location}`
 
 /** The files next to the database that have the entries: the first, and those with `-2`, `-3`… at the end. */
 const fileOf = ({ settings, dataDirectory }: Located) =>
@@ -116,7 +117,10 @@ export function placeOf(url: string): ListenAddress | URL {
 }
 
 /** Base URL of the files of a destination that the server itself serves, with a final slash. */
-export async function findBase(config: Located, destination: Destination): Promise<string> {
+export async function findBase(
+  config: Located,
+  destination: Pick<Destination, 'type' | 'name' | 'location'>,
+): Promise<string> {
   const { publicUrl, host } = config.settings.server
   const own = async () => (await findRunning(config, placeIn(destination))) ?? urlOf(config.settings.server)
   const url = publicUrl ?? (isSocketPath(host) ? 'http://localhost' : await own())

@@ -3,10 +3,9 @@ import { Readable } from 'node:stream'
 import type { LoadedConfig } from '../config/load.ts'
 import { beginTimeLimit } from '../flow/time-limit.ts'
 import { createHttpClient, type HttpClient, type HttpReply } from '../http/client.ts'
-import { deliver } from '../uploader/delivery/deliver.ts'
-import { type Destination, idOf } from '../uploader/delivery/destinations.ts'
-import { toObject } from '../uploader/delivery/store-file.ts'
+import { type Destination, idOf } from '../uploader/destinations.ts'
 import type { Uploader } from '../uploader/index.ts'
+import { sendObject, toObject } from '../uploader/send.ts'
 import { findBase } from './running-server.ts'
 
 const TIMEOUT_MS = 60_000
@@ -50,16 +49,14 @@ export async function tryOut(
   const name = `upload-server-check-${randomUUID()}.png`
   const payload = await uploader.payloads.read(Readable.from([PROBE]), { name, spool, limit: PROBE.length })
   const key = await destination.keyTemplate(payload, new Date())
-  const limits = { timeoutMs: TIMEOUT_MS, retries: 1 }
-  const object = toObject(payload, key)
-  const { url } = await deliver(destination, object, limits, signal)
+  const late = () => new Error(`there was no response within ${TIMEOUT_MS / 1000} s`)
+  const limit = beginTimeLimit(TIMEOUT_MS, signal, late)
+  const { url } = await sendObject(destination, toObject(payload, key), 1, limit).finally(limit.end)
   const { server } = config.settings
   const link = destination.rewriteUrl(new URL(url, await findBase(config, destination)).href)
   const isOwn = url.startsWith('files/')
   let how: string
   try {
-    if (await target.putIfAbsent?.(object, false, signal))
-      throw new Error('the service replaces objects despite If-None-Match. Set "conditionalPut" to false.')
     // Without server.publicUrl, it is not known to which server the link leads.
     if (isOwn && server.publicUrl === undefined) how = await readInFolder(destination, key)
     else how = await fetchBack(destination, isOwn ? key : undefined, link, signal, hint)

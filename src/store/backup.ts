@@ -80,9 +80,8 @@ async function copyPages(path: string, copy: string, signal: AbortSignal): Promi
 }
 
 function countEntries(database: SqliteDatabase): number {
-  const hasHistory =
-    database.prepare("select 1 from sqlite_schema where name = 'history'").get() !== undefined
-  return hasHistory ? Number(database.prepare('select count(*) as count from history').get().count) : 0
+  const hasHistory = database.prepare("select 1 from sqlite_schema where name = 'files'").get() !== undefined
+  return hasHistory ? Number(database.prepare('select count(*) as count from files').get().count) : 0
 }
 
 async function syncEntries(folder: string): Promise<void> {

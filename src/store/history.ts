@@ -1,153 +1,236 @@
-import { type RawBuilder, sql } from '../packages/kysely.ts'
-import type { StoreAccess } from './access.ts'
-import type { HistoryFilter, HistoryStore } from './contract.ts'
-import type { ObjectId } from './expiry-contract.ts'
-import { toEntry } from './history-columns.ts'
-import { prune } from './prune.ts'
-import type { Database } from './tables.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { HistoryEntry } from './contract.ts'
+import type { Database } from './database.ts'
+import { REQUEST_KEPT_MS } from './requests.ts'
+import { type Db, every, List, type Sql, sql } from './sql.ts'
 
-type Filter = Omit<HistoryFilter, 'limit'>
-
-const LATEST = sql`time desc, job_id, position desc`
-/** The order of the SQLite indexes with times. With another order, SQLite may sort all entries to find the first few. */
-const LATEST_ROW = sql`time desc, rowid desc`
-
-/** The history of a store. */
-export function createHistoryStore(access: StoreAccess): HistoryStore {
-  const { read, index, hasRowids } = access
-  /** Creates the indexes that a filter needs. They only have entries that are not removed. */
-  const prepare = async ({ key, keys, object, by, sha256, isRemoved }: Filter) => {
-    if (isRemoved !== false) return
-    if (sha256 !== undefined) await index('bytes')
-    if (by !== undefined) await index('callers')
-    if (key !== undefined || keys !== undefined || object !== undefined) await index('keys')
-    if (object !== undefined) await index('objects')
-  }
-
-  return {
-    async history({ limit, ...filter }) {
-      await prepare(filter)
-      return read(async db => {
-        const rows = await select(db, filter)
-          .selectAll()
-          .orderBy(hasRowids ? LATEST_ROW : LATEST)
-          .limit(limit)
-          .execute()
-        return rows.map(toEntry)
-      })
-    },
-
-    async countHistory(filter) {
-      await prepare(filter)
-      return read(async db => {
-        const row = await select(db, filter)
-          .select(eb => eb.fn.countAll().as('count'))
-          .executeTakeFirstOrThrow()
-        return Number(row.count)
-      })
-    },
-
-    async pruneHistory(before, among, but, keptLinks) {
-      await index('objects')
-      // An expression, because PostgreSQL would look for the last key with the index of keys, and read all younger entries.
-      const lastKey = sql<string | null>`max(job_id || '')`
-      const last = await read(db =>
-        db.selectFrom('history').select(lastKey.as('key')).where('time', '<', before).executeTakeFirst(),
-      )
-      if (!last?.key) return 0
-      return prune(access, 'history', before, isForgettable(among, but, keptLinks), last.key)
-    },
-  }
+export interface HistoryFilter {
+  /** `provider` or `provider/configName`. */
+  readonly destination?: string | undefined
+  /** Only at one of these, `provider/configName`. */
+  readonly among?: readonly string[] | undefined
+  /** A part of the origin, the key or the URL. */
+  readonly text?: string | undefined
+  /** A part of the origin or of the last segment of the key. */
+  readonly name?: string | undefined
+  /** The folder of the object key or one of its parents, without a final slash. */
+  readonly folder?: string | undefined
+  /** The whole key. There is no index for it, so all entries are read. */
+  readonly key?: string | undefined
+  /** One of these objects, by their names. */
+  readonly objects?: readonly string[] | undefined
+  /** A part of the URL. */
+  readonly link?: string | undefined
+  /** One of these URLs. There is no index for it. */
+  readonly urls?: readonly string[] | undefined
+  /** The whole name of the caller. */
+  readonly by?: string | undefined
+  /** A part of the caller's name. */
+  readonly caller?: string | undefined
+  readonly jobId?: string | undefined
+  /** There is no index for it. */
+  readonly requestId?: string | undefined
+  /** The hash or its beginning. */
+  readonly sha256?: string | undefined
+  /** Milliseconds since the epoch. */
+  readonly since?: number | undefined
+  /** Only older ones, milliseconds since the epoch. */
+  readonly before?: number | undefined
+  /** Only entries that come after this one in the order of the history: the last one of the page before. */
+  readonly after?: Pick<HistoryEntry, 'time' | 'jobId' | 'index'> | undefined
+  /** Whether it was removed. Default: both. */
+  readonly isRemoved?: boolean | undefined
+  /** Newest first. */
+  readonly limit: number
 }
 
-function select(db: Database, filter: Filter) {
-  const { destination, among, text, name, link, folder, key, object, keys, url, caller, sha256 } = filter
-  const { jobId, requestId, by, since, before, isRemoved } = filter
-  let query = db.selectFrom('history')
-  if (destination !== undefined) {
-    const below = isLike('destination', `${escapeLike(destination)}/%`)
-    query = query.where(eb => eb.or([eb('destination', '=', destination), below]))
-  }
-  if (among !== undefined) query = query.where(isAmong('destination', among))
-  if (folder !== undefined) query = query.where(isLike('key', `${escapeLike(folder)}/%`))
-  if (key !== undefined) query = query.where('key', '=', key)
-  if (object !== undefined) query = query.where(isOf(object))
-  if (keys !== undefined) query = query.where(isAmong('key', keys))
-  if (url !== undefined) query = query.where('url', '=', url)
-  // A complete hash is a separate case, because its index returns the entries in the order of time. A range does not.
-  if (sha256?.length === 64) query = query.where('sha256', '=', sha256)
-  else if (sha256 !== undefined)
-    query = query.where('sha256', '>=', sha256).where('sha256', '<', `${sha256}g`)
-  if (by !== undefined) query = query.where('caller', '=', by)
-  if (since !== undefined) query = query.where('time', '>=', since)
-  if (before !== undefined) query = query.where('time', '<', before)
-  // The condition of an object already excludes removed entries. With a second condition, all entries would be read.
-  if (isRemoved !== undefined && object === undefined)
-    query = query.where('removed_at', isRemoved ? 'is not' : 'is', null)
-  if (link !== undefined) query = query.where(holds('url', link))
-  if (caller !== undefined) query = query.where(holds('caller', caller))
-  if (jobId !== undefined) query = query.where('job_id', '=', jobId)
-  if (requestId !== undefined) query = query.where('request_id', '=', requestId)
+/** Entries with their current expiry: a later upload of the same object may have extended it. Newest first. */
+export async function findFiles(db: Db, { limit, ...filter }: HistoryFilter): Promise<HistoryEntry[]> {
+  const rows = await db.all<FileRow>(
+    sql`select files.*, objects.name as known, objects.expires_at as ends
+      from files left join objects on objects.name = files.object where ${conditionOf(filter)}
+      order by files.time desc, files.upload desc, files.position desc limit ${limit}`,
+  )
+  return rows.map(toEntry)
+}
+
+/** The number of entries. */
+export async function countFiles(db: Db, filter: Omit<HistoryFilter, 'limit'>): Promise<number> {
+  const [row] = await db.all<{ count: number }>(
+    sql`select count(*) as count from files where ${conditionOf(filter)}`,
+  )
+  return Number(row?.count ?? 0)
+}
+
+function conditionOf(filter: Omit<HistoryFilter, 'limit'>): Sql {
+  const { destination, among, text, name, folder, key, objects, link, urls, by, caller } = filter
+  const { jobId, requestId, sha256, since, before, after, isRemoved } = filter
+  const all: Sql[] = []
+  if (destination !== undefined)
+    all.push(
+      sql`(files.destination = ${destination} or ${isLike(sql`files.destination`, `${escapeLike(destination)}/%`)})`,
+    )
+  if (among !== undefined) all.push(sql`files.destination in (${new List(among)})`)
+  if (folder !== undefined) all.push(isLike(sql`files.key`, `${escapeLike(folder)}/%`))
+  if (key !== undefined) all.push(sql`files.key = ${key}`)
+  if (objects !== undefined) all.push(sql`files.object in (${new List(objects)})`)
+  if (urls !== undefined) all.push(sql`files.url in (${new List(urls)})`)
+  if (link !== undefined) all.push(holds(sql`files.url`, link))
+  if (by !== undefined) all.push(sql`files.caller = ${by}`)
+  if (caller !== undefined) all.push(holds(sql`files.caller`, caller))
+  if (jobId !== undefined) all.push(sql`files.upload = ${jobId}`)
+  if (requestId !== undefined) all.push(sql`files.request_id = ${requestId}`)
+  // A complete hash is a separate case, because its index returns few entries.
+  if (sha256?.length === 64) all.push(sql`files.sha256 = ${sha256}`)
+  else if (sha256 !== undefined) all.push(sql`files.sha256 >= ${sha256} and files.sha256 < ${`${sha256}g`}`)
+  if (since !== undefined) all.push(sql`files.time >= ${since}`)
+  if (before !== undefined) all.push(sql`files.time < ${before}`)
+  if (after !== undefined)
+    all.push(
+      sql`files.time <= ${after.time} and (files.time < ${after.time} or files.upload < ${after.jobId}
+        or (files.upload = ${after.jobId} and files.position < ${after.index}))`,
+    )
+  if (isRemoved !== undefined)
+    all.push(isRemoved ? sql`files.removed_at is not null` : sql`files.removed_at is null`)
   if (name !== undefined) {
     // The last segment of the key: no slash follows the text.
     const pattern = `%${escapeLike(name)}%`
-    const inName = sql<boolean>`(${isLike('key', pattern)} and not ${isLike('key', `${pattern}/%`)})`
-    query = query.where(eb => eb.or([holds('origin', name), inName]))
+    const inName = sql`(${isLike(sql`files.key`, pattern)} and not ${isLike(sql`files.key`, `${pattern}/%`)})`
+    all.push(sql`(${holds(sql`files.origin`, name)} or ${inName})`)
   }
   if (text !== undefined)
-    query = query.where(eb => eb.or(['origin', 'key', 'url'].map(column => holds(column, text))))
-  return query
+    all.push(
+      sql`(${holds(sql`files.origin`, text)} or ${holds(sql`files.key`, text)} or ${holds(sql`files.url`, text)})`,
+    )
+  return every(all)
 }
 
-const isLike = (column: string, pattern: string) =>
-  sql<boolean>`lower(${sql.ref(column)}) like lower(${pattern}) escape '\\'`
+const isLike = (column: Sql, pattern: string) => sql`lower(${column}) like lower(${pattern}) escape '\\'`
 
-const holds = (column: string, text: string) => isLike(column, `%${escapeLike(text)}%`)
-
-/** @returns a condition that is never true if there are no values */
-function isAmong(column: string, values: readonly string[]) {
-  return values.length === 0
-    ? sql<boolean>`1 = 0`
-    : sql<boolean>`${sql.ref(column)} in (${sql.join([...values])})`
-}
-
-/**
- * Columns of the entries of an object that are not removed. Each part uses its own index.
- *
- * @param isCertain excludes entries that a destination has stored at another location
- */
-export function entriesOf(columns: RawBuilder<unknown>, { object, aliases }: ObjectId, isCertain: boolean) {
-  const among = isCertain ? sql`and place is null` : sql`and (place is null or place || key <> ${object})`
-  const parts = [
-    sql`place || key = ${object}`,
-    ...aliases.map(({ destination, key }) => sql`key = ${key} and destination = ${destination} ${among}`),
-  ].map(condition => sql`select ${columns} from history where ${condition} and removed_at is null`)
-  return sql.join(parts, sql` union all `)
-}
-
-const NAME = sql`job_id, position, destination`
-
-/** Condition for the entries of an object. Entries without a location are found by their destination. */
-export const isOf = (object: ObjectId, limit?: number) => {
-  const entries = entriesOf(NAME, object, true)
-  const few = limit === undefined ? entries : sql`select ${NAME} from (${entries}) as entries limit ${limit}`
-  return sql<boolean>`(${NAME}) in (${few})`
-}
-
-/**
- * Entries of objects that still have to be removed are kept, because the removal checks the expiry of all of them. They are
- * counted, because PostgreSQL would read the whole history for `exists`.
- */
-function isForgettable(among?: readonly string[], but: readonly string[] = [], keptLinks?: string) {
-  const isKept = sql`not exists (select 1 from expiries where expiries.destination = history.destination
-    and expiries.key = history.key) and (select count(*) from history as other join expiries
-    on expiries.destination = other.destination and expiries.key = other.key
-    where other.place || other.key = history.place || history.key and other.removed_at is null) = 0`
-  const isMeant = among === undefined ? isKept : sql`${isKept} and ${isAmong('destination', among)}`
-  const isOther = keptLinks === undefined ? isMeant : sql`${isMeant} and not ${holds('url', keptLinks)}`
-  return sql`and ${isOther} and not ${isAmong('destination', but)}`
-}
+const holds = (column: Sql, text: string) => isLike(column, `%${escapeLike(text)}%`)
 
 function escapeLike(text: string): string {
   return text.replace(/[%_\\]/g, '\\$&')
+}
+
+interface FileRow {
+  readonly upload: string
+  readonly position: number
+  readonly destination: string
+  readonly location: string
+  readonly object: string
+  readonly key: string
+  readonly url: string
+  readonly delete_url: string | null
+  readonly size: number
+  readonly content_type: string
+  readonly sha256: string
+  readonly origin: string
+  readonly caller: string
+  readonly request_id: string
+  readonly time: number
+  readonly expires_at: number | null
+  readonly removed_at: number | null
+  /** The name of the object, if it exists. */
+  readonly known: string | null
+  /** When the object expires. */
+  readonly ends: number | null
+}
+
+function toEntry(row: FileRow): HistoryEntry {
+  const { destination, location, key, url, size, sha256, origin, caller, time } = row
+  const end = row.removed_at === null && row.known !== null ? row.ends : row.expires_at
+  return {
+    ...{ index: row.position, origin, url, key, size, contentType: row.content_type, sha256 },
+    ...(row.delete_url !== null && { deleteUrl: row.delete_url }),
+    ...(end !== null && { expiresAt: end }),
+    ...{ location, time, jobId: row.upload, destination, caller, requestId: row.request_id },
+    ...(row.removed_at !== null && { removedAt: row.removed_at }),
+  }
+}
+
+/** Rows of one transaction. SQLite works in the event loop, so it blocks everything else. */
+const AT_ONCE = 500
+
+/**
+ * Deletes older entries, and what the database knows of objects without entries. Entries of objects that still have to be
+ * removed are kept.
+ *
+ * @param among only at these destinations, `provider/configName`; default: all
+ * @param but except at these, because their URLs need the entries
+ * @param keptLinks except entries whose URL contains this
+ * @returns the number of deleted entries
+ */
+export async function pruneFiles(
+  database: Database,
+  before: number,
+  {
+    among,
+    but = [],
+    keptLinks,
+  }: { readonly among?: readonly string[]; readonly but?: readonly string[]; readonly keptLinks?: string },
+): Promise<number> {
+  let gone = 0
+  let last: FileRow | undefined
+  for (;;) {
+    const from: Sql = last
+      ? sql`and time >= ${last.time} and (time > ${last.time} or upload > ${last.upload}
+          or (upload = ${last.upload} and (position > ${last.position}
+          or (position = ${last.position} and files.destination > ${last.destination}))))`
+      : sql``
+    const { rows, deleted } = await database.tx(async db => {
+      const found = await db.all<FileRow>(
+        sql`select files.*, objects.name as known, objects.expires_at as ends
+          from files left join objects on objects.name = files.object where time < ${before} ${from}
+          order by time, upload, position, files.destination limit ${AT_ONCE}`,
+      )
+      const old = found.filter(
+        ({ destination, removed_at, ends, url }) =>
+          (removed_at !== null || ends === null) &&
+          (among === undefined || among.includes(destination)) &&
+          !but.includes(destination) &&
+          (keptLinks === undefined || !url.includes(keptLinks)),
+      )
+      for (const { upload, position, destination } of old)
+        await db.run(
+          sql`delete from files where upload = ${upload} and position = ${position} and destination = ${destination}`,
+        )
+      await db.run(
+        sql`delete from objects where name in (${new List(old.map(({ object }) => object))}) and state = 'stored'
+          and expires_at is null and not exists (select 1 from files where files.object = objects.name)`,
+      )
+      return { rows: found, deleted: old.length }
+    })
+    gone += deleted
+    last = rows.at(-1)
+    if (!last) return gone
+    await nextTurn()
+  }
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+/**
+ * Deletes a bounded number of old rows: uploads that ended before a time, idempotency keys, windows of quotas, processes.
+ *
+ * @param uploadsBefore milliseconds since the epoch. Uploads tell the responses of idempotency keys, so they stay as long
+ * @returns whether there may be more
+ */
+export async function pruneOld(database: Database, uploadsBefore: number): Promise<boolean> {
+  return database.tx(async db => {
+    const now = await db.now()
+    const ended = Math.min(uploadsBefore, now - REQUEST_KEPT_MS)
+    const counts = [
+      await db.run(
+        sql`delete from uploads where id in (select id from uploads where ended_at < ${ended} order by ended_at limit ${AT_ONCE})`,
+      ),
+      await db.run(
+        sql`delete from requests where key in (select key from requests where created_at < ${now - REQUEST_KEPT_MS}
+          order by created_at limit ${AT_ONCE})`,
+      ),
+    ]
+    await db.run(sql`delete from quotas where starts_at + window_ms < ${now}`)
+    await db.run(sql`delete from owners where seen_at < ${now - DAY_MS}`)
+    return counts.includes(AT_ONCE)
+  })
 }

@@ -1,37 +1,74 @@
-import type { StoreAccess } from './access.ts'
-import type { OwnerStore } from './contract.ts'
+import { dropOwner, isGone, newOwner, SCOPE } from '../flow/owner.ts'
+import type { Database } from './database.ts'
+import { type Db, sql } from './sql.ts'
 
-/** The processes that use a database. */
-export function createOwnerStore({ read, write }: StoreAccess): OwnerStore {
-  return {
-    beat: (owner, now) =>
-      write(async db => {
-        await db
-          .insertInto('owners')
-          .values({ id: owner, seen_at: now })
-          .onConflict(conflict => conflict.column('id').doUpdateSet({ seen_at: now }))
-          .execute()
-      }),
-    removeOwner: owner =>
-      write(async db => {
-        await db.deleteFrom('owners').where('id', '=', owner).execute()
-      }),
-    owners: () =>
-      read(async db => {
-        const busy = await db
-          .selectFrom('jobs')
-          .select(['owner as id', eb => eb.fn.max('created_at').as('seen_at')])
-          .where('finished_at', 'is', null)
-          .where('state', 'in', ['uploading', 'finalizing'])
-          .groupBy('owner')
-          .execute()
-        const holding = await db
-          .selectFrom('key_holds')
-          .select(['owner as id', eb => eb.fn.max('held_at').as('seen_at')])
-          .groupBy('owner')
-          .execute()
-        const alive = await db.selectFrom('owners').selectAll().execute()
-        return new Map([...busy, ...holding, ...alive].map(row => [row.id, row.seen_at]))
-      }),
+/** A process without a sign of life for so long has ended. */
+export const LEASE_MS = 30_000
+/** Pause between two signs of life. */
+const BEAT_MS = 5000
+
+/** This process, or a part of it, as others see it in the database: whether it works on an upload or an object, or has ended. */
+export interface Owner {
+  readonly id: string
+  /** Gives a sign of life. It is a write, so it shows whether the database works. */
+  beat(): Promise<void>
+  /** Gives a sign of life unless there was one a moment ago. Must be called before something is held for a longer time. */
+  keepAlive(): Promise<void>
+  /**
+   * Whether the signs of life of other processes can be relied on: while the database was down or the machine was asleep, nobody
+   * could give one.
+   */
+  isContinuous(): boolean
+  /** Gives signs of life at intervals. */
+  start(): void
+  /** Removes the owner from the database. What it holds is free then. */
+  end(): Promise<void>
+}
+
+export function createOwner(database: Database): Owner {
+  const id = newOwner(SCOPE)
+  // Of the clock that others compare signs of life with: the monotonic one stands still while a machine sleeps.
+  let [last, beforeLast] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  let timer: NodeJS.Timeout | undefined
+  let hasBeaten = false
+
+  async function beat(): Promise<void> {
+    hasBeaten = true
+    const at = Date.now()
+    await database.tx(async db => {
+      await db.run(sql`insert into owners (id, seen_at) values (${id}, ${await db.now()})
+        on conflict (id) do update set seen_at = excluded.seen_at`)
+    })
+    ;[last, beforeLast] = [at, last]
   }
+
+  return {
+    id,
+    beat,
+    async keepAlive() {
+      if (Math.abs(Date.now() - last) >= BEAT_MS) await beat()
+    },
+    isContinuous: () => Math.abs(last - beforeLast) < LEASE_MS / 2,
+    start() {
+      // If the database is down, the housekeeping logs it.
+      timer ??= setInterval(() => void beat().catch(() => {}), BEAT_MS).unref()
+    },
+    async end() {
+      clearInterval(timer)
+      // A process that has not used the database must not create it.
+      if (hasBeaten) await database.tx(db => db.run(sql`delete from owners where id = ${id}`)).catch(() => {})
+      dropOwner(id)
+    },
+  }
+}
+
+/**
+ * Whether an owner exists and its process has not ended. A process of this machine is looked up, so that a restart does not have
+ * to wait for the end of a lease.
+ */
+export async function isAlive(db: Db, owner: string): Promise<boolean> {
+  const [row] = await db.all<{ seen_at: number }>(sql`select seen_at from owners where id = ${owner}`)
+  if (!row) return false
+  const silentMs = (await db.now()) - row.seen_at
+  return silentMs < LEASE_MS && !isGone(owner, silentMs, LEASE_MS)
 }

@@ -1,28 +1,26 @@
-import type { Pool } from 'pg'
+import type { PoolClient } from 'pg'
 import { systemCode, UploadError } from '../errors.ts'
 import { once } from '../flow/once.ts'
-import { PostgresDialect, type PostgresPool, sql } from '../packages/kysely.ts'
+import { createSlots } from '../flow/slots.ts'
 import { installCommand, isInstalled } from '../packages/optional.ts'
-import type { Store } from './contract.ts'
-import { buildIndexConcurrently } from './postgres-index.ts'
-import { createSqlStore, type StoreOptions } from './sql.ts'
-import { storeUnavailable } from './unavailable.ts'
+import {
+  type Connection,
+  createDatabase,
+  type Database,
+  type DatabaseUse,
+  storeUnavailable,
+} from './database.ts'
+import { SCHEMA } from './schema.ts'
+import { type Db, Raw, sql } from './sql.ts'
 
 /** More would only queue inside PostgreSQL. */
 const CONNECTIONS = 10
 const CONNECT_TIMEOUT_MS = 3000
 const QUERY_TIMEOUT_MS = 5000
-/** For statements that take long in a large database, or wait for another process. */
-const LONG_TIMEOUT_MS = 10 * 60 * 1000
-const IS_LONG = /^(create|drop|analyze|delete|select pg_advisory)/
 /** For closing the connections, because the database may not respond. */
 const END_TIMEOUT_MS = 2000
-/** The advisory lock of the migration: any number that all processes of this program use. */
+/** The advisory lock for creating the tables: any number that all processes of this program use. */
 const LOCK = 7_263_501_842
-/** The first number of the advisory locks of names. */
-const NAME_LOCKS = 726_350_184
-/** Another process does the work, so only its locks limit a transaction that deletes old rows. */
-const PRUNING = { mostRows: 10_000, longMs: 100 }
 const BIGINT = 20
 
 /** Loads the package `pg`, which stops the process for 40 ms. */
@@ -38,82 +36,127 @@ export const loadPg = once(() => import('pg'))
  * @param queryTimeoutMs time limit of a query if the URL has none. Default 5 s
  * @throws UploadError `store_unavailable` if `pg` is not installed
  */
-export function createPostgresStore(
+export function openPostgres(
   url: string,
   queryTimeoutMs = QUERY_TIMEOUT_MS,
-  { use }: StoreOptions = {},
-): Store {
+  { use }: { readonly use?: DatabaseUse | undefined } = {},
+): Database {
   if (!isInstalled('pg'))
     throw storeUnavailable(
       `The database of the server needs the package "pg", which is not installed. Run "${installCommand('pg')}" where upload-server is installed.`,
     )
-  return createSqlStore({
-    async connect() {
-      const { default: pg } = await loadPg()
-      const pool = new pg.Pool({
-        query_timeout: queryTimeoutMs,
-        connectionString: url,
-        max: CONNECTIONS,
-        connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-        keepAlive: true,
-        // Times and sizes are whole numbers far below 2^53. The types of pg only describe a parser for each type ID.
-        types: {
-          getTypeParser: (id, format) =>
-            (id === BIGINT ? Number : pg.types.getTypeParser(id, format)) as never,
-        },
-      })
-      // A broken connection is replaced at its next use. Without these listeners, its error would end the process. The
-      // listener of the pool only gets errors of idle connections.
-      pool.on('error', () => {})
-      pool.on('connect', client => {
-        client.on('error', () => {})
-        // In large tables, PostgreSQL would compile short queries for 0.3 s. Other databases may not know the setting.
-        client.query('set jit = off').catch(() => {})
-      })
-      const dialect = new PostgresDialect({ pool: withoutHungConnections(pool) })
-      return { dialect, isReadOnly: use === 'read' }
-    },
-    async now(db) {
-      const { rows } = await sql<{ ms: number }>`
-        select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as ms`.execute(db)
-      return rows[0]?.ms ?? 0
-    },
-    async lock(transaction, names) {
-      const locks =
-        names === undefined
-          ? sql`select pg_advisory_xact_lock(${LOCK})`
-          : sql`select pg_advisory_xact_lock(${NAME_LOCKS}, hashtext(name)) from unnest(${names}::text[]) as name`
-      await locks.execute(transaction)
-    },
-    buildIndex: buildIndexConcurrently,
-    pruning: PRUNING,
-    explain,
-  })
+  return createDatabase({ connect: () => connect(url, queryTimeoutMs, use !== 'read'), explain })
 }
 
-/** A pool that closes a connection whose query got no response, instead of reusing it. */
-function withoutHungConnections(pool: Pool): PostgresPool {
-  return {
-    async connect() {
-      const client = await pool.connect()
-      let hung: unknown
-      const query = async (text: string, values: unknown[]) => {
-        if (hung) throw hung
-        try {
-          const limit = IS_LONG.test(text) ? { query_timeout: LONG_TIMEOUT_MS } : {}
-          return await client.query({ text, values, ...limit })
-        } catch (error) {
-          if (isTimeout(error)) hung = error
-          throw error
-        }
-      }
-      // The other signature of `query` is for cursors, which nothing here uses.
-      return { query: query as never, release: () => client.release(hung !== undefined) }
+async function connect(url: string, queryTimeoutMs: number, mayCreate: boolean): Promise<Connection> {
+  const { default: pg } = await loadPg()
+  const pool = new pg.Pool({
+    query_timeout: queryTimeoutMs,
+    connectionString: url,
+    max: CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    // Times and sizes are whole numbers far below 2^53. The types of pg only describe a parser for each type ID.
+    types: {
+      getTypeParser: (id, format) => (id === BIGINT ? Number : pg.types.getTypeParser(id, format)) as never,
     },
-    async end() {
+  })
+  // A broken connection is replaced at its next use. Without these listeners, its error would end the process. The
+  // listener of the pool only gets errors of idle connections.
+  pool.on('error', () => {})
+  pool.on('connect', client => {
+    client.on('error', () => {})
+    // In large tables, PostgreSQL would compile short queries for 0.3 s. Other databases may not know the setting.
+    client.query('set jit = off').catch(() => {})
+  })
+
+  // The time limit of the pool is for a connection that is opened, not for one that is in use.
+  const free = createSlots(CONNECTIONS, Number.POSITIVE_INFINITY)
+  const forever = new AbortController().signal
+  const use = <T>(work: (db: Db) => Promise<T>, isTransaction: boolean): Promise<T> =>
+    free.run(() => useOne(work, isTransaction), forever)
+
+  async function useOne<T>(work: (db: Db) => Promise<T>, isTransaction: boolean): Promise<T> {
+    const client = await pool.connect()
+    let failure: unknown
+    try {
+      if (!isTransaction) return await work(createDb(client))
+      await client.query('begin')
+      const result = await work(createDb(client))
+      await client.query('commit')
+      return result
+    } catch (error) {
+      failure = error
+      if (isTransaction && !isTimeout(error)) await client.query('rollback').catch(() => {})
+      throw error
+    } finally {
+      // A connection whose query got no response is closed instead of used again.
+      client.release(isTimeout(failure))
+    }
+  }
+
+  const connection: Connection = {
+    read: work => use(work, false),
+    tx: work => use(work, true),
+    async close() {
       const late = new Promise(resolve => setTimeout(resolve, END_TIMEOUT_MS).unref())
       await Promise.race([pool.end(), late])
     },
+  }
+  try {
+    if (!(await connection.read(hasTables))) {
+      if (!mayCreate)
+        throw storeUnavailable('The database of the server has no tables. Start the server first.')
+      await connection.tx(createTables)
+    }
+  } catch (error) {
+    await connection.close()
+    throw error
+  }
+  return connection
+}
+
+/** A user without the right to create tables can use a database that has them. */
+async function hasTables(db: Db): Promise<boolean> {
+  const found = await db.all(sql`select 1 from pg_tables
+    where schemaname = any(current_schemas(false)) and tablename in ('owners', 'quotas')`)
+  return found.length >= 2
+}
+
+/** Several servers may do it at once. */
+async function createTables(db: Db): Promise<void> {
+  await db.all(sql`select pg_advisory_xact_lock(${LOCK})`)
+  for (const statement of SCHEMA) await db.run({ text: statement, values: [] })
+}
+
+const FOR_UPDATE = new Raw(' for update')
+const FOR_UPDATE_SKIP_LOCKED = new Raw(' for update skip locked')
+
+function createDb(client: PoolClient): Db {
+  const all = async <R>({ text, values }: { text: string; values: readonly unknown[] }): Promise<R[]> =>
+    (
+      await client.query(
+        text,
+        values.map(value => value ?? null),
+      )
+    ).rows
+  return {
+    all,
+    run: async ({ text, values }) =>
+      (
+        await client.query(
+          text,
+          values.map(value => value ?? null),
+        )
+      ).rowCount ?? 0,
+    async now() {
+      const [row] = await all<{ ms: number }>(
+        sql`select floor(extract(epoch from clock_timestamp()) * 1000)::bigint as ms`,
+      )
+      return row?.ms ?? 0
+    },
+    forUpdate: FOR_UPDATE,
+    forUpdateSkipLocked: FOR_UPDATE_SKIP_LOCKED,
   }
 }
 

@@ -1,117 +1,80 @@
-import { type ErrorCode, UploadError } from '../errors.ts'
-import { once } from '../flow/once.ts'
-import type { StoreAccess, StoreWrite } from './access.ts'
-import { createDatabaseAccess, type DatabaseAccess, type Engine } from './connection.ts'
-import type { Store } from './contract.ts'
-import { createExpiryStore } from './expiries.ts'
-import { createHistoryStore } from './history.ts'
-import { createIdempotencyStore } from './idempotency-records.ts'
-import { createJobStore } from './jobs.ts'
-import { createLockStore } from './locks.ts'
-import { INDEX_NAMES, type IndexName, makeIndex } from './migrate.ts'
-import { createOwnerStore } from './owners.ts'
-import { IN_EVENT_LOOP } from './prune.ts'
-import { createQuotaStore } from './quotas.ts'
-
-export interface StoreOptions {
-  /** Default: `create`. */
-  readonly use?: StoreUse | undefined
-  /** Time to wait for a database that another program has locked. Default 3 s. */
-  readonly patienceMs?: number
+/** A statement and its values. The text is the same for SQLite and PostgreSQL, which both take `$1`. */
+export interface Sql {
+  readonly text: string
+  readonly values: readonly Value[]
 }
 
-/** What a store does with its database. Only `create` creates it, and `read` changes nothing. A missing one has no entries. */
-export type StoreUse = 'create' | 'change' | 'read'
+/** Undefined is stored as null. */
+export type Value = string | number | null | undefined
 
-const PATIENCE_MS = 3000
-const FAULTS: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['store_unavailable', 'insufficient_storage'])
+/** Runs statements, inside or outside of a transaction. */
+export interface Db {
+  /** The rows that a statement returns. */
+  all<R>(query: Sql): Promise<R[]>
+  /** @returns the number of rows that the statement has changed */
+  run(query: Sql): Promise<number>
+  /** The time of the database, milliseconds since the epoch: several servers may share it, and their clocks differ. */
+  now(): Promise<number>
+  /** Appended to a `select`, it locks the rows until the transaction ends. Empty for SQLite, where one transaction runs at a time. */
+  readonly forUpdate: Raw
+  /** The same, without the rows that another transaction has locked. */
+  readonly forUpdateSkipLocked: Raw
+}
 
-/** A store in an SQL database. */
-export function createSqlStore(engine: Engine, { patienceMs = PATIENCE_MS }: StoreOptions = {}): Store {
-  const database = createDatabaseAccess(engine, patienceMs)
-  const access = createAccess(engine, database)
-  /** Jobs that have locks, which their delivery releases. */
-  const holders = new Set<string>()
-  return {
-    ...createJobStore(access, holders),
-    ...createHistoryStore(access),
-    ...createLockStore(access, holders),
-    ...createExpiryStore(access),
-    ...createIdempotencyStore(access),
-    ...createOwnerStore(access),
-    ...createQuotaStore(access),
-    problem: access.problem,
-    close: database.close,
+/** Text that becomes part of a statement as it is. It must be a constant of this program. */
+export class Raw {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
   }
 }
 
-function createAccess(
-  engine: Engine,
-  { use, current }: DatabaseAccess,
-): StoreAccess & Pick<Store, 'problem'> {
-  /** Only a successful write clears it, because a full disk can still be read. */
-  let problem: UploadError | undefined
-  const makeOnce = (which: IndexName) =>
-    once(() =>
-      use(async ({ db, isReadOnly }) => {
-        if (!isReadOnly) await makeIndex(db, which, engine)
-      }, true),
-    )
-  const indexes = new Map(INDEX_NAMES.map(which => [which, makeOnce(which)]))
-
-  async function noting<T>(work: Promise<T>, isWritten: boolean): Promise<T> {
-    try {
-      const result = await work
-      if (isWritten) problem = undefined
-      return result
-    } catch (error) {
-      const isStores = error instanceof UploadError && FAULTS.has(error.code)
-      if (isStores) problem = error
-      throw error
-    }
+/** The values of an `in`. An empty list matches nothing. */
+export class List {
+  readonly values: readonly Value[]
+  constructor(values: readonly Value[]) {
+    this.values = values
   }
+}
 
-  /** Commits synchronously, as almost every upload does. If that fails, `use` repeats it and handles the error. */
-  function commitNow(writes: readonly StoreWrite[]): boolean {
-    const opened = current()
-    if (!opened?.commitNow) return false
-    try {
-      opened.commitNow(opened.statements.merge(writes.flatMap(write => write(opened.statements))))
-      opened.assertThere?.()
-      problem = undefined
-      return true
-    } catch {
-      return false
-    }
+/** The rows of an `insert`. */
+export class Rows {
+  readonly rows: readonly (readonly Value[])[]
+  constructor(rows: readonly (readonly Value[])[]) {
+    this.rows = rows
   }
+}
 
-  return {
-    hasRowids: engine.hasRowids ?? false,
-    pruning: engine.pruning ?? IN_EVENT_LOOP,
-    problem: () => problem,
-    read: work =>
-      noting(
-        use(({ db }) => work(db)),
-        false,
-      ),
-    write: work =>
-      noting(
-        use(({ db }) => db.transaction().execute(work)),
-        true,
-      ),
-    async commit(writes) {
-      if (commitNow(writes)) return
-      const writing = use(({ db, statements }) =>
-        db.transaction().execute(async transaction => {
-          const all = statements.merge(writes.flatMap(write => write(statements)))
-          for (const statement of statements.gather(all)) await transaction.executeQuery(statement)
-        }),
-      )
-      await noting(writing, true)
-    },
-    index: async which => indexes.get(which)?.(),
-    clock: async db => (await engine.now?.(db)) ?? Date.now(),
-    now: async (db, mine) => Math.min(mine, (await engine.now?.(db)) ?? mine),
-    lockNames: async (transaction, names) => engine.lock?.(transaction, names),
+type Hole = Value | Raw | List | Rows | Sql
+
+/** The texts of statements whose holes are all plain values. */
+const texts = new WeakMap<TemplateStringsArray, string>()
+
+/** Makes a statement. Every hole is a value that is bound, unless it is a `Raw`, `List`, `Rows` or another statement. */
+export function sql(parts: TemplateStringsArray, ...holes: readonly Hole[]): Sql {
+  const known = texts.get(parts)
+  if (known !== undefined) return { text: known, values: holes as readonly Value[] }
+  const values: Value[] = []
+  const bind = (value: Value) => `$${values.push(value)}`
+  let text = parts[0] ?? ''
+  for (const [n, hole] of holes.entries()) {
+    if (hole instanceof Raw) text += hole.text
+    else if (hole instanceof List)
+      text += hole.values.length === 0 ? 'null' : hole.values.map(bind).join(', ')
+    else if (hole instanceof Rows) text += hole.rows.map(row => `(${row.map(bind).join(', ')})`).join(', ')
+    else if (typeof hole === 'object' && hole !== null) text += embed(hole, bind)
+    else text += bind(hole)
+    text += parts[n + 1] ?? ''
   }
+  if (holes.every(hole => typeof hole !== 'object' || hole === null)) texts.set(parts, text)
+  return { text, values }
+}
+
+function embed({ text, values }: Sql, bind: (value: Value) => string): string {
+  return text.replace(/\$(\d+)/g, (_, number) => bind(values[Number(number) - 1]))
+}
+
+/** Joins conditions with `and`. No conditions: always true. */
+export function every(conditions: readonly Sql[]): Sql {
+  return conditions.reduce((all, one) => sql`${all} and ${one}`, sql`1 = 1`)
 }

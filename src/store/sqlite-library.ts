@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import { storeUnavailable } from './unavailable.ts'
+import { storeUnavailable } from './database.ts'
 
 /** Has the API of `node:sqlite`. */
 const PACKAGE = '@photostructure/sqlite'

@@ -3,16 +3,22 @@ import { access, chmod, constants, open, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { messageOf, systemCode, UploadError } from '../errors.ts'
 import { makePath } from '../files/make-path.ts'
-import { type CompiledQuery, SqliteDialect, type SqliteStatement } from '../packages/kysely.ts'
-import type { DatabaseConnection, Engine } from './connection.ts'
-import type { Store } from './contract.ts'
-import { statementsOf } from './migrate.ts'
-import { createSqlStore, type StoreOptions } from './sql.ts'
+import {
+  type Connection,
+  createDatabase,
+  type Database,
+  type DatabaseUse,
+  storeUnavailable,
+} from './database.ts'
+import { SCHEMA } from './schema.ts'
+import { type Db, Raw, type Sql } from './sql.ts'
 import { assertSound, loadSqlite, type SqliteDatabase, type SqliteLibrary } from './sqlite-library.ts'
-import { runInThread } from './sqlite-thread.ts'
-import { storeUnavailable } from './unavailable.ts'
 
-export interface SqliteOptions extends StoreOptions {
+export interface SqliteOptions {
+  /** Default: `create`. */
+  readonly use?: DatabaseUse | undefined
+  /** Time to wait for a database that another program has locked. Default 3 s. */
+  readonly patienceMs?: number
   /** Default: the SQLite without known data loss; see sqlite-library.ts. */
   readonly library?: Pick<SqliteLibrary, 'DatabaseSync'>
 }
@@ -24,20 +30,15 @@ export interface SqliteOptions extends StoreOptions {
  *
  * @throws UploadError `store_unavailable` if SQLite is not installed
  */
-export function createSqliteStore(path: string, options: SqliteOptions = {}): Store {
-  const { library = loadSqlite(), use = 'create' } = options
-  const engine: Engine = {
-    connect: async () => {
-      if (use !== 'create' && (await isMissing(path))) return connect(new library.DatabaseSync(':memory:'))
-      if (use === 'read') return describeConnection(openToRead(path, library), path, true)
-      await prepareFile(path)
-      return connect(new library.DatabaseSync(path), path)
-    },
-    hasRowids: true,
-    buildIndex: (_, index) => runInThread(path, statementsOf(index).join(';')),
-    explain: error => explain(error, path),
+export function openSqlite(path: string, options: SqliteOptions = {}): Database {
+  const { library = loadSqlite(), use = 'create', patienceMs } = options
+  const connectTo = async () => {
+    if (use !== 'create' && (await isMissing(path))) return connect(new library.DatabaseSync(':memory:'))
+    if (use === 'read') return toConnection(openToRead(path, library), path, database => database.close())
+    await prepareFile(path)
+    return connect(new library.DatabaseSync(path), path)
   }
-  return createSqlStore(engine, options)
+  return createDatabase({ connect: connectTo, explain: error => explain(error, path) }, patienceMs)
 }
 
 /** Whether there is no database. One whose creation was interrupted is an empty file. */
@@ -71,31 +72,88 @@ export function openToRead(
 const versionOf = (database: SqliteDatabase): string =>
   database.prepare('select sqlite_version() as version').get().version
 
-function connect(database: SqliteDatabase, path?: string): DatabaseConnection {
+/** @param path undefined for a database in memory */
+function connect(database: SqliteDatabase, path?: string): Connection {
   try {
     assertSound(versionOf(database))
     database.exec('pragma journal_mode = WAL')
     database.exec('pragma synchronous = NORMAL')
+    // A table without row numbers is one tree instead of two, so that a commit writes fewer pages.
+    for (const statement of SCHEMA)
+      database.exec(statement.startsWith('create table') ? `${statement} without rowid` : statement)
   } catch (error) {
     database.close()
     throw error
   }
-  return describeConnection(database, path, false)
+  return toConnection(database, path, close)
 }
 
-/** @param path undefined for a database in memory */
-function describeConnection(
+/** @param end closes the database */
+function toConnection(
   database: SqliteDatabase,
   path: string | undefined,
-  isReadOnly: boolean,
-): DatabaseConnection {
-  const prepare = createPrepare(database)
-  const end = isReadOnly ? () => database.close() : () => close(database)
+  end: (database: SqliteDatabase) => void,
+): Connection {
+  const db = createDb(database)
+  const [begin, commit] = [database.prepare('begin immediate'), database.prepare('commit')]
+  const assertThere = path === undefined ? () => {} : watchFiles(path)
+  let last: Promise<unknown> = Promise.resolve()
+
+  /** Runs one work at a time: another one must not run inside its transaction. */
+  function alone<T>(work: () => Promise<T>): Promise<T> {
+    const run = last.then(async () => {
+      assertThere()
+      const result = await work()
+      assertThere()
+      return result
+    })
+    last = run.catch(() => {})
+    return run
+  }
+
   return {
-    dialect: new SqliteDialect({ database: { prepare, close: end } }),
-    commitNow: statements => commitNow(prepare, statements),
-    isReadOnly,
-    ...(path !== undefined && { assertThere: watchFiles(path) }),
+    read: work => alone(() => work(db)),
+    tx: work =>
+      alone(async () => {
+        // If another program has locked the database, this fails, and not a later statement.
+        begin.run()
+        try {
+          const result = await work(db)
+          commit.run()
+          return result
+        } catch (error) {
+          // On a full disk, SQLite has already rolled back, and rejects a second rollback.
+          if (database.isTransaction) database.exec('rollback')
+          throw error
+        }
+      }),
+    close: () => last.then(() => end(database)),
+  }
+}
+
+/** Maximum number of prepared statements. Statements with lists have many variants. */
+const MOST_STATEMENTS = 200
+const NOTHING = new Raw('')
+
+function createDb(database: SqliteDatabase): Db {
+  type Statement = ReturnType<SqliteDatabase['prepare']>
+  const statements = new Map<string, Statement>()
+  const prepare = (text: string): Statement => {
+    const found = statements.get(text)
+    if (found) return found
+    if (statements.size === MOST_STATEMENTS) statements.clear()
+    const statement = database.prepare(text.replace(/\$(\d+)/g, '?$1'))
+    statements.set(text, statement)
+    return statement
+  }
+  const bind = ({ values }: Sql) => values.map(value => value ?? null)
+  return {
+    // The rows are of the type that the caller expects of its statement.
+    all: async <R>(query: Sql) => prepare(query.text).all(...bind(query)) as R[],
+    run: async query => Number(prepare(query.text).run(...bind(query)).changes),
+    now: async () => Date.now(),
+    forUpdate: NOTHING,
+    forUpdateSkipLocked: NOTHING,
   }
 }
 
@@ -141,54 +199,6 @@ function vanished(file: string): UploadError {
   return storeUnavailable(
     `The file ${file} of the server's database was moved, removed or replaced while the server had it open. Put it back, or restart the server to use the file that is there now.`,
   )
-}
-
-function commitNow(prepare: (text: string) => SqliteStatement, statements: readonly CompiledQuery[]): void {
-  // This fails, and changes nothing, while another transaction is in progress.
-  prepare('begin').run([])
-  try {
-    for (const { sql, parameters } of statements) prepare(sql).run(parameters)
-    prepare('commit').run([])
-  } catch (error) {
-    prepare('rollback').run([])
-    throw error
-  }
-}
-
-/** Maximum number of prepared statements. Statements with lists have many variants. */
-const MOST_STATEMENTS = 200
-
-/** Keeps prepared statements, because Kysely prepares one for each query, which costs more than running it. */
-function createPrepare(database: SqliteDatabase): (text: string) => SqliteStatement {
-  const statements = new Map<string, SqliteStatement>()
-  const prepare = (text: string): SqliteStatement => {
-    const statement = database.prepare(text)
-    return {
-      reader: statement.columns().length > 0,
-      all: values => statement.all(...values),
-      iterate: values => statement.iterate(...values),
-      run: values => statement.run(...values),
-    }
-  }
-  return asked => {
-    // On a full disk, SQLite has already rolled back, and rejects a second rollback.
-    if (asked === 'rollback' && !database.isTransaction) return NOTHING
-    // If another program has locked the database, a transaction waits at its beginning instead of failing later.
-    const text = asked === 'begin' ? 'begin immediate' : asked
-    const found = statements.get(text)
-    if (found) return found
-    if (statements.size === MOST_STATEMENTS) statements.clear()
-    const statement = prepare(text)
-    statements.set(text, statement)
-    return statement
-  }
-}
-
-const NOTHING: SqliteStatement = {
-  reader: false,
-  all: () => [],
-  iterate: () => [].values(),
-  run: () => ({ changes: 0, lastInsertRowid: 0 }),
 }
 
 /** SQLite creates its other files with the same mode. */

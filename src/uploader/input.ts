@@ -4,8 +4,7 @@ import type { AddressScope } from '../http/addresses.ts'
 import { type Payload, quoteFile } from '../payload/index.ts'
 import type { KeyFacts } from '../payload/object-key.ts'
 import type { RequestedImageOptions } from '../pictures/requested-options.ts'
-import type { StoredFile } from '../store/contract.ts'
-import type { QuotaRule } from '../store/quota-contract.ts'
+import type { QuotaRule, StoredFile } from '../store/contract.ts'
 import type { Expires } from './expires.ts'
 
 /** Kinds of input. A client may use some of them. */

@@ -83,7 +83,10 @@ describe('upload-server backup', () => {
     const second = await spawnServer([], { directory })
     const again = await second.url
     const repeated = await post(`${again}/upload`, once())
-    expect(repeated).toMatchObject({ status: 200, result: answer['result'] })
+    // Its links lead to the server that answers.
+    const pathsOf = (links: unknown) => (links as string[]).map(link => new URL(link).pathname)
+    expect(repeated.status).toBe(200)
+    expect(pathsOf(repeated.result)).toEqual(pathsOf(answer['result']))
     const { stdout } = await runBuilt(['history'], { cwd: directory })
     expect(stdout).toContain('once.txt')
     const { finalizationId } = pending as unknown as { finalizationId: string }

@@ -6,7 +6,6 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { startApp } from '../helpers/start-app.ts'
-import { startStubBucket } from '../helpers/stub-bucket.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
 interface Place {
@@ -33,21 +32,6 @@ async function serveFolder(folder: string, status = 200): Promise<string> {
 }
 
 describe('check', () => {
-  it('says that a service replaces objects where it should not', async () => {
-    const cwd = await makeDirectory()
-    const [right, wrong] = [await startStubBucket(true), await startStubBucket()]
-    const s3 = { right: right.options, wrong: { ...wrong.options, conditionalPut: true } }
-    await writeFile(
-      join(cwd, 'upload-server.json'),
-      JSON.stringify({ default: 's3/right', providers: { s3 } }),
-    )
-    const { stdout } = await runCli(['check'], { cwd })
-    expect(stdout).toMatch(/s3\/right: stored, downloaded, removed/)
-    expect(stdout).toMatch(
-      /s3\/wrong: .*replaces objects despite If-None-Match\. Set "conditionalPut" to false\./,
-    )
-  })
-
   it('of the built program is content with a folder that the server hands out, and leaves nothing there', async () => {
     const { cwd } = await makePlace({ Default: { directory: 'served', serve: true } })
     expect(await runBuilt(['check'], { cwd })).toEqual({

@@ -2,10 +2,10 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
-import { formOf, list, post } from '../helpers/form.ts'
-import { startGate } from '../helpers/gate.ts'
+import { formOf, post } from '../helpers/form.ts'
 import { environmentIn, spawnServer } from '../helpers/spawn-server.ts'
 import { startApp } from '../helpers/start-app.ts'
+import { startStubBucket } from '../helpers/stub-bucket.ts'
 import { runCli, runShell } from './run-cli.ts'
 
 /** Writes a line at each run. Fails while the file `hook.broken` is there, waits while `hook.slow` is. */
@@ -17,14 +17,15 @@ beforeEach(async () => {
   await configure(hook())
 })
 
-const configOf = (command: string[]) => ({
+const configOf = (command: string[], more: object = {}) => ({
   server: { port: 0, key: 'marked-secret' },
-  providers: { local: { Default: { directory: 'files', serve: true } } },
+  default: 'local/Default',
+  providers: { local: { Default: { directory: 'files', serve: true } }, ...more },
   finalization: { hooks: [{ name: 'note', command }] },
 })
 const hook = () => ['sh', '-c', HOOK, join(cwd, 'hook')]
-const configure = (command: string[]) =>
-  writeFile(join(cwd, 'upload-server.json'), JSON.stringify(configOf(command)))
+const configure = (command: string[], providers?: object) =>
+  writeFile(join(cwd, 'upload-server.json'), JSON.stringify(configOf(command, providers)))
 
 const finalize = (...args: string[]) => runCli(['finalize', ...args], { cwd })
 const hookIs = (state: 'slow' | 'broken') => writeFile(join(cwd, `hook.${state}`), '')
@@ -97,14 +98,16 @@ describe('without a server', () => {
 
   it('finishes what a server was finishing when it was killed, and leaves the report of the rest to the next one', async () => {
     await hookIs('slow')
+    const bucket = await startStubBucket()
+    bucket.hold()
+    await configure(hook(), { s3: { held: bucket.options } })
     const server = await spawnServer([], { directory: cwd })
     const url = await server.url
-    const gate = await startGate()
-    const cut = [
-      post(`${url}/upload`, { body: formOf({ 'a.txt': 'a' }) }).catch(() => {}),
-      post(`${url}/upload`, list(gate.url)).catch(() => {}),
-    ]
-    await Promise.all([gate.reached(1), expect.poll(hookRuns, { timeout: 10_000 }).toHaveLength(1)])
+    const send = (to: string, name: string) =>
+      post(`${url}/upload?destination=${to}`, { body: formOf({ [name]: name }) }).catch(() => {})
+    const cut = [send('local/Default', 'a.txt'), send('s3/held', 'held.txt')]
+    await expect.poll(hookRuns, { timeout: 10_000 }).toHaveLength(1)
+    await expect.poll(() => bucket.puts).toHaveLength(1)
     server.process.kill('SIGKILL')
     await server.exit
     await Promise.all(cut)
@@ -116,7 +119,7 @@ describe('without a server', () => {
     await expect
       .poll(() => next.lines.filter(line => line.includes('interrupted')), { timeout: 10_000 })
       .toHaveLength(1)
-    expect(next.lines.find(line => line.includes('interrupted'))).toContain(gate.url)
+    expect(next.lines.find(line => line.includes('interrupted'))).toContain('held.txt')
   })
 })
 

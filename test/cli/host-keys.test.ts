@@ -123,6 +123,7 @@ describe('the host key of an SFTP server that nobody has pinned', () => {
     const { cwd, kept } = await prepare()
     await runCli(['upload', '--quiet', 'a.png'], { cwd })
     await server.restart({ withNewHostKey: true })
+    await writeFile(join(cwd, 'a.png'), 'other bytes')
     const { code, stdout, stderr } = await runCli(['upload', '--quiet', 'a.png'], { cwd })
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toContain(

@@ -9,12 +9,12 @@ import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from '../helpers/directory.ts'
-import { startGate } from '../helpers/gate.ts'
 import { needs } from '../helpers/needs.ts'
 import { makePicture } from '../helpers/picture.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN, environmentIn } from '../helpers/spawn-server.ts'
 import { startApp } from '../helpers/start-app.ts'
+import { startStubBucket } from '../helpers/stub-bucket.ts'
 import { type CliResult, runCli } from './run-cli.ts'
 
 const PREFIX = 'https://img.example'
@@ -402,25 +402,30 @@ describe('--from', () => {
 
 describe('what is stored', () => {
   it('by the built program gets its link also when Ctrl-C cuts the rest short', async () => {
-    const gate = await startGate()
-    const host = await startHost()
-    // Four at once: the fourth that waits is asked for when the first picture is settled.
-    const waiting = [1, 2, 3, 4].map(n => `![](${gate.url}?${n})\n`).join('')
-    const cwd = await makeNotes({ 'note.md': `![](http://${host}/a.png)\n${waiting}` })
-    const hosts = ['--from', host, '--from', new URL(gate.url).host]
-    const child = spawn(process.execPath, [BIN, 'markdown', ...hosts, 'note.md'], {
-      cwd,
-      env: environmentIn(cwd),
-    })
+    const bucket = await startStubBucket()
+    const names = [1, 2, 3, 4, 5].map(n => `${n}.png`)
+    const pictures = names.map(name => [name, Buffer.concat([makePicture(), Buffer.from(name)])])
+    const linesOf = (base: string, some: readonly string[]) =>
+      some.map(name => `![](${base}${name})\n`).join('')
+    const cwd = await makeNotes({ 'note.md': linesOf('', names), ...Object.fromEntries(pictures) })
+    const config = { ...CONFIG, providers: { s3: { Default: bucket.options } } }
+    await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
+    bucket.hold()
+    const child = spawn(process.execPath, [BIN, 'markdown', 'note.md'], { cwd, env: environmentIn(cwd) })
     const errors = text(child.stderr)
-    await gate.reached(4)
+    // Four go out at a time.
+    await expect.poll(() => bucket.puts, { timeout: 20_000 }).toHaveLength(4)
+    bucket.letGo()
+    bucket.hold()
+    await expect.poll(() => bucket.puts, { timeout: 20_000 }).toHaveLength(5)
     child.kill('SIGINT')
     const [code] = await once(child, 'exit')
     expect({ code, errors: await errors }).toEqual({
       code: 130,
-      errors: expect.stringContaining(`note.md:2: ${gate.url}?1: the upload was interrupted`),
+      errors: expect.stringContaining('note.md:5: 5.png: the upload was interrupted'),
     })
-    expect(await read(cwd, 'note.md')).toBe(`![](${PREFIX}/a.png)\n${waiting}`)
+    const stored = linesOf(`${bucket.options['urlPrefix']}/`, names.slice(0, 4))
+    expect(await read(cwd, 'note.md')).toBe(stored + linesOf('', ['5.png']))
   })
 
   it('gets its link also when a hook fails, and what finishes it is said', async () => {

@@ -1,18 +1,26 @@
 import { mkdir, readdir, realpath, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { beforeEach, expect, it, onTestFinished } from 'vitest'
-import type { HistoryEntry, Store } from '../../src/store/contract.ts'
-import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { beforeEach, expect, it } from 'vitest'
+import type { HistoryEntry } from '../../src/store/contract.ts'
+import type { Database } from '../../src/store/database.ts'
+import { findFiles, type HistoryFilter } from '../../src/store/history.ts'
+import { sql } from '../../src/store/sql.ts'
+import { openSqlite } from '../../src/store/sqlite.ts'
+import { begin } from '../../src/store/uploads.ts'
 import { makeDirectory } from '../helpers/directory.ts'
+import { upload } from '../helpers/form.ts'
 import { needs } from '../helpers/needs.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN } from '../helpers/spawn-server.ts'
+import { startApp } from '../helpers/start-app.ts'
+import { addEntry, closed, newOwnerIn, newUpload } from '../helpers/stores.ts'
+import { startStubBucket } from '../helpers/stub-bucket.ts'
 import { runBuilt, runCli } from './run-cli.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
 let cwd: string
-let store: Store
+let database: Database
 
 beforeEach(async () => {
   cwd = await makeDirectory()
@@ -26,30 +34,30 @@ beforeEach(async () => {
     },
   }
   await writeFile(join(cwd, 'upload-server.json'), JSON.stringify(config))
-  store = createSqliteStore(join(cwd, 'store.db'))
-  onTestFinished(() => store.close())
+  database = closed(openSqlite(join(cwd, 'store.db')))
 })
 
 const remove = (...args: string[]) => runCli(['remove', ...args], { cwd })
 const linkOf = (key: string) => `http://127.0.0.1:36677/files/main/${key}`
 
+const find = (filter: HistoryFilter) => database.read(db => findFiles(db, filter))
+
+const locationOf = async (name: string) => `file:${await realpath(cwd)}/${name}/`
+
 /** Entries of one job, and their files. */
 async function remember(jobId: string, ...changes: Partial<HistoryEntry>[]): Promise<void> {
-  const history = changes.map((change, index): HistoryEntry => {
-    const key = change.key ?? 'a.png'
-    return {
-      ...{ time: Date.now(), jobId, index, origin: key, url: linkOf(key), key, size: 3 },
-      ...{ contentType: 'image/png', sha256: 'x', deleteUrl: undefined, destination: 'local/main' },
-      ...{ caller: 'loopback', requestId: `request-${jobId}`, ...change },
-    }
-  })
-  for (const { destination, key } of history) {
+  for (const [index, change] of changes.entries()) {
+    const { key = 'a.png', destination = 'local/main' } = change
     const [type, name = ''] = destination.split('/')
-    if (type !== 'local') continue
-    await mkdir(join(cwd, name, key, '..'), { recursive: true })
-    await writeFile(join(cwd, name, key), 'png')
+    if (type === 'local') {
+      await mkdir(join(cwd, name, key, '..'), { recursive: true })
+      await writeFile(join(cwd, name, key), 'png')
+    }
+    await addEntry(database, {
+      ...{ time: Date.now(), jobId, requestId: `request-${jobId}`, index, origin: key, key },
+      ...{ url: linkOf(key), destination, location: await locationOf(name), ...change },
+    })
   }
-  await store.deliver(jobId, { state: 'finished', owner: 'me', files: [], steps: [], history, now: 1 })
 }
 
 async function files(): Promise<string[]> {
@@ -75,8 +83,10 @@ it.each([
     stdout: 'removed   local/main  a.png\nremoved   local/copy  other-name.png\n',
   })
   expect(await files()).toEqual(['main/b.png'])
-  expect((await store.history({ isRemoved: false, limit: 9 })).map(({ key }) => key)).toEqual(['b.png'])
-  expect(await store.expiring(['local/main'])).toEqual([])
+  expect((await find({ isRemoved: false, limit: 9 })).map(({ key }) => key)).toEqual(['b.png'])
+  expect(
+    await database.read(db => db.all(sql`select name from objects where expires_at is not null`)),
+  ).toEqual([])
   expect((await remove(word, '--yes')).stderr).toContain('was already deleted')
 })
 
@@ -94,7 +104,8 @@ it('what was removed already is said, and is no failure', async () => {
 })
 
 it.each(['5s', '5', '1m', '2h', '3d'])('--older-than takes %s as every other time', async age => {
-  await remember('job1', {}, { time: Date.now() - 4 * DAY_MS, key: 'old.png' })
+  await remember('job1', {})
+  await remember('job2', { time: Date.now() - 4 * DAY_MS, key: 'old.png' })
   const { code, stdout } = await remove('--destination', 'local/main', '--older-than', age, '--dry-run')
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'remove    local/main  old.png\n' })
 })
@@ -107,7 +118,7 @@ it.each(['job1', 'request-job1'])('of the job %s what another job names, too, st
     stdout: expect.stringContaining('kept      local/main  shared.png: another upload shares it'),
   })
   expect(await files()).toEqual(['main/shared.png'])
-  expect(await store.history({ isRemoved: true, limit: 9 })).toMatchObject([{ key: 'mine.png' }])
+  expect(await find({ isRemoved: true, limit: 9 })).toMatchObject([{ key: 'mine.png' }])
 })
 
 it('a client that chose the request id of another one loses nothing of either', async () => {
@@ -165,14 +176,44 @@ it('a host that only gave an address that removes has it printed', async () => {
 
 it('what an upload is at is not removed', async () => {
   await remember('job1', {})
-  const object = `file:${await realpath(join(cwd, 'main'))}/a.png`
-  const hold = { destination: 'local/main', key: 'a.png', object, content: 'x' }
-  await store.lockObject({ ...hold, holder: 'job2', owner: 'me', now: 1 })
+  const { id: owner } = await newOwnerIn(database)
+  const wanted = {
+    ...{ destination: 'local/main', location: await locationOf('main'), key: 'a.png', sha256: 'x' },
+    onConflict: 'replace' as const,
+    ...{ isContentKey: false, dedupe: false, expiresAt: null },
+  }
+  const sent = [{ index: 0, size: 1, wanted: [wanted] }]
+  await begin(database, newUpload({ id: 'job2', owner }), { id: 'job2', claimed: new Set() }, sent, {})
   expect(await remove('a.png', '--yes')).toMatchObject({
     code: 1,
     stdout: expect.stringMatching(/^FAILED .*right now/),
   })
   expect(await files()).toEqual(['main/a.png'])
+})
+
+it.each([
+  ['{filename}{extname}', 'replace'],
+  ['{sha256}{extname}', 'replace'],
+])('an object was removed while it was uploaded (%s)', async (keyTemplate, onConflict) => {
+  const bucket = await startStubBucket()
+  const s3 = { ci: { ...bucket.options, onConflict } }
+  const app = await startApp({ config: { keyTemplate, limits: { retries: 0 }, providers: { s3 } } })
+  const send = () => upload(`${app.url}/upload`, { 'a.txt': 'one' })
+  const { result } = await send()
+  const rm = () =>
+    runCli(['remove', String(result[0]), '--yes'], {
+      cwd: app.directory,
+      env: { XDG_DATA_HOME: join(app.directory, 'data') },
+    })
+  bucket.hold()
+  const again = send()
+  await expect.poll(() => bucket.puts).toHaveLength(2)
+  expect(await rm()).toMatchObject({ code: 1, stdout: expect.stringMatching(/^FAILED .*right now/) })
+  bucket.letGo()
+  expect(await again).toMatchObject({ status: 200, result })
+  expect([...bucket.objects.keys()]).toEqual([bucket.puts[0]])
+  expect(await rm()).toMatchObject({ code: 0, stdout: expect.stringMatching(/^removed /) })
+  expect([...bucket.objects.keys()]).toEqual([])
 })
 
 it('a person is asked, and shown what would go', async context => {

@@ -18,6 +18,7 @@ import { makePicture } from '../helpers/picture.ts'
 import { runOnTerminal } from '../helpers/pty.ts'
 import { BIN, environmentIn, spawnServer } from '../helpers/spawn-server.ts'
 import { openSqlite } from '../helpers/sqlite.ts'
+import { startStubBucket } from '../helpers/stub-bucket.ts'
 import { type CliOptions, type CliResult, runCli, runShell } from './run-cli.ts'
 
 const PREFIX = 'https://img.example'
@@ -461,35 +462,41 @@ it('tells when a file expires, and one expires only if that is asked for', async
   expect(await told('b.txt', '--expires', '14d')).toMatch(/ s {2}expires \d{4}-\d\d-\d\dT\S+Z\n/)
 })
 
-it('kill -9 leaves no printed link that the history does not know', async () => {
-  const cwd = await makePlace()
-  const gate = await startGate()
-  // Four go out at a time: when the last one does, the first is done.
-  const files = ['a.txt', ...Array.from({ length: 4 }, (_, index) => `${gate.url}?${index}`)]
+/** Has the built program upload five files, of which four are stored and the last one is under way. */
+async function leaveFifth() {
+  const bucket = await startStubBucket()
+  const cwd = await makePlace({ default: 's3/one', providers: { s3: { one: bucket.options } } })
+  const files = ['a.txt', 'b.txt', 'c d.txt', 'd.txt', 'e.txt']
+  for (const name of files) await writeFile(join(cwd, name), name)
+  bucket.hold()
   const child = spawn(process.execPath, [BIN, 'upload', ...files], { cwd, env: environmentIn(cwd) })
-  const output = text(child.stdout)
-  await gate.reached(4)
+  const output = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+  // Four go out at a time.
+  await expect.poll(() => bucket.puts, { timeout: 20_000 }).toHaveLength(4)
+  bucket.letGo()
+  bucket.hold()
+  await expect.poll(() => bucket.puts, { timeout: 20_000 }).toHaveLength(5)
+  return { cwd, files, child, output, prefix: bucket.options['urlPrefix'] }
+}
+
+it('kill -9 leaves no printed link that the history does not know', async () => {
+  const { child, output } = await leaveFifth()
   child.kill('SIGKILL')
-  expect(await output).toBe('')
+  const [stdout] = await output
+  expect(stdout).toBe('')
 })
 
 describe('Ctrl-C', () => {
   it('leaves nothing half, says what was stored and what to repeat, and ends with 130', async () => {
-    const cwd = await makePlace()
-    const gate = await startGate()
-    // Four go out at a time: when the last one does, the first is done.
-    const files = ['a.txt', ...Array.from({ length: 4 }, (_, index) => `${gate.url}?${index}`)]
-    const child = spawn(process.execPath, [BIN, 'upload', ...files], { cwd, env: environmentIn(cwd) })
-    const output = Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-    await gate.reached(4)
+    const { cwd, files, child, output, prefix } = await leaveFifth()
     const before = filesBelow(cwd)
     child.kill('SIGINT')
     const [stdout, stderr, [code]] = await output
-    expect({ code, stdout }).toEqual({ code: 130, stdout: `${PREFIX}/one/a.txt\n` })
-    expect(stderr.match(/: the upload was interrupted$/gm)).toHaveLength(4)
-    expect(stderr).toContain(`4 of 5 files failed. Try again: upload-server upload '${gate.url}?0'`)
+    const links = files.slice(0, 4).map(name => `${prefix}/${encodeURIComponent(name)}\n`)
+    expect({ code, stdout }).toEqual({ code: 130, stdout: links.join('') })
+    expect(stderr.match(/: the upload was interrupted$/gm)).toHaveLength(1)
+    expect(stderr).toContain(`1 of 5 files failed. Try again: upload-server upload e.txt`)
     expect(filesBelow(cwd).filter(path => !before.includes(path) && !path.includes('store.db'))).toEqual([])
-    expect(Object.keys(await stored(cwd))).toEqual(['one/a.txt'])
   })
 
   it('ends it on a terminal, too, where a line says what goes on', async context => {
@@ -689,7 +696,7 @@ it('upload leaves no temporary file of standard input behind if the job cannot b
   const cwd = await makePlace({ store: { path: 'jobs.db' } })
   expect((await upload(['a.txt'], cwd)).code).toBe(0)
   const database = openSqlite(join(cwd, 'jobs.db'))
-  database.exec(`CREATE TRIGGER full BEFORE INSERT ON jobs BEGIN SELECT RAISE(ABORT, 'no room'); END`)
+  database.exec(`CREATE TRIGGER full BEFORE INSERT ON uploads BEGIN SELECT RAISE(ABORT, 'no room'); END`)
   database.close()
   const { code, stdout, stderr } = await upload(['-'], cwd, { input: randomBytes(3_000_000) })
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })

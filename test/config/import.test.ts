@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { importPicGo } from '../../src/config/import.ts'
 import { loadConfig } from '../../src/config/load.ts'
-import { openDestinations } from '../../src/uploader/delivery/open.ts'
+import { openDestinations } from '../../src/uploader/open.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 
 /** Every uploader of PicGo-Core 3 and PicList-Core with the options their forms ask for. */

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { ConfigError, type Flags, type LoadedConfig, loadConfig, showConfig } from '../../src/config/load.ts'
 import { createMask } from '../../src/mask.ts'
 import { PROVIDER_TYPES } from '../../src/providers/registry.ts'
-import { chooseDestination, idOf } from '../../src/uploader/delivery/destinations.ts'
+import { chooseDestination, idOf } from '../../src/uploader/destinations.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 
 interface Machine {

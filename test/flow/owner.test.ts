@@ -1,10 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { dropOwner, isGone, newOwner, parseOwner, SCOPE } from '../../src/flow/owner.ts'
-import { createPresence } from '../../src/flow/presence.ts'
 import { eventually } from '../helpers/eventually.ts'
 import { needsLinux } from '../helpers/needs.ts'
 
@@ -87,43 +85,5 @@ describe('a process is gone', () => {
       expect(isGone(`${host}.${pid}.${RANDOM}`, 999, 1000)).toBe(false)
       expect(isGone(`${host}.${pid}.${RANDOM}`, 1001, 1000)).toBe(true)
     }
-  })
-})
-
-describe('a process of another machine', () => {
-  const other = `elsewhere-01234567.1.${RANDOM}`
-
-  /** Looks for it every 20 ms. @returns after how many milliseconds it counted as gone */
-  async function lookFor(
-    presence: ReturnType<typeof createPresence>,
-    sign: (elapsedMs: number) => number,
-    withinMs: number,
-  ): Promise<number | undefined> {
-    const start = performance.now()
-    for (let elapsed = 0; elapsed < withinMs; elapsed = performance.now() - start) {
-      if (presence.isGone(other, sign(elapsed))) return elapsed
-      await sleep(20)
-    }
-    return undefined
-  }
-
-  it('is gone when it gives the same sign for a while', async () => {
-    const elapsed = await lookFor(createPresence(400), () => 7, 10_000)
-    expect(elapsed).toBeGreaterThanOrEqual(400)
-  })
-
-  it.each([
-    ['ahead', 1e15],
-    ['behind', -1e15],
-  ])('is there while its signs change, also when its clock is far %s', async (_what, offset) => {
-    expect(await lookFor(createPresence(150), elapsed => offset + elapsed, 500)).toBeUndefined()
-  })
-
-  it('is not gone because nobody could look for it, as while the store was down', async () => {
-    const presence = createPresence(300)
-    expect(presence.isGone(other, 7)).toBe(false)
-    await sleep(500)
-    expect(presence.isGone(other, 7)).toBe(false)
-    expect(await lookFor(presence, () => 7, 10_000)).toBeGreaterThanOrEqual(250)
   })
 })

@@ -5,11 +5,11 @@ import type { Provider, Stored, Target } from '../../src/providers/contract.ts'
 import { gitea } from '../../src/providers/gitea.ts'
 import { gitee } from '../../src/providers/gitee.ts'
 import { gitlab } from '../../src/providers/gitlab.ts'
-import { deliver } from '../../src/uploader/delivery/deliver.ts'
-import { openDestinations } from '../../src/uploader/delivery/open.ts'
+import { openDestinations } from '../../src/uploader/open.ts'
 import type { ForgeKind } from '../servers/forge-dialects.ts'
 import { type ForgeReplay, startForgeReplay } from '../servers/forge-replay.ts'
 import { startProxy } from '../servers/proxy.ts'
+import { deliverObject } from './deliver-object.ts'
 import { describeProvider, objectOf } from './provider-contract.ts'
 
 export const FORGES: Readonly<Record<ForgeKind, Provider>> = {
@@ -84,9 +84,8 @@ export async function deliverTo(target: Target, keys: readonly string[], retries
     expect.fail,
   )
   const limits = { timeoutMs: 10_000, retries }
-  const signal = new AbortController().signal
   await Promise.all(
-    keys.map(key => deliver(destination!, objectOf(key, Buffer.from(`at ${key}`)), limits, signal)),
+    keys.map(key => deliverObject(destination!, objectOf(key, Buffer.from(`at ${key}`)), limits)),
   )
 }
 

@@ -2,22 +2,28 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, onTestFinished, type TestContext } from 'vitest'
-import type { HistoryEntry, NewJob, Reservation, Store, StoredFile } from '../../src/store/contract.ts'
-import { createPostgresStore } from '../../src/store/postgres.ts'
-import { createSqliteStore } from '../../src/store/sqlite.ts'
+import type { HistoryEntry, StoredFile } from '../../src/store/contract.ts'
+import type { Database } from '../../src/store/database.ts'
+import { objectName } from '../../src/store/objects.ts'
+import { createOwner, type Owner } from '../../src/store/owners.ts'
+import { openPostgres } from '../../src/store/postgres.ts'
+import { sql } from '../../src/store/sql.ts'
+import { openSqlite } from '../../src/store/sqlite.ts'
+import type { NewUpload } from '../../src/store/upload-rows.ts'
+import { finish } from '../../src/store/uploads.ts'
 import { findPostgres, type PostgresServer, startPostgres } from '../servers/postgres.ts'
 import { makeDirectory } from './directory.ts'
 import { missing } from './needs.ts'
 
-/** An empty store, as many as a test opens of it. They are closed when the test is over. */
-export interface StorePlace {
-  open(): Store
+/** An empty database, which a test opens as often as it needs. */
+export interface DatabasePlace {
+  open(): Database
 }
 
-/** Has the store closed when the test is over. */
-export function closed(store: Store): Store {
-  onTestFinished(() => store.close())
-  return store
+/** Closes the database when the test is over. */
+export function closed(database: Database): Database {
+  onTestFinished(() => database.close())
+  return database
 }
 
 /** To be called once in a file. @returns gives its PostgreSQL, which the first test starts that needs it */
@@ -36,10 +42,10 @@ export const newDatabase = (server: PostgresServer) =>
   server.createDatabase(`db${randomUUID().replaceAll('-', '')}`)
 
 /**
- * The engines that keep the contract of a store, each with what makes an empty one. To be called once in a file: its tests
- * share one database of PostgreSQL, which is emptied in between: making one takes longer.
+ * The databases, each with what makes an empty one. To be called once in a file: its tests share one database of PostgreSQL,
+ * which is emptied in between: making one takes longer.
  */
-export function storeEngines(): [string, (context: TestContext) => Promise<StorePlace>][] {
+export function databaseEngines(): [string, (context: TestContext) => Promise<DatabasePlace>][] {
   const start = postgresOfFile()
   let url: string | undefined
   return [
@@ -47,7 +53,7 @@ export function storeEngines(): [string, (context: TestContext) => Promise<Store
       'sqlite',
       async () => {
         const path = join(await makeDirectory(), 'a', 'b', 'store.db')
-        return { open: () => closed(createSqliteStore(path)) }
+        return { open: () => closed(openSqlite(path)) }
       },
     ],
     [
@@ -57,7 +63,7 @@ export function storeEngines(): [string, (context: TestContext) => Promise<Store
         if (url === undefined) url = await newDatabase(server)
         else await empty(url)
         const place = url
-        return { open: () => closed(createPostgresStore(place)) }
+        return { open: () => closed(openPostgres(place)) }
       },
     ],
   ]
@@ -70,8 +76,21 @@ async function empty(url: string): Promise<void> {
   await client.end()
 }
 
+/** An owner that has given a sign of life. It ends with the test. */
+export async function newOwnerIn(database: Database): Promise<Owner> {
+  const owner = createOwner(database)
+  onTestFinished(() => owner.end())
+  await owner.beat()
+  return owner
+}
+
+/** What becomes of the owners of a process that is killed: their last sign of life was long ago. */
+export async function kill(database: Database, owner: string): Promise<void> {
+  await database.tx(db => db.run(sql`update owners set seen_at = 0 where id = ${owner}`))
+}
+
 /** Like those of uploads, the ID begins with the time. */
-export function newJob(change: Partial<NewJob> = {}): NewJob {
+export function newUpload(change: Partial<NewUpload> = {}): NewUpload {
   const { createdAt = 1_000_000_000_000 } = change
   const time = createdAt.toString(16).padStart(12, '0')
   return {
@@ -96,29 +115,32 @@ export function newFile(change: Partial<StoredFile> = {}): StoredFile {
     contentType: 'image/png',
     sha256: 'a'.repeat(64),
     deleteUrl: undefined,
+    location: '/srv/blog/',
     ...change,
   }
 }
 
-export function newEntry(job: NewJob, change: Partial<HistoryEntry> = {}): HistoryEntry {
-  const { id: jobId, destination, caller, requestId, createdAt: time } = job
-  return { ...newFile(), time, jobId, destination, caller, requestId, ...change }
-}
-
-/** A delivery of a job of `newJob`. */
-export const FINISHED = {
-  state: 'finished',
-  owner: 'me',
-  files: [],
-  steps: ['history'],
-  history: [],
-  now: 5,
-} as const
-
-/** Reserves an idempotency key with a new job. @returns the ID of the job */
-export async function reserve(store: Store, key: string, given: Partial<Reservation> = {}): Promise<string> {
-  const reservation = { fingerprint: 'print', owner: 'me', seed: 's', createdAt: 9, ...given }
-  const job = newJob({ owner: reservation.owner })
-  await store.begin(job, key, reservation)
-  return job.id
+/** Writes an entry of the history, with the upload and the object that it belongs to. */
+export async function addEntry(database: Database, change: Partial<HistoryEntry> = {}): Promise<void> {
+  const { time, jobId, caller, requestId, destination, removedAt, ...file } = change
+  const upload = newUpload({
+    ...(jobId !== undefined && { id: jobId }),
+    ...(caller !== undefined && { caller }),
+    ...(requestId !== undefined && { requestId }),
+    ...(destination !== undefined && { destination }),
+    ...(time !== undefined && { createdAt: time }),
+  })
+  const stored = newFile(file)
+  const { location, key, sha256 } = stored
+  await database.tx(db =>
+    db.run(sql`insert into objects (name, destination, location, key, sha256, state, holder, is_new, attempts, following)
+      values (${objectName(location, key)}, ${upload.destination}, ${location}, ${key}, ${sha256}, 'storing', ${upload.id}, 0, 0, 2)
+      on conflict (name) do update set state = 'storing', holder = excluded.holder, sha256 = excluded.sha256`),
+  )
+  await finish(database, upload, { state: 'done', files: [stored], failed: [] })
+  await database.tx(async db => {
+    if (time !== undefined) await db.run(sql`update files set time = ${time} where upload = ${upload.id}`)
+    if (removedAt !== undefined)
+      await db.run(sql`update files set removed_at = ${removedAt} where upload = ${upload.id}`)
+  })
 }

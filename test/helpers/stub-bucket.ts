@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** As much of S3 as a put and a look need, whose puts wait and fail as a test wants it. */
+/** As much of S3 as a put, a look and a removal need, whose puts wait and fail as a test wants it. */
 export interface StubBucket {
   /** Options of an `s3` destination. */
   readonly options: Record<string, unknown>
@@ -39,6 +39,11 @@ export async function startStubBucket(isConditional = false): Promise<StubBucket
 
   const server = createServer(async (req, res) => {
     const key = decodeURIComponent(String(req.url).split('?')[0]!.slice('/bucket/'.length))
+    if (req.method === 'DELETE') {
+      objects.delete(key)
+      res.writeHead(204).end()
+      return
+    }
     if (req.method !== 'PUT') {
       if (req.method === 'HEAD') looks.push(key)
       const object = objects.get(key)

@@ -5,9 +5,9 @@ import { Readable } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { Target } from '../../src/providers/contract.ts'
 import { ftp } from '../../src/providers/ftp/index.ts'
-import { deliver } from '../../src/uploader/delivery/deliver.ts'
-import type { Destination } from '../../src/uploader/delivery/destinations.ts'
-import { openDestinations } from '../../src/uploader/delivery/open.ts'
+import type { Destination } from '../../src/uploader/destinations.ts'
+import { openDestinations } from '../../src/uploader/open.ts'
+import { deliverObject } from '../helpers/deliver-object.ts'
 import { failureOf } from '../helpers/failure-of.ts'
 import { findFreePorts } from '../helpers/free-port.ts'
 import { mountSmall } from '../helpers/mount-small.ts'
@@ -199,7 +199,7 @@ describe('ftp at ProFTPD', () => {
     const destination = await openDestination(loginOf(server))
     const limits = { timeoutMs: 10_000, retries: 3 }
     for (const key of ['a.png', 'b.png', 'c.png']) {
-      await deliver(destination, objectOf(key, Buffer.of(1)), limits, never())
+      await deliverObject(destination, objectOf(key, Buffer.of(1)), limits)
       server.killSessions()
     }
     expect(await listFiles(server.directory)).toEqual(['a.png', 'b.png', 'c.png'])

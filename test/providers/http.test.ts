@@ -8,9 +8,9 @@ import { Readable } from 'node:stream'
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import { startCutProxy } from '../../src/provider-tests/cut-proxy.ts'
 import { http } from '../../src/providers/http/index.ts'
-import { deliver } from '../../src/uploader/delivery/deliver.ts'
-import type { Destination } from '../../src/uploader/delivery/destinations.ts'
-import { openDestinations } from '../../src/uploader/delivery/open.ts'
+import type { Destination } from '../../src/uploader/destinations.ts'
+import { openDestinations } from '../../src/uploader/open.ts'
+import { deliverObject } from '../helpers/deliver-object.ts'
 import { upload } from '../helpers/form.ts'
 import { fetchPublic, NAMES_OF_ITS_OWN, openHost, serveReply } from '../helpers/http-exchange.ts'
 import { needsAll } from '../helpers/needs.ts'
@@ -470,7 +470,7 @@ describe('http at a host that has trouble', () => {
       body: 'raw',
     })
     const object = objectOf('a.bin', Buffer.alloc(300_000, 7))
-    await expect(deliver(destination, object, limits, never())).resolves.toEqual({
+    await expect(deliverObject(destination, object, limits)).resolves.toEqual({
       url: 'https://img.example.com/a',
     })
     expect({ requests, sizes }).toEqual({ requests: 3, sizes: [300_000] })
@@ -483,7 +483,7 @@ describe('http at a host that has trouble', () => {
       response.writeHead(401).end('no')
     })
     const destination = await openDestination({ url })
-    await expect(deliver(destination, PICTURE, limits, never())).rejects.toThrow('returned 401')
+    await expect(deliverObject(destination, PICTURE, limits)).rejects.toThrow('returned 401')
     expect(requests).toBe(1)
   })
 
@@ -512,7 +512,7 @@ describe('http at a host that has trouble', () => {
   it('gives up when no answer comes in time, and leaves no connection behind', async () => {
     const server = createServer(() => {})
     const destination = await openDestination({ url: `http://127.0.0.1:${await listen(server)}` })
-    const put = deliver(destination, PICTURE, { timeoutMs: 100, retries: 0 }, never())
+    const put = deliverObject(destination, PICTURE, { timeoutMs: 100, retries: 0 })
     await expect(put).rejects.toMatchObject({ code: 'delivery_timeout' })
     await new Promise(resolve => server.close(resolve))
   })

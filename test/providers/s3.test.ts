@@ -9,9 +9,9 @@ import { UploadError } from '../../src/errors.ts'
 import { type Fault, type FaultProxy, startFaultProxy } from '../../src/provider-tests/fault-proxy.ts'
 import { defineProvider, type Target } from '../../src/providers/contract.ts'
 import { s3 } from '../../src/providers/s3/index.ts'
-import { deliver } from '../../src/uploader/delivery/deliver.ts'
-import type { Destination } from '../../src/uploader/delivery/destinations.ts'
-import { openDestinations } from '../../src/uploader/delivery/open.ts'
+import type { Destination } from '../../src/uploader/destinations.ts'
+import { openDestinations } from '../../src/uploader/open.ts'
+import { deliverObject } from '../helpers/deliver-object.ts'
 import { createLoopbackAgents } from '../helpers/loopback-agents.ts'
 import { hasAll, type Needs, needs, needsAll } from '../helpers/needs.ts'
 import { measureGrowth } from '../helpers/peak-memory.ts'
@@ -510,7 +510,7 @@ describe('s3 at Ceph', () => {
       })
       const destination = await toDestination(open({ ...inParts, ...proxy.through }))
       const bytes = randomBytes(11 * MIB)
-      await deliver(destination, objectOf('gone.bin', bytes), { timeoutMs: 20_000, retries: 1 }, never())
+      await deliverObject(destination, objectOf('gone.bin', bytes), { timeoutMs: 20_000, retries: 1 })
       expect((await rgw.admin.read('pictures', 'gone.bin')).equals(bytes)).toBe(true)
     })
   })
@@ -569,14 +569,14 @@ describe('s3 at Ceph', () => {
       const proxy = await breakWith(() => faults.shift())
       const destination = await toDestination(open({ ...proxy.through, multipartThreshold: 8 * MIB }))
       const bytes = randomBytes(size)
-      await deliver(destination, objectOf('storm.bin', bytes), limits, never())
+      await deliverObject(destination, objectOf('storm.bin', bytes), limits)
       expect((await rgw.admin.read('pictures', 'storm.bin')).equals(bytes)).toBe(true)
     })
 
     it('asks four times in all, and then tells the last answer', async () => {
       const proxy = await breakWith(() => ({ status: 503, headers: { 'retry-after': '0' } }))
       const destination = await toDestination(open(proxy.through))
-      const error = await failureOf(deliver(destination, objectOf('a.png', Buffer.of(1)), limits, never()))
+      const error = await failureOf(deliverObject(destination, objectOf('a.png', Buffer.of(1)), limits))
       expect(error.message).toContain('returned 503')
       expect(proxy.seen).toHaveLength(4)
     })
@@ -598,12 +598,10 @@ describe('s3 at Ceph', () => {
       const proxy = await breakWith(() => 'silence')
       const target = open(proxy.through)
       const destination = await toDestination(target)
-      const work = deliver(
-        destination,
-        objectOf('a.png', Buffer.alloc(2 * MIB)),
-        { timeoutMs: 300, retries: 0 },
-        never(),
-      )
+      const work = deliverObject(destination, objectOf('a.png', Buffer.alloc(2 * MIB)), {
+        timeoutMs: 300,
+        retries: 0,
+      })
       expect((await failureOf(work)).code).toBe('delivery_timeout')
       await expect.poll(() => proxy.countConnections()).toBe(0)
     })

@@ -4,9 +4,9 @@ import { Readable } from 'node:stream'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { Target, UploadObject } from '../../src/providers/contract.ts'
 import { sftp } from '../../src/providers/sftp/index.ts'
-import { deliver } from '../../src/uploader/delivery/deliver.ts'
-import type { Destination } from '../../src/uploader/delivery/destinations.ts'
-import { openDestinations } from '../../src/uploader/delivery/open.ts'
+import type { Destination } from '../../src/uploader/destinations.ts'
+import { openDestinations } from '../../src/uploader/open.ts'
+import { deliverObject } from '../helpers/deliver-object.ts'
 import { failureOf } from '../helpers/failure-of.ts'
 import { mountSmall } from '../helpers/mount-small.ts'
 import { hasAll, needsAll } from '../helpers/needs.ts'
@@ -292,7 +292,7 @@ describe('sftp at OpenSSH', () => {
     const destination = await openDestination(loginOf(server))
     const limits = { timeoutMs: 10_000, retries: 3 }
     for (const key of ['a.png', 'b.png', 'c.png']) {
-      await deliver(destination, objectOf(key, Buffer.of(1)), limits, never())
+      await deliverObject(destination, objectOf(key, Buffer.of(1)), limits)
       server.killSessions()
     }
     expect(await listFiles(server.directory)).toEqual(['a.png', 'b.png', 'c.png'])
@@ -303,12 +303,10 @@ describe('sftp at OpenSSH', () => {
     onTestFinished(() => proxy.close())
     const destination = await openDestination({ ...loginOf(server), port: proxy.port })
     proxy.cutAfter(0)
-    const delivered = deliver(
-      destination,
-      objectOf('a.png', Buffer.of(1)),
-      { timeoutMs: 9000, retries: 9 },
-      never(),
-    )
+    const delivered = deliverObject(destination, objectOf('a.png', Buffer.of(1)), {
+      timeoutMs: 9000,
+      retries: 9,
+    })
     await expect.poll(proxy.accepted).toBeGreaterThan(1)
     proxy.mend()
     await delivered

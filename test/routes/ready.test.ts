@@ -6,10 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import express from 'express'
 import { expect, it, onTestFinished } from 'vitest'
 import { createReadyRoute } from '../../src/routes/ready.ts'
-import type { Store } from '../../src/store/contract.ts'
-import { createSqliteStore } from '../../src/store/sqlite.ts'
-import type { Destination } from '../../src/uploader/delivery/destinations.ts'
-import { createFinalizer } from '../../src/uploader/jobs/finalizer.ts'
+import { createOwner } from '../../src/store/owners.ts'
+import { openSqlite } from '../../src/store/sqlite.ts'
+import type { Destination } from '../../src/uploader/destinations.ts'
 import { ask } from '../helpers/ask.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { upload } from '../helpers/form.ts'
@@ -18,6 +17,7 @@ import { mountSmall } from '../helpers/mount-small.ts'
 import { missing } from '../helpers/needs.ts'
 import { runServer } from '../helpers/spawn-server.ts'
 import { startApp } from '../helpers/start-app.ts'
+import { closed } from '../helpers/stores.ts'
 import { startStubBucket } from '../helpers/stub-bucket.ts'
 import { findPostgres, startPostgres } from '../servers/postgres.ts'
 
@@ -53,22 +53,17 @@ it('is not logged, whatever it responds', async context => {
 })
 
 it('attack: a flood of checks asks the database once a second', async () => {
-  const store = createSqliteStore(join(await makeDirectory(), 'store.db'))
-  onTestFinished(() => store.close())
+  const database = closed(openSqlite(join(await makeDirectory(), 'store.db')))
   let beats = 0
-  const counted: Store = {
-    ...store,
-    beat(owner, now) {
+  const owner = createOwner({
+    ...database,
+    tx(work) {
       beats++
-      return store.beat(owner, now)
+      return database.tx(work)
     },
-  }
-  const finalizer = createFinalizer({
-    ...{ store: counted, hooks: [], keepDays: 7, env: {}, mask: text => text, now: () => new Date() },
-    warn() {},
   })
   const remote = { target: {} } as Destination
-  const route = createReadyRoute({ store: counted, finalizer, choose: () => remote }, () => false)
+  const route = createReadyRoute({ owner, choose: () => remote }, () => false)
   const server = express().get('/ready', route).listen(0, '127.0.0.1')
   onTestFinished(() => void server.close())
   await once(server, 'listening')

@@ -33,7 +33,7 @@ const PUT_TOGETHER: Record<string, string> = {
   'routes/part-header.ts': 'one sign and two digits',
   'providers/shared/form-host/placeholders.ts': 'those of the operator, on texts of at most 64 K characters',
   'providers/s3/presets.ts': 'sees host names of the configuration, and has a dot between its repetitions',
-  'uploader/delivery/url-rewrite.ts': 'those of the operator, on URLs of at most 8 K characters',
+  'uploader/url-rewrite.ts': 'those of the operator, on URLs of at most 8 K characters',
 }
 
 /** Processor time, ms, which others on a busy machine do not add to. The best of three when it is long: V8 may have tidied up. */

@@ -27,6 +27,9 @@ const POINTS = process.env['CRASH_POINTS']
 const CLIENTS = 6
 const SIZES = [40, 40, 30_000, 200_000, 3_000_000]
 
+/** An upload whose process ended: it is reported by a later one, or repeated by its client. */
+const INTERRUPTED = "state = 'failed' and problem = 'The process ended during the upload.'"
+
 /** What a client sent, and what it was told. */
 interface Sent {
   readonly bytes: Buffer
@@ -139,8 +142,8 @@ describe('SIGTERM while a hook runs', () => {
     expect(await server.exit).toBe(1)
     const [pid] = await hookRuns(directory)
     expect(isRunning(Number(pid))).toBe(false)
-    expect(await query(directory, 'select state, attempts from jobs')).toEqual([
-      { state: 'delivered', attempts: 0 },
+    expect(await query(directory, 'select state, attempts from uploads')).toEqual([
+      { state: 'stored', attempts: 0 },
     ])
 
     // Now nobody waits for it.
@@ -150,8 +153,8 @@ describe('SIGTERM while a hook runs', () => {
     expect(await next.server.exit).toBe(0)
     await rm(join(directory, 'slow'))
     await startSlow(300, directory)
-    const states = () => query(directory, 'select state from jobs')
-    await expect.poll(states, { timeout: 15_000 }).toEqual([{ state: 'finished' }])
+    const states = () => query(directory, 'select state from uploads')
+    await expect.poll(states, { timeout: 15_000 }).toEqual([{ state: 'done' }])
     expect(await hookRuns(directory)).toHaveLength(3)
   })
 })
@@ -282,15 +285,13 @@ async function checkAfterStart(
   reported: Set<string>,
 ): Promise<void> {
   await eventually(async () => expect(await temporaryFiles(directory)).toEqual([]))
-  const uploading = () => query(directory, "select id from jobs where state = 'uploading'")
+  const uploading = () => query(directory, "select id from uploads where state = 'uploading'")
   await eventually(async () => expect(await uploading()).toEqual([]))
   for (const row of await query(directory, 'pragma integrity_check')) {
     expect(row).toEqual({ integrity_check: 'ok' })
   }
   // The server creates the tables in its first round, which may not be over yet.
-  const interrupted = await eventually(() =>
-    query(directory, "select id from jobs where state = 'interrupted'"),
-  )
+  const interrupted = await eventually(() => query(directory, `select id from uploads where ${INTERRUPTED}`))
   const all = interrupted.map(row => String(row['id'])).sort()
   const told = () => reportsOf(server).map(line => String(line['jobId']))
   await eventually(() =>
@@ -349,14 +350,14 @@ async function checkHistory(directory: string, sent: readonly Sent[]): Promise<S
 
 /** Whatever was stored in whole is finished sooner or later, and its hooks have heard of it. */
 async function checkFinished(directory: string, told: Set<string>): Promise<void> {
-  const pending = "select id from jobs where state in ('delivered', 'finalizing')"
+  const pending = "select id from uploads where state = 'stored'"
   for (const { id } of await query(directory, pending)) {
     await writeFile(join(directory, `mended-${id}`), '')
   }
   const { code, stderr } = await runBuilt(['finalize'], { cwd: directory })
   expect(code, stderr).toBe(0)
-  const jobs = await query(directory, "select id, state from jobs where state <> 'interrupted'")
-  const unfinished = jobs.filter(({ id, state }) => state !== 'finished' || !told.has(String(id)))
+  const jobs = await query(directory, `select id, state from uploads where not (${INTERRUPTED})`)
+  const unfinished = jobs.filter(({ id, state }) => state !== 'done' || !told.has(String(id)))
   expect(unfinished).toEqual([])
 }
 

@@ -1,123 +1,175 @@
-import { describe, expect, it } from 'vitest'
-import { FINISHED, newEntry, newFile, newJob, reserve, storeEngines } from '../helpers/stores.ts'
+import { describe, expect, it, type TestContext } from 'vitest'
+import type { HistoryEntry } from '../../src/store/contract.ts'
+import type { Database } from '../../src/store/database.ts'
+import { countFiles, findFiles, type HistoryFilter, pruneFiles, pruneOld } from '../../src/store/history.ts'
+import { REQUEST_KEPT_MS } from '../../src/store/requests.ts'
+import { sql } from '../../src/store/sql.ts'
+import { readUpload } from '../../src/store/upload-rows.ts'
+import { begin, finish } from '../../src/store/uploads.ts'
+import { addEntry, databaseEngines, newUpload } from '../helpers/stores.ts'
 
-describe.each(storeEngines())('the history of a store in %s', (_name, make) => {
-  it('keeps what was delivered together with its history', async context => {
-    const store = (await make(context)).open()
-    const job = newJob()
-    await store.begin(job)
-    const files = [
-      newFile(),
-      newFile({ index: 1, origin: '中文 😀.png', deleteUrl: 'http://x.example/delete' }),
-    ]
-    const history = files.map(file => newEntry(job, file))
-    await store.deliver(job.id, { ...FINISHED, files, history })
-    expect(await store.job(job.id)).toMatchObject({ state: 'finished', steps: ['history'] })
-    expect((await store.job(job.id))?.files).toHaveLength(2)
-    const found = await store.history({ limit: 10 })
-    expect(found.sort((a, b) => a.index - b.index)).toEqual(history)
-  })
+const URL_OF_B = 'http://x.example/dir/b.png'
 
-  it('reads the files of a finished job from its history, and forgets them together', async context => {
-    const store = (await make(context)).open()
-    const job = newJob()
-    await store.begin(job)
-    const files = [newFile({ origin: 'a.png' }), newFile({ index: 1, destination: 'local/fallback' })]
-    const history = files.map(({ destination = job.destination, ...file }) =>
-      newEntry(job, { ...file, destination }),
+describe.each(databaseEngines())('the history in %s', (_name, make) => {
+  const setUp = async (context: TestContext, ...entries: Partial<HistoryEntry>[]) => {
+    const database = (await make(context)).open()
+    for (const entry of entries) await addEntry(database, entry)
+    return database
+  }
+  const find = async (database: Database, filter: Partial<HistoryFilter> = {}) =>
+    (await database.read(db => findFiles(db, { limit: 99, ...filter }))).map(({ origin }) => origin)
+
+  it.for<[filter: Partial<HistoryFilter>, expected: string[]]>([
+    [{}, ['b', 'c', 'a.cat']],
+    [{ limit: 2 }, ['b', 'c']],
+    [{ destination: 'local' }, ['b', 'a.cat']],
+    [{ destination: 'local/blog' }, ['a.cat']],
+    [{ among: ['local/blogger', 's3/x'] }, ['b']],
+    [{ among: [] }, []],
+    [{ text: 'cat' }, ['b', 'a.cat']],
+    [{ text: 'CAT' }, ['b', 'a.cat']],
+    [{ text: '100%_cat' }, ['b']],
+    [{ text: '%' }, ['b']],
+    [{ text: '1_0' }, []],
+    [{ text: '\\' }, []],
+    [{ text: 'Ä' }, []],
+    [{ name: 'cat' }, ['b', 'a.cat']],
+    [{ name: 'x' }, []],
+    [{ folder: 'x' }, ['b']],
+    [{ key: 'dog.png' }, ['c']],
+    [{ objects: ['/srv/blog/dog.png', '/srv/blog/x'] }, ['c']],
+    [{ link: 'x.example/dir/b' }, ['b']],
+    [{ urls: [URL_OF_B] }, ['b']],
+    [{ by: 'proxy: alice' }, ['b']],
+    [{ caller: 'ALICE' }, ['b']],
+    [{ jobId: 'job-c' }, ['c']],
+    [{ requestId: 'request-b' }, ['b']],
+    [{ sha256: 'b'.repeat(64) }, ['c']],
+    [{ sha256: 'bb' }, ['c']],
+    [{ since: 20 }, ['b', 'c']],
+    [{ before: 20 }, ['a.cat']],
+    [{ after: { time: 30, jobId: 'job-b', index: 0 } }, ['c', 'a.cat']],
+    [{ isRemoved: true }, ['c']],
+    [{ isRemoved: false }, ['b', 'a.cat']],
+  ])('is found by %j', async ([filter, expected], context) => {
+    const database = await setUp(
+      context,
+      { time: 10, jobId: 'job-a', origin: 'a.cat', key: 'y/k.png' },
+      {
+        ...{ time: 30, jobId: 'job-b', origin: 'b', destination: 'local/blogger', caller: 'proxy: alice' },
+        ...{ requestId: 'request-b', key: 'x/100%_cat.png', url: URL_OF_B },
+      },
+      {
+        ...{ time: 20, jobId: 'job-c', origin: 'c', destination: 's3/blog', key: 'dog.png', removedAt: 40 },
+        ...{ sha256: 'b'.repeat(64) },
+      },
     )
-    await store.deliver(job.id, { ...FINISHED, files, history })
-    expect((await store.job(job.id))?.files).toEqual(files)
-    await store.pruneHistory(job.createdAt + 1)
-    expect(await store.job(job.id)).toBeUndefined()
+    expect(await find(database, filter)).toEqual(expected)
+    const { limit = 99, ...rest } = filter
+    expect(await database.read(db => countFiles(db, rest))).toBe(limit === 2 ? 3 : expected.length)
   })
 
-  it('takes a delivery again without doubling its history', async context => {
-    const store = (await make(context)).open()
-    const job = newJob()
-    await store.begin(job)
-    await store.begin(job)
-    const delivery = { ...FINISHED, history: [newEntry(job)] }
-    await store.deliver(job.id, delivery)
-    await store.deliver(job.id, delivery)
-    expect(await store.history({ limit: 10 })).toHaveLength(1)
+  it('keeps what is described of a file', async context => {
+    const entry = {
+      ...{
+        index: 0,
+        origin: '中文 😀.png',
+        url: URL_OF_B,
+        key: 'b.png',
+        size: 5e9,
+        contentType: 'image/png',
+      },
+      ...{ sha256: 'a'.repeat(64), deleteUrl: 'http://x.example/delete', expiresAt: 99, location: '/srv/' },
+      ...{ time: 10, jobId: 'job', destination: 'local/b', caller: 'ci', requestId: 'r', removedAt: 50 },
+    }
+    const database = await setUp(context, entry)
+    expect(await database.read(db => findFiles(db, { limit: 9 }))).toEqual([entry])
   })
 
-  it('finds history by destination, text, hash and time, newest first', async context => {
-    const store = (await make(context)).open()
-    const job = newJob()
-    const entries = [
-      newEntry(job, { index: 0, time: 10, destination: 'local/blog', origin: 'cat.png' }),
-      newEntry(job, { index: 1, time: 30, destination: 'local/blogger', key: 'x/100%_cat.png', origin: 'b' }),
-      newEntry(job, {
-        index: 2,
-        time: 20,
-        destination: 's3/blog',
-        sha256: 'b'.repeat(64),
-        origin: 'dog.png',
-      }),
-    ]
-    await store.deliver(job.id, { ...FINISHED, history: entries })
-    const find = async (filter: object) =>
-      (await store.history({ limit: 10, ...filter })).map(entry => entry.index)
-    expect(await find({})).toEqual([1, 2, 0])
-    expect(await find({ limit: 2 })).toEqual([1, 2])
-    expect(await find({ destination: 'local' })).toEqual([1, 0])
-    expect(await find({ destination: 'local/blog' })).toEqual([0])
-    expect(await find({ text: 'cat' })).toEqual([1, 0])
-    expect(await find({ text: '100%_cat' })).toEqual([1])
-    expect(await find({ text: 'CAT' })).toEqual([1, 0])
-    expect(await find({ text: '%' })).toEqual([1])
-    expect(await find({ text: '1_0' })).toEqual([])
-    expect(await find({ text: '\\' })).toEqual([])
-    expect(await find({ text: 'Ä' })).toEqual([])
-    expect(await find({ sha256: 'b'.repeat(64) })).toEqual([2])
-    expect(await find({ since: 20 })).toEqual([1, 2])
-    const same = { sha256: 'a'.repeat(64), isRemoved: false }
-    expect(await find({ ...same, among: ['local/blog'] })).toEqual([0])
-    expect(await find({ ...same, among: ['s3/blog'] })).toEqual([])
-    expect(await store.pruneHistory(20, undefined, [], new URL(entries[0]!.url).pathname)).toBe(0)
-    expect(await store.pruneHistory(20)).toBe(1)
-    expect(await find({})).toEqual([1, 2])
+  it('shows when an object expires now: with the latest of its uploads', async context => {
+    const file = { key: 'a.png' }
+    const database = await setUp(
+      context,
+      { ...file, expiresAt: 50 },
+      { ...file, expiresAt: 70 },
+      { ...file, expiresAt: 60 },
+    )
+    const entries = await database.read(db => findFiles(db, { limit: 9 }))
+    expect(entries.map(({ expiresAt }) => expiresAt)).toEqual([70, 70, 70])
   })
 
-  it('forgets old jobs that are over, and no others', async context => {
-    const store = (await make(context)).open()
-    const [old, open, young] = [
-      newJob({ createdAt: 1 }),
-      newJob({ createdAt: 1 }),
-      newJob({ createdAt: 100 }),
-    ]
-    for (const job of [old, open, young]) await store.begin(job)
-    await store.deliver(old.id, FINISHED)
-    await store.deliver(open.id, { ...FINISHED, state: 'delivered' })
-    await store.deliver(young.id, { ...FINISHED, now: 100 })
-    await store.pruneJobs(50)
-    expect(await store.job(old.id)).toBeUndefined()
-    expect(await store.job(open.id)).toBeDefined()
-    expect(await store.job(young.id)).toBeDefined()
+  it.for<[what: string, options: Parameters<typeof pruneFiles>[2], left: string[]]>([
+    ['what is old', {}, ['due', 'young']],
+    ['at some destinations', { among: ['s3/x'] }, ['due', 'link', 'old', 'removed', 'young']],
+    ['except at some', { but: ['s3/x'] }, ['due', 's3', 'young']],
+    ['except own links', { keptLinks: '/files/' }, ['due', 'link', 'young']],
+  ])('forgets %s, but nothing that has yet to be removed', async ([, options, left], context) => {
+    const database = await setUp(
+      context,
+      { origin: 'old', key: 'old', time: 1 },
+      { origin: 'due', key: 'due', time: 1, expiresAt: 50 },
+      { origin: 'removed', key: 'removed', time: 1, expiresAt: 50, removedAt: 60 },
+      { origin: 'link', key: 'link', time: 1, url: 'http://x.example/files/a' },
+      { origin: 's3', key: 's3', time: 1, destination: 's3/x' },
+      { origin: 'young', key: 'young', time: 20 },
+    )
+    const gone = await pruneFiles(database, 20, options)
+    expect((await find(database)).sort()).toEqual(left)
+    expect(gone).toBe(6 - left.length)
+    const objects = await database.read(db =>
+      db.all<{ key: string }>(sql`select key from objects order by key`),
+    )
+    // The row of an object that expires is the sweeper's.
+    expect(objects.map(({ key }) => key)).toEqual([...new Set([...left, 'removed'])].sort())
   })
 
   it('forgets what is old a part at a time, and all of it', async context => {
-    const store = (await make(context)).open()
-    const jobs = Array.from({ length: 300 }, () => newJob({ createdAt: 0 }))
-    // With one under way the others are written together, and need no connection each.
-    await store.begin(jobs[0]!)
-    await Promise.all(jobs.slice(1).map(job => store.begin(job)))
-    await Promise.all(
-      jobs.map((job, n) => {
-        const history = [newEntry(job, { time: n % 2 })]
-        return store.deliver(job.id, { ...FINISHED, history, now: n % 2 })
-      }),
+    const database = await setUp(context)
+    await database.tx(async db => {
+      for (let n = 0; n < 1200; n++)
+        await db.run(sql`insert into files (upload, position, destination, location, object, key, url, size, content_type, sha256,
+          origin, caller, request_id, time) values (${`job ${n}`}, 0, 'local/a', '/', ${`/${n}`}, ${`${n}`}, 'u', 1, 't', 's', 'o', 'c', 'r', ${n % 2})`)
+    })
+    expect(await pruneFiles(database, 1, {})).toBe(600)
+    expect(await database.read(db => countFiles(db, {}))).toBe(600)
+  })
+
+  it('forgets old uploads that are over, with their idempotency keys, and no others', async context => {
+    const database = await setUp(context)
+    const old = Date.now() - REQUEST_KEPT_MS - 1000
+    const add = async (key: string, state?: 'done' | 'stored', createdAt = old) => {
+      const upload = newUpload({ createdAt })
+      const claimant = { id: upload.id, claimed: new Set<string>() }
+      await begin(database, upload, claimant, [], { request: { key, fingerprint: 'f', seed: 's' } })
+      if (state) await finish(database, upload, { state, files: [], failed: [] })
+      return upload.id
+    }
+    const ids = [await add('done', 'done'), await add('open'), await add('stored', 'stored')]
+    ids.push(await add('young', 'done', Date.now()))
+    await database.tx(db => db.run(sql`update uploads set ended_at = created_at where ended_at is not null`))
+    await database.tx(db =>
+      db.run(
+        sql`insert into quotas values ('ci', 1000, ${old - 1000}, 1, 1), ('ci', 1000, ${Date.now()}, 1, 1)`,
+      ),
     )
-    for (const { id } of jobs.slice(0, 100)) await reserve(store, `k${id}`, { createdAt: 0 })
-    await Promise.all([store.pruneJobs(1), store.pruneIdempotencyRecords(1)])
-    expect(await store.pruneHistory(1)).toBe(150)
-    const left = await store.history({ limit: 1000 })
-    expect(left.map(({ time }) => time)).toEqual(Array(150).fill(1))
-    const known = await Promise.all(jobs.map(({ id }) => store.job(id)))
-    expect(known.map(job => job !== undefined)).toEqual(jobs.map((_, n) => n % 2 === 1))
-    const keys = await Promise.all(jobs.slice(0, 100).map(({ id }) => store.idempotencyRecord(`k${id}`)))
-    expect(keys.every(key => key === undefined)).toBe(true)
+    await database.tx(db => db.run(sql`insert into owners values ('long gone', 1)`))
+    expect(await pruneOld(database, Date.now())).toBe(false)
+    const left = await Promise.all(ids.map(id => database.read(db => readUpload(db, id))))
+    expect(left.map(upload => upload !== undefined)).toEqual([false, true, true, true])
+    const count = (table: string) =>
+      database.read(db => db.all({ text: `select 1 from ${table}`, values: [] }))
+    expect(
+      [await count('requests'), await count('quotas'), await count('owners')].map(({ length }) => length),
+    ).toEqual([1, 1, 0])
+  })
+
+  it('says that there is more to forget', async context => {
+    const database = await setUp(context)
+    const rows = 'with recursive n(i) as (select 1 union all select i + 1 from n where i < 501)'
+    await database.tx(db =>
+      db.run({ text: `insert into requests ${rows} select 'k' || i, 'f', 'u', 's', 1 from n`, values: [] }),
+    )
+    expect(await pruneOld(database, 0)).toBe(true)
+    expect(await pruneOld(database, 0)).toBe(false)
   })
 })

@@ -1,118 +1,105 @@
 import pg from 'pg'
-import { expect, it, onTestFinished } from 'vitest'
-import { createPostgresStore } from '../../src/store/postgres.ts'
-import { eventually } from '../helpers/eventually.ts'
+import { expect, it, onTestFinished, type TestContext } from 'vitest'
+import type { Database } from '../../src/store/database.ts'
+import { openPostgres } from '../../src/store/postgres.ts'
+import { sql } from '../../src/store/sql.ts'
+import { begin, finish, type PlannedFile } from '../../src/store/uploads.ts'
 import {
+  addEntry,
   closed,
-  FINISHED,
   newDatabase,
-  newEntry,
-  newJob,
+  newFile,
+  newOwnerIn,
+  newUpload,
   postgresOfFile,
-  reserve,
 } from '../helpers/stores.ts'
 
 const postgres = postgresOfFile()
+const urlOf = async (context: TestContext) => newDatabase(await postgres(context))
 
-it.for([
-  ['commit', false],
-  ['rollback', true],
-] as const)(
-  'waits with a takeover for the %s of what a killed process was writing to PostgreSQL',
-  async ([end, isTaken], context) => {
-    const url = await newDatabase(await postgres(context))
-    const store = closed(createPostgresStore(url))
-    const job = newJob({ owner: 'gone' })
-    await reserve(store, 'k', { owner: 'gone' })
-    await store.begin(job, 'k')
-    const killed = new pg.Client(url)
-    await killed.connect()
-    onTestFinished(() => killed.end())
-    await killed.query('begin')
-    await killed.query(`update jobs set state = 'finished' where id = $1`, [job.id])
-    let taken: boolean | undefined
-    const taking = store.takeOver('k', 'gone', 'me', 'print').then(result => {
-      taken = result
-    })
-    await eventually(async () => {
-      expect((await killed.query('select 1 from pg_locks where not granted')).rowCount).toBe(1)
-    })
-    expect(taken).toBeUndefined()
-    await killed.query(end)
-    await taking
-    expect(taken).toBe(isTaken)
-  },
-)
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client(url)
+  await client.connect()
+  onTestFinished(() => client.end())
+  return client
+}
 
 it('refuses a wrong password of PostgreSQL without showing it', async context => {
   const server = await postgres(context)
-  const store = closed(createPostgresStore(server.url.replace('pgpass', 'wrong-secret')))
-  const failure = await store.begin(newJob()).catch(error => error as Error)
+  const database = closed(openPostgres(server.url.replace('pgpass', 'wrong-secret')))
+  const failure = await addEntry(database).catch(error => error as Error)
   expect(failure).toBeInstanceOf(Error)
   expect(String(failure)).not.toContain('wrong-secret')
 })
 
-/** A store with so many entries that its indexes are created beside uploads, and another client of its database. */
-async function withManyEntries(url: string) {
-  const store = closed(createPostgresStore(url))
-  await store.history({ limit: 1 })
-  const client = new pg.Client(url)
-  await client.connect()
-  onTestFinished(() => client.end())
-  await client.query(`insert into history (job_id, position, time, origin, url, key, size, content_type, sha256,
-    destination, caller, request_id) select 'j' || i, 0, i, 'a', 'u', 'k' || i, 1, 't', 's', 'local/a', 'ci', 'r'
-    from generate_series(1, 3000) as i`)
-  return { store, client }
-}
+it('uses tables of PostgreSQL that were made for it, without the right to create some', async context => {
+  const url = await urlOf(context)
+  await closed(openPostgres(url)).tx(db => db.now())
+  const client = await connect(url)
+  const role = `r${new URL(url).pathname.slice(1)}`
+  await client.query(`create role ${role} login password 'p'; revoke create on schema public from public;
+    grant select, insert, update, delete on all tables in schema public to ${role}`)
+  const limited = new URL(url)
+  Object.assign(limited, { username: role, password: 'p' })
+  await addEntry(closed(openPostgres(limited.href)))
+})
 
-const isValid = async (client: pg.Client) =>
-  (await client.query(`select indisvalid from pg_index where indexrelid = to_regclass('history_of')`)).rows
-
-it('creates an index of a large history in PostgreSQL while other servers upload', async context => {
-  const url = await newDatabase(await postgres(context))
-  const { store, client } = await withManyEntries(url)
-  await client.query('begin')
-  await client.query(`update history set origin = 'b' where job_id = 'j1'`)
-  const found = store.history({ by: 'ci', isRemoved: false, limit: 5 })
-  const watch = new pg.Client(url)
-  await watch.connect()
-  onTestFinished(() => watch.end())
-  await eventually(async () => {
-    expect((await watch.query('select 1 from pg_stat_progress_create_index')).rowCount).toBe(1)
+it('a query that PostgreSQL does not finish in time ends, and its connection is not used again', async context => {
+  const url = await urlOf(context)
+  const database = closed(openPostgres(url, 300))
+  const slow = database.tx(async db => {
+    await db.run(sql`insert into owners values ('of the slow one', 1)`)
+    await db.all(sql`select pg_sleep(30)`)
   })
-  // A plain `create index` would wait for the open transaction, and every upload for it.
-  const uploading = closed(createPostgresStore(`${url}?query_timeout=3000`))
-  const job = newJob()
-  await uploading.begin(job)
-  await uploading.deliver(job.id, { ...FINISHED, history: [newEntry(job)] })
-  await client.query('commit')
-  expect((await found).map(({ key }) => key)).toEqual(['k3000', 'k2999', 'k2998', 'k2997', 'k2996'])
-  expect(await isValid(client)).toEqual([{ indisvalid: true }])
+  await expect(slow).rejects.toMatchObject({
+    code: 'store_unavailable',
+    message: expect.stringContaining('did not finish a query in time'),
+  })
+  expect(await database.read(db => db.all(sql`select id from owners`))).toEqual([])
+  expect(database.problem()).toBeDefined()
+  await addEntry(database)
+  expect(database.problem()).toBeUndefined()
 })
 
-it('several servers create an index of a large history at the same time', async context => {
-  const url = await newDatabase(await postgres(context))
-  const { store, client } = await withManyEntries(url)
-  const stores = [store, ...[1, 2, 3].map(() => closed(createPostgresStore(url)))]
-  const found = await Promise.all(stores.map(one => one.history({ by: 'ci', isRemoved: false, limit: 1 })))
-  expect(found.map(entries => entries.length)).toEqual([1, 1, 1, 1])
-  expect(await isValid(client)).toEqual([{ indisvalid: true }])
+it('transactions that block each other in PostgreSQL are repeated', async context => {
+  const database = closed(openPostgres(await urlOf(context)))
+  await database.tx(db => db.run(sql`insert into owners values ('a', 0), ('b', 0)`))
+  const add = (ids: readonly string[]) =>
+    database.tx(async db => {
+      for (const id of ids) {
+        await db.run(sql`update owners set seen_at = seen_at + 1 where id = ${id}`)
+        await db.all(sql`select pg_sleep(0.05)`)
+      }
+    })
+  await Promise.all([add(['a', 'b']), add(['b', 'a'])])
+  expect(await database.read(db => db.all(sql`select seen_at from owners`))).toEqual([
+    { seen_at: 2 },
+    { seen_at: 2 },
+  ])
 })
 
-it('replaces an invalid index that a failed attempt has left', async context => {
-  const url = await newDatabase(await postgres(context))
-  const { store, client } = await withManyEntries(url)
-  await client.query('create unique index concurrently history_of on history (destination)').catch(() => {})
-  expect(await isValid(client)).toEqual([{ indisvalid: false }])
-  await store.history({ by: 'ci', isRemoved: false, limit: 1 })
-  expect(await isValid(client)).toEqual([{ indisvalid: true }])
-})
-
-it('removes many old jobs from PostgreSQL', async context => {
-  const url = await newDatabase(await postgres(context))
-  const { store, client } = await withManyEntries(url)
-  await client.query(`insert into jobs select '00000000-0000-7' || i, 'finished', 1, 1, '', 'r', 'c', 'local/a', '[]', '[]', '[]', 0,
-    null, 0 from generate_series(1, 40000) as i`)
-  await store.pruneJobs(2)
-  expect((await client.query('select 1 from jobs')).rowCount).toBe(0)
+it('two servers begin requests of the same files in opposite orders, and each file is stored once', async context => {
+  const url = await urlOf(context)
+  const servers = [closed(openPostgres(url)), closed(openPostgres(url))] as [Database, Database]
+  const { id: owner } = await newOwnerIn(servers[0])
+  const at = { destination: 'local/blog', location: '/srv/blog/' }
+  const keys = Array.from({ length: 8 }, (_, n) => `${n}.png`)
+  const rest = { onConflict: 'rename', isContentKey: true, dedupe: false, expiresAt: null } as const
+  const planned = (key: string, index: number): PlannedFile => ({
+    ...{ index, size: 1, wanted: [{ ...at, key, sha256: key, ...rest }] },
+  })
+  const send = async (server: Database, names: readonly string[]) => {
+    const upload = newUpload({ owner })
+    const begun = await begin(server, upload, { id: upload.id, claimed: new Set() }, names.map(planned), {})
+    const claims = 'files' in begun ? begun.files.flatMap(one => ('claims' in one ? one.claims : [])) : []
+    const mine = claims.flatMap(one => (one.is === 'mine' ? [one.key] : []))
+    const files = mine.map((key, index) => newFile({ index, key, sha256: key }))
+    await finish(server, upload, { state: 'done', files, failed: [] })
+    return mine
+  }
+  for (let n = 0; n < 2; n++) {
+    const names = keys.map(key => `${n}/${key}`)
+    const mine = await Promise.all([send(servers[0], names), send(servers[1], [...names].reverse())])
+    expect(mine.flat().sort()).toEqual(names)
+  }
 })

@@ -3,10 +3,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { openSqlite } from '../../src/store/sqlite.ts'
 import { loadSqlite, sqliteModule } from '../../src/store/sqlite-library.ts'
 import { makeDirectory } from '../helpers/directory.ts'
-import { closed, newJob } from '../helpers/stores.ts'
+import { addEntry, closed } from '../helpers/stores.ts'
 
 describe('the SQLite of Node', () => {
   it.each(['3.51.3', '3.51.10', '3.53.0', '4.0.0'])('is used when it is %s', version => {
@@ -29,8 +29,8 @@ it('a store is not opened with an SQLite in which writers at the same time may l
     }
   }
   const path = join(await makeDirectory(), 'store.db')
-  const store = closed(createSqliteStore(path, { library: { DatabaseSync: Older } }))
-  await expect(store.begin(newJob())).rejects.toMatchObject({
+  const database = closed(openSqlite(path, { library: { DatabaseSync: Older } }))
+  await expect(addEntry(database)).rejects.toMatchObject({
     code: 'store_unavailable',
     message: expect.stringMatching(
       /needs SQLite 3\.51\.3 or newer, .* SQLite 3\.45\.1.*Update SQLite or Node/,
@@ -44,10 +44,10 @@ it('Node does not announce on standard error that its SQLite is experimental, an
   const library = new URL('../../build/store/sqlite.js', import.meta.url)
   await writeFile(
     script,
-    `import { createSqliteStore } from ${JSON.stringify(library.href)}
-     const store = createSqliteStore(${JSON.stringify(join(directory, 'store.db'))})
-     await store.pruneJobs(0)
-     await store.close()
+    `import { openSqlite } from ${JSON.stringify(library.href)}
+     const database = openSqlite(${JSON.stringify(join(directory, 'store.db'))})
+     await database.tx(db => db.now())
+     await database.close()
      process.emitWarning('something else', 'ExperimentalWarning')`,
   )
   const { stderr } = await promisify(execFile)(process.execPath, [script])

@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { createSqliteStore } from '../../src/store/sqlite.ts'
+import { openSqlite as openDatabase } from '../../src/store/sqlite.ts'
 import { oftenInChaos } from '../helpers/chaos.ts'
 import { makeDirectory } from '../helpers/directory.ts'
 import { openSqlite } from '../helpers/sqlite.ts'
@@ -14,9 +14,9 @@ import { openSqlite } from '../helpers/sqlite.ts'
 const WRITER = fileURLToPath(new URL('../fixtures/store-writer.mjs', import.meta.url))
 const WRITERS = 4
 const KILLS = oftenInChaos(2, 10)
-const JOBS = oftenInChaos(100, 1000)
+const UPLOADS = oftenInChaos(100, 1000)
 
-/** @returns the jobs that it said were committed */
+/** @returns the uploads that it said were committed */
 function startWriter(path: string) {
   const writer = spawn(process.execPath, [WRITER, path])
   const errors = text(writer.stderr)
@@ -26,7 +26,7 @@ function startWriter(path: string) {
     said += data
   })
   return {
-    jobs: () => said.split('\n').slice(0, -1),
+    uploads: () => said.split('\n').slice(0, -1),
     async kill() {
       writer.kill('SIGKILL')
       expect(await ended, await errors).toEqual([null, 'SIGKILL'])
@@ -36,18 +36,18 @@ function startWriter(path: string) {
 
 it('four processes that write and checkpoint at one file and are killed: every commit is there, and the file is sound', async () => {
   const path = join(await makeDirectory(), 'store.db')
-  const first = createSqliteStore(path)
-  await first.pruneJobs(0)
+  const first = openDatabase(path)
+  await first.tx(db => db.now())
   const all: ReturnType<typeof startWriter>[] = []
   const start = () => {
     const writer = startWriter(path)
     all.push(writer)
     return writer
   }
-  const count = () => all.reduce((sum, writer) => sum + writer.jobs().length, 0)
+  const count = () => all.reduce((sum, writer) => sum + writer.uploads().length, 0)
   const running = Array.from({ length: WRITERS }, start)
-  for (let kills = 0; kills < KILLS || count() < JOBS; kills++) {
-    await expect.poll(() => running.every(writer => writer.jobs().length > 0)).toBe(true)
+  for (let kills = 0; kills < KILLS || count() < UPLOADS; kills++) {
+    await expect.poll(() => running.every(writer => writer.uploads().length > 0)).toBe(true)
     await sleep(randomInt(100))
     const place = randomInt(WRITERS)
     await running[place]?.kill()
@@ -58,10 +58,10 @@ it('four processes that write and checkpoint at one file and are killed: every c
 
   const database = openSqlite(path)
   expect(database.prepare('pragma integrity_check').all()).toEqual([{ integrity_check: 'ok' }])
-  const finished = database.prepare("select id from jobs where state = 'finished'").all()
-  const kept = database.prepare('select job_id as id from history').all()
+  const finished = database.prepare("select id from uploads where state = 'done'").all()
+  const kept = database.prepare('select upload as id from files').all()
   database.close()
-  const committed = all.flatMap(writer => writer.jobs())
+  const committed = all.flatMap(writer => writer.uploads())
   const idsOf = (rows: { id: string }[]) => new Set(rows.map(({ id }) => id))
   for (const rows of [finished, kept]) {
     const ids = idsOf(rows)

@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type ErrorCode, UploadError } from '../errors.ts'
+import type { Db } from './sql.ts'
+
+/** The database of uploads and their history. Several processes may share one. */
+export interface Database {
+  /** Runs statements that only read. */
+  read<T>(work: (db: Db) => Promise<T>): Promise<T>
+  /**
+   * Runs a transaction. It is repeated if another one was in its way, so `work` must change nothing else.
+   *
+   * @throws UploadError `store_unavailable`, `insufficient_storage`, `shutting_down`
+   */
+  tx<T>(work: (db: Db) => Promise<T>): Promise<T>
+  /** Why the last write failed. Undefined if it succeeded, or there was none. A full disk can still be read. */
+  problem(): Error | undefined
+  close(): Promise<void>
+}
+
+/** What is done with a database. Only `create` creates it, and `read` changes nothing. A missing one has no entries. */
+export type DatabaseUse = 'create' | 'change' | 'read'
+
+/** One kind of database. */
+export interface Engine {
+  /** Opens the database and creates the tables. */
+  connect(): Promise<Connection>
+  /** Turns an error of the database into one for the caller. `again`: the same work may succeed in a moment. */
+  explain(error: unknown): Error | 'again'
+}
+
+export interface Connection extends Pick<Database, 'read' | 'tx' | 'close'> {}
+
+const PAUSE_MS = 15
+/** Default of the time to wait for a database that another program has locked. */
+const PATIENCE_MS = 3000
+const FAULTS: readonly ErrorCode[] = ['store_unavailable', 'insufficient_storage']
+
+/**
+ * A database that is opened at its first use. If that fails, the next use tries again, so that a server can start without it.
+ *
+ * @param patienceMs time to wait for a database that another program has locked. Default 3 s
+ */
+export function createDatabase(engine: Engine, patienceMs = PATIENCE_MS): Database {
+  let opening: Promise<Connection> | undefined
+  let isClosed = false
+  let problem: UploadError | undefined
+
+  async function open(): Promise<Connection> {
+    if (isClosed) throw closed()
+    opening ??= engine.connect().catch(error => {
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
+
+  async function persist<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    for (const start = performance.now(); ; await sleep(PAUSE_MS)) {
+      try {
+        return await work(await open())
+      } catch (error) {
+        const explained = engine.explain(error)
+        if (explained instanceof UploadError && FAULTS.includes(explained.code)) problem = explained
+        if (explained !== 'again') throw explained
+        if (performance.now() - start > patienceMs) throw busy(error)
+      }
+    }
+  }
+
+  return {
+    read: work => persist(connection => connection.read(work)),
+    async tx(work) {
+      const result = await persist(connection => connection.tx(work))
+      problem = undefined
+      return result
+    },
+    problem: () => problem,
+    async close() {
+      isClosed = true
+      const last = await opening?.catch(() => undefined)
+      opening = undefined
+      await last?.close()
+    },
+  }
+}
+
+/** An operator has to fix it, which can take a while. It is still right for a client to wait and retry. */
+export function storeUnavailable(message: string, cause?: unknown): UploadError {
+  return new UploadError('store_unavailable', message, { cause, retryAfterS: 5 })
+}
+
+function closed(): UploadError {
+  return new UploadError('shutting_down', 'The server is shutting down. Try again in a moment.', {
+    retryAfterS: 5,
+  })
+}
+
+function busy(cause: unknown): UploadError {
+  return storeUnavailable(
+    'The database of the server is locked by another program. Try again in a moment.',
+    cause,
+  )
+}

@@ -1,0 +1,113 @@
+import { messageOf } from '../errors.ts'
+import { mapConcurrently } from '../flow/map-concurrently.ts'
+import type { Upload } from '../store/contract.ts'
+import { pruneOld } from '../store/history.ts'
+import { settleOpen, takeOpen } from '../store/objects.ts'
+import { dueUploads, reap } from '../store/pending.ts'
+import type { Runtime } from './app.ts'
+import { type Destination, idOf, reach } from './destinations.ts'
+import { LONGEST_PAUSE_MS } from './finalize.ts'
+import { settleUnknown } from './send.ts'
+
+const ROUND_MS = 5000
+const PRUNE_MS = 60 * 60 * 1000
+const DAY_MS = 24 * 60 * 60 * 1000
+/** Uploads or objects of one round. */
+const AT_ONCE = 20
+/** A round works on pending uploads for at most this long, so that slow hooks do not delay other work. */
+const LONGEST_ROUND_MS = 3 * ROUND_MS
+
+/** The periodic work of a server: what interrupted uploads have left, pending hooks, and old rows of the database. */
+export interface Housekeeping {
+  /**
+   * Works with the destinations of this configuration from now on, and starts.
+   *
+   * @param keepDays ended uploads are deleted after this many days
+   */
+  adopt(destinations: readonly Destination[], keepDays: number): void
+  stop(): void
+}
+
+export function createHousekeeping(deps: Runtime): Housekeeping {
+  const { database, owner, finalizer, warn } = deps
+  let next: NodeJS.Timeout | undefined
+  let isStopped = false
+  let lastPrune = Number.NEGATIVE_INFINITY
+  let problem = ''
+  let destinations: readonly Destination[] = []
+  let keptMs = 0
+
+  function report({ id, requestId, destination, origins, caller }: Upload): void {
+    const details = { jobId: id, requestId, destination, origins, caller }
+    warn('An upload was interrupted when the server stopped. Some of its files may be stored.', details)
+  }
+
+  async function round(): Promise<void> {
+    await owner.keepAlive()
+    await finalizer.saveKept()
+    if (owner.isContinuous()) {
+      await reap(database, report)
+      await askOpen()
+    }
+    await runPending()
+    if (performance.now() - lastPrune < PRUNE_MS) return
+    const isMore = await pruneOld(database, Date.now() - keptMs)
+    if (!isMore) lastPrune = performance.now()
+  }
+
+  /** Asks the destinations what became of the transfers of processes that have ended. */
+  async function askOpen(): Promise<void> {
+    const among = destinations.map(idOf)
+    const open = await database.tx(db => takeOpen(db, owner.id, among, AT_ONCE))
+    await mapConcurrently(open, AT_ONCE, async object => {
+      const at = reach(object, destinations)
+      if (at) await settleUnknown(at.destination, object.name, at.key, deps)
+      else await database.tx(db => settleOpen(db, owner.id, object.name, 'unasked', false))
+    })
+  }
+
+  async function runPending(): Promise<void> {
+    const ids = await database.read(db => dueUploads(db, AT_ONCE, LONGEST_PAUSE_MS))
+    const end = performance.now() + LONGEST_ROUND_MS
+    for (const id of ids) {
+      if (isStopped || performance.now() > end) break
+      await finalizer.runHooks(id).catch(() => {}) // it has been logged, and a later round tries it again
+    }
+  }
+
+  /** Logs an outage once, instead of in every round. */
+  function logProblem(error: unknown): void {
+    const message = messageOf(error)
+    if (message !== problem && !isStopped) {
+      const cause =
+        error instanceof Error && error.cause instanceof Error ? { cause: error.cause.message } : {}
+      warn(`The database of the server can't be used, and uploads fail: ${message}`, cause)
+    }
+    problem = message
+  }
+
+  async function rounds(): Promise<void> {
+    try {
+      if (database.problem() !== undefined) logProblem(database.problem())
+      await round()
+      if (problem !== '') warn('The database of the server can be used again')
+      problem = ''
+    } catch (error) {
+      logProblem(error)
+    }
+    if (!isStopped) next = setTimeout(rounds, ROUND_MS).unref()
+  }
+
+  return {
+    adopt(now, keepDays) {
+      destinations = now
+      keptMs = keepDays * DAY_MS
+      owner.start()
+      if (!isStopped) next ??= setTimeout(rounds, 0).unref()
+    },
+    stop() {
+      isStopped = true
+      clearTimeout(next)
+    },
+  }
+}

@@ -1,0 +1,37 @@
+import type { Payload } from '../payload/index.ts'
+import type { Spool } from '../payload/spool.ts'
+import type { RequestKey } from '../store/requests.ts'
+import type { Destination } from './destinations.ts'
+import type { Caller, Input, Outcome, UploadOptions } from './input.ts'
+
+export interface UploadRequest {
+  readonly destination: Destination
+  readonly inputs: readonly Input[]
+  readonly caller: Caller
+  readonly requestId: string
+  /** URL of this server as the client sees it, with a final slash. Relative URLs of providers start there. */
+  readonly baseUrl: string
+  /** The client's. It cancels what has not begun to be sent. */
+  readonly signal: AbortSignal
+  /** Whether the signal also cancels what is being sent, because the process ends with it. */
+  readonly abortsSending?: boolean
+  readonly options?: UploadOptions
+  /** Its `Idempotency-Key`. The server handles several requests with one key once. */
+  readonly idempotency?: Omit<RequestKey, 'seed'> | undefined
+  /** Rejects a payload by throwing an error, before it is stored. */
+  accept?(payload: Payload): void
+  /** Called for each input when its outcome is saved. */
+  onOutcome?(outcome: Outcome): void
+}
+
+/** Where payloads for a destination are spooled. */
+export function spoolFor({ target }: Destination, { spool }: { readonly spool: Spool }): Spool {
+  return target.spool ?? spool
+}
+
+/** Disposes of the payloads of form inputs. */
+export async function discard(inputs: readonly Input[]): Promise<void> {
+  for (const input of inputs) {
+    if (input.kind === 'form' && 'dispose' in input.payload) await input.payload.dispose()
+  }
+}

@@ -1,0 +1,106 @@
+import { systemCode, UploadError } from '../errors.ts'
+import { orAborted } from '../flow/cancellation.ts'
+import { retry } from '../flow/retry.ts'
+import type { TimeLimit } from '../flow/time-limit.ts'
+import type { Payload } from '../payload/index.ts'
+import type { Stored, UploadObject } from '../providers/contract.ts'
+import { explainFailure } from '../providers/shared/explain-failure.ts'
+import { settleOpen } from '../store/objects.ts'
+import type { UploaderDeps } from './app.ts'
+import { type Destination, idOf } from './destinations.ts'
+
+/** If a destination asks for a longer pause than this before a retry, the delivery fails at once. */
+const LONGEST_PAUSE_MS = 30_000
+
+/** Time limit for asking a destination what became of a transfer. */
+const LOOK_MS = 10_000
+
+/**
+ * Sends an object to its destination, and retries transient failures until the time limit. The object key stays the same, so a
+ * retry replaces an attempt that did arrive. Ends with the time limit even where a provider does not look at its signal.
+ *
+ * @param retries number of retries
+ * @param onPut gets each attempt, which may go on after the time limit
+ * @throws UploadError `delivery_failed`, `delivery_timeout`, `insufficient_storage`, or what the provider knows better
+ */
+export async function sendObject(
+  destination: Destination,
+  object: UploadObject,
+  retries: number,
+  { signal, leftMs }: Pick<TimeLimit, 'signal' | 'leftMs'>,
+  onPut: (putting: Promise<Stored>) => void = () => {},
+): Promise<Stored> {
+  const attempt = async () => {
+    const putting = putQueued(destination, object, signal)
+    onPut(putting)
+    try {
+      return await orAborted(putting, signal)
+    } catch (error) {
+      throw explainFailure(error, { id: idOf(destination), what: { verb: 'store', key: object.key } })
+    }
+  }
+  return retry(attempt, { attempts: retries + 1, longestPauseMs: LONGEST_PAUSE_MS, leftMs }, signal)
+}
+
+/** Settles, and lets the next queued put start, when the put has really ended. */
+function putQueued(
+  { queue, target }: Destination,
+  object: UploadObject,
+  signal: AbortSignal,
+): Promise<Stored> {
+  const putNow = async () => {
+    signal.throwIfAborted()
+    return target.put(object, signal)
+  }
+  return queue ? queue.run(putNow, signal) : putNow()
+}
+
+/** System errors of connections over which nothing was sent. */
+const NOTHING_SENT = [
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOENT',
+  'EACCES',
+]
+
+/** Whether an object may be at its destination although the transfer has failed. */
+export function mayHaveArrived(error: unknown): boolean {
+  if (!(error instanceof UploadError)) return true
+  return error.retryable && !NOTHING_SENT.includes(systemCode(error.cause) ?? '')
+}
+
+/** Asks a destination whether an object is there after a transfer without a known outcome. */
+export async function settleUnknown(
+  destination: Destination,
+  name: string,
+  key: string,
+  { database, owner }: Pick<UploaderDeps, 'database' | 'owner'>,
+): Promise<void> {
+  const found = await exists(destination, key, AbortSignal.timeout(LOOK_MS)).then(
+    isThere => (isThere ? 'something' : 'nothing'),
+    () => 'unasked' as const,
+  )
+  await database.tx(db => settleOpen(db, owner.id, name, found, destination.target.remove !== undefined))
+}
+
+/** Whether an object is there. If the destination can't tell, it is not. */
+export async function exists({ target }: Destination, key: string, signal: AbortSignal): Promise<boolean> {
+  return (await target.exists?.(key, signal)) ?? false
+}
+
+/** A payload with its object key, as providers get it. */
+export function toObject(payload: Payload, key: string): UploadObject {
+  return {
+    key,
+    size: payload.size,
+    contentType: payload.contentType,
+    sha256: payload.sha256,
+    path: payload.path,
+    chunks: () => payload.chunks(),
+    stream: () => payload.stream(),
+    bytes: () => payload.bytes(),
+  }
+}

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest'
+import { sql } from '../../src/store/sql.ts'
+import { readUpload } from '../../src/store/upload-rows.ts'
+import { addEntry, databaseEngines, newUpload } from '../helpers/stores.ts'
+
+describe.each(databaseEngines())('a database in %s', (_name, make) => {
+  it('can be opened by several at the same time for the first time', async context => {
+    const place = await make(context)
+    const databases = Array.from({ length: 6 }, () => place.open())
+    await Promise.all(databases.map(one => one.read(db => readUpload(db, 'none'))))
+  })
+
+  it('runs a transaction while another one is under way, and neither becomes a part of the other', async context => {
+    const database = (await make(context)).open()
+    const add = (id: string) =>
+      database.tx(db => db.run(sql`insert into owners (id, seen_at) values (${id}, 1)`))
+    let beside: Promise<unknown> = Promise.resolve()
+    const failing = database.tx(async db => {
+      await db.run(sql`insert into owners (id, seen_at) values ('rolled back', 1)`)
+      beside = add('beside')
+      await new Promise(resolve => setImmediate(resolve))
+      throw new Error('of no use')
+    })
+    await expect(failing).rejects.toThrow('of no use')
+    await beside
+    expect(await database.read(db => db.all(sql`select id from owners`))).toEqual([{ id: 'beside' }])
+  })
+
+  it('accepts nothing once it is closed', async context => {
+    const database = (await make(context)).open()
+    await addEntry(database)
+    await database.close()
+    await expect(addEntry(database)).rejects.toMatchObject({ code: 'shutting_down' })
+  })
+
+  it('takes values that look like parts of a statement as they are', async context => {
+    const database = (await make(context)).open()
+    const text = `$1 ?1 ' " -- %_\\ 😀`
+    await addEntry(database, { ...newUpload(), origin: text })
+    const rows = await database.read(db =>
+      db.all(sql`select origin from files where ${sql`origin = ${text}`}`),
+    )
+    expect(rows).toEqual([{ origin: text }])
+  })
+})

@@ -1,0 +1,405 @@
+import { getEventListeners } from 'node:events'
+import { existsSync } from 'node:fs'
+import { Readable } from 'node:stream'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { UploadError } from '../../src/errors.ts'
+import { defineProvider, type Stored, type Target, type UploadObject } from '../../src/providers/contract.ts'
+import { findFiles } from '../../src/store/history.ts'
+import type { Destination } from '../../src/uploader/destinations.ts'
+import type { Uploaded } from '../../src/uploader/index.ts'
+import { openDestinations } from '../../src/uploader/open.ts'
+import { deliverObject } from '../helpers/deliver-object.ts'
+import { openProcess } from '../helpers/uploader.ts'
+
+const OBJECT: UploadObject = {
+  key: '2026/a.png',
+  size: 1,
+  contentType: 'image/png',
+  sha256: '00',
+  stream: () => Readable.from([Buffer.from('a')]),
+  bytes: async () => Buffer.from('a'),
+}
+
+const quick = { timeoutMs: 10_000, retries: 3 }
+
+async function open(target: Target): Promise<Destination> {
+  const provider = defineProvider({ type: 'test', config: z.object({}), open: () => target })
+  const common = { onConflict: 'replace', dedupe: false } as const
+  const [destination] = await openDestinations(
+    [{ type: 'test', name: 'one', provider, options: {}, common }],
+    '{filename}',
+    () => {},
+  )
+  return destination as Destination
+}
+
+/** A target that fails with each of the errors in turn and then succeeds, and how often it was asked. */
+async function failing(...errors: unknown[]) {
+  let puts = 0
+  const destination = await open({
+    put: async ({ key }) => {
+      if (puts++ < errors.length) throw errors[puts - 1]
+      return { url: `https://img.example/${key}`, deleteUrl: 'https://img.example/delete' }
+    },
+  })
+  return { destination, puts: () => puts }
+}
+
+const coded = (code: string) => Object.assign(new Error(`${code} happened`), { code })
+const soon = (code: 'delivery_failed' | 'too_large' = 'delivery_failed') =>
+  new UploadError(code, 'passes', { retryable: true, retryAfterS: 0 })
+
+const CHECK = 'Check "providers.test.one" in the configuration.'
+
+describe('an object', () => {
+  it('puts once and answers what the target answers', async () => {
+    const { destination, puts } = await failing()
+    expect(await deliverObject(destination, OBJECT, quick)).toEqual({
+      url: 'https://img.example/2026/a.png',
+      deleteUrl: 'https://img.example/delete',
+    })
+    expect(puts()).toBe(1)
+  })
+
+  it.each([
+    ...['ECONNRESET', 'ECONNREFUSED', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EAI_AGAIN', 'EHOSTUNREACH'],
+    'ENETUNREACH',
+  ])('tries again after %s', async code => {
+    const { destination, puts } = await failing(coded(code))
+    await deliverObject(destination, OBJECT, quick)
+    expect(puts()).toBe(2)
+  })
+
+  it('finds the reason along the causes', async () => {
+    const failure = new TypeError('fetch failed', {
+      cause: new Error('outer', { cause: coded('ECONNRESET') }),
+    })
+    const { destination, puts } = await failing(failure)
+    await deliverObject(destination, OBJECT, quick)
+    expect(puts()).toBe(2)
+  })
+
+  it('gives up after so many further attempts, and says what, where and why', async () => {
+    const errors = Array.from({ length: 9 }, () => coded('ECONNREFUSED'))
+    const { destination, puts } = await failing(...errors)
+    await expect(deliverObject(destination, OBJECT, { ...quick, retries: 2 })).rejects.toMatchObject({
+      name: 'UploadError',
+      code: 'delivery_failed',
+      message:
+        'Could not store "2026/a.png" at test/one: it refuses connections. Try again, or check "providers.test.one" in the configuration.',
+      cause: errors[2],
+    })
+    expect(puts()).toBe(3)
+  })
+
+  it('does not try again without retries', async () => {
+    const { destination, puts } = await failing(soon())
+    await expect(deliverObject(destination, OBJECT, { ...quick, retries: 0 })).rejects.toThrow('passes')
+    expect(puts()).toBe(1)
+  })
+
+  it.each<[string, unknown, object]>([
+    [
+      'an error',
+      new Error('no such bucket'),
+      {
+        code: 'delivery_failed',
+        message: `Could not store "2026/a.png" at test/one: no such bucket. ${CHECK}`,
+      },
+    ],
+    [
+      'a text',
+      'odd',
+      { code: 'delivery_failed', message: `Could not store "2026/a.png" at test/one: odd. ${CHECK}` },
+    ],
+    ['nothing', undefined, { code: 'delivery_failed' }],
+    [
+      'ENOENT',
+      coded('ENOENT'),
+      { code: 'delivery_failed', message: `Could not store "2026/a.png" at test/one: ENOENT. ${CHECK}` },
+    ],
+    [
+      'a full disk',
+      coded('ENOSPC'),
+      {
+        code: 'insufficient_storage',
+        message:
+          'Could not store "2026/a.png" at test/one: no space left. Free some space there and try again.',
+      },
+    ],
+    ['a full quota', coded('EDQUOT'), { code: 'insufficient_storage' }],
+    [
+      'what the provider knows better',
+      new UploadError('too_large', 'Over 25 MB.'),
+      {
+        code: 'too_large',
+        message: 'Could not store "2026/a.png" at test/one: Over 25 MB. Send a smaller file.',
+      },
+    ],
+  ])('does not try again after %s', async (_, error, expected) => {
+    const { destination, puts } = await failing(error)
+    await expect(deliverObject(destination, OBJECT, quick)).rejects.toMatchObject(expected)
+    expect(puts()).toBe(1)
+  })
+
+  it('turns what is thrown at once into a failure like any other', async () => {
+    const destination = await open({
+      put() {
+        throw new Error('at once')
+      },
+    })
+    await expect(deliverObject(destination, OBJECT, quick)).rejects.toMatchObject({
+      code: 'delivery_failed',
+    })
+  })
+
+  it('tries again when the provider says so, after the time it says', async () => {
+    const pause = new UploadError('delivery_failed', 'busy', { retryable: true, retryAfterS: 0.1 })
+    const { destination, puts } = await failing(pause, soon('too_large'))
+    const begun = performance.now()
+    await deliverObject(destination, OBJECT, quick)
+    expect(puts()).toBe(3)
+    expect(performance.now() - begun).toBeGreaterThanOrEqual(95)
+  })
+
+  it('sends the same key at every attempt', async () => {
+    const keys: string[] = []
+    const destination = await open({
+      async put({ key }) {
+        keys.push(key)
+        if (keys.length < 3) throw soon()
+        return { url: 'files/x' }
+      },
+    })
+    await deliverObject(destination, OBJECT, quick)
+    expect(keys).toEqual(['2026/a.png', '2026/a.png', '2026/a.png'])
+  })
+})
+
+describe('the time limit', () => {
+  const untilAborted = (attempt: AbortSignal) =>
+    new Promise<never>((_, reject) => {
+      attempt.addEventListener('abort', () =>
+        reject(new DOMException('This operation was aborted', 'AbortError')),
+      )
+    })
+
+  it('ends the delivery even where the provider does not look at its signal, which is aborted', async () => {
+    const signals: AbortSignal[] = []
+    const destination = await open({
+      put: (_, attempt) => {
+        signals.push(attempt)
+        return new Promise(() => {})
+      },
+    })
+    await expect(deliverObject(destination, OBJECT, { timeoutMs: 30, retries: 3 })).rejects.toMatchObject({
+      code: 'delivery_timeout',
+    })
+    expect(signals.map(attempt => attempt.aborted)).toEqual([true])
+  })
+
+  it('is reported as such whatever the provider makes of its signal', async () => {
+    const destination = await open({ put: (_, attempt) => untilAborted(attempt) })
+    await expect(deliverObject(destination, OBJECT, { timeoutMs: 20, retries: 0 })).rejects.toMatchObject({
+      code: 'delivery_timeout',
+    })
+  })
+
+  it('holds for all attempts together: a hanging destination took four times as long', async () => {
+    let puts = 0
+    const destination = await open({
+      async put(_, attempt) {
+        puts++
+        if (puts === 2) return untilAborted(attempt)
+        await new Promise(resolve => setTimeout(resolve, 20))
+        throw soon()
+      },
+    })
+    await expect(deliverObject(destination, OBJECT, { timeoutMs: 100, retries: 9 })).rejects.toMatchObject({
+      code: 'delivery_timeout',
+    })
+    expect(puts).toBe(2)
+  })
+
+  it('is not waited for when the next attempt would come after it: the failure says more', async () => {
+    const { destination, puts } = await failing(
+      new UploadError('delivery_failed', 'busy', { retryable: true, retryAfterS: 20 }),
+    )
+    const begun = performance.now()
+    await expect(deliverObject(destination, OBJECT, quick)).rejects.toThrow('busy')
+    expect(performance.now() - begun).toBeLessThan(5000)
+    expect(puts()).toBe(1)
+  })
+
+  it('counts waiting for a turn, which a put keeps until it has really ended', async () => {
+    const ends: (() => void)[] = []
+    const begun: string[] = []
+    const destination = await open({
+      serial: true,
+      put: ({ key }) => {
+        begun.push(key)
+        return new Promise(resolve => ends.push(() => resolve({ url: `files/${key}` })))
+      },
+    })
+    const short = { timeoutMs: 30, retries: 0 }
+    const results = ['a', 'b'].map(key => deliverObject(destination, { ...OBJECT, key }, short))
+    for (const result of results) await expect(result).rejects.toMatchObject({ code: 'delivery_timeout' })
+    expect(begun).toEqual(['a'])
+    const last = deliverObject(destination, { ...OBJECT, key: 'c' }, quick)
+    await new Promise(resolve => setTimeout(resolve, 20))
+    expect(begun).toEqual(['a'])
+    ends[0]?.()
+    await expect.poll(() => begun).toEqual(['a', 'c'])
+    ends[1]?.()
+    expect(await last).toEqual({ url: 'files/c' })
+  })
+
+  it('lets a failure that comes after it fall on the floor', async () => {
+    let fail: (error: Error) => void = () => {}
+    const destination = await open({ put: () => new Promise((_, reject) => (fail = reject)) })
+    await expect(deliverObject(destination, OBJECT, { timeoutMs: 10, retries: 0 })).rejects.toThrow()
+    fail(new Error('too late'))
+    await new Promise(resolve => setImmediate(resolve))
+  })
+})
+
+describe('a process that ends', () => {
+  const reason = new Error('gone')
+
+  it('before the delivery has nothing put', async () => {
+    const { destination, puts } = await failing()
+    await expect(deliverObject(destination, OBJECT, quick, AbortSignal.abort(reason))).rejects.toBe(reason)
+    expect(puts()).toBe(0)
+  })
+
+  it('during an attempt ends it, also where the provider does not look', async () => {
+    const leaver = new AbortController()
+    let attempt: AbortSignal | undefined
+    const destination = await open({
+      put: (_, signal) => {
+        attempt = signal
+        setImmediate(() => leaver.abort(reason))
+        return new Promise(() => {})
+      },
+    })
+    await expect(deliverObject(destination, OBJECT, quick, leaver.signal)).rejects.toBe(reason)
+    expect(attempt?.reason).toBe(reason)
+  })
+
+  it('in the pause between two attempts ends it at once', async () => {
+    const leaver = new AbortController()
+    const later = new UploadError('delivery_failed', 'busy', { retryable: true, retryAfterS: 20 })
+    const { destination, puts } = await failing(later)
+    setTimeout(() => leaver.abort(reason), 20)
+    const begun = performance.now()
+    const patient = { ...quick, timeoutMs: 60_000 }
+    await expect(deliverObject(destination, OBJECT, patient, leaver.signal)).rejects.toBe(reason)
+    expect(performance.now() - begun).toBeLessThan(5000)
+    expect(puts()).toBe(1)
+  })
+
+  it('leaves nothing on a signal that lives on', async () => {
+    const { signal: long } = new AbortController()
+    const { destination } = await failing(soon(), soon())
+    await deliverObject(destination, OBJECT, quick, long)
+    expect(getEventListeners(long, 'abort')).toHaveLength(0)
+  })
+})
+
+describe('a target that takes one put at a time', () => {
+  it('gets one at a time, in order, and others their turn while one pauses', async () => {
+    let running = 0
+    const begun: string[] = []
+    const destination = await open({
+      serial: true,
+      async put({ key }) {
+        expect(++running).toBe(1)
+        await new Promise(resolve => setImmediate(resolve))
+        running--
+        begun.push(key)
+        if (key === 'a' && begun.length === 1)
+          throw new UploadError('delivery_failed', 'busy', { retryable: true, retryAfterS: 0.05 })
+        return { url: `files/${key}` }
+      },
+    })
+    const keys = ['a', 'b', 'c']
+    const results = keys.map(key => deliverObject(destination, { ...OBJECT, key }, quick))
+    expect(await Promise.all(results)).toEqual([{ url: 'files/a' }, { url: 'files/b' }, { url: 'files/c' }])
+    expect(begun).toEqual(['a', 'b', 'c', 'a'])
+  })
+
+  it('does not begin when the process ends while it waits', async () => {
+    const leaver = new AbortController()
+    const reason = new Error('gone')
+    const begun: string[] = []
+    const destination = await open({
+      serial: true,
+      async put({ key }) {
+        begun.push(key)
+        leaver.abort(reason)
+        return { url: `files/${key}` }
+      },
+    })
+    const first = deliverObject(destination, { ...OBJECT, key: 'a' }, quick)
+    const second = deliverObject(destination, { ...OBJECT, key: 'b' }, quick, leaver.signal)
+    await expect(second).rejects.toBe(reason)
+    expect(await first).toEqual({ url: 'files/a' })
+    expect(begun).toEqual(['a'])
+  })
+})
+
+/** A destination whose puts do not look at their signal, and end when they are told to. */
+function makeDeaf(more: Partial<Target> = {}) {
+  const puts: { object: UploadObject; end(): void; fail(): void }[] = []
+  const put = (object: UploadObject) =>
+    new Promise<Stored>((resolve, reject) => {
+      const end = () => resolve({ url: `https://img.example/${object.key}` })
+      puts.push({ object, end, fail: () => reject(new Error('late')) })
+    })
+  return { puts, deaf: { target: { put, ...more } } }
+}
+
+const keysOf = ({ outcomes }: Uploaded) => outcomes.map(one => (one.ok ? one.key : one.error.message))
+
+it.each(['end', 'fail'] as const)(
+  'a put that went on behind the time limit read a payload that was gone, and met the next put of its key (%s)',
+  async how => {
+    const { puts, deaf } = makeDeaf()
+    const { deps, send, database } = await openProcess({ deaf }, { limits: { timeoutMs: 300, retries: 0 } })
+    expect(keysOf(await send({ 'a.txt': 'one' }))).toEqual([
+      'Could not store "a.txt" at test/deaf within 0.3 s. Try again, or raise limits.deliveryTimeoutMs.',
+    ])
+    const [late] = puts
+    expect((await late?.object.bytes())?.toString()).toBe('one')
+
+    const sendNext = async (content: string) => {
+      const sending = send({ 'a.txt': content })
+      const count = puts.length + 1
+      await expect.poll(() => puts).toHaveLength(count)
+      puts.at(-1)?.end()
+      return keysOf(await sending)
+    }
+    expect(await sendNext('two')).toEqual(['a-2.txt'])
+    late?.[how]()
+    await deps.background.idle()
+    await expect.poll(() => existsSync(String(late?.object.path))).toBe(false)
+    expect(await sendNext('three')).toEqual(['a.txt'])
+    const known = await database.read(db => findFiles(db, { key: 'a.txt', limit: 9 }))
+    expect(known, 'what arrived late is in the history').toHaveLength(how === 'end' ? 2 : 1)
+  },
+)
+
+it('a put that went on after its client had left read a payload that was gone', async () => {
+  const { puts, deaf } = makeDeaf()
+  const { send, database } = await openProcess({ deaf })
+  const leaver = new AbortController()
+  const sending = send({ 'a.txt': 'one' }, { signal: leaver.signal })
+  await expect.poll(() => puts).toHaveLength(1)
+  leaver.abort(new Error('gone'))
+  expect((await puts[0]?.object.bytes())?.toString()).toBe('one')
+  puts[0]?.end()
+  await sending
+  expect(existsSync(String(puts[0]?.object.path))).toBe(false)
+  expect(await database.read(db => findFiles(db, { limit: 9 }))).toMatchObject([{ key: 'a.txt' }])
+})
