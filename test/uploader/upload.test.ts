@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { UploadError } from '../../src/errors.ts'
 import type { Stored, UploadObject } from '../../src/providers/contract.ts'
+import type { Database } from '../../src/store/database.ts'
 import { sql } from '../../src/store/sql.ts'
 import { readUpload } from '../../src/store/upload-rows.ts'
 import type { Uploaded } from '../../src/uploader/index.ts'
@@ -163,5 +164,37 @@ describe('an upload', () => {
     const upload = await database.read(db => readUpload(db, String(row?.id)))
     expect(upload?.origins[0]).toMatch(/^data:image\/png;base64,A+…$/)
     expect(upload?.files[0]?.origin).toBe(upload?.origins[0])
+  })
+})
+
+describe('no object stays claimed', () => {
+  const claimed = (database: Database) =>
+    database.read(db => db.all(sql`select key, state from objects where holder is not null`))
+
+  it('for a file of which nothing was sent when the client left', async () => {
+    const bucket = makeBucket()
+    const { send, database } = await openProcess({ bucket })
+    bucket.hold()
+    const leave = new AbortController()
+    const names = Array.from({ length: 6 }, (_, n) => `${n}.txt`)
+    const sending = send(Object.fromEntries(names.map(name => [name, name])), { signal: leave.signal })
+    await expect.poll(() => bucket.puts).toHaveLength(4)
+    leave.abort(new Error('the client left'))
+    bucket.letGo()
+    await sending
+    await expect.poll(() => claimed(database)).toEqual([])
+  })
+
+  it('for a copy that was stored before its destination failed', async () => {
+    const [bucket, mirror] = [makeBucket(), makeBucket()]
+    const common = { mirrors: [{ destination: 'test/mirror', required: false }] }
+    const { send, database } = await openProcess({ bucket: { ...bucket, common }, mirror })
+    bucket.hold()
+    bucket.next.push('refused')
+    const sending = send({ 'a.txt': 'one' })
+    await expect.poll(() => [...mirror.objects]).toHaveLength(1)
+    bucket.letGo()
+    expect((await sending).outcomes).toMatchObject([{ ok: false }])
+    await expect.poll(() => claimed(database)).toEqual([])
   })
 })
