@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { makeDirectory } from './helpers/directory.ts'
-import { download, formOf, list, post, upload } from './helpers/form.ts'
+import { download, formOf, post, upload } from './helpers/form.ts'
 import { isRunning } from './helpers/processes.ts'
 import { startApp } from './helpers/start-app.ts'
 
@@ -99,15 +99,6 @@ describe('a hook that fails', () => {
     const answers = await Promise.all([1, 2, 3, 4].map(() => finish(failed.finalizationId)))
     expect(answers.map(answer => answer.status)).toEqual([200, 200, 200, 200])
     expect(await hooks[0]!.runs()).toHaveLength(2)
-  })
-
-  it('repeats the whole entry of the list that was sent', async () => {
-    const { app, hooks, finish } = await startWithHooks(1)
-    await hooks[0]!.break()
-    const entry = `data:text/plain,${'hello'.repeat(100)}`
-    const failed = (await post(`${app.url}/upload`, list(entry))) as unknown as { finalizationId: string }
-    await hooks[0]!.mend()
-    expect((await finish(failed.finalizationId)).items[0]?.origin).toBe(entry)
   })
 
   it('is finished after a restart', async () => {

@@ -69,13 +69,3 @@ export interface Known {
   /** Hash of what that request asked for. */
   readonly fingerprint: string
 }
-
-/** Maximum length of a saved origin, in characters. No path is longer, and the rest of a `data:` URI is in the file. */
-const LONGEST_ORIGIN = 4096
-const LONGEST_DATA_ORIGIN = 64
-
-/** An origin as the history keeps it. The response to the request repeats it completely. */
-export function keptOrigin(origin: string): string {
-  const most = /^data:/i.test(origin) ? LONGEST_DATA_ORIGIN : LONGEST_ORIGIN
-  return origin.length > most ? `${origin.slice(0, most)}…` : origin
-}

@@ -5,7 +5,7 @@ import { contentName, free, objectName, settle } from './objects.ts'
 import { addReserved, type Reserved, reserve } from './quotas.ts'
 import { type RequestKey, reserveRequest } from './requests.ts'
 import { type Db, Rows, sql, type Value } from './sql.ts'
-import { giveBackUnused, type Known, keptOrigin, type NewUpload } from './upload-rows.ts'
+import { giveBackUnused, type Known, type NewUpload } from './upload-rows.ts'
 
 /** One file of an upload with the objects that it needs: at its destination, and at each mirror. */
 export interface PlannedFile {
@@ -230,7 +230,7 @@ async function insertFiles(
       one.size,
       one.contentType,
       one.sha256,
-      keptOrigin(one.origin),
+      one.origin,
       caller,
       requestId,
       now,

@@ -4,7 +4,6 @@ import { runProgram, tailOf } from '../flow/run-program.ts'
 import { createHttpClient } from '../http/client.ts'
 import type { Outgoing } from '../http/proxy/outgoing.ts'
 import type { Upload } from '../store/contract.ts'
-import { keptOrigin } from '../store/upload-rows.ts'
 
 /** A program or URL that is called after an upload. */
 export interface Hook {
@@ -66,7 +65,7 @@ function describe({ id, createdAt, requestId, caller, destination, files }: Uplo
     destination,
     files: files.map(({ index, origin, url, key, size, contentType, sha256, deleteUrl, expiresAt }) => ({
       index,
-      origin: keptOrigin(origin),
+      origin,
       url,
       key,
       size,

@@ -34,6 +34,16 @@ export interface RejectedBody {
   readonly sha256: string | undefined
 }
 
+/** Maximum length of a saved origin, in characters. No path is longer, and the rest of a `data:` URI is in the file. */
+const LONGEST_ORIGIN = 4096
+const LONGEST_DATA_ORIGIN = 64
+
+/** An origin as jobs and the history keep it. The response to the request repeats it completely. */
+export function keptOrigin(origin: string): string {
+  const most = /^data:/i.test(origin) ? LONGEST_DATA_ORIGIN : LONGEST_ORIGIN
+  return origin.length > most ? `${origin.slice(0, most)}…` : origin
+}
+
 /** The options of a request. All are optional, and have been checked. */
 export interface UploadOptions extends RequestedImageOptions, Pick<KeyFacts, 'path'> {
   readonly expires?: Expires | undefined

@@ -7,12 +7,12 @@ import type { Claimant } from '../store/claims.ts'
 import type { FailedFile, StoredFile } from '../store/contract.ts'
 import { objectName, settleOpen } from '../store/objects.ts'
 import { earlierRequest, type RequestKey } from '../store/requests.ts'
-import { keptOrigin, type NewUpload } from '../store/upload-rows.ts'
+import type { NewUpload } from '../store/upload-rows.ts'
 import { type Begun, begin } from '../store/uploads.ts'
 import type { UploaderDeps } from './app.ts'
 import { deliver } from './deliver.ts'
 import { idOf } from './destinations.ts'
-import type { Input, Outcome } from './input.ts'
+import { type Input, keptOrigin, type Outcome } from './input.ts'
 import { withLinks } from './links.ts'
 import { type Attempt, type Planned, plan } from './plan.ts'
 import { quotaExceeded } from './quota.ts'
@@ -156,15 +156,13 @@ async function deliverAll(
     }
   })
   const state = failed.length > 0 ? 'failed' : hooks.length > 0 ? 'stored' : 'done'
-  // A response to a finalizationId repeats the origins, and its request has no inputs. With an idempotency key, it has.
-  const keep = state === 'stored' ? (file: StoredFile) => file : withKeptOrigin
   const names = namesOf([...stored, ...delivery.others])
   const saving = finalizer.save(
     started,
     {
       state,
-      files: stored.sort((one, other) => one.index - other.index).map(keep),
-      others: delivery.others,
+      files: stored.sort((one, other) => one.index - other.index).map(withKeptOrigin),
+      others: delivery.others.map(withKeptOrigin),
       failed: failed.map(({ index, error }) => ({
         index,
         code: error.code,
