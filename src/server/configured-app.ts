@@ -92,9 +92,10 @@ async function createConfiguredApp(
   const keyCaches: KeyCaches = before?.keyCaches ?? new Map()
   if (settings.store.driver === 'postgres') await loadPg().catch(() => {}) // The first use reports the error.
   const tokens = await openTokens(config, deps, keyCaches)
-  const uploader = makeUploader(config, deps, destinations, runtime, () =>
-    `${settings.server.publicUrl ?? listenUrl()}/`.replace(/\/+$/, '/'),
-  )
+  const uploader = makeUploader(config, deps, destinations, runtime, () => {
+    const base = settings.server.publicUrl ?? listenUrl()
+    return base.endsWith('/') ? base : `${base}/`
+  })
   const { track, untilIdle } = createTracker()
   const sweeper = createSweeper({
     ...runtime,

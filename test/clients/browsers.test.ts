@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { expectFailure, expectLinks, expectNoClipboard, expectStored } from '../helpers/expect-answer.ts'
+import { expectFailure, expectLinks, expectStored } from '../helpers/expect-answer.ts'
 import { makePicture, makePictures } from '../helpers/picture.ts'
 import { formBody, sendRaw, sendUpload } from '../helpers/raw-request.ts'
 import { startApp } from '../helpers/start-app.ts'
@@ -43,11 +43,11 @@ describe('userscripts', () => {
     expect(await app.files(), 'nothing temporary stays').toHaveLength(files.length)
   })
 
-  it('NodeSeek sends the picture under a name nobody reads and means the clipboard', async () => {
+  it('NodeSeek sends the picture under a name nobody reads, which is refused instead of uploading the clipboard', async () => {
     const app = await startApp()
     const body = JSON.stringify({ image: makePicture(100_000).toString('base64') })
     const headers = [JSON_TYPE, ...from(EXTENSION)]
-    await expectNoClipboard(sendUpload(app.url, { headers, body }))
+    expectFailure(await sendUpload(app.url, { headers, body }), 400, 'invalid_request')
   })
 })
 
@@ -88,7 +88,7 @@ describe('a Chrome extension', () => {
       const headers = [JSON_TYPE, ...from(EXTENSION)]
       const body = JSON.stringify({ [member]: 'iVBORw0KGgo=' })
       const answer = await sendUpload(app.url, { headers, body })
-      expectFailure(answer, 422, 'source_failed')
+      expectFailure(answer, 400, 'invalid_request')
       expect(JSON.stringify(answer)).not.toMatch(/http/i)
     },
   )

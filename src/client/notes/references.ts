@@ -40,12 +40,61 @@ const wikiEmbeds: MarkdownConfig = {
   ],
 }
 
+/** A size that some editors write after a path. */
+const SIZE = /^=(?:\d+%?x\d*%?|x\d+%?|\d+%)$/
+
 /** `![alt](…)` on one line, with parentheses in it only in pairs. */
-const LOOSE_IMAGE = /^(!\[(?:\\.|[^[\]\\\n])*\]\([ \t]*)((?:[^()\n]|\([^()\n]*\))*)\)/
-/** A path of one or more words, and titles and sizes that may follow it. */
-const PATH_OF_WORDS =
-  /^([^ \t<][^ \t]*(?:[ \t]+[^ \t]+)*?)((?:[ \t]+(?:"[^"]*"|'[^']*'|=\d+%?x\d*%?|=x\d+%?|=\d+%))*)[ \t]*$/
-const ENDS_AS_IMAGE = /\.\w{2,4}(?:[?#]\S*)?$/
+interface LooseImage {
+  /** Positions of the path in the text. */
+  readonly from: number
+  readonly to: number
+  readonly end: number
+  readonly path: string
+  /** Titles and sizes behind the path. */
+  readonly rest: string
+}
+
+/** Reads an image whose path may have several words. Each character is looked at a few times, whatever the text is. */
+function readLooseImage(text: string): LooseImage | undefined {
+  let at = 2
+  for (; text[at] !== ']'; at += text[at] === '\\' ? 2 : 1)
+    if (at >= text.length || text[at] === '[' || text[at] === '\n') return undefined
+  if (text[at + 1] !== '(') return undefined
+  const start = at + 2
+  let depth = 1
+  for (at = start; depth > 0; at++) {
+    if (at >= text.length || text[at] === '\n' || depth > 2) return undefined
+    if (text[at] === '(') depth++
+    if (text[at] === ')') depth--
+  }
+  const inside = text.slice(start, at - 1).trimEnd()
+  const from = start + inside.length - inside.trimStart().length
+  const whole = inside.trimStart()
+  const path = withoutTitles(whole)
+  if (path === '' || path.startsWith('<')) return undefined
+  return { from, to: from + path.length, end: at, path, rest: whole.slice(path.length) }
+}
+
+function withoutTitles(text: string): string {
+  let path = text
+  for (;;) {
+    const last = path.at(-1)
+    const isTitle = last === '"' || last === "'"
+    const start = isTitle
+      ? path.lastIndexOf(last, path.length - 2)
+      : Math.max(path.lastIndexOf(' '), path.lastIndexOf('\t')) + 1
+    const isBehindSpace = start > 0 && /[ \t]/.test(path.charAt(start - 1))
+    if (!isBehindSpace || !(isTitle || SIZE.test(path.slice(start)))) return path
+    path = path.slice(0, start).trimEnd()
+  }
+}
+
+/** Whether a path ends with the extension of a file, or that and a fragment. */
+function endsAsFile(path: string): boolean {
+  const fragment = Math.max(path.lastIndexOf('#'), path.lastIndexOf('?'))
+  const isFragment = fragment >= 0 && !/\s/.test(path.slice(fragment))
+  return [path, isFragment ? path.slice(0, fragment) : ''].some(one => /\.\w{2,4}$/.test(one))
+}
 
 /** `![](my photo.png)` and `![](a.png =300x200)`, which CommonMark takes for text, and many editors for images. */
 const looseImages: MarkdownConfig = {
@@ -57,13 +106,12 @@ const looseImages: MarkdownConfig = {
       parse(context, next, from) {
         if (next !== 0x21 || context.slice(from, from + 2) !== '![') return -1
         const text = context.slice(from, Math.min(context.end, from + LONGEST_EMBED))
-        const [whole = '', before = '', inside = ''] = LOOSE_IMAGE.exec(text) ?? []
-        const [, path = '', rest = ''] = PATH_OF_WORDS.exec(inside) ?? []
-        const isLoose = /[ \t]/.test(path) ? ENDS_AS_IMAGE.test(path) : /[ \t]=/.test(rest)
+        const image = readLooseImage(text)
+        const isLoose =
+          image && (/[ \t]/.test(image.path) ? endsAsFile(image.path) : /[ \t]=/.test(image.rest))
         if (!isLoose) return -1
-        const start = from + before.length
-        const url = context.elt('URL', start, start + path.length)
-        return context.addElement(context.elt('LooseImage', from, from + whole.length, [url]))
+        const url = context.elt('URL', from + image.from, from + image.to)
+        return context.addElement(context.elt('LooseImage', from, from + image.end, [url]))
       },
     },
   ],

@@ -80,8 +80,12 @@ function faultOf(words: readonly string[], names: readonly string[]): string | u
 
 /** Recognizes a name without a folder, or an absolute path. */
 function isInterpreter(word: string): boolean {
-  const name = /^(?:(?:[a-z]:)?[\\/](?:.*[\\/])?)?([\w-]+?)[\d.]*(?:\.exe|\.cmd|\.bat)?$/i.exec(word)?.[1]
-  return INTERPRETERS.has(name?.toLowerCase() ?? '')
+  const parts = word.toLowerCase().split(/[\\/]/)
+  if (parts.length > 1 && parts[0] !== '' && !/^[a-z]:$/.test(parts[0] ?? '')) return false
+  let name = (parts.at(-1) ?? '').replace(/\.(?:exe|cmd|bat)$/, '')
+  // A version, as in python3.12.
+  while (/[\d.]$/.test(name)) name = name.slice(0, -1)
+  return INTERPRETERS.has(name)
 }
 
 /** @param before the arguments before it */
