@@ -660,7 +660,7 @@ describe('a failure', () => {
         await eventually(() => rows(page, 'pending').innerText()).toMatch(
           /Uploaded, but a post-upload step failed/,
         )
-        expect(await rows(page, 'pending').innerText()).toMatch(/Hook "announce" failed/)
+        expect(await rows(page, 'pending').innerText()).toMatch(/hook "announce" failed/)
         expect(await listViolations(page)).toEqual([])
         await page.getByRole('button', { name: 'Complete a.png' }).click()
         await eventually(() => urls.filter(url => /finalizationId=/.test(url)).length).toBe(1)

@@ -209,8 +209,10 @@ async function startLossyProxy(port: number) {
     client.on('close', () => server.destroy())
     server.on('close', () => client.destroy())
     server.pipe(client)
+    let hasBegun = false
     client.on('data', bytes => {
-      if (isLosing && bytes.includes('commit')) {
+      if (bytes.includes('insert into uploads')) hasBegun = true
+      if (isLosing && hasBegun && bytes.includes('commit')) {
         server.unpipe(client).resume()
         isLosing = false
       }

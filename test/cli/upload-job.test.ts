@@ -46,7 +46,8 @@ describe('a report with its pictures', () => {
       'out',
     ]
     const { code, stdout, stderr } = await runCli(args, { cwd })
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const warning = 'Warning: "a b.png" was stored, but is text/plain by its bytes, not an image.\n'
+    expect({ code, stderr }).toEqual({ code: 0, stderr: warning })
     const [page = ''] = stdout.split('\n')
     expect(page).toMatch(/\/runs\/7\/report\/index\.html$/)
     expect((await download(new URL('img/a%20b.png', page).href)).toString()).toBe('a')

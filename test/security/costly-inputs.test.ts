@@ -108,7 +108,8 @@ describe('attack: data: addresses that fill the store', () => {
     expect((await post(`${app.url}/upload`, { body, headers })).items).toEqual(first.items)
     await app.server.stop()
     expect((await stat(join(app.directory, 'store.db'))).size).toBeLessThan(512 * 1024)
-    const next = await startApp({ config: { store: { path: 'store.db' } }, directory: app.directory })
+    const server = { port: Number(new URL(app.url).port) }
+    const next = await startApp({ config: { server, store: { path: 'store.db' } }, directory: app.directory })
     expect((await post(`${next.url}/upload`, { body, headers })).items).toEqual(first.items)
   })
 

@@ -19,7 +19,7 @@ interface Locked {
 const PUBLISHED = [
   /^dist\/[\w-]+\.js$/,
   /^dist\/types\/[\w/-]+\.d\.ts$/,
-  /^dist\/bundled\.json$/,
+  /^dist\/(?:bundled|openapi)\.json$/,
   /^dist\/page\/[\w/.-]+$/,
   /^bin\/upload-server\.js$/,
   /^(?:README(?:\.[\w-]+)?|CHANGELOG|SECURITY)\.md$/,
