@@ -42,10 +42,15 @@ export function takeDue(
   const { owner, among, limit, longestPauseMs } = wanted
   return database.tx(async db => {
     const now = Math.min(wanted.now, await db.now())
+    const holders = await db.all<{ holder: string }>(
+      sql`select distinct holder from objects where holder is not null and state = 'removing'`,
+    )
+    const removing = [''] // because a list must not be empty
+    for (const { holder } of holders) if (await isHeld(db, holder)) removing.push(holder)
     const rows = await db.all<DueRow>(
       sql`select name, destination, location, key, expires_at, attempts, state, holder from objects where expires_at <= ${now}
         and (retry_at is null or retry_at <= ${now} or retry_at > ${now + longestPauseMs})
-        and destination in (${new List(among)})
+        and destination in (${new List(among)}) and (state <> 'removing' or holder not in (${new List(removing)}))
         order by expires_at limit ${limit}${db.forUpdateSkipLocked}`,
     )
     const free: DueRow[] = []

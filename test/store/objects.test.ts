@@ -395,6 +395,15 @@ describe.each(databaseEngines())('objects in %s', (_name, make) => {
     expect(await due(database, me)).toEqual([])
   })
 
+  it('the sweeper deleted 32 files of an S3 bucket in a round, because it took the same ones again', async context => {
+    const { database, me, other } = await setUp(context)
+    const keys = ['a.png', 'b.png', 'c.png', 'd.png']
+    await store(database, me, ...keys.map(key => want(key, key, { expiresAt: PAST })))
+    const taken = []
+    for (const owner of [me, me, other, other, me]) taken.push(...(await due(database, owner, PAST, 1)))
+    expect(keysOf(taken)).toEqual(keys)
+  })
+
   it('that a dead process was removing can be removed again', async context => {
     const { database, me, other } = await setUp(context)
     await store(database, me, want('a.png', 'A', { expiresAt: PAST }))
