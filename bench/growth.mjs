@@ -13,8 +13,9 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import pg from 'pg'
-import { createPostgresStore } from '../build/store/postgres.js'
-import { createSqliteStore } from '../build/store/sqlite.js'
+import { createOwner } from '../build/store/owners.js'
+import { openPostgres } from '../build/store/postgres.js'
+import { openSqlite } from '../build/store/sqlite.js'
 import { loadSqlite } from '../build/store/sqlite-library.js'
 import { takeMemory } from './memory.mjs'
 import { saveResults } from './results.mjs'
@@ -44,8 +45,8 @@ const directory = await mkdtemp(join(tmpdir(), 'bench-growth-'))
 const settings = { directory, isPinned: true }
 const client = startClient(true)
 
-/** Jobs and entries that end so many days before now, one millisecond apart. @param isExpired whether their files are due */
-function statements(rows, days, isExpired) {
+/** Jobs and entries that end so many days before now, one millisecond apart. @param due folder of their files, if these have expired */
+function statements(rows, days, due) {
   const start = Date.now() - days * DAY_MS - rows
   const hex = (value, digits) =>
     isPostgres ? `lpad(to_hex((${value})::bigint), ${digits}, '0')` : `printf('%0${digits}x', ${value})`
@@ -56,31 +57,33 @@ function statements(rows, days, isExpired) {
   const from = isPostgres
     ? `from generate_series(0::bigint, ${rows - 1}) as n(i)`
     : `from (with recursive n(i) as (select 0 union all select i + 1 from n where i < ${rows - 1}) select i from n)`
-  const due = isExpired ? time : 'null'
+  const end = due ? time : 'null'
+  const location = `'file:${due ?? '/pictures'}/'`
   return [
-    `insert into jobs (id, state, created_at, finished_at, owner, request_id, caller, destination, origins, files, steps,
-       attempts, next_attempt_at) select ${id}, 'finished', ${time}, ${time}, 'bench', 'r', 'loopback', 'local/Default',
-       '["picture.png"]', '', '["history"]', 1, 0 ${from}`,
-    `insert into history (job_id, position, time, origin, url, key, size, content_type, sha256, destination, caller,
-       request_id, expires_at) select ${id}, 0, ${time}, 'picture.png', 'http://127.0.0.1/files/Default/' || ${key}, ${key},
-       102400, 'image/png', ${hash}, 'local/Default', 'loopback', 'r', ${due} ${from}`,
-    ...(isExpired
-      ? [
-          `insert into expiries (destination, key, due_at, next_attempt_at, attempts)
-             select 'local/Default', ${key}, ${time}, ${time}, 0 ${from}`,
-        ]
-      : []),
+    `insert into uploads (id, state, owner, created_at, ended_at, caller, destination, request_id, origins, outcomes, steps,
+       attempts, reserved) select ${id}, 'done', 'bench', ${time}, ${time}, 'loopback', 'local/Default', 'r', '["picture.png"]',
+       '{}', '[]', 0, '[]' ${from}`,
+    `insert into files (upload, position, destination, location, object, key, url, size, content_type, sha256, origin, caller,
+       request_id, time, expires_at) select ${id}, 0, 'local/Default', ${location}, ${location} || ${key}, ${key},
+       'files/Default/' || ${key}, 102400, 'image/png', ${hash}, 'picture.png', 'loopback', 'r', ${time}, ${end} ${from}`,
+    `insert into objects (name, destination, location, key, sha256, state, is_new, stored_at, expires_at, attempts, following)
+       select object, destination, location, key, sha256, 'stored', 0, time, expires_at, 0, 2 from files`,
   ]
 }
 
+async function makeTables(database) {
+  const owner = createOwner(database)
+  await owner.beat()
+  await owner.end()
+  await database.close()
+}
+
 /** A database with so many jobs. @returns its settings for a server, and a count of the rows of one of its tables */
-async function makeDatabase(name, rows, days, isExpired = false) {
-  const sql = rows > 0 ? statements(rows, days, isExpired) : []
+async function makeDatabase(name, rows, days, due) {
+  const sql = rows > 0 ? statements(rows, days, due) : []
   if (!isPostgres) {
     const path = join(directory, `${name}.db`)
-    const store = createSqliteStore(path)
-    await store.owners()
-    await store.close()
+    await makeTables(openSqlite(path))
     const database = new (loadSqlite().DatabaseSync)(path)
     for (const one of sql) database.exec(one)
     return {
@@ -95,9 +98,7 @@ async function makeDatabase(name, rows, days, isExpired = false) {
   await admin.query(`drop database if exists ${name}`)
   await admin.query(`create database ${name}`)
   url.pathname = name
-  const store = createPostgresStore(url.href)
-  await store.owners()
-  await store.close()
+  await makeTables(openPostgres(url.href))
   const database = new pg.Client(url.href)
   await database.connect()
   for (const one of sql) await database.query(one)
@@ -170,7 +171,13 @@ function heartbeat(url) {
 
 /** Heartbeats one after the other for so long, or until a table is empty. */
 async function measurePauses(what, rows, isExpired, table) {
-  const database = await makeDatabase(`pauses_${what.replace(/\W+/g, '_')}`, rows, 30, isExpired)
+  const folder = join(directory, what.replace(/\W+/g, '-'), 'files')
+  const database = await makeDatabase(
+    `pauses_${what.replace(/\W+/g, '_')}`,
+    rows,
+    30,
+    isExpired ? folder : undefined,
+  )
   const server = await startWith(what, database)
   const times = []
   let left = rows
@@ -221,9 +228,9 @@ try {
     console.log(
       '\n| Heartbeat | rows | s | median ms | p99 | p99.9 | longest |\n|---|---|---|---|---|---|---|',
     )
-    pauses.push(await measurePauses('idle', 0, false, 'jobs'))
-    pauses.push(await measurePauses('old jobs', old, false, 'jobs'))
-    pauses.push(await measurePauses('expired files', Math.ceil(old / 10), true, 'expiries'))
+    pauses.push(await measurePauses('idle', 0, false, 'uploads'))
+    pauses.push(await measurePauses('old jobs', old, false, 'uploads'))
+    pauses.push(await measurePauses('expired files', Math.ceil(old / 10), true, 'objects'))
   }
   const memory = soakS > 0 ? await measureMemory() : []
   const rows = { growth, pauses, memory }

@@ -15,9 +15,10 @@ const [latency = '0', other] = process.argv.slice(2)
 const root = other ? resolve(other) : fileURLToPath(new URL('..', import.meta.url))
 const load = path => import(join(root, 'build', path))
 const { s3 } = await load('providers/s3/index.js')
-const { createSqliteStore } = await load('store/sqlite.js')
-const { createLease } = await load('uploader/jobs/lease.js')
-const { createSweeper } = await load('uploader/jobs/sweeper.js')
+const { createOwner } = await load('store/owners.js')
+const { openSqlite } = await load('store/sqlite.js')
+const { sql, Rows } = await load('store/sql.js')
+const { createSweeper } = await load('uploader/sweep.js')
 
 const directory = await mkdtemp(join(tmpdir(), 'bench-sweep-'))
 const program = fileURLToPath(new URL('s3-server.mjs', import.meta.url))
@@ -26,33 +27,28 @@ const [line] = await once(standIn.stdout, 'data')
 const options = { endpoint: JSON.parse(line).url, bucket: 'bench', urlPrefix: 'https://img.example.com' }
 const config = s3.config.parse({ ...options, accessKeyId: 'id', secretAccessKey: 'secret' })
 const target = await s3.open(config, { name: 'ci', warn: console.error })
-const store = createSqliteStore(join(directory, 'store.db'))
-const lease = createLease(store, 'me', 60_000, () => new Date())
+const database = openSqlite(join(directory, 'store.db'))
+const owner = createOwner(database)
 
-for (let start = 0; start < FILES; start += BATCH) {
-  const history = Array.from({ length: BATCH }, (_, index) => ({
-    ...{
-      time: 1,
-      jobId: `job ${start}`,
-      index,
-      origin: 'a.png',
-      url: `https://img.example.com/${start + index}`,
-    },
-    ...{
-      key: `ci/${start + index}.png`,
-      size: 1,
-      contentType: 'image/png',
-      sha256: 'x',
-      destination: 's3/ci',
-    },
-    ...{ location: target.location, caller: 'ci', requestId: 'r', expiresAt: 1 },
-  }))
-  const job = { state: 'finished', owner: 'me', files: [], steps: [], now: 1, history }
-  await store.deliver(`job ${start}`, job)
-}
+const keys = Array.from({ length: FILES }, (_, index) => `ci/${index}.png`)
+await database.tx(async db => {
+  const { location } = target
+  const objects = keys.map(key => [location + key, 's3/ci', location, key, 'x', 'stored', 0, 1, 1, 0, 2])
+  const files = keys.map((key, index) => [
+    ...['job', index, 's3/ci', location, location + key, key, `https://img.example.com/${key}`],
+    ...[1, 'image/png', 'x', 'a.png', 'ci', 'r', 1, 1],
+  ])
+  for (let start = 0; start < FILES; start += BATCH) {
+    const batch = rows => new Rows(rows.slice(start, start + BATCH))
+    await db.run(sql`insert into objects (name, destination, location, key, sha256, state, is_new, stored_at, expires_at,
+      attempts, following) values ${batch(objects)}`)
+    await db.run(sql`insert into files (upload, position, destination, location, object, key, url, size, content_type,
+      sha256, origin, caller, request_id, time, expires_at) values ${batch(files)}`)
+  }
+})
 const sweeping = new EventEmitter()
 const sweeper = createSweeper({
-  ...{ store, owner: 'me', lease, withExpiry: new Set(), everyMs: 1000, timeoutMs: 60_000, now: Date.now },
+  ...{ database, owner, everyMs: 1000, timeoutMs: 60_000, now: Date.now },
   destinations: [{ type: 's3', name: 'ci', target, location: target.location }],
   listener: {
     removed() {},
@@ -69,8 +65,8 @@ const { user, system } = process.cpuUsage(cpu)
 const cpuMs = ((user + system) / 1000 / FILES).toFixed(2)
 console.log(`${latency} ms: ${Math.round(FILES / seconds)} objects/s, ${cpuMs} ms of processor time for each`)
 await sweeper.stop()
-await lease.end()
-await store.close()
+await owner.end()
+await database.close()
 await target.close()
 standIn.kill()
 await rm(directory, { recursive: true })
