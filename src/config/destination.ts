@@ -23,7 +23,7 @@ export const destinationSchema = z.strictObject({
     .enum(['replace', 'rename', 'error'])
     .optional()
     .describe(
-      'What to do when the object key already exists, left by an earlier upload: overwrite the object, add a numeric suffix to the new key ("-2"), or fail. Default: "replace" if the key template makes keys that depend on the content or are unique, as {sha256-8}, {uuid} and {str-8} do, or if the provider cannot check what exists; otherwise "rename".',
+      'What to do when the object key already exists, left by an earlier upload: overwrite the object, add a numeric suffix to the new key ("-2"), or fail. Default: "rename" if the provider can check what exists, or if the key template has at least 8 digits of a hash or a random part, as {sha256-8}, {uuid} and {str-8} do; otherwise "replace".',
     ),
   dedupe: z
     .boolean()

@@ -5,7 +5,7 @@ import type { Caller } from '../uploader/input.ts'
 
 /**
  * Tells a client with quotas how much is left, in the fields `RateLimit-Policy` and `RateLimit`
- * (draft-ietf-httpapi-ratelimit-headers-11). The state is the one that this server knows.
+ * (draft-ietf-httpapi-ratelimit-headers-11).
  */
 export async function announceQuotas(
   res: Response,
