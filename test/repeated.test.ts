@@ -54,15 +54,12 @@ async function storeAndKill(
   bucket.letGo()
 }
 
-describe.each([
-  ['that is asked first', false],
-  ['that knows If-None-Match', true],
-])('at a service %s, a keyed repetition after kill -9', (_, isConditional) => {
+describe('a keyed repetition after kill -9', () => {
   it.each([oftenInChaos(2, 3)])(
     'was refused over the files that its own cut attempt had stored (onConflict: error, %i kills)',
     { timeout: 60_000 },
     async kills => {
-      const bucket = await startStubBucket(isConditional)
+      const bucket = await startStubBucket()
       const directory = await makeDirectory()
       for (let n = 0; n < kills; n++) await storeAndKill(bucket, 'error', directory, 'k1')
       const server = await startWith(bucket, 'error', directory)
@@ -74,7 +71,7 @@ describe.each([
   )
 
   it('stored them a second time (onConflict: rename)', { timeout: 60_000 }, async () => {
-    const bucket = await startStubBucket(isConditional)
+    const bucket = await startStubBucket()
     const directory = await makeDirectory()
     const first = await startWith(bucket, 'rename', directory)
     await send(first, { 'a.txt': 'somebody else' })
@@ -97,7 +94,7 @@ describe.each([
       timeout: 60_000,
     },
     async (onConflict, keyTemplate) => {
-      const bucket = await startStubBucket(isConditional)
+      const bucket = await startStubBucket()
       const directory = await makeDirectory()
       for (let n = 0; n < KILLS; n++) await storeAndKill(bucket, onConflict, directory, 'k1', keyTemplate)
       const server = await startWith(bucket, onConflict, directory, keyTemplate)
@@ -109,7 +106,7 @@ describe.each([
   )
 
   it('does not replace what somebody else has stored there since then', { timeout: 60_000 }, async () => {
-    const bucket = await startStubBucket(isConditional)
+    const bucket = await startStubBucket()
     const directory = await makeDirectory()
     await storeAndKill(bucket, 'error', directory, 'k1')
     const other = await startWith(bucket, 'replace', directory)
@@ -122,10 +119,7 @@ describe.each([
   })
 })
 
-describe.each([
-  ['that is asked first', false],
-  ['that knows If-None-Match', true],
-])('at a service %s, a keyed repetition after a failure', (_, isConditional) => {
+describe('a keyed repetition after a failure', () => {
   it.each([
     ['error', '{filename}{extname}'],
     ['rename', '{filename}{extname}'],
@@ -133,7 +127,7 @@ describe.each([
   ])(
     'stored a second time what had arrived in spite of it, or was refused over that (onConflict: %s, %s)',
     async (onConflict, keyTemplate) => {
-      const bucket = await startStubBucket(isConditional)
+      const bucket = await startStubBucket()
       const config = configOf(bucket, onConflict, keyTemplate)
       const limits = { ...config.limits, deliveryTimeoutMs: 1000 }
       const server = await startApp({ config: { ...config, limits } })
@@ -149,7 +143,7 @@ describe.each([
   )
 
   it('stored what is there a second time since a required mirror had failed', async () => {
-    const [bucket, mirror] = [await startStubBucket(isConditional), await startStubBucket(isConditional)]
+    const [bucket, mirror] = [await startStubBucket(), await startStubBucket()]
     const mirrors = [{ destination: 's3/m', required: true }]
     const s3 = { b: { ...bucket.options, onConflict: 'rename', mirrors }, m: mirror.options }
     const server = await startApp({
@@ -169,7 +163,7 @@ describe.each([
   })
 
   it('is no repetition when it asks for something else, which is taken', async () => {
-    const bucket = await startStubBucket(isConditional)
+    const bucket = await startStubBucket()
     const config = configOf(bucket, 'error')
     const server = await startApp({ config: { ...config, limits: { retries: 0, deliveryTimeoutMs: 1000 } } })
     bucket.hold()

@@ -198,32 +198,12 @@ export async function expectKeyRefused(target: Target, key: string): Promise<voi
   const { signal } = new AbortController()
   const refusal = { code: 'delivery_failed', message: expect.stringContaining('cannot be stored') }
   await expect(target.put(objectOf(key, Buffer.from('x')), signal)).rejects.toMatchObject(refusal)
-  const putIfAbsent = target.putIfAbsent?.(objectOf(key, Buffer.from('x')), false, signal)
-  if (putIfAbsent) await expect(putIfAbsent).rejects.toMatchObject(refusal)
   if (target.remove) await expect(target.remove(key, signal)).rejects.toMatchObject(refusal)
   if (target.removeMany)
     await expect(target.removeMany(['a.bin', key], signal)).rejects.toMatchObject(refusal)
   if (target.exists) await expect(target.exists(key, signal)).rejects.toMatchObject(refusal)
   if (target.sign) await expect(target.sign(key, 'GET', 60, signal)).rejects.toMatchObject(refusal)
   if (target.locate) await expect(target.locate(key)).resolves.toBeUndefined()
-}
-
-export async function expectOnlyIfAbsent(
-  { target, fetch: fetchBack }: ContractSetup,
-  key: string,
-): Promise<void> {
-  const { signal } = new AbortController()
-  const [first, second] = [randomBytes(1000), randomBytes(1000)]
-  const stored = await target.putIfAbsent?.(objectOf(key, first), false, signal)
-  if (!stored) throw new Error('the object was not stored, although there was none')
-  for (const [bytes, isRepeated] of [
-    [first, false],
-    [second, false],
-    [second, true],
-  ] as const)
-    await expect(target.putIfAbsent?.(objectOf(key, bytes), isRepeated, signal)).resolves.toBeUndefined()
-  await expect(target.putIfAbsent?.(objectOf(key, first), true, signal)).resolves.toMatchObject(stored)
-  expect(first.equals(await fetchBack(stored))).toBe(true)
 }
 
 export async function expectRemoved(

@@ -4,7 +4,6 @@ import {
   expectKeyRefused,
   expectManyRemoved,
   expectNoSecrets,
-  expectOnlyIfAbsent,
   expectRemoved,
   expectSigned,
   expectStablePlace,
@@ -21,11 +20,6 @@ export function describeOperations(trial: Trial): void {
     const { exists, remove } = trial.setup.target
     if (!exists || !remove) skipUnsupported(context, exists ? '"remove"' : '"exists"')
     await expectRemoved(trial.setup, fresh('a b/removed.bin'), put)
-  })
-
-  it('stores an object only if no other one has the key', async context => {
-    if (!trial.setup.target.putIfAbsent) skipUnsupported(context, '"putIfAbsent"')
-    await expectOnlyIfAbsent(trial.setup, fresh('a b/absent.bin'))
   })
 
   it('removes several objects concurrently as expiry does, and no other objects', async context => {

@@ -48,7 +48,7 @@ const noKms: Explanation = () => 'the KMS key can\'t be used. Check "sseKmsKeyId
 const notS3: Explanation = (_, { headers }) =>
   `the endpoint redirects to ${excerpt(headers.location ?? '')}. Set "endpoint" to the final URL of the S3 API`
 const refusedOption: Explanation = ({ options }) => {
-  const optional = ['acl', 'storageClass', 'serverSideEncryption', 'sseKmsKeyId', 'conditionalPut'] as const
+  const optional = ['acl', 'storageClass', 'serverSideEncryption', 'sseKmsKeyId'] as const
   const given = optional.filter(name => Boolean(options[name])).map(name => `"${name}"`)
   return given.length > 0
     ? `the service may not support ${given.join(' or ')}. If so, remove that option`

@@ -151,12 +151,6 @@ export const s3Options = {
     .optional()
     .describe('Vendor. Default: detected from "endpoint", or else "custom"; without "endpoint", "aws".'),
   accountId: name().optional().describe('Cloudflare account ID or Oracle namespace. Part of the endpoint.'),
-  conditionalPut: z
-    .boolean()
-    .optional()
-    .describe(
-      'For "onConflict": send objects up to 1 MiB with `If-None-Match: *`, instead of asking first whether they exist. Only for services that then reject the request: "upload-server check" tests it. Default: true for AWS and Cloudflare R2.',
-    ),
   ...bucketOptions,
 }
 

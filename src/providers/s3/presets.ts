@@ -15,14 +15,11 @@ export interface Preset {
   readonly without?: readonly ('acl' | 'serverSideEncryption' | 'sessionToken')[]
   /** Maximum number of parts of one upload. Default: 10000. */
   readonly maxParts?: number
-  /** Whether a PUT with `If-None-Match: *` is rejected if the object exists. Some services ignore the header and overwrite. */
-  readonly conditionalPut?: boolean
 }
 
 /** Values of the vendors' documentation, compared with rclone's definitions. */
 export const PRESETS = {
-  // https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
-  aws: { host: 's3.{region}.amazonaws.com', style: 'virtual', publicHost: 'api', conditionalPut: true },
+  aws: { host: 's3.{region}.amazonaws.com', style: 'virtual', publicHost: 'api' },
   aliyun: {
     host: 's3.oss-{region}.aliyuncs.com',
     style: 'virtual',
@@ -47,7 +44,6 @@ export const PRESETS = {
     host: '{account}.r2.cloudflarestorage.com',
     style: 'path',
     region: 'auto',
-    conditionalPut: true,
     without: ['acl', 'serverSideEncryption'],
   },
   'backblaze-b2': { host: 's3.{region}.backblazeb2.com', style: 'virtual', publicHost: 'api' },

@@ -65,14 +65,9 @@ export function isFromService(headers: IncomingHttpHeaders): boolean {
   return Object.keys(headers).some(name => REQUEST_ID_HEADER.test(name))
 }
 
-/**
- * Codes of transient failures. ConditionalRequestConflict: another request used the same key. After NoSuchUpload, the
- * multipart upload was aborted by another program, or is already complete.
- */
+/** Codes of transient failures. After NoSuchUpload, the multipart upload was aborted by another program, or is already complete. */
 const TRANSIENT_CODES = new Set(
-  'InternalError RequestTimeout ServiceUnavailable SlowDown OperationAborted ConditionalRequestConflict NoSuchUpload'.split(
-    ' ',
-  ),
+  'InternalError RequestTimeout ServiceUnavailable SlowDown OperationAborted NoSuchUpload'.split(' '),
 )
 /** MinIO's code for a full disk. Its status 507 is transient at other services. */
 const FULL_CODE = 'XMinioStorageFull'

@@ -36,8 +36,6 @@ export interface S3Settings {
   readonly partSizeOf: (size: number) => number
   /** Lifetime of presigned URLs, in seconds. */
   readonly presignedForS: number
-  /** See the option. */
-  readonly conditionalPut: boolean
   readonly options: S3Options
 }
 
@@ -95,7 +93,6 @@ function resolveSettings(options: S3Options): S3Settings | string {
     publicUrl,
     headers: headersOf(options),
     partSizeOf: size => Math.max(options.partSize, Math.ceil(size / (preset.maxParts ?? 10_000))),
-    conditionalPut: options.conditionalPut ?? preset.conditionalPut ?? false,
     presignedForS: secondsOf(options.presignedFor) ?? options.presignedForS ?? MAX_PRESIGNED_S,
     options,
   }

@@ -16,8 +16,6 @@ import type { S3Settings } from './settings.ts'
 
 /** Idle timeout of a connection. */
 const IDLE_TIMEOUT_MS = 60_000
-/** A larger object is sent for nothing, if its key is in use, for longer than it takes to ask. */
-const IF_ABSENT_BYTES = 1024 * 1024
 const PROBE_PERMISSION = 's3:PutObject and s3:AbortMultipartUpload'
 
 /**
@@ -88,14 +86,6 @@ export function openS3(
         signal,
         async () => (await findObject(s3, settings.keyPrefix + key, signal)) !== undefined,
       ),
-    ...(settings.conditionalPut && {
-      putIfAbsent: (object, isRepeated, signal) =>
-        run({ what: `Could not store "${object.key}"`, permission: 's3:PutObject' }, signal, async () => {
-          const isStored = await putIfAbsent(s3, settings, object, isRepeated, signal)
-          return isStored ? { url: await urlOf(s3, settings, object) } : undefined
-        }),
-      ifAbsentUpTo: IF_ABSENT_BYTES,
-    }),
     remove,
     removeMany: (keys, signal) => {
       const what = `Could not remove ${keys.length} objects`
@@ -141,27 +131,6 @@ async function storeObject(
     await putAtOnce(s3, key, headers, object, signal)
   }
   return urlOf(s3, settings, object)
-}
-
-/** Returns whether the object was stored, now or by an earlier attempt. */
-async function putIfAbsent(
-  s3: S3Client,
-  settings: S3Settings,
-  object: UploadObject,
-  isRepeated: boolean,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const key = settings.keyPrefix + object.key
-  try {
-    await putAtOnce(s3, key, { ...headersOf(settings, object), 'if-none-match': '*' }, object, signal)
-    return true
-  } catch (error) {
-    if (!(error instanceof Refusal) || error.facts.status !== 412) throw error
-    if (!isRepeated) return false
-    // Only the MD5 of the bytes shows whose object it is. With some encryption, the ETag is none.
-    const found = await findObject(s3, key, signal)
-    return found !== undefined && etagOf(found) === (await hashBody(object, 'md5', signal))
-  }
 }
 
 function headersOf(settings: S3Settings, { contentType }: UploadObject): Record<string, string> {

@@ -14,7 +14,6 @@ const OPTIONAL_METHODS = [
   'remove',
   'removeMany',
   'exists',
-  'putIfAbsent',
   'sign',
   'locate',
   'close',
@@ -36,7 +35,6 @@ export function toCheckedTarget(target: Target, id: string): Target {
   checkTarget(target)
   const {
     exists,
-    putIfAbsent,
     remove,
     removeMany,
     sign,
@@ -58,16 +56,6 @@ export function toCheckedTarget(target: Target, id: string): Target {
       const work = async () => checkStored(await target.put(object, signal), object.key)
       return attempt({ id, what: { verb: 'store', key: object.key } }, signal, work)
     },
-    ...(putIfAbsent && {
-      async putIfAbsent(object, isRepeated, signal) {
-        checkKey(object.key)
-        const work = async () => {
-          const stored = await putIfAbsent.call(target, object, isRepeated, signal)
-          return stored && checkStored(stored, object.key)
-        }
-        return attempt({ id, what: { verb: 'store', key: object.key } }, signal, work)
-      },
-    }),
     ...(exists && {
       async exists(key, signal) {
         checkKey(key)

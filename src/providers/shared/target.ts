@@ -93,15 +93,6 @@ export interface Target {
   /** Returns whether an object with that key exists. `onConflict` and `dedupe` need it. */
   exists?(key: string, signal: AbortSignal): Promise<boolean>
   /**
-   * Stores an object unless another one has the key, in one request. `onConflict` then needs no `exists` before each `put`.
-   *
-   * @param isRepeated whether an earlier attempt may have stored the same bytes, which must not count as another object
-   * @returns undefined if another object has the key
-   */
-  putIfAbsent?(object: UploadObject, isRepeated: boolean, signal: AbortSignal): Promise<Stored | undefined>
-  /** Maximum size of an object for `putIfAbsent`, bytes. Default: no limit. */
-  readonly ifAbsentUpTo?: number
-  /**
    * Creates a signed URL for an object, which need not exist. `link` needs it.
    *
    * @param mostS maximum lifetime, in seconds
