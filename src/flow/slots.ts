@@ -8,11 +8,6 @@ export interface Slots {
    * @throws UploadError `overloaded` if the queue is full
    */
   run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>
-  /**
-   * Returns a function that runs several works in one slot. The first work waits for the slot, and the last one frees it.
-   * The length of the queue is not checked, so the caller must limit how many of these functions exist.
-   */
-  shareOne(signal: AbortSignal): RunInSlot
   /** @throws UploadError `overloaded` if the queue is full */
   assertRoom(): void
   /** Changes the limits. Work that runs or waits already is not rejected. */
@@ -20,9 +15,6 @@ export interface Slots {
   /** How many works run and wait now. */
   load(): { readonly running: number; readonly waiting: number }
 }
-
-/** Runs work in a slot. */
-export type RunInSlot = <T>(work: () => Promise<T>) => Promise<T>
 
 /** Slots for each of several names, so that a slow one does not delay the others. */
 export interface NamedSlots {
@@ -116,31 +108,6 @@ export function createSlots(size: number, waiting: number): Slots {
         return await work()
       } finally {
         free()
-      }
-    },
-    shareOne(signal) {
-      let users = 0
-      let entered: Promise<void> | undefined
-      let isTaken = false
-      async function enter(): Promise<void> {
-        signal.throwIfAborted()
-        await take(signal)
-        isTaken = true
-      }
-      return async work => {
-        users++
-        entered ??= enter()
-        try {
-          await entered
-          return await work()
-        } finally {
-          users--
-          if (users === 0) {
-            if (isTaken) free()
-            isTaken = false
-            entered = undefined
-          }
-        }
       }
     },
   }

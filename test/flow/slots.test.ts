@@ -26,46 +26,6 @@ function makeWork() {
 
 const settle = () => new Promise(resolve => setImmediate(resolve))
 
-describe('a shared place', () => {
-  it('is taken when the first work begins and free when none is left', async () => {
-    const slots = createSlots(1, 0)
-    const inPlace = slots.shareOne(signal)
-    expect(slots.load()).toEqual({ running: 0, waiting: 0 })
-    const [one, two] = [makeWork(), makeWork()]
-    const results = [inPlace(one.run), inPlace(two.run)]
-    await settle()
-    expect([one.hasBegun(), two.hasBegun()]).toEqual([true, true])
-    expect(slots.load()).toEqual({ running: 1, waiting: 0 })
-    one.fail(new Error('broken'))
-    await expect(results[0]).rejects.toThrow('broken')
-    expect(slots.load()).toEqual({ running: 1, waiting: 0 })
-    two.finish('x')
-    expect(await results[1]).toBe('x')
-    expect(slots.load()).toEqual({ running: 0, waiting: 0 })
-    expect(await inPlace(async () => 'again')).toBe('again')
-    expect(slots.load()).toEqual({ running: 0, waiting: 0 })
-  })
-
-  it('is waited for, however many wait, and left by whoever gives up', async () => {
-    const slots = createSlots(1, 0)
-    const work = makeWork()
-    const result = slots.run(work.run, signal)
-    const leaver = new AbortController()
-    const gone = [1, 2].map(n => slots.shareOne(leaver.signal)(async () => n))
-    const inPlace = slots.shareOne(signal)
-    const waiting = [inPlace(async () => 'a'), inPlace(async () => 'b')]
-    await settle()
-    expect(slots.load()).toEqual({ running: 1, waiting: 3 })
-    leaver.abort(new Error('left'))
-    for (const one of gone) await expect(one).rejects.toThrow('left')
-    expect(slots.load()).toEqual({ running: 1, waiting: 1 })
-    work.finish('')
-    await result
-    expect(await Promise.all(waiting)).toEqual(['a', 'b'])
-    expect(slots.load()).toEqual({ running: 0, waiting: 0 })
-  })
-})
-
 describe('slots', () => {
   it('run as many at once as there are places, the others in the order they came', async () => {
     const slots = createSlots(2, 10)
