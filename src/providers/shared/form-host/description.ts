@@ -114,9 +114,9 @@ export function compileHost(description: HostDescription): CompiledHost {
     },
     secrets,
   }
-  checkUrl(fillTemplate(compiled.url, sent))
   for (const name of ['url', 'resultUrl', 'deleteUrl'] as const)
     for (const template of name === 'url' ? [compiled.url] : compiled[name]) checkOrigin(name, template, sent)
+  checkUrl(fillTemplate(compiled.url, sent))
   checkHeaders(compiled)
   const redirects = usesLocation(description, compiled.resultUrl) ? [301, 302, 303] : []
   const accept = (status: number) =>
