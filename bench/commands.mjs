@@ -32,7 +32,13 @@ export async function measureCommands(contender, settings) {
   const times = { [BARE]: [], ...Object.fromEntries(names.map(name => [name, []])) }
   const server = await startServer(contender, settings)
   // In CI, the program refuses to upload to a folder that no running server serves.
-  const env = { ...process.env, CI: '', HOME: directory, XDG_DATA_HOME: directory, XDG_CONFIG_HOME: directory }
+  const env = {
+    ...process.env,
+    CI: '',
+    HOME: directory,
+    XDG_DATA_HOME: directory,
+    XDG_CONFIG_HOME: directory,
+  }
   try {
     for (let round = 0; round < settings.rounds * STARTS; round++) {
       settings.note(`commands: round ${round + 1} of ${settings.rounds * STARTS}`)
