@@ -20,6 +20,16 @@ export async function isHeld(db: Db, holder: string | null): Promise<boolean> {
   return upload.ended_at === null && isAlive(db, upload.owner)
 }
 
+/** The holders that still work on objects in a state. Never empty, because a list in a query must not be. */
+export async function heldAmong(db: Db, state: 'storing' | 'removing'): Promise<string[]> {
+  const holders = await db.all<{ holder: string }>(
+    sql`select distinct holder from objects where holder is not null and state = ${state}`,
+  )
+  const held = ['-'] // no holder has this name
+  for (const { holder } of holders) if (await isHeld(db, holder)) held.push(holder)
+  return held
+}
+
 /** An object that an upload has stored. */
 export interface StoredObject {
   readonly name: string
@@ -96,16 +106,14 @@ export async function takeOpen(
   among: readonly string[],
   limit: number,
 ): Promise<OpenObject[]> {
+  const held = await heldAmong(db, 'storing')
   const rows = await db.all<OpenObject & { readonly holder: string }>(
     sql`select name, destination, location, key, holder from objects
-      where holder is not null and holder <> ${owner} and state = 'storing' and destination in (${new List(among)})
-      and (holder <> ${NOBODY} or retry_at <= ${await db.now()}) limit ${limit * 4}${db.forUpdateSkipLocked}`,
+      where holder is not null and holder <> ${owner} and holder not in (${new List(held)}) and state = 'storing'
+      and destination in (${new List(among)}) and (holder <> ${NOBODY} or retry_at <= ${await db.now()}) limit ${limit}${db.forUpdateSkipLocked}`,
   )
   const open: OpenObject[] = []
-  for (const { holder, ...object } of rows) {
-    if (open.length === limit) break
-    if (!(await isHeld(db, holder))) open.push(object)
-  }
+  for (const { holder, ...object } of rows) if (!(await isHeld(db, holder))) open.push(object)
   if (open.length > 0)
     await db.run(
       sql`update objects set holder = ${owner} where name in (${new List(open.map(({ name }) => name))})`,

@@ -1,5 +1,5 @@
 import type { Database } from './database.ts'
-import { isHeld } from './objects.ts'
+import { heldAmong, isHeld } from './objects.ts'
 import { type Db, List, Raw, sql } from './sql.ts'
 
 /** Frees the objects whose removal this process has not finished, because the database failed. None of them is being removed now. */
@@ -42,11 +42,7 @@ export function takeDue(
   const { owner, among, limit, longestPauseMs } = wanted
   return database.tx(async db => {
     const now = Math.min(wanted.now, await db.now())
-    const holders = await db.all<{ holder: string }>(
-      sql`select distinct holder from objects where holder is not null and state = 'removing'`,
-    )
-    const removing = [''] // because a list must not be empty
-    for (const { holder } of holders) if (await isHeld(db, holder)) removing.push(holder)
+    const removing = await heldAmong(db, 'removing')
     const rows = await db.all<DueRow>(
       sql`select name, destination, location, key, expires_at, attempts, state, holder from objects where expires_at <= ${now}
         and (retry_at is null or retry_at <= ${now} or retry_at > ${now + longestPauseMs})

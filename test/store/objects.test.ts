@@ -337,6 +337,16 @@ describe.each(databaseEngines())('objects in %s', (_name, make) => {
     },
   )
 
+  it('that a dead process was storing are found however many others are being stored', async context => {
+    const { database, me, other } = await setUp(context)
+    const dead = await newOwnerIn(database)
+    for (let n = 0; n < 20; n++) await start(database, other, want(`a${n}.png`, 'A'))
+    await start(database, dead.id, want('z.png', 'A'))
+    await kill(database, dead.id)
+    const found = await database.tx(db => takeOpen(db, me, [AT.destination], 1))
+    expect(found).toMatchObject([{ key: 'z.png' }])
+  })
+
   it('whose replacement has no known outcome keep their row, and their content is unknown', async context => {
     const { database, me, other } = await setUp(context)
     await store(database, me, want('a.png', 'A'))
