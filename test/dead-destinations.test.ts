@@ -46,7 +46,6 @@ const PROVIDERS: Record<string, (dead: Pick<Dead, 'host' | 'port' | 'url'>) => R
   sftp: ({ host, port, url }) => ({ host, port, ...account, urlPrefix: url }),
   github: ({ url }) => ({ ...forge, apiUrl: url }),
   gitea: ({ url }) => ({ ...forge, apiUrl: `${url}/api/v1` }),
-  gitee: ({ url }) => ({ ...forge, apiUrl: `${url}/api/v5` }),
   gitlab: ({ url }) => ({ ...forge, apiUrl: `${url}/api/v4` }),
   http: ({ url }) => ({ url, resultUrl: 'url' }),
   azure: ({ url }) => ({

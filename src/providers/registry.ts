@@ -10,7 +10,6 @@ const PROVIDERS: Readonly<Record<string, () => Promise<Provider>>> = {
   dogecloud: async () => (await import('./dogecloud.ts')).dogecloud,
   ftp: async () => (await import('./ftp/index.ts')).ftp,
   gitea: async () => (await import('./gitea.ts')).gitea,
-  gitee: async () => (await import('./gitee.ts')).gitee,
   github: async () => (await import('./github.ts')).github,
   gitlab: async () => (await import('./gitlab.ts')).gitlab,
   http: async () => (await import('./http/index.ts')).http,

@@ -336,6 +336,17 @@ describe('translatePicGo whatever the file holds', () => {
   })
 
   it.each([
+    ['gitee', 'Gitee blocks requests from other websites, so images there do not show'],
+    ['picgo-cloud', 'PicGo Cloud accepts uploads only from PicGo'],
+  ])('says why the uploader %s has no provider', (type, reason) => {
+    const { notes } = translatePicGo({ picBed: { uploader: type, [type]: { token: 't' } } })
+    expect(notes).toContain(`"picBed.${type}" was skipped: ${reason}.`)
+    expect(notes.at(-1)).toContain(
+      `is "${type}", for which there is no provider here: choose another uploader`,
+    )
+  })
+
+  it.each([
     ['lankong', 'lsky'],
     ['minio', 's3'],
     ['alist', 'openlist'],

@@ -18,7 +18,6 @@ const UPLOADERS: Record<string, Options> = {
   qiniu: { accessKey: 'a', secretKey: 's', bucket: 'pics', url: 'https://q.example.com', area: 'z0' },
   upyun: { bucket: 'pics', operator: 'op', password: 's', url: 'https://u.example.com' },
   github: { repo: 'someone/pics', branch: 'main', token: 's' },
-  gitee: { repo: 'someone/pics', token: 's' },
   imgur: { clientId: 's' },
   smms: { token: 's' },
   local: { path: '/srv/pics', customUrl: 'https://l.example.com' },

@@ -3,7 +3,6 @@ import { destinationSchema } from '../../src/config/destination.ts'
 import { UploadError } from '../../src/errors.ts'
 import type { Provider, Stored, Target } from '../../src/providers/contract.ts'
 import { gitea } from '../../src/providers/gitea.ts'
-import { gitee } from '../../src/providers/gitee.ts'
 import { gitlab } from '../../src/providers/gitlab.ts'
 import { openDestinations } from '../../src/uploader/open.ts'
 import type { ForgeKind } from '../servers/forge-dialects.ts'
@@ -14,7 +13,6 @@ import { describeProvider, objectOf } from './provider-contract.ts'
 
 export const FORGES: Readonly<Record<ForgeKind, Provider>> = {
   gitea: gitea,
-  gitee: gitee,
   gitlab: gitlab,
 }
 

@@ -15,7 +15,7 @@ import { startOpenList } from './openlist.ts'
 import { startUpyun } from './upyun.ts'
 
 const EXAMPLE = fileURLToPath(new URL('../../docs/examples/upload-server-provider-shelf', import.meta.url))
-const FORGES: readonly ForgeKind[] = ['gitea', 'gitee', 'gitlab']
+const FORGES: readonly ForgeKind[] = ['gitea', 'gitlab']
 const KEYS = { accessKeyId: 'id', secretAccessKey: 'secret' }
 
 /** Servers of destinations that all listen on 127.0.0.1, and what a configuration says of them. */

@@ -1,6 +1,6 @@
 import type { ForgeAnswer, ForgeRequest } from './forge.ts'
 
-export type ForgeKind = 'gitea' | 'gitee' | 'gitlab'
+export type ForgeKind = 'gitea' | 'gitlab'
 
 export type Operation =
   | { kind: 'repo' }
@@ -38,8 +38,6 @@ export interface Dialect {
   isAuthorized(request: ForgeRequest, token: string): boolean
   readonly unauthorized: ForgeAnswer
   show(operation: Operation & { kind: 'repo' | 'branch' | 'lookUp' }, state: ForgeState): ForgeAnswer
-  /** Members of a commit, wherever they stand. */
-  members(operation: Change, request: ForgeRequest): unknown
   /** The answer to a commit that does not fit the state. */
   refuse(operation: Change, body: Record<string, unknown>, state: ForgeState): ForgeAnswer | undefined
   committed(operation: Change, state: ForgeState): ForgeAnswer
@@ -53,7 +51,7 @@ function decode(path: string): string | undefined {
   return isEncoded ? path.split('/').map(decodeURIComponent).join('/') : undefined
 }
 
-/** Reads `/repos/{owner}/{repo}/contents/{path}` and its neighbours, which Gitea and Gitee have from GitHub. */
+/** Reads `/repos/{owner}/{repo}/contents/{path}` and its neighbours, which Gitea has from GitHub. */
 function readGitHubLike({ method, path, query }: ForgeRequest, root: string): Operation | undefined {
   if (!path.startsWith(root)) return undefined
   const rest = path.slice(root.length)
@@ -67,7 +65,7 @@ function readGitHubLike({ method, path, query }: ForgeRequest, root: string): Op
   return kind && { kind, key: name }
 }
 
-/** The entry of a file, or of the files in a folder, as Gitea and Gitee show them. */
+/** The entry of a file, or of the files in a folder, as Gitea shows them. */
 function showEntry(key: string, state: ForgeState): object | undefined {
   const entry = (path: string, content: boolean) => {
     const file = state.files.get(path)
@@ -78,8 +76,7 @@ function showEntry(key: string, state: ForgeState): object | undefined {
         size: file.bytes.length,
         name: path.slice(path.lastIndexOf('/') + 1),
         path,
-        // Gitee breaks lines in it.
-        content: content ? `${file.bytes.toString('base64').replace(/.{60}/g, '$&\n')}\n` : null,
+        content: content ? file.bytes.toString('base64') : null,
         sha: file.sha,
         url: `${state.url}/contents/${path}`,
       }
@@ -120,7 +117,6 @@ const gitea: Dialect = {
       ? { status: 200, body: entry }
       : { status: 404, body: { message: `object does not exist [id: , rel_path: ${operation.key}]` } }
   },
-  members: (_, { body }) => body,
   refuse({ kind, key }, body, { files, branch }) {
     const file = files.get(key)
     if (body['branch'] !== branch)
@@ -140,37 +136,6 @@ const gitea: Dialect = {
     status: kind === 'create' ? 201 : 200,
     body: { content: showEntry(key, state) ?? null, commit: {}, verification: {} },
   }),
-}
-
-/** Gitee API v5: operations …V5ReposOwnerRepoContentsPath, and the answers its client libraries report. */
-const gitee: Dialect = {
-  api: '/api/v5',
-  visit: (path, { repo, branch }) => visitBelow(`/${repo}/raw/${branch}/`, path),
-  read: (request, { repo }) => readGitHubLike(request, `/api/v5/repos/${repo}`),
-  isAuthorized: ({ headers }, token) => headers.authorization === `Bearer ${token}`,
-  unauthorized: { status: 401, body: { message: '401 Unauthorized: Access token does not exist' } },
-  show(operation, state) {
-    if (operation.kind === 'repo')
-      return {
-        status: 200,
-        body: { id: 7, full_name: state.repo, permission: { pull: true, push: true, admin: true } },
-      }
-    if (operation.kind === 'branch')
-      return operation.name === state.branch
-        ? { status: 200, body: { name: state.branch, protected: false } }
-        : { status: 404, body: { message: 'Branch' } }
-    return { status: 200, body: (operation.ref === state.branch && showEntry(operation.key, state)) || [] }
-  },
-  members: ({ kind }, { body, query }) => (kind === 'remove' ? Object.fromEntries(query) : body),
-  refuse({ kind, key }, body, { files, branch }) {
-    const file = files.get(key)
-    if (body['branch'] !== branch) return { status: 404, body: { message: 'Branch' } }
-    if (kind === 'create')
-      return file && { status: 400, body: { message: 'A file with this name already exists' } }
-    if (!file) return { status: 404, body: { message: 'File' } }
-    return body['sha'] === file.sha ? undefined : { status: 400, body: { message: 'sha does not match' } }
-  },
-  committed: gitea.committed,
 }
 
 /** GitLab: doc/api/repository_files.md, lib/api/files.rb, app/services/files. */
@@ -208,7 +173,6 @@ const gitlab: Dialect = {
     }
     return { status: 200, headers, body: '' }
   },
-  members: (_, { body }) => body,
   refuse({ kind, key }, body, { files, branch }) {
     const refuse = (message: string) => ({ status: 400, body: { message } })
     const file = files.get(key)
@@ -227,4 +191,4 @@ const gitlab: Dialect = {
       : { status: kind === 'create' ? 201 : 200, body: { file_path: key, branch } },
 }
 
-export const DIALECTS: Readonly<Record<ForgeKind, Dialect>> = { gitea, gitee, gitlab }
+export const DIALECTS: Readonly<Record<ForgeKind, Dialect>> = { gitea, gitlab }

@@ -23,7 +23,7 @@ export interface ForgeReplay extends ForgeState {
   /** Where its API begins. */
   readonly apiUrl: string
   readonly token: string
-  /** Bodies of the commits, oldest first; what stands in a query counts as one. */
+  /** Bodies of the commits, oldest first. */
   readonly commits: readonly Readonly<Record<string, unknown>>[]
   readonly requests: readonly ForgeRequest[]
   /** What no documented request looks like, as sentences. */
@@ -88,7 +88,7 @@ export async function startForgeReplay(
     if (!dialect.isAuthorized(request, token)) return dialect.unauthorized
     if (operation.kind === 'repo' || operation.kind === 'branch' || operation.kind === 'lookUp')
       return dialect.show(operation, state)
-    const body = dialect.members(operation, request)
+    const { body } = request
     const fault = findFault(schemas[operation.kind], body)
     if (fault !== undefined) {
       violations.push(`${at}: ${fault}`)

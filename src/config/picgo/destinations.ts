@@ -7,12 +7,13 @@ import { readItem, readSaved, type Saved } from './saved.ts'
 /** Uploaders of PicGo and PicList, and of S3 plugins, whose options one of our providers can read. */
 const UPLOADERS = new Set(
   (
-    'aliyun tcyun qiniu upyun github gitee imgur smms local piclist ' +
+    'aliyun tcyun qiniu upyun github imgur smms local piclist ' +
     'webdavplist sftpplist lskyplist aws-s3 aws-s3-plist web-uploader advancedplist'
   ).split(' '),
 )
 
 const WITHOUT_PROVIDER = new Map([
+  ['gitee', 'Gitee blocks requests from other websites, so images there do not show'],
   ['telegraphplist', 'Telegraph no longer accepts uploads'],
   ['picgo-cloud', 'PicGo Cloud accepts uploads only from PicGo'],
 ])

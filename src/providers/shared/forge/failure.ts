@@ -23,9 +23,9 @@ const ARCHIVED = /\barchived\b/i
 const TOO_LARGE = /too large|exceed\w{0,3} .{0,300}(?:limit|size)/i
 const STALE = [
   /"sha" wasn't supplied/i, // GitHub
-  /already exists|文件.{0,30}已.{0,30}存在/i, // GitLab, Gitea, Gitee
+  /already exists/i, // GitLab, Gitea
   /does not match|has changed|changed since/i, // Gitea, GitLab
-  /(?:does not|doesn't) exist|sha is missing/i, // GitLab, Gitee
+  /(?:does not|doesn't) exist/i, // GitLab
   /refresh and try again/i, // GitLab, when two commits meet
 ]
 /** Maximum number of characters of a response that are searched. */
@@ -124,8 +124,8 @@ function allWordsOf(text: string): string {
   try {
     const answer: unknown = JSON.parse(text)
     if (!isObject(answer)) return text
-    const { message, messages, error, errors } = answer
-    const words = message ?? messages ?? error ?? errors ?? answer
+    const { message, error, errors } = answer
+    const words = message ?? error ?? errors ?? answer
     return typeof words === 'string' ? words : JSON.stringify(words)
   } catch {
     return text

@@ -6,7 +6,7 @@ import { type Forge, type RepositoryFile, readMembers } from './index.ts'
 import type { ContentsOptions } from './options.ts'
 
 /**
- * The API that GitHub, Gitea and Gitee have in common: `/repos/{owner}/{name}/contents/{path}`, and the `sha` of the file that a
+ * The API that GitHub and Gitea have in common: `/repos/{owner}/{name}/contents/{path}`, and the `sha` of the file that a
  * commit replaces.
  */
 export function createGitHubLike({
@@ -33,10 +33,9 @@ export function createGitHubLike({
   } satisfies Partial<Forge>
 }
 
-/** Reads a file entry of the contents API. Gitee returns an empty list for a missing file. */
-function readFile(reply: HttpReply): RepositoryFile | undefined | 'unknown' {
+/** Reads a file entry of the contents API. */
+function readFile(reply: HttpReply): RepositoryFile | 'unknown' {
   const entry = readMembers(reply)
-  if (Array.isArray(entry) && entry.length === 0) return undefined
   const { type, path, sha, size } = entry
   if (type === 'file' && typeof sha === 'string' && typeof size === 'number') return { sha, size }
   if (typeof type !== 'string' && !Array.isArray(entry)) return 'unknown'

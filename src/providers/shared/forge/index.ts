@@ -30,8 +30,8 @@ export interface Forge {
   readonly branchUrl: string
   fileUrl(key: string): string
   readonly lookUp: 'GET' | 'HEAD'
-  /** Reads the response to a lookup: undefined for a missing file, "unknown" for a response of another service. */
-  read(reply: HttpReply): RepositoryFile | undefined | 'unknown'
+  /** Reads the response to a lookup. "unknown": it is of another service. */
+  read(reply: HttpReply): RepositoryFile | 'unknown'
   /** Method that creates a file. PUT changes one. */
   readonly create: 'PUT' | 'POST'
   /** Members of a commit in addition to its content. `found` is the file that it replaces or removes. */
@@ -50,8 +50,6 @@ export interface Forge {
   confirmsRemoval?(answer: Members): boolean
   /** Members that are sent with the content. */
   readonly content?: Readonly<Record<string, string>>
-  /** If true, removals send their members in the query instead of in the body. */
-  readonly removesByQuery?: boolean
   /** Public URL of the branch, without a slash at the end. */
   readonly publicUrl: string
 }
@@ -197,15 +195,8 @@ function messageOf(template: string, key: string): string {
 
 function removalOf(forge: Forge, key: string, found: RepositoryFile): HttpRequest {
   const members = forge.commit(`Remove ${key}`, found)
-  const url = forge.fileUrl(key)
-  if (!forge.removesByQuery) {
-    const headers = { 'Content-Type': 'application/json' }
-    return { method: 'DELETE', url, headers, body: JSON.stringify(members) }
-  }
-  const query = new URLSearchParams(
-    Object.entries(members).map(([name, value]): [string, string] => [name, String(value)]),
-  )
-  return { method: 'DELETE', url: `${url}?${query}` }
+  const headers = { 'Content-Type': 'application/json' }
+  return { method: 'DELETE', url: forge.fileUrl(key), headers, body: JSON.stringify(members) }
 }
 
 /** Checks the repository, the branch and the permissions of the token, without a commit. */
@@ -221,7 +212,7 @@ async function check({ forge, remote, send }: Repository, signal: AbortSignal): 
   const repo = await ask(forge.repoUrl, `looking for the repository "${remote.repo}"`, isRepo)
   const refuse = (reason: string) => new UploadError('delivery_failed', `"${remote.repo}" ${reason}`)
   if (repo['archived'] === true) throw refuse('is archived and accepts no commits. Use another repository.')
-  const { push } = membersOf(repo['permissions'] ?? repo['permission'])
+  const { push } = membersOf(repo['permissions'])
   if (push === false) throw refuse('is not writable for the owner of the token. Give it write access.')
   if (repo['empty'] === true || repo['empty_repo'] === true) return // the first upload creates the branch
   const isBranch = ({ name }: Members) => name === remote.branch

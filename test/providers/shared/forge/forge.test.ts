@@ -5,7 +5,7 @@ import { objectOf } from '../../../helpers/provider-contract.ts'
 import type { ForgeKind } from '../../../servers/forge-dialects.ts'
 import type { ForgeReplay } from '../../../servers/forge-replay.ts'
 
-const KINDS: readonly ForgeKind[] = ['gitea', 'gitee', 'gitlab']
+const KINDS: readonly ForgeKind[] = ['gitea', 'gitlab']
 const WRITES = ['POST', 'PUT', 'DELETE']
 /** As GitHub and GitLab count: seconds since 1970. */
 const inAnHour = String(Math.floor(Date.now() / 1000) + 3600)
@@ -25,12 +25,6 @@ describe.each(KINDS)('a commit to %s', kind => {
         message: 'Add b c.png as a/b c.png',
         branch: 'main',
         author: { name: 'Ada', email: 'ada@example.com' },
-      },
-      gitee: {
-        message: 'Add b c.png as a/b c.png',
-        branch: 'main',
-        'author[name]': 'Ada',
-        'author[email]': 'ada@example.com',
       },
       gitlab: {
         commit_message: 'Add b c.png as a/b c.png',
@@ -187,13 +181,6 @@ describe('what a forge refuses is explained', () => {
       { error: 'insufficient_scope' },
       /lacks a scope; check "token"\. Response: insufficient_scope/,
     ],
-    ['gitee', 401, { message: "401 Unauthorized: no 'projects' scope" }, /lacks a scope/],
-    [
-      'gitee',
-      400,
-      { messages: ['content is missing'] },
-      /it rejected the request\. Response: \["content is missing"\]/,
-    ],
     ['gitea', 301, '', /"octo\/img" has moved; set "repo"/],
   ] as const)('%s %i %j', async (kind, status, body, message) => {
     const { forge, target } = await startForge(kind)
@@ -338,7 +325,6 @@ describe('a check', () => {
       {},
       /"octo\/img" is not writable for the owner of the token\./,
     ],
-    ['gitee', { permission: { push: false } }, {}, /is not writable for the owner of the token\./],
     ['gitea', {}, { user_can_push: false }, /does not allow the owner of the token to push to "main"\./],
     ['gitlab', {}, { can_push: false }, /does not allow the owner of the token to push to "main"\./],
   ] as const)('of %s finds what stands in the way: %j %j', async (kind, repo, branch, message) => {
