@@ -28,7 +28,7 @@ export function findRisks(
     )
   const replacing = new Map(
     opened
-      .filter(({ target, onConflict }) => onConflict === 'replace' && !target.namesFiles)
+      .filter(({ target, onConflict }) => onConflict === 'replace' && !target.traits?.namesFiles)
       .map(one => [idOf(one), one.target]),
   )
   const lossy = destinations

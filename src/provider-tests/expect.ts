@@ -10,7 +10,7 @@ import { systemCode, UploadError } from '../errors.ts'
 import { isTransient } from '../http/network.ts'
 import type { Stored, Target, UploadObject } from '../providers/contract.ts'
 import { listen } from './listen.ts'
-import { ODD_NAMES, objectOf, sha256 } from './objects.ts'
+import { objectOf, sha256 } from './objects.ts'
 import type { Absence, ContractSetup, FarEnd } from './setup.ts'
 
 type Put = (object: UploadObject) => Promise<Stored>
@@ -35,7 +35,7 @@ export async function expectOneWhole(setup: ContractSetup, key: string, put: Put
   const objects = [objectOf(key, randomBytes(200_000)), objectOf(key, randomBytes(150_000))]
   const puts = await Promise.allSettled(objects.map(object => put(object)))
   const lostPuts = puts.filter(one => one.status === 'rejected')
-  if (setup.target.replacesAtomically) expect(lostPuts).toEqual([])
+  if (setup.target.traits?.atomic) expect(lostPuts).toEqual([])
   for (const lost of lostPuts) expect(lost.reason).toMatchObject({ code: 'delivery_failed', retryable: true })
   const stored = puts.find(one => one.status === 'fulfilled')?.value
   if (stored === undefined) expect.fail('none was stored')
@@ -106,7 +106,7 @@ export async function expectSigned(
   expect(response.status).toBe(200)
   const body = Buffer.from(await response.arrayBuffer())
   expect(body.equals(method === 'HEAD' ? Buffer.alloc(0) : await object.bytes())).toBe(true)
-  if (target.linksExpire) expect((await fetch(url.replace(/\?.*/s, ''))).ok).toBe(false)
+  if (target.traits?.linksExpire) expect((await fetch(url.replace(/\?.*/s, ''))).ok).toBe(false)
   return url
 }
 
@@ -126,26 +126,6 @@ export async function expectSwept(
   for (const one of stored) await expect(fetchBack(one)).rejects.toThrow()
   const again = await put(objectOf(`${folder}/a.bin`, content))
   for (const one of [kept, again]) expect((await fetchBack(one)).equals(content)).toBe(true)
-}
-
-/** Removes several objects, one of which is missing, with one call, and expects that other objects are kept. */
-export async function expectManyRemoved(
-  { target, fetch: fetchBack }: ContractSetup,
-  folder: string,
-  put: Put,
-): Promise<void> {
-  const content = randomBytes(1000)
-  const keys = ['plain.bin', ...ODD_NAMES.map(name => `&lt; "a" <b> & ${name}`)].map(
-    name => `${folder}/${name}`,
-  )
-  const stored: Stored[] = []
-  for (const key of keys) stored.push(await put(objectOf(key, content)))
-  const kept = await put(objectOf(`${folder}/kept.bin`, content))
-  const { signal } = new AbortController()
-  const problems = await target.removeMany?.([...keys, `${folder}/absent.bin`], signal)
-  expect([...(problems ?? [])]).toEqual([])
-  for (const one of stored) await expect(fetchBack(one)).rejects.toThrow()
-  expect((await fetchBack(kept)).equals(content)).toBe(true)
 }
 
 /** Expects that a put does not modify the file of its payload, because other destinations still read it. */
@@ -184,11 +164,11 @@ export async function putInSilence({ open }: FarEnd, object: UploadObject): Prom
 
 /** Stores all objects concurrently, or one by one if the target is serial. */
 export async function putTogether(
-  { serial }: Target,
+  { traits }: Target,
   objects: readonly UploadObject[],
   put: Put,
 ): Promise<Stored[]> {
-  if (!serial) return Promise.all(objects.map(object => put(object)))
+  if (!traits?.serial) return Promise.all(objects.map(object => put(object)))
   const stored: Stored[] = []
   for (const object of objects) stored.push(await put(object))
   return stored
@@ -199,11 +179,8 @@ export async function expectKeyRefused(target: Target, key: string): Promise<voi
   const refusal = { code: 'delivery_failed', message: expect.stringContaining('cannot be stored') }
   await expect(target.put(objectOf(key, Buffer.from('x')), signal)).rejects.toMatchObject(refusal)
   if (target.remove) await expect(target.remove(key, signal)).rejects.toMatchObject(refusal)
-  if (target.removeMany)
-    await expect(target.removeMany(['a.bin', key], signal)).rejects.toMatchObject(refusal)
   if (target.exists) await expect(target.exists(key, signal)).rejects.toMatchObject(refusal)
   if (target.sign) await expect(target.sign(key, 'GET', 60, signal)).rejects.toMatchObject(refusal)
-  if (target.locate) await expect(target.locate(key)).resolves.toBeUndefined()
 }
 
 export async function expectRemoved(

@@ -117,16 +117,6 @@ export async function expectConfirmedLookups(
     },
     async (_, forged) => expect(await isThere(), `it was removed with ${forged}`).toBe(false),
   )
-  if (!truth.removeMany) return
-  await forgeResponses(
-    forgeable,
-    async target => {
-      stored = await truth.put(there, never())
-      const problems = await target.removeMany?.([there.key, newObject().key], never())
-      if (problems?.has(there.key)) throw problems.get(there.key)
-    },
-    async (_, forged) => expect(await isThere(), `it was removed with others, with ${forged}`).toBe(false),
-  )
 }
 
 /** Expects that `check` fails if all responses are forged. */

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { it } from 'vitest'
 import {
   expectKeyRefused,
-  expectManyRemoved,
   expectNoSecrets,
   expectRemoved,
   expectSigned,
@@ -25,11 +24,6 @@ export function describeOperations(trial: Trial): void {
   it('removes several objects concurrently as expiry does, and no other objects', async context => {
     if (!trial.setup.target.remove) skipUnsupported(context, '"remove"')
     await expectSwept(trial.setup, fresh('sweep'), put)
-  })
-
-  it('removes several objects with one call, and no other objects', async context => {
-    if (!trial.setup.target.removeMany) skipUnsupported(context, '"removeMany"')
-    await expectManyRemoved(trial.setup, fresh('many'), put)
   })
 
   it('removes a missing object without an error', async context => {

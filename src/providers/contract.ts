@@ -1,9 +1,17 @@
 import type { Outgoing } from '../http/proxy/outgoing.ts'
 import type * as z from '../packages/zod.ts'
 import { toCheckedTarget } from './shared/checked-target.ts'
-import type { KnownHosts, Target } from './shared/target.ts'
+import type { KnownHosts, OpenTarget } from './shared/target.ts'
 
-export type { KnownHosts, SignedUrl, Stored, Target, UnknownHost, UploadObject } from './shared/target.ts'
+export type {
+  KnownHosts,
+  OpenTarget,
+  SignedUrl,
+  Stored,
+  Target,
+  UnknownHost,
+  UploadObject,
+} from './shared/target.ts'
 
 /** What a provider gets from the server. */
 export interface ProviderDeps {
@@ -68,7 +76,7 @@ export interface Provider<C extends z.ZodObject = z.ZodObject> {
   /** Translates options of PicGo and PicList. The notes list what can't be imported. */
   fromPicGo?(options: Record<string, unknown>): { options: Record<string, unknown>; notes: string[] }
   /** Must not connect, so that the server starts although a destination is down. */
-  open(config: z.output<C>, deps: ProviderDeps): Target | Promise<Target>
+  open(config: z.output<C>, deps: ProviderDeps): OpenTarget | Promise<OpenTarget>
 }
 
 const defined = new WeakSet<object>()
@@ -84,7 +92,7 @@ export function defineProvider<C extends z.ZodObject>(provider: Provider<C>): Pr
     ...provider,
     open(config, deps) {
       const opened = provider.open(config, deps)
-      const check = (target: Target) => toCheckedTarget(target, `${provider.type}/${deps.name}`)
+      const check = (target: OpenTarget) => toCheckedTarget(target, `${provider.type}/${deps.name}`)
       return opened instanceof Promise ? opened.then(check) : check(opened)
     },
   }

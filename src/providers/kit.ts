@@ -55,7 +55,7 @@ export type { z }
 
 /**
  * SDK for external providers. The server passes it to a plugin, because an option made by `secret` of another copy of the
- * program would not be masked. docs/contributing/write-a-provider.md lists the internal modules that built-in providers also use.
+ * program would not be masked.
  */
 export const kit = Object.freeze({
   /** Increased with each addition. Existing members stay unchanged until the next major version of upload-server. */

@@ -3,7 +3,7 @@ import type { Slots } from '../flow/slots.ts'
 import type { Outgoing } from '../http/proxy/outgoing.ts'
 import type { KeyTemplate } from '../payload/object-key.ts'
 import type { PictureOptions } from '../pictures/options.ts'
-import type { Provider, Target } from '../providers/contract.ts'
+import type { OpenTarget, Provider } from '../providers/contract.ts'
 import { canonicalType, PROVIDER_TYPES } from '../providers/registry.ts'
 import type { OnConflict } from '../store/claims.ts'
 import type { ExpiryRule } from './expires.ts'
@@ -22,7 +22,7 @@ export interface LeftOut extends DestinationName {
 
 /** A named provider with options, ready to be used. */
 export interface Destination extends DestinationName {
-  readonly target: Target
+  readonly target: OpenTarget
   /** Location of its objects, up to where the object key begins: `place` of `Target`. */
   readonly location: string
   /** Outbound proxies. Undefined: none. */
@@ -276,4 +276,14 @@ export function reach(
   const found =
     destinations.find(one => idOf(one) === destination && reaches(one)) ?? destinations.find(reaches)
   return found && { destination: found, key: path.slice(found.location.length) }
+}
+
+/** Removes an object that `reach` has found, in turn with the puts of a destination that allows one at a time. */
+export async function removeKey(
+  { target, queue }: Destination,
+  key: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const remove = async () => target.remove?.(key, signal)
+  await (queue ? queue.run(remove, signal) : remove())
 }

@@ -26,7 +26,7 @@ export async function keptUrlAgain(
   signal: AbortSignal,
 ): Promise<string> {
   const { target, redirects } = destination
-  if (!redirects && !target.linksExpire) return url
+  if (!redirects && !target.traits?.linksExpire) return url
   const signed = redirects ? undefined : await target.sign?.(key, 'GET', Number.POSITIVE_INFINITY, signal)
   return keptUrl(destination, key, signed ?? { url })
 }

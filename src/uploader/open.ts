@@ -4,7 +4,7 @@ import { within } from '../flow/time-limit.ts'
 import type { Outgoing } from '../http/proxy/outgoing.ts'
 import { parseKeyTemplate, tellsApart } from '../payload/object-key.ts'
 import type { PictureOptions } from '../pictures/options.ts'
-import type { Provider, ProviderDeps, Target } from '../providers/contract.ts'
+import type { OpenTarget, Provider, ProviderDeps, Target } from '../providers/contract.ts'
 import { type Destination, type DestinationSpec, destinationIdsOf, idOf } from './destinations.ts'
 import { createUrlRewrite } from './url-rewrite.ts'
 
@@ -39,7 +39,7 @@ export async function openDestinations(
   try {
     const opened = specs.map((spec, index) =>
       // `openTargets` returns one target for each spec.
-      makeDestination(spec, targets[index] as Target, {
+      makeDestination(spec, targets[index] as OpenTarget, {
         keyTemplate,
         putQueues,
         pictures,
@@ -67,7 +67,7 @@ interface Surroundings {
 /** @throws UploadError `invalid_request` if the target does not support the options of the destination */
 function makeDestination(
   { type, name, provider, common }: DestinationSpec,
-  target: Target,
+  target: OpenTarget,
   { putQueues, outgoing, ...general }: Surroundings,
 ): Destination {
   const id = idOf({ type, name })
@@ -104,7 +104,7 @@ function makeDestination(
     mirrors: common.mirrors ?? [],
     expiry: common.expiry,
     pictures: common.pictures ?? general.pictures,
-    queue: target.serial ? putQueues.of(location) : undefined,
+    queue: target.traits?.serial ? putQueues.of(location) : undefined,
   }
 }
 
@@ -137,7 +137,7 @@ function assertRemovable(destinations: readonly Destination[]): void {
 export async function openTargets(
   specs: readonly DestinationSpec[],
   deps: readonly ProviderDeps[],
-): Promise<Target[]> {
+): Promise<OpenTarget[]> {
   const opening = specs.map((spec, index) => openTarget(spec, deps[index] as ProviderDeps)) // there is one for each
   try {
     return await Promise.all(opening)
@@ -161,7 +161,7 @@ export async function openTarget(
   { type, name, provider, plugin, options }: DestinationSpec,
   deps: ProviderDeps,
   longestMs = LONGEST_MS,
-): Promise<Target> {
+): Promise<OpenTarget> {
   const open = async () => provider.open(options, deps)
   const late = () => new Error(`it was not opened within ${longestMs / 1000} s`)
   try {

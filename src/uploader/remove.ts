@@ -4,9 +4,8 @@ import type { HistoryEntry } from '../store/contract.ts'
 import { findFiles, type HistoryFilter } from '../store/history.ts'
 import { objectName } from '../store/objects.ts'
 import { noteRemoved, releaseRemovals, takeForRemoval } from '../store/removals.ts'
-import { type Destination, idOf, reach } from './destinations.ts'
+import { type Destination, idOf, reach, removeKey } from './destinations.ts'
 import type { Uploader } from './index.ts'
-import { removeKeys } from './remove-keys.ts'
 
 /** Maximum number of history entries to read for one search term or object. */
 const MOST_ENTRIES = 10_000
@@ -192,17 +191,14 @@ export async function removeObjects(
       const here = wanted.filter(
         one => results.get(one)?.kind === 'removed' && find(one, destinations) === destination,
       )
-      // The time limit is that of one request.
-      const groups = destination.target.removeMany ? [here] : here.map(one => [one])
-      for (const group of groups) {
-        const keys = group.map(({ key }) => key)
-        const problems = await removeKeys(destination, keys, AbortSignal.timeout(TIMEOUT_MS))
-        for (const one of group) {
-          const error = problems.get(one.key)
-          if (error !== undefined) results.set(one, { kind: 'failed', problem: messageOf(error) })
+      for (const one of here) {
+        try {
+          await removeKey(destination, one.key, AbortSignal.timeout(TIMEOUT_MS))
+        } catch (error) {
+          results.set(one, { kind: 'failed', problem: messageOf(error) })
+          continue
         }
-        const removed = group.filter(({ key }) => !problems.has(key)).map(({ name }) => name)
-        if (removed.length > 0) await noteRemoved(database, removed)
+        await noteRemoved(database, [one.name])
       }
     }
     return wanted.map(one => results.get(one) ?? LOCKED)

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { messageOf } from '../errors.ts'
 import { createCanceller } from '../flow/cancellation.ts'
 import { mapConcurrently } from '../flow/map-concurrently.ts'
@@ -12,13 +11,10 @@ import {
   takeDue,
 } from '../store/removals.ts'
 import type { Runtime } from './app.ts'
-import { type Destination, idOf, reach } from './destinations.ts'
-import { removeKeys } from './remove-keys.ts'
+import { type Destination, idOf, reach, removeKey } from './destinations.ts'
 
-/** Number of objects that one transaction takes, and that are removed one by one at a time. */
+/** Number of objects that one transaction takes, and that are removed at a time. */
 const AT_ONCE = 32
-/** Number of objects that are removed at a time if the destination removes several with one request. */
-const MANY_AT_ONCE = 8 * AT_ONCE
 /** After this many consecutive failures, a destination is skipped until the next round. */
 const MOST_FAILURES = 32
 const FIRST_PAUSE_MS = 60_000
@@ -138,62 +134,26 @@ async function sweep(rounds: Rounds): Promise<void> {
 }
 
 async function sweepDestination(destination: Destination, now: number, rounds: Rounds): Promise<void> {
-  const { removeMany } = destination.target
-  const most = removeMany ? MANY_AT_ONCE : AT_ONCE
+  const { database, owner, stopped } = rounds
+  const id = idOf(destination)
+  const wanted = { owner: owner.id, among: [id], now, longestPauseMs: LONGEST_PAUSE_MS, limit: AT_ONCE }
   const tally: Tally = { removed: [], failed: 0, inARow: 0, dueAt: Infinity, problem: '' }
-  for (let isAll = false; !isAll && tally.inARow < MOST_FAILURES && !rounds.stopped.aborted; ) {
-    const objects = await take(idOf(destination), most, now, rounds)
-    isAll = objects.length < most
-    // Those that are removed one by one do not wait for each other, because one of them may hang.
-    const groups = removeMany ? [objects] : objects.map(object => [object])
-    await mapConcurrently(groups, AT_ONCE, some => sweepSome(destination, some, now, tally, rounds))
+  for (let isAll = false; !isAll && tally.inARow < MOST_FAILURES && !stopped.aborted; ) {
+    const objects = await takeDue(database, wanted)
+    isAll = objects.length < AT_ONCE
+    // They do not wait for each other, because one of them may hang.
+    await mapConcurrently(objects, AT_ONCE, object => sweepObject(object, now, tally, rounds))
   }
-  report(idOf(destination), tally, now, rounds)
+  report(id, tally, now, rounds)
 }
 
-/** Takes expired objects in several transactions, because one of them must not block the process. */
-async function take(
-  id: string,
-  most: number,
-  now: number,
-  { database, owner, stopped }: Rounds,
-): Promise<readonly DueObject[]> {
-  const wanted = { owner: owner.id, among: [id], now, longestPauseMs: LONGEST_PAUSE_MS }
-  const objects: DueObject[] = []
-  while (objects.length < most && !stopped.aborted) {
-    const taken = await takeDue(database, { ...wanted, limit: Math.min(AT_ONCE, most - objects.length) })
-    if (taken.length === 0) break
-    objects.push(...taken)
-    await nextTurn()
-  }
-  return objects
-}
-
-/** Removes objects and saves the results. @throws if the database fails */
-async function sweepSome(
-  destination: Destination,
-  objects: readonly DueObject[],
-  now: number,
-  tally: Tally,
-  rounds: Rounds,
-): Promise<void> {
-  if (objects.length === 0) return
-  const { listener, database } = rounds
-  const problems = await remove(objects, rounds)
-  const removed = objects.filter(({ name }) => !problems.has(name))
-  for (const object of objects) {
-    const problem = problems.get(object.name)
-    if (problem !== undefined) await postponeRemoval(object, problem, now, tally, rounds)
-  }
-  if (removed.length === 0) return
-  await noteRemoved(
-    database,
-    removed.map(({ name }) => name),
-  )
-  for (const { key } of removed) {
-    listener?.removed(idOf(destination))
-    tally.removed.push(key)
-  }
+/** Removes an object and saves the result. @throws if the database fails */
+async function sweepObject(object: DueObject, now: number, tally: Tally, rounds: Rounds): Promise<void> {
+  const problem = await remove(object, rounds)
+  if (problem !== undefined) return postponeRemoval(object, problem, now, tally, rounds)
+  await noteRemoved(rounds.database, [object.name])
+  rounds.listener?.removed(object.destination)
+  tally.removed.push(object.key)
   tally.inARow = 0
 }
 
@@ -214,29 +174,20 @@ async function postponeRemoval(
   tally.problem = problem
 }
 
-/** @returns why objects could not be removed, by name */
+/** @returns why the object could not be removed */
 async function remove(
-  objects: readonly DueObject[],
+  object: DueObject,
   { timeoutMs, ended, mask, destinations }: Rounds,
-): Promise<ReadonlyMap<string, string>> {
+): Promise<string | undefined> {
+  const { destination, key } = reach(object, destinations) ?? {}
+  if (!destination?.target.remove || key === undefined)
+    return `it was stored at ${object.location}, where no destination of this configuration leads`
   const limit = beginTimeLimit(timeoutMs, ended, () => new Error(`it took longer than ${timeoutMs} ms`))
-  const problems = new Map<string, string>()
-  const here = new Map<Destination, Map<string, DueObject>>()
-  for (const object of objects) {
-    const { destination, key } = reach(object, destinations) ?? {}
-    if (!destination?.target.remove || key === undefined)
-      problems.set(
-        object.name,
-        `it was stored at ${object.location}, where no destination of this configuration leads`,
-      )
-    else here.set(destination, new Map([...(here.get(destination) ?? []), [key, object]]))
-  }
   try {
-    for (const [destination, byKey] of here) {
-      const failed = await removeKeys(destination, [...byKey.keys()], limit.signal)
-      for (const [key, error] of failed) problems.set(byKey.get(key)?.name ?? '', mask(messageOf(error)))
-    }
-    return problems
+    await removeKey(destination, key, limit.signal)
+    return undefined
+  } catch (error) {
+    return mask(messageOf(error))
   } finally {
     limit.end()
   }

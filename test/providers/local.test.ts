@@ -25,7 +25,7 @@ import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished, type TestContext } from 'vitest'
 import { UploadError } from '../../src/errors.ts'
-import type { Target } from '../../src/providers/contract.ts'
+import type { OpenTarget } from '../../src/providers/contract.ts'
 import { createExplained } from '../../src/providers/local/explain.ts'
 import { local } from '../../src/providers/local/index.ts'
 import { splitKey } from '../../src/providers/local/key-path.ts'
@@ -37,14 +37,14 @@ const never = () => new AbortController().signal
 
 type Options = Partial<Omit<Parameters<typeof local.open>[0], 'directory'>>
 
-async function openLocal(directory: string, options: Options = {}, name = 'Default'): Promise<Target> {
+async function openLocal(directory: string, options: Options = {}, name = 'Default'): Promise<OpenTarget> {
   const config = local.config.parse({ directory, serve: true, durable: false, ...options })
   const warn = (message: string) => expect.fail(message)
   return await local.open(config, { name, warn })
 }
 
 /** A target on a new folder; both are gone after the test. */
-async function openFresh(options: Options = {}): Promise<{ target: Target; directory: string }> {
+async function openFresh(options: Options = {}): Promise<{ target: OpenTarget; directory: string }> {
   const directory = join(await makeDirectory(), 'pictures')
   const target = await openLocal(directory, options)
   onTestFinished(() => target.close?.())
@@ -75,7 +75,7 @@ async function failureOf(promise: Promise<unknown>): Promise<UploadError> {
   return error as UploadError
 }
 
-async function spoolPayload(target: Target, bytes: Buffer): Promise<string> {
+async function spoolPayload(target: OpenTarget, bytes: Buffer): Promise<string> {
   const file = await target.spool?.create()
   if (!file) return expect.fail('local has a spool')
   writeFileSync(file.fd, bytes)
@@ -90,7 +90,7 @@ async function listFiles(directory: string): Promise<string[]> {
 }
 
 /** The real path of what is handed out. */
-async function locate(target: Target | undefined, key: string): Promise<string | undefined> {
+async function locate(target: OpenTarget | undefined, key: string): Promise<string | undefined> {
   const file = await target?.locate?.(key)
   await file?.close()
   return file?.real
@@ -126,7 +126,7 @@ async function startServer(find: (path: string) => Promise<string | undefined>) 
 async function startContract(isServed: boolean): Promise<ContractSetup> {
   const directory = await mkdtemp(join(tmpdir(), 'local-contract-'))
   const name = 'a/b c'
-  let target: Target | undefined
+  let target: OpenTarget | undefined
   const server = await startServer(async path =>
     isServed
       ? locate(target, path.slice(`files/${name}/`.length))
@@ -668,7 +668,7 @@ describe('what local says of an error of the disk', () => {
 
 describe('temporary files of killed servers', () => {
   /** The directory a process of that number would have used, with a file in it. */
-  async function leaveBehind(target: Target, directory: string, pid: number): Promise<string> {
+  async function leaveBehind(target: OpenTarget, directory: string, pid: number): Promise<string> {
     const own = basename(target.spool?.directory ?? '')
     const name = own.replace(/\.\d+(?:-\d*)?\./, `.${pid}.`).replace(/.{12}$/, randomBytes(6).toString('hex'))
     const path = join(directory, '.upload-server', name)

@@ -320,29 +320,6 @@ describe('s3 at Ceph', () => {
     expect((await rgw.admin.read('pictures', 'env.txt')).toString()).toBe('env')
   })
 
-  it('removes many objects with one request, and one by one where the service rejects that request', async () => {
-    const isMany = (line: string) => line.startsWith('POST ') && line.includes('?delete=')
-    for (const status of [undefined, 400, 501]) {
-      const proxy = await breakWith(({ line }) => (isMany(line) && status ? { status } : undefined))
-      const target = open({ path: 'many', ...proxy.through })
-      const keys = ['a.bin', 'b & <c>.bin', 'ü.bin']
-      for (const key of keys) await target.put(objectOf(key, Buffer.of(1)), never())
-      expect(await target.removeMany?.([...keys, 'absent.bin'], never())).toEqual(new Map())
-      expect((await rgw.admin.list('pictures')).filter(key => key.startsWith('many/'))).toEqual([])
-      expect(proxy.seen.filter(isMany)).toHaveLength(1)
-      expect(proxy.seen.filter(line => line.startsWith('DELETE '))).toHaveLength(status ? 4 : 0)
-    }
-  })
-
-  it('explains why each of many objects could not be removed', async () => {
-    const target = open({ ...rgw.stranger })
-    await open().put(objectOf('denied.bin', Buffer.of(1)), never())
-    const problems = await target.removeMany?.(['denied.bin', 'other.bin'], never())
-    const words = 'Could not remove "denied.bin" at s3/Default: access denied. Allow s3:DeleteObject'
-    expect(String(problems?.get('denied.bin'))).toContain(words)
-    expect((await rgw.admin.read('pictures', 'denied.bin')).length).toBe(1)
-  })
-
   describe('in parts', () => {
     const inParts = { multipartThreshold: 5 * MIB, partSize: 5 * MIB }
 

@@ -236,7 +236,7 @@ describe('the time limit', () => {
     const ends: (() => void)[] = []
     const begun: string[] = []
     const destination = await open({
-      serial: true,
+      traits: { serial: true },
       put: ({ key }) => {
         begun.push(key)
         return new Promise(resolve => ends.push(() => resolve({ url: `files/${key}` })))
@@ -312,7 +312,7 @@ describe('a target that takes one put at a time', () => {
     let running = 0
     const begun: string[] = []
     const destination = await open({
-      serial: true,
+      traits: { serial: true },
       async put({ key }) {
         expect(++running).toBe(1)
         await new Promise(resolve => setImmediate(resolve))
@@ -334,7 +334,7 @@ describe('a target that takes one put at a time', () => {
     const reason = new Error('gone')
     const begun: string[] = []
     const destination = await open({
-      serial: true,
+      traits: { serial: true },
       async put({ key }) {
         begun.push(key)
         leaver.abort(reason)

@@ -54,13 +54,13 @@ describe('the link to what the history knows', () => {
     ['is the one from then', at({ target: { sign } }), 0, entry.url],
     [
       'is a new one where links end',
-      at({ target: { sign, linksExpire: true } }),
+      at({ target: { sign, traits: { linksExpire: true } } }),
       1,
       'https://img.example/signed',
     ],
     [
       'is the one from then where links end and nothing is signed',
-      at({ target: { linksExpire: true } }),
+      at({ target: { traits: { linksExpire: true } } }),
       0,
       entry.url,
     ],

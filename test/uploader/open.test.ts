@@ -37,12 +37,16 @@ describe('openDestinations', () => {
   })
 
   it('makes a queue for targets that take one put at a time', async () => {
-    const [one] = await openDestinations([spec('one', { ...target, serial: true })], '{filename}', () => {})
+    const [one] = await openDestinations(
+      [spec('one', { ...target, traits: { serial: true } })],
+      '{filename}',
+      () => {},
+    )
     expect(one?.queue).toBeDefined()
   })
 
   it('shares putQueues with destinations of the same name, and with no others', async () => {
-    const serial = { ...target, serial: true }
+    const serial = { ...target, traits: { serial: true } }
     const putQueues = createPutQueues()
     const open = (...names: string[]) =>
       openDestinations(

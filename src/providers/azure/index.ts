@@ -173,7 +173,7 @@ function open(options: Options, deps: ProviderDeps): Target {
       const blob = object.key
       return { url: linkType === 'public' ? joinUrl(publicUrl, blob) : signedUrl(blob, sasForS) }
     },
-    linksExpire: linkType === 'sas',
+    traits: { linksExpire: linkType === 'sas' },
     // The permission to read also allows HEAD.
     ...(accountKey !== undefined && {
       async sign(blob, _method, mostS) {

@@ -9,7 +9,8 @@ import { once } from '../../flow/once.ts'
 import { localPath } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
 import { createSpool, sweepSpool } from '../../payload/spool.ts'
-import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
+import { defineProvider, type OpenTarget, type ProviderDeps } from '../contract.ts'
+import { checkKey } from '../shared/check-key.ts'
 import { HASHED_NAME } from '../shared/picgo-options.ts'
 import { encodeKey, encodeSegment, joinUrl, urlPrefix } from '../shared/public-url.ts'
 import { createExplained, type Explained } from './explain.ts'
@@ -118,7 +119,7 @@ function openFolder(
   options: z.output<typeof config>,
   { name, warn, ownPaths = [] }: ProviderDeps,
   location: string,
-): Target {
+): OpenTarget {
   const { serve, urlPrefix, durable } = options
   const directory = resolve(options.directory)
   const spoolPath = join(directory, SPOOL_NAME)
@@ -151,7 +152,7 @@ function openFolder(
 
   return {
     location,
-    replacesAtomically: true,
+    traits: { atomic: true },
     spool: {
       ...spool,
       isLinked: true,
@@ -185,7 +186,7 @@ function createLookup(
   directory: string,
   folders: Folders,
   explained: Explained,
-): Required<Pick<Target, 'exists' | 'remove'>> {
+): Required<Pick<OpenTarget, 'exists' | 'remove'>> {
   /** Runs work with the path of an object. Links among its folders are followed, but not a link with its own name. */
   async function find<T>(key: string, work: (path: string) => Promise<T>): Promise<T | undefined> {
     const { parents, file } = splitKey(key)
@@ -223,6 +224,7 @@ function createLocate(
   return async key => {
     let found: HeldFile | undefined
     try {
+      checkKey(key)
       const { parents, file } = splitKey(key)
       found = await folders.open(join(directory, ...parents, file))
       if (found?.status.isFile() && !(await isOwn(found.real, found.status))) return found

@@ -11,7 +11,6 @@ import { bodyOf, createS3Client, findObject, notS3, type S3Client } from './clie
 import { explainS3, type S3Action } from './explain.ts'
 import { abortUpload, beginUpload, completeProbe, type MultipartUpload, putMultipart } from './multipart.ts'
 import { isFromService, Refusal } from './refusal.ts'
-import { removeObject, removeObjects } from './remove.ts'
 import type { S3Settings } from './settings.ts'
 
 /** Idle timeout of a connection. */
@@ -54,14 +53,9 @@ export function openS3(
     }
   }
 
-  const remove = (key: string, signal: AbortSignal) =>
-    run({ what: `Could not remove "${key}"`, permission: 's3:DeleteObject' }, signal, () =>
-      removeObject(s3, settings, key, signal),
-    )
-
   return {
     location: locationOf(settings),
-    replacesAtomically: true,
+    traits: { atomic: true, linksExpire: settings.publicUrl === undefined },
     put: (object, signal) =>
       run({ what: `Could not store "${object.key}"`, permission: 's3:PutObject' }, signal, async () => ({
         url: await storeObject(s3, settings, object, signal),
@@ -86,14 +80,10 @@ export function openS3(
         signal,
         async () => (await findObject(s3, settings.keyPrefix + key, signal)) !== undefined,
       ),
-    remove,
-    removeMany: (keys, signal) => {
-      const what = `Could not remove ${keys.length} objects`
-      return run({ what, permission: 's3:DeleteObject' }, signal, () =>
-        removeObjects(s3, settings, keys, key => remove(key, signal), signal),
-      )
-    },
-    linksExpire: settings.publicUrl === undefined,
+    remove: (key, signal) =>
+      run({ what: `Could not remove "${key}"`, permission: 's3:DeleteObject' }, signal, () =>
+        removeObject(s3, settings, key, signal),
+      ),
     sign: (key, method, mostS, signal) =>
       run({ what: `Could not sign a link to "${key}"`, permission: 's3:GetObject' }, signal, () =>
         s3.presign(settings.keyPrefix + key, Math.min(settings.presignedForS, mostS), method),
@@ -104,6 +94,22 @@ export function openS3(
       connections.close()
     },
   }
+}
+
+/** Removes an object. A missing object counts as removed. */
+async function removeObject(
+  s3: S3Client,
+  { keyPrefix }: S3Settings,
+  key: string,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const { headers } = await s3.send({ method: 'DELETE', key: keyPrefix + key }, signal)
+    if (isFromService(headers)) return
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.facts.code !== 'NoSuchKey') throw error
+  }
+  if (await findObject(s3, keyPrefix + key, signal)) throw notS3()
 }
 
 /** Bucket names are unique at AWS, and internal hostnames of a vendor reach the same buckets. */

@@ -3,7 +3,7 @@ import { onAbort } from '../../flow/cancellation.ts'
 import { DIRECT } from '../../http/proxy/outgoing.ts'
 import { localPath, ownFile, secret } from '../../options.ts'
 import * as z from '../../packages/zod.ts'
-import { defineProvider, type ProviderDeps, type Target } from '../contract.ts'
+import { defineProvider, type OpenTarget, type ProviderDeps } from '../contract.ts'
 import { createBackground } from '../shared/background.ts'
 import { locationAtHost } from '../shared/location.ts'
 import { joinUrl, urlPrefix } from '../shared/public-url.ts'
@@ -113,7 +113,7 @@ function validate({ password, privateKey, privateKeyFile, passphrase, agent }: O
   return undefined
 }
 
-function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: ProviderDeps): Target {
+function open(options: Options, { name, warn, knownHosts, outgoing = DIRECT }: ProviderDeps): OpenTarget {
   const server = `"sftp/${name}" (${options.host}, port ${options.port})`
   const directory = cleanFolder(options.directory)
   const { host, port } = options

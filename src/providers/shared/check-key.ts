@@ -14,7 +14,7 @@ export function checkKey(key: string): void {
 }
 
 /** Returns what is wrong with an object key. Undefined if it is valid. */
-export function faultOf(key: string): string | undefined {
+function faultOf(key: string): string | undefined {
   if (Buffer.byteLength(key) > MAX_KEY_BYTES) return `it is longer than ${MAX_KEY_BYTES} bytes`
   if (/[\u0000-\u001f\u007f]/.test(key)) return 'it contains a control character'
   if (!key.isWellFormed()) return 'it contains an invalid character (a lone surrogate)'

@@ -1,96 +1,65 @@
 import { UploadError } from '../../errors.ts'
 import { within } from '../../flow/time-limit.ts'
-import { checkKey, faultOf } from './check-key.ts'
+import { checkKey } from './check-key.ts'
 import { type Attempted, explainFailure } from './explain-failure.ts'
-import type { Stored, Target } from './target.ts'
+import type { OpenTarget, Stored, Target, UploadObject } from './target.ts'
 
 /** Time limit for `close`, which may wait for uploads in progress. */
 const CLOSE_LIMIT_MS = 30_000
 const notClosed = () => new Error(`it did not close within ${CLOSE_LIMIT_MS / 1000} s`)
 
-const OPTIONAL_METHODS = [
-  'findUnknownHost',
-  'check',
-  'remove',
-  'removeMany',
-  'exists',
-  'sign',
-  'locate',
-  'close',
-] as const
+/** The operations on one object, and how messages name them. */
+const OPERATIONS = { put: 'store', exists: 'look for', remove: 'remove', sign: 'sign a link to' } as const
+const METHODS = ['put', 'exists', 'remove', 'sign', 'check', 'close'] as const
 
 /** Plugins may be written in JavaScript, so their types are checked at run time. */
-function checkTarget(target: Target): void {
+function assertTarget(target: Target): void {
   if (typeof target?.put !== 'function')
     throw new Error('its "open" must return an object with the function "put"')
-  const wrong = OPTIONAL_METHODS.find(name => !['function', 'undefined'].includes(typeof target[name]))
+  const wrong = METHODS.find(name => !['function', 'undefined'].includes(typeof target[name]))
   if (wrong !== undefined)
     throw new Error(`"${wrong}" of the object that its "open" returned is not a function`)
   if (target.location !== undefined && (typeof target.location !== 'string' || target.location === ''))
     throw new Error('"location" of the object that its "open" returned must be a non-empty string')
 }
 
-/** Makes a target that gets only valid object keys: `remove('')` could delete a whole bucket or folder. */
-export function toCheckedTarget(target: Target, id: string): Target {
-  checkTarget(target)
-  const {
-    exists,
-    remove,
-    removeMany,
-    sign,
-    locate,
-    findUnknownHost,
-    check,
-    close,
-    location = `${id}/`,
-  } = target
+/**
+ * Makes a target that gets only valid object keys, because `remove('')` could delete a whole bucket or folder, and whose
+ * failures are explained.
+ */
+export function toCheckedTarget(target: OpenTarget, id: string): OpenTarget {
+  assertTarget(target)
+  const { location = `${id}/`, traits, check, close } = target
+  const operations = Object.entries(OPERATIONS).map(([name, verb]) => {
+    const work = target[name as keyof typeof OPERATIONS] as Operation | undefined
+    return [name, work && checkOperation((...given) => work.call(target, ...given), id, verb)] as const
+  })
   return {
     ...target,
     location,
-    // Spreading does not copy the methods of a class.
-    ...(findUnknownHost && { findUnknownHost: async signal => findUnknownHost.call(target, signal) }),
+    ...(traits && { traits }), // spreading does not copy what a class has
+    ...(Object.fromEntries(operations) as Pick<Target, keyof typeof OPERATIONS>),
     ...(check && { check: signal => attempt({ id }, signal, async () => check.call(target, signal)) }),
     ...(close && { close: async () => within(close.call(target), CLOSE_LIMIT_MS, notClosed) }),
-    async put(object, signal) {
-      checkKey(object.key)
-      const work = async () => checkStored(await target.put(object, signal), object.key)
-      return attempt({ id, what: { verb: 'store', key: object.key } }, signal, work)
-    },
-    ...(exists && {
-      async exists(key, signal) {
-        checkKey(key)
-        const work = async () => exists.call(target, key, signal)
-        return attempt({ id, what: { verb: 'look for', key } }, signal, work)
-      },
-    }),
-    ...(remove && {
-      async remove(key, signal) {
-        checkKey(key)
-        const work = async () => remove.call(target, key, signal)
-        return attempt({ id, what: { verb: 'remove', key } }, signal, work)
-      },
-    }),
-    ...(removeMany && {
-      async removeMany(keys, signal) {
-        for (const key of keys) checkKey(key)
-        const work = async () => removeMany.call(target, keys, signal)
-        const problems = await attempt({ id }, signal, work)
-        const explain = (error: unknown, key: string) =>
-          explainFailure(error, { id, what: { verb: 'remove', key } })
-        return new Map([...problems].map(([key, error]) => [key, explain(error, key)]))
-      },
-    }),
-    ...(sign && {
-      async sign(key, method, mostS, signal) {
-        checkKey(key)
-        const work = async () => sign.call(target, key, method, mostS, signal)
-        return attempt({ id, what: { verb: 'sign a link to', key } }, signal, work)
-      },
-    }),
-    // No object can have an invalid key.
-    ...(locate && {
-      locate: async key => (faultOf(key) === undefined ? locate.call(target, key) : undefined),
-    }),
+  }
+}
+
+/** An object or its key, then other parameters, and a signal as the last one. */
+type Operation = (...given: readonly unknown[]) => Promise<unknown>
+
+function checkOperation(
+  work: Operation,
+  id: string,
+  verb: (typeof OPERATIONS)[keyof typeof OPERATIONS],
+): Operation {
+  return async (...given) => {
+    const [object, signal] = [given[0] as UploadObject | string, given.at(-1) as AbortSignal]
+    const key = typeof object === 'string' ? object : object.key
+    checkKey(key)
+    return attempt({ id, what: { verb, key } }, signal, async () => {
+      const result = await work(...given)
+      return verb === 'store' ? checkStored(result as Stored, key) : result
+    })
   }
 }
 

@@ -59,48 +59,53 @@ export interface SignedUrl {
   readonly forS: number
 }
 
+/** How a target stores, where it differs from most others. */
+export interface Traits {
+  /** `put` is called for one object at a time. */
+  readonly serial?: boolean
+  /** Puts of one object at the same time leave it complete, as one of them. Uploads of the same bytes then don't wait. */
+  readonly atomic?: boolean
+  /** The destination names files itself, so that equal object keys replace nothing. */
+  readonly namesFiles?: boolean
+  /** URLs that `put` returns expire, and `sign` creates new ones for stored objects. */
+  readonly linksExpire?: boolean
+}
+
 /** A provider with its options applied. Operations that it does not support are undefined; callers check for the method. */
 export interface Target {
-  /** Stores the object and replaces one with the same object key. Safe to call concurrently unless `serial` is true. */
+  /** Stores the object and replaces one with the same object key. Safe to call concurrently, except with the trait `serial`. */
   put(object: UploadObject, signal: AbortSignal): Promise<Stored>
-  /**
-   * Canonical prefix of its objects: `location + key` identifies an object. Two targets that reach the same object must return
-   * the same prefix, even if their options or names differ. It is stored in the database, so it must contain no secret, and
-   * must not change when credentials change. Default: a prefix that no other destination has.
-   */
-  readonly location?: string
-  /** If true, `put` is called for one object at a time. */
-  readonly serial?: boolean
-  /** If true, puts of one object at the same time leave it complete, as one of them. Uploads of the same bytes then don't wait. */
-  readonly replacesAtomically?: boolean
-  /** Spool on the destination's file system. Payloads are spooled there, so that `put` can link instead of copy. */
-  readonly spool?: Spool
-  /** If true, the destination names files itself, so that equal object keys replace nothing. */
-  readonly namesFiles?: boolean
-  /** Returns the server if its host key is not trusted yet. Sends it no credentials. */
-  findUnknownHost?(signal: AbortSignal): Promise<UnknownHost | undefined>
-  /** Verifies the URL and the credentials. Leaves nothing behind. */
-  check?(signal: AbortSignal): Promise<void>
-  /** Removes an object. Used by `upload-server check`, `remove`, expiry and the tests, never by a route. */
-  remove?(key: string, signal: AbortSignal): Promise<void>
-  /**
-   * Removes several objects with fewer requests than `remove` needs. Needs `remove`. A missing object counts as removed.
-   *
-   * @returns the reason for each object that could not be removed, by key
-   * @throws if none of them could be removed
-   */
-  removeMany?(keys: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, unknown>>
   /** Returns whether an object with that key exists. `onConflict` and `dedupe` need it. */
   exists?(key: string, signal: AbortSignal): Promise<boolean>
+  /** Removes an object; a missing one counts as removed. Used by `check`, `remove`, expiry and the tests, never by a route. */
+  remove?(key: string, signal: AbortSignal): Promise<void>
   /**
    * Creates a signed URL for an object, which need not exist. `link` needs it.
    *
    * @param mostS maximum lifetime, in seconds
    */
   sign?(key: string, method: 'GET' | 'HEAD', mostS: number, signal: AbortSignal): Promise<SignedUrl>
-  /** If true, URLs that `put` returns expire, and `sign` creates new ones for stored objects. */
-  readonly linksExpire?: boolean
-  /** Opens a stored object that this server may serve under /files/. Undefined if it does not exist. */
-  locate?(key: string): Promise<HeldFile | undefined>
+  /** Verifies the URL and the credentials. Leaves nothing behind. */
+  check?(signal: AbortSignal): Promise<void>
   close?(): Promise<void>
+  /**
+   * Canonical prefix of its objects: `location + key` identifies an object. Two targets that reach the same object must return
+   * the same prefix, even if their options or names differ. It is stored in the database, so it must contain no secret, and
+   * must not change when credentials change. Default: a prefix that no other destination has.
+   */
+  readonly location?: string
+  readonly traits?: Traits
 }
+
+/** What only `local` and `sftp` have. Plugins do without it. */
+export interface Capabilities {
+  /** `local`: a spool on the file system of the destination. Payloads are spooled there, so that `put` can link instead of copy. */
+  readonly spool?: Spool
+  /** `local`: opens a stored object that this server serves under /files/. Undefined if it does not exist. */
+  locate?(key: string): Promise<HeldFile | undefined>
+  /** `sftp`: returns the server if its host key is not trusted yet. Sends it no credentials. */
+  findUnknownHost?(signal: AbortSignal): Promise<UnknownHost | undefined>
+}
+
+/** What `open` of a provider returns. */
+export type OpenTarget = Target & Capabilities

@@ -99,15 +99,6 @@ export function readElement(xml: string, name: string): string | undefined {
   )
 }
 
-/**
- * Returns the elements with that name, each as the texts of its child elements by name. For lists, which may be long. Texts are
- * not trimmed.
- */
-export function readElements(xml: string, name: string): ReadonlyMap<string, string>[] {
-  const found = descendants(readXml(xml.trimStart())).filter(element => element.name === name)
-  return found.map(({ children }) => new Map(children.map(child => [child.name, textOf(child)])))
-}
-
 /** Matches comments, CDATA, instructions, declarations, tags and the text between them, without backtracking. */
 const TOKEN =
   /<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[([\s\S]*?)(?:\]\]>|$)|<[?!][^>]*(?:>|$)|<(\/?)([^\s/<>]+)([\s/][^<>]*)?>|([^<]+)/g

@@ -105,7 +105,7 @@ function open(options: z.output<typeof config>, deps: ProviderDeps): Target {
       await bucket.put(object, signal)
       return { url: urlOf(object.key) }
     },
-    linksExpire: token !== undefined,
+    traits: { linksExpire: token !== undefined },
     // The token does not depend on the method.
     ...(token !== undefined && {
       async sign(key, _method, mostS) {

@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest'
 import { UploadError } from '../../../src/errors.ts'
-import type { KnownHosts, Target } from '../../../src/providers/contract.ts'
+import type { KnownHosts, OpenTarget } from '../../../src/providers/contract.ts'
 import { sftp } from '../../../src/providers/sftp/index.ts'
 import type { OpenSsh } from '../../servers/openssh.ts'
 
@@ -11,7 +11,7 @@ export async function openSftp(
   options: Options,
   warn: (message: string) => void = message => expect.fail(message),
   knownHosts?: KnownHosts,
-): Promise<Target> {
+): Promise<OpenTarget> {
   const config = sftp.config.parse({ host: '127.0.0.1', urlPrefix: 'https://img.example.com', ...options })
   expect(sftp.validate?.(config)).toBeUndefined()
   return await sftp.open(config, { name: 'Default', warn, knownHosts })
@@ -22,7 +22,7 @@ export async function openForTest(
   options: Options,
   warn?: (message: string) => void,
   knownHosts?: KnownHosts,
-): Promise<Target> {
+): Promise<OpenTarget> {
   const target = await openSftp(options, warn, knownHosts)
   onTestFinished(() => target.close?.())
   return target

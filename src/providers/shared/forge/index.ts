@@ -79,7 +79,7 @@ export function createContentsTarget(forge: Forge, options: ContentsOptions, dep
   return {
     // Repository names are case-insensitive; branch names may contain slashes.
     location: `${locationAt('git', forge.repoUrl.toLowerCase())}@${encodeURIComponent(branch)}/`,
-    serial: true,
+    traits: { serial: true },
     async put(object, signal) {
       if (object.size > maxBytes) throw tooLarge(object, repository.remote, maxBytes)
       await store(repository, object, signal)

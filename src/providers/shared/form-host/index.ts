@@ -38,7 +38,7 @@ export function createHost(description: HostDescription, options: HttpOptions, d
   const client = createHttpClient(options, deps)
   const mask = createMask(Object.values(host.secrets))
   return {
-    namesFiles: host.readsAnswer && host.method === 'POST',
+    traits: { namesFiles: host.readsAnswer && host.method === 'POST' },
     async put(object, signal) {
       const { request, url } = makeRequest(host, object)
       try {
