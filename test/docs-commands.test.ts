@@ -67,7 +67,7 @@ function toPattern(answer: string): RegExp {
 it('docs/reference/errors.md has every error code, those of the command line last', async () => {
   const source = await readFile('src/errors.ts', 'utf8')
   const codes = [...source.matchAll(/^ {2}\| '(\w+)'$/gm)].map(([, code]) => code)
-  const client = await readFile('src/client/sending/remote.ts', 'utf8')
+  const client = await readFile('src/client/api/connection.ts', 'utf8')
   const ofClient = new Set([...client.matchAll(/code: '(\w+)'/g)].map(([, code]) => code))
   const document = await readFile('docs/reference/errors.md', 'utf8')
   const described = [...document.matchAll(/^### (\w+)$/gm)].map(([, code]) => code)

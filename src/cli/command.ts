@@ -1,5 +1,5 @@
+import { hasKey } from '../client/tokens/credentials.ts'
 import { TOKEN_PROVIDERS } from '../client/tokens/token-source.ts'
-import { hasKey } from '../client/tokens/tokens.ts'
 import { type Command, InvalidArgumentError, Option } from '../packages/commander.ts'
 import { readDuration } from '../times.ts'
 import type { Terminal } from './terminal.ts'

@@ -1,5 +1,4 @@
-import { warnOfPlainHttp } from '../client/sending/plain-http.ts'
-import { openRemote } from '../client/sending/remote.ts'
+import { createClient } from '../client/create-client.ts'
 import { messageOf } from '../errors.ts'
 import type { Command } from '../packages/commander.ts'
 import { pendingUploads } from '../store/pending.ts'
@@ -77,19 +76,8 @@ async function finishAt(
 ): Promise<number> {
   if (ids.length === 0)
     throw new Error('--server requires the finalizationId of each upload, which "upload" has printed.')
-  warnOfPlainHttp(server, options, terminal)
-  const remote = openRemote(server, options, terminal)
-  return finishEach(ids, terminal, async id => {
-    // The number of files is not known here. Each of them has a link.
-    const reply = await remote.post(
-      { query: { finalizationId: id }, count: Infinity },
-      AbortSignal.timeout(MOST_MS),
-    )
-    const urls = reply.outcomes.flatMap(({ url = [] }) => url)
-    if (reply.status !== 200 || urls.length === 0)
-      throw new Error(reply.message ?? 'the response has no link')
-    return urls
-  })
+  const client = createClient({ ...options, server }, terminal)
+  return finishEach(ids, terminal, id => client.finalize(id, AbortSignal.timeout(MOST_MS)))
 }
 
 async function finishEach(

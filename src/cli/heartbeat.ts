@@ -1,4 +1,5 @@
 import { glance } from '../config/load.ts'
+import { fromEnvironment } from '../http/proxy/outgoing.ts'
 import type { Command } from '../packages/commander.ts'
 import { type Check, type PortHolder, probeServer, urlOf } from '../server/port.ts'
 import { findRunning, placeOf } from '../server/running-server.ts'
@@ -36,7 +37,12 @@ async function heartbeat(options: HeartbeatOptions, terminal: Terminal): Promise
   const check = options.ready ? '/ready' : '/heartbeat'
   if (options.server === undefined) return heartbeatHere(check, options, terminal)
   const url = baseOf(options.server)
-  return tell(check, `${url.origin}${url.pathname}`, await probeServer(url, check), terminal)
+  return tell(
+    check,
+    `${url.origin}${url.pathname}`,
+    await probeServer(url, check, fromEnvironment(terminal.env)),
+    terminal,
+  )
 }
 
 /** Also finds a server that listens on another port because the configured one was in use. */

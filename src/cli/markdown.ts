@@ -2,7 +2,6 @@ import { relative } from 'node:path'
 import { findNotes } from '../client/notes/find-notes.ts'
 import { createImageUploads } from '../client/notes/image-uploads.ts'
 import type { NamedNote, NoteReport, UploadImagesOptions } from '../client/notes/upload-images.ts'
-import { SENDING } from '../client/sending/sender.ts'
 import { UploadError } from '../errors.ts'
 import { type Command, InvalidArgumentError } from '../packages/commander.ts'
 import { isLocalUrl } from '../page/editors.ts'
@@ -19,10 +18,10 @@ import {
 } from './command.ts'
 import { EXIT } from './exit-code.ts'
 import { bar, startProgress } from './progress.ts'
-import { remarksOn } from './repeat.ts'
-import { withSender } from './sender.ts'
+import { pendingOf, remarksOn } from './repeat.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
-import type { SenderRights } from './upload-here.ts'
+import type { UploadRights } from './upload-here.ts'
+import { withUploads } from './with-uploads.ts'
 
 interface MarkdownOptions extends CommonOptions, ChoiceAsSent, ServerOptions {
   /** Hosts whose images are moved. */
@@ -116,16 +115,16 @@ async function markdown(
         },
       })
     // A dry run also fails where the destination or the configuration would.
-    await withSender({ ...options, ...choice, ...SENDING }, terminal, rightsOfNotes(from), async sender => {
-      const uploads = createImageUploads(sender, from, terminal, signal)
-      await move(async images => {
-        const stored = await uploads.store(images)
+    await withUploads({ ...options, ...choice }, terminal, rightsOfNotes(from), async uploads => {
+      const images = createImageUploads(uploads, from, terminal, signal)
+      await move(async sources => {
+        const stored = await images.store(sources)
         for (const one of stored) if ('url' in one && isLocalUrl(one.url)) local = new URL(one.url).origin
         return stored
       })
       if (options.dryRun) return
-      isUnfinished = uploads.unfinished.length > 0
-      remarks = remarksOn(uploads.unfinished, await sender.explainUnreachable(), options, terminal)
+      isUnfinished = pendingOf(images.results).length > 0
+      remarks = remarksOn(images.results, await uploads.explainUnreachable(), options, terminal)
     })
   } finally {
     progress.stop()
@@ -147,7 +146,7 @@ async function markdown(
 }
 
 /** Notes may be written by others, so their URLs only reach the hosts that the user named, and public ones by redirects. */
-const rightsOfNotes = (from: readonly string[]): SenderRights => ({
+const rightsOfNotes = (from: readonly string[]): UploadRights => ({
   caller: { addresses: 'private', privateHosts: from },
   // A file may have changed since it was found, and a URL may respond with an error page.
   accept({ contentType }) {

@@ -2,7 +2,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Entry } from '../client/entries.ts'
 import type { Result } from '../client/result.ts'
-import { sendAll } from '../client/sending/sender.ts'
+import { uploadAll } from '../client/uploads.ts'
 import { readVersion } from '../package.ts'
 import type { Command } from '../packages/commander.ts'
 import { idOf } from '../uploader/destinations.ts'
@@ -11,7 +11,7 @@ import { collect, configOption, endWith } from './command.ts'
 import { type Opened, openForCommand } from './open.ts'
 import { remarksOn } from './repeat.ts'
 import { type CommonOptions, oneLine, type Terminal } from './terminal.ts'
-import { createSenderHere, type SenderRights } from './upload-here.ts'
+import { createUploadsHere, type UploadRights } from './upload-here.ts'
 
 interface McpOptions extends CommonOptions {
   root?: string[]
@@ -123,7 +123,7 @@ function listDestinations({ uploader }: Opened): { id: string; isDefault: boolea
 }
 
 async function uploadFor(
-  who: SenderRights,
+  who: UploadRights,
   files: readonly Entry[],
   id: string | undefined,
   signal: AbortSignal,
@@ -132,8 +132,8 @@ async function uploadFor(
   terminal: Terminal,
 ): Promise<{ results: readonly Result[]; remark?: string }> {
   const [picbed, ...name] = id?.split('/') ?? []
-  const sender = createSenderHere({ picbed, configName: name.join('/') }, opened, terminal, who)
-  const { results, unfinished } = await sendAll(sender, files, signal)
-  const remarks = remarksOn(unfinished, await sender.explainUnreachable(), options, terminal)
+  const uploads = createUploadsHere({ picbed, configName: name.join('/') }, opened, terminal, who)
+  const results = await uploadAll(uploads, files, signal)
+  const remarks = remarksOn(results, await uploads.explainUnreachable(), options, terminal)
   return { results, ...(remarks.length > 0 && { remark: remarks.join('\n') }) }
 }

@@ -1,4 +1,4 @@
-import type { Sent } from '../client/sending/sender.ts'
+import type { Result } from '../client/result.ts'
 import { oneLine, quote, type Terminal } from './terminal.ts'
 
 /** The shell for which a command line is quoted. */
@@ -67,16 +67,24 @@ export function describeUnreachable(dead: string, { config }: RepeatedOptions, {
   return `These links work only while the server is running, and ${dead}. Start it with: upload-server${flag}`
 }
 
+/** The uploads whose post-upload steps failed. */
+export const pendingOf = (results: readonly Result[]): string[] => [
+  ...new Set(results.flatMap(({ finalizationId = [] }) => finalizationId)),
+]
+
 /** The remarks at the end of an upload, one line each. */
 export function remarksOn(
-  unfinished: Sent['unfinished'],
+  results: readonly Result[],
   dead: string | undefined,
   options: RepeatedOptions,
   shell: Shell,
 ): string[] {
-  const ids = unfinished.map(({ id }) => id)
+  const ids = pendingOf(results)
+  const problems = results.flatMap(({ url, error = [], finalizationId }) =>
+    url !== undefined && finalizationId !== undefined ? error : [],
+  )
   return [
-    ...unfinished.flatMap(({ problem }) => (problem === undefined ? [] : [sayUnfinished(problem)])),
+    ...new Set(problems),
     ...(ids.length > 0 ? [sayFinish(ids, options, shell)] : []),
     ...(dead === undefined ? [] : [describeUnreachable(dead, options, shell)]),
   ].map(oneLine)

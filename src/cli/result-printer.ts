@@ -1,10 +1,9 @@
 import type { Entry } from '../client/entries.ts'
 import { endFor, lineFor, type OutputFormat } from '../client/reports/format.ts'
 import { interruption, type Result } from '../client/result.ts'
-import type { Listener } from '../client/sending/sender.ts'
+import type { UploadEvents } from '../client/uploads.ts'
 import { bytes } from '../log-lines.ts'
 import { bar, type ProgressLine } from './progress.ts'
-import { sayUnfinished } from './repeat.ts'
 import { oneLine, type Terminal } from './terminal.ts'
 
 interface PrinterOptions {
@@ -20,10 +19,8 @@ export function createResultPrinter(
   { format, quiet, retryMaxTime }: PrinterOptions,
   terminal: Terminal,
   progress: ProgressLine,
-): Listener & { close(): readonly Result[] } {
+): UploadEvents & { settle(index: number, result: Result): void; close(): readonly Result[] } {
   const results: (Result | undefined)[] = []
-  /** The finalizationId of stored files whose post-upload steps failed, by index. */
-  const pending = new Map<number, string>()
   const begun = performance.now()
   const noted = new Set<string>()
   let done = 0
@@ -35,6 +32,11 @@ export function createResultPrinter(
       const line = lineFor(result, format)
       if (line !== undefined) terminal.print(line)
     }
+  }
+
+  function noteOnce(message: string): void {
+    if (!noted.has(message)) terminal.note(oneLine(terminal.mask(message)))
+    noted.add(message)
   }
 
   function showProgress(count: number): void {
@@ -54,30 +56,21 @@ export function createResultPrinter(
           const end = expiresAt === undefined ? '' : `  expires ${new Date(expiresAt).toISOString()}`
           terminal.note(`[${done}/${entries.length}] ${oneLine(result.name)}${size}  ${seconds} s${end}`)
         }
+        if (result.url !== undefined && result.error !== undefined) noteOnce(result.error)
         if (result.warning !== undefined) terminal.note(oneLine(terminal.mask(`Warning: ${result.warning}`)))
         printReady(results)
       })
       showProgress(done)
     },
-    stored: showProgress,
-    retrying(message: string): void {
-      if (noted.has(message)) return
-      noted.add(message)
+    onStored: showProgress,
+    onRetry(message: string): void {
       const span = retryMaxTime % 60_000 === 0 ? `${retryMaxTime / 60_000} min` : `${retryMaxTime / 1000} s`
       const what = message.endsWith('.') ? message.slice(0, -1) : message
-      progress.around(() => terminal.note(oneLine(terminal.mask(`${what}. Retrying for up to ${span}.`))))
-    },
-    unfinished(indexes: readonly number[], finalizationId: string, problem: string): void {
-      for (const index of indexes) pending.set(index, finalizationId)
-      progress.around(() => terminal.note(oneLine(sayUnfinished(problem))))
+      progress.around(() => noteOnce(`${what}. Retrying for up to ${span}.`))
     },
     /** Returns all results. Files without a result count as interrupted. */
     close(): readonly Result[] {
-      const all = entries.map(({ name }, index) => {
-        const result = results[index] ?? interruption(name)
-        const finalizationId = pending.get(index)
-        return finalizationId === undefined ? result : { ...result, finalizationId }
-      })
+      const all = entries.map(({ name }, index) => results[index] ?? interruption(name))
       printReady(all)
       const end = endFor(all, format)
       if (end !== undefined) terminal.print(end)

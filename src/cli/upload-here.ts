@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { type Entry, NOTHING_ON_STDIN } from '../client/entries.ts'
 import { interruption, type Result } from '../client/result.ts'
-import type { Listener, Sender } from '../client/sending/sender.ts'
+import type { UploadEvents, Uploaded, Uploads } from '../client/uploads.ts'
 import { UploadError } from '../errors.ts'
+import { gather } from '../flow/gather.ts'
 import { readDimensions } from '../payload/dimensions.ts'
 import { findImageFault } from '../payload/extensions.ts'
 import { explainUnreachableLinks, findBase, findRunning, placeIn } from '../server/running-server.ts'
@@ -13,10 +15,11 @@ import { FinalizationPending } from '../uploader/finalization-pending.ts'
 import type { UploadRequest } from '../uploader/index.ts'
 import { type Caller, type Input, type Outcome, SOURCES } from '../uploader/input.ts'
 import type { Opened } from './open.ts'
+import { sayUnfinished } from './repeat.ts'
 import type { Terminal } from './terminal.ts'
 import { UsageError } from './upload-options.ts'
 
-export interface SenderOptions {
+export interface UploadsHereOptions {
   picbed?: string | undefined
   configName?: string | undefined
   /** When the files expire. */
@@ -24,23 +27,23 @@ export interface SenderOptions {
 }
 
 /** Restrictions of an upload on behalf of somebody else, such as an agent. Default: the rights of the user. */
-export interface SenderRights extends Partial<Pick<UploadRequest, 'accept'>> {
+export interface UploadRights extends Partial<Pick<UploadRequest, 'accept'>> {
   readonly caller?: Partial<Caller>
 }
 
 type Numbered = readonly [index: number, entry: Entry]
 
 /**
- * Creates a sender that uploads in this process. It connects the client with the uploader of the server.
+ * Uploads in this process. This connects the client with the uploader of the server.
  *
  * @throws UploadError if the destination does not exist, or does not support --expires
  */
-export function createSenderHere(
-  { picbed, configName, expires }: SenderOptions,
+export function createUploadsHere(
+  { picbed, configName, expires }: UploadsHereOptions,
   opened: Opened,
   terminal: Terminal,
-  who: SenderRights,
-): Sender {
+  who: UploadRights,
+): Uploads {
   const { config, mask, uploader } = opened
   const caller = { ...COMMAND_LINE_USER, ...who.caller }
   const destination = uploader.choose({ picbed, configName }, caller)
@@ -51,32 +54,33 @@ export function createSenderHere(
   async function sendTo(
     path: string | undefined,
     numbered: readonly Numbered[],
+    emit: (uploaded: Uploaded) => void,
     signal: AbortSignal,
-    listener: Listener,
+    { onStored }: UploadEvents,
   ): Promise<void> {
     const inputs: Input[] = []
     const places: Numbered[] = []
     for (const one of numbered) {
       const made = await toInput(one[1], destination, opened, terminal.stdin, signal)
-      if ('failure' in made) listener.settle(one[0], made.failure)
+      if ('failure' in made) emit({ ...made.failure, index: one[0] })
       else {
         inputs.push(made.input)
         places.push(one)
       }
     }
     if (inputs.length === 0 || signal.aborted) return
-    const looks: Promise<readonly [index: number, result: Result]>[] = []
+    const looks: Promise<Uploaded>[] = []
     const onOutcome = (outcome: Outcome) => {
       const place = places[outcome.index]
       if (place === undefined) return
       const [index, entry] = place
       if (outcome.ok) urls.push(outcome.url)
-      looks.push(toResult(entry, outcome, mask).then(result => [index, result]))
-      listener.stored?.(looks.length)
+      looks.push(toResult(entry, outcome, mask).then(result => ({ ...result, index })))
+      onStored?.(looks.length)
     }
     // A link is reported when the history has it: nobody could remove the file otherwise.
-    const settleAll = async () => {
-      for (const [index, result] of await Promise.all(looks)) listener.settle(index, result)
+    const settleAll = async (pending: Partial<Result> = {}) => {
+      for (const one of await Promise.all(looks)) emit(one.url === undefined ? one : { ...one, ...pending })
     }
     const request: UploadRequest = {
       destination,
@@ -92,30 +96,32 @@ export function createSenderHere(
     }
     try {
       await uploader.upload(request)
+      await settleAll()
     } catch (error) {
-      const isUnfinished = error instanceof FinalizationPending
-      if (!isUnfinished && !signal.aborted) throw error
-      if (isUnfinished) {
-        const indexes = places.map(([index]) => index)
-        listener.unfinished?.(indexes, error.finalizationId, mask(error.problem))
-      }
+      if (error instanceof FinalizationPending)
+        return settleAll({
+          error: sayUnfinished(mask(error.problem)),
+          finalizationId: error.finalizationId,
+        })
+      if (!signal.aborted) throw error
+      await settleAll()
     }
-    await settleAll()
   }
 
   return {
-    async send(entries, signal, listener) {
-      await assertOpensElsewhere(destination, config, terminal.env)
-      if (entries.some(({ folder }) => folder !== undefined)) assertTakesPath(destination)
-      const byFolder = new Map<string | undefined, Numbered[]>()
-      for (const one of entries.entries()) {
-        const { folder } = one[1]
-        byFolder.set(folder, [...(byFolder.get(folder) ?? []), one])
-      }
-      for (const [folder, numbered] of byFolder)
-        for (let start = 0; start < numbered.length; start += MOST_FILES)
-          await sendTo(folder, numbered.slice(start, start + MOST_FILES), signal, listener)
-    },
+    upload: (entries, outer, events = {}) =>
+      gather(async (emit, signal) => {
+        await assertOpensElsewhere(destination, config, terminal.env)
+        if (entries.some(({ folder }) => folder !== undefined)) assertTakesPath(destination)
+        const byFolder = new Map<string | undefined, Numbered[]>()
+        for (const one of entries.entries()) {
+          const { folder } = one[1]
+          byFolder.set(folder, [...(byFolder.get(folder) ?? []), one])
+        }
+        for (const [folder, numbered] of byFolder)
+          for (let start = 0; start < numbered.length; start += MOST_FILES)
+            await sendTo(folder, numbered.slice(start, start + MOST_FILES), emit, signal, events)
+      }, outer),
     explainUnreachable: async () =>
       explainUnreachableLinks(urls, await findBase(config, destination), config, destination),
   }
@@ -145,7 +151,7 @@ async function assertOpensElsewhere(
 }
 
 async function toInput(
-  { kind, name, path, fileName, open, fault, code = 'source_failed' }: Entry,
+  { kind, name, path, fileName, open, bytes, fault, code = 'source_failed' }: Entry,
   destination: Destination,
   { config, uploader }: Opened,
   stdin: Terminal['stdin'],
@@ -161,14 +167,16 @@ async function toInput(
   }
   const spool = uploader.spoolFor(destination)
   const reading = { name: fileName ?? '', spool, limit: config.settings.limits.fileSize }
-  const payload = await uploader.payloads.read(stdin, reading).catch((error: unknown) => {
-    if (signal.aborted) return undefined
-    if (error instanceof UploadError) return { error, sha256: undefined }
-    throw error
-  })
+  const payload = await uploader.payloads
+    .read(bytes ? Readable.from([bytes]) : stdin, reading)
+    .catch((error: unknown) => {
+      if (signal.aborted) return undefined
+      if (error instanceof UploadError) return { error, sha256: undefined }
+      throw error
+    })
   if (payload === undefined) return { failure: interruption(name) }
-  if (!('error' in payload) && payload.size === 0) return fail(NOTHING_ON_STDIN)
-  return { input: { kind: 'form', origin: '-', payload } }
+  if (!('error' in payload) && payload.size === 0 && !bytes) return fail(NOTHING_ON_STDIN)
+  return { input: { kind: 'form', origin: name, payload } }
 }
 
 async function toResult(

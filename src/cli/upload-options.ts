@@ -1,8 +1,8 @@
 import type { CommentOptions } from '../client/comments/comment.ts'
+import type { ClientOptions } from '../client/create-client.ts'
 import type { EntryOptions } from '../client/entries.ts'
 import type { OutputFormat } from '../client/reports/format.ts'
 import type { ReportOptions } from '../client/reports/reports.ts'
-import type { SendOptions } from '../client/sending/send.ts'
 import { messageOf } from '../errors.ts'
 import { type Command, InvalidArgumentError, Option } from '../packages/commander.ts'
 import { readFolder } from '../payload/folder.ts'
@@ -27,8 +27,14 @@ export interface UploadOptions
     ChoiceAsSent,
     Omit<EntryOptions, 'isLiteral'>,
     DeprecatedOptions,
-    Omit<SendOptions, 'server' | keyof ChoiceAsSent> {
+    Pick<ClientOptions, 'wait' | 'job' | 'key' | 'tokenFrom'> {
   format: OutputFormat
+  /** Maximum number of parallel requests. */
+  concurrency: number
+  /** How long transient failures are retried, milliseconds. */
+  retryMaxTime: number
+  /** When the files expire. */
+  expires?: string
   /** Name of the one file at the destination. */
   name?: string
   /** File with the names of files to upload, or - for standard input. */

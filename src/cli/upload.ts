@@ -1,10 +1,11 @@
 import { prepareComment } from '../client/comments/comment.ts'
+import { CLIENT_DEFAULTS } from '../client/create-client.ts'
 import { CLIPBOARD, type Entry, findEntries, NO_FILES } from '../client/entries.ts'
 import { readFileList } from '../client/file-list.ts'
 import { FORMATS } from '../client/reports/format.ts'
 import { openReports, writeReports } from '../client/reports/reports.ts'
-import { interruption, isFailure, type Result } from '../client/result.ts'
-import { SENDING } from '../client/sending/sender.ts'
+import { isFailure, type Result } from '../client/result.ts'
+import { uploadAll as uploadSilently } from '../client/uploads.ts'
 import { messageOf } from '../errors.ts'
 import { Argument, type Command, Option } from '../packages/commander.ts'
 import {
@@ -20,9 +21,8 @@ import {
 import { addCommentOptions } from './comment.ts'
 import { EXIT, exitCodeOf } from './exit-code.ts'
 import { startProgress } from './progress.ts'
-import { commandFor, describeUnreachable, sayFinish, sayRepeat } from './repeat.ts'
+import { commandFor, describeUnreachable, pendingOf, sayFinish, sayRepeat } from './repeat.ts'
 import { createResultPrinter, toFailureLines } from './result-printer.ts'
-import { withSender } from './sender.ts'
 import { oneLine, type Terminal } from './terminal.ts'
 import {
   checkUsage,
@@ -34,6 +34,7 @@ import {
   UsageError,
   withPresentNames,
 } from './upload-options.ts'
+import { withUploads } from './with-uploads.ts'
 
 export function register(program: Command, terminal: Terminal): void {
   const command = program
@@ -96,7 +97,7 @@ export function register(program: Command, terminal: Terminal): void {
     .addOption(
       new Option('--concurrency <n>', 'number of parallel requests, 1 to 64')
         .argParser(parseConcurrency)
-        .default(SENDING.concurrency),
+        .default(CLIENT_DEFAULTS.concurrency),
     )
     .addOption(
       new Option(
@@ -104,7 +105,7 @@ export function register(program: Command, terminal: Terminal): void {
         'keep retrying transient failures for this long, such as 90s or 10m; 0 disables retries',
       )
         .argParser(parseTimerDelay)
-        .default(SENDING.retryMaxTime, '5m'),
+        .default(CLIENT_DEFAULTS.retryFor, '5m'),
     )
     .addOption(renamed('--timeout <time>', 'retryMaxTime').argParser(parseTimerDelay))
     .option('--wait', 'wait until the server is up, for at most --retry-max-time')
@@ -222,15 +223,15 @@ async function uploadAll(
     terminal,
   )
   const printer = createResultPrinter(entries, options, terminal, progress)
-  const before: Result[] = comment.earlier.map(({ name }) => interruption(name))
-  const settle = (index: number, result: Result) => void before.splice(index, 1, result)
+  let before: readonly Result[] = []
   let dead: string | undefined
   try {
     if (entries.length > 0)
-      await withSender(options, terminal, {}, async sender => {
-        await sender.send(entries, signal, printer)
-        await sender.send(comment.earlier, signal, { settle })
-        dead = await sender.explainUnreachable()
+      await withUploads(options, terminal, {}, async uploads => {
+        for await (const { index, ...result } of uploads.upload(entries, signal, printer))
+          printer.settle(index, result)
+        before = await uploadSilently(uploads, comment.earlier, signal)
+        dead = await uploads.explainUnreachable()
       })
   } finally {
     progress.stop()
@@ -253,7 +254,7 @@ function sayWhatIsMissing(
 ): void {
   const failed = results.filter(isFailure)
   for (const line of toFailureLines(failed)) terminal.note(oneLine(line))
-  const pending = [...new Set(results.flatMap(({ finalizationId = [] }) => finalizationId))]
+  const pending = pendingOf(results)
   if (pending.length > 0) terminal.note(sayFinish(pending, options, terminal))
   if (failed.length === 0) return
   const isClipboard = results[0]?.name === CLIPBOARD.name && results.length === 1
@@ -280,7 +281,7 @@ function sayWhatIsMissing(
     key,
     'token-from': tokenFrom,
     name: again.length === 1 || again.includes('-') ? name : undefined,
-    'retry-max-time': retryMaxTime === SENDING.retryMaxTime ? undefined : `${retryMaxTime / 1000}s`,
+    'retry-max-time': retryMaxTime === CLIENT_DEFAULTS.retryFor ? undefined : `${retryMaxTime / 1000}s`,
     wait,
     job,
     'github-output': githubOutput,

@@ -12,12 +12,14 @@ import { walk } from './walk.ts'
 
 /** One file, URL or other source to upload. */
 export interface Entry {
-  readonly kind: 'file' | 'url' | 'stdin' | 'clipboard'
+  readonly kind: 'file' | 'url' | 'stdin' | 'bytes' | 'clipboard'
   /** Name as typed, or as found in a folder or by a pattern. */
   readonly name: string
   /** Absolute path of a file. */
   readonly path: string
-  /** Bytes of a file. */
+  /** The content, if `kind` is `bytes`. */
+  readonly bytes?: Uint8Array
+  /** Size of a file, bytes. */
   readonly size: number
   /** Name at the destination, if it differs from the local one. */
   readonly fileName?: string

@@ -4,6 +4,7 @@ import type { Server } from 'node:http'
 import { isSocketPath } from '../config/endpoint.ts'
 import { messageOf, systemCode } from '../errors.ts'
 import type { RawReply } from '../http/exchange.ts'
+import type { Outgoing } from '../http/proxy/outgoing.ts'
 import { membersOf } from '../members.ts'
 
 /** Number of further ports that are tried if the configured one is in use. */
@@ -132,17 +133,22 @@ export interface PortHolder {
   readonly description: string
 }
 
-/** Checks whether an upload server responds at an endpoint or below a URL. With `/ready`, it must accept uploads, too. */
+/**
+ * Checks whether an upload server responds at an endpoint or below a URL. With `/ready`, it must accept uploads, too.
+ *
+ * @param outgoing outbound proxies. Default: none
+ */
 export async function probeServer(
   where: ListenAddress | URL,
   check: Check = '/heartbeat',
+  outgoing?: Outgoing,
 ): Promise<PortHolder> {
   const socketPath = !(where instanceof URL) && isSocketPath(where.host) ? where.host : undefined
   const base = where instanceof URL ? where.href : socketPath ? 'http://localhost' : urlOf(where)
   const signal = AbortSignal.timeout(TIMEOUTS_MS[check])
   try {
     const url = new URL(`${base.replace(/(?<!\/)\/+$/, '')}${check}`)
-    const { status, text } = await get(url, socketPath, signal)
+    const { status, text } = await get(url, socketPath, outgoing, signal)
     const isAlive = status === 200 && SUCCESS[check].test(text)
     const description = isAlive
       ? 'an upload server is already running there'
@@ -181,12 +187,17 @@ function describeSilence(check: Check, code: string | undefined): string {
 }
 
 /** Loads the HTTP client only when it is needed, because most starts find their port free and should answer heartbeats quickly. */
-async function get(url: URL, socketPath: string | undefined, signal: AbortSignal): Promise<RawReply> {
+async function get(
+  url: URL,
+  socketPath: string | undefined,
+  outgoing: Outgoing | undefined,
+  signal: AbortSignal,
+): Promise<RawReply> {
   const [{ createHttpAgents }, { basicAuthorization, endpointOf, exchange }] = await Promise.all([
     import('../http/agents.ts'),
     import('../http/exchange.ts'),
   ])
-  const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: TIMEOUTS_MS['/heartbeat'] })
+  const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: TIMEOUTS_MS['/ready'], outgoing })
   const authorization = basicAuthorization(url)
   try {
     const request = {

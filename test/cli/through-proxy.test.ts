@@ -30,7 +30,7 @@ async function startNamingProxy(places: Readonly<Record<string, string>>) {
   return { asked, env: { http_proxy: `http://me:w0rd@127.0.0.1:${port}`, no_proxy: 'other.example' } }
 }
 
-it('upload --server and finalize --server take the proxy of the environment', async () => {
+it('upload, finalize and heartbeat with --server take the proxy of the environment', async () => {
   const app = await startApp({ config: { server: { key: 'k' }, keyTemplate: '{filename}{extname}' } })
   const { asked, env } = await startNamingProxy({ 'img.example': app.url })
   const cwd = await makeDirectory()
@@ -46,7 +46,8 @@ it('upload --server and finalize --server take the proxy of the environment', as
     'large.txt',
   ])
   expect((await runCli(['finalize', ...to, 'nobody'], { cwd, env })).stderr).toContain('nobody')
-  expect(new Set(asked)).toEqual(new Set(['POST img.example/upload']))
+  expect(await runCli(['heartbeat', ...to.slice(0, 2)], { cwd, env })).toMatchObject({ code: 0, stderr: '' })
+  expect(new Set(asked)).toEqual(new Set(['POST img.example/upload', 'GET img.example/heartbeat']))
 })
 
 it('a proxy that refuses is named, and not taken for the server', async () => {

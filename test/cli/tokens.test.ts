@@ -85,31 +85,19 @@ describe('a job of GitHub', () => {
     expect(result.stderr).toBe(`::add-mask::${site.issued[0]}\n`)
   })
 
-  it('whose uploads take longer than its tokens live gets new ones, and parallel requests share them', async () => {
-    const site = await start({ lifeS: 2, uploadMs: 300 })
-    const result = await send(site.url, [], site.job, 60)
+  it('whose token is revoked gets a new one after the 401, and parallel requests share it', async () => {
+    const site = await start({ revokeAfter: 10 })
+    const result = await send(site.url, [], site.job, 20)
     expect(result.code).toBe(0)
-    expect(site.uploads.filter(({ status }) => status !== 200)).toEqual([])
-    // 60 uploads of 0.3 s, four at a time: 4.5 s, with a new token after each 1.6 s.
-    expect(site.issued.length).toBeGreaterThan(1)
-    expect(site.issued.length).toBeLessThan(10)
+    expect(site.uploads.some(({ status }) => status === 401)).toBe(true)
+    expect(site.issued).toHaveLength(2)
     expectHidden(result, ...site.issued, REQUEST_TOKEN)
   })
 
-  it('whose tokens can not be read asks anew after a 401 alone', async () => {
-    const site = await start({ lifeS: 2, uploadMs: 300, isJwt: false })
-    const result = await send(site.url, [], site.job, 60)
-    expect(result.code).toBe(0)
-    expect(site.uploads.some(({ status }) => status === 401)).toBe(true)
-    expect(site.issued.length).toBeLessThan(10)
-    expectHidden(result, ...site.issued)
-  })
-
-  it('whose issuer is an hour ahead or behind does so too', async () => {
+  it('whose issuer is an hour ahead or behind uploads all the same', async () => {
     for (const aheadS of [3600, -3600]) {
       const site = await start({ aheadS })
       expect(await send(site.url, [], site.job, 8)).toMatchObject({ code: 0 })
-      expect(site.issued).toHaveLength(1)
     }
   })
 
@@ -117,7 +105,6 @@ describe('a job of GitHub', () => {
     const site = await start()
     const result = await send(`${site.url}/elsewhere`, [], site.job, 30)
     expect(result.code).toBe(5)
-    // A request that found the token there already may ask for another one.
     expect(site.issued.length).toBeLessThanOrEqual(2)
     expect(site.uploads.length).toBeLessThanOrEqual(8)
     expect(result.stderr).toContain('The token is wrong: [secret]')
@@ -208,12 +195,12 @@ describe('the endpoint for tokens', () => {
     ['answers a header', 200, '{"value":"a\\r\\nX-Evil: 1"}', /several lines/],
     ['answers 10 MB', 200, `{"value":"${'x'.repeat(10_000_000)}"}`, /without a token/],
     ['answers 17 KB', 200, `{"value":"${'x'.repeat(17_000)}"}`, /more than 16 KiB/],
-    ['redirects', 302, '', /responded with 302 instead of a token/],
+    ['redirects', 302, '', /returned 302/],
     [
       'refuses',
       403,
       '{"message":"no way for eyJhbGciOi.eyJ4.zzz"}',
-      /403 instead of a token: no way for \[secret\]\. Check/,
+      /returned 403.*: .*no way for \[secret\].* Check/,
     ],
   ])('that %s is not asked for each file', async (_, status, body, said) => {
     const site = await start({
@@ -235,7 +222,7 @@ describe('the endpoint for tokens', () => {
   it.each([
     ['is closed', undefined, /refuses connections|ECONNREFUSED|nothing listens/],
     ['is silent', sockets.silent, /returned no token within 2 s/],
-    ['resets', sockets.resetting, /Could not get a token from 127\.0\.0\.1:\d+: /],
+    ['resets', sockets.resetting, /Could not get a token\. 127\.0\.0\.1:\d+ can't be reached: /],
   ])('that %s ends the built program at its time limit', async (_, handle, said) => {
     const site = await start()
     let port: number = await findFreePorts(1)
@@ -261,7 +248,7 @@ describe('the endpoint for tokens', () => {
     const env = { ...site.job, ACTIONS_ID_TOKEN_REQUEST_URL: 'https://nowhere.invalid/token?x=y' }
     const { code, stderr } = await send(site.url, [], env)
     expect(code).toBe(5)
-    expect(stderr).toContain('Could not get a token from nowhere.invalid: ')
+    expect(stderr).toContain("Could not get a token. nowhere.invalid can't be reached: ")
   })
 })
 
@@ -322,13 +309,13 @@ describe('a program', () => {
 
   it('of the user gets the audience, its arguments and no shell, and is run again for a new token', async context => {
     leaveOutOnWindows(context, 'it runs no scripts')
-    const site = await start({ lifeS: 2, uploadMs: 300 })
+    const site = await start({ lifeS: 2 })
     // A script of Node: a machine may have no curl.
     const print =
       'fetch(process.argv[1], { headers: { authorization: process.argv[2] } }).then(r => r.json()).then(b => console.log(b.value))'
     const script = `printf '%s|' "$UPLOAD_SERVER_AUDIENCE" "$@" >> "$0.args"; exec "${process.execPath}" -e '${print}' "${site.url}/token?api-version=2.0&audience=$UPLOAD_SERVER_AUDIENCE" "Bearer ${REQUEST_TOKEN}"`
     const { file } = await makeProgram(script)
-    const result = await send(site.url, ['--token-from', `${file} --for  $HOME;x`], {}, 40)
+    const result = await send(site.url, ['--token-from', `${file} --for  $HOME;x`], {}, 5)
     expect(result).toMatchObject({ code: 0, stderr: '' })
     const runs = (await readFile(`${file}.args`, 'utf8')).split(`${site.url}|--for|$HOME;x|`)
     expect(runs.length).toBeGreaterThan(2)

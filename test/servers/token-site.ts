@@ -12,10 +12,8 @@ export interface TokenSiteOptions {
   aheadS?: number
   /** Answers in place of the endpoint for tokens. Returns whether it did. */
   endpoint?: (request: IncomingMessage, response: ServerResponse, attempt: number) => boolean
-  /** Whether the tokens can be read. Default: true. */
-  isJwt?: boolean
-  /** Milliseconds that an upload takes. */
-  uploadMs?: number
+  /** Number of uploads after which the first tokens are refused, as if the keys were changed. */
+  revokeAfter?: number
 }
 
 /** One server that is two: what GitHub's runner offers a job at `/token`, and an upload server that wants its tokens. */
@@ -29,8 +27,6 @@ export interface TokenSite {
   readonly asked: string[]
   /** For each upload: its status and its headers. */
   readonly uploads: { status: number; headers: IncomingMessage['headers'] }[]
-  /** Tokens are refused from now on, as if the keys were changed. */
-  revoke(): void
   issue(audience: string): string
   close(): Promise<void>
 }
@@ -47,19 +43,19 @@ export async function startTokenSite({
   lifeS = 300,
   aheadS = 0,
   endpoint,
-  isJwt = true,
-  uploadMs = 0,
+  revokeAfter = Infinity,
 }: TokenSiteOptions = {}): Promise<TokenSite> {
   const valid = new Map<string, { audience: string; endsAt: number }>()
   const issued: string[] = []
   const asked: string[] = []
   const uploads: TokenSite['uploads'] = []
   const sockets = new Set<Socket>()
+  let isRevoked = false
 
   function issue(audience: string): string {
     const iat = Date.now() / 1000 + aheadS
     const claims = { iss: 'https://issuer.example', aud: audience, iat, exp: iat + lifeS }
-    const token = isJwt ? makeToken(claims) : `opaque-${Math.random()}`
+    const token = makeToken(claims)
     valid.set(token, { audience, endsAt: Date.now() + lifeS * 1000 })
     issued.push(token)
     return token
@@ -79,10 +75,13 @@ export async function startTokenSite({
   async function answerUpload(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { authorization = '', ...headers } = request.headers
     const sent = String(headers['x-upload-key'] ?? authorization.replace('Bearer ', ''))
+    if (uploads.length >= revokeAfter && !isRevoked) {
+      isRevoked = true
+      valid.clear()
+    }
     const token = valid.get(sent)
     const isRight = token !== undefined && token.audience === site.url && Date.now() < token.endsAt
     const names = (await text(request)).match(/filename="/g) ?? ['']
-    if (uploadMs > 0) await new Promise(resolve => setTimeout(resolve, uploadMs))
     const status = isRight ? 200 : 401
     uploads.push({ status, headers: request.headers })
     const body = isRight
@@ -105,7 +104,6 @@ export async function startTokenSite({
   }
   const site: TokenSite = {
     ...{ url, job, issued, asked, uploads, issue },
-    revoke: () => valid.clear(),
     async close() {
       for (const socket of sockets) socket.destroy()
       await new Promise(resolve => server.close(resolve))

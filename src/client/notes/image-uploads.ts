@@ -1,35 +1,33 @@
 import { isAt } from '../../http/addresses.ts'
 import type { Context } from '../context.ts'
 import { findEntries } from '../entries.ts'
-import { INTERRUPTION } from '../result.ts'
-import { type Sender, type Sent, sendAll } from '../sending/sender.ts'
+import { INTERRUPTION, type Result } from '../result.ts'
+import { type Uploads, uploadAll } from '../uploads.ts'
 import type { ImageSource, StoredImage } from './upload-images.ts'
 
-/** Uploads the images of notes through a sender. */
+/** Uploads the images of notes. */
 export interface ImageUploads {
   /** Returns one outcome for each image, in order. */
   store(images: readonly ImageSource[]): Promise<readonly StoredImage[]>
-  /** Uploads whose post-upload steps failed. */
-  readonly unfinished: Sent['unfinished']
+  /** The results of all images. */
+  readonly results: readonly Result[]
 }
 
 /** @param from hosts whose images are moved */
 export function createImageUploads(
-  sender: Sender,
+  uploads: Uploads,
   from: readonly string[],
   context: Pick<Context, 'cwd' | 'platform'>,
   signal: AbortSignal,
 ): ImageUploads {
-  const unfinished: Sent['unfinished'][number][] = []
+  const results: Result[] = []
   return {
-    unfinished,
+    results,
     async store(images) {
       const entries = await findEntries(images.map(String), { isLiteral: true, isTrusted: true }, context)
-      const sent = await sendAll(sender, entries, signal)
-      unfinished.push(...sent.unfinished)
-      const stored = sent.results.map(({ url, error = INTERRUPTION }) =>
-        url === undefined ? { error } : { url },
-      )
+      const found = await uploadAll(uploads, entries, signal)
+      results.push(...found)
+      const stored = found.map(({ url, error = INTERRUPTION }) => (url === undefined ? { error } : { url }))
       checkIsElsewhere(stored, from)
       return stored
     },

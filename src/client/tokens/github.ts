@@ -1,14 +1,6 @@
+import { messageOf, UploadError } from '../../errors.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
-import { createHttpAgents } from '../../http/agents.ts'
-import { endpointOf, exchange, type RawReply } from '../../http/exchange.ts'
-import {
-  explainNetwork,
-  isTransient,
-  isTransientStatus,
-  networkCodeOf,
-  parseRetryAfter,
-} from '../../http/network.ts'
-import { ProxyFailure } from '../../http/proxy/failure.ts'
+import { createHttpClient } from '../../http/client.ts'
 import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import { membersOf } from '../../members.ts'
 import {
@@ -22,8 +14,6 @@ import {
 
 /** Maximum size of a response, bytes. */
 const MAX_REPLY_BYTES = 64 * 1024
-/** Maximum length of a message of GitHub that is repeated, characters. */
-const MAX_MESSAGE = 300
 
 /**
  * Tokens of a GitHub Actions job. The runner sets both variables only if the job has the permission `id-token: write`; a
@@ -35,39 +25,32 @@ export function openGitHub(
   { audience, limitMs }: TokenRequest,
   { env, mask, learn }: TokenContext,
 ): TokenSource {
-  const agents = createHttpAgents({
-    insecureTls: false,
-    idleTimeoutMs: limitMs,
-    outgoing: fromEnvironment(env),
-  })
-
-  async function ask(url: URL, bearer: string, outer: AbortSignal): Promise<RawReply> {
+  async function ask(url: URL, bearer: string, outer: AbortSignal): Promise<string> {
+    const deps = { name: url.host, outgoing: fromEnvironment(env), warn: () => {} }
+    const client = createHttpClient({ insecureTls: false }, deps, limitMs)
     const late = () =>
       new TokenError(`${url.host} returned no token within ${limitMs / 1000} s.`, { isTransient: true })
     const limit = beginTimeLimit(limitMs, outer, late)
+    const headers = { accept: 'application/json', authorization: `Bearer ${bearer}` }
     try {
-      return await exchange(
-        {
-          ...endpointOf(url),
-          path: url.pathname + url.search,
-          way: await agents.get(url),
-          method: 'GET',
-          headers: {
-            host: url.host,
-            accept: 'application/json',
-            'user-agent': 'upload-server',
-            authorization: `Bearer ${bearer}`,
-          },
-          body: undefined,
-          maxReplyBytes: MAX_REPLY_BYTES,
-        },
+      const reply = await client.send(
+        { method: 'GET', url, headers, maxReplyBytes: MAX_REPLY_BYTES, explain: explainRefusal },
         limit.signal,
       )
+      const { value } = membersOf(parse(reply.text))
+      if (typeof value === 'string') return readToken(value, url.host)
+      throw new TokenError(`${url.host} responded with ${reply.status}, but without a token.`)
     } catch (error) {
       outer.throwIfAborted()
-      throw error instanceof TokenError ? error : unreachable(error, url.host)
+      if (!(error instanceof UploadError)) throw error
+      const { retryable, retryAfterS } = error
+      throw new TokenError(`Could not get a token. ${hideTokens(mask(messageOf(error)))}`, {
+        isTransient: retryable,
+        retryAfterS,
+      })
     } finally {
       limit.end()
+      client.close()
     }
   }
 
@@ -86,44 +69,21 @@ export function openGitHub(
       const url = new URL(address)
       url.searchParams.set('audience', audience)
       learn([bearer])
-      return readReply(await ask(url, bearer, signal), url.host, text => hideTokens(mask(text)))
+      return ask(url, bearer, signal)
     },
   }
 }
 
-function unreachable(error: unknown, host: string): TokenError {
-  if (error instanceof ProxyFailure)
-    return new TokenError(`Could not get a token from ${host}: ${error.message}.`, {
-      isTransient: error.retryable,
-    })
-  const code = networkCodeOf(error)
-  const reason = explainNetwork(error) ?? (code || 'the connection failed')
-  return new TokenError(`Could not get a token from ${host}: ${reason}.`, { isTransient: isTransient(code) })
-}
-
-function readReply(
-  { status, headers, text, isCut }: RawReply,
-  host: string,
-  hide: (text: string) => string,
-): string {
-  const value = membersOf(parse(text))
-  if (status >= 200 && status < 300) {
-    if (isCut || typeof value['value'] !== 'string')
-      throw new TokenError(`${host} responded with ${status}, but without a token.`)
-    return readToken(value['value'], host)
-  }
-  const said = typeof value['message'] === 'string' ? `: ${hide(value['message']).slice(0, MAX_MESSAGE)}` : ''
-  const advice = status === 401 || status === 403 ? ' Check "permissions: id-token: write" of the job.' : ''
-  throw new TokenError(`${host} responded with ${status} instead of a token${said}.${advice}`, {
-    isTransient: isTransientStatus(status),
-    retryAfterS: parseRetryAfter(headers['retry-after']) || undefined,
-  })
-}
-
+/** The response may contain a token, so an error must not repeat it. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
     return undefined
   }
+}
+
+function explainRefusal({ status, text }: { status: number; text: string }): string {
+  const advice = status === 401 || status === 403 ? ' Check "permissions: id-token: write" of the job.' : ''
+  return `${text}${advice}`
 }

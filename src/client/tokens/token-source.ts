@@ -6,6 +6,10 @@ export const TOKEN_PROVIDERS = ['github-actions', 'gitlab', 'buildkite', 'circle
 
 export type TokenProvider = (typeof TOKEN_PROVIDERS)[number]
 
+/** Whether the tokens come from the CI provider that runs this job. They may let their holder do more than upload. */
+export const isOfJob = (tokenFrom: string | undefined) =>
+  tokenFrom === undefined || TOKEN_PROVIDERS.some(name => name === tokenFrom)
+
 /** Maximum length of a token, characters. The server has the same limit. */
 const MAX_TOKEN = 16 * 1024
 
@@ -16,7 +20,7 @@ export interface TokenSource {
   /** Whether each call of `fetch` may return another token. */
   readonly isRenewable: boolean
   /** @throws TokenError */
-  fetch(signal: AbortSignal): Promise<string>
+  fetch: (signal: AbortSignal) => Promise<string>
 }
 
 /** There is no token. The message is a whole sentence, and contains no token. */

@@ -14,10 +14,10 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { expect, it, onTestFinished } from 'vitest'
+import { openPart } from '../../../src/client/api/part.ts'
 import { findEarlier } from '../../../src/client/comments/earlier.ts'
 import type { Context } from '../../../src/client/context.ts'
 import { findEntries } from '../../../src/client/entries.ts'
-import { prepare } from '../../../src/client/sending/prepare.ts'
 import { makeDirectory } from '../../helpers/directory.ts'
 
 const never = new AbortController().signal
@@ -27,7 +27,7 @@ it('a file that vanishes between listing and sending is told as such', async () 
   await writeFile(join(cwd, 'a.png'), 'x')
   const [entry] = await findEntries(['a.png'], {}, { cwd, platform: 'linux' })
   await rm(join(cwd, 'a.png'))
-  await expect(prepare(entry!, {} as Context, never)).rejects.toThrow(
+  await expect(openPart(entry!, {} as Context, never)).rejects.toThrow(
     'the file was deleted or changed before it was sent',
   )
 })
@@ -42,7 +42,7 @@ it.each<[string, (path: string) => Promise<void>]>([
   await writeFile(path, 'picture')
   await utimes(path, 1, 1) // a clock may stand still for some ms
   const [entry] = await findEntries(['a.png'], {}, { cwd, platform: 'linux' })
-  const part = await prepare(entry!, {} as Context, never)
+  const part = await openPart(entry!, {} as Context, never)
   onTestFinished(() => part.close())
   const read = () => buffer(part.content!.chunks(new AbortController().signal))
   expect((await read()).toString()).toBe('picture')
@@ -62,13 +62,13 @@ it.runIf(process.platform === 'linux')(
     await mkdir(join(cwd, '.secret'))
     await writeFile(join(cwd, '.secret/a.png'), 'secret!')
     const [entry] = await findEntries(['shots/a.png'], { isLiteral: true }, { cwd, platform: 'linux' })
-    const part = await prepare(entry!, {} as Context, never)
+    const part = await openPart(entry!, {} as Context, never)
     await rename(join(cwd, 'shots'), join(cwd, 'aside'))
     await symlink('.secret', join(cwd, 'shots'))
     const chunks = part.content?.chunks(new AbortController().signal)
     expect((await buffer(chunks!)).toString()).toBe('picture')
     await part.close()
-    await expect(prepare(entry!, {} as Context, never)).rejects.toThrow('it is a symlink to .secret')
+    await expect(openPart(entry!, {} as Context, never)).rejects.toThrow('it is a symlink to .secret')
   },
 )
 
@@ -78,7 +78,7 @@ it('Ctrl-C ends the hash of a file that is larger than anybody would wait for', 
   await truncate(join(cwd, 'a.bin'), 1e12)
   const [entry] = await findEntries(['a.bin'], {}, { cwd, platform: 'linux' })
   const stopped = new AbortController()
-  const prepared = prepare(entry!, {} as Context, stopped.signal)
+  const prepared = openPart(entry!, {} as Context, stopped.signal)
   setTimeout(() => stopped.abort('Ctrl-C'), 20)
   await expect(prepared).rejects.toBe('Ctrl-C')
   const found = await findEarlier('.', [entry!], { cwd, platform: 'linux', note() {} }, stopped.signal)
@@ -90,7 +90,7 @@ it('standard input larger than memory should be is kept in a file that is gone w
   const [entry] = await findEntries(['-'], {}, { cwd: '.', platform: 'linux' })
   const [temporary, before] = [await makeDirectory(), process.memoryUsage().arrayBuffers]
   const context = { env: { TMPDIR: temporary }, stdin: Readable.from(parts) } as Partial<Context> as Context
-  const part = await prepare(entry!, context, never)
+  const part = await openPart(entry!, context, never)
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8 * 1024 * 1024)
   const chunks: Buffer[] = []
   for await (const chunk of part.content!.chunks(never)) chunks.push(Buffer.from(chunk))

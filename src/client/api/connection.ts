@@ -15,13 +15,11 @@ import { ProxyFailure } from '../../http/proxy/failure.ts'
 import { fromEnvironment } from '../../http/proxy/outgoing.ts'
 import type { RequestBody } from '../../http/request-body.ts'
 import { decodeSafely } from '../../mask.ts'
+import type { Context } from '../context.ts'
 import { INTERRUPTION } from '../result.ts'
-import { findSource } from '../tokens/find-source.ts'
-import { type TokenContext, TokenError } from '../tokens/token-source.ts'
-import { audienceOf, createTokens, hasKey, type Token, type Tokens } from '../tokens/tokens.ts'
-import { type Credentials, isOfJob, isPlain } from './plain-http.ts'
-import { REPLY_LIMITS, ResponseError, readResponse, type UploadResponse } from './upload-response.ts'
-import { PATIENCE, type Patience, SilenceError, whileResponsive } from './while-responsive.ts'
+import { type ClientTokens, type Credentials, hasKey, isPlain, openTokens } from '../tokens/credentials.ts'
+import { isOfJob, type TokenContext, TokenError } from '../tokens/token-source.ts'
+import { REPLY_LIMITS, ResponseError, readResponse, type UploadResponse } from './response.ts'
 
 /** The outcome of one request. */
 export interface RequestOutcome extends UploadResponse {
@@ -37,18 +35,12 @@ export interface RequestOutcome extends UploadResponse {
   readonly isUnclear?: boolean
 }
 
-export interface RemoteRequest {
+export interface ServerRequest {
   readonly query?: Readonly<Record<string, string | undefined>>
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: RequestBody
   /** Number of inputs in it. Infinity if it is not known. */
   readonly count: number
-}
-
-/** A client of one running server. */
-export interface Remote {
-  /** Sends one POST request. Never throws: the outcome describes failures, too. */
-  post(request: RemoteRequest, signal: AbortSignal): Promise<RequestOutcome>
 }
 
 /**
@@ -66,33 +58,44 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set<ErrorCode>([
 /** Statuses of transient failures, for servers that return no code. A reverse proxy has more: `isTransientStatus`. */
 const TRANSIENT_STATUSES = new Set([408, 429, 503])
 
+/** A connection of which nothing comes for so long is closed, milliseconds. A server stores a file before it responds. */
+const IDLE_MS = 5 * 60_000
+
+/** Persistent connections to one running server. */
+export interface Connection {
+  /** Sends one POST request. Never throws: the outcome describes failures, too. */
+  post(request: ServerRequest, signal: AbortSignal): Promise<RequestOutcome>
+  close(): void
+}
+
 /**
  * @param server its URL, with or without `/upload`; a user name and password in it are for a reverse proxy (Basic)
- * @param patience how long to wait for a server that sends nothing
+ * @param limits how long to wait for a token, and for a server that sends nothing; milliseconds
  */
-export function openRemote(
+export function openConnection(
   server: string,
-  { key, tokenFrom }: Credentials,
+  credentials: Credentials,
   context: TokenContext,
-  patience = PATIENCE,
-): Remote {
+  { tokenMs = 30_000, idleMs = IDLE_MS } = {},
+): Connection {
   const base = uploadUrl(server)
+  const { host } = base
+  const { key, tokenFrom } = credentials
   // Masked together with the user name, because a short password alone may be a word of any response.
-  const password = passwordOf(base)
+  const password = decodeSafely(base.password)
   const pair = password === '' ? [] : [`${decodeSafely(base.username)}:${password}`, base.password]
   context.learn([key ?? '', ...pair.filter(part => part.length >= 8)].filter(secret => secret !== ''))
   const login = basicAuthorization(base)
-  const isKnown = key || hasKey(base) || (tokenFrom === undefined && login !== undefined)
-  const tokens = isKnown ? undefined : openTokens(base, tokenFrom, context, patience)
-  const { host } = base
+  const isKnown = key || hasKey(base) || (!credentials.token && tokenFrom === undefined && login)
+  const tokens = isKnown ? undefined : openTokens(base, credentials, context, tokenMs)
   const outgoing = fromEnvironment(context.env)
-  const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: patience.idleMs, outgoing })
+  const agents = createHttpAgents({ insecureTls: false, idleTimeoutMs: idleMs, outgoing })
 
   /** Redirects are not followed, because another server would then get the upload key. */
   async function send(
-    method: string,
     url: URL,
-    { headers, body }: Pick<RemoteRequest, 'headers' | 'body'>,
+    { headers, body }: ServerRequest,
+    token: string | undefined,
     signal: AbortSignal,
   ): Promise<RawReply> {
     const all = {
@@ -102,107 +105,79 @@ export function openRemote(
       'user-agent': 'upload-server',
       ...(login && { authorization: login }),
       ...(body && { 'content-type': body.contentType }),
-      ...(method === 'POST' && { 'content-length': String(body?.length ?? 0) }),
+      'content-length': String(body?.length ?? 0),
       ...headers,
+      ...credentialsOf(token),
     }
-    const way = await agents.get(url)
-    const where = { ...endpointOf(url), path: url.pathname + url.search, way }
-    const what = { method, headers: all, body: body?.chunks(signal), ...REPLY_LIMITS }
+    const where = { ...endpointOf(url), path: url.pathname + url.search, way: await agents.get(url) }
+    const what = { method: 'POST', headers: all, body: body?.chunks(signal), ...REPLY_LIMITS }
     return exchange({ ...where, ...what }, signal)
   }
 
-  async function post(request: RemoteRequest, signal: AbortSignal): Promise<RequestOutcome> {
-    try {
-      const first = await tokens?.get(signal)
-      const outcome = await attempt(request, first?.token, signal)
-      if (outcome.code !== 'unauthorized' || !tokens || !first || first.isNew) return outcome
-      const next = await tokens.replace(first.token, signal)
-      return next ? await attempt(request, next, signal) : outcome
-    } catch (error) {
-      if (signal.aborted) return interrupted()
-      if (!(error instanceof TokenError)) throw error
-      const { message, transient } = error
-      return { outcomes: [], message, code: 'no_token', ...(transient && { transient }) }
-    }
+  function credentialsOf(token: string | undefined): Record<string, string> {
+    if (key) return { 'x-upload-key': Buffer.from(key, 'utf8').toString('latin1') }
+    if (token === undefined) return {}
+    // `Authorization` may already have the password for a reverse proxy.
+    return login ? { 'x-upload-key': token } : { authorization: `Bearer ${token}` }
   }
 
   async function attempt(
-    request: RemoteRequest,
-    token: Token | undefined,
+    request: ServerRequest,
+    token: string | undefined,
     signal: AbortSignal,
   ): Promise<RequestOutcome> {
     const url = new URL(base)
     for (const [name, value] of Object.entries(request.query ?? {}))
       if (value) url.searchParams.set(name, value)
-    const { body, headers } = { ...request, headers: { ...request.headers, ...credentialsOf(token) } }
     try {
-      const work = (signal: AbortSignal) => send('POST', url, { body, headers }, signal)
-      const reply = await whileResponsive(work, ask, patience, signal)
+      const reply = await send(url, request, token, signal)
       return judge(reply, request.count, url, hintFor(tokens, token))
     } catch (error) {
-      if (signal.aborted) return interrupted()
-      return error instanceof SilenceError ? silent(host) : toUnreachable(error, host)
+      return signal.aborted ? interrupted() : toUnreachable(error, host)
     }
   }
 
-  function credentialsOf(token: Token | undefined): Record<string, string> {
-    if (key) return { 'x-upload-key': Buffer.from(key, 'utf8').toString('latin1') }
-    if (token === undefined) return {}
-    // `Authorization` may already have the password for a reverse proxy.
-    return login ? { 'x-upload-key': token.text } : { authorization: `Bearer ${token.text}` }
+  return {
+    async post(request, signal) {
+      try {
+        const token = await tokens?.get(signal)
+        const outcome = await attempt(request, token, signal)
+        if (outcome.code !== 'unauthorized' || token === undefined) return outcome
+        const other = await tokens?.replace(token, signal)
+        return other === undefined ? outcome : await attempt(request, other, signal)
+      } catch (error) {
+        if (signal.aborted) return interrupted()
+        if (!(error instanceof TokenError)) throw error
+        const { message, transient } = error
+        return { outcomes: [], message, code: 'no_token', ...(transient && { transient }) }
+      }
+    },
+    close: agents.close,
   }
-
-  /** Checks that the server still responds. A reverse proxy that responds instead of it counts as well. */
-  async function ask(signal: AbortSignal): Promise<void> {
-    const url = new URL(base)
-    url.pathname = url.pathname.replace(/upload\/?$/, 'heartbeat')
-    url.search = ''
-    await send('GET', url, {}, signal)
-  }
-  return { post }
 }
 
-/** The tokens that the user asked for; otherwise those of the CI job. */
-function openTokens(
-  base: URL,
-  tokenFrom: string | undefined,
-  context: TokenContext,
-  { tokenMs }: Patience,
-): Tokens | undefined {
-  const audience = audienceOf(base.href)
-  const source = findSource(tokenFrom, { audience, limitMs: tokenMs }, context)
-  const refuse = async () => {
-    throw new TokenError(
-      `Refused to send a token of this job to ${base.host} over unencrypted http. Use an https:// URL, or an upload key.`,
-      { isAbsent: true },
-    )
-  }
-  const isRefused = isOfJob(tokenFrom) && isPlain(base)
-  return (
-    source &&
-    createTokens(
-      isRefused ? { ...source, fetch: refuse } : source,
-      { isAskedFor: tokenFrom !== undefined, audience },
-      context,
-    )
-  )
+/** Warns that an upload key, token or password is sent to another machine without encryption. */
+export function warnOfPlainHttp(
+  server: string,
+  { key, token, tokenFrom }: Credentials,
+  { note }: Pick<Context, 'note'>,
+): void {
+  const url = new URL(server)
+  const what =
+    (key || hasKey(url) ? 'the upload key' : undefined) ??
+    (token || !isOfJob(tokenFrom) ? 'the token' : undefined) ??
+    (url.password === '' ? undefined : 'the password')
+  if (what !== undefined && isPlain(url))
+    note(`Warning: ${what} is sent to ${url.host} over unencrypted http. Use an https:// URL.`)
 }
 
 /** What to do if the server rejects a request. */
-function hintFor(tokens: Tokens | undefined, token: Token | undefined): string {
-  const explanation = tokens?.explain(token) ?? ''
-  return token ? explanation : `${KEY_HINT} ${explanation}`.trim()
+function hintFor(tokens: ClientTokens | undefined, token: string | undefined): string {
+  if (token !== undefined) return tokens?.explain(token) ?? ''
+  return `${KEY_HINT} ${tokens?.absence ?? ''}`.trim()
 }
 
 const KEY_HINT = 'Pass the upload key of that server with --key or UPLOAD_SERVER_KEY.'
-
-const silent = (host: string): RequestOutcome => ({
-  outcomes: [],
-  message: `${host} accepts connections but does not respond: it is overloaded, or another program listens there`,
-  code: 'unreachable',
-  transient: RETRY_LATER,
-  isSilent: true,
-})
 
 const RETRY_LATER: Transience = { retryAfterS: undefined }
 
@@ -295,6 +270,3 @@ function uploadUrl(server: string): URL {
   if (!/\/upload\/?$/.test(url.pathname)) url.pathname = `${url.pathname.replace(/\/$/, '')}/upload`
   return url
 }
-
-/** Passwords in URLs are percent-encoded, unless somebody typed them unencoded. */
-const passwordOf = ({ password }: URL) => decodeSafely(password)

@@ -11,7 +11,7 @@ import type { Context } from '../context.ts'
 import { type Entry, fileNameOf, goneMeanwhile, NOTHING_ON_STDIN, openNamed } from '../entries.ts'
 
 /** An entry that is ready to be sent: its bytes, or its URL. */
-export interface Prepared {
+export interface Part {
   readonly entry: Entry
   /** Name at the destination. */
   readonly fileName: string
@@ -49,7 +49,7 @@ const ANY_TYPE = 'application/octet-stream'
  *
  * @throws the reason of the signal, or an UploadError with the reason why the entry can't be sent
  */
-export async function prepare(entry: Entry, context: EntrySource, signal: AbortSignal): Promise<Prepared> {
+export async function openPart(entry: Entry, context: EntrySource, signal: AbortSignal): Promise<Part> {
   const { fault, code = 'source_failed' } = entry
   if (fault !== undefined) throw new UploadError(code, fault)
   if (entry.kind === 'url') return { entry, fileName: '', facts: {}, close: async () => {} }
@@ -114,6 +114,7 @@ async function open(entry: Entry, { env, stdin }: EntrySource, signal: AbortSign
       return { ...bodyOfFile(await openNamed(content.path)), fileName: basename(content.path) }
     throw new Error('the clipboard contains a URL. Pass it as an argument')
   }
+  if (entry.bytes) return { content: bodyOf(Buffer.from(entry.bytes), ANY_TYPE), fileName: fileNameOf(entry) }
   return { ...(await readStdin(stdin, env['TMPDIR'] || tmpdir())), fileName: entry.fileName ?? 'file' }
 }
 

@@ -1,0 +1,39 @@
+import type { Entry } from './entries.ts'
+import { interruption, type Result } from './result.ts'
+
+/** The result of one entry. */
+export interface Uploaded extends Result {
+  /** Position of the entry, from 0. */
+  readonly index: number
+}
+
+/** What is told while entries are uploaded. */
+export interface UploadEvents {
+  /** Called when a transient failure begins and requests are retried. */
+  onRetry?(message: string): void
+  /** Called when files are stored whose results follow, with their number. */
+  onStored?(count: number): void
+}
+
+/**
+ * Uploads entries: a client of a running server (`create-client.ts`), or the uploader of this process (`src/cli/upload-here.ts`),
+ * which is passed in, so that the client does not load the server's modules.
+ */
+export interface Uploads {
+  /** Yields each result when it is known, in any order. Entries without a result were interrupted. */
+  upload(entries: readonly Entry[], signal: AbortSignal, events?: UploadEvents): AsyncIterable<Uploaded>
+  /** Why the links don't work now, as the end of a sentence. Undefined if no such reason is known. */
+  explainUnreachable(): Promise<string | undefined>
+}
+
+/** Uploads entries and waits for all of them. @returns the result of each entry, in order */
+export async function uploadAll(
+  uploads: Uploads,
+  entries: readonly Entry[],
+  signal: AbortSignal,
+): Promise<Result[]> {
+  const results = entries.map(({ name }) => interruption(name))
+  if (entries.length === 0 || signal.aborted) return results
+  for await (const { index, ...result } of uploads.upload(entries, signal)) results[index] = result
+  return results
+}
