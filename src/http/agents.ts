@@ -1,15 +1,16 @@
-import { Agent } from 'node:http'
+import { Agent, type AgentOptions } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
-import { Socket } from 'node:net'
-import { TLSSocket } from 'node:tls'
-import { DIAL_MS } from './network.ts'
+import type { Socket } from 'node:net'
+import type { ConnectionOptions } from 'node:tls'
+import { createCanceller } from '../flow/cancellation.ts'
+import { once } from '../flow/once.ts'
+import { dial } from './dial.ts'
 import type { ProxyServer } from './proxy/address.ts'
 import type { Endpoint } from './proxy/no-proxy.ts'
 import { DIRECT, type Outgoing, targetOf } from './proxy/outgoing.ts'
-import { openTunnel, reachProxy } from './proxy/tunnel.ts'
 import { readTrust } from './trust.ts'
 
-export interface AgentOptions {
+export interface HttpAgentsOptions {
   readonly caFile?: string | undefined
   readonly insecureTls: boolean
   /** Idle timeout of a connection, in milliseconds; 0 for none. */
@@ -27,120 +28,85 @@ export interface HttpWay {
 
 /** Persistent connections. */
 export interface HttpAgents {
-  /**
-   * @throws UploadError `delivery_failed`, whose message is the end of a sentence, when a certificate file can't be read,
-   *   which is done at first use; ProxyFailure when the proxy for it can't be used
-   */
-  get(url: URL): Promise<HttpWay>
+  /** @throws ProxyFailure when the proxy for it can't be used */
+  get(url: URL): HttpWay | Promise<HttpWay>
   close(): void
 }
 
-export function createHttpAgents(options: AgentOptions): HttpAgents {
+export function createHttpAgents(options: HttpAgentsOptions): HttpAgents {
   const { caFile, insecureTls, idleTimeoutMs, outgoing = DIRECT } = options
-  const closing = new AbortController()
-  const ways = new Map<string, Promise<HttpWay>>()
+  const closing = createCanceller()
+  const ways = new Map<string, HttpWay>()
+  const getTrust = once(() => readTrust({ 'network.caFile': outgoing.caFile, caFile }))
 
-  async function open(isSecure: boolean, proxy: ProxyServer | undefined): Promise<HttpWay> {
-    const trusted = { 'network.caFile': outgoing.caFile }
-    const speaksHttp = proxy?.protocol === 'http:' || proxy?.protocol === 'https:'
-    const forwarder = speaksHttp && !isSecure ? proxy : undefined
+  function open(isSecure: boolean, proxy: ProxyServer | undefined): HttpWay {
+    const forwarder = !isSecure && proxy?.protocol.startsWith('http') ? proxy : undefined
     // tinyproxy closes a connection after each response that it forwards, without announcing it.
-    const options = { keepAlive: !forwarder, timeout: idleTimeoutMs }
-    const secureContext = isSecure ? await readTrust({ ...trusted, caFile }) : undefined
-    const tls = { rejectUnauthorized: !insecureTls, ...(secureContext && { secureContext }) }
-    const agent = isSecure ? new HttpsAgent({ ...options, ...tls }) : new Agent(options)
-    if (proxy) {
-      const tunnel = {
-        signal: closing.signal,
-        secureContext: speaksHttp ? await readTrust(trusted) : undefined,
-      }
-      connectBy(agent, target =>
-        outgoing.waitFor(proxy, forwarder ? reachProxy(proxy, tunnel) : openTunnel(proxy, target, tunnel)),
-      )
-    }
-    return { agent: limitTimes(agent, idleTimeoutMs), forwarder }
+    const agent = createAgent(isSecure, { keepAlive: !forwarder, timeout: idleTimeoutMs }, async endpoint => {
+      const known = { trust: await getTrust(), signal: closing.signal }
+      const tls = { rejectUnauthorized: !insecureTls, ALPNProtocols: ['http/1.1'] }
+      const socket = forwarder
+        ? await dial(forwarder, { ...known, tls: forwarder.protocol === 'https:' ? {} : undefined })
+        : await dial(endpoint, { ...known, proxy, tls: isSecure ? tls : undefined })
+      return limitIdle(socket, idleTimeoutMs)
+    })
+    return { agent, forwarder }
   }
 
   return {
-    async get(url) {
+    get(url) {
       const endpoint = targetOf(url)
       const proxy = outgoing.proxyFor(endpoint)
       const name = `${endpoint.protocol} ${proxy?.label}`
       const way = ways.get(name) ?? open(endpoint.protocol === 'https:', proxy)
       ways.set(name, way)
-      way.catch(() => ways.delete(name))
       return way
     },
     close() {
       closing.abort(new Error('the destination was closed'))
-      for (const way of ways.values())
-        void way.then(
-          ({ agent }) => agent.destroy(),
-          () => {},
-        )
+      for (const { agent } of ways.values()) agent.destroy()
     },
   }
 }
 
-/** Replaces how an agent opens connections. HTTPS agents add TLS on top. */
-export function connectBy(agent: Agent, open: (target: Endpoint) => Promise<Socket>): void {
-  const secure = agent instanceof HttpsAgent ? agent.createConnection.bind(agent) : undefined
-  // The casts are needed because Node's types lack the host and port in `options`, and the socket that `done` gets later.
-  agent.createConnection = (options, done) => {
-    const { host, port } = options as { host?: string; port?: number | string }
-    open({ host: host ?? '', port: Number(port) }).then(
-      socket => done?.(null, secure?.({ ...options, socket } as typeof options) ?? socket),
-      (error: Error) => done?.(error, undefined as never),
-    )
-    return undefined as never // the socket is passed to `done`
-  }
+/** Connects to a server that does not speak HTTP, through the proxy that is meant for it. @throws as `dial` */
+export async function dialOut(
+  outgoing: Outgoing,
+  target: Endpoint,
+  signal: AbortSignal,
+  tls?: ConnectionOptions,
+): Promise<Socket> {
+  const proxy = outgoing.proxyFor({ protocol: 'tcp:', ...target })
+  const trust =
+    proxy?.protocol === 'https:' ? await readTrust({ 'network.caFile': outgoing.caFile }) : undefined
+  return dial(target, { proxy, trust, signal, tls })
 }
 
-/**
- * Closes connections that take too long to open, including the TLS handshake, or that are idle for too long. Node only emits
- * an event for idle connections, so a server that never responds would keep them open.
- *
- * @param idleTimeoutMs 0: no limit
- */
-export function limitTimes<A extends Agent>(agent: A, idleTimeoutMs: number): A {
-  const connect = agent.createConnection.bind(agent)
-  const limitIdle = (socket: Socket) => {
-    socket.setTimeout(idleTimeoutMs)
-    socket.on('timeout', () => {
-      // The agent sets the keep-alive time of the server on an unused connection, and does not reset it afterwards.
-      if (socket.timeout !== idleTimeoutMs) return void socket.setTimeout(idleTimeoutMs)
-      socket.destroy(timedOut())
-    })
-  }
-  // Node's types know neither the address in `options` nor a socket that comes later, by `done`.
-  agent.createConnection = (options, done) => {
-    let opening: Socket | undefined
-    let isLate = false
-    const slow = setTimeout(() => {
-      isLate = true
-      opening?.destroy(timedOut())
-    }, DIAL_MS)
-    const limit = (socket: unknown) => {
-      if (!(socket instanceof Socket)) return
-      limitIdle(socket)
-      opening = socket
-      if (isLate) socket.destroy(timedOut())
-      const isTls = socket instanceof TLSSocket
-      if (!isTls && !socket.connecting) clearTimeout(slow)
-      for (const event of [isTls ? 'secureConnect' : 'connect', 'close'])
-        socket.once(event, () => clearTimeout(slow))
-    }
-    const socket = connect(options, (error, opened) => {
-      if (error) clearTimeout(slow)
-      limit(opened)
-      done?.(error, opened)
-    })
-    limit(socket)
-    return socket
+/** Creates an agent whose connections are opened by `open`. */
+export function createAgent(
+  isSecure: boolean,
+  options: AgentOptions,
+  open: (endpoint: Endpoint) => Promise<Socket>,
+): Agent {
+  const agent = isSecure ? new HttpsAgent(options) : new Agent(options)
+  // The casts are needed because Node's types lack the host and port in `connection`, and the socket that `done` gets later.
+  agent.createConnection = (connection, done) => {
+    const { host, port } = connection as { host?: string; port?: number | string }
+    open({ host: host ?? '', port: Number(port) }).then(
+      socket => done?.(null, socket),
+      (error: Error) => done?.(error, undefined as never),
+    )
+    return undefined as never
   }
   return agent
 }
 
-function timedOut(): Error {
-  return Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
+/** Closes a connection that is idle for too long. Node only emits an event, so a server that never responds would keep it open. */
+function limitIdle(socket: Socket, ms: number): Socket {
+  socket.setTimeout(ms)
+  return socket.on('timeout', () => {
+    // The agent sets the keep-alive time of the server on an unused connection, and does not reset it afterwards.
+    if (socket.timeout !== ms) return void socket.setTimeout(ms)
+    socket.destroy(Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' }))
+  })
 }

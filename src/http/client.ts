@@ -3,7 +3,7 @@ import { UploadError } from '../errors.ts'
 import { hideSignatures } from '../mask.ts'
 import { ownFile } from '../options.ts'
 import * as z from '../packages/zod.ts'
-import { createHttpAgents, type HttpWay } from './agents.ts'
+import { createHttpAgents, type HttpAgents } from './agents.ts'
 import { endpointOf, exchange, type RawReply } from './exchange.ts'
 import {
   explainNetwork,
@@ -13,7 +13,7 @@ import {
   networkCodeOf,
   parseRetryAfter,
 } from './network.ts'
-import { explainProxy, ProxyFailure } from './proxy/failure.ts'
+import { explainProxy } from './proxy/failure.ts'
 import type { Outgoing } from './proxy/outgoing.ts'
 
 /** Length of a response that is searched for a message, in characters. Pages begin with scripts and styles. */
@@ -100,19 +100,9 @@ export function createHttpClient(
     deps.warn(`${deps.name}: insecureTls disables certificate verification; use caFile instead`)
   const agents = createHttpAgents({ caFile, insecureTls, idleTimeoutMs, outgoing: deps.outgoing })
 
-  async function findWay(url: URL): Promise<HttpWay> {
-    try {
-      return await agents.get(url)
-    } catch (error) {
-      if (!(error instanceof UploadError) || error instanceof ProxyFailure)
-        throw explainProxy(error, url.host)
-      throw new UploadError('delivery_failed', `${deps.name}: ${error.message}.`, { cause: error.cause })
-    }
-  }
-
   async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpReply> {
     const url = new URL(request.url)
-    const { status, headers, bytes, ...reply } = await sendOnce(request, url, await findWay(url), signal)
+    const { status, headers, bytes, ...reply } = await sendOnce(request, url, agents, signal)
     const text = hideSent(reply.text, request.headers)
     const accept = request.accept ?? (status => status >= 200 && status < 300)
     const entries = Object.entries(headers).map(([name, value]) => [name, String(value)] as const)
@@ -131,7 +121,7 @@ export function createHttpClient(
 async function sendOnce(
   request: HttpRequest,
   url: URL,
-  way: HttpWay,
+  agents: HttpAgents,
   signal: AbortSignal,
 ): Promise<RawReply> {
   const { method, body: content, maxReplyBytes } = request
@@ -146,10 +136,11 @@ async function sendOnce(
   const path = url.pathname + url.search
   const headers = headersOf(request, url)
   try {
+    const way = await agents.get(url)
     return await exchange({ ...endpointOf(url), way, method, path, headers, body, maxReplyBytes }, signal)
   } catch (error) {
     signal.throwIfAborted()
-    // An UploadError comes from the body itself, anything else from the connection.
+    // An UploadError comes from the body or a proxy, anything else from the connection.
     throw error instanceof UploadError ? explainProxy(error, url.host) : networkFailure(error, url)
   } finally {
     // After an early error response, the rest of the body would still be read.

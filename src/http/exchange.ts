@@ -10,8 +10,8 @@ import { UploadError } from '../errors.ts'
 import { onAbort } from '../flow/cancellation.ts'
 import type { HttpWay } from './agents.ts'
 import { percentDecode } from './percent-decode.ts'
+import { loginHeaders } from './proxy/address.ts'
 import { explainReach, ownRefusal } from './proxy/failure.ts'
-import { loginHeaders } from './proxy/tunnel.ts'
 
 /** Default maximum size of a response, in bytes. */
 export const MAX_REPLY_BYTES = 1024 * 1024

@@ -2,10 +2,12 @@ import type { LookupFunction } from 'node:net'
 import type { Readable } from 'node:stream'
 import type { Response } from 'node-fetch'
 import { UploadError } from '../errors.ts'
-import { type AddressScope, isAt } from './addresses.ts'
+import { type AddressScope, allowAddresses, isAt } from './addresses.ts'
+import { createAgent } from './agents.ts'
+import { dial, ForbiddenAddress } from './dial.ts'
 import { basicAuthorization } from './exchange.ts'
-import { createGuardedAgent, type Dial, type Guard } from './guarded-agent.ts'
-import { type Outgoing, targetOf } from './proxy/outgoing.ts'
+import { DIRECT, type Outgoing, targetOf } from './proxy/outgoing.ts'
+import { readTrust } from './trust.ts'
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
@@ -61,9 +63,11 @@ export async function guardedFetch(url: URL, options: GuardedFetchOptions): Prom
   let { addresses } = options
   for (let redirects = 0; redirects <= maxRedirects; redirects++) {
     if (privateHosts && !isAt(privateHosts, target)) addresses = 'public'
-    const guard: Guard = { addresses, refused: false }
-    const response = await get(target, describeHop(url, target), authorization, guard, options)
-    if (addresses === 'private' && guard.isPublic) addresses = 'public'
+    const { response, isPublic } = await get(target, describeHop(url, target), authorization, {
+      ...options,
+      addresses,
+    })
+    if (addresses === 'private' && isPublic) addresses = 'public'
     if (!REDIRECTS.has(response.status)) return response
     discard(response)
     const next = readLocation(response, target)
@@ -98,14 +102,13 @@ export function describeFailure(error: unknown): string {
   return code === '' ? reason : `${reason} (${code})`
 }
 
-/** One request, no redirect followed. */
+/** One request, no redirect followed. `isPublic`: whether the host has public IP addresses. */
 async function get(
   target: URL,
   name: string,
   authorization: string | undefined,
-  guard: Guard,
-  { signal, lookup, outgoing }: GuardedFetchOptions,
-): Promise<Response> {
+  { addresses, signal, lookup, outgoing = DIRECT }: GuardedFetchOptions,
+): Promise<{ response: Response; isPublic: boolean }> {
   const { protocol } = target
   if (protocol !== 'http:' && protocol !== 'https:')
     throw new UploadError(
@@ -116,35 +119,37 @@ async function get(
   if (authorization) headers['Authorization'] = authorization
   const { default: fetch } = await import('node-fetch')
   signal.throwIfAborted()
+  const [isAllowed, isPublicAddress] = [allowAddresses(addresses), allowAddresses('public')]
+  let isPublic = false
+  const allow = (address: string) => {
+    if (!isAllowed(address)) return false
+    isPublic ||= isPublicAddress(address)
+    return true
+  }
+  // node-fetch does not pass on the errors of its agents.
+  let failure: unknown
   try {
-    const agent = createGuardedAgent(protocol, guard, lookup, await findRoute(target, outgoing, signal))
-    return await fetch(withoutCredentials(target), { agent, headers, redirect: 'manual', signal })
+    const isSecure = protocol === 'https:'
+    const proxy = outgoing.proxyFor(targetOf(target))
+    const trust = proxy && (await readTrust({ 'network.caFile': outgoing.caFile }))
+    const agent = createAgent(isSecure, {}, endpoint =>
+      dial(endpoint, { signal, allow, lookup, proxy, trust, ...(isSecure && { tls: {} }) }).catch(error => {
+        failure = error
+        throw error
+      }),
+    )
+    const options = { agent, headers, redirect: 'manual', signal } as const
+    return { response: await fetch(withoutCredentials(target), options), isPublic }
   } catch (cause) {
     signal.throwIfAborted()
-    if (guard.refused) {
-      const message = `${name} was not fetched: its IP address is not allowed. ${ADVICE[guard.addresses]}`
+    if (failure instanceof ForbiddenAddress) {
+      const message = `${name} was not fetched: its IP address is not allowed. ${ADVICE[addresses]}`
       throw new UploadError('source_forbidden', message, { cause })
     }
-    const failure = guard.failure ?? (cause instanceof UploadError ? cause : undefined)
-    const reason = failure?.message ?? describeFailure(cause)
+    const known = [failure, cause].find(error => error instanceof UploadError)
+    const reason = known?.message ?? describeFailure(failure ?? cause)
     throw new UploadError('source_failed', `${name} could not be fetched: ${reason}.`, { cause })
   }
-}
-
-/** Returns how to connect through the proxy for a URL, or undefined if there is none. */
-async function findRoute(
-  target: URL,
-  outgoing: Outgoing | undefined,
-  signal: AbortSignal,
-): Promise<Dial | undefined> {
-  const proxy = outgoing?.proxyFor(targetOf(target))
-  if (!proxy) return undefined
-  const [{ openTunnel }, { readTrust }] = await Promise.all([
-    import('./proxy/tunnel.ts'),
-    import('./trust.ts'),
-  ])
-  const secureContext = await readTrust({ 'network.caFile': outgoing?.caFile })
-  return endpoint => openTunnel(proxy, endpoint, { signal, secureContext })
 }
 
 /** Returns the target of a redirect, or undefined if it has none. */

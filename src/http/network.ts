@@ -1,8 +1,5 @@
 import { systemCode } from '../errors.ts'
 
-/** Time limit for opening a connection to a server, including proxies and TLS handshakes. */
-export const DIAL_MS = 10_000
-
 const REASONS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'its hostname does not exist',
   EAI_AGAIN: 'its hostname could not be resolved',

@@ -231,11 +231,7 @@ function conflict(destination: Destination, key: string): ConflictError {
 function timedOut(destination: Destination, key: string, timeoutMs: number): UploadError {
   const [id, time] = [idOf(destination), `within ${timeoutMs / 1000} s`]
   const { outgoing } = destination
-  // A connection that another put waits for has only begun.
-  const [silent] = outgoing?.silentFor(timeoutMs / 2) ?? []
   const used = [...(outgoing?.used ?? [])].map(label => `"${label}"`).join(' and ')
-  const message = silent
-    ? `Could not store "${key}" at ${id}: the proxy "${silent}" did not respond ${time}. Check the proxy`
-    : `Could not store "${key}" at ${id} ${time}${used && `, through the proxy ${used}`}. Try again`
+  const message = `Could not store "${key}" at ${id} ${time}${used && `, through the proxy ${used}`}. Try again`
   return new UploadError('delivery_timeout', `${message}, or raise limits.deliveryTimeoutMs.`)
 }

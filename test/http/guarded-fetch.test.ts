@@ -1,7 +1,8 @@
 import type { LookupFunction } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import type { UploadError } from '../../src/errors.ts'
-import { guardLookup } from '../../src/http/guarded-agent.ts'
+import { allowAddresses } from '../../src/http/addresses.ts'
+import { ForbiddenAddress, resolve } from '../../src/http/dial.ts'
 import { type GuardedFetchOptions, guardedFetch } from '../../src/http/guarded-fetch.ts'
 import type { Caller } from '../../src/uploader/input.ts'
 import { answering, serve, serveRaw } from '../uploader/sources/servers.ts'
@@ -141,24 +142,16 @@ describe('guardedFetch', () => {
     })
 
     it('leaves only the allowed ones of the answers for a name', async () => {
-      const guard = { addresses: 'public' as const, refused: false }
-      const lookup = guardLookup(guard, answering(['10.0.0.1', '8.8.8.8', '::1', '2606:4700::1111']))
-      const answer = await new Promise((resolve, reject) =>
-        lookup('mixed.example', {}, (error, found) => (error ? reject(error) : resolve(found))),
-      )
-      expect(answer).toEqual([
-        { address: '8.8.8.8', family: 4 },
-        { address: '2606:4700::1111', family: 6 },
-      ])
-      expect(guard.refused).toBe(false)
+      const lookup = answering(['10.0.0.1', '8.8.8.8', '::1', '2606:4700::1111'])
+      const found = await resolve('mixed.example', { allow: allowAddresses('public'), lookup })
+      expect(found).toEqual(['8.8.8.8', '2606:4700::1111'])
     })
 
     it('understands a look-up that answers a single address', async () => {
-      const guard = { addresses: 'public' as const, refused: false }
-      const lookup = guardLookup(guard, (_hostname, _options, callback) => callback(null, '127.0.0.1', 4))
-      const error = await new Promise(resolve => lookup('single.example', {}, resolve))
-      expect(error).toBeInstanceOf(Error)
-      expect(guard.refused).toBe(true)
+      const lookup: LookupFunction = (_hostname, _options, callback) => callback(null, '127.0.0.1', 4)
+      expect(await resolve('single.example', { lookup })).toEqual(['127.0.0.1'])
+      const allow = allowAddresses('public')
+      await expect(resolve('single.example', { allow, lookup })).rejects.toThrow(ForbiddenAddress)
     })
 
     it('dials the allowed address of a name that also has a forbidden one', async () => {

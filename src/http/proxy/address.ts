@@ -50,6 +50,13 @@ export function completeProxy(address: string): string {
   return text.replace(/^socks:/i, 'socks5h:')
 }
 
+/** Returns the credentials for each request to a proxy, or nothing if it needs no login. */
+export function loginHeaders({ login }: ProxyServer): Record<string, string> {
+  if (!login) return {}
+  const credentials = Buffer.from(`${login.username}:${login.password}`).toString('base64')
+  return { 'proxy-authorization': `Basic ${credentials}` }
+}
+
 /** Returns the secrets in a proxy's URL. */
 export function secretsOfProxy(address: string): string[] {
   const url = URL.canParse(address.trim()) ? new URL(address.trim()) : undefined

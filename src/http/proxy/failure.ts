@@ -53,9 +53,9 @@ export function refusalOf({ label, login }: ProxyServer, wanted: string, answer:
   return fail(login ? 'rejected the user name or password' : 'requires a user name and a password')
 }
 
-/** Explains why a connection to a proxy failed. */
-export function explainReach({ label }: ProxyServer, error: unknown): ProxyFailure {
-  if (error instanceof ProxyFailure) return error
+/** Explains why a connection to a proxy failed. Returns a failure that is explained already. */
+export function explainReach({ label }: ProxyServer, error: unknown): UploadError {
+  if (error instanceof UploadError) return error
   const code = networkCodeOf(error)
   const reason = isUntrusted(code)
     ? `its certificate is not trusted (${code}); add its CA certificate with network.caFile`

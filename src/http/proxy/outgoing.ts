@@ -14,10 +14,6 @@ export interface Outgoing {
   readonly caFile: string | undefined
   /** Proxies used so far, as host and port. */
   readonly used: ReadonlySet<string>
-  /** Records that some work waits for a proxy. */
-  waitFor<T>(proxy: ProxyServer, work: Promise<T>): Promise<T>
-  /** Proxies that have not responded for that time, as host and port. */
-  silentFor(ms: number): readonly string[]
   /**
    * Returns the proxy to use, or undefined for a direct connection.
    *
@@ -59,20 +55,10 @@ export function createOutgoing({ proxy, noProxy, caFile }: OutgoingSettings, env
 
   function create(choose: Choose, variables: Environment): Outgoing {
     const used = new Set<string>()
-    const waits = new Set<{ readonly label: string; readonly since: number }>()
     return {
       caFile,
       used,
       variables,
-      waitFor({ label }, work) {
-        const wait = { label, since: performance.now() }
-        waits.add(wait)
-        return work.finally(() => waits.delete(wait))
-      },
-      silentFor(ms) {
-        const silent = [...waits].filter(({ since }) => performance.now() - since >= ms)
-        return [...new Set(silent.map(({ label }) => label))]
-      },
       proxyFor(wanted) {
         const chosen = choose(wanted)
         if (chosen) used.add(chosen.label)

@@ -8,9 +8,6 @@ import type { Endpoint } from './no-proxy.ts'
 /** Maximum length of a hostname, in bytes (RFC 1928, section 5). A longer one would crash the library. */
 const LONGEST_NAME = 255
 
-/** Time limit of a handshake. The caller's limit is shorter. */
-const LONGEST_MS = 60_000
-
 /** The library's messages about rejected logins, and ours. */
 const REFUSALS: readonly [pattern: RegExp, what: string][] = [
   [/Authentication failed/, 'rejected the user name or password'],
@@ -23,7 +20,7 @@ export async function connectBySocks(
   socket: Socket,
   { label, login, host, port }: ProxyServer,
   target: Endpoint,
-): Promise<Socket> {
+): Promise<void> {
   const where = `${target.host}, port ${target.port}`
   if (Buffer.byteLength(target.host) > LONGEST_NAME)
     throw new ProxyFailure(
@@ -44,9 +41,7 @@ export async function connectBySocks(
       command: 'connect',
       destination: target,
       existing_socket: socket,
-      timeout: LONGEST_MS,
     })
-    return socket
   } catch (error) {
     const message = messageOf(error)
     const known = REFUSALS.find(([pattern]) => pattern.test(message))?.[1]

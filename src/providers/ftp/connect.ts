@@ -1,19 +1,23 @@
+import type { Socket } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 import type { Client } from 'basic-ftp'
 import { UploadError } from '../../errors.ts'
 import { orAborted } from '../../flow/cancellation.ts'
 import { beginTimeLimit } from '../../flow/time-limit.ts'
-import { dialThroughProxy } from '../../http/proxy/dial.ts'
+import { dialOut } from '../../http/agents.ts'
 import { explainProxy } from '../../http/proxy/failure.ts'
+import type { Endpoint } from '../../http/proxy/no-proxy.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { readTrust } from '../../http/trust.ts'
 import { cleanFolder, joinRemote } from '../shared/remote-path.ts'
+import { prepareTransfer } from './data-connection.ts'
 import { type Explain, replyCode } from './explain.ts'
 import { brokenData } from './files.ts'
-import { connectOver, type DialPort, prepareTransfer } from './through-proxy.ts'
 
-/** Time limit for connecting and logging in, and idle timeout of a transfer, in milliseconds. */
-const TIMEOUT_MS = 30_000
+/** Time limit for logging in, in milliseconds. */
+const LOGIN_MS = 20_000
+/** Idle timeout of a transfer, in milliseconds. */
+const IDLE_MS = 30_000
 
 export interface LoginOptions {
   readonly host: string
@@ -52,26 +56,34 @@ export async function connect(
   signal: AbortSignal,
 ): Promise<FtpConnection> {
   const { Client } = await import('basic-ftp')
-  const secureOptions = await readTlsOptions(options, outgoing)
-  const dial = (port: number, signal: AbortSignal) =>
-    dialThroughProxy(outgoing, { host: options.host, port }, signal).catch(error => {
+  const { host, secure } = options
+  const port = options.port ?? (secure === 'implicit' ? 990 : 21)
+  const client = hearOut(new Client(IDLE_MS))
+  const late = Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
+  const dial = (endpoint: Endpoint, signal: AbortSignal, tls?: ConnectionOptions) =>
+    dialOut(outgoing, endpoint, signal, tls).catch(error => {
       throw explainProxy(error, server)
     })
-  const client = hearOut(new Client(TIMEOUT_MS))
-  const late = Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
-  const limit = beginTimeLimit(TIMEOUT_MS, signal, () => late)
   try {
-    signal.throwIfAborted()
-    const port = options.port ?? (options.secure === 'implicit' ? 990 : 21)
-    await orAborted(greet(client, options, port, secureOptions, dial, signal), limit.signal)
-    await orAborted(logIn(client, options, secureOptions), limit.signal)
-    return { client, directory: await orAborted(findDirectory(client, options.directory), limit.signal) }
+    const tls = { ...(await readTlsOptions(options, outgoing)), host }
+    const implicit = secure === 'implicit' ? tls : undefined
+    const socket = await dial({ host, port }, signal, implicit)
+    // A hostname may have the IP addresses of several machines. A proxy gets the hostname.
+    const isProxied = outgoing.proxyFor({ protocol: 'tcp:', host, port }) !== undefined
+    const machine = isProxied ? host : (socket.remoteAddress ?? host)
+    client.prepareTransfer = prepareTransfer((port, signal) => dial({ host: machine, port }, signal))
+    const limit = beginTimeLimit(LOGIN_MS, signal, () => late)
+    try {
+      await orAborted(greet(client, socket, implicit), limit.signal)
+      await orAborted(logIn(client, options, tls), limit.signal)
+      return { client, directory: await orAborted(findDirectory(client, options.directory), limit.signal) }
+    } finally {
+      limit.end()
+    }
   } catch (error) {
     client.close()
     signal.throwIfAborted()
     throw explain(error, 'Logging in')
-  } finally {
-    limit.end()
   }
 }
 
@@ -90,28 +102,23 @@ function hearOut(client: Client): Client {
   return client
 }
 
-async function greet(
-  client: Client,
-  { host, secure }: LoginOptions,
-  port: number,
-  secureOptions: ConnectionOptions,
-  dial: (...to: Parameters<DialPort>) => Promise<Awaited<ReturnType<DialPort>> | undefined>,
-  signal: AbortSignal,
-): Promise<void> {
-  const tls = { ...secureOptions, host }
-  const socket = await dial(port, signal)
-  if (socket) {
-    // The cast is safe: a proxy that is used for the first connection is used for all of them.
-    client.prepareTransfer = prepareTransfer(dial as DialPort)
-    await connectOver(client, socket, secure === 'implicit' ? tls : undefined)
-  } else if (secure === 'implicit') await client.connectImplicitTLS(host, port, tls)
-  else await client.connect(host, port)
+/** Gives a client its control connection, and waits for the greeting. @param tls options for its data connections */
+async function greet({ ftp }: Client, socket: Socket, tls: ConnectionOptions = {}): Promise<void> {
+  ftp.socket = socket
+  ftp.tlsOptions = tls // setting the socket resets them
+  await ftp.handle(undefined, (reply, task) => {
+    if (reply instanceof Error) task.reject(reply)
+    else task.resolve(reply)
+  })
 }
 
-async function logIn(client: Client, options: LoginOptions, secureOptions: ConnectionOptions): Promise<void> {
-  const { host, secure, username, password } = options
+async function logIn(
+  client: Client,
+  { secure, username, password }: LoginOptions,
+  tls: ConnectionOptions,
+): Promise<void> {
   if (secure === 'explicit') {
-    await client.useTLS({ ...secureOptions, host }).catch(error => {
+    await client.useTLS(tls).catch(error => {
       if (replyCode(error) === undefined) throw error
       throw new UploadError(
         'delivery_failed',

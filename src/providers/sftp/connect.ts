@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
-import { connect as connectSocket, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import type { Client, ServerHostKeyAlgorithm, SFTPWrapper } from 'ssh2'
 import { decodeText } from '../../decode-text.ts'
 import { systemCode, UploadError } from '../../errors.ts'
 import { onAbort } from '../../flow/cancellation.ts'
+import { dialOut } from '../../http/agents.ts'
 import { excerpt } from '../../http/client.ts'
-import { dialThroughProxy } from '../../http/proxy/dial.ts'
 import { explainProxy } from '../../http/proxy/failure.ts'
 import type { Outgoing } from '../../http/proxy/outgoing.ts'
 import { installCommand } from '../../packages/optional.ts'
@@ -25,8 +25,8 @@ const HOST_KEYS: readonly ServerHostKeyAlgorithm[] = [
   'ssh-rsa',
 ]
 
-/** Time limit for connecting, logging in and opening the channel, in milliseconds. */
-const CONNECT_MS = 20_000
+/** Time limit for logging in and opening the channel, in milliseconds. */
+const LOGIN_MS = 20_000
 
 export interface LoginOptions {
   readonly host: string
@@ -63,21 +63,19 @@ export async function connect(
   const kinds = await hostKeys.kinds()
   signal.throwIfAborted()
   const { host, port } = options
-  const tunnel = await dialThroughProxy(outgoing, { host, port }, signal).catch(error => {
+  const socket = await dialOut(outgoing, { host, port }, signal).catch(error => {
+    signal.throwIfAborted()
     throw error instanceof UploadError
       ? explainProxy(error, server)
       : explainConnect(error, server, authentication)
   })
   const client = new ssh2.Client()
-  // `noDelay`, because otherwise each 32 KiB would wait for the previous acknowledgement. There is no `await` between here
-  // and the login, which listens for errors of the socket, because an error without a listener ends the process.
-  const socket = tunnel ?? connectSocket({ host, port, noDelay: true })
   socket.once(
     'close',
     onAbort(signal, () => socket.destroy()),
   )
   const late = Object.assign(new Error('no response within the time limit'), { code: 'ETIMEDOUT' })
-  const timer = setTimeout(() => socket.destroy(late), CONNECT_MS)
+  const timer = setTimeout(() => socket.destroy(late), LOGIN_MS)
   const broken = waitForEnd(client)
   try {
     const login = { username: options.username, authentication, hostKeys, kinds }
